@@ -1,0 +1,222 @@
+"""What is compared: the ways to give a program other clocks.
+
+A level is a command that is put in front of another one. Before anything is
+measured each level is looked at from inside: if its clocks do not show what
+the level promises, a cost of them would mean nothing.
+"""
+
+import os
+import shlex
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from eigenbench.processes import Deadline, run
+from eigenbench.programs import Programs
+
+DAY_S = 86_400.0
+NAMESPACE_S = 1_000.0
+RATE = 10.0
+
+LOOK_TIMEOUT_S = 10.0
+# How long the clocks are watched, and by how much they may be off: the look
+# itself takes a while, and a busy machine can hold a process up.
+LOOK_NS = 100e6
+OFFSET_TOLERANCE_S = 30.0
+RATE_TOLERANCE = 0.1
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What the clocks of a level show; None where it promises nothing."""
+
+    wall_offset_s: float | None = 0.0
+    monotonic_offset_s: float | None = 0.0
+    rate: float = 1.0
+
+
+@dataclass(frozen=True)
+class Level:
+    """One way to give a program other clocks."""
+
+    key: str
+    title: str
+    # What a user would type in front of a command.
+    typed: str
+    # Commands that come to the same thing; the first that keeps the promise is used.
+    prefixes: tuple[tuple[str, ...], ...]
+    promise: Promise = Promise()
+    # Why it cannot be used here, as shown in the tables; empty if it can.
+    absent: str = ""
+
+    @property
+    def prefix(self) -> tuple[str, ...]:
+        """What to put in front of a command."""
+        return self.prefixes[0]
+
+    def command(self, *argv: str) -> list[str]:
+        """`argv` run at this level."""
+        return [*self.prefix, *argv]
+
+
+HOST = "host"
+HOST_AGAIN = "host-again"
+NAMESPACE = "namespace"
+OFFSET = "eigentime-offset"
+BOTH = "eigentime-both"
+RATE_10 = "eigentime-rate"
+RATE_10_ONE_CPU = "eigentime-rate-one-cpu"
+FROZEN = "eigentime-freeze"
+FAKETIME_OFFSET = "faketime-offset"
+FAKETIME_RATE = "faketime-rate"
+FAKETIME_MALLOC = "faketime-malloc"
+STRACE = "strace"
+
+
+def all_levels(eigentime: Path, no_jemalloc: Path) -> list[Level]:
+    """Every level, in the order of the tables; the peers' absence is noted."""
+    return [
+        Level(HOST, "host", "", ((),)),
+        _namespace(),
+        *_eigentime(eigentime),
+        *_faketime(no_jemalloc),
+        _strace(),
+        # The same again: what differs from 1.00 here is noise.
+        Level(HOST_AGAIN, "host, once more", "", ((),)),
+    ]
+
+
+def _namespace() -> Level:
+    seconds = f"{NAMESPACE_S:.0f}"
+    options: tuple[str, ...] = ("-T", "--monotonic", seconds, "--boottime", seconds)
+    if os.geteuid() != 0:
+        options = ("-U", "--map-current-user", *options)
+    tool = shutil.which("unshare")
+    return Level(
+        NAMESPACE,
+        "time namespace",
+        shlex.join(("unshare", *options)),
+        (
+            (tool or "", *options, "--"),
+            # Before Linux 6.3 only a child enters the namespace, not an exec.
+            (tool or "", "--fork", *options, "--"),
+        ),
+        Promise(monotonic_offset_s=NAMESPACE_S),
+        absent="" if tool else "not installed",
+    )
+
+
+def _eigentime(binary: Path) -> list[Level]:
+    absent = "" if os.access(binary, os.X_OK) else "not built"
+    uptime = f"+{NAMESPACE_S:.0f}"
+    rate = ("--rate", f"{RATE:.0f}")
+    fast = Promise(rate=RATE)
+    # Program and supervisor take turns; on two processors each turn is a wake-up
+    # of an idle one, which on a virtual machine costs more than all the rest.
+    pinned = ("taskset", "-c", str(min(os.sched_getaffinity(0))))
+    rows: list[tuple[str, str, tuple[str, ...], tuple[str, ...], Promise]] = [
+        (OFFSET, "wall offset", (), ("--offset", "+1d"), Promise(DAY_S)),
+        (
+            BOTH,
+            "all offsets",
+            (),
+            ("--monotonic", uptime, "--boottime", uptime, "--offset", "+1d"),
+            Promise(DAY_S, NAMESPACE_S),
+        ),
+        (RATE_10, "rate 10", (), rate, fast),
+        (RATE_10_ONE_CPU, "rate 10, one processor", pinned, rate, fast),
+        (FROZEN, "frozen", (), ("--freeze",), Promise(rate=0.0)),
+    ]
+    return [
+        Level(
+            key,
+            f"eigentime, {title}",
+            shlex.join((*before, "eigentime", "run", *options)),
+            ((*before, str(binary), "run", *options, "--"),),
+            promise,
+            absent,
+        )
+        for key, title, before, options, promise in rows
+    ]
+
+
+def _faketime(no_jemalloc: Path) -> list[Level]:
+    tool = shutil.which("faketime")
+    absent = "" if tool else "not installed"
+    rate = f"+0 x{RATE:.0f}"
+    environment = ("env", f"LD_LIBRARY_PATH={no_jemalloc}")
+    # It shows the wall clock as the monotonic clock, so nothing is promised there.
+    fast = Promise(0.0, None, RATE)
+    plain: tuple[str, tuple[str, ...]] = ("", ())
+    stand_in = ("LD_LIBRARY_PATH=… ", environment)
+    rows: list[tuple[str, str, tuple[str, tuple[str, ...]], str, Promise]] = [
+        (FAKETIME_OFFSET, "wall offset", plain, "+1d", Promise(DAY_S, None)),
+        (FAKETIME_RATE, "rate 10", plain, rate, fast),
+        (FAKETIME_MALLOC, "rate 10, no jemalloc", stand_in, rate, fast),
+    ]
+    return [
+        Level(
+            key,
+            f"libfaketime, {title}",
+            f"{shown}{shlex.join(('faketime', '-f', spec))}",
+            ((*before, tool or "", "-f", spec),),
+            promise,
+            absent,
+        )
+        for key, title, (shown, before), spec, promise in rows
+    ]
+
+
+def _strace() -> Level:
+    tool = shutil.which("strace")
+    options = ("-f", "-o", os.devnull)
+    return Level(
+        STRACE,
+        "strace",
+        shlex.join(("strace", *options)),
+        ((tool or "", *options),),
+        absent="" if tool else "not installed",
+    )
+
+
+def verified(level: Level, programs: Programs, deadline: Deadline) -> Level:
+    """The level with the prefix that works here, or with why none does."""
+    if level.absent:
+        return level
+    reasons = []
+    for prefix in level.prefixes:
+        reason = _broken(prefix, level.promise, programs, deadline)
+        if not reason:
+            return replace(level, prefixes=(prefix,))
+        reasons.append(reason)
+    return replace(level, absent=f"does not work here: {reasons[0]}")
+
+
+def _broken(
+    prefix: Sequence[str], promise: Promise, programs: Programs, deadline: Deadline
+) -> str:
+    """How the clocks under `prefix` differ from the promise; empty if not at all."""
+    ticks = str(programs.to_ticks(LOOK_NS))
+    wall, monotonic = time.time(), time.monotonic()
+    look = [*prefix, programs.path("calls"), "look", ticks]
+    finished = run(look, deadline.within(LOOK_TIMEOUT_S))
+    if not finished.succeeded:
+        return finished.complaint
+    shown = [int(field) / 1e9 for field in finished.out.split()]
+    wall_moved, monotonic_moved = shown[2:]
+    if _far(shown[0] - wall, promise.wall_offset_s):
+        return f"the wall clock is {shown[0] - wall:+.0f} s off the host's"
+    if _far(shown[1] - monotonic, promise.monotonic_offset_s):
+        return f"the monotonic clock is {shown[1] - monotonic:+.0f} s off the host's"
+    for name, moved in ("wall", wall_moved), ("monotonic", monotonic_moved):
+        # A hold-up between the reads only ever makes a clock move further.
+        rate = moved / (LOOK_NS / 1e9)
+        if not promise.rate * (1 - RATE_TOLERANCE) <= rate <= promise.rate * 3:
+            return f"the {name} clock moves at {rate:.2f} of the host's rate"
+    return ""
+
+
+def _far(offset_s: float, promised_s: float | None) -> bool:
+    return promised_s is not None and abs(offset_s - promised_s) > OFFSET_TOLERANCE_S

@@ -1,0 +1,119 @@
+"""Child processes that always end, and an end to the whole run.
+
+Every child leads a process group of its own, so that Ctrl-C reaches only the
+harness, which then ends the group it knows by the child's id.
+"""
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import IO
+
+# How long a child may take to go after SIGTERM before SIGKILL follows.
+GRACE_S = 1.0
+POLL_S = 0.01
+
+
+class Deadline:
+    """The instant by which everything has to be over."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+
+    def remaining(self) -> float:
+        """Seconds left, never negative."""
+        return max(0.0, self._end - time.monotonic())
+
+    def within(self, seconds: float) -> "Deadline":
+        """A deadline in `seconds`, or this one if it comes first."""
+        return Deadline(min(seconds, self.remaining()))
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a child left behind; `status` is None if it had to be ended."""
+
+    status: int | None
+    out: str
+    err: str
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether it ended by itself with status 0."""
+        return self.status == 0
+
+    @property
+    def complaint(self) -> str:
+        """One line on why it did not succeed."""
+        if self.status is None:
+            return "timed out"
+        lines = [line.strip() for line in self.err.splitlines() if line.strip()]
+        return lines[0] if lines else f"exit status {self.status}"
+
+
+@contextmanager
+def child(
+    argv: Sequence[str],
+    out: IO[bytes] | int = subprocess.DEVNULL,
+    err: IO[bytes] | int = subprocess.DEVNULL,
+    env: Mapping[str, str] | None = None,
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A running child that is ended, if it has not by itself, on leaving."""
+    process = subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=out,
+        stderr=err,
+        env=env,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        end(process)
+
+
+def run(argv: Sequence[str], deadline: Deadline) -> Finished:
+    """Run a command to its end or to the deadline, keeping what it printed."""
+    # Files, since a pipe would stay open in a grandchild that outlives its parent.
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        status: int | None = None
+        try:
+            with child(argv, out, err) as process, suppress(subprocess.TimeoutExpired):
+                status = process.wait(deadline.remaining())
+        except OSError as error:
+            return Finished(127, "", f"{argv[0]}: {error.strerror}")
+        return Finished(status, _content(out), _content(err))
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a child and what is left of its group; nothing if it was reaped."""
+    if process.returncode is not None:
+        return
+    _signal_group(process.pid, signal.SIGTERM)
+    end_of_grace = Deadline(GRACE_S)
+    while end_of_grace.remaining() and not _has_exited(process.pid):
+        time.sleep(POLL_S)
+    # Not reaped yet, so the group's id cannot belong to anybody else.
+    _signal_group(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _has_exited(pid: int) -> bool:
+    options = os.WEXITED | os.WNOHANG | os.WNOWAIT
+    return os.waitid(os.P_PID, pid, options) is not None
+
+
+def _signal_group(leader: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(leader, number)
+
+
+def _content(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace")

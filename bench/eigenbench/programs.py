@@ -1,0 +1,91 @@
+"""The C programs: compiled when older than their source, and what they print."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from eigenbench.processes import Deadline, run
+
+SOURCES = Path(__file__).resolve().parent.parent / "programs"
+NAMES = ("tickrate", "calls", "spawner")
+NO_JEMALLOC = "no_jemalloc"
+FLAGS = ("-O2", "-Wall", "-Wextra", "-std=gnu17", "-pthread")
+
+COMPILE_TIMEOUT_S = 60.0
+# Long enough for a frequency that is good to a few parts in a million.
+TICKRATE_MS = 300
+
+
+class ProgramError(Exception):
+    """A program cannot be compiled or does not do what it should."""
+
+
+@dataclass(frozen=True)
+class Programs:
+    """Where the compiled programs are, and how fast their counter runs."""
+
+    folder: Path
+    ticks_per_s: float
+
+    def path(self, name: str) -> str:
+        """The program's file, to be put into a command."""
+        return str(self.folder / name)
+
+    def to_ns(self, ticks: float) -> float:
+        """A count of ticks as nanoseconds of host time."""
+        return ticks / self.ticks_per_s * 1e9
+
+    def to_ticks(self, ns: float) -> int:
+        """Nanoseconds of host time as a count of ticks."""
+        return round(ns * self.ticks_per_s / 1e9)
+
+
+def prepare(folder: Path) -> Programs:
+    """Compile what is missing or out of date and measure the counter's rate."""
+    compiler = shutil.which(os.environ.get("CC", "cc")) or shutil.which("gcc")
+    if compiler is None:
+        raise ProgramError("no C compiler found: install the package gcc")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in NAMES:
+        _compile(compiler, name, folder / name)
+    library = no_jemalloc(folder) / "libjemalloc.so.2"
+    library.parent.mkdir(exist_ok=True)
+    _compile(compiler, NO_JEMALLOC, library, "-shared", "-fPIC")
+    return Programs(folder, tick_rate(folder))
+
+
+def no_jemalloc(folder: Path) -> Path:
+    """Where the dynamic linker finds no jemalloc but our stand-in."""
+    return folder / "no-jemalloc"
+
+
+def tick_rate(folder: Path) -> float:
+    """Ticks of the counter per second of host time, measured now."""
+    timeout = Deadline(10.0)
+    finished = run([str(folder / "tickrate"), str(TICKRATE_MS)], timeout)
+    if not finished.succeeded:
+        raise ProgramError(f"tickrate: {finished.complaint}")
+    return float(finished.out)
+
+
+def best_batches(out: str) -> Iterator[tuple[str, float | str]]:
+    """What `calls` printed: per probe the ticks of one call, or what was wrong."""
+    for line in out.splitlines():
+        fields = line.split("\t")
+        if len(fields) != 3:
+            continue
+        probe, calls, ticks = fields
+        yield probe, ticks if calls == "wrong" else float(ticks) / float(calls)
+
+
+def _compile(compiler: str, name: str, binary: Path, *more: str) -> None:
+    source = SOURCES / f"{name}.c"
+    newest = max(file.stat().st_mtime for file in (source, SOURCES / "ticks.h"))
+    if binary.exists() and binary.stat().st_mtime > newest:
+        return
+    command = [compiler, *FLAGS, *more, str(source), "-o", str(binary)]
+    finished = run(command, Deadline(COMPILE_TIMEOUT_S))
+    if not finished.succeeded:
+        raise ProgramError(f"{source.name} does not compile:\n{finished.err}")

@@ -1,0 +1,174 @@
+"""A Redis server at a level, and clients on the host that ask it for work."""
+
+import csv
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from eigenbench import levels
+from eigenbench.levels import Level
+from eigenbench.processes import Deadline, child, run
+from eigenbench.samples import REQUESTS, Probe
+from eigenbench.suites import Effort, Efforts, Failure, Outcome, Value
+
+# Per probe the command and the number of clients.
+WORK = {
+    f"redis-{command.lower()}-{clients}": (command, clients)
+    for clients in (1, 20)
+    for command in ("GET", "SET")
+}
+
+START_TIMEOUT_S = 5.0
+STOP_TIMEOUT_S = 2.0
+BENCHMARK_TIMEOUT_S = 15.0
+PING_INTERVAL_S = 0.02
+
+# Requests that warm the server up and show how many fill the time wanted.
+PILOT_REQUESTS = 500
+
+EFFORTS = Efforts(Effort(7, 230), Effort(2, 26))
+
+
+@dataclass(frozen=True)
+class Redis:
+    """Requests per second of a server, with one client and with several."""
+
+    seconds_per_probe: float
+    name: str = "redis"
+    title: str = "Redis, the server at the level and the clients on the host"
+    note: str = (
+        "`redis-benchmark` over a Unix socket, nothing written to disk; more is "
+        "better. Debian's server uses jemalloc, under which libfaketime hangs at "
+        "start (its issue 130), so there is a row without jemalloc."
+    )
+    levels: tuple[str, ...] = (
+        levels.HOST,
+        levels.NAMESPACE,
+        levels.OFFSET,
+        levels.RATE_10,
+        levels.FAKETIME_RATE,
+        levels.FAKETIME_MALLOC,
+        levels.STRACE,
+        levels.HOST_AGAIN,
+    )
+    efforts: Efforts = EFFORTS
+
+    @property
+    def probes(self) -> tuple[Probe, ...]:
+        """One for each command and number of clients."""
+        return tuple(
+            Probe(key, _title(command, clients), REQUESTS)
+            for key, (command, clients) in WORK.items()
+        )
+
+    def measure(
+        self, level: Level, wanted: Sequence[str], deadline: Deadline
+    ) -> Iterator[Outcome]:
+        """Start a server, ask it for each kind of work, end it."""
+        for tool in "redis-server", "redis-benchmark":
+            if shutil.which(tool) is None:
+                yield from _all_failed(wanted, f"{tool} not installed")
+                return
+        with tempfile.TemporaryDirectory(prefix="eigenbench-") as folder:
+            path = Path(folder) / "redis.sock"
+            log = Path(folder) / "errors"
+            command = level.command(*_server(path))
+            with log.open("wb") as err, child(command, err=err) as process:
+                if _ready(path, process, deadline.within(START_TIMEOUT_S)):
+                    yield from self._ask(path, wanted, deadline)
+                    _shut_down(path, process)
+                else:
+                    yield from _all_failed(wanted, _why_not_started(process, log))
+
+    def _ask(
+        self, path: Path, wanted: Sequence[str], deadline: Deadline
+    ) -> Iterator[Outcome]:
+        for key, (command, clients) in WORK.items():
+            if key not in wanted:
+                continue
+            rate = _benchmark(path, command, clients, PILOT_REQUESTS, deadline)
+            if isinstance(rate, float):
+                requests = max(PILOT_REQUESTS, int(rate * self.seconds_per_probe))
+                rate = _benchmark(path, command, clients, requests, deadline)
+            if isinstance(rate, float):
+                yield Value(key, rate)
+            else:
+                yield Failure(key, rate)
+
+
+def _all_failed(wanted: Sequence[str], reason: str) -> Iterator[Outcome]:
+    return (Failure(probe, reason) for probe in wanted)
+
+
+def _title(command: str, clients: int) -> str:
+    return f"{command}, {clients} client{'s' if clients > 1 else ''}"
+
+
+def _server(path: Path) -> list[str]:
+    options = {
+        "port": "0",
+        "unixsocket": str(path),
+        "dir": str(path.parent),
+        "save": "",
+        "appendonly": "no",
+        "daemonize": "no",
+    }
+    arguments = [word for name in options for word in (f"--{name}", options[name])]
+    return ["redis-server", *arguments]
+
+
+def _ready(path: Path, process: subprocess.Popen[bytes], deadline: Deadline) -> bool:
+    while deadline.remaining() and process.poll() is None:
+        with suppress(OSError), _connected(path) as connection:
+            connection.sendall(b"PING\r\n")
+            if connection.recv(64).startswith(b"+PONG"):
+                return True
+        time.sleep(PING_INTERVAL_S)
+    return False
+
+
+def _shut_down(path: Path, process: subprocess.Popen[bytes]) -> None:
+    """Ask the server to end; whoever started it ends it if it does not."""
+    with suppress(OSError), _connected(path) as connection:
+        connection.sendall(b"SHUTDOWN NOSAVE\r\n")
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(STOP_TIMEOUT_S)
+
+
+def _connected(path: Path) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(1.0)
+    try:
+        connection.connect(str(path))
+    except OSError:
+        connection.close()
+        raise
+    return connection
+
+
+def _why_not_started(process: subprocess.Popen[bytes], log: Path) -> str:
+    if process.returncode is None:
+        return f"no answer in {START_TIMEOUT_S:.0f} s"
+    complaint = log.read_text(errors="replace").strip().splitlines()
+    return complaint[0] if complaint else f"exit status {process.returncode}"
+
+
+def _benchmark(
+    path: Path, command: str, clients: int, requests: int, deadline: Deadline
+) -> float | str:
+    """Requests per second, or why there is no such figure."""
+    argv = ["redis-benchmark", "-s", str(path), "--csv", "-t", command.lower()]
+    argv += ["-c", str(clients), "-n", str(requests)]
+    finished = run(argv, deadline.within(BENCHMARK_TIMEOUT_S))
+    if not finished.succeeded:
+        return finished.complaint
+    for row in csv.reader(finished.out.splitlines()):
+        if len(row) > 1 and row[0] == command:
+            return float(row[1])
+    return "no result"

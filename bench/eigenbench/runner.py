@@ -1,0 +1,89 @@
+"""The order of a run: in every round each level in turn, suite after suite.
+
+Levels alternate (A B C, A B C) so that what disturbs the machine for a while
+disturbs all of them.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from eigenbench.levels import Level
+from eigenbench.processes import Deadline
+from eigenbench.progress import Progress
+from eigenbench.samples import Samples
+from eigenbench.suites import Failure, Outcome, Suite, Value
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user asked for."""
+
+    quick: bool
+    # Fewer rounds than a suite would make, if given.
+    rounds: int | None
+
+
+@dataclass
+class Runner:
+    """Measures suites at levels and keeps what came out."""
+
+    levels: Mapping[str, Level]
+    settings: Settings
+    deadline: Deadline
+    progress: Progress
+    samples: Samples
+
+    def run(self, suites: Sequence[Suite]) -> None:
+        """Measure every suite."""
+        for suite in suites:
+            self._suite(suite)
+        self.progress.clear()
+
+    def _suite(self, suite: Suite) -> None:
+        efforts = suite.efforts
+        effort = efforts.quick if self.settings.quick else efforts.full
+        rounds = min(effort.rounds, self.settings.rounds or effort.rounds)
+        deadline = self.deadline.within(effort.seconds)
+        # Per level the probes still to be asked for.
+        wanted = {key: self._usable(suite, self.levels[key]) for key in suite.levels}
+        took_s = dict.fromkeys(suite.levels, 0.0)
+        for number in range(rounds):
+            asked = [key for key in suite.levels if wanted[key]]
+            # Of a round that cannot be finished only the first levels would count.
+            if deadline.remaining() <= sum(took_s[key] for key in asked):
+                break
+            for key in asked:
+                level = self.levels[key]
+                self.progress.show(
+                    f"{suite.name}: round {number + 1} of {rounds}: {level.title}"
+                )
+                start = time.monotonic()
+                for outcome in suite.measure(level, tuple(wanted[key]), deadline):
+                    self._keep(outcome, key, number, wanted[key], deadline)
+                took_s[key] = time.monotonic() - start
+
+    def _usable(self, suite: Suite, level: Level) -> list[str]:
+        """The probes that can be asked for at a level: all or none."""
+        probes = [probe.key for probe in suite.probes]
+        if not level.absent:
+            return probes
+        for probe in probes:
+            self.samples.explain(probe, level.key, level.absent)
+        return []
+
+    def _keep(
+        self,
+        outcome: Outcome,
+        level: str,
+        number: int,
+        wanted: list[str],
+        deadline: Deadline,
+    ) -> None:
+        match outcome:
+            case Value(probe, value):
+                self.samples.add(probe, level, number, value)
+            # What the end of the suite's time cut off has not failed.
+            case Failure(probe, reason) if deadline.remaining():
+                self.samples.explain(probe, level, reason)
+                wanted.remove(probe)

@@ -1,0 +1,58 @@
+"""What was measured: a value for every round, level and probe, or why there is none."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+# Per round, in the probe's base unit.
+Rounds = dict[int, float]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """How values are shown; they are kept in the base unit."""
+
+    symbol: str
+    base: str
+    # Base units in one of this unit.
+    scale: float
+
+
+NANOSECONDS = Unit("ns", "ns", 1.0)
+MICROSECONDS = Unit("µs", "ns", 1e3)
+MILLISECONDS = Unit("ms", "ns", 1e6)
+REQUESTS = Unit("requests/s", "requests/s", 1.0)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One thing that is measured at every level of a suite."""
+
+    key: str
+    title: str
+    unit: Unit
+
+
+@dataclass
+class Samples:
+    """All values of a run, and the reasons for those that are missing."""
+
+    _rounds: defaultdict[tuple[str, str], Rounds] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+    _reasons: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def add(self, probe: str, level: str, number: int, value: float) -> None:
+        """Keep the value of one round."""
+        self._rounds[probe, level][number] = value
+
+    def explain(self, probe: str, level: str, reason: str) -> None:
+        """Keep why a value is missing; the first reason is the one to show."""
+        self._reasons.setdefault((probe, level), reason)
+
+    def of(self, probe: str, level: str) -> Rounds:
+        """The values of a probe at a level, by round."""
+        return self._rounds.get((probe, level), {})
+
+    def reason(self, probe: str, level: str) -> str:
+        """Why values are missing; empty if none is known to be."""
+        return self._reasons.get((probe, level), "")

@@ -1,0 +1,139 @@
+"""The results as Markdown."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from eigenbench import levels
+from eigenbench.levels import Level
+from eigenbench.machine import Machine
+from eigenbench.samples import Probe, Samples
+from eigenbench.stats import Summary, ratios, summarize
+from eigenbench.suites import Suite
+from eigenbench.targets import Verdict
+
+NOTHING = "–"
+
+
+def markdown(header: Sequence[str], align: str, rows: Iterable[Sequence[str]]) -> str:
+    """A table, padded so that it reads as text too; `align` has l or r per column."""
+    cells = [list(header), *map(list, rows)]
+    widths = [max(3, *map(len, column)) for column in zip(*cells, strict=True)]
+    rule = [
+        "-" * (width - 1) + ":" if side == "r" else "-" * width
+        for side, width in zip(align, widths, strict=True)
+    ]
+    lines = (_line(row, align, widths) for row in (cells[0], rule, *cells[1:]))
+    return "\n".join(lines)
+
+
+def machine_table(machine: Machine, peers: Mapping[str, str], load_after: str) -> str:
+    """The machine and the peers' versions."""
+    rows = [
+        ["processor", f"{machine.cpu}, {machine.cores} cores, {machine.architecture}"],
+        ["kernel", f"Linux {machine.kernel}"],
+        ["clocksource", f"{machine.clocksource}, counter at {machine.counter}"],
+        ["virtualized", machine.virtualized],
+        ["load average", f"{machine.load_before} before, {load_after} after"],
+        ["date", machine.date],
+        *map(list, peers.items()),
+    ]
+    return f"### The machine\n\n{markdown(['what', 'which'], 'll', rows)}\n"
+
+
+def level_table(by_key: Mapping[str, Level], keys: Iterable[str]) -> str:
+    """What the levels are called and what a user would type for them."""
+    rows = [
+        [by_key[key].title, f"`{by_key[key].typed}`" if by_key[key].typed else NOTHING]
+        for key in keys
+    ]
+    return f"### The levels\n\n{markdown(['level', 'command'], 'll', rows)}\n"
+
+
+def target_table(
+    verdicts: Iterable[Verdict],
+    probes: Mapping[str, Probe],
+    by_key: Mapping[str, Level],
+) -> str:
+    """The targets: what was aimed at, measured, and whether that is enough."""
+    rows = []
+    before = None
+    for verdict in verdicts:
+        title = "" if verdict.target is before else verdict.target.title
+        before = verdict.target
+        probe = probes[verdict.probe]
+        level = by_key[verdict.level].title
+        rows.append([title, probe.title, level, *_judged(verdict, probe)])
+    header = ["target", "call", "level", "measured", "min – max", "verdict"]
+    return f"### Targets\n\n{markdown(header, 'lllrrl', rows)}\n"
+
+
+def suite_table(suite: Suite, by_key: Mapping[str, Level], samples: Samples) -> str:
+    """A suite's heading, note and figures: a row for each probe and level."""
+    header = ["what", "level", "median", "MAD", "min – max"]
+    header += ["× host", "× namespace", "n"]
+    rows = []
+    for probe in suite.probes:
+        shown = f"{probe.title}, {probe.unit.symbol}"
+        for key in suite.levels:
+            rows.append([shown, by_key[key].title, *_figures(probe, key, samples)])
+            shown = ""
+    table = markdown(header, "llrrrrrr", rows)
+    return f"### {suite.title}\n\n{suite.note}\n\n{table}\n"
+
+
+def _figures(probe: Probe, key: str, samples: Samples) -> list[str]:
+    own = samples.of(probe.key, key)
+    summary = summarize(list(own.values()))
+    reason = _escaped(samples.reason(probe.key, key))
+    if summary is None:
+        return [reason or "no time left", *[NOTHING] * 4, "0"]
+    scale = probe.unit.scale
+    digits = _digits(summary.median / scale)
+    return [
+        f"{summary.median / scale:.{digits}f}",
+        f"{summary.mad / scale:.{digits}f}",
+        _span(summary, scale, digits),
+        _ratio(own, samples.of(probe.key, levels.HOST)),
+        _ratio(own, samples.of(probe.key, levels.NAMESPACE)),
+        f"{summary.n}, then {reason}" if reason else str(summary.n),
+    ]
+
+
+def _judged(verdict: Verdict, probe: Probe) -> list[str]:
+    measured = verdict.measured
+    if measured is None:
+        return [_escaped(verdict.reason), NOTHING, "not measured"]
+    if verdict.target.base is None:
+        scale, digits, symbol = probe.unit.scale, 2, probe.unit.symbol
+    else:
+        # One digit more than the limits have: 1.104 is more than 1.10.
+        scale, digits, symbol = 1.0, 3, "×"
+    middle = f"{measured.median / scale:.{digits}f} {symbol}"
+    outcome = "reached" if verdict.reached else "**missed**"
+    return [middle, _span(measured, scale, digits), outcome]
+
+
+def _span(summary: Summary, scale: float, digits: int) -> str:
+    low, high = summary.low / scale, summary.high / scale
+    return f"{low:.{digits}f} – {high:.{digits}f}"
+
+
+def _ratio(own: Mapping[int, float], base: Mapping[int, float]) -> str:
+    summary = summarize(ratios(own, base))
+    return f"{summary.median:.2f}" if summary else NOTHING
+
+
+def _digits(value: float) -> int:
+    """Decimals that show about three digits of `value`."""
+    return next((digits for digits in range(3) if value * 10**digits >= 100), 3)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _line(cells: Sequence[str], align: str, widths: Sequence[int]) -> str:
+    padded = (
+        cell.rjust(width) if side == "r" else cell.ljust(width)
+        for cell, side, width in zip(cells, align, widths, strict=True)
+    )
+    return f"| {' | '.join(padded)} |"

@@ -1,0 +1,35 @@
+"""Only what is new and belongs to nobody is removed."""
+
+import os
+import tempfile
+import unittest
+from pathlib import Path
+
+from eigenbench.leftovers import removed
+
+# No process can have this id.
+NOBODY = 2**31 - 1
+
+
+class Removing(unittest.TestCase):
+    def test_new_files_of_ended_processes_go_and_all_others_stay(self) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            old = folder / f"faketime_shm_{NOBODY}"
+            old.touch()
+            with removed(folder):
+                (folder / f"sem.faketime_sem_{NOBODY}").touch()
+                (folder / f"faketime_shm_{os.getpid()}").touch()
+                (folder / f"something_else_{NOBODY}").touch()
+            self.assertEqual(
+                {file.name for file in folder.iterdir()},
+                {
+                    old.name,
+                    f"faketime_shm_{os.getpid()}",
+                    f"something_else_{NOBODY}",
+                },
+            )
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,42 @@
+"""Medians, deviations and ratios within rounds."""
+
+import unittest
+
+from eigenbench.stats import ratios, summarize
+
+
+class Summaries(unittest.TestCase):
+    def test_nothing_has_no_summary(self) -> None:
+        self.assertIsNone(summarize([]))
+
+    def test_one_sample_is_its_own_middle(self) -> None:
+        summary = summarize([7.0])
+        assert summary is not None
+        self.assertEqual((summary.n, summary.median, summary.mad), (1, 7.0, 0.0))
+
+    def test_one_outlier_moves_neither_median_nor_mad(self) -> None:
+        summary = summarize([10.0, 11.0, 9.0, 10.0, 5000.0])
+        assert summary is not None
+        self.assertEqual((summary.median, summary.mad), (10.0, 1.0))
+        self.assertEqual((summary.low, summary.high), (9.0, 5000.0))
+
+    def test_an_even_number_takes_the_mean_of_the_middle_two(self) -> None:
+        summary = summarize([1.0, 2.0, 4.0, 8.0])
+        assert summary is not None
+        self.assertEqual((summary.median, summary.mad), (3.0, 1.5))
+
+
+class Ratios(unittest.TestCase):
+    def test_rounds_are_paired(self) -> None:
+        # The second round was twice as slow at both levels.
+        self.assertEqual(ratios({0: 3.0, 1: 6.0}, {0: 2.0, 1: 4.0}), [1.5, 1.5])
+
+    def test_a_round_without_a_partner_does_not_count(self) -> None:
+        self.assertEqual(ratios({0: 3.0, 2: 9.0}, {1: 2.0, 2: 3.0}), [3.0])
+
+    def test_nothing_is_divided_by_zero(self) -> None:
+        self.assertEqual(ratios({0: 3.0}, {0: 0.0}), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,52 @@
+"""Verdicts: reached, missed, or why there is none."""
+
+import unittest
+
+from eigenbench import levels
+from eigenbench.samples import Samples
+from eigenbench.targets import Verdict, verdicts
+
+
+def verdict(samples: Samples, probe: str, level: str) -> Verdict:
+    """The first verdict for that probe and level."""
+    return next(v for v in verdicts(samples, {probe}) if v.level == level)
+
+
+class Verdicts(unittest.TestCase):
+    def test_a_ratio_within_its_limit_is_reached(self) -> None:
+        samples = Samples()
+        samples.add("realtime", levels.NAMESPACE, 0, 20.0)
+        samples.add("realtime", levels.OFFSET, 0, 22.0)
+        self.assertIs(verdict(samples, "realtime", levels.OFFSET).reached, True)
+
+    def test_a_ratio_above_its_limit_is_missed(self) -> None:
+        samples = Samples()
+        samples.add("spawn", levels.HOST, 0, 500.0)
+        samples.add("spawn", levels.RATE_10, 0, 1300.0)
+        self.assertIs(verdict(samples, "spawn", levels.RATE_10).reached, False)
+
+    def test_a_limit_without_a_base_is_in_nanoseconds(self) -> None:
+        samples = Samples()
+        samples.add("poll", levels.RATE_10, 0, 15_001.0)
+        self.assertIs(verdict(samples, "poll", levels.RATE_10).reached, False)
+
+    def test_a_missing_level_gives_its_reason(self) -> None:
+        samples = Samples()
+        samples.add("realtime", levels.NAMESPACE, 0, 20.0)
+        samples.explain("realtime", levels.OFFSET, "not built")
+        found = verdict(samples, "realtime", levels.OFFSET)
+        self.assertEqual((found.reached, found.reason), (None, "not built"))
+
+    def test_a_missing_base_gives_the_reason_of_the_base(self) -> None:
+        samples = Samples()
+        samples.add("realtime", levels.OFFSET, 0, 20.0)
+        samples.explain("realtime", levels.NAMESPACE, "not permitted")
+        found = verdict(samples, "realtime", levels.OFFSET)
+        self.assertEqual((found.reached, found.reason), (None, "not permitted"))
+
+    def test_what_was_not_part_of_the_run_has_no_verdict(self) -> None:
+        self.assertEqual(list(verdicts(Samples(), {"getppid"})), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

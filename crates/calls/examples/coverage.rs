@@ -1,0 +1,5 @@
+//! Prints `docs/coverage.md`.
+
+fn main() {
+    print!("{}", eigentime_calls::coverage::page());
+}

@@ -1,0 +1,143 @@
+//! What can stop a program from being started in a timeline.
+
+use std::ffi::CString;
+
+use nix::errno::Errno;
+
+/// Why the program could not be started, and what would help.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The kernel allows no clock below zero.
+    #[error(
+        "{clock} {offset}: this host's {clock} clock stands at {now}, and the kernel allows no clock \
+         below zero\nhelp: use an offset of {now} or less below zero"
+    )]
+    BelowZero {
+        /// The clock, as the option is called.
+        clock: &'static str,
+        /// What was asked for.
+        offset: String,
+        /// Where the clock stands.
+        now: String,
+    },
+    /// The kernel allows no clock beyond about 146 years.
+    #[error(
+        "{clock} {offset}: the kernel allows no clock beyond 146 years\nhelp: use a smaller offset"
+    )]
+    TooFar {
+        /// The clock, as the option is called.
+        clock: &'static str,
+        /// What was asked for.
+        offset: String,
+    },
+    /// The wall clock would leave its range.
+    #[error(
+        "offset {offset}: the wall clock would be before 1970-01-01 or after 2262-04-11, which the \
+         kernel's clocks cannot show\nhelp: use a smaller offset, or --date"
+    )]
+    NoSuchDate {
+        /// What was asked for.
+        offset: String,
+    },
+    /// No time namespaces in this kernel.
+    #[error(
+        "--monotonic and --boottime need time namespaces, which this kernel does not have\n\
+         help: use Linux 5.6 or later with CONFIG_TIME_NS, or only --date, --offset and --rate"
+    )]
+    NoTimeNamespaces,
+    /// A time namespace was refused.
+    #[error(
+        "--monotonic and --boottime need a time namespace, and making one was refused ({cause})\n\
+         help: run as root or with CAP_SYS_ADMIN, or allow user namespaces to ordinary users \
+         (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, \
+         kernel.apparmor_restrict_unprivileged_userns); --date, --offset and --rate need none"
+    )]
+    NamespaceRefused {
+        /// The step and the kernel's word.
+        cause: String,
+    },
+    /// The process is traced already.
+    #[error(
+        "cannot follow the program: this process is already traced by process {pid} ({name}), and the \
+         kernel allows one tracer\nhelp: start eigentime outside of gdb, strace or another timeline"
+    )]
+    AlreadyTraced {
+        /// The tracer.
+        pid: i32,
+        /// Its name.
+        name: String,
+    },
+    /// ptrace is forbidden.
+    #[error(
+        "cannot follow the program: ptrace is forbidden here ({0})\nhelp: allow it (sysctl \
+         kernel.yama.ptrace_scope below 3; in a container: a seccomp profile that allows ptrace, or \
+         --cap-add SYS_PTRACE)"
+    )]
+    TraceForbidden(Errno),
+    /// seccomp filters are forbidden.
+    #[error(
+        "cannot translate the program's calls: seccomp filters are forbidden here ({0})\nhelp: allow \
+         seccomp in this container or kernel (CONFIG_SECCOMP_FILTER)"
+    )]
+    FilterForbidden(Errno),
+    /// No /proc.
+    #[error(
+        "/proc is not mounted here, and programs cannot be followed without it\nhelp: mount it (mount -t proc proc /proc)"
+    )]
+    NoProc,
+    /// The kernel offers no vDSO.
+    #[error(
+        "this kernel gives programs no vDSO, by which they read their clocks\nhelp: boot without vdso=0"
+    )]
+    NoVdso,
+    /// The supervisor ended before the program was started.
+    #[error(
+        "the supervisor ended before the program was started\nhelp: look for memory limits or a kill in the kernel's log"
+    )]
+    SupervisorGone,
+    /// Another call failed.
+    #[error("cannot {action}: {cause}")]
+    System {
+        /// What was tried.
+        action: &'static str,
+        /// The kernel's word.
+        cause: Errno,
+    },
+    /// The program could not be started.
+    #[error(transparent)]
+    Exec(#[from] ExecError),
+}
+
+impl Error {
+    /// For `map_err` on a call of the kernel.
+    pub(crate) fn system(action: &'static str) -> impl FnOnce(Errno) -> Self {
+        move |cause| Self::System { action, cause }
+    }
+
+    /// The exit status by which `env` and `docker run` tell such a failure.
+    #[must_use]
+    pub fn exit_status(&self) -> i32 {
+        match self {
+            Self::Exec(error) => error.exit_status(),
+            _ => 125,
+        }
+    }
+}
+
+/// The program could not be started.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot run '{}': {}", .program.to_string_lossy(), .cause.desc())]
+pub struct ExecError {
+    /// As the command named it.
+    pub program: CString,
+    /// The kernel's word.
+    pub cause: Errno,
+}
+
+impl ExecError {
+    /// 127 if there is no such program, 126 if there is one.
+    #[must_use]
+    pub fn exit_status(&self) -> i32 {
+        if self.cause == Errno::ENOENT { 127 } else { 126 }
+    }
+}

@@ -1,0 +1,370 @@
+//! The seccomp filter: which calls stop for the supervisor. Made from the table.
+//!
+//! Calls that are not in the table are allowed by their number alone, which the
+//! kernel remembers, so that they cost next to nothing. Those in the table are
+//! allowed where their arguments show that no time has to be translated, and from
+//! the image's own system call instruction.
+
+use eigentime_calls::{
+    Base, CLONE_UNTRACED, Call, FUTEX_CLOCK_REALTIME, FUTEX_CMD_MASK, FUTEX_OPS, Form, FutexClock,
+    ITIMER_REAL, Kind, On, RING_EXT_ARG, ROWS, Read, SOCKET_TIMEOUTS, SOL_SOCKET, Set, Timer,
+    TimerOp, Wait, Watch,
+};
+use eigentime_timeline::{Clock, ClockId};
+use eigentime_vdso::BOOTED_CLOCK;
+use nix::errno::Errno;
+
+use crate::region::Layout;
+
+/// How much of a timeline can differ from the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The wall clock only: relative waits and waits on other clocks are right as
+    /// they are.
+    Wall,
+    /// Every clock.
+    All,
+}
+
+/// What the filter of a timeline depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject {
+    /// How much of the timeline can differ from the host.
+    pub scope: Scope,
+    /// Where the region lies.
+    pub layout: Layout,
+    /// Does the program run in a user namespace that maps its own group only?
+    pub hides_groups: bool,
+}
+
+/// Told to the supervisor with a stop of a call of another architecture.
+pub const FOREIGN: u16 = 1;
+
+const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
+const X32_SYSCALL_BIT: u32 = 0x4000_0000;
+
+/// Offsets in `struct seccomp_data`.
+const NR: u32 = 0;
+const ARCH: u32 = 4;
+const IP: u32 = 8;
+const fn arg_low(arg: u8) -> u32 {
+    16 + 8 * arg as u32
+}
+const fn arg_high(arg: u8) -> u32 {
+    arg_low(arg) + 4
+}
+
+/// A place in the program that can be jumped to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Label(usize);
+
+/// Assembles a classic BPF program; jumps go forward only.
+struct Assembler {
+    code: Vec<libc::sock_filter>,
+    /// Where each label stands, once it is placed.
+    labels: Vec<Option<usize>>,
+    /// Long jumps to be filled in.
+    jumps: Vec<(usize, Label)>,
+}
+
+impl Assembler {
+    fn new() -> Self {
+        Self { code: Vec::new(), labels: Vec::new(), jumps: Vec::new() }
+    }
+
+    fn label(&mut self) -> Label {
+        self.labels.push(None);
+        Label(self.labels.len() - 1)
+    }
+
+    fn place(&mut self, label: Label) {
+        self.labels[label.0] = Some(self.code.len());
+    }
+
+    fn emit(&mut self, code: u32, jt: u8, jf: u8, k: u32) {
+        self.code.push(libc::sock_filter { code: code as u16, jt, jf, k });
+    }
+
+    fn load(&mut self, offset: u32) {
+        self.emit(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, offset);
+    }
+
+    fn mask(&mut self, bits: u32) {
+        self.emit(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, 0, 0, bits);
+    }
+
+    fn answer(&mut self, action: u32) {
+        self.emit(libc::BPF_RET | libc::BPF_K, 0, 0, action);
+    }
+
+    fn jump(&mut self, to: Label) {
+        self.jumps.push((self.code.len(), to));
+        self.emit(libc::BPF_JMP | libc::BPF_JA, 0, 0, 0);
+    }
+
+    /// Jumps if the comparison holds (`wanted`), or if it does not.
+    fn jump_on(&mut self, comparison: u32, k: u32, wanted: bool, to: Label) {
+        let (jt, jf) = if wanted { (0, 1) } else { (1, 0) };
+        self.emit(libc::BPF_JMP | comparison | libc::BPF_K, jt, jf, k);
+        self.jump(to);
+    }
+
+    fn if_equal(&mut self, k: u32, to: Label) {
+        self.jump_on(libc::BPF_JEQ, k, true, to);
+    }
+
+    fn unless_equal(&mut self, k: u32, to: Label) {
+        self.jump_on(libc::BPF_JEQ, k, false, to);
+    }
+
+    fn if_any(&mut self, bits: u32, to: Label) {
+        self.jump_on(libc::BPF_JSET, bits, true, to);
+    }
+
+    fn unless_any(&mut self, bits: u32, to: Label) {
+        self.jump_on(libc::BPF_JSET, bits, false, to);
+    }
+
+    fn finish(mut self) -> Vec<libc::sock_filter> {
+        for (at, label) in self.jumps {
+            let target = self.labels[label.0].expect("every label is placed");
+            self.code[at].k = u32::try_from(target - at - 1).expect("jumps go forward");
+        }
+        self.code
+    }
+}
+
+/// The tests on one call's arguments.
+struct Tests<'a> {
+    asm: &'a mut Assembler,
+    scope: Scope,
+    allow: Label,
+}
+
+impl Tests<'_> {
+    /// Goes on only if the argument is not a null pointer.
+    fn given(&mut self, arg: u8) {
+        let given = self.asm.label();
+        self.asm.load(arg_low(arg));
+        self.asm.unless_equal(0, given);
+        self.asm.load(arg_high(arg));
+        self.asm.if_equal(0, self.allow);
+        self.asm.place(given);
+    }
+
+    /// Goes on only if the argument holds a clock that the timeline may move.
+    fn on_moved_clock(&mut self, arg: u8) {
+        let moved = self.asm.label();
+        self.asm.load(arg_low(arg));
+        for id in ClockId::VIRTUAL {
+            if self.scope == Scope::All || id.clock().is_some_and(Clock::is_wall) {
+                self.asm.if_equal(id.0 as u32, moved);
+            }
+        }
+        self.asm.jump(self.allow);
+        self.asm.place(moved);
+    }
+
+    fn equals(&mut self, arg: u8, value: u32) {
+        self.asm.load(arg_low(arg));
+        self.asm.unless_equal(value, self.allow);
+    }
+
+    fn has_any(&mut self, arg: u8, bits: u32) {
+        self.asm.load(arg_low(arg));
+        self.asm.unless_any(bits, self.allow);
+    }
+
+    fn never(&mut self) {
+        self.asm.jump(self.allow);
+    }
+
+    fn wait(&mut self, wait: &Wait) {
+        match wait.form {
+            Form::Timespec | Form::Timeval => self.given(wait.arg),
+            Form::RingArgument => {
+                self.has_any(3, RING_EXT_ARG);
+                self.given(wait.arg);
+            }
+            Form::Millis => {
+                // A timeout that is zero, or negative and so infinite.
+                self.asm.load(arg_low(wait.arg));
+                self.asm.if_equal(0, self.allow);
+                self.asm.if_any(0x8000_0000, self.allow);
+            }
+        }
+        match (wait.base, self.scope) {
+            (Base::Relative, Scope::Wall) => return self.never(),
+            (Base::Flag { arg, bits }, Scope::Wall) => self.has_any(arg, bits),
+            (Base::Futex, _) => return self.futex(),
+            (Base::Relative | Base::Absolute | Base::Flag { .. }, _) => {}
+        }
+        match wait.on {
+            On::Monotonic if self.scope == Scope::Wall => self.never(),
+            On::Monotonic | On::Realtime | On::Futex => {}
+            On::Arg(arg) => self.on_moved_clock(arg),
+        }
+    }
+
+    fn futex(&mut self) {
+        const OPERATION: u8 = 1;
+        let [flagged, timed] = [self.asm.label(), self.asm.label()];
+        self.asm.load(arg_low(OPERATION));
+        self.asm.mask(FUTEX_CMD_MASK);
+        for futex in FUTEX_OPS {
+            match (self.scope, futex.clock) {
+                (Scope::All, _) | (Scope::Wall, FutexClock::Realtime) => {
+                    self.asm.if_equal(futex.op, timed);
+                }
+                (Scope::Wall, FutexClock::Flag) => self.asm.if_equal(futex.op, flagged),
+                (Scope::Wall, FutexClock::Monotonic) => {}
+            }
+        }
+        self.asm.jump(self.allow);
+        self.asm.place(flagged);
+        self.has_any(OPERATION, FUTEX_CLOCK_REALTIME);
+        self.asm.place(timed);
+    }
+
+    fn timer(&mut self, timer: Timer, op: TimerOp) {
+        match (self.scope, op) {
+            (Scope::All, _) => {}
+            // The supervisor has to know what a timer is armed for, and that it no
+            // longer is.
+            (Scope::Wall, TimerOp::Set { .. }) if timer == Timer::Posix => {}
+            (Scope::Wall, TimerOp::Get { .. } | TimerOp::Set { absolute: 0, .. }) => {
+                return self.never();
+            }
+            (Scope::Wall, TimerOp::Set { absolute, .. }) => self.has_any(1, absolute),
+        }
+        if timer == Timer::Interval {
+            self.equals(0, ITIMER_REAL);
+        }
+        if let TimerOp::Set { new, .. } = op
+            && timer != Timer::Alarm
+        {
+            self.given(new);
+        }
+    }
+
+    fn socket(&mut self) {
+        let [level, option, value] = [1, 2, 3];
+        if self.scope == Scope::Wall {
+            return self.never();
+        }
+        self.equals(level, SOL_SOCKET);
+        let timeout = self.asm.label();
+        self.asm.load(arg_low(option));
+        for kind in SOCKET_TIMEOUTS {
+            self.asm.if_equal(kind, timeout);
+        }
+        self.asm.jump(self.allow);
+        self.asm.place(timeout);
+        self.given(value);
+    }
+
+    fn read(&mut self, read: Read) {
+        match read {
+            Read::ClockGettime => self.on_moved_clock(0),
+            Read::Gettimeofday => self.given(0),
+            Read::Time => {}
+            Read::Times if self.scope == Scope::Wall => self.never(),
+            Read::Times => {}
+        }
+    }
+
+    fn set(&mut self, set: Set) {
+        match set {
+            Set::ClockSettime | Set::ClockAdjtime => self.equals(0, ClockId::REALTIME.0 as u32),
+            Set::Settimeofday | Set::Adjtimex => {}
+        }
+    }
+
+    fn call(&mut self, call: &Call, hides_groups: bool) {
+        match &call.kind {
+            Kind::Wait(wait) => self.wait(wait),
+            Kind::Timer(timer, op) => self.timer(*timer, *op),
+            Kind::Socket(_) => self.socket(),
+            Kind::Read(read) => self.read(*read),
+            Kind::Set(set) => self.set(*set),
+            Kind::Watch(Watch::IoUring) => {}
+            Kind::Watch(Watch::Untraced) => self.has_any(0, CLONE_UNTRACED),
+            Kind::Watch(Watch::Groups) if hides_groups => {}
+            Kind::Watch(Watch::Groups) => self.never(),
+        }
+    }
+}
+
+/// The filter for a timeline.
+#[must_use]
+pub fn assemble(subject: &Subject) -> Vec<libc::sock_filter> {
+    let mut asm = Assembler::new();
+    let [native, allow, stop, check_address] = [asm.label(), asm.label(), asm.label(), asm.label()];
+
+    asm.load(ARCH);
+    asm.if_equal(AUDIT_ARCH_X86_64, native);
+    asm.answer(libc::SECCOMP_RET_TRACE | u32::from(FOREIGN));
+    asm.place(native);
+    asm.load(NR);
+    let blocks: Vec<_> = ROWS.iter().map(|row| (row.call, asm.label())).collect();
+    for (call, block) in &blocks {
+        asm.if_equal(call.nr.0, *block);
+    }
+    // The x32 calls have numbers of their own: as on a kernel without them.
+    let not_x32 = asm.label();
+    asm.unless_any(X32_SYSCALL_BIT, not_x32);
+    asm.answer(libc::SECCOMP_RET_ERRNO | Errno::ENOSYS as u32);
+    asm.place(not_x32);
+    asm.answer(libc::SECCOMP_RET_ALLOW);
+
+    for (call, block) in blocks {
+        asm.place(block);
+        if call.kind == Kind::Read(Read::ClockGettime) {
+            asm.load(arg_low(0));
+            asm.if_equal(BOOTED_CLOCK, stop);
+        }
+        Tests { asm: &mut asm, scope: subject.scope, allow }.call(&call, subject.hides_groups);
+        asm.jump(check_address);
+    }
+
+    asm.place(check_address);
+    let exempt = subject.layout.exempt();
+    asm.load(IP);
+    asm.unless_equal(exempt as u32, stop);
+    asm.load(IP + 4);
+    asm.if_equal((exempt >> 32) as u32, allow);
+    asm.place(stop);
+    asm.answer(libc::SECCOMP_RET_TRACE);
+    asm.place(allow);
+    asm.answer(libc::SECCOMP_RET_ALLOW);
+    asm.finish()
+}
+
+/// Puts the filter on the calling process and all it will start. Returns whether
+/// the process had to give up gaining privileges for it.
+pub fn install(filter: &[libc::sock_filter]) -> nix::Result<bool> {
+    let program = libc::sock_fprog {
+        len: u16::try_from(filter.len()).map_err(|_| Errno::E2BIG)?,
+        filter: filter.as_ptr().cast_mut(),
+    };
+    let set = || {
+        // SAFETY: the kernel copies the program, which outlives the call.
+        let result = unsafe {
+            libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program)
+        };
+        Errno::result(result).map(drop)
+    };
+    match set() {
+        Ok(()) => Ok(false),
+        // Without CAP_SYS_ADMIN the kernel wants to be sure that no set-user-ID
+        // program can be tricked by the filter.
+        Err(Errno::EACCES) => {
+            nix::sys::prctl::set_no_new_privs()?;
+            set().map(|()| true)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests;

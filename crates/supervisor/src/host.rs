@@ -1,0 +1,127 @@
+//! What has to be known of this host's clocks and kernel.
+
+use eigentime_timeline::{CLOCKS, Clock, ClockId, HostInstant, Timespec};
+use eigentime_vdso::{KERNEL_FUNCTION_NAMES, KernelFunctions};
+use object::{Object, ObjectSection, ObjectSymbol};
+
+/// Reads a clock as the calling process sees it.
+#[must_use]
+pub fn read(id: ClockId) -> HostInstant {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a timespec of ours.
+    unsafe { libc::clock_gettime(id.0, &raw mut time) };
+    HostInstant(Timespec { sec: time.tv_sec, nsec: time.tv_nsec }.nanos())
+}
+
+/// Reads every clock that a timeline maps.
+#[must_use]
+pub fn read_all() -> [HostInstant; CLOCKS] {
+    Clock::ALL.map(|clock| {
+        read(match clock {
+            Clock::Wall => ClockId::REALTIME,
+            Clock::Tai => ClockId::TAI,
+            Clock::Monotonic => ClockId::MONOTONIC,
+            Clock::Raw => ClockId::MONOTONIC_RAW,
+            Clock::Boottime => ClockId::BOOTTIME,
+        })
+    })
+}
+
+/// The kernel's vDSO, which is the same in every 64-bit process of this boot but
+/// for its address.
+#[derive(Clone, Copy, Debug)]
+pub struct KernelVdso {
+    /// Where its functions stand in it; zero for what it does not have.
+    functions: KernelFunctions,
+    /// Where a system call instruction stands in it.
+    syscall: u64,
+    /// Its size in bytes.
+    size: u64,
+}
+
+impl KernelVdso {
+    /// Examines the vDSO of the calling process.
+    #[must_use]
+    pub fn of_this_process() -> Option<Self> {
+        // SAFETY: getauxval has no preconditions.
+        let base = unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) };
+        if base == 0 {
+            return None;
+        }
+        let image = mapped_at(base)?;
+        let file = object::File::parse(image).ok()?;
+        let offset = |name: &str| {
+            let symbol = file.dynamic_symbols().find(|symbol| symbol.name() == Ok(name));
+            symbol.map_or(0, |symbol| symbol.address())
+        };
+        let [clock_gettime, clock_getres, gettimeofday, getcpu, getrandom, sgx_enter_enclave] =
+            KERNEL_FUNCTION_NAMES.map(offset);
+        let text = file.section_by_name(".text")?;
+        let (start, size) = text.file_range()?;
+        let code = image.get(start as usize..(start + size) as usize)?;
+        let within = code.windows(2).position(|bytes| bytes == [0x0f, 0x05])?;
+        Some(Self {
+            functions: KernelFunctions {
+                clock_gettime,
+                clock_getres,
+                gettimeofday,
+                getcpu,
+                getrandom,
+                sgx_enter_enclave,
+                ticks_ahead: ticks_ahead(),
+            },
+            syscall: text.address() + within as u64,
+            size: image.len() as u64,
+        })
+    }
+
+    /// The address of a system call instruction in a vDSO mapped at `base`.
+    #[must_use]
+    pub fn syscall_at(&self, base: u64) -> u64 {
+        base + self.syscall
+    }
+
+    /// The functions of a vDSO mapped at `base`; `missing` stands in for those
+    /// that it does not have, and `raw_clock` for reading the clock.
+    #[must_use]
+    pub fn functions_at(&self, base: u64, missing: u64, raw_clock: u64) -> KernelFunctions {
+        let at = |offset: u64, otherwise: u64| if offset == 0 { otherwise } else { base + offset };
+        let own = self.functions;
+        KernelFunctions {
+            clock_gettime: at(own.clock_gettime, raw_clock),
+            clock_getres: at(own.clock_getres, missing),
+            gettimeofday: at(own.gettimeofday, missing),
+            getcpu: at(own.getcpu, missing),
+            getrandom: at(own.getrandom, missing),
+            sgx_enter_enclave: at(own.sgx_enter_enclave, missing),
+            ticks_ahead: own.ticks_ahead,
+        }
+    }
+
+    /// Is `address` in the vDSO whose `clock_gettime` is at `clock_gettime`?
+    #[must_use]
+    pub fn holds(&self, clock_gettime: u64, address: u64) -> bool {
+        let base = clock_gettime.wrapping_sub(self.functions.clock_gettime);
+        address.wrapping_sub(base) < self.size
+    }
+}
+
+/// How far the clock that `times` counts is ahead of CLOCK_MONOTONIC.
+fn ticks_ahead() -> i64 {
+    /// The ticks that programs see are always hundredths of a second (USER_HZ).
+    const NANOS_PER_TICK: i64 = 10_000_000;
+    // SAFETY: without a buffer only the result is given.
+    let ticks = unsafe { libc::times(std::ptr::null_mut()) };
+    ticks * NANOS_PER_TICK - read(ClockId::MONOTONIC).as_nanos()
+}
+
+/// The bytes of the mapping that starts at `base`.
+fn mapped_at(base: u64) -> Option<&'static [u8]> {
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let start = format!("{base:x}-");
+    let line = maps.lines().find(|line| line.starts_with(&start))?;
+    let end = u64::from_str_radix(line[start.len()..].split(' ').next()?, 16).ok()?;
+    // SAFETY: the kernel maps the vDSO readable, does not change it, and it stays
+    // for as long as the process runs.
+    Some(unsafe { std::slice::from_raw_parts(base as *const u8, (end - base) as usize) })
+}

@@ -1,0 +1,191 @@
+//! The steps from the calling process to the program.
+//!
+//! The calling process itself becomes the program. Beside it, with no relation to
+//! it but ptrace, runs the supervisor: not a child of the program's, so that the
+//! program never waits for a child it did not make; in a session of its own, so
+//! that no signal of the terminal reaches it; and with none of the caller's
+//! descriptors, so that it keeps no pipe and no terminal open.
+
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::unistd::{Pid, chdir, execvp, getpid, setsid};
+
+use crate::error::{Error, ExecError};
+use crate::filter::{self, Scope, Subject};
+use crate::host::{self, KernelVdso};
+use crate::namespace;
+use crate::plan::Plan;
+use crate::region::Region;
+use crate::tracer::Supervisor;
+use eigentime_timeline::{Nanos, Rate};
+
+/// The kernel's default timer slack, by which it may delay a wake-up.
+const TIMER_SLACK: Nanos = Nanos(50_000);
+
+/// What the supervisor says when it follows the process.
+const FOLLOWING: i32 = 0;
+
+/// Turns the calling process into the program of the plan, in its timeline. Returns
+/// only if that failed.
+///
+/// The calling process must have a single thread.
+pub fn run(plan: &Plan) -> Error {
+    match prepare(plan) {
+        Ok(never) => match never {},
+        Err(error) => error,
+    }
+}
+
+fn prepare(plan: &Plan) -> Result<std::convert::Infallible, Error> {
+    plan.check()?;
+    if let Some((pid, name)) = tracer_of_this_process() {
+        return Err(Error::AlreadyTraced { pid, name });
+    }
+    if !Path::new("/proc/self/maps").exists() {
+        return Err(Error::NoProc);
+    }
+    let kernel = KernelVdso::of_this_process().ok_or(Error::NoVdso)?;
+    let region = Region::new()?;
+    let layout = region.layout;
+    let scope = if plan.rate == Rate::ONE { Scope::Wall } else { Scope::All };
+    let (ours, theirs) = UnixStream::pair().map_err(|error| Error::System {
+        action: "make a pair of sockets",
+        cause: Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)),
+    })?;
+
+    let program = getpid();
+    allow_tracing(true);
+    let groups = nix::unistd::getgroups().map_err(Error::system("read the groups"))?;
+    let groups = groups.into_iter().map(nix::unistd::Gid::as_raw).collect();
+    if split_off()? {
+        drop(ours);
+        supervise(Supervisor::new(region, kernel, scope, groups), program, theirs);
+    }
+    drop(theirs);
+    await_supervisor(ours)?;
+    allow_tracing(false);
+
+    let hides_groups =
+        plan.needs_time_namespace() && namespace::enter(plan.monotonic, plan.boottime)?;
+    let filter = filter::assemble(&Subject { scope, layout, hides_groups });
+    scale_timer_slack(plan.rate);
+    region.page().set_moved(|clock| scope == Scope::All || clock.is_wall());
+    // From here on the clocks run.
+    region.page().publish(&plan.map(host::read_all()));
+    filter::install(&filter).map_err(Error::FilterForbidden)?;
+    let program = plan.command[0].clone();
+    let Err(cause) = execvp(&program, &plan.command);
+    Err(ExecError { program, cause }.into())
+}
+
+/// Splits off a process that is nobody's child, and returns whether this is it.
+fn split_off() -> Result<bool, Error> {
+    // A child that sends no signal when it ends: the program must not find one
+    // pending.
+    let clone = || {
+        // SAFETY: a plain fork of a process with one thread; no exit signal.
+        let result = unsafe { libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) };
+        Errno::result(result).map_err(Error::system("start the supervisor"))
+    };
+    let between = clone()?;
+    if between == 0 {
+        let status = match clone() {
+            Ok(0) => return Ok(true),
+            Ok(_) => 0,
+            Err(Error::System { cause, .. }) => cause as i32,
+            Err(_) => libc::EIO,
+        };
+        // SAFETY: ends this process without running the caller's exit handlers.
+        unsafe { libc::_exit(status) };
+    }
+    let mut status = 0;
+    // SAFETY: the pointer is to an int of ours.
+    let waited = unsafe { libc::waitpid(between as i32, &raw mut status, libc::__WALL) };
+    Errno::result(waited).map_err(Error::system("wait for the start of the supervisor"))?;
+    match libc::WEXITSTATUS(status) {
+        0 => Ok(false),
+        cause => {
+            Err(Error::System { action: "start the supervisor", cause: Errno::from_raw(cause) })
+        }
+    }
+}
+
+/// The life of the supervisor.
+fn supervise(mut supervisor: Supervisor, program: Pid, mut caller: UnixStream) -> ! {
+    let mut kept = supervisor.descriptors();
+    kept.push(caller.as_raw_fd());
+    detach(kept);
+    let outcome = supervisor.follow(program).map_or_else(|error| error as i32, |()| FOLLOWING);
+    let told = caller.write_all(&outcome.to_ne_bytes());
+    drop(caller);
+    if outcome == FOLLOWING && told.is_ok() {
+        supervisor.pass_signals_to(program);
+        supervisor.serve();
+    }
+    // SAFETY: ends this process without running the caller's exit handlers.
+    unsafe { libc::_exit(0) }
+}
+
+/// Gives up all that ties the supervisor to its caller, but these descriptors.
+fn detach(mut kept: Vec<i32>) {
+    // None of these can fail in a way that matters: a new process can make a
+    // session, and "/" and the null device are there.
+    let _ = setsid();
+    let _ = chdir(c"/");
+    let _ = nix::sys::prctl::set_name(c"eigentime");
+    kept.sort_unstable();
+    let mut from = 0;
+    for kept in kept.into_iter().map(|descriptor| descriptor as u32) {
+        close_range(from, kept.checked_sub(1));
+        from = kept + 1;
+    }
+    close_range(from, Some(u32::MAX));
+}
+
+fn close_range(from: u32, to: Option<u32>) {
+    if let Some(to) = to.filter(|to| from <= *to) {
+        // SAFETY: nothing in this process uses the descriptors closed here.
+        unsafe { libc::syscall(libc::SYS_close_range, from, to, 0) };
+    }
+}
+
+/// Waits until the supervisor follows this process.
+fn await_supervisor(mut supervisor: UnixStream) -> Result<(), Error> {
+    let mut outcome = [0; 4];
+    supervisor.read_exact(&mut outcome).map_err(|_| Error::SupervisorGone)?;
+    match i32::from_ne_bytes(outcome) {
+        FOLLOWING => Ok(()),
+        cause => Err(Error::TraceForbidden(Errno::from_raw(cause))),
+    }
+}
+
+fn tracer_of_this_process() -> Option<(i32, String)> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let pid = status.lines().find_map(|line| line.strip_prefix("TracerPid:"))?.trim();
+    let pid = pid.parse().ok().filter(|pid| *pid != 0)?;
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    Some((pid, name.trim().to_owned()))
+}
+
+/// Yama allows a process to be traced by its ancestors only, or by whom it says.
+fn allow_tracing(by_anyone: bool) {
+    let who = if by_anyone { libc::PR_SET_PTRACER_ANY } else { 0 };
+    // SAFETY: no memory is involved. Without Yama the kernel does not know the
+    // request, and none is needed.
+    unsafe { libc::prctl(libc::PR_SET_PTRACER, who, 0, 0, 0) };
+}
+
+/// The kernel may delay a wake-up by a slack in host time, which a fast rate would
+/// make long in virtual time.
+fn scale_timer_slack(rate: Rate) {
+    if rate.virtual_span(TIMER_SLACK) > TIMER_SLACK
+        && let Some(slack) = rate.host_span(TIMER_SLACK)
+    {
+        // SAFETY: no memory is involved; the kernel takes any positive number.
+        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack.0.max(1), 0, 0, 0) };
+    }
+}

@@ -1,0 +1,29 @@
+//! Starts programs in a timeline, follows them, and changes their clocks.
+//!
+//! [`run`] turns the calling process into the program, so that the program has the
+//! parent, the terminal, the descriptors and the exit status that it would have
+//! without a timeline. Before that it splits off a **supervisor**, a process that
+//! traces the program and all its descendants until the last of them has ended, and
+//! with whose end they end.
+//!
+//! - `plan`: what is asked for, and the map that follows from it.
+//! - `launch`: the steps from the calling process to the program.
+//! - `namespace`: time and user namespaces.
+//! - `region`: the memory that every program of the timeline shares.
+//! - `filter`: the seccomp filter, made from the table of calls.
+//! - `host`: what has to be known of this host's clocks and kernel.
+//! - `tracer`: the supervisor.
+#![warn(missing_docs)]
+
+mod error;
+mod filter;
+mod host;
+mod launch;
+mod namespace;
+mod plan;
+mod region;
+mod tracer;
+
+pub use error::{Error, ExecError};
+pub use launch::run;
+pub use plan::{Plan, Wall};

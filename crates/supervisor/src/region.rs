@@ -1,0 +1,146 @@
+//! The memory that every program of a timeline shares: the page with the map, and
+//! the image.
+
+use std::fs::File;
+use std::io::Read;
+use std::num::NonZeroUsize;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::ptr::NonNull;
+
+use eigentime_timeline::page::Page;
+use eigentime_vdso::{IMAGE, IMAGE_OFFSET, PAGE, PRIVATE_OFFSET, REGION_SIZE, symbols};
+use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::mman::{MapFlags, ProtFlags, mmap};
+
+use crate::error::Error;
+
+/// Where regions may lie: below everything the kernel maps by itself on x86-64
+/// (whose mappings start within 2^40 bytes of the top of the 47-bit space), and in
+/// a part that ThreadSanitizer takes for the application's.
+const WINDOW: std::ops::Range<u64> = 0x7e90_0000_0000..0x7ee0_0000_0000;
+
+/// A system call instruction is two bytes long.
+const SYSCALL_LENGTH: u64 = 2;
+
+/// The addresses of a timeline's region, the same in all its programs: the filter,
+/// which is inherited through exec, names one of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    base: u64,
+}
+
+impl Layout {
+    /// A layout at a random place, so that the addresses cannot be known before.
+    fn random() -> Result<Self, std::io::Error> {
+        let mut random = [0; 8];
+        File::open("/dev/urandom")?.read_exact(&mut random)?;
+        let slot = (REGION_SIZE as u64).next_power_of_two();
+        let slots = (WINDOW.end - WINDOW.start) / slot;
+        Ok(Self { base: WINDOW.start + u64::from_ne_bytes(random) % slots * slot })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn at(base: u64) -> Self {
+        Self { base }
+    }
+
+    /// Where the private page starts.
+    #[must_use]
+    pub fn private(self) -> u64 {
+        self.base + PRIVATE_OFFSET as u64
+    }
+
+    /// Where the image starts.
+    #[must_use]
+    pub fn image(self) -> u64 {
+        self.base + IMAGE_OFFSET as u64
+    }
+
+    /// The address of one of the image's [`symbols`].
+    #[must_use]
+    pub fn symbol(self, symbol: usize) -> u64 {
+        self.image() + symbol as u64
+    }
+
+    /// The address of the image's system call instruction.
+    #[must_use]
+    pub fn call(self) -> u64 {
+        self.exempt() - SYSCALL_LENGTH
+    }
+
+    /// The address after the system call instruction that the filter exempts.
+    #[must_use]
+    pub fn exempt(self) -> u64 {
+        self.symbol(symbols::SYSCALL_RETURN)
+    }
+}
+
+/// The shared memory, mapped in the process that made it and in its children.
+pub struct Region {
+    /// Where it lies in the programs.
+    pub layout: Layout,
+    file: OwnedFd,
+    page: NonNull<Page>,
+}
+
+impl Region {
+    /// Makes a region whose page leaves every clock alone.
+    pub fn new() -> Result<Self, Error> {
+        let layout = Layout::random().map_err(|error| Error::System {
+            action: "read /dev/urandom",
+            cause: nix::errno::Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)),
+        })?;
+        let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
+        // Since Linux 6.3 the kernel wants to be told that the memory holds code.
+        let file = memfd_create(c"eigentime", flags | MFdFlags::from_bits_retain(libc::MFD_EXEC))
+            .or_else(|_| memfd_create(c"eigentime", flags))
+            .map_err(Error::system("make shared memory"))?;
+        let file = File::from(file);
+        let written = file
+            .set_len(REGION_SIZE as u64)
+            .and_then(|()| file.write_all_at(IMAGE, IMAGE_OFFSET as u64));
+        written.map_err(|error| Error::System {
+            action: "fill shared memory",
+            cause: nix::errno::Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)),
+        })?;
+        let size = NonZeroUsize::new(PAGE).expect("a page is not empty");
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let page = unsafe {
+            mmap(
+                None,
+                size,
+                ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
+                MapFlags::MAP_SHARED,
+                &file,
+                0,
+            )
+        }
+        .map_err(Error::system("map shared memory"))?
+        .cast::<Page>();
+        // From here on nobody can map the page writable, or write to the file.
+        let seals = SealFlag::F_SEAL_FUTURE_WRITE
+            | SealFlag::F_SEAL_SHRINK
+            | SealFlag::F_SEAL_GROW
+            | SealFlag::F_SEAL_SEAL;
+        fcntl(&file, FcntlArg::F_ADD_SEALS(seals)).map_err(Error::system("seal shared memory"))?;
+        let region = Self { layout, file: file.into(), page };
+        region.page().reset();
+        Ok(region)
+    }
+
+    /// The page with the map.
+    #[must_use]
+    pub fn page(&self) -> &Page {
+        // SAFETY: mapped above for as long as the process lives; its contents are
+        // atomics.
+        unsafe { self.page.as_ref() }
+    }
+
+    /// The file that programs map.
+    #[must_use]
+    pub fn file(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}

@@ -1,0 +1,197 @@
+//! What is particular to x86-64.
+
+use eigentime_calls::Nr;
+
+/// The start of the vsyscall page, whose three functions stand 1024 bytes apart.
+const VSYSCALL_PAGE: u64 = 0xffff_ffff_ff60_0000;
+
+/// The code segment of 32-bit programs.
+const CODE_SEGMENT_32: u64 = 0x23;
+
+/// A system call instruction is two bytes long.
+const SYSCALL_LENGTH: u64 = 2;
+
+/// What the kernel sees as "no system call".
+const NO_CALL: u64 = u64::MAX;
+
+/// The results by which the kernel tells itself that an interrupted call is to be
+/// made again: ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND, ERESTART_RESTARTBLOCK.
+const RESTARTS: [i64; 4] = [-512, -513, -514, -516];
+
+/// ERESTARTNOINTR: the call is made again, whatever happens.
+const RESTART_ALWAYS: i64 = -513;
+
+const EINTR: i64 = 4;
+
+/// A stopped thread's registers.
+#[derive(Clone, Copy, Debug)]
+pub struct Registers(pub libc::user_regs_struct);
+
+impl Registers {
+    /// The system call the thread is at.
+    pub fn nr(&self) -> Nr {
+        Nr(self.0.orig_rax as u32)
+    }
+
+    /// Argument `index` of the system call.
+    pub fn arg(&self, index: usize) -> u64 {
+        let r = &self.0;
+        [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9][index]
+    }
+
+    /// The next instruction.
+    pub fn ip(&self) -> u64 {
+        self.0.rip
+    }
+
+    /// The stack pointer.
+    pub fn stack(&self) -> u64 {
+        self.0.rsp
+    }
+
+    /// The result of a system call that was made.
+    pub fn result(&self) -> i64 {
+        self.0.rax as i64
+    }
+
+    /// Is the program a 32-bit one?
+    pub fn is_32_bit(&self) -> bool {
+        self.0.cs == CODE_SEGMENT_32
+    }
+
+    /// Was the call made through the vsyscall page?
+    pub fn is_in_vsyscall_page(&self) -> bool {
+        self.ip() & !0xfff == VSYSCALL_PAGE
+    }
+
+    /// Replaces an argument of the call that is about to be made.
+    pub fn set_first_arg(&mut self, value: u64) {
+        self.0.rdi = value;
+    }
+
+    /// Skips the call; the program sees `result`.
+    pub fn skip(&mut self, result: i64) {
+        self.0.orig_rax = NO_CALL;
+        self.0.rax = result as u64;
+    }
+
+    /// Is the thread at the first instruction after a redirection to `entry`?
+    pub fn is_redirected(&self, entry: u64) -> bool {
+        self.0.rip == entry
+    }
+
+    /// Skips the call and goes on at `entry` of the image, which finds the number
+    /// of the call in rax, the hint in r11, and the way back in rcx.
+    pub fn redirect(&mut self, entry: u64, hint: i64) {
+        let nr = self.0.orig_rax;
+        self.0.rcx = self.0.rip;
+        self.0.r11 = hint as u64;
+        self.skip(nr as i64);
+        self.0.rip = entry;
+    }
+
+    /// The system call that the thread is about to make.
+    pub fn next_nr(&self) -> Nr {
+        Nr(self.0.rax as u32)
+    }
+
+    /// Puts the thread, which is about to make a call, after it, as if it had been
+    /// interrupted.
+    pub fn interrupt(&mut self, after: u64) {
+        self.0.rip = after;
+        self.skip(-EINTR);
+    }
+
+    /// Does a call return ERESTARTSYS: has it done nothing yet, and is made again
+    /// unless a handler without SA_RESTART runs?
+    pub fn is_restartable(&self) -> bool {
+        self.0.orig_rax != NO_CALL && self.result() == RESTARTS[0]
+    }
+
+    /// Are these the registers with which the redirected call began that the thread
+    /// is in now, with registers `now`?
+    pub fn encloses(&self, now: &Self) -> bool {
+        /// More than the image ever uses of the stack.
+        const DEPTH: u64 = 1024;
+        self.nr() == now.nr() && self.0.rsp.wrapping_sub(now.0.rsp) < DEPTH
+    }
+
+    /// Turns the registers with which a redirected call began into those of a thread
+    /// that is about to make it.
+    pub fn undo_redirect_of_call(&mut self) {
+        self.0.rax = self.0.orig_rax;
+        self.0.rip -= SYSCALL_LENGTH;
+        self.0.orig_rax = NO_CALL;
+    }
+
+    /// Gives back the red zone that a redirected call has just skipped.
+    pub fn leave_red_zone(&mut self) {
+        self.0.rsp += 128;
+    }
+
+    /// Undoes a redirection of which nothing has been carried out: the thread is
+    /// about to make its call.
+    pub fn undo_redirect(&mut self) {
+        self.0.rip = self.0.rcx - SYSCALL_LENGTH;
+        self.0.orig_rax = NO_CALL;
+    }
+
+    /// Prepares a system call by the instruction at `instruction`.
+    pub fn call(&mut self, instruction: u64, nr: i64, args: [u64; 6]) {
+        self.0.orig_rax = NO_CALL;
+        self.0.rax = nr as u64;
+        self.0.rip = instruction;
+        let r = &mut self.0;
+        [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9] = args;
+    }
+
+    /// Prepares a call of a function with up to five arguments.
+    pub fn enter(&mut self, function: u64, stack: u64, args: [u64; 5]) {
+        self.0.orig_rax = NO_CALL;
+        self.0.rip = function;
+        self.0.rsp = stack;
+        let r = &mut self.0;
+        [r.rdi, r.rsi, r.rdx, r.rcx, r.r8] = args;
+    }
+
+    /// Moves the thread to another instruction.
+    pub fn jump(&mut self, to: u64) {
+        self.0.rip = to;
+    }
+
+    /// Will the kernel make the interrupted call again (or, with `or_failed`, has
+    /// it failed because it was interrupted)?
+    pub fn was_interrupted(&self, or_failed: bool) -> bool {
+        let result = self.result();
+        RESTARTS.contains(&result) || (or_failed && result == -EINTR)
+    }
+
+    /// Has a call failed because the thread was stopped?
+    pub fn has_failed_interrupted(&self) -> bool {
+        self.0.orig_rax != NO_CALL && self.result() == -EINTR
+    }
+
+    /// Has the kernel the call made again when the thread goes on.
+    pub fn make_again(&mut self) {
+        self.0.rax = RESTART_ALWAYS as u64;
+    }
+
+    /// Is the thread about to return from a call with `look_again`, or to make one
+    /// again?
+    pub fn is_told(&self, look_again: i64) -> bool {
+        self.result() == if self.0.orig_rax == NO_CALL { look_again } else { RESTART_ALWAYS }
+    }
+
+    /// Makes the call that is about to be made end the program with `status`.
+    pub fn exit(&mut self, status: u64) {
+        const EXIT_GROUP: u64 = 231;
+        const EXIT_GROUP_32: u64 = 252;
+        if self.is_32_bit() {
+            self.0.orig_rax = EXIT_GROUP_32;
+            self.0.rbx = status;
+        } else {
+            self.0.orig_rax = EXIT_GROUP;
+            self.0.rdi = status;
+        }
+    }
+}

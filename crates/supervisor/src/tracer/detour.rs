@@ -1,0 +1,66 @@
+//! Makes a stopped thread do something on our behalf.
+
+use nix::errno::Errno;
+use nix::unistd::Pid;
+
+use super::arch::Registers;
+use super::tracee::{Stop, Tracee};
+
+/// A stopped thread that does something on our behalf. Signals that arrive
+/// meanwhile are kept back for it.
+pub struct Detour {
+    /// The thread.
+    pub tracee: Tracee,
+    kept_back: Vec<i32>,
+}
+
+impl Detour {
+    /// Begins with a thread that is stopped.
+    pub fn new(tracee: Tracee) -> Self {
+        Self { tracee, kept_back: Vec::new() }
+    }
+
+    /// Makes the thread make the system call that the registers are set for, and
+    /// returns its result. Ends in the stop at the exit of the call.
+    pub fn system_call(&mut self, registers: Registers) -> nix::Result<i64> {
+        self.tracee.set_registers(registers)?;
+        self.run_to_syscall()?;
+        self.run_to_syscall()?;
+        Ok(self.tracee.registers()?.result())
+    }
+
+    /// Goes on to the next entry or exit of a system call.
+    pub fn run_to_syscall(&mut self) -> nix::Result<()> {
+        self.until(Stop::Syscall, Tracee::resume_to_syscall)
+    }
+
+    /// Goes on from these registers to a call that the filter stops.
+    pub fn run_to_filter(&mut self, registers: Registers) -> nix::Result<()> {
+        self.tracee.set_registers(registers)?;
+        self.until(Stop::Filtered, |tracee| tracee.resume(None))
+    }
+
+    /// From a stop at a system call to one outside of any, in which a call that was
+    /// interrupted can still be made again by the kernel.
+    pub fn run_to_trap(&mut self) -> nix::Result<()> {
+        self.tracee.interrupt()?;
+        self.until(Stop::Trap, |tracee| tracee.resume(None))
+    }
+
+    /// Ends: gives back to the thread, of `process`, what was kept back.
+    pub fn end(self, process: Pid) -> nix::Result<()> {
+        self.kept_back.iter().try_for_each(|signal| self.tracee.send(process, *signal))
+    }
+
+    fn until(&mut self, wanted: Stop, go_on: fn(Tracee) -> nix::Result<()>) -> nix::Result<()> {
+        loop {
+            go_on(self.tracee)?;
+            match self.tracee.wait()? {
+                stop if stop == wanted => return Ok(()),
+                Stop::Ended => return Err(Errno::ESRCH),
+                Stop::Signal(signal) => self.kept_back.push(signal),
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Answers calls that the filter stopped.
+
+use eigentime_calls::{CLONE_UNTRACED, Call, Kind, Nr, TIMER_ABSTIME, Timer, TimerOp, Watch};
+use eigentime_timeline::page::View;
+use eigentime_timeline::{Clock, ClockId, Timespec};
+use eigentime_vdso::{BOOTED_CLOCK, KernelFunctions, NO_HINT, symbols};
+use nix::errno::Errno;
+use std::fs;
+use std::mem::offset_of;
+
+use super::Supervisor;
+use super::arch::Registers;
+use super::notes::Note;
+use super::tracee::Tracee;
+use crate::filter::FOREIGN;
+use crate::host;
+
+/// `clock_gettime`.
+const CLOCK_GETTIME: Nr = Nr(228);
+
+impl Supervisor {
+    pub(super) fn filtered(&mut self, tracee: Tracee) -> nix::Result<()> {
+        // The calls by which the first program is started are the supervisor's
+        // caller's own.
+        if !self.started {
+            return tracee.resume(None);
+        }
+        let mut registers = tracee.registers()?;
+        if tracee.event_message()? == u64::from(FOREIGN) {
+            self.note(tracee, Note::ForeignCall);
+            registers.skip(error(Errno::ENOSYS));
+            tracee.set_registers(registers)?;
+            return tracee.resume(None);
+        }
+        // A program that asks for the clock by which the image reports gets the
+        // kernel's answer.
+        if registers.nr() == CLOCK_GETTIME && registers.arg(0) as u32 == BOOTED_CLOCK {
+            return tracee.resume(None);
+        }
+        let Some(call) = Call::find(registers.nr()) else {
+            return tracee.resume(None);
+        };
+        let changed = match call.kind {
+            _ if registers.is_in_vsyscall_page() => {
+                registers.skip(self.read_for_vsyscall(tracee, &registers));
+                true
+            }
+            Kind::Read(_) if self.is_kernel_vdso(tracee, &registers) => {
+                self.read_clocks_raw(tracee)?;
+                false
+            }
+            Kind::Wait(_) | Kind::Socket(_) | Kind::Read(_) => {
+                self.thread(tracee).redirected = Some(registers);
+                self.redirect(&mut registers, NO_HINT);
+                true
+            }
+            Kind::Timer(timer, op) => {
+                let hint = timer_clock(tracee, &registers, timer, op);
+                if let (Timer::Posix, TimerOp::Set { .. }, Some(clock)) = (timer, op, hint) {
+                    self.remember_timer(tracee, &registers, clock);
+                }
+                self.redirect(&mut registers, hint.map_or(NO_HINT, |clock| i64::from(clock.0)));
+                true
+            }
+            Kind::Set(set) => {
+                registers.skip(match self.set_wall(tracee, &registers, set) {
+                    Ok(result) => result,
+                    Err(cause) => error(cause),
+                });
+                true
+            }
+            Kind::Watch(Watch::IoUring) => {
+                self.note(tracee, Note::IoUring);
+                false
+            }
+            Kind::Watch(Watch::Untraced) => {
+                registers.set_first_arg(registers.arg(0) & !u64::from(CLONE_UNTRACED));
+                true
+            }
+            Kind::Watch(Watch::Groups) => {
+                registers.skip(match self.show_groups(tracee, &registers) {
+                    Ok(count) => count as i64,
+                    Err(cause) => error(cause),
+                });
+                true
+            }
+        };
+        if changed {
+            tracee.set_registers(registers)?;
+        }
+        tracee.resume(None)
+    }
+
+    fn redirect(&self, registers: &mut Registers, hint: i64) {
+        registers.redirect(self.region.layout.symbol(symbols::ENTER), hint);
+    }
+
+    /// Was the call made by the kernel's own vDSO, which the image asked for host
+    /// time?
+    pub(super) fn is_kernel_vdso(&self, tracee: Tracee, registers: &Registers) -> bool {
+        let known =
+            self.region.layout.private() + offset_of!(KernelFunctions, clock_gettime) as u64;
+        tracee
+            .read_words(known)
+            .is_ok_and(|[clock_gettime]| self.kernel.holds(clock_gettime, registers.ip()))
+    }
+
+    /// The kernel's vDSO makes a system call for this clock, as it does where the
+    /// hardware's clock cannot be read by programs: from here on the image makes
+    /// it itself, without a stop.
+    fn read_clocks_raw(&mut self, tracee: Tracee) -> nix::Result<()> {
+        self.raw_clock = true;
+        let layout = self.region.layout;
+        let slot = layout.private() + offset_of!(KernelFunctions, clock_gettime) as u64;
+        tracee.poke(slot, layout.symbol(symbols::RAW_CLOCK_GETTIME))
+    }
+
+    /// A read through the vsyscall page, which the kernel carries out by itself and
+    /// will not let go elsewhere: the supervisor reads for the program.
+    fn read_for_vsyscall(&self, tracee: Tracee, registers: &Registers) -> i64 {
+        const TIME: u32 = 201;
+        let now = self.wall_now();
+        let write = |to: u64, words: &[u64]| match to {
+            0 => Ok(()),
+            to => tracee.write_words(to, words),
+        };
+        if registers.nr().0 == TIME {
+            return write(registers.arg(0), &[now.sec as u64])
+                .map_or(error(Errno::EFAULT), |()| now.sec);
+        }
+        let micros = (now.nsec / 1_000) as u64;
+        let written = write(registers.arg(0), &[now.sec as u64, micros])
+            .and_then(|()| write(registers.arg(1), &[0]));
+        written.map_or(error(Errno::EFAULT), |()| 0)
+    }
+
+    /// The timeline's wall clock.
+    pub(super) fn wall_now(&self) -> Timespec {
+        let read = |view: &View<'_>| {
+            Timespec::from_nanos(view.at(Clock::Wall, host::read(ClockId::REALTIME)).0)
+        };
+        loop {
+            let view = self.region.page().view();
+            let now = read(&view);
+            if view.is_current() {
+                return now;
+            }
+        }
+    }
+
+    /// The caller's groups, of which the program's user namespace maps only one.
+    fn show_groups(&self, tracee: Tracee, registers: &Registers) -> nix::Result<usize> {
+        let room = registers.arg(0) as i32;
+        if room < 0 || (room > 0 && (room as usize) < self.groups.len()) {
+            return Err(Errno::EINVAL);
+        }
+        if room > 0 {
+            let bytes: Vec<u8> = self.groups.iter().flat_map(|group| group.to_ne_bytes()).collect();
+            tracee.write(registers.arg(1), &bytes)?;
+        }
+        Ok(self.groups.len())
+    }
+}
+
+/// The clock of the timer that a call works on, where it matters; `None` if there is
+/// none or it is one that is left alone.
+fn timer_clock(
+    tracee: Tracee,
+    registers: &Registers,
+    timer: Timer,
+    op: TimerOp,
+) -> Option<ClockId> {
+    let thread = tracee.0;
+    let clock = match (timer, op) {
+        (Timer::Posix, _) => {
+            let id = registers.arg(0) as i32;
+            match fs::read_to_string(format!("/proc/{thread}/timers")) {
+                Ok(timers) => posix_timer_clock(&timers, id)?,
+                // The program's state is closed to the user: most timers run on time.
+                Err(_) => ClockId::MONOTONIC.0,
+            }
+        }
+        (Timer::Descriptor, TimerOp::Set { .. })
+            if registers.arg(1) as u32 & TIMER_ABSTIME != 0 =>
+        {
+            let descriptor = registers.arg(0) as i32;
+            let info = fs::read_to_string(format!("/proc/{thread}/fdinfo/{descriptor}")).ok()?;
+            field(&info, "clockid:")?
+        }
+        _ => return None,
+    };
+    ClockId(clock).clock().map(|_| ClockId(clock))
+}
+
+/// Finds a timer in the text of `/proc/PID/timers`.
+fn posix_timer_clock(timers: &str, id: i32) -> Option<i32> {
+    let mut lines = timers.lines();
+    lines
+        .find(|line| line.strip_prefix("ID:").is_some_and(|text| text.trim() == id.to_string()))?;
+    lines
+        .take_while(|line| !line.starts_with("ID:"))
+        .find_map(|line| line.strip_prefix("ClockID:")?.trim().parse().ok())
+}
+
+fn field(text: &str, name: &str) -> Option<i32> {
+    text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
+}
+
+fn error(cause: Errno) -> i64 {
+    -i64::from(cause as i32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_clock_of_a_timer() {
+        let text = "ID: 1\nsignal: 14/0\nnotify: signal/pid.9\nClockID: 0\n\
+                    ID: 12\nsignal: 14/0\nnotify: signal/pid.9\nClockID: -6\n";
+        assert_eq!(posix_timer_clock(text, 1), Some(0));
+        assert_eq!(posix_timer_clock(text, 12), Some(-6));
+        assert_eq!(posix_timer_clock(text, 2), None);
+    }
+}

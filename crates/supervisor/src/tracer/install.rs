@@ -1,0 +1,327 @@
+//! Gives a program that has just been started the image in place of the kernel's
+//! vDSO.
+//!
+//! The program gets the shared memory as a descriptor over a socket pair of its
+//! own, whose other end the supervisor borrows: no path is named, so it works in
+//! any root directory and any namespace, and nothing stays open in the program.
+
+use std::io::IoSlice;
+use std::mem::{offset_of, size_of};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use eigentime_vdso::{IMAGE, IMAGE_OFFSET, symbols};
+use nix::errno::Errno;
+use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
+
+use super::arch::Registers;
+use super::detour::Detour;
+use super::tracee::Tracee;
+use super::{Supervisor, notes};
+
+/// Why a program cannot be let into the timeline.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// It is a 32-bit program.
+    #[error("it is a 32-bit program, whose calls are not translated")]
+    ThirtyTwoBits,
+    /// Its memory is closed to the user.
+    #[error("it may be executed but not read by this user, so it cannot be prepared")]
+    Unreadable,
+    /// The kernel gave it no vDSO.
+    #[error("the kernel gave it no vDSO to read the clocks by")]
+    NoVdso,
+    /// A step failed.
+    #[error("{0}: {error}", error = .1.desc())]
+    Step(&'static str, Errno),
+    /// It ended meanwhile.
+    #[error("it ended")]
+    Gone,
+}
+
+impl Refusal {
+    fn step(step: &'static str) -> impl FnOnce(Errno) -> Self {
+        move |error| match error {
+            Errno::ESRCH => Self::Gone,
+            Errno::EPERM => Self::Unreadable,
+            error => Self::Step(step, error),
+        }
+    }
+}
+
+/// What is put on the program's stack, below what it uses, for the steps.
+#[repr(C)]
+struct Block {
+    kernel: eigentime_vdso::KernelFunctions,
+    sockets: [i32; 2],
+    header: Header,
+    bytes: Bytes,
+    control: Control,
+    byte: u64,
+}
+
+/// `struct msghdr`.
+#[repr(C)]
+struct Header {
+    name: u64,
+    name_len: u64,
+    bytes: u64,
+    bytes_len: u64,
+    control: u64,
+    control_len: u64,
+    flags: u64,
+}
+
+/// `struct iovec`.
+#[repr(C)]
+struct Bytes {
+    base: u64,
+    len: u64,
+}
+
+/// `struct cmsghdr` with one descriptor.
+#[repr(C)]
+struct Control {
+    len: u64,
+    level: i32,
+    kind: i32,
+    descriptor: i32,
+    padding: i32,
+}
+
+/// How far below the stack pointer the block is put. The kernel maps 128 KiB of
+/// stack for a new program (`setup_arg_pages` in fs/exec.c).
+const BLOCK_DEPTH: u64 = 4096;
+
+/// The signals that can arrive while the program is being prepared are kept back.
+const ALL_SIGNALS: u64 = u64::MAX;
+
+/// The exit status that says that a program cannot be run.
+const CANNOT_RUN: u64 = 126;
+
+/// AT_SYSINFO_EHDR.
+const VDSO_ENTRY: u64 = 33;
+const END_OF_VECTOR: u64 = 0;
+
+impl Supervisor {
+    /// Prepares the program that `tracee` has just started; it is in the stop that
+    /// announces that.
+    pub(super) fn install(&mut self, tracee: Tracee) -> Result<(), Refusal> {
+        let mut detour = Detour::new(tracee);
+        let entry = leave_exec(&mut detour)?;
+        if entry.is_32_bit() {
+            return Err(Refusal::ThirtyTwoBits);
+        }
+        let slot = vdso_slot(tracee, entry.stack())?;
+        let [vdso] = tracee.read_words(slot).map_err(Refusal::step("read its auxiliary vector"))?;
+        let mask = tracee.signal_mask().map_err(Refusal::step("read its signal mask"))?;
+        tracee.set_signal_mask(ALL_SIGNALS).map_err(Refusal::step("block its signals"))?;
+
+        let layout = self.region.layout;
+        let missing = layout.symbol(symbols::MISSING);
+        let raw = layout.symbol(symbols::RAW_CLOCK_GETTIME);
+        let mut kernel = self.kernel.functions_at(vdso, missing, raw);
+        if self.raw_clock {
+            kernel.clock_gettime = raw;
+        }
+        let stack = (entry.stack() - BLOCK_DEPTH) & !0xff;
+        let block = block_at(stack, kernel);
+        write_block(tracee, stack, &block)?;
+
+        // The program makes itself a pair of sockets; through one end of it the
+        // supervisor sends the descriptor that the program takes from the other.
+        let call = |registers: &mut Registers, nr, args| {
+            registers.call(self.kernel.syscall_at(vdso), nr, args);
+        };
+        let mut registers = entry;
+        let at = |offset: usize| stack + offset as u64;
+        let kind = (libc::SOCK_DGRAM | libc::SOCK_CLOEXEC) as u64;
+        let unix = libc::AF_UNIX as u64;
+        let sockets = at(offset_of!(Block, sockets));
+        call(&mut registers, libc::SYS_socketpair, [unix, kind, 0, sockets, 0, 0]);
+        run(&mut detour, "make a pair of sockets in it", registers)?;
+        let [pair] = tracee.read_words(sockets).map_err(Refusal::step("read its sockets"))?;
+        let (first, second) = (pair as u32, (pair >> 32) as u32);
+        self.send_file(tracee, first).map_err(Refusal::step("hand it the shared memory"))?;
+
+        let header = at(offset_of!(Block, header));
+        let flags = libc::MSG_CMSG_CLOEXEC as u64;
+        call(&mut registers, libc::SYS_recvmsg, [u64::from(second), header, flags, 0, 0, 0]);
+        run(&mut detour, "receive the shared memory in it", registers)?;
+        let [descriptor] = tracee
+            .read_words(at(offset_of!(Block, control) + offset_of!(Control, descriptor)))
+            .map_err(Refusal::step("read its descriptor"))?;
+        let file = u64::from(descriptor as u32);
+
+        let image = layout.image();
+        let size = IMAGE.len() as u64;
+        let access = (libc::PROT_READ | libc::PROT_EXEC) as u64;
+        let how = (libc::MAP_PRIVATE | libc::MAP_FIXED_NOREPLACE) as u64;
+        call(&mut registers, libc::SYS_mmap, [image, size, access, how, file, IMAGE_OFFSET as u64]);
+        run(&mut detour, "map the image in it", registers)?;
+
+        let boot_stack = stack - 0x100;
+        let function = layout.symbol(symbols::BOOT);
+        registers.enter(
+            function,
+            boot_stack,
+            [file, u64::from(first), u64::from(second), image, stack],
+        );
+        boot(&mut detour, registers)?;
+
+        tracee.write_words(slot, &[image]).map_err(Refusal::step("change its auxiliary vector"))?;
+        tracee.set_registers(entry).map_err(Refusal::step("set its registers"))?;
+        tracee.set_signal_mask(mask).map_err(Refusal::step("restore its signal mask"))?;
+        // The process was started by exec: it has this one thread.
+        detour.end(tracee.0).map_err(Refusal::step("give back a signal"))?;
+        Ok(())
+    }
+
+    /// Sends the shared memory through a socket of the program.
+    fn send_file(&self, tracee: Tracee, socket: u32) -> nix::Result<()> {
+        let socket = borrow_descriptor(tracee, socket)?;
+        let descriptors = [self.region.file().as_raw_fd()];
+        let message = [ControlMessage::ScmRights(&descriptors)];
+        let bytes = [IoSlice::new(&[0])];
+        sendmsg::<()>(socket.as_raw_fd(), &bytes, &message, MsgFlags::MSG_NOSIGNAL, None).map(drop)
+    }
+
+    /// Ends a program that cannot be let into the timeline, with a word on its
+    /// standard error and the status that says "cannot be run".
+    pub(super) fn refuse(&mut self, tracee: Tracee, refusal: &Refusal) -> nix::Result<()> {
+        if matches!(refusal, Refusal::Gone) {
+            return Ok(());
+        }
+        let program = notes::program_of(tracee.0);
+        self.say(tracee.0, &format!("{program} is not run in this timeline: {refusal}"));
+        // Its memory may be closed to us; its first system call becomes its last.
+        let mut detour = Detour::new(tracee);
+        detour.run_to_syscall()?;
+        let mut registers = tracee.registers()?;
+        registers.exit(CANNOT_RUN);
+        tracee.set_registers(registers)?;
+        if registers.is_32_bit() {
+            // The filter stops every 32-bit call; this one is ours.
+            detour.run_to_filter(registers)?;
+        }
+        tracee.resume(None)
+    }
+}
+
+/// Leaves the system call that started the program, whose result would otherwise
+/// overwrite a register. Returns the registers at its first instruction.
+fn leave_exec(detour: &mut Detour) -> Result<Registers, Refusal> {
+    detour.run_to_syscall().map_err(Refusal::step("leave exec"))?;
+    detour.tracee.registers().map_err(Refusal::step("read its registers"))
+}
+
+/// Makes the program make a system call, which must not fail.
+fn run(detour: &mut Detour, step: &'static str, registers: Registers) -> Result<(), Refusal> {
+    match detour.system_call(registers).map_err(Refusal::step(step))? {
+        error @ -4095..0 => Err(Refusal::Step(step, Errno::from_raw(-error as i32))),
+        _ => Ok(()),
+    }
+}
+
+/// Lets the image set up its pages; ends in the stop of the call by which it
+/// reports.
+fn boot(detour: &mut Detour, registers: Registers) -> Result<(), Refusal> {
+    const STEP: &str = "set up the image in it";
+    detour.run_to_filter(registers).map_err(Refusal::step(STEP))?;
+    let registers = detour.tracee.registers().map_err(Refusal::step(STEP))?;
+    match registers.arg(1) as i64 {
+        0 => Ok(()),
+        error => Err(Refusal::Step(STEP, Errno::from_raw(-error as i32))),
+    }
+}
+
+fn write_block(tracee: Tracee, to: u64, block: &Block) -> Result<(), Refusal> {
+    // SAFETY: the block is plain data without padding that matters.
+    let bytes = unsafe {
+        std::slice::from_raw_parts(std::ptr::from_ref(block).cast::<u8>(), size_of::<Block>())
+    };
+    tracee.write(to, bytes).map_err(Refusal::step("write to its stack"))
+}
+
+/// Fills the block for an address.
+fn block_at(address: u64, kernel: eigentime_vdso::KernelFunctions) -> Block {
+    let at = |offset: usize| address + offset as u64;
+    Block {
+        kernel,
+        sockets: [-1; 2],
+        header: Header {
+            name: 0,
+            name_len: 0,
+            bytes: at(offset_of!(Block, bytes)),
+            bytes_len: 1,
+            control: at(offset_of!(Block, control)),
+            control_len: size_of::<Control>() as u64,
+            flags: 0,
+        },
+        bytes: Bytes { base: at(offset_of!(Block, byte)), len: 1 },
+        control: Control { len: 0, level: 0, kind: 0, descriptor: -1, padding: 0 },
+        byte: 0,
+    }
+}
+
+/// Where the auxiliary vector of a new program holds the address of its vDSO. On
+/// its stack lie the number of arguments, the arguments, a null, the environment, a
+/// null, and the vector.
+fn vdso_slot(tracee: Tracee, stack: u64) -> Result<u64, Refusal> {
+    const STEP: &str = "read its auxiliary vector";
+    let [arguments] = tracee.read_words(stack).map_err(Refusal::step(STEP))?;
+    let mut words = Words::new(tracee, stack + 8 * (1 + arguments + 1));
+    while words.next().map_err(Refusal::step(STEP))? != 0 {}
+    loop {
+        match words.next().map_err(Refusal::step(STEP))? {
+            VDSO_ENTRY => return Ok(words.address()),
+            END_OF_VECTOR => return Err(Refusal::NoVdso),
+            _ => words.next().map_err(Refusal::step(STEP))?,
+        };
+    }
+}
+
+/// Words of a program's memory, read in larger pieces.
+struct Words {
+    tracee: Tracee,
+    start: u64,
+    buffer: [u8; 2048],
+    filled: usize,
+    used: usize,
+}
+
+impl Words {
+    fn new(tracee: Tracee, start: u64) -> Self {
+        Self { tracee, start, buffer: [0; 2048], filled: 0, used: 0 }
+    }
+
+    /// The address of the next word.
+    fn address(&self) -> u64 {
+        self.start + self.used as u64
+    }
+
+    fn next(&mut self) -> nix::Result<u64> {
+        if self.used == self.filled {
+            self.start = self.address();
+            self.used = 0;
+            self.filled = self.tracee.read_some(self.start, &mut self.buffer)? & !7;
+            if self.filled == 0 {
+                return Err(Errno::EFAULT);
+            }
+        }
+        let bytes = &self.buffer[self.used..self.used + 8];
+        self.used += 8;
+        Ok(u64::from_ne_bytes(bytes.try_into().expect("eight bytes")))
+    }
+}
+
+/// A copy of a descriptor of the traced process.
+pub fn borrow_descriptor(tracee: Tracee, descriptor: u32) -> nix::Result<OwnedFd> {
+    let own = |result: libc::c_long| {
+        // SAFETY: the call below returned a new descriptor.
+        Errno::result(result).map(|fd| unsafe { OwnedFd::from_raw_fd(fd as i32) })
+    };
+    // SAFETY: neither call has preconditions.
+    let process = own(unsafe { libc::syscall(libc::SYS_pidfd_open, tracee.0.as_raw(), 0) })?;
+    // SAFETY: as above.
+    own(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), descriptor, 0) })
+}

@@ -1,0 +1,214 @@
+//! The supervisor: follows every thread of a timeline and answers its stops.
+//!
+//! - `tracee`: a traced thread: its stops, registers and memory.
+//! - `arch`: what is particular to x86-64.
+//! - `detour`: makes a stopped thread do something on our behalf.
+//! - `install`: gives a program that has just been started the image.
+//! - `filtered`: answers calls that the filter stopped.
+//! - `overtaken`: signals that overtake a call on its way through the image.
+//! - `wall`: sets the timeline's wall clock.
+//! - `rearm`: arms timers anew after that.
+//! - `recheck`: makes waiting calls look at the map again.
+//! - `signals`: signals to the supervisor itself.
+//! - `notes`: words to the user.
+
+mod arch;
+mod detour;
+mod filtered;
+mod install;
+mod notes;
+mod overtaken;
+mod rearm;
+mod recheck;
+mod signals;
+mod tracee;
+mod wall;
+
+use std::collections::{HashMap, HashSet};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use eigentime_timeline::VirtualInstant;
+use eigentime_vdso::symbols;
+use nix::errno::Errno;
+use nix::unistd::Pid;
+
+use crate::filter::Scope;
+use crate::host::KernelVdso;
+use crate::region::Region;
+use arch::Registers;
+use tracee::{Stop, Tracee};
+
+const EFAULT_CODES: [i32; 2] = [libc::SIGSEGV, libc::SIGBUS];
+
+/// The process that follows the programs of one timeline.
+pub struct Supervisor {
+    region: Region,
+    kernel: KernelVdso,
+    scope: Scope,
+    /// The caller's groups, to be shown in its user namespace.
+    groups: Vec<u32>,
+    /// Does the kernel's vDSO make system calls of its own for the clocks, so that
+    /// new programs had better do it themselves?
+    raw_clock: bool,
+    /// Has the first program been started?
+    started: bool,
+    /// The caller's standard error, until the first program has been started.
+    first_stderr: Option<OwnedFd>,
+    /// What is known of each thread.
+    threads: HashMap<Pid, Thread>,
+    /// What POSIX timers are armed for, where that is a wall-clock instant.
+    timers: HashMap<rearm::TimerKey, rearm::Armed>,
+    /// Changes of the wall clock for which timers are still to be armed anew.
+    rearms: Vec<rearm::Rearm>,
+    /// Timers to be armed anew as soon as a thread of their process stops for it.
+    pending: Vec<(rearm::TimerKey, VirtualInstant)>,
+    /// Notes that have been given.
+    noted: HashSet<(String, notes::Note)>,
+}
+
+/// What is known of a thread.
+#[derive(Clone, Copy, Debug, Default)]
+struct Thread {
+    /// Is it in a stop of job control?
+    halted: bool,
+    /// Has it just come out of one, which ends some calls with EINTR?
+    continued: bool,
+    /// Is it to look at the map again as soon as it stops?
+    recheck: recheck::Recheck,
+    /// The registers with which its last redirected call began.
+    redirected: Option<Registers>,
+}
+
+impl Supervisor {
+    /// A supervisor that does not follow anything yet.
+    pub fn new(region: Region, kernel: KernelVdso, scope: Scope, groups: Vec<u32>) -> Self {
+        Self {
+            region,
+            kernel,
+            scope,
+            groups,
+            raw_clock: false,
+            started: false,
+            first_stderr: std::io::stderr().as_fd().try_clone_to_owned().ok(),
+            threads: HashMap::new(),
+            timers: HashMap::new(),
+            rearms: Vec::new(),
+            pending: Vec::new(),
+            noted: HashSet::new(),
+        }
+    }
+
+    /// The descriptors that the supervisor needs.
+    pub fn descriptors(&self) -> Vec<i32> {
+        let stderr = self.first_stderr.as_ref().map(AsRawFd::as_raw_fd);
+        stderr.into_iter().chain([self.region.file().as_raw_fd()]).collect()
+    }
+
+    /// Starts following a process.
+    pub fn follow(&mut self, process: Pid) -> nix::Result<()> {
+        Tracee(process).seize()?;
+        self.threads.insert(process, Thread::default());
+        Ok(())
+    }
+
+    /// Passes signals that end a program on to `program`, for as long as it runs.
+    pub fn pass_signals_to(&self, program: Pid) {
+        signals::pass_to(program);
+    }
+
+    /// Answers stops until the last thread has ended.
+    pub fn serve(&mut self) {
+        while let Ok(Some((tracee, stop))) = Tracee::wait_for_any() {
+            match self.answer(tracee, stop) {
+                // It was killed in between.
+                Ok(()) | Err(Errno::ESRCH) => {}
+                Err(error) => {
+                    let program = notes::program_of(tracee.0);
+                    let reason = error.desc();
+                    let text = format!("{program} is ended, since it cannot be followed: {reason}");
+                    self.say(tracee.0, &text);
+                    // If even that fails, it is gone.
+                    let _ = tracee.kill();
+                }
+            }
+            self.rearm();
+        }
+    }
+
+    fn answer(&mut self, tracee: Tracee, stop: Stop) -> nix::Result<()> {
+        match stop {
+            Stop::Ended => {
+                self.threads.remove(&tracee.0);
+                self.forget_timers(tracee.0);
+                signals::program_ended(tracee.0);
+                Ok(())
+            }
+            Stop::Filtered => {
+                self.thread(tracee).continued = false;
+                self.filtered(tracee)
+            }
+            Stop::Signal(signal) => self.signal(tracee, signal),
+            Stop::Exec => self.exec(tracee),
+            Stop::Forked => tracee.resume(None),
+            Stop::Group => {
+                self.thread(tracee).halted = true;
+                tracee.listen()
+            }
+            Stop::Trap => self.trap(tracee),
+            Stop::Syscall => self.recheck_at_syscall(tracee),
+        }
+    }
+
+    fn thread(&mut self, tracee: Tracee) -> &mut Thread {
+        self.threads.entry(tracee.0).or_default()
+    }
+
+    fn exec(&mut self, tracee: Tracee) -> nix::Result<()> {
+        self.started = true;
+        // A thread that starts a program takes the number of its process.
+        let former = Pid::from_raw(tracee.event_message()? as i32);
+        self.threads.remove(&former);
+        self.forget_timers(tracee.0);
+        *self.thread(tracee) = Thread::default();
+        match self.install(tracee) {
+            Ok(()) => {
+                self.first_stderr = None;
+                self.note_lost_privilege(tracee);
+                tracee.resume(None)
+            }
+            Err(refusal) => self.refuse(tracee, &refusal),
+        }
+    }
+
+    /// A signal is about to be delivered.
+    fn signal(&mut self, tracee: Tracee, signal: i32) -> nix::Result<()> {
+        if EFAULT_CODES.contains(&signal) && self.mend_fault(tracee)? {
+            return tracee.resume(None);
+        }
+        self.settle_at_signal(tracee, signal)?;
+        self.recheck_at_signal(tracee, signal)?;
+        self.resume_ignored(tracee, signal)?;
+        tracee.resume(Some(signal))
+    }
+
+    /// Where the image could not touch memory that the program named, it goes on
+    /// with EFAULT; the signal is not for the program.
+    fn mend_fault(&self, tracee: Tracee) -> nix::Result<bool> {
+        let layout = self.region.layout;
+        let mut registers = tracee.registers()?;
+        let copying = layout.symbol(symbols::USER_BEGIN)..layout.symbol(symbols::USER_END);
+        if !copying.contains(&registers.ip()) {
+            return Ok(false);
+        }
+        registers.jump(layout.symbol(symbols::USER_FAULT));
+        tracee.set_registers(registers)?;
+        Ok(true)
+    }
+
+    fn trap(&mut self, tracee: Tracee) -> nix::Result<()> {
+        self.rearm_pending(tracee)?;
+        let halted = std::mem::take(&mut self.thread(tracee).halted);
+        self.thread(tracee).continued = halted;
+        self.recheck_at_trap(tracee, halted)
+    }
+}

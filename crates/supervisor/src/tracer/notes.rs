@@ -1,0 +1,129 @@
+//! Words to the user, on the standard error of the program that they are about: the
+//! supervisor itself holds no descriptor of its caller's, so that it keeps no pipe
+//! open.
+
+use std::fs;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::unistd::Pid;
+
+use super::Supervisor;
+use super::install::borrow_descriptor;
+use super::tracee::Tracee;
+use crate::filter::Scope;
+
+/// Something a user must be told, once for each program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Note {
+    /// It uses io_uring.
+    IoUring,
+    /// It made a call of another architecture.
+    ForeignCall,
+    /// It wants to change the rate of the wall clock.
+    Frequency,
+    /// Its file would give it privileges that it does not get.
+    LostPrivilege,
+}
+
+impl Supervisor {
+    /// Gives a note, if this program has not been given it.
+    pub(super) fn note(&mut self, tracee: Tracee, note: Note) {
+        let program = program_of(tracee.0);
+        let text = match (note, self.scope) {
+            (Note::IoUring, Scope::All) => {
+                format!("{program} uses io_uring: timeouts in its ring run on host time")
+            }
+            (Note::IoUring, Scope::Wall) => format!(
+                "{program} uses io_uring: absolute wall-clock timeouts in its ring are on the host's \
+                 wall clock"
+            ),
+            (Note::ForeignCall, _) => {
+                format!(
+                    "{program} made a 32-bit system call, which is refused in a timeline (ENOSYS)"
+                )
+            }
+            (Note::Frequency, _) => format!(
+                "{program} may not change the frequency of the wall clock (EPERM): a timeline has the \
+                 rate given by --rate"
+            ),
+            (Note::LostPrivilege, _) => format!(
+                "{program} is a set-user-ID, set-group-ID or privileged file: in a timeline started by \
+                 an ordinary user it runs without these privileges"
+            ),
+        };
+        if self.noted.insert((program, note)) {
+            self.say(tracee.0, &text);
+        }
+    }
+
+    /// Writes a line on the standard error of a program, unless there is nobody to
+    /// read it.
+    pub(super) fn say(&self, about: Pid, text: &str) {
+        // A program that others may not look into has a parent that they may, or is
+        // the first one, whose standard error is still at hand.
+        let borrowed = [process_of(about), parent_of(about)]
+            .into_iter()
+            .flatten()
+            .find_map(|pid| borrow_descriptor(Tracee(pid), libc::STDERR_FILENO as u32).ok());
+        if let Some(descriptor) = borrowed.as_ref().or(self.first_stderr.as_ref()) {
+            write(descriptor, text);
+        }
+    }
+
+    /// Notes if the file of a program that has just been started would have given
+    /// it privileges that it did not get.
+    pub(super) fn note_lost_privilege(&mut self, tracee: Tracee) {
+        let path = format!("/proc/{}/exe", tracee.0);
+        let Ok(file) = fs::metadata(&path) else { return };
+        let effective = |name| {
+            let ids = status_field(tracee.0, name)?;
+            ids.split_whitespace().nth(1)?.parse::<u32>().ok()
+        };
+        let lost = (file.mode() & libc::S_ISUID != 0 && effective("Uid:") != Some(file.uid()))
+            || (file.mode() & SET_GROUP_ID == SET_GROUP_ID
+                && effective("Gid:") != Some(file.gid()));
+        if lost {
+            self.note(tracee, Note::LostPrivilege);
+        }
+    }
+}
+
+/// Set-group-ID is meant only with the group's right to execute.
+const SET_GROUP_ID: u32 = libc::S_ISGID | libc::S_IXGRP;
+
+fn write(descriptor: &OwnedFd, text: &str) {
+    // A full pipe must not stop the supervisor, and all programs with it.
+    let mut ready = [PollFd::new(descriptor.as_fd(), PollFlags::POLLOUT)];
+    if poll(&mut ready, PollTimeout::ZERO) == Ok(1) {
+        // Nobody is left to be told of a failure.
+        let _ = nix::unistd::write(descriptor, format!("eigentime: {text}\n").as_bytes());
+    }
+}
+
+/// The path of the program that a thread runs.
+pub fn program_of(thread: Pid) -> String {
+    match fs::read_link(format!("/proc/{thread}/exe")) {
+        Ok(path) => path.display().to_string(),
+        // What one may not read has a name all the same.
+        Err(_) => fs::read_to_string(format!("/proc/{thread}/comm"))
+            .map_or_else(|_| format!("process {thread}"), |name| name.trim().to_owned()),
+    }
+}
+
+/// The process of a thread.
+pub fn process_of(thread: Pid) -> Option<Pid> {
+    status_field(thread, "Tgid:")?.parse().ok().map(Pid::from_raw)
+}
+
+fn parent_of(thread: Pid) -> Option<Pid> {
+    status_field(thread, "PPid:")?.parse().ok().map(Pid::from_raw)
+}
+
+/// A line of `/proc/PID/status`, without its name.
+pub fn status_field(thread: Pid, name: &str) -> Option<String> {
+    let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(line.trim().to_owned())
+}

@@ -1,0 +1,113 @@
+//! Signals that overtake a call on its way through the image.
+//!
+//! To the program a call is one instruction: a signal comes before it, or while it
+//! waits. C libraries rely on that: to cancel a thread, they look whether the signal
+//! came before the call's instruction, or whether the call says EINTR. So a thread
+//! that is in the image when a signal is to be delivered is first brought to where
+//! one or the other is true.
+
+use eigentime_calls::{Call, Kind, On, Wait};
+use eigentime_vdso::symbols;
+use nix::errno::Errno;
+
+use super::Supervisor;
+use super::arch::Registers;
+use super::recheck::is_caught;
+use super::tracee::{Stop, Tracee};
+
+/// The longest way through the image and the kernel's vDSO, in instructions, and
+/// plenty more.
+const MOST_STEPS: usize = 10_000;
+
+/// Signals by which the processor reports a fault.
+const FAULTS: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
+
+/// All signals but SIGTRAP, by which the kernel reports a step.
+const ALL_BUT_TRAP: u64 = !(1 << (libc::SIGTRAP - 1));
+
+impl Supervisor {
+    /// Brings a thread out of the image, or to the call that it is about to make
+    /// there, before a signal is delivered to it.
+    pub(super) fn settle_at_signal(&mut self, tracee: Tracee, signal: i32) -> nix::Result<()> {
+        let mut registers = tracee.registers()?;
+        // To step over the saving of the flags would save the step's own flag.
+        if registers.ip() == self.region.layout.symbol(symbols::ENTER_FLAGS) {
+            registers.leave_red_zone();
+        }
+        if [symbols::ENTER, symbols::ENTER_FLAGS]
+            .into_iter()
+            .any(|entry| registers.is_redirected(self.region.layout.symbol(entry)))
+        {
+            registers.undo_redirect();
+            return tracee.set_registers(registers);
+        }
+        // A call that the kernel would make again: nothing of it has been carried out.
+        if registers.ip() == self.region.layout.exempt()
+            && registers.is_restartable()
+            && is_caught(tracee, signal)
+            && let Some(mut began) = self.thread(tracee).redirected
+            && began.encloses(&registers)
+        {
+            began.undo_redirect_of_call();
+            return tracee.set_registers(began);
+        }
+        // At the exempt address the call has been made.
+        if registers.ip() == self.region.layout.exempt() || !self.is_passing(tracee, &registers) {
+            return Ok(());
+        }
+        let info = tracee.signal_info()?;
+        // A fault of the very instruction that the thread is at: a bad pointer given
+        // to a function of the vDSO.
+        if FAULTS.contains(&signal) && info.si_code > 0 {
+            return Ok(());
+        }
+        let mask = tracee.signal_mask()?;
+        tracee.set_signal_mask(ALL_BUT_TRAP)?;
+        let mut stopped = false;
+        for _ in 0..MOST_STEPS {
+            // The call itself is not stepped over: it may wait.
+            if registers.ip() == self.region.layout.call()
+                || registers.ip() == self.region.layout.symbol(symbols::LEAVE_FLAGS)
+                || !self.is_passing(tracee, &registers)
+            {
+                break;
+            }
+            tracee.step()?;
+            match tracee.wait()? {
+                Stop::Ended => return Err(Errno::ESRCH),
+                // The only signal that can come, but for the step's own.
+                Stop::Signal(libc::SIGSTOP) => stopped = true,
+                _ => {}
+            }
+            registers = tracee.registers()?;
+        }
+        if registers.ip() == self.region.layout.call()
+            && ends_by_any_handler(&registers)
+            && is_caught(tracee, signal)
+        {
+            registers.interrupt(self.region.layout.exempt());
+            tracee.set_registers(registers)?;
+        }
+        tracee.set_signal_mask(mask)?;
+        if stopped {
+            tracee.send(tracee.0, libc::SIGSTOP)?;
+        }
+        tracee.set_signal_info(&info)
+    }
+
+    /// Is the thread in the image, or in the kernel's vDSO on behalf of the image?
+    fn is_passing(&self, tracee: Tracee, registers: &Registers) -> bool {
+        self.is_in_image(registers) || self.is_kernel_vdso(tracee, registers)
+    }
+}
+
+/// Does the wait that the thread is about to make end with EINTR whenever a handler
+/// runs? Of the translated waits, only those on message queues can be made again
+/// (SA_RESTART); see signal(7).
+fn ends_by_any_handler(registers: &Registers) -> bool {
+    let call = Call::find(registers.next_nr());
+    call.is_some_and(|call| match call.kind {
+        Kind::Wait(Wait { on, .. }) => on != On::Realtime,
+        _ => false,
+    })
+}

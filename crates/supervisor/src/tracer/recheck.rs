@@ -1,0 +1,174 @@
+//! Makes waiting calls look at the map again: after a change of the map, and after a
+//! stop of job control, so that they keep their deadlines.
+//!
+//! A wait that was translated is in the kernel from the image's own system call
+//! instruction. When the supervisor stops it there, the kernel is about to make the
+//! call again with the same arguments; instead it is made to return to the image
+//! with a result of its own, upon which the image computes the arguments anew.
+
+use std::fs;
+
+use eigentime_calls::{Call, Form, Kind};
+use eigentime_vdso::{IMAGE, LOOK_AGAIN};
+
+use super::arch::Registers;
+use super::tracee::Tracee;
+use super::{Supervisor, notes};
+
+const EINTR: i64 = 4;
+
+/// Is a thread to look at the map again?
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Recheck {
+    /// No.
+    #[default]
+    No,
+    /// It was asked to stop for that.
+    Asked,
+    /// It was on its way to a call with what may be an old deadline, and stops at
+    /// the call.
+    AtCall,
+    /// It has been told to, and has not gone on since.
+    Told {
+        /// The call it was in, should a signal be delivered to it first.
+        result: i64,
+    },
+}
+
+impl Supervisor {
+    /// Makes every thread that waits by the image look at the map again.
+    pub(super) fn recheck_all(&mut self) {
+        let waiting_at = format!("{:#x}", self.region.layout.exempt());
+        for (thread, state) in &mut self.threads {
+            // "running", or the number, the arguments, the stack pointer, and the
+            // program counter of the call it is blocked in.
+            let call = fs::read_to_string(format!("/proc/{thread}/syscall")).unwrap_or_default();
+            let call = call.trim();
+            if (call == "running" || call.ends_with(&waiting_at))
+                && Tracee(*thread).interrupt().is_ok()
+            {
+                state.recheck = Recheck::Asked;
+            }
+        }
+    }
+
+    /// A thread stopped outside of any call of its own: because it was asked to, or
+    /// at the end of a stop of job control.
+    pub(super) fn recheck_at_trap(&mut self, tracee: Tracee, halted: bool) -> nix::Result<()> {
+        let asked = self.thread(tracee).recheck == Recheck::Asked;
+        if !asked && !halted {
+            return tracee.resume(None);
+        }
+        let mut registers = tracee.registers()?;
+        if registers.ip() == self.region.layout.exempt() && registers.was_interrupted(asked) {
+            self.tell(tracee, registers)?;
+            return tracee.resume(None);
+        }
+        if asked && registers.has_failed_interrupted() {
+            // A call that the kernel does not make again by itself, such as
+            // sigwaitinfo(): the program must not see that it was stopped.
+            let result = registers.result();
+            registers.make_again();
+            tracee.set_registers(registers)?;
+            self.thread(tracee).recheck = Recheck::Told { result };
+            return tracee.resume(None);
+        }
+        if asked && self.is_in_image(&registers) {
+            self.thread(tracee).recheck = Recheck::AtCall;
+            return tracee.resume_to_syscall();
+        }
+        self.thread(tracee).recheck = Recheck::No;
+        tracee.resume(None)
+    }
+
+    /// A thread is at the entry of a system call.
+    pub(super) fn recheck_at_syscall(&mut self, tracee: Tracee) -> nix::Result<()> {
+        let state = std::mem::take(&mut self.thread(tracee).recheck);
+        let registers = tracee.registers()?;
+        let waits =
+            Call::find(registers.nr()).is_some_and(|call| matches!(call.kind, Kind::Wait(_)));
+        if state == Recheck::AtCall && waits && registers.ip() == self.region.layout.exempt() {
+            // Once it waits, it can be told to look again as any other.
+            self.thread(tracee).recheck = Recheck::Asked;
+            tracee.interrupt()?;
+        }
+        tracee.resume(None)
+    }
+
+    /// A signal that the program ignores is about to be delivered. To a traced thread
+    /// the kernel delivers such signals too, and thereby ends calls that it does not
+    /// make again by itself; without a tracer they would not have been interrupted.
+    pub(super) fn resume_ignored(&mut self, tracee: Tracee, signal: i32) -> nix::Result<()> {
+        let mut registers = tracee.registers()?;
+        if self.thread(tracee).continued
+            || !registers.has_failed_interrupted()
+            || !is_ignored(tracee, signal)
+        {
+            return Ok(());
+        }
+        if registers.ip() == self.region.layout.exempt() {
+            registers.skip(LOOK_AGAIN);
+        } else if !has_timeout(&registers) {
+            registers.make_again();
+        }
+        tracee.set_registers(registers)
+    }
+
+    /// A signal is about to be delivered to a thread. If it was told to look again
+    /// and a handler is to run first, the call ends as it would have without us.
+    pub(super) fn recheck_at_signal(&mut self, tracee: Tracee, signal: i32) -> nix::Result<()> {
+        let Recheck::Told { result } = self.thread(tracee).recheck else { return Ok(()) };
+        let mut registers = tracee.registers()?;
+        if !registers.is_told(LOOK_AGAIN) {
+            self.thread(tracee).recheck = Recheck::No;
+        } else if is_caught(tracee, signal) {
+            // ERESTARTSYS with a handler that restarts: to look again is to restart.
+            const RESTART_IF_WISHED: i64 = -512;
+            if result != RESTART_IF_WISHED {
+                registers.skip(-EINTR);
+                tracee.set_registers(registers)?;
+            }
+            self.thread(tracee).recheck = Recheck::No;
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, tracee: Tracee, mut registers: Registers) -> nix::Result<()> {
+        self.thread(tracee).recheck = Recheck::Told { result: registers.result() };
+        registers.skip(LOOK_AGAIN);
+        tracee.set_registers(registers)
+    }
+
+    pub(super) fn is_in_image(&self, registers: &Registers) -> bool {
+        registers.ip().wrapping_sub(self.region.layout.image()) < IMAGE.len() as u64
+    }
+}
+
+/// Is the call, which was not translated, one with a timeout, which would begin anew?
+fn has_timeout(registers: &Registers) -> bool {
+    let Some(call) = Call::find(registers.nr()) else { return false };
+    match call.kind {
+        Kind::Wait(wait) if wait.form == Form::Millis => registers.arg(wait.arg.into()) as i32 >= 0,
+        Kind::Wait(wait) => registers.arg(wait.arg.into()) != 0,
+        _ => false,
+    }
+}
+
+/// Does a signal do nothing to the thread's process? SIGCONT is left out: after a stop
+/// it does interrupt.
+fn is_ignored(tracee: Tracee, signal: i32) -> bool {
+    const IGNORED_BY_DEFAULT: [i32; 3] = [libc::SIGCHLD, libc::SIGWINCH, libc::SIGURG];
+    signal != libc::SIGCONT
+        && !is_caught(tracee, signal)
+        && (IGNORED_BY_DEFAULT.contains(&signal) || is_in_mask(tracee, "SigIgn:", signal))
+}
+
+/// Does the thread's process have a handler for the signal?
+pub(super) fn is_caught(tracee: Tracee, signal: i32) -> bool {
+    is_in_mask(tracee, "SigCgt:", signal)
+}
+
+fn is_in_mask(tracee: Tracee, mask: &str, signal: i32) -> bool {
+    let Some(mask) = notes::status_field(tracee.0, mask) else { return false };
+    u64::from_str_radix(&mask, 16).is_ok_and(|mask| mask >> (signal - 1) & 1 == 1)
+}

@@ -1,0 +1,50 @@
+//! Signals to the supervisor itself.
+//!
+//! A service manager that stops a service sends SIGTERM to all its processes. If the
+//! supervisor ended by it, the kernel would kill the programs before they could end in
+//! good order. So what asks a program to end is passed on to the program that was
+//! started first; once that has ended, it ends the supervisor, and what is left with it.
+
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use nix::unistd::Pid;
+
+/// Signals by which a program is asked to end.
+const PASSED_ON: [Signal; 4] = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT];
+
+/// Signals that end a process by default and mean nothing to the supervisor.
+const IGNORED: [Signal; 5] =
+    [Signal::SIGPIPE, Signal::SIGUSR1, Signal::SIGUSR2, Signal::SIGALRM, Signal::SIGVTALRM];
+
+/// The program that was started first; zero once it has ended.
+static PROGRAM: AtomicI32 = AtomicI32::new(0);
+
+/// Passes the signals on to `program` from now on.
+pub fn pass_to(program: Pid) {
+    PROGRAM.store(program.as_raw(), Ordering::Relaxed);
+    let set = |signal, handler| {
+        let action = SigAction::new(handler, SaFlags::SA_RESTART, SigSet::empty());
+        // SAFETY: the handler below makes one system call and nothing else. These
+        // signals can all be handled, so there is no failure to tell of.
+        let _ = unsafe { sigaction(signal, &action) };
+    };
+    PASSED_ON.into_iter().for_each(|signal| set(signal, SigHandler::Handler(pass_on)));
+    IGNORED.into_iter().for_each(|signal| set(signal, SigHandler::SigIgn));
+    // The caller may have blocked them; that cannot fail either.
+    let _ = SigSet::all().thread_unblock();
+}
+
+/// Notes that a process has ended.
+pub fn program_ended(process: Pid) {
+    let _ = PROGRAM.compare_exchange(process.as_raw(), 0, Ordering::Relaxed, Ordering::Relaxed);
+}
+
+extern "C" fn pass_on(signal: i32) {
+    match PROGRAM.load(Ordering::Relaxed) {
+        // SAFETY: ends the process at once; the kernel ends the programs with it.
+        0 => unsafe { libc::_exit(0) },
+        // SAFETY: kill has no preconditions.
+        program => unsafe { libc::kill(program, signal) },
+    };
+}

@@ -1,0 +1,232 @@
+//! A thread that is traced: stops, registers, memory.
+
+use std::io::{IoSlice, IoSliceMut};
+
+use nix::errno::Errno;
+use nix::sys::ptrace;
+use nix::sys::signal::Signal;
+use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
+use nix::unistd::Pid;
+
+use super::arch::Registers;
+
+/// Why a thread stopped, or that it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// The filter stopped a system call.
+    Filtered,
+    /// At the entry or the exit of a system call, as asked for.
+    Syscall,
+    /// A signal is about to be delivered.
+    Signal(i32),
+    /// A program was started in the process.
+    Exec,
+    /// A child or a thread was made.
+    Forked,
+    /// The process was stopped by a signal of job control.
+    Group,
+    /// First stop of a new thread, end of a stop of job control, or asked for.
+    Trap,
+    /// The thread is no more.
+    Ended,
+}
+
+impl Stop {
+    /// From the status that `waitpid` gives.
+    fn decode(status: i32) -> Self {
+        if !libc::WIFSTOPPED(status) {
+            return Self::Ended;
+        }
+        let signal = libc::WSTOPSIG(status);
+        match status >> 16 {
+            0 if signal == libc::SIGTRAP | 0x80 => Self::Syscall,
+            0 => Self::Signal(signal),
+            libc::PTRACE_EVENT_SECCOMP => Self::Filtered,
+            libc::PTRACE_EVENT_EXEC => Self::Exec,
+            libc::PTRACE_EVENT_STOP if signal == libc::SIGTRAP => Self::Trap,
+            libc::PTRACE_EVENT_STOP => Self::Group,
+            _ => Self::Forked,
+        }
+    }
+}
+
+/// A traced thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Tracee(pub Pid);
+
+impl Tracee {
+    /// Waits until any traced thread stops or ends; `None` when there is none left.
+    pub fn wait_for_any() -> nix::Result<Option<(Self, Stop)>> {
+        match wait(-1) {
+            Ok((pid, stop)) => Ok(Some((Self(Pid::from_raw(pid)), stop))),
+            Err(Errno::ECHILD) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Waits until this thread stops or ends.
+    pub fn wait(self) -> nix::Result<Stop> {
+        wait(self.0.as_raw()).map(|(_, stop)| stop)
+    }
+
+    /// Starts tracing the thread without stopping it.
+    pub fn seize(self) -> nix::Result<()> {
+        use ptrace::Options;
+        let options = Options::PTRACE_O_TRACESYSGOOD
+            | Options::PTRACE_O_TRACECLONE
+            | Options::PTRACE_O_TRACEFORK
+            | Options::PTRACE_O_TRACEVFORK
+            | Options::PTRACE_O_TRACEEXEC
+            | Options::PTRACE_O_TRACESECCOMP
+            | Options::PTRACE_O_EXITKILL;
+        ptrace::seize(self.0, options)
+    }
+
+    /// Lets the thread go on, delivering a signal if there is one.
+    pub fn resume(self, signal: Option<i32>) -> nix::Result<()> {
+        self.request(libc::PTRACE_CONT, signal.unwrap_or(0) as usize)
+    }
+
+    /// Lets the thread go on up to the next entry or exit of a system call.
+    pub fn resume_to_syscall(self) -> nix::Result<()> {
+        self.request(libc::PTRACE_SYSCALL, 0)
+    }
+
+    /// Lets the thread go on for one instruction.
+    pub fn step(self) -> nix::Result<()> {
+        self.request(libc::PTRACE_SINGLESTEP, 0)
+    }
+
+    /// What the signal that is about to be delivered tells.
+    pub fn signal_info(self) -> nix::Result<libc::siginfo_t> {
+        ptrace::getsiginfo(self.0)
+    }
+
+    /// Changes what the signal that is about to be delivered tells.
+    pub fn set_signal_info(self, info: &libc::siginfo_t) -> nix::Result<()> {
+        ptrace::setsiginfo(self.0, info)
+    }
+
+    /// Leaves the thread in a stop of job control until that ends.
+    pub fn listen(self) -> nix::Result<()> {
+        self.request(libc::PTRACE_LISTEN, 0)
+    }
+
+    /// Asks the thread to stop, wherever it is.
+    pub fn interrupt(self) -> nix::Result<()> {
+        ptrace::interrupt(self.0)
+    }
+
+    /// Ends the thread's process.
+    pub fn kill(self) -> nix::Result<()> {
+        nix::sys::signal::kill(self.0, Signal::SIGKILL)
+    }
+
+    /// Sends a signal to this thread.
+    pub fn send(self, process: Pid, signal: i32) -> nix::Result<()> {
+        // SAFETY: tgkill has no preconditions.
+        let result =
+            unsafe { libc::syscall(libc::SYS_tgkill, process.as_raw(), self.0.as_raw(), signal) };
+        Errno::result(result).map(drop)
+    }
+
+    /// The registers of the stopped thread.
+    pub fn registers(self) -> nix::Result<Registers> {
+        ptrace::getregs(self.0).map(Registers)
+    }
+
+    /// Changes the registers of the stopped thread.
+    pub fn set_registers(self, registers: Registers) -> nix::Result<()> {
+        ptrace::setregs(self.0, registers.0)
+    }
+
+    /// The number that came with the stop.
+    pub fn event_message(self) -> nix::Result<u64> {
+        ptrace::getevent(self.0).map(|message| message as u64)
+    }
+
+    /// The signals that the thread blocks.
+    pub fn signal_mask(self) -> nix::Result<u64> {
+        let mut mask = 0_u64;
+        self.request_with(libc::PTRACE_GETSIGMASK, size_of_val(&mask), (&raw mut mask) as usize)?;
+        Ok(mask)
+    }
+
+    /// Changes the signals that the thread blocks.
+    pub fn set_signal_mask(self, mask: u64) -> nix::Result<()> {
+        self.request_with(libc::PTRACE_SETSIGMASK, size_of_val(&mask), (&raw const mask) as usize)
+    }
+
+    /// Reads memory; all of it, or `EFAULT`.
+    pub fn read(self, from: u64, to: &mut [u8]) -> nix::Result<()> {
+        let len = to.len();
+        let remote = [RemoteIoVec { base: from as usize, len }];
+        match process_vm_readv(self.0, &mut [IoSliceMut::new(to)], &remote)? {
+            count if count == len => Ok(()),
+            _ => Err(Errno::EFAULT),
+        }
+    }
+
+    /// Reads what memory there is, up to the length of `to`; returns how much.
+    pub fn read_some(self, from: u64, to: &mut [u8]) -> nix::Result<usize> {
+        let remote = [RemoteIoVec { base: from as usize, len: to.len() }];
+        process_vm_readv(self.0, &mut [IoSliceMut::new(to)], &remote)
+    }
+
+    /// Reads words of 64 bits.
+    pub fn read_words<const WORDS: usize>(self, from: u64) -> nix::Result<[u64; WORDS]> {
+        let mut words = [0; WORDS];
+        for (index, word) in words.iter_mut().enumerate() {
+            let mut bytes = [0; 8];
+            // One call for the whole would need a buffer of a size that cannot be
+            // named here; these are few words and rare calls.
+            self.read(from + 8 * index as u64, &mut bytes)?;
+            *word = u64::from_ne_bytes(bytes);
+        }
+        Ok(words)
+    }
+
+    /// Writes memory that the program may write itself; all of it, or `EFAULT`.
+    pub fn write(self, to: u64, from: &[u8]) -> nix::Result<()> {
+        let remote = [RemoteIoVec { base: to as usize, len: from.len() }];
+        match process_vm_writev(self.0, &[IoSlice::new(from)], &remote)? {
+            count if count == from.len() => Ok(()),
+            _ => Err(Errno::EFAULT),
+        }
+    }
+
+    /// Writes words of 64 bits that the program may write itself.
+    pub fn write_words(self, to: u64, words: &[u64]) -> nix::Result<()> {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        self.write(to, &bytes)
+    }
+
+    /// Writes a word to memory that the program itself may not write.
+    pub fn poke(self, to: u64, word: u64) -> nix::Result<()> {
+        ptrace::write(self.0, to as ptrace::AddressType, word as i64)
+    }
+
+    fn request(self, request: u32, data: usize) -> nix::Result<()> {
+        self.request_with(request, 0, data)
+    }
+
+    fn request_with(self, request: u32, address: usize, data: usize) -> nix::Result<()> {
+        // SAFETY: none of the requests above writes to our memory but
+        // PTRACE_GETSIGMASK, whose `data` points to a word of that size.
+        let result = unsafe { libc::ptrace(request, self.0.as_raw(), address, data) };
+        Errno::result(result).map(drop)
+    }
+}
+
+fn wait(pid: i32) -> nix::Result<(i32, Stop)> {
+    let mut status = 0;
+    loop {
+        // SAFETY: the pointer is to an int of ours.
+        let result = unsafe { libc::waitpid(pid, &raw mut status, libc::__WALL) };
+        match Errno::result(result) {
+            Ok(pid) => return Ok((pid, Stop::decode(status))),
+            Err(Errno::EINTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

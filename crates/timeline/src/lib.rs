@@ -1,0 +1,34 @@
+//! The arithmetic of timelines.
+//!
+//! A **timeline** maps the host's clocks to the clocks that some processes see:
+//! per clock an offset, and one rate for all of them. This crate is the only
+//! place where virtual time is computed: the image injected into programs, the
+//! supervisor and the tools all call it, so that they cannot disagree.
+//!
+//! - [`Nanos`], [`HostInstant`], [`VirtualInstant`]: types that keep units and
+//!   sides apart.
+//! - [`Rate`]: virtual seconds per host second, as 64.64 fixed point.
+//! - [`Segment`]: one straight piece of the map; [`Map`]: two of them and the
+//!   instant of the switch between them.
+//! - [`page`]: the layout of the page that programs read, and its latch.
+//! - `text` (feature): parsing and printing.
+//!
+//! Everything saturates at ±292 years (`i64` nanoseconds); nothing panics, nothing
+//! allocates, and there is no unsafe code.
+#![cfg_attr(not(any(test, feature = "text")), no_std)]
+#![forbid(unsafe_code)]
+
+mod clock;
+mod map;
+mod nanos;
+pub mod page;
+mod rate;
+mod segment;
+#[cfg(feature = "text")]
+pub mod text;
+
+pub use clock::{CLOCKS, Clock, ClockId};
+pub use map::Map;
+pub use nanos::{HostInstant, NANOS_PER_SECOND, Nanos, Timespec, VirtualInstant};
+pub use rate::{Rate, Scale};
+pub use segment::{Anchor, Line, Segment};

@@ -1,0 +1,411 @@
+//! One straight piece of the map, for one clock and for all of them.
+
+use crate::{CLOCKS, Clock, HostInstant, NANOS_PER_SECOND, Nanos, Rate, Timespec, VirtualInstant};
+
+/// An instant on which a clock's host and virtual side agree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Anchor {
+    /// The host's reading.
+    pub host: HostInstant,
+    /// The timeline's reading.
+    pub virt: VirtualInstant,
+}
+
+/// What [`Line::virtual_at`] adds to every result, in units of 2^-64 s: 0.12 ns.
+///
+/// The slope is rounded down to such a unit for each nanosecond, so what should be a
+/// whole nanosecond may fall short by as many units as a second has nanoseconds.
+const ROUNDING: i128 = 1 << 31;
+
+/// A line, prepared for being followed without a division: the virtual time at a
+/// whole host second, in seconds and 2^-64 s.
+///
+/// From there, `n` host seconds and `m` nanoseconds later, virtual time is
+/// `n * rate + m * (rate / 10^9)` further. Its fraction of a second times 10^9 is the
+/// nanoseconds: the last multiplication takes the place of a division.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Base {
+    /// The whole host second.
+    pub second: i64,
+    /// The virtual time at it: seconds.
+    pub virt: i64,
+    /// The virtual time at it: the fraction.
+    pub frac: u64,
+    /// How many host seconds can pass before virtual time leaves its range.
+    pub limit: u64,
+}
+
+/// The last second that 64-bit nanoseconds hold.
+const LAST_SECOND: i128 = (i64::MAX / NANOS_PER_SECOND) as i128;
+
+impl Base {
+    const fn new(rate: Rate, anchor: Anchor) -> Self {
+        let host = Timespec::from_signed_nanos(anchor.host.0);
+        let virt = Timespec::from_signed_nanos(anchor.virt.0);
+        // Rounded up, so that the anchor itself is hit.
+        let frac = ((virt.nsec as u128) << 64).div_ceil(NANOS_PER_SECOND as u128) as i128;
+        let mut second = host.sec;
+        let mut at = ((virt.sec as i128) << 64) + frac + ROUNDING
+            - rate.per_nano() as i128 * host.nsec as i128;
+        if at < 0 {
+            // Virtual time starts within this host second: begin at the next.
+            second += 1;
+            at += rate.forward().bits() as i128;
+        }
+        let virt = (at >> 64) as i64;
+        // One second less, for the part of a second and the rounding.
+        let room = LAST_SECOND - 1 - virt as i128;
+        let whole = rate.forward().whole as i128 + 1;
+        let limit = if room < whole { 0 } else { (room / whole) as u64 };
+        Self { second, virt, frac: at as u64, limit }
+    }
+
+    /// Virtual time at a host time in the base's range, `None` outside of it.
+    #[inline(always)]
+    pub(crate) const fn follow(
+        &self,
+        whole: u64,
+        frac: u64,
+        per_nano: u64,
+        host: Timespec,
+    ) -> Option<Timespec> {
+        let seconds = host.sec.wrapping_sub(self.second) as u64;
+        if seconds >= self.limit {
+            return None;
+        }
+        let from_seconds = seconds as u128 * frac as u128;
+        let from_nanos = host.nsec as u64 as u128 * per_nano as u128;
+        let fraction = from_seconds + from_nanos + self.frac as u128;
+        let sec = (self.virt as u64)
+            .wrapping_add(seconds.wrapping_mul(whole))
+            .wrapping_add((fraction >> 64) as u64);
+        let nsec = (fraction as u64 as u128 * NANOS_PER_SECOND as u128) >> 64;
+        Some(Timespec { sec: sec as i64, nsec: nsec as i64 })
+    }
+}
+
+/// The straight line of one clock: an anchor and a slope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line {
+    rate: Rate,
+    anchor: Anchor,
+    base: Base,
+}
+
+impl Line {
+    /// The line through an anchor.
+    #[must_use]
+    pub const fn new(rate: Rate, anchor: Anchor) -> Self {
+        Self { rate, anchor, base: Base::new(rate, anchor) }
+    }
+
+    /// From its parts, as the shared page stores them.
+    pub(crate) const fn from_parts(rate: Rate, anchor: Anchor, base: Base) -> Self {
+        Self { rate, anchor, base }
+    }
+
+    pub(crate) const fn base(&self) -> Base {
+        self.base
+    }
+
+    /// Where host and virtual time agree.
+    #[must_use]
+    pub const fn anchor(&self) -> Anchor {
+        self.anchor
+    }
+
+    /// What the timeline's clock shows when the host's shows `host`.
+    #[must_use]
+    #[inline]
+    pub const fn virtual_at(&self, host: HostInstant) -> VirtualInstant {
+        let time = Timespec::from_signed_nanos(host.0);
+        let forward = self.rate.forward();
+        match self.base.follow(forward.whole, forward.frac, self.rate.per_nano(), time) {
+            Some(time) => VirtualInstant(time.nanos()),
+            None => self.virtual_far(time),
+        }
+    }
+
+    /// The same, for any host time: exact, then saturated. No clock is below zero.
+    #[cold]
+    #[inline(never)]
+    const fn virtual_far(&self, host: Timespec) -> VirtualInstant {
+        // Both are below 2^35 seconds, and the rate below 2^20.
+        let seconds = host.sec as i128 - self.base.second as i128;
+        let slope = self.rate.forward().bits() as i128;
+        let at = ((self.base.virt as i128) << 64)
+            + self.base.frac as i128
+            + seconds * slope
+            + host.nsec as i128 * self.rate.per_nano() as i128;
+        let sec = at >> 64;
+        if sec < 0 {
+            return VirtualInstant(Nanos::ZERO);
+        }
+        if sec > LAST_SECOND {
+            return VirtualInstant(Nanos::MAX);
+        }
+        let nsec = ((at as u64 as u128 * NANOS_PER_SECOND as u128) >> 64) as i64;
+        VirtualInstant(Timespec { sec: sec as i64, nsec }.nanos())
+    }
+
+    /// The first host instant at which the timeline's clock shows at least
+    /// `virt`; `None` if it never does (a frozen clock that has not got there).
+    #[must_use]
+    pub const fn host_at(&self, virt: VirtualInstant) -> Option<HostInstant> {
+        if self.rate.is_frozen() {
+            let there = virt.as_nanos() <= self.anchor.virt.as_nanos();
+            return if there { Some(self.anchor.host) } else { None };
+        }
+        let span = self.rate.backward().floor(virt.since(self.anchor.virt));
+        let mut host = self.anchor.host.after(span).as_nanos();
+        // The reciprocal errs by a few units either way: settle it by the forward
+        // map itself.
+        while host < i64::MAX && self.shows_before(host, virt) {
+            host += 1;
+        }
+        while host > i64::MIN && !self.shows_before(host - 1, virt) {
+            // Saturated at either end, earlier instants look the same.
+            let shown = self.virtual_at(HostInstant::from_nanos(host - 1)).as_nanos();
+            if shown == i64::MAX || shown == 0 {
+                break;
+            }
+            host -= 1;
+        }
+        Some(HostInstant::from_nanos(host))
+    }
+
+    const fn shows_before(&self, host: i64, virt: VirtualInstant) -> bool {
+        self.virtual_at(HostInstant::from_nanos(host)).as_nanos() < virt.as_nanos()
+    }
+
+    /// What the clock shows where this line holds until the anchor of `next`,
+    /// and `next` from then on.
+    #[must_use]
+    #[inline]
+    pub const fn virtual_until(&self, next: &Self, host: HostInstant) -> VirtualInstant {
+        if host.as_nanos() < next.anchor.host.as_nanos() {
+            self.virtual_at(host)
+        } else {
+            next.virtual_at(host)
+        }
+    }
+
+    /// The first host instant at which the clock shows at least `virt`, where
+    /// this line holds until the anchor of `next`, and `next` from then on.
+    #[must_use]
+    pub const fn host_until(&self, next: &Self, virt: VirtualInstant) -> Option<HostInstant> {
+        let switch = next.anchor.host;
+        let early = self.host_at(virt);
+        if let Some(host) = early
+            && host.as_nanos() < switch.as_nanos()
+        {
+            return early;
+        }
+        match next.host_at(virt) {
+            Some(host) if host.as_nanos() < switch.as_nanos() => Some(switch),
+            late => late,
+        }
+    }
+}
+
+/// A linear map of every clock: an anchor each, and one rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Segment {
+    /// Virtual seconds per host second.
+    pub rate: Rate,
+    /// Where host and virtual time agree, by [`Clock`].
+    pub anchors: [Anchor; CLOCKS],
+}
+
+impl Segment {
+    /// The map that leaves every clock as the host shows it.
+    pub const IDENTITY: Self = Self {
+        rate: Rate::ONE,
+        anchors: [Anchor { host: HostInstant(Nanos::ZERO), virt: VirtualInstant(Nanos::ZERO) };
+            CLOCKS],
+    };
+
+    /// The anchor of a clock.
+    #[must_use]
+    pub const fn anchor(&self, clock: Clock) -> Anchor {
+        self.anchors[clock as usize]
+    }
+
+    /// The line of a clock.
+    #[must_use]
+    pub const fn line(&self, clock: Clock) -> Line {
+        Line::new(self.rate, self.anchor(clock))
+    }
+
+    /// What the timeline's clock shows when the host's shows `host`.
+    #[must_use]
+    pub const fn virtual_at(&self, clock: Clock, host: HostInstant) -> VirtualInstant {
+        self.line(clock).virtual_at(host)
+    }
+
+    /// The first host instant at which the timeline's clock shows at least
+    /// `virt`; `None` if it never does (a frozen clock that has not got there).
+    #[must_use]
+    pub const fn host_at(&self, clock: Clock, virt: VirtualInstant) -> Option<HostInstant> {
+        self.line(clock).host_at(virt)
+    }
+
+    /// The same map with both sides of every clock agreed on at the given host
+    /// instants: where a change of rate can start without a step.
+    #[must_use]
+    pub fn anchored_at(&self, now: [HostInstant; CLOCKS]) -> Self {
+        let mut next = *self;
+        for clock in Clock::ALL {
+            let host = now[clock as usize];
+            next.anchors[clock as usize] = Anchor { host, virt: self.virtual_at(clock, host) };
+        }
+        next
+    }
+
+    /// The same map with the wall clock (and TAI with it) moved by `step`.
+    #[must_use]
+    pub fn with_wall_moved(&self, step: Nanos) -> Self {
+        let mut next = *self;
+        for clock in Clock::ALL.into_iter().filter(|clock| clock.is_wall()) {
+            let anchor = &mut next.anchors[clock as usize];
+            anchor.virt = anchor.virt.after(step);
+        }
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn rates() -> impl Strategy<Value = Rate> {
+        prop_oneof![
+            (1_000_u64..=1_000_000_000_000).prop_map(|rate| Rate::from_ratio(rate, 1_000_000)),
+            (1_u64..=1_000, 1_u64..=1_000).prop_map(|(top, bottom)| Rate::from_ratio(top, bottom)),
+            Just(Some(Rate::ONE)),
+            Just(Rate::from_ratio(1_000_000, 1)),
+            Just(Rate::from_ratio(1, 1_000)),
+        ]
+        .prop_filter_map("in range", |rate| rate)
+    }
+
+    fn lines() -> impl Strategy<Value = Line> {
+        (rates(), 0_i64..4_000_000_000_000_000_000, 0_i64..4_000_000_000_000_000_000).prop_map(
+            |(rate, host, virt)| {
+                let host = HostInstant::from_nanos(host);
+                Line::new(rate, Anchor { host, virt: VirtualInstant::from_nanos(virt) })
+            },
+        )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4_000))]
+
+        #[test]
+        fn the_anchor_is_hit(line in lines()) {
+            prop_assert_eq!(line.virtual_at(line.anchor().host), line.anchor().virt);
+        }
+
+        #[test]
+        fn round_trip(line in lines(), ahead in 0_i64..1_000_000_000_000_000_000) {
+            let virt = line.anchor().virt.after(Nanos(ahead));
+            let host = line.host_at(virt).unwrap();
+            // The end of the range stands for never.
+            prop_assert!(line.virtual_at(host) >= virt || host == HostInstant(Nanos::MAX));
+            prop_assert!(line.virtual_at(host.after(Nanos(-1))) < virt || host == HostInstant(Nanos::MAX));
+        }
+
+        #[test]
+        fn never_steps_back(line in lines(), a: i64, step in 0_i64..4_000_000_000) {
+            let (first, second) = (HostInstant::from_nanos(a), HostInstant::from_nanos(a.saturating_add(step)));
+            prop_assert!(line.virtual_at(first) <= line.virtual_at(second));
+        }
+
+        #[test]
+        fn never_steps_back_anywhere(line in lines(), a: i64, b: i64) {
+            let (first, second) = (HostInstant::from_nanos(a.min(b)), HostInstant::from_nanos(a.max(b)));
+            prop_assert!(line.virtual_at(first) <= line.virtual_at(second));
+        }
+
+        #[test]
+        fn close_to_exact(
+            rate in 1_000_u64..=1_000_000_000_000, host in 0_i64..4_000_000_000_000_000_000,
+            span in 0_i64..=i64::MAX,
+        ) {
+            let anchor = Anchor { host: HostInstant::from_nanos(host), virt: VirtualInstant::from_nanos(0) };
+            let line = Line::new(Rate::from_ratio(rate, 1_000_000).unwrap(), anchor);
+            let later = anchor.host.after(Nanos(span));
+            let span = later.since(anchor.host).0;
+            let exact = span as u128 * u128::from(rate) / 1_000_000;
+            let want = i64::try_from(exact).unwrap_or(i64::MAX);
+            let got = line.virtual_at(later).as_nanos();
+            prop_assert!(got.abs_diff(want) <= 1, "{got} {want}");
+        }
+
+        #[test]
+        fn the_quick_way_and_the_far_way_agree(line in lines(), ahead in 0_i64..1_000_000_000_000_000_000) {
+            let host = line.anchor().host.after(Nanos(ahead));
+            let far = line.virtual_far(Timespec::from_signed_nanos(host.0));
+            prop_assert_eq!(line.virtual_at(host), far);
+        }
+
+        #[test]
+        fn rate_one_moves_by_a_constant(host in 0_i64..4_000_000_000_000_000_000, virt in 0_i64..4_000_000_000_000_000_000, ahead in 0_i64..1_000_000_000_000_000_000) {
+            let anchor = Anchor { host: HostInstant::from_nanos(host), virt: VirtualInstant::from_nanos(virt) };
+            let line = Line::new(Rate::ONE, anchor);
+            prop_assert_eq!(line.virtual_at(anchor.host.after(Nanos(ahead))), anchor.virt.after(Nanos(ahead)));
+            prop_assert_eq!(line.host_at(anchor.virt.after(Nanos(ahead))), Some(anchor.host.after(Nanos(ahead))));
+        }
+    }
+
+    #[test]
+    fn whole_rates_are_exact() {
+        let anchor = Anchor {
+            host: HostInstant::from_nanos(1_794_000_000_123_456_789),
+            virt: VirtualInstant::from_nanos(2_147_483_640_000_000_000),
+        };
+        for rate in [2, 10, 1_000] {
+            let line = Line::new(Rate::from_ratio(rate as u64, 1).unwrap(), anchor);
+            for span in [0, 1, 7, 999_999_999, 86_400_000_000_000, 86_400_000_000_001] {
+                let got = line.virtual_at(anchor.host.after(Nanos(span)));
+                assert_eq!(got.since(anchor.virt), Nanos(span * rate));
+            }
+        }
+    }
+
+    #[test]
+    fn saturates_at_both_ends() {
+        let anchor = Anchor {
+            host: HostInstant::from_nanos(1_000_000_000_000),
+            virt: VirtualInstant::from_nanos(1_000_000_000_000),
+        };
+        let line = Line::new(Rate::from_ratio(1_000_000, 1).unwrap(), anchor);
+        assert_eq!(line.virtual_at(HostInstant(Nanos::MAX)), VirtualInstant(Nanos::MAX));
+        assert_eq!(line.virtual_at(HostInstant(Nanos::MIN)), VirtualInstant(Nanos::ZERO));
+    }
+
+    #[test]
+    fn moving_the_wall_leaves_the_monotonic_clocks() {
+        let moved = Segment::IDENTITY.with_wall_moved(Nanos::from_secs(5));
+        let now = HostInstant::from_nanos(100);
+        assert_eq!(moved.virtual_at(Clock::Wall, now).as_nanos(), 5_000_000_100);
+        assert_eq!(moved.virtual_at(Clock::Tai, now).as_nanos(), 5_000_000_100);
+        assert_eq!(moved.virtual_at(Clock::Monotonic, now).as_nanos(), 100);
+        assert_eq!(moved.virtual_at(Clock::Boottime, now).as_nanos(), 100);
+    }
+
+    #[test]
+    fn anchoring_anew_keeps_the_present() {
+        let rate = Rate::from_ratio(17, 10).unwrap();
+        let segment = Segment { rate, ..Segment::IDENTITY };
+        let now = [HostInstant::from_nanos(1_234_567_890_123); CLOCKS];
+        let next = segment.anchored_at(now);
+        for clock in Clock::ALL {
+            let host = now[clock as usize];
+            assert_eq!(next.virtual_at(clock, host), segment.virtual_at(clock, host));
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Builds the freestanding image: three crates by rustc, one link by the system's
+//! linker with the script `image/image.lds`.
+
+use std::env;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use object::{Object, ObjectSection, ObjectSymbol};
+
+/// Symbols of the image that the supervisor has to know.
+const SYMBOLS: [(&str, &str, &str); 10] = [
+    (
+        "et_leave_flags",
+        "LEAVE_FLAGS",
+        "Where a redirected call restores the flags; a step would stay in them.",
+    ),
+    (
+        "et_enter_flags",
+        "ENTER_FLAGS",
+        "Where a redirected call saves the flags, which a step would change.",
+    ),
+    ("et_enter", "ENTER", "Where trapped calls are redirected to."),
+    (
+        "et_syscall_return",
+        "SYSCALL_RETURN",
+        "The address after the only `syscall` instruction that the filter exempts.",
+    ),
+    ("et_user_begin", "USER_BEGIN", "Start of the code that touches memory named by the program."),
+    ("et_user_end", "USER_END", "End of the code that touches memory named by the program."),
+    ("et_user_fault", "USER_FAULT", "Where to go on after a fault between the two."),
+    ("et_boot", "BOOT", "Sets up the pages in a fresh program."),
+    (
+        "et_raw_clock_gettime",
+        "RAW_CLOCK_GETTIME",
+        "Reads a clock by a system call, where the kernel's vDSO cannot.",
+    ),
+    ("et_missing", "MISSING", "Says ENOSYS, for functions the kernel does not offer."),
+];
+
+/// Code for a bare machine: no floating point registers, no red zone.
+const BARE: (&str, &[&str]) = ("x86_64-unknown-none", &["-Crelocation-model=pic"]);
+
+fn main() {
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    for path in ["image", "src/layout.rs", "../timeline/src", "../calls/src"] {
+        println!("cargo::rerun-if-changed={path}");
+    }
+    let timeline = compile(&out, "eigentime_timeline", "../timeline/src/lib.rs", "rlib", &[]);
+    let calls = compile(
+        &out,
+        "eigentime_calls",
+        "../calls/src/lib.rs",
+        "rlib",
+        &[("eigentime_timeline", &timeline)],
+    );
+    let image = compile(
+        &out,
+        "image",
+        "image/lib.rs",
+        "staticlib",
+        &[("eigentime_timeline", &timeline), ("eigentime_calls", &calls)],
+    );
+    let linked = out.join("image-symbols.so");
+    let mut link = Command::new(env::var_os("LD").unwrap_or_else(|| "ld".into()));
+    link.args(["-shared", "-soname=linux-vdso.so.1", "--hash-style=both", "--build-id=sha1"])
+        .args(["--eh-frame-hdr", "-Bsymbolic", "-z", "noexecstack", "-z", "max-page-size=4096"])
+        .args(["--gc-sections", "--no-undefined", "-T", "image/image.lds", "-o"])
+        .arg(&linked)
+        .arg(&image);
+    run(&mut link);
+    embed(&fs::read(&linked).expect("the linker wrote the image"), &out);
+}
+
+/// Compiles one crate for the bare target and returns the path of what came out.
+fn compile(out: &Path, name: &str, source: &str, kind: &str, uses: &[(&str, &PathBuf)]) -> PathBuf {
+    let file = match kind {
+        "rlib" => out.join(format!("lib{name}.rlib")),
+        _ => out.join(format!("lib{name}.a")),
+    };
+    let (target, flags) = BARE;
+    let mut rustc = Command::new(env::var_os("RUSTC").expect("cargo sets RUSTC"));
+    rustc
+        .args([
+            "--edition=2024",
+            "--crate-name",
+            name,
+            "--crate-type",
+            kind,
+            source,
+            "--target",
+            target,
+        ])
+        .args(flags)
+        .args(["-Copt-level=3", "-Cpanic=abort", "-Ccodegen-units=1", "-Cforce-unwind-tables=yes"])
+        .args(["-Cforce-frame-pointers=no", "-Coverflow-checks=no", "-Cdebug-assertions=no"])
+        // The whole image as one: calls between crates need no global offset table.
+        .args(if kind == "staticlib" { &["-Clto=fat"][..] } else { &[] })
+        .arg("-o")
+        .arg(&file);
+    for (dependency, path) in uses {
+        rustc.arg("--extern").arg(format!("{dependency}={}", path.display()));
+    }
+    rustc.arg("-L").arg(out);
+    run(&mut rustc);
+    file
+}
+
+fn run(command: &mut Command) {
+    let status = command.status().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
+    assert!(
+        status.success(),
+        "{command:?} failed ({status}); the image needs the rustup target {} and a linker",
+        BARE.0
+    );
+}
+
+/// Writes the part of the image that is mapped, and the addresses in it.
+fn embed(linked: &[u8], out: &Path) {
+    let file = object::File::parse(linked).expect("the image is an ELF object");
+    let mut mapped_end = 0;
+    for section in file.sections() {
+        let is_relocation = section.name().is_ok_and(|name| name.starts_with(".rel"));
+        assert!(!(is_relocation && section.size() > 0), "the image must not need relocation");
+        let flags = section.flags();
+        let object::SectionFlags::Elf { sh_flags } = flags else { continue };
+        if sh_flags & u64::from(object::elf::SHF_ALLOC) != 0 {
+            assert!(
+                sh_flags & u64::from(object::elf::SHF_WRITE) == 0
+                    || section.name() == Ok(".dynamic"),
+                "the image must not hold writable data: {:?}",
+                section.name()
+            );
+            if let Some((start, size)) = section.file_range() {
+                assert_eq!(start, section.address(), "the image is mapped as it lies in the file");
+                mapped_end = mapped_end.max(start + size);
+            }
+        }
+    }
+    let mut image = linked[..mapped_end as usize].to_vec();
+    // The section headers are not mapped: the ELF header must not point to them
+    // (e_shoff, and e_shnum with e_shstrndx).
+    image[0x28..0x30].fill(0);
+    image[0x3c..0x40].fill(0);
+    fs::write(out.join("image.so"), &image).expect("OUT_DIR is writable");
+
+    let mut symbols = String::new();
+    for (name, constant, doc) in SYMBOLS {
+        let symbol = file
+            .symbols()
+            .find(|symbol| symbol.name() == Ok(name))
+            .unwrap_or_else(|| panic!("the image lacks {name}"));
+        writeln!(symbols, "/// {doc}\npub const {constant}: usize = {:#x};", symbol.address())
+            .expect("a string takes text");
+    }
+    fs::write(out.join("symbols.rs"), symbols).expect("OUT_DIR is writable");
+}

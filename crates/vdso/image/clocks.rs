@@ -1,0 +1,86 @@
+//! Host and virtual readings.
+
+use core::arch::asm;
+
+use eigentime_calls::Nr;
+use eigentime_timeline::page::{Page, View};
+use eigentime_timeline::{Clock, ClockId, HostInstant, Timespec, VirtualInstant};
+
+use crate::entry::{Args, syscall};
+use crate::layout::KernelFunctions;
+
+/// `clock_gettime`.
+const CLOCK_GETTIME: Nr = Nr(228);
+
+/// The page that all programs of the timeline share.
+#[inline(always)]
+pub fn page() -> &'static Page {
+    let page: *const Page;
+    // SAFETY: the linker script puts the symbol where the supervisor maps the
+    // shared page, for as long as the image is mapped.
+    unsafe {
+        asm!("lea {}, [rip + et_shared_page]", out(reg) page, options(pure, nomem, nostack, preserves_flags));
+        &*page
+    }
+}
+
+/// The kernel's own functions.
+#[inline(always)]
+pub fn kernel() -> &'static KernelFunctions {
+    let private: *const KernelFunctions;
+    // SAFETY: as for `page`, with the private page.
+    unsafe {
+        asm!("lea {}, [rip + et_private_page]", out(reg) private, options(pure, nomem, nostack, preserves_flags));
+        &*private
+    }
+}
+
+/// Calls the kernel's own function.
+///
+/// # Safety
+/// As for `clock_gettime`.
+#[inline(always)]
+pub unsafe fn kernel_clock_gettime(id: ClockId, time: *mut Timespec) -> i32 {
+    type ClockGettime = unsafe extern "C" fn(ClockId, *mut Timespec) -> i32;
+    // SAFETY: the supervisor wrote the address of this function of the kernel's
+    // vDSO, or of our own below.
+    unsafe {
+        let function: ClockGettime = core::mem::transmute(kernel().clock_gettime);
+        function(id, time)
+    }
+}
+
+/// Reads a host clock by a system call.
+#[unsafe(no_mangle)]
+pub extern "C" fn et_raw_clock_gettime(id: ClockId, time: *mut Timespec) -> i32 {
+    let args: Args = [id.0 as u64, time as u64, 0, 0, 0, 0];
+    syscall(CLOCK_GETTIME, &args) as i32
+}
+
+/// What `look` finds in the map, looked at again for as long as the map changes
+/// meanwhile.
+#[inline(always)]
+pub fn with_map<T>(mut look: impl FnMut(&View<'static>) -> T) -> T {
+    loop {
+        let view = page().view();
+        let found = look(&view);
+        if view.is_current() {
+            return found;
+        }
+    }
+}
+
+/// The host's monotonic clock.
+#[inline(never)]
+pub fn host_monotonic() -> HostInstant {
+    let mut time = Timespec::default();
+    // SAFETY: the pointer is to a timespec of ours.
+    unsafe { kernel_clock_gettime(ClockId::MONOTONIC, &mut time) };
+    HostInstant(time.nanos())
+}
+
+/// The timeline's monotonic clock.
+#[inline(never)]
+pub fn virtual_monotonic() -> VirtualInstant {
+    with_map(|view| view.at(Clock::Monotonic, host_monotonic()))
+}

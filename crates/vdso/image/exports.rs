@@ -1,0 +1,148 @@
+//! What a program's C library or runtime finds instead of the kernel's vDSO.
+
+use core::arch::global_asm;
+use core::mem::offset_of;
+
+use eigentime_timeline::{ClockId, Timespec};
+
+use crate::clocks;
+use crate::layout::KernelFunctions;
+
+/// `struct timeval`.
+#[repr(C)]
+pub struct Timeval {
+    sec: i64,
+    usec: i64,
+}
+
+/// The hottest function: a dispatch on how much there is to do, each way with as few
+/// registers to save as it can.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __vdso_clock_gettime(id: ClockId, out: *mut Timespec) -> i32 {
+    let page = clocks::page();
+    // SAFETY: the program's own arguments; a bad pointer ends the program here as in
+    // the kernel's vDSO.
+    unsafe {
+        if !page.moves(id) {
+            clocks::kernel_clock_gettime(id, out)
+        } else if page.view().is_shift() {
+            shifted_clock_gettime(id, out)
+        } else {
+            clock_gettime_at_any_rate(id, out)
+        }
+    }
+}
+
+/// Reads a clock in virtual time: 0, or a negative error number.
+pub fn read(id: ClockId, time: &mut Timespec) -> i32 {
+    // SAFETY: the pointer is to a timespec of ours.
+    unsafe { __vdso_clock_gettime(id, time) }
+}
+
+/// Where the clocks run as the host's, only shifted. Straight through: a change of
+/// the map meanwhile is for the general way.
+#[inline(never)]
+unsafe extern "C" fn shifted_clock_gettime(id: ClockId, out: *mut Timespec) -> i32 {
+    // SAFETY: as above; the kernel's function has written to `out`.
+    unsafe {
+        if !id.is_alarm() {
+            let view = clocks::page().view();
+            let result = clocks::kernel_clock_gettime(id, out);
+            if result != 0 {
+                return result;
+            }
+            let time = view.shift(id.clock_or_wall(), out.read());
+            if view.is_shift() && view.is_current() {
+                out.write(time);
+                return 0;
+            }
+        }
+        clock_gettime_at_any_rate(id, out)
+    }
+}
+
+/// Whatever the map is.
+#[inline(never)]
+unsafe extern "C" fn clock_gettime_at_any_rate(id: ClockId, out: *mut Timespec) -> i32 {
+    loop {
+        let view = clocks::page().view();
+        let source = view.source(id);
+        // SAFETY: as above.
+        unsafe {
+            let result = if source.is_alarm() {
+                clocks::et_raw_clock_gettime(source, out)
+            } else {
+                clocks::kernel_clock_gettime(source, out)
+            };
+            if result != 0 {
+                return result;
+            }
+            let time = view.translate(id.clock_or_wall(), out.read());
+            if view.is_current() {
+                out.write(time);
+                return 0;
+            }
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __vdso_gettimeofday(out: *mut Timeval, zone: *mut u64) -> i32 {
+    if !out.is_null() {
+        let mut time = Timespec::default();
+        let result = read(ClockId::REALTIME, &mut time);
+        if result != 0 {
+            return result;
+        }
+        // SAFETY: as above.
+        unsafe { out.write(Timeval { sec: time.sec, usec: time.nsec / 1_000 }) };
+    }
+    if zone.is_null() {
+        return 0;
+    }
+    type Gettimeofday = unsafe extern "C" fn(*mut Timeval, *mut u64) -> i32;
+    // SAFETY: the supervisor wrote the address of this function of the kernel's
+    // vDSO, or of one that says ENOSYS.
+    unsafe {
+        let function: Gettimeofday = core::mem::transmute(clocks::kernel().gettimeofday);
+        function(core::ptr::null_mut(), zone)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __vdso_time(out: *mut i64) -> i64 {
+    let mut time = Timespec::default();
+    // As the kernel does: the coarse clock, whose second may lag by a tick.
+    read(ClockId::REALTIME_COARSE, &mut time);
+    if !out.is_null() {
+        // SAFETY: as above.
+        unsafe { out.write(time.sec) };
+    }
+    time.sec
+}
+
+// What has nothing to do with time, or is the same in virtual time (the
+// resolution of a clock), goes straight on to the kernel's function.
+macro_rules! pass_on {
+    ($($name:literal => $field:ident),* $(,)?) => {
+        $(global_asm!(
+            concat!(".pushsection .text.", $name, ", \"ax\", @progbits"),
+            concat!(".globl ", $name),
+            concat!(".type ", $name, ", @function"),
+            concat!($name, ":"),
+            ".cfi_startproc",
+            "jmp qword ptr [rip + et_private_page + {offset}]",
+            ".cfi_endproc",
+            concat!(".size ", $name, ", . - ", $name),
+            ".popsection",
+            offset = const offset_of!(KernelFunctions, $field),
+        );)*
+    };
+}
+
+pass_on! {
+    "__vdso_clock_getres" => clock_getres,
+    "__vdso_getcpu" => getcpu,
+    "__vdso_getrandom" => getrandom,
+    "__vdso_sgx_enter_enclave" => sgx_enter_enclave,
+}

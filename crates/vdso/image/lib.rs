@@ -1,0 +1,51 @@
+//! The freestanding image: the functions of the kernel's vDSO in virtual time, and
+//! the code that trapped system calls are redirected to.
+//!
+//! It runs in the program, on the program's stack, at any point where the program
+//! makes a system call; so it keeps no state of its own, touches no floating point
+//! register, and uses little stack (a goroutine may have a few hundred bytes left).
+//!
+//! - `clocks`: host and virtual readings.
+//! - `exports`: what the program's C library finds instead of the kernel's vDSO.
+//! - `entry`: the way in from a trapped call, the only system call instruction,
+//!   and access to memory that the program names.
+//! - `wait`, `timer`, `socket`, `read`: the translations, one for each kind of row in the
+//!   table of calls.
+//! - `boot`: sets up the pages when a program starts.
+#![no_std]
+
+mod boot;
+mod clocks;
+mod entry;
+mod exports;
+#[path = "../src/layout.rs"]
+#[allow(dead_code)]
+mod layout;
+mod read;
+mod socket;
+mod timer;
+mod wait;
+
+use eigentime_calls::{Call, Kind, Nr};
+
+use entry::{Args, syscall};
+
+/// Carries out a trapped call in virtual time. `hint` is what the supervisor knows
+/// of it beyond its arguments, or [`layout::NO_HINT`].
+///
+/// Called by the assembly of `entry` only.
+extern "C" fn translate(nr: u64, args: &Args, hint: i64) -> i64 {
+    let nr = Nr(nr as u32);
+    match Call::find(nr).map(|call| call.kind) {
+        Some(Kind::Wait(wait)) => wait::translate(nr, &wait, args),
+        Some(Kind::Timer(timer, op)) => timer::translate(nr, timer, op, args, hint),
+        Some(Kind::Socket(socket)) => socket::translate(nr, socket, args),
+        Some(Kind::Read(read)) => read::translate(nr, read, args),
+        Some(Kind::Set(_) | Kind::Watch(_)) | None => syscall(nr, args),
+    }
+}
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    entry::trap()
+}

@@ -1,0 +1,67 @@
+//! Reads that come by a system call instead of the vDSO.
+
+use eigentime_calls::{Nr, Read};
+use eigentime_timeline::{ClockId, Timespec};
+
+use crate::clocks::{kernel, virtual_monotonic};
+use crate::entry::{Args, store, syscall};
+use crate::exports;
+
+const EFAULT: i64 = 14;
+
+/// The ticks that programs see are always hundredths of a second (USER_HZ).
+const NANOS_PER_TICK: i64 = 10_000_000;
+
+/// Reads a clock in virtual time.
+#[inline(never)]
+pub fn translate(nr: Nr, read: Read, args: &Args) -> i64 {
+    let mut time = Timespec::default();
+    match read {
+        Read::ClockGettime => {
+            let id = ClockId(args[0] as i32);
+            if id.clock().is_none() {
+                return syscall(nr, args);
+            }
+            match exports::read(id, &mut time) {
+                0 => stored(store(args[1], [time.sec as u64, time.nsec as u64])),
+                error => i64::from(error),
+            }
+        }
+        Read::Gettimeofday => {
+            if args[0] != 0 {
+                exports::read(ClockId::REALTIME, &mut time);
+                let usec = time.nsec / 1_000;
+                if store(args[0], [time.sec as u64, usec as u64]).is_err() {
+                    return -EFAULT;
+                }
+            }
+            // The kernel writes the time zone, if one is asked for.
+            let mut zone_only = *args;
+            zone_only[0] = 0;
+            syscall(nr, &zone_only)
+        }
+        Read::Times => {
+            let ticks = syscall(nr, args);
+            if ticks == -EFAULT {
+                return ticks;
+            }
+            // From the virtual clock alone: the host's ticks and its clock do not
+            // move at the same moments.
+            (virtual_monotonic().as_nanos() + kernel().ticks_ahead) / NANOS_PER_TICK
+        }
+        Read::Time => {
+            exports::read(ClockId::REALTIME_COARSE, &mut time);
+            if args[0] != 0 && store(args[0], [time.sec as u64]).is_err() {
+                return -EFAULT;
+            }
+            time.sec
+        }
+    }
+}
+
+fn stored(result: Result<(), crate::entry::Fault>) -> i64 {
+    match result {
+        Ok(()) => 0,
+        Err(_) => -EFAULT,
+    }
+}

@@ -1,0 +1,58 @@
+//! Timeouts of sockets: what sets them is turned into host time, what asks for them
+//! is turned back.
+
+use eigentime_calls::{Nr, Socket};
+use eigentime_timeline::{Nanos, Timespec};
+
+use crate::clocks::with_map;
+use crate::entry::{Args, load, load_u32, store, syscall};
+
+const EFAULT: i64 = 14;
+const MICRO: i64 = 1_000;
+
+/// Carries out a call on a socket's timeout, a `struct timeval` of which zero means
+/// forever.
+#[inline(never)]
+pub fn translate(nr: Nr, socket: Socket, args: &Args) -> i64 {
+    match socket {
+        Socket::Set => set(nr, args),
+        Socket::Get => get(nr, args),
+    }
+}
+
+fn set(nr: Nr, args: &Args) -> i64 {
+    let Ok([sec, usec]) = load::<2>(args[3]) else {
+        return syscall(nr, args); // the kernel knows the right error
+    };
+    let (sec, usec) = (sec as i64, usec as i64);
+    let asked = Timespec { sec, nsec: usec.saturating_mul(MICRO) };
+    if !asked.is_valid() || asked == Timespec::default() {
+        return syscall(nr, args);
+    }
+    // Rounded up, so that it is neither early nor forever; frozen, it is forever.
+    let host = with_map(|view| view.rate().host_span(asked.nanos()));
+    let host =
+        host.map_or(Timespec::default(), |span| Timespec::from_nanos(span.plus(Nanos(MICRO - 1))));
+    let timeval = [host.sec as u64, (host.nsec / MICRO) as u64];
+    let mut host_args = *args;
+    host_args[3] = timeval.as_ptr() as u64;
+    syscall(nr, &host_args)
+}
+
+fn get(nr: Nr, args: &Args) -> i64 {
+    // A length that is not a timeval's gets what the kernel gives.
+    let length = load_u32(args[4]);
+    let result = syscall(nr, args);
+    if result != 0 || !length.is_ok_and(|length| length as usize >= size_of::<[u64; 2]>()) {
+        return result;
+    }
+    // The kernel has just written there.
+    let Ok([sec, usec]) = load::<2>(args[3]) else { return -EFAULT };
+    let host = Timespec { sec: sec as i64, nsec: usec as i64 * MICRO };
+    let virt = with_map(|view| view.rate().virtual_span(host.nanos()));
+    let virt = Timespec::from_nanos(virt);
+    match store(args[3], [virt.sec as u64, (virt.nsec / MICRO) as u64]) {
+        Ok(()) => 0,
+        Err(_) => -EFAULT,
+    }
+}

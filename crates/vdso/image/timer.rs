@@ -1,0 +1,194 @@
+//! Timers: what arms them is turned into host time, what they report is turned
+//! back.
+
+use eigentime_calls::{ITIMER_REAL, Nr, Timer, TimerOp};
+use eigentime_timeline::page::View;
+use eigentime_timeline::{Clock, ClockId, Nanos, Timespec, VirtualInstant};
+
+use crate::clocks::with_map;
+use crate::entry::{Args, arg, load, set_arg, store, syscall};
+use crate::layout::NO_HINT;
+use crate::wait::NEVER;
+
+const EFAULT: i64 = 14;
+const SETITIMER: Nr = Nr(38);
+const MICRO: i64 = 1_000;
+
+/// What arms a timer, or what it reports.
+#[derive(Clone, Copy)]
+struct Setting {
+    interval: Timespec,
+    value: Timespec,
+}
+
+/// How a call lays its settings out.
+#[derive(Clone, Copy)]
+enum Format {
+    /// `struct itimerspec`.
+    Nanoseconds,
+    /// `struct itimerval`.
+    Microseconds,
+}
+
+impl Format {
+    fn of(timer: Timer) -> Self {
+        match timer {
+            Timer::Posix | Timer::Descriptor => Self::Nanoseconds,
+            Timer::Interval | Timer::Alarm => Self::Microseconds,
+        }
+    }
+
+    fn read(self, words: [u64; 4]) -> Setting {
+        let [interval, interval_part, value, value_part] = words.map(|word| word as i64);
+        let time = |sec, part: i64| match self {
+            Self::Nanoseconds => Timespec { sec, nsec: part },
+            Self::Microseconds => Timespec { sec, nsec: part.saturating_mul(MICRO) },
+        };
+        Setting { interval: time(interval, interval_part), value: time(value, value_part) }
+    }
+
+    /// Microseconds are rounded up, so that what is not zero stays so.
+    fn write(self, setting: Setting) -> [u64; 4] {
+        let words = |time: Timespec| match self {
+            Self::Nanoseconds => [time.sec as u64, time.nsec as u64],
+            Self::Microseconds => {
+                let micros = (time.nsec + MICRO - 1) / MICRO;
+                let carry = micros == 1_000_000;
+                [(time.sec + i64::from(carry)) as u64, if carry { 0 } else { micros as u64 }]
+            }
+        };
+        let ([a, b], [c, d]) = (words(setting.interval), words(setting.value));
+        [a, b, c, d]
+    }
+}
+
+/// Makes a timer call in virtual time.
+#[inline(never)]
+pub fn translate(nr: Nr, timer: Timer, op: TimerOp, args: &Args, hint: i64) -> i64 {
+    match (timer, op) {
+        // A timer that the supervisor found to run on CPU time, or not at all.
+        (Timer::Posix, _) if hint == NO_HINT => syscall(nr, args),
+        (Timer::Interval, _) if args[0] as u32 != ITIMER_REAL => syscall(nr, args),
+        (Timer::Alarm, _) => alarm(args),
+        (_, TimerOp::Get { to }) => get(nr, timer, args, to),
+        (_, TimerOp::Set { new, old, absolute }) => {
+            let clock = (absolute != 0 && args[1] as u32 & absolute != 0)
+                .then(|| ClockId(hint as i32).clock());
+            set(nr, timer, args, [new, old], clock)
+        }
+    }
+}
+
+/// Arms a timer: `clock` is there for an absolute setting, and then the clock of
+/// the timer, if it is known.
+fn set(
+    nr: Nr,
+    timer: Timer,
+    args: &Args,
+    [new, old]: [u8; 2],
+    clock: Option<Option<Clock>>,
+) -> i64 {
+    let format = Format::of(timer);
+    let Ok(words) = load::<4>(arg(args, new)) else {
+        return syscall(nr, args); // the kernel knows the right error
+    };
+    let asked = format.read(words);
+    if !asked.value.is_valid() || !asked.interval.is_valid() || clock == Some(None) {
+        return syscall(nr, args);
+    }
+    let armed = asked.value != Timespec::default();
+    let host = with_map(|view| Setting {
+        interval: if view.rate().is_frozen() {
+            asked.interval
+        } else {
+            span_to_host(view, asked.interval)
+        },
+        value: match clock.flatten() {
+            Some(clock) if armed => instant_to_host(view, clock, asked.value),
+            _ => span_to_host(view, asked.value),
+        },
+    });
+    let mut before = [0; 4];
+    let now = format.write(host);
+    let mut host_args = *args;
+    set_arg(&mut host_args, new, now.as_ptr() as u64);
+    if arg(args, old) != 0 {
+        set_arg(&mut host_args, old, before.as_mut_ptr() as u64);
+    }
+    let result = syscall(nr, &host_args);
+    if result == 0 && arg(args, old) != 0 {
+        return give_back(format, arg(args, old), before);
+    }
+    result
+}
+
+/// Asks a timer.
+fn get(nr: Nr, timer: Timer, args: &Args, to: u8) -> i64 {
+    let mut words = [0; 4];
+    let mut host_args = *args;
+    set_arg(&mut host_args, to, words.as_mut_ptr() as u64);
+    match syscall(nr, &host_args) {
+        0 => give_back(Format::of(timer), arg(args, to), words),
+        error => error,
+    }
+}
+
+/// `alarm`: the same timer as ITIMER_REAL, in whole seconds.
+fn alarm(args: &Args) -> i64 {
+    let format = Format::of(Timer::Alarm);
+    let seconds = Timespec { sec: args[0] as u32 as i64, nsec: 0 };
+    let now = format.write(Setting {
+        interval: Timespec::default(),
+        value: with_map(|view| span_to_host(view, seconds)),
+    });
+    let mut before = [0; 4];
+    let host_args =
+        [u64::from(ITIMER_REAL), now.as_ptr() as u64, before.as_mut_ptr() as u64, 0, 0, 0];
+    match syscall(SETITIMER, &host_args) {
+        0 => {
+            let left = with_map(|view| span_to_virtual(view, format.read(before).value));
+            // As the kernel: rounded to the nearest, but never to zero while it is
+            // pending (`alarm_setitimer` in kernel/time/itimer.c).
+            let up = left.nsec >= 500_000_000 || (left.sec == 0 && left.nsec != 0);
+            left.sec + i64::from(up)
+        }
+        error => error,
+    }
+}
+
+/// Writes a setting of the kernel's to the program, in virtual time.
+fn give_back(format: Format, to: u64, words: [u64; 4]) -> i64 {
+    let host = format.read(words);
+    let virt = with_map(|view| Setting {
+        interval: span_to_virtual(view, host.interval),
+        value: span_to_virtual(view, host.value),
+    });
+    match store(to, format.write(virt)) {
+        Ok(()) => 0,
+        Err(_) => -EFAULT,
+    }
+}
+
+fn span_to_host(view: &View<'_>, span: Timespec) -> Timespec {
+    match view.rate().host_span(span.nanos()) {
+        Some(span) => Timespec::from_nanos(span),
+        None => NEVER,
+    }
+}
+
+fn instant_to_host(view: &View<'_>, clock: Clock, at: Timespec) -> Timespec {
+    match view.host_at(clock, VirtualInstant(at.nanos())) {
+        // An instant at or before the epoch would disarm the timer.
+        Some(then) => Timespec::from_nanos(then.0.max(Nanos(1))),
+        None => NEVER,
+    }
+}
+
+/// A span in virtual time; what is not zero stays so, for zero means disarmed.
+fn span_to_virtual(view: &View<'_>, span: Timespec) -> Timespec {
+    // Frozen, a timer is never reached, and says so.
+    if span == Timespec::default() || view.rate().is_frozen() {
+        return span;
+    }
+    Timespec::from_nanos(view.rate().virtual_span(span.nanos()).max(Nanos(1)))
+}

@@ -1,0 +1,235 @@
+//! Waits: the time asked for is turned into host time, the call is made, and what
+//! was left is turned back.
+
+use eigentime_calls::{
+    Base, FUTEX_CLOCK_REALTIME, FUTEX_CMD_MASK, FUTEX_OPS, Form, FutexClock, Left, Nr, On,
+    RING_ABS_TIMER, RING_EXT_ARG, RING_EXT_ARG_REG, Via, Wait,
+};
+use eigentime_timeline::{Clock, ClockId, Nanos, Timespec, VirtualInstant};
+
+use crate::clocks::{host_monotonic, virtual_monotonic, with_map};
+use crate::entry::{Args, arg, load, set_arg, store, syscall};
+use crate::layout::LOOK_AGAIN;
+
+const EINTR: i64 = 4;
+const EFAULT: i64 = 14;
+const ENOSYS: i64 = 38;
+
+const PPOLL: Nr = Nr(271);
+const PSELECT6: Nr = Nr(270);
+const EPOLL_PWAIT: Nr = Nr(281);
+const EPOLL_PWAIT2: Nr = Nr(441);
+const RECVMMSG: Nr = Nr(299);
+
+/// A time that never comes: as long as the kernel can count (KTIME_SEC_MAX).
+pub const NEVER: Timespec = Timespec { sec: 9_223_372_036, nsec: 0 };
+
+/// Until when a wait goes on, in virtual time.
+#[derive(Clone, Copy)]
+struct Deadline {
+    clock: Clock,
+    at: VirtualInstant,
+    /// Was it asked for, and is the kernel to be told, relative to now?
+    relative: bool,
+}
+
+impl Deadline {
+    /// The host time to pass to the kernel, by the map as it is now.
+    #[inline(never)]
+    fn host(&self) -> Timespec {
+        match with_map(|view| view.host_at(self.clock, self.at)) {
+            Some(then) if self.relative => Timespec::from_nanos(then.since(host_monotonic())),
+            Some(then) => Timespec::from_nanos(then.0),
+            None => NEVER,
+        }
+    }
+
+    /// The virtual time that is left when the kernel says that `host` is left. (The
+    /// clocks may be further already: a signal handler may have run since.)
+    fn left(&self, host: Timespec) -> Nanos {
+        let rate = with_map(|view| view.rate());
+        if rate.is_frozen() {
+            return self.at.since(virtual_monotonic()).max(Nanos::ZERO);
+        }
+        rate.virtual_span(host.nanos())
+    }
+}
+
+/// Makes a wait in virtual time.
+///
+/// The steps are functions of their own, one after the other on the stack, which is
+/// the program's and may be small.
+#[inline(never)]
+pub fn translate(nr: Nr, wait: &Wait, args: &Args) -> i64 {
+    // What the kernel would refuse goes to it as it is: it knows the right error
+    // and the order in which to find faults.
+    let Some(deadline) = deadline(wait, args) else {
+        return syscall(nr, args);
+    };
+    loop {
+        let mut time = deadline.host();
+        let result = call(nr, wait, args, &mut time);
+        if result != LOOK_AGAIN {
+            return give_back(nr, wait, args, &deadline, time, result);
+        }
+    }
+}
+
+/// The deadline that the arguments ask for; `None` if there is none, or none that
+/// can be understood.
+#[inline(never)]
+fn deadline(wait: &Wait, args: &Args) -> Option<Deadline> {
+    let argument = arg(args, wait.arg);
+    let asked = match wait.form {
+        Form::Millis => match argument as i32 {
+            ..=0 => return None,
+            millis => Nanos::from_millis(i64::from(millis)),
+        },
+        Form::Timespec | Form::Timeval | Form::RingArgument if argument == 0 => return None,
+        Form::Timespec => time_at(load::<2>(argument).ok()?)?,
+        Form::RingArgument => {
+            let flags = args[3] as u32;
+            if flags & RING_EXT_ARG == 0 || flags & RING_EXT_ARG_REG != 0 {
+                return None;
+            }
+            let [_, _, pointer] = load::<3>(argument).ok()?;
+            if pointer == 0 {
+                return None;
+            }
+            time_at(load::<2>(pointer).ok()?)?
+        }
+        Form::Timeval => {
+            // As the kernel: microseconds beyond a second are carried over.
+            let [sec, usec] = load::<2>(argument).ok()?.map(|word| word as i64);
+            let sec = sec.wrapping_add(usec / 1_000_000);
+            time_at([sec as u64, (usec % 1_000_000 * 1_000) as u64])?
+        }
+    };
+    let (relative, clock) = base_and_clock(wait, args)?;
+    let relative_to_kernel = relative || wait.via == Via::RingRelative;
+    let at = if relative { virtual_monotonic().after(asked) } else { VirtualInstant(asked) };
+    Some(Deadline { clock, at, relative: relative_to_kernel })
+}
+
+/// The total of a `timespec` that the kernel would accept.
+fn time_at([sec, nsec]: [u64; 2]) -> Option<Nanos> {
+    let time = Timespec { sec: sec as i64, nsec: nsec as i64 };
+    time.is_valid().then(|| time.nanos())
+}
+
+/// Is the time relative, and which clock is it on? Relative times are all kept on
+/// the monotonic clock: every clock of a timeline has the same rate.
+fn base_and_clock(wait: &Wait, args: &Args) -> Option<(bool, Clock)> {
+    let futex = FUTEX_OPS.iter().find(|futex| futex.op == args[1] as u32 & FUTEX_CMD_MASK);
+    let relative = match wait.base {
+        Base::Relative => true,
+        Base::Absolute => false,
+        Base::Flag { arg: flags, bits } => arg(args, flags) as u32 & bits == 0,
+        Base::Futex => !futex?.absolute,
+    };
+    let clock = match wait.on {
+        On::Monotonic => Clock::Monotonic,
+        On::Realtime => Clock::Wall,
+        On::Arg(id) => ClockId(arg(args, id) as i32).clock()?,
+        On::Futex => match futex?.clock {
+            FutexClock::Monotonic => Clock::Monotonic,
+            FutexClock::Realtime => Clock::Wall,
+            FutexClock::Flag if args[1] as u32 & FUTEX_CLOCK_REALTIME != 0 => Clock::Wall,
+            FutexClock::Flag => Clock::Monotonic,
+        },
+    };
+    Some((relative, if relative { Clock::Monotonic } else { clock }))
+}
+
+/// Makes the call with `time` in the place of the program's.
+#[inline(never)]
+fn call(nr: Nr, wait: &Wait, args: &Args, time: &mut Timespec) -> i64 {
+    if wait.via == Via::RingRelative {
+        return call_ring(nr, args, time);
+    }
+    let mut args = *args;
+    set_arg(&mut args, wait.arg, core::ptr::from_mut(time) as u64);
+    if let Left::Interrupted(left) = wait.left {
+        if arg(&args, left) != 0 {
+            set_arg(&mut args, left, core::ptr::from_mut(time) as u64);
+        }
+    }
+    let nr = match wait.via {
+        Via::Same | Via::RingRelative => nr,
+        Via::Ppoll => {
+            args[3] = 0;
+            args[4] = 0;
+            PPOLL
+        }
+        Via::Pselect6 => {
+            args[5] = 0;
+            PSELECT6
+        }
+        Via::EpollPwait2 { mask } => {
+            if !mask {
+                args[4] = 0;
+            }
+            let result = syscall(EPOLL_PWAIT2, &args);
+            if result != -ENOSYS {
+                return result;
+            }
+            // Before Linux 5.11: whole milliseconds, rounded up so as not to wake
+            // early.
+            set_arg(&mut args, wait.arg, millis(*time));
+            EPOLL_PWAIT
+        }
+    };
+    syscall(nr, &args)
+}
+
+/// Makes `io_uring_enter` with a relative time in a structure of our own.
+#[inline(never)]
+fn call_ring(nr: Nr, args: &Args, time: &mut Timespec) -> i64 {
+    let mut args = *args;
+    let Ok([mask, sizes, _]) = load::<3>(args[4]) else { return -EFAULT };
+    let argument = [mask, sizes, core::ptr::from_mut(time) as u64];
+    args[3] &= !u64::from(RING_ABS_TIMER);
+    args[4] = argument.as_ptr() as u64;
+    syscall(nr, &args)
+}
+
+/// A time in milliseconds for a call that takes nothing finer.
+fn millis(time: Timespec) -> u64 {
+    const MOST: i64 = i32::MAX as i64;
+    let millis = (time.nanos().0.saturating_add(999_999) / 1_000_000).min(MOST);
+    millis as u64
+}
+
+/// Writes the virtual time that was left to where the kernel writes it.
+#[inline(never)]
+fn give_back(
+    nr: Nr,
+    wait: &Wait,
+    args: &Args,
+    deadline: &Deadline,
+    host_left: Timespec,
+    result: i64,
+) -> i64 {
+    let (to, may_fail) = match wait.left {
+        Left::Nowhere => return result,
+        Left::Interrupted(left) if result == -EINTR && deadline.relative => (arg(args, left), true),
+        Left::Interrupted(_) => return result,
+        // The kernel writes it only with a datagram, and then insists on it.
+        Left::InPlace if nr == RECVMMSG && result <= 0 => return result,
+        Left::InPlace => (arg(args, wait.arg), nr == RECVMMSG),
+    };
+    if to == 0 {
+        return result;
+    }
+    let left = if result == 0 { Nanos::ZERO } else { deadline.left(host_left) };
+    let left = Timespec::from_nanos(left);
+    let part = match wait.form {
+        Form::Timeval => left.nsec / 1_000,
+        Form::Timespec | Form::Millis | Form::RingArgument => left.nsec,
+    };
+    match store(to, [left.sec as u64, part as u64]) {
+        Err(_) if may_fail => -EFAULT,
+        // select() with its timeout in read-only memory is allowed.
+        _ => result,
+    }
+}

@@ -1,0 +1,89 @@
+//! End-to-end tests: the built `eigentime` command on real programs.
+//!
+//! `cargo test -p eigentime-tests` tests `build/bin/eigentime`, or the file that
+//! the environment variable `EIGENTIME_BIN` names. The programs are in
+//! `tests/programs`; they are compiled into `build/tests` when they changed. A
+//! test whose prerequisite this machine lacks is listed as ignored, after a line
+//! `skipped: NAME: needs WHAT`.
+//!
+//! Most tests compare two clocks: what a program says passed by its own clocks,
+//! and what passed on the host while it said so. Programs print a line when a
+//! wait begins and when it ends, the harness notes when each line arrives, and so
+//! the start of a runtime is never part of a measurement. All margins are wide:
+//! a call that was left alone is wrong by a factor, not by a percentage.
+
+// The harness: no test in here.
+mod command;
+mod needs;
+mod processes;
+mod programs;
+mod session;
+mod suite;
+mod terminal;
+mod timeline;
+mod workspace;
+
+// The tests, one module per promise.
+mod dates;
+mod errors;
+mod faults;
+mod freeze;
+mod inheritance;
+mod interactive;
+mod killing;
+mod languages;
+mod monotonic;
+mod offsets;
+mod reads;
+mod refusals;
+mod setclock;
+mod signals;
+mod status;
+mod tree;
+mod waits;
+
+use std::process::ExitCode;
+
+use libtest_mimic::Arguments;
+
+/// The machines that run this have few cores, and measured waits suffer when
+/// more tests than cores run.
+const DEFAULT_THREADS: usize = 2;
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(DEFAULT_THREADS);
+
+    if let Err(message) = programs::compile_all() {
+        eprintln!("{message}");
+        return ExitCode::FAILURE;
+    }
+    let mut suite = suite::Suite::default();
+    status::add(&mut suite);
+    errors::add(&mut suite);
+    dates::add(&mut suite);
+    offsets::add(&mut suite);
+    reads::add(&mut suite);
+    monotonic::add(&mut suite);
+    waits::add(&mut suite);
+    faults::add(&mut suite);
+    freeze::add(&mut suite);
+    signals::add(&mut suite);
+    tree::add(&mut suite);
+    setclock::add(&mut suite);
+    languages::add(&mut suite);
+    inheritance::add(&mut suite);
+    interactive::add(&mut suite);
+    killing::add(&mut suite);
+    refusals::add(&mut suite);
+
+    if !arguments.list
+        && let Err(message) = workspace::check_binary()
+    {
+        eprintln!("{message}");
+        return ExitCode::FAILURE;
+    }
+    let conclusion = libtest_mimic::run(&arguments, suite.into_trials());
+    workspace::remove_scratch();
+    conclusion.exit_code()
+}

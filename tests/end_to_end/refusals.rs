@@ -1,0 +1,171 @@
+//! What cannot be given a timeline is refused with a reason, and never runs in
+//! the host's time unnoticed.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+use rustix::time::ClockId;
+
+use crate::command::{Finished, User, run};
+use crate::needs::{Need, exits_with, is_root};
+use crate::programs::{Build, Program};
+use crate::session::host_ns;
+use crate::suite::{Broken, Outcome, Suite};
+use crate::timeline::{FUTURE, STUCK};
+use crate::workspace;
+
+/// Adds the tests.
+pub fn add(suite: &mut Suite) {
+    let runs_32_bit = Need::Other(
+        program_32_bit().is_ok_and(|path| exits_with(&mut Command::new(path), ANSWER.into())),
+        "a kernel that runs 32-bit programs".to_owned(),
+    );
+    let needs = [runs_32_bit];
+    suite.test("refusals::program_of_32_bits", &needs, program_of_32_bits);
+    suite.test("refusals::child_of_32_bits", &needs, child_of_32_bits);
+    let needs = [needs[0].clone(), Need::Program(Build::Dynamic)];
+    suite.test("refusals::gate_of_32_bits", &needs, gate_of_32_bits);
+    let needs = [Need::Program(Build::Static), Need::Root, Need::Tool("setpriv")];
+    suite.test("refusals::set_user_id_program", &needs, set_user_id_program);
+    suite.test("refusals::set_user_id_child", &needs, set_user_id_child);
+    let needs = [Need::Program(Build::Static), Need::Root, Need::Tool("setpriv")];
+    suite.test("refusals::unreadable_program", &needs, unreadable_program);
+    suite.test("refusals::nested", &[], nested);
+    suite.test("refusals::nested_in_a_shell", &[], nested_in_a_shell);
+}
+
+/// What the 32-bit program exits with when it runs.
+const ANSWER: u8 = 7;
+
+/// A 32-bit ELF file of one segment, whose code is `exit(ANSWER)`.
+fn program_32_bit() -> Result<PathBuf, Broken> {
+    const BASE: u32 = 0x0804_8000;
+    const HEADERS: u32 = 52 + 32;
+    // mov eax, 1 (exit); mov ebx, ANSWER; int 0x80
+    let code = [0xb8, 1, 0, 0, 0, 0xbb, ANSWER, 0, 0, 0, 0xcd, 0x80];
+    let size = HEADERS + code.len() as u32;
+    let mut file = vec![0x7f, b'E', b'L', b'F', 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let mut half = |values: &[u16]| values.iter().for_each(|v| file.extend(v.to_le_bytes()));
+    half(&[2, 3]); // ET_EXEC, EM_386
+    let mut word = |values: &[u32]| values.iter().for_each(|v| file.extend(v.to_le_bytes()));
+    word(&[1, BASE + HEADERS, 52, 0, 0]); // version, entry, program headers, none, flags
+    let mut half = |values: &[u16]| values.iter().for_each(|v| file.extend(v.to_le_bytes()));
+    half(&[52, 32, 1, 0, 0, 0]); // sizes and counts of headers
+    let mut word = |values: &[u32]| values.iter().for_each(|v| file.extend(v.to_le_bytes()));
+    word(&[1, 0, BASE, BASE, size, size, 5, 0x1000]); // PT_LOAD, readable and executable
+    file.extend(code);
+    let path = workspace::scratch()?.join("program-32");
+    fs::write(&path, file)?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+    Ok(path)
+}
+
+fn names_32_bits(ended: &Finished) -> Outcome {
+    ended.ensure(ended.errors.contains("32"), "no note that it is a 32-bit program")?;
+    Ok(())
+}
+
+fn program_of_32_bits() -> Outcome {
+    let mut command = User::Myself.eigentime(&["--date", FUTURE.0])?;
+    let ended = run(command.arg(program_32_bit()?), STUCK)?;
+    names_32_bits(&ended)?;
+    ended.expect_code(126)?;
+    Ok(())
+}
+
+fn child_of_32_bits() -> Outcome {
+    let mut command = User::Myself.eigentime(&["--date", FUTURE.0])?;
+    command.args(["sh", "-c", r#""$0"; echo status=$?"#]).arg(program_32_bit()?);
+    let ended = run(&mut command, STUCK)?;
+    names_32_bits(&ended)?;
+    ended.ensure(ended.number::<u8>("status")? != ANSWER, "it ran in the host's time")?;
+    Ok(())
+}
+
+/// The call may fail or end the program, but not show the host's clock.
+fn gate_of_32_bits() -> Outcome {
+    let mut command = User::Myself.eigentime(&["--date", FUTURE.0])?;
+    let ended = run(command.arg(Program::Int80.path(Build::Dynamic)), STUCK)?;
+    let host_s = host_ns(ClockId::Realtime) / 1_000_000_000;
+    if let Ok(shown) = ended.number::<i64>("time") {
+        // Seconds of 32 bits, which the year 2100 is beyond.
+        ended.ensure((i128::from(shown) - host_s).abs() > 86_400, "it showed the host's clock")?;
+    }
+    Ok(())
+}
+
+/// A copy of a static program that belongs to root and runs as root.
+fn set_user_id_copy() -> Result<PathBuf, Broken> {
+    debug_assert!(is_root());
+    let path = workspace::scratch()?.join("set-user-id");
+    fs::copy(Program::Inherit.path(Build::Static), &path)?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o4755))?;
+    Ok(path)
+}
+
+fn names_set_user_id(ended: &Finished) -> Outcome {
+    let text = ended.errors.to_lowercase();
+    ended.ensure(
+        ["set-user-id", "setuid", "set-uid"].iter().any(|word| text.contains(word)),
+        "no note about the set-user-ID program",
+    )?;
+    Ok(())
+}
+
+fn set_user_id_program() -> Outcome {
+    let mut command = User::Nobody.eigentime(&["--date", FUTURE.0])?;
+    command.arg(set_user_id_copy()?).arg("/dev/null");
+    names_set_user_id(&run(&mut command, STUCK)?)
+}
+
+fn set_user_id_child() -> Outcome {
+    let mut command = User::Nobody.eigentime(&["--date", FUTURE.0])?;
+    command.args(["sh", "-c", r#""$0" /dev/null; true"#]).arg(set_user_id_copy()?);
+    names_set_user_id(&run(&mut command, STUCK)?)
+}
+
+/// A program that its user may execute but not read: nobody but root can look into
+/// it, so it cannot be prepared. It must not run on in the host's time.
+fn unreadable_program() -> Outcome {
+    let path = workspace::scratch()?.join("unreadable");
+    fs::copy(Program::Inherit.path(Build::Static), &path)?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o711))?;
+    let mut command = User::Nobody.eigentime(&["--date", FUTURE.0])?;
+    let ended = run(command.arg(&path).arg("/dev/null"), STUCK)?;
+    ended.ensure(ended.errors.contains("not read"), "no word on why it is refused")?;
+    ended.ensure(ended.lines.is_empty(), "the program ran")?;
+    ended.expect_code(126)?;
+    Ok(())
+}
+
+fn is_clear(ended: &Finished) -> Outcome {
+    let text = ended.errors.to_lowercase();
+    ended.ensure(
+        ["tracer", "traced", "already", "nested", "inside"].iter().any(|word| text.contains(word)),
+        "the message does not say that one timeline is inside another",
+    )?;
+    ended.ensure(ended.lines.is_empty(), "the program was started")?;
+    Ok(())
+}
+
+fn nested() -> Outcome {
+    let mut command = User::Myself.eigentime(&["--date", FUTURE.0])?;
+    command.arg(workspace::binary()).args(["run", "--rate", "10", "--", "echo", "started"]);
+    let ended = run(&mut command, STUCK)?;
+    is_clear(&ended)?;
+    ended.expect_code(125)?;
+    Ok(())
+}
+
+fn nested_in_a_shell() -> Outcome {
+    let mut command = User::Myself.eigentime(&["--rate", "10"])?;
+    command
+        .args(["sh", "-c", r#""$0" run --date 2040-01-01 -- echo started; exit $?"#])
+        .arg(workspace::binary());
+    let ended = run(&mut command, STUCK)?;
+    is_clear(&ended)?;
+    ended.expect_code(125)?;
+    Ok(())
+}

@@ -1,0 +1,88 @@
+//! A conversation with the program `reads`: snapshots of all clocks, each between
+//! two host instants.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::process::{ChildStdin, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::command::{Running, start};
+use crate::suite::Broken;
+
+/// A snapshot takes milliseconds; this long means it hangs.
+const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+
+/// A host clock in nanoseconds.
+pub fn host_ns(clock: ClockId) -> i128 {
+    let time = clock_gettime(clock);
+    i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
+}
+
+/// All clocks as the program sees them, in nanoseconds; readings that failed
+/// are in `errors`.
+#[derive(Debug)]
+pub struct Snapshot {
+    pub before: Instant,
+    pub after: Instant,
+    pub clocks: BTreeMap<String, i128>,
+    pub errors: BTreeMap<String, String>,
+}
+
+impl Snapshot {
+    /// One reading.
+    pub fn ns(&self, key: &str) -> Result<i128, Broken> {
+        self.clocks
+            .get(key)
+            .copied()
+            .ok_or_else(|| Broken(format!("no clock {key}; failed: {:?}", self.errors)))
+    }
+}
+
+/// A running `reads`.
+pub struct Session {
+    running: Running,
+    input: Option<ChildStdin>,
+}
+
+impl Session {
+    /// Starts it; `command` ends with the program.
+    pub fn start(mut command: Command) -> Result<Self, Broken> {
+        command.stdin(Stdio::piped());
+        let mut running = start(&mut command)?;
+        let input = running.child.stdin.take();
+        Ok(Session { running, input })
+    }
+
+    /// Reads all clocks once.
+    pub fn snapshot(&mut self) -> Result<Snapshot, Broken> {
+        let before = Instant::now();
+        let asked = self.input.as_mut().map(|input| input.write_all(b"\n"));
+        if !matches!(asked, Some(Ok(()))) {
+            return Err(self.running.give_up("it does not take input"));
+        }
+        let (mut clocks, mut errors) = (BTreeMap::new(), BTreeMap::new());
+        loop {
+            let line = self.running.next_line(ANSWER_LIMIT)?;
+            if line == "done" {
+                break;
+            }
+            let Some((key, value)) = line.split_once('=') else {
+                continue;
+            };
+            match value.parse() {
+                Ok(ns) => drop(clocks.insert(key.to_owned(), ns)),
+                Err(_) => drop(errors.insert(key.to_owned(), value.to_owned())),
+            }
+        }
+        Ok(Snapshot { before, after: Instant::now(), clocks, errors })
+    }
+
+    /// Ends its input and expects a clean end.
+    pub fn finish(mut self) -> Result<(), Broken> {
+        drop(self.input.take());
+        self.running.finish(Duration::from_secs(60))?.expect_code(0)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,200 @@
+//! A program that waits ten seconds by its own clock waits until that clock has
+//! moved ten seconds, in every call that takes a time.
+
+mod table;
+
+use std::collections::BTreeSet;
+use std::process::{Command, Stdio};
+
+use crate::command::{Finished, User, run};
+use crate::needs::Need;
+use crate::programs::{Build, Program};
+use crate::suite::{Outcome, Suite};
+use crate::timeline::{FUTURE, HOST, PACES, PAST, Pace, STUCK, TENFOLD, ms};
+use table::{CALLS, Call, Clock};
+
+/// CPU time that unscaled waits use: long enough to tell it from a tenth.
+const CPU_WAIT_MS: u64 = 200;
+const BUILDS: [Build; 3] = [Build::Dynamic, Build::Static, Build::Musl];
+
+/// The kinds of call that one static-pie build is enough for.
+const STATIC_PIE_CALLS: [&str; 6] = [
+    "nanosleep",
+    "poll",
+    "select_ready",
+    "futex_wait_bitset_realtime_abs",
+    "timerfd_monotonic",
+    "timer_realtime_abs",
+];
+/// Relative waits that must not notice a date.
+const RELATIVE_CALLS: [&str; 5] =
+    ["nanosleep", "clock_nanosleep_realtime", "poll", "futex_wait", "timerfd_realtime"];
+
+/// Adds one test per call, build and rate, and those of absolute waits.
+pub fn add(suite: &mut Suite) {
+    for build in BUILDS {
+        let present = calls_present(build);
+        let has = |call: &&Call| build != Build::Musl || !call.only_glibc;
+        for call in CALLS.iter().filter(has) {
+            for pace in PACES {
+                let options = vec!["--rate", pace.text];
+                add_one(suite, call, build, &present, pace, "", options, User::Myself);
+            }
+        }
+    }
+    let present = calls_present(Build::StaticPie);
+    for call in CALLS.iter().filter(|call| STATIC_PIE_CALLS.contains(&call.name)) {
+        let options = vec!["--rate", TENFOLD.text];
+        add_one(suite, call, Build::StaticPie, &present, TENFOLD, "", options, User::Myself);
+    }
+    add_dates(suite);
+    add_offsets(suite);
+    add_ordinary_user(suite);
+}
+
+/// Absolute wall-clock waits, whose deadlines are decades away from the host's
+/// clock: left alone they would not end, or at once.
+fn add_dates(suite: &mut Suite) {
+    let present = calls_present(Build::Dynamic);
+    for (name, date) in [("future", FUTURE), ("past", PAST)] {
+        for pace in [HOST, TENFOLD] {
+            let concerned =
+                |call: &&Call| call.waits_for_wall_clock() || RELATIVE_CALLS.contains(&call.name);
+            for call in CALLS.iter().filter(concerned) {
+                let options = vec!["--date", date.0, "--rate", pace.text];
+                add_one(suite, call, Build::Dynamic, &present, pace, name, options, User::Myself);
+            }
+        }
+    }
+}
+
+/// Offsets of the other clocks are the kernel's work, the rate is ours: both at
+/// once must not count anything twice. Linux itself does not translate this one
+/// deadline of io_uring into time namespaces.
+fn add_offsets(suite: &mut Suite) {
+    let present = calls_present(Build::Dynamic);
+    let concerned = |call: &&Call| call.name.ends_with("_abs") && call.name != "io_uring_enter_abs";
+    for pace in [HOST, TENFOLD] {
+        for call in CALLS.iter().filter(concerned) {
+            let options = vec![
+                "--monotonic",
+                "+10d",
+                "--boottime",
+                "+20d",
+                "--date",
+                FUTURE.0,
+                "--rate",
+                pace.text,
+            ];
+            add_one(suite, call, Build::Dynamic, &present, pace, "offsets", options, User::Myself);
+        }
+    }
+}
+
+fn add_ordinary_user(suite: &mut Suite) {
+    let present = calls_present(Build::Dynamic);
+    for call in CALLS.iter().filter(|call| STATIC_PIE_CALLS.contains(&call.name)) {
+        let options = vec!["--date", FUTURE.0, "--rate", TENFOLD.text];
+        add_one(suite, call, Build::Dynamic, &present, TENFOLD, "nobody", options, User::Nobody);
+    }
+}
+
+/// The calls that this kernel and this C library have.
+fn calls_present(build: Build) -> BTreeSet<String> {
+    let names =
+        Command::new(Program::Waits.path(build)).arg("--names").stdin(Stdio::null()).output();
+    let text = names.map(|output| output.stdout).unwrap_or_default();
+    String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()
+}
+
+#[expect(clippy::too_many_arguments, reason = "one row of the matrix")]
+fn add_one(
+    suite: &mut Suite,
+    call: &'static Call,
+    build: Build,
+    present: &BTreeSet<String>,
+    pace: Pace,
+    extra: &str,
+    options: Vec<&'static str>,
+    user: User,
+) {
+    let separator = if extra.is_empty() { "" } else { "::" };
+    let name =
+        format!("waits::{}{separator}{extra}::{}::rate_{}", build.name(), call.name, pace.text);
+    let mut needs = vec![
+        Need::Program(build),
+        Need::Other(
+            present.contains(call.name),
+            format!("{} of this kernel and C library", call.name),
+        ),
+    ];
+    if user == User::Nobody {
+        needs.extend([Need::Root, Need::Tool("setpriv")]);
+    }
+    suite.test(name, &needs, move || check(call, build, pace, &options, user));
+}
+
+fn check(call: &Call, build: Build, pace: Pace, options: &[&str], user: User) -> Outcome {
+    let asked_ms = match call.clock {
+        Clock::Virtual => pace.wait_ms.max(call.least_ms),
+        Clock::Cpu => CPU_WAIT_MS,
+    };
+    let limit = match call.clock {
+        Clock::Virtual => pace.limit(asked_ms as f64),
+        Clock::Cpu => STUCK,
+    };
+    let mut command = user.eigentime(options)?;
+    command.arg(user.program(Program::Waits, build)?).args([call.name, &asked_ms.to_string()]);
+    let ended = run(&mut command, limit)?;
+    ended.expect_code(0)?;
+    let answer = (ended.number("ret")?, ended.number("errno")?);
+    ended.ensure(
+        answer == call.answer,
+        format_args!("ret and errno {answer:?}, not {:?}", call.answer),
+    )?;
+    let asked_ms = asked_ms as f64;
+    match call.clock {
+        Clock::Virtual => check_scaled(call, pace, asked_ms, &ended)?,
+        Clock::Cpu => check_unscaled(asked_ms, &ended)?,
+    }
+    check_written_back(call, asked_ms, &ended)
+}
+
+fn check_scaled(call: &Call, pace: Pace, asked_ms: f64, ended: &Finished) -> Outcome {
+    let waited_ms = asked_ms * call.share;
+    let took = ended.measured()?;
+    pace.check_host(ended, call.name, waited_ms, took)?;
+    let monotonic: f64 = ended.number("mono_ms")?;
+    pace.check_virtual(ended, "CLOCK_MONOTONIC", waited_ms, monotonic, took)?;
+    // The host may slew or even step its wall clock meanwhile.
+    let wall: f64 = ended.number("real_ms")?;
+    pace.check_virtual(ended, "CLOCK_REALTIME", waited_ms * 0.999, wall, took)
+}
+
+/// CPU time passes as on the host, whatever the clocks do.
+fn check_unscaled(asked_ms: f64, ended: &Finished) -> Outcome {
+    let cpu_ms: f64 = ended.number("cpu_ms")?;
+    let host_ms = ms(ended.measured()?);
+    // The kernel counts some of these in ticks, whoever ran at the tick.
+    ended.ensure(
+        (0.5 * asked_ms..=2.0 * asked_ms).contains(&cpu_ms),
+        format_args!("{cpu_ms} ms of CPU time, not {asked_ms}"),
+    )?;
+    ended.ensure(
+        host_ms >= 0.5 * asked_ms,
+        format_args!("{host_ms} ms of host time for {asked_ms} ms of CPU time"),
+    )?;
+    Ok(())
+}
+
+fn check_written_back(call: &Call, asked_ms: f64, ended: &Finished) -> Outcome {
+    for extra in call.extras {
+        let value: f64 = ended.number(extra.key)?;
+        let (least, most) = (extra.least.of(asked_ms), extra.most.of(asked_ms));
+        ended.ensure(
+            least <= value && value <= most,
+            format_args!("{}={value}, not {least} to {most}", extra.key),
+        )?;
+    }
+    Ok(())
+}

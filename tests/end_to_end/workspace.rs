@@ -1,0 +1,100 @@
+//! Where things are: the command under test, sources, compiled programs, and
+//! scratch directories.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::suite::Broken;
+
+/// The folder of this package.
+pub fn package() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Sources of the programs that run in a timeline.
+pub fn sources() -> PathBuf {
+    package().join("programs")
+}
+
+/// Where those programs are compiled to.
+pub fn compiled() -> PathBuf {
+    workspace().join("build/tests")
+}
+
+fn workspace() -> &'static Path {
+    package().parent().expect("the package is in a workspace")
+}
+
+/// The command under test.
+pub fn binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| match std::env::var_os("EIGENTIME_BIN") {
+        Some(path) => std::path::absolute(&path).unwrap_or_else(|_| path.into()),
+        None => workspace().join("build/bin/eigentime"),
+    })
+}
+
+/// Says what to do when there is nothing to test.
+pub fn check_binary() -> Result<(), String> {
+    let binary = binary();
+    let runnable = fs::metadata(binary)
+        .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
+    if runnable {
+        return Ok(());
+    }
+    Err(format!(
+        "there is no program {}\nbuild eigentime first, or name the one to test: \
+         EIGENTIME_BIN=/usr/bin/eigentime cargo test -p eigentime-tests",
+        binary.display()
+    ))
+}
+
+fn scratch_root() -> PathBuf {
+    std::env::temp_dir().join(format!("eigentime-tests-{}", std::process::id()))
+}
+
+fn make_directory(path: &Path, mode: u32) -> Result<(), Broken> {
+    fs::create_dir_all(path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
+    Ok(())
+}
+
+/// A new empty directory that every user may write to.
+pub fn scratch() -> Result<PathBuf, Broken> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    make_directory(&scratch_root(), 0o755)?;
+    let path = scratch_root().join(number.to_string());
+    make_directory(&path, 0o1777)?;
+    Ok(path)
+}
+
+/// Copies of the command and the compiled programs where every user reaches
+/// them: the workspace may be in somebody's private directory.
+pub fn public() -> Result<&'static Path, Broken> {
+    static PUBLIC: OnceLock<Result<PathBuf, Broken>> = OnceLock::new();
+    PUBLIC.get_or_init(copy_for_everybody).as_ref().map(PathBuf::as_path).map_err(Clone::clone)
+}
+
+fn copy_for_everybody() -> Result<PathBuf, Broken> {
+    let public = scratch_root().join("public");
+    make_directory(&scratch_root(), 0o755)?;
+    make_directory(&public, 0o755)?;
+    fs::copy(binary(), public.join("eigentime"))?;
+    for entry in fs::read_dir(compiled())? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            fs::copy(entry.path(), public.join(entry.file_name()))?;
+        }
+    }
+    Ok(public)
+}
+
+/// Removes all scratch directories of this run.
+pub fn remove_scratch() {
+    // Nothing was made, or somebody else removes what is left in /tmp.
+    let _ = fs::remove_dir_all(scratch_root());
+}

@@ -1,0 +1,500 @@
+/* Signals that meet a wait. `signals WHAT MS` prints key=value lines; MS is
+ * the wait that is interrupted, stopped or left. */
+#include "common.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdatomic.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+
+static void on_signal(int signal, void (*handler)(int), int flags)
+{
+	struct sigaction action = { .sa_handler = handler, .sa_flags = flags };
+	must(sigaction(signal, &action, NULL) == 0, "sigaction");
+}
+
+static void do_nothing(int signal)
+{
+	(void)signal;
+}
+
+/* A child that, `after` ms from now, sends `first`; and if `pause` is not zero,
+ * sends SIGCONT that much later. */
+static pid_t signal_me_later(long after, int first, long pause)
+{
+	pid_t me = getpid(), child = fork();
+	must(child >= 0, "fork");
+	if (child == 0) {
+		sleep_ms(after);
+		kill(me, first);
+		if (pause) {
+			sleep_ms(pause);
+			kill(me, SIGCONT);
+		}
+		_exit(0);
+	}
+	return child;
+}
+
+static void reap(pid_t child)
+{
+	while (waitpid(child, NULL, 0) < 0)
+		must(errno == EINTR, "waitpid");
+}
+
+/* The waits that a signal meets. Each returns what its system call returns. */
+static int quiet_pipe[2];
+
+static long wait_nanosleep(long ms)
+{
+	struct timespec request = from_ms(ms);
+	return syscall(SYS_nanosleep, &request, NULL);
+}
+static long wait_clock_nanosleep(long ms)
+{
+	struct timespec request = from_ms(ms);
+	return syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &request, NULL);
+}
+static long wait_clock_nanosleep_abs(long ms)
+{
+	struct timespec until = plus_ms(now(CLOCK_REALTIME), ms);
+	return syscall(SYS_clock_nanosleep, CLOCK_REALTIME, TIMER_ABSTIME, &until, NULL);
+}
+static long wait_poll(long ms)
+{
+	struct pollfd fd = { .fd = quiet_pipe[0], .events = POLLIN };
+	return syscall(SYS_poll, &fd, 1, (int)ms);
+}
+static long wait_ppoll(long ms)
+{
+	struct pollfd fd = { .fd = quiet_pipe[0], .events = POLLIN };
+	struct timespec timeout = from_ms(ms);
+	return syscall(SYS_ppoll, &fd, 1, &timeout, NULL, 0);
+}
+static long wait_select(long ms)
+{
+	struct timeval timeout = { .tv_sec = ms / MS_PER_S, .tv_usec = ms % MS_PER_S * US_PER_MS };
+	fd_set set;
+	FD_ZERO(&set);
+	FD_SET(quiet_pipe[0], &set);
+	return syscall(SYS_select, quiet_pipe[0] + 1, &set, NULL, NULL, &timeout);
+}
+static long wait_pselect6(long ms)
+{
+	struct timespec timeout = from_ms(ms);
+	return syscall(SYS_pselect6, 0, NULL, NULL, NULL, &timeout, NULL);
+}
+static long wait_epoll(long ms)
+{
+	struct epoll_event event;
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+	return syscall(SYS_epoll_wait, epoll, &event, 1, (int)ms);
+}
+static long wait_futex(long ms)
+{
+	uint32_t word = 0;
+	struct timespec timeout = from_ms(ms);
+	return syscall(SYS_futex, &word, 0 /* FUTEX_WAIT */, 0, &timeout, NULL, 0);
+}
+static long wait_futex_bitset(long ms)
+{
+	uint32_t word = 0;
+	struct timespec until = plus_ms(now(CLOCK_MONOTONIC), ms);
+	return syscall(SYS_futex, &word, 9 /* FUTEX_WAIT_BITSET */, 0, &until, NULL, ~0U);
+}
+static long wait_sigtimedwait(long ms)
+{
+	uint64_t wanted = 1UL << (SIGUSR2 - 1);
+	struct timespec timeout = from_ms(ms);
+	return syscall(SYS_rt_sigtimedwait, &wanted, NULL, &timeout, KERNEL_SIGSET_BYTES);
+}
+
+static const struct {
+	const char *name;
+	long (*wait)(long ms);
+} waits[] = {
+	{ "nanosleep", wait_nanosleep },
+	{ "clock_nanosleep", wait_clock_nanosleep },
+	{ "clock_nanosleep_abs", wait_clock_nanosleep_abs },
+	{ "poll", wait_poll },
+	{ "ppoll", wait_ppoll },
+	{ "select", wait_select },
+	{ "pselect6", wait_pselect6 },
+	{ "epoll_wait", wait_epoll },
+	{ "futex", wait_futex },
+	{ "futex_bitset", wait_futex_bitset },
+	{ "rt_sigtimedwait", wait_sigtimedwait },
+};
+enum { WAITS = sizeof waits / sizeof *waits };
+
+static void report(const char *key, double ms)
+{
+	say("%s=%.6f", key, ms);
+}
+
+static void report_wait(long (*wait)(long), long ms)
+{
+	struct timespec start = now(CLOCK_MONOTONIC);
+	long result = wait(ms);
+	int error = result == -1 ? errno : 0;
+	report("mono_ms", ms_between(start, now(CLOCK_MONOTONIC)));
+	say("ret=%ld", result);
+	say("errno=%d", error);
+}
+
+/* A signal after a third of the sleep; what is left is written back. */
+static void interrupted_sleep(long ms)
+{
+	on_signal(SIGUSR1, do_nothing, SA_RESTART);
+	struct timespec request = from_ms(ms), left = { 0, 0 };
+	pid_t child = signal_me_later(ms / 3, SIGUSR1, 0);
+	struct timespec start = now(CLOCK_MONOTONIC);
+	long result = syscall(SYS_nanosleep, &request, &left);
+	int error = result == -1 ? errno : 0;
+	report("mono_ms", ms_between(start, now(CLOCK_MONOTONIC)));
+	report("remain_ms", to_ms(left));
+	say("ret=%ld", result);
+	say("errno=%d", error);
+	reap(child);
+}
+
+static void interrupted(const char *name, long ms)
+{
+	on_signal(SIGUSR1, do_nothing, 0);
+	for (int i = 0; i < WAITS; i++)
+		if (strcmp(waits[i].name, name) == 0) {
+			pid_t child = signal_me_later(ms / 3, SIGUSR1, 0);
+			report_wait(waits[i].wait, ms);
+			reap(child);
+		}
+}
+
+/* Stopped from a quarter to three quarters of the wait. */
+static void stopped(const char *name, long ms)
+{
+	for (int i = 0; i < WAITS; i++)
+		if (strcmp(waits[i].name, name) == 0) {
+			pid_t child = signal_me_later(ms / 4, SIGSTOP, ms / 2);
+			report_wait(waits[i].wait, ms);
+			reap(child);
+		}
+}
+
+static void *sleep_with_all_blocked(void *ms)
+{
+	sigset_t all;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, NULL);
+	report_wait(wait_nanosleep, *(long *)ms);
+	return NULL;
+}
+
+static void all_signals_blocked(long ms)
+{
+	pthread_t thread;
+	must(pthread_create(&thread, NULL, sleep_with_all_blocked, &ms) == 0, "pthread_create");
+	pthread_join(thread, NULL);
+}
+
+static sigjmp_buf back;
+
+static void jump_back(int signal)
+{
+	(void)signal;
+	siglongjmp(back, 1);
+}
+
+enum { JUMPS = 10000 };
+
+/* A child sends a signal each time it reads a byte, so signals come before, in
+ * and right at the start of poll(). */
+static void jumps(long ms)
+{
+	int ask[2];
+	must(pipe(ask) == 0, "pipe");
+	pid_t me = getpid(), child = fork();
+	must(child >= 0, "fork");
+	if (child == 0) {
+		char byte;
+		close(ask[1]);
+		while (read(ask[0], &byte, 1) == 1)
+			kill(me, SIGUSR1);
+		_exit(0);
+	}
+	close(ask[0]);
+	on_signal(SIGUSR1, jump_back, 0);
+	static volatile int done, timeouts;
+	while (done < JUMPS) {
+		if (sigsetjmp(back, 1)) {
+			done++;
+			continue;
+		}
+		must(write(ask[1], "j", 1) == 1, "write");
+		if (wait_poll(1000 * 1000) == 0)
+			timeouts++;
+	}
+	close(ask[1]);
+	reap(child);
+	say("jumps=%d", done);
+	say("timeouts=%d", timeouts);
+	report_wait(wait_nanosleep, ms);
+}
+
+static double handler_ms, handler_poll_ms;
+static long in_handler_ms;
+
+static void sleep_in_handler(int signal)
+{
+	(void)signal;
+	struct timespec start = now(CLOCK_MONOTONIC);
+	wait_nanosleep(in_handler_ms);
+	struct timespec middle = now(CLOCK_MONOTONIC);
+	wait_poll(in_handler_ms);
+	handler_ms = ms_between(start, middle);
+	handler_poll_ms = ms_between(middle, now(CLOCK_MONOTONIC));
+}
+
+/* Interrupted at a quarter; the handler sleeps twice another quarter. */
+static void handler_sleeps(long ms)
+{
+	in_handler_ms = ms / 4;
+	on_signal(SIGUSR1, sleep_in_handler, 0);
+	struct timespec request = from_ms(ms), left = { 0, 0 };
+	pid_t child = signal_me_later(ms / 4, SIGUSR1, 0);
+	struct timespec start = now(CLOCK_MONOTONIC);
+	long result = syscall(SYS_nanosleep, &request, &left);
+	int error = result == -1 ? errno : 0;
+	report("mono_ms", ms_between(start, now(CLOCK_MONOTONIC)));
+	report("remain_ms", to_ms(left));
+	report("handler_ms", handler_ms);
+	report("handler_poll_ms", handler_poll_ms);
+	say("ret=%ld", result);
+	say("errno=%d", error);
+	reap(child);
+}
+
+/* Threads cancelled inside the C library's cancellation points. */
+enum { CANCELS_EACH = 20 };
+static int ready[2];
+static atomic_int cleanups;
+
+static void clean_up(void *unused)
+{
+	(void)unused;
+	atomic_fetch_add(&cleanups, 1);
+}
+
+static void unlock(void *mutex)
+{
+	pthread_mutex_unlock(mutex);
+	clean_up(NULL);
+}
+
+static void say_ready(void)
+{
+	must(write(ready[1], "r", 1) == 1, "write");
+}
+
+static void *cancel_nanosleep(void *ms)
+{
+	pthread_cleanup_push(clean_up, NULL);
+	say_ready();
+	struct timespec request = from_ms(*(long *)ms);
+	nanosleep(&request, NULL);
+	pthread_cleanup_pop(0);
+	return NULL;
+}
+
+static void *cancel_poll(void *ms)
+{
+	pthread_cleanup_push(clean_up, NULL);
+	say_ready();
+	poll(NULL, 0, (int)*(long *)ms);
+	pthread_cleanup_pop(0);
+	return NULL;
+}
+
+static void *cancel_select(void *ms)
+{
+	pthread_cleanup_push(clean_up, NULL);
+	say_ready();
+	struct timeval timeout = { .tv_sec = *(long *)ms / MS_PER_S };
+	select(0, NULL, NULL, NULL, &timeout);
+	pthread_cleanup_pop(0);
+	return NULL;
+}
+
+static void *cancel_cond_timedwait(void *ms)
+{
+	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+	static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+	pthread_mutex_lock(&mutex);
+	pthread_cleanup_push(unlock, &mutex);
+	say_ready();
+	struct timespec until = plus_ms(now(CLOCK_REALTIME), *(long *)ms);
+	while (pthread_cond_timedwait(&condition, &mutex, &until) == 0)
+		;
+	pthread_cleanup_pop(1);
+	return NULL;
+}
+
+/* MS is how long the waits would last; they are cancelled long before. */
+static void cancelled(long ms)
+{
+	void *(*const bodies[])(void *) = { cancel_nanosleep, cancel_poll, cancel_select,
+					    cancel_cond_timedwait };
+	enum { BODIES = sizeof bodies / sizeof *bodies };
+	must(pipe(ready) == 0, "pipe");
+	struct timespec start = now(CLOCK_MONOTONIC);
+	int cancelled = 0;
+	for (int i = 0; i < BODIES * CANCELS_EACH; i++) {
+		pthread_t thread;
+		must(pthread_create(&thread, NULL, bodies[i % BODIES], &ms) == 0, "pthread_create");
+		char byte;
+		must(read(ready[0], &byte, 1) == 1, "read");
+		/* Some are cancelled before they block, most while they do. */
+		if (i / BODIES > 2)
+			sleep_ms(ms / 1000);
+		pthread_cancel(thread);
+		void *result;
+		pthread_join(thread, &result);
+		cancelled += result == PTHREAD_CANCELED;
+	}
+	say("asked=%d", BODIES * CANCELS_EACH);
+	say("cancelled=%d", cancelled);
+	say("cleanups=%d", cleanups);
+	report("mono_ms", ms_between(start, now(CLOCK_MONOTONIC)));
+}
+
+/* Threads cancelled at every moment of a call: before it, on its way, in it. */
+static void *sleep_or_poll(void *kind)
+{
+	struct timespec long_time = { .tv_sec = 100000 };
+	if (kind)
+		nanosleep(&long_time, NULL);
+	else
+		poll(NULL, 0, 1000000);
+	return NULL;
+}
+
+static void cancelled_anywhere(long count)
+{
+	long cancelled = 0;
+	srand(1);
+	for (long i = 0; i < count; i++) {
+		pthread_t thread;
+		void *kind = i % 2 ? &thread : NULL;
+		must(pthread_create(&thread, NULL, sleep_or_poll, kind) == 0, "pthread_create");
+		for (volatile int spin = rand() % 60000; spin > 0; spin--)
+			;
+		pthread_cancel(thread);
+		void *result;
+		pthread_join(thread, &result);
+		cancelled += result == PTHREAD_CANCELED;
+	}
+	say("cancelled=%ld", cancelled);
+}
+
+enum { SLEEPERS = 64 };
+
+struct sleeper {
+	long ms;
+	int number;
+	double slept_ms;
+	long result;
+};
+
+static void *sleep_in_thread(void *argument)
+{
+	struct sleeper *sleeper = argument;
+	long (*const kinds[])(long) = { wait_nanosleep, wait_poll, wait_select, wait_futex };
+	struct timespec start = now(CLOCK_MONOTONIC);
+	sleeper->result = kinds[sleeper->number % 4](sleeper->ms);
+	sleeper->slept_ms = ms_between(start, now(CLOCK_MONOTONIC));
+	return NULL;
+}
+
+static void many_threads(long ms)
+{
+	static struct sleeper sleepers[SLEEPERS];
+	static pthread_t threads[SLEEPERS];
+	for (int i = 0; i < SLEEPERS; i++) {
+		sleepers[i] = (struct sleeper){ .ms = ms, .number = i };
+		must(pthread_create(&threads[i], NULL, sleep_in_thread, &sleepers[i]) == 0,
+		     "pthread_create");
+	}
+	double least = 1e12, most = 0;
+	for (int i = 0; i < SLEEPERS; i++) {
+		pthread_join(threads[i], NULL);
+		least = sleepers[i].slept_ms < least ? sleepers[i].slept_ms : least;
+		most = sleepers[i].slept_ms > most ? sleepers[i].slept_ms : most;
+	}
+	report("least_ms", least);
+	report("most_ms", most);
+}
+
+static volatile sig_atomic_t alarms;
+
+static void count_alarm(int signal)
+{
+	(void)signal;
+	alarms++;
+}
+
+enum { ALARMS = 10 };
+
+static void interval_alarms(long ms)
+{
+	sigset_t block, wait;
+	sigemptyset(&block);
+	sigaddset(&block, SIGALRM);
+	must(sigprocmask(SIG_BLOCK, &block, &wait) == 0, "sigprocmask");
+	on_signal(SIGALRM, count_alarm, 0);
+	struct timeval step = { .tv_sec = ms / ALARMS / MS_PER_S,
+				.tv_usec = ms / ALARMS % MS_PER_S * US_PER_MS };
+	struct itimerval setting = { .it_interval = step, .it_value = step };
+	struct timespec start = now(CLOCK_MONOTONIC);
+	must(setitimer(ITIMER_REAL, &setting, NULL) == 0, "setitimer");
+	while (alarms < ALARMS)
+		sigsuspend(&wait);
+	report("mono_ms", ms_between(start, now(CLOCK_MONOTONIC)));
+	say("alarms=%d", (int)alarms);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 3)
+		return 92;
+	const char *what = argv[1];
+	long ms = strtol(argv[argc - 1], NULL, 10);
+	must(pipe(quiet_pipe) == 0, "pipe");
+	say("begin");
+	if (strcmp(what, "interrupted_sleep") == 0)
+		interrupted_sleep(ms);
+	else if (strcmp(what, "interrupted") == 0)
+		interrupted(argv[2], ms);
+	else if (strcmp(what, "stopped") == 0)
+		stopped(argv[2], ms);
+	else if (strcmp(what, "all_blocked") == 0)
+		all_signals_blocked(ms);
+	else if (strcmp(what, "jumps") == 0)
+		jumps(ms);
+	else if (strcmp(what, "handler_sleeps") == 0)
+		handler_sleeps(ms);
+	else if (strcmp(what, "cancelled_anywhere") == 0)
+		cancelled_anywhere(ms);
+	else if (strcmp(what, "cancelled") == 0)
+		cancelled(ms);
+	else if (strcmp(what, "many_threads") == 0)
+		many_threads(ms);
+	else if (strcmp(what, "interval_alarms") == 0)
+		interval_alarms(ms);
+	else
+		return 92;
+	say("end");
+	return 0;
+}

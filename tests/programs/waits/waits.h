@@ -1,0 +1,44 @@
+/* One row per way to wait: what it is called on the command line, how to find
+ * out whether the kernel has it, and the wait itself. */
+#ifndef EIGENTIME_TESTS_WAITS_H
+#define EIGENTIME_TESTS_WAITS_H
+
+#include "../common.h"
+
+struct wait {
+	const char *name;
+	/* NULL: every kernel has it. */
+	bool (*supported)(void);
+	/* Waits `ms` milliseconds between begin() and end(). */
+	void (*run)(long ms);
+};
+
+/* Each ends with a row whose name is NULL. */
+extern const struct wait sleeps[];
+extern const struct wait descriptors[];
+extern const struct wait messages[];
+extern const struct wait futexes[];
+extern const struct wait rings[];
+extern const struct wait timers[];
+extern const struct wait timer_descriptors[];
+extern const struct wait threads[];
+
+/* Takes the clocks and tells the harness that the wait starts. */
+void begin(void);
+/* Tells the harness that the wait is over; prints its result, errno and the
+ * time that passed on the wall clock and on CLOCK_MONOTONIC since begin(). */
+void end(long result);
+/* begin()'s reading of this clock plus `ms`. */
+struct timespec deadline(clockid_t clock, long ms);
+/* A second result in milliseconds, such as a remaining time. */
+void report(const char *key, double ms);
+
+/* Writes one byte to `fd` after `ms`, in a thread of its own. */
+void write_later(int fd, long ms);
+/* A pipe that nobody writes to unless write_later() is used. */
+struct pipe_ends {
+	int read, write;
+};
+struct pipe_ends new_pipe(void);
+
+#endif
