@@ -45,12 +45,27 @@ mod waits;
 use std::process::ExitCode;
 
 use libtest_mimic::Arguments;
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
 /// The machines that run this have few cores, and measured waits suffer when
 /// more tests than cores run.
 const DEFAULT_THREADS: usize = 2;
 
+/// Undoes what a caller may have left to its children: `nohup` ignores SIGHUP, a
+/// shell ignores SIGINT and SIGQUIT in what it starts in the background, and what is
+/// ignored or blocked stays so in every program under test.
+fn reset_signals() {
+    let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+    let kept = [Signal::SIGKILL, Signal::SIGSTOP, Signal::SIGPIPE];
+    for signal in Signal::iterator().filter(|signal| !kept.contains(signal)) {
+        // SAFETY: no handler of ours is involved; the harness has one thread yet.
+        unsafe { sigaction(signal, &default) }.expect("these can be set to their default");
+    }
+    SigSet::all().thread_unblock().expect("signals can be unblocked");
+}
+
 fn main() -> ExitCode {
+    reset_signals();
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(DEFAULT_THREADS);
 
