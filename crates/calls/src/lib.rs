@@ -111,6 +111,26 @@ pub struct Wait {
     pub left: Left,
 }
 
+/// `ppoll`.
+pub const PPOLL: Nr = Nr(271);
+/// `pselect6`.
+pub const PSELECT6: Nr = Nr(270);
+/// `epoll_pwait2`.
+pub const EPOLL_PWAIT2: Nr = Nr(441);
+
+impl Wait {
+    /// The call that is made for the call `nr` of the program.
+    #[must_use]
+    pub const fn made_as(&self, nr: Nr) -> Nr {
+        match self.via {
+            Via::Same | Via::RingRelative => nr,
+            Via::Ppoll => PPOLL,
+            Via::Pselect6 => PSELECT6,
+            Via::EpollPwait2 { .. } => EPOLL_PWAIT2,
+        }
+    }
+}
+
 /// Which timers a timer call works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timer {

@@ -1,8 +1,10 @@
 //! The command line.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use eigentime_supervisor::control::place::Name;
 use eigentime_timeline::text::{parse_date, parse_offset, parse_rate};
 use eigentime_timeline::{Nanos, Rate, VirtualInstant};
 
@@ -21,6 +23,10 @@ pub enum Command {
     /// Run a program in a timeline of its own
     #[command(after_help = RUN_EXAMPLES, override_usage = RUN_USAGE)]
     Run(RunOptions),
+
+    /// Look at named timelines and change their clocks
+    #[command(after_help = CTL_EXAMPLES)]
+    Ctl(CtlOptions),
 }
 
 const RUN_USAGE: &str = "eigentime run [OPTIONS] [--] COMMAND [ARG]...";
@@ -36,6 +42,10 @@ Examples:
   eigentime run --offset +30d -- openssl verify cert.pem
   eigentime run --monotonic +100d --boottime +100d -- uptime
   eigentime run --freeze -- ./test-that-must-not-see-time-pass
+  eigentime run --timeline db --rate 10 -- redis-server
+  eigentime run --timeline db -- redis-cli
+  eigentime run --anchor 2026-12-01T00:00:00Z=2038-01-01T00:00:00Z --rate 60 -- ./node
+  eigentime run --continue db.json --policy catch-up -- redis-server
 
 The program, and all that it starts, reads and waits by these clocks; setting the date
 inside (date -s) moves this timeline's wall clock, never the host's.
@@ -55,12 +65,17 @@ pub struct RunOptions {
     pub boottime: Option<Nanos>,
 
     /// Start the wall clock at this date
-    #[arg(long, value_parser = parse_date, conflicts_with = "offset", allow_hyphen_values = true)]
+    #[arg(long, value_parser = parse_date, conflicts_with_all = ["offset", "anchor"], allow_hyphen_values = true)]
     pub date: Option<VirtualInstant>,
 
     /// Move the wall clock by this much
-    #[arg(long, value_name = "OFF", value_parser = parse_offset, allow_hyphen_values = true)]
+    #[arg(long, value_name = "OFF", value_parser = parse_offset, conflicts_with = "anchor", allow_hyphen_values = true)]
     pub offset: Option<Nanos>,
+
+    /// Show VIRTUAL when the host's wall clock shows HOST, and go on from there at the rate: the
+    /// same on every host whose clock is right
+    #[arg(long, value_name = "HOST=VIRTUAL", value_parser = parse_anchor)]
+    pub anchor: Option<Anchored>,
 
     /// Let this many seconds pass in one second of the host
     #[arg(long, value_name = "R", value_parser = parse_rate, conflicts_with = "freeze", allow_hyphen_values = true)]
@@ -70,9 +85,134 @@ pub struct RunOptions {
     #[arg(long)]
     pub freeze: bool,
 
+    /// Make the timeline of this name, or join it if there is one: its programs share their
+    /// clocks, and `eigentime ctl` changes them. It stays until `eigentime ctl rm`
+    #[arg(long, value_name = "NAME")]
+    pub timeline: Option<Name>,
+
+    /// Go on from where the clocks stood that `eigentime ctl save` wrote to this file (- is
+    /// standard input)
+    #[arg(long = "continue", value_name = "FILE", conflicts_with_all = ["monotonic", "boottime", "date", "offset", "anchor"])]
+    pub resume: Option<PathBuf>,
+
+    /// How a saved timeline goes on: from where it stood, or as if it had run on meanwhile
+    #[arg(long, value_enum, default_value_t = PolicyName::Continue, requires = "resume")]
+    pub policy: PolicyName,
+
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true)]
     pub command: Vec<OsString>,
+}
+
+/// How a saved timeline goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PolicyName {
+    /// From where it stood
+    Continue,
+    /// As if it had run on meanwhile
+    CatchUp,
+}
+
+/// A pair of instants that the host's wall clock and the timeline's agree on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Anchored {
+    /// The host's side.
+    pub host: VirtualInstant,
+    /// The timeline's side.
+    pub virt: VirtualInstant,
+}
+
+fn parse_anchor(input: &str) -> Result<Anchored, String> {
+    let (host, virt) = input
+        .split_once('=')
+        .ok_or_else(|| "it is no pair: write HOST=VIRTUAL, two dates".to_owned())?;
+    let side = |text| parse_date(text).map_err(|error| error.to_string());
+    Ok(Anchored { host: side(host)?, virt: side(virt)? })
+}
+
+const CTL_EXAMPLES: &str = "\
+NAME can be left out where there is one timeline only.
+
+Examples:
+  eigentime ctl list
+  eigentime ctl show db
+  eigentime ctl set db --rate 100
+  eigentime ctl leap db +30d
+  eigentime ctl freeze db && ./inspect && eigentime ctl thaw db
+  eigentime ctl save db > db.json
+  eigentime ctl rm db
+
+Exit status: 0; 1 if it was not done; 125 if the arguments are wrong.";
+
+/// Options of `eigentime ctl`.
+#[derive(Debug, Args)]
+pub struct CtlOptions {
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+
+    /// What to do.
+    #[command(subcommand)]
+    pub action: Action,
+}
+
+/// What to do with a named timeline.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// List the timelines of this user
+    List,
+    /// Show a timeline's clocks, and its members with what they wait for
+    Show {
+        /// The timeline
+        name: Option<Name>,
+    },
+    /// Change the rate or set the wall clock
+    #[command(group(clap::ArgGroup::new("what").required(true).multiple(true)))]
+    Set {
+        /// The timeline
+        name: Option<Name>,
+        /// Let this many seconds pass in one second of the host (once it runs, if it is frozen)
+        #[arg(long, value_name = "R", value_parser = parse_rate, group = "what", allow_hyphen_values = true)]
+        rate: Option<Rate>,
+        /// Set the wall clock to this date
+        #[arg(long, value_parser = parse_date, group = "what", conflicts_with = "offset", allow_hyphen_values = true)]
+        date: Option<VirtualInstant>,
+        /// Set the wall clock this far from the host's
+        #[arg(long, value_name = "OFF", value_parser = parse_offset, group = "what", allow_hyphen_values = true)]
+        offset: Option<Nanos>,
+    },
+    /// Let a span of time be past at once, on every clock
+    Leap {
+        /// The timeline, and how far to leap: +30d, 1d2h30m, 1.5s
+        #[arg(value_name = "[NAME] SPAN", num_args = 1..=2, required = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
+    /// Let the clocks stand still
+    Freeze {
+        /// The timeline
+        name: Option<Name>,
+    },
+    /// Let the clocks run again
+    Thaw {
+        /// The timeline
+        name: Option<Name>,
+        /// At this rate
+        #[arg(long, value_name = "R", value_parser = parse_rate, allow_hyphen_values = true)]
+        rate: Option<Rate>,
+    },
+    /// Print where every clock stands, for `eigentime run --continue`
+    Save {
+        /// The timeline
+        name: Option<Name>,
+    },
+    /// Remove a timeline
+    Rm {
+        /// The timeline
+        name: Option<Name>,
+        /// End its members too
+        #[arg(long, short)]
+        force: bool,
+    },
 }
 
 #[cfg(test)]
@@ -84,6 +224,7 @@ mod tests {
         let arguments = ["eigentime", "run"].iter().chain(arguments);
         Arguments::try_parse_from(arguments).map(|arguments| match arguments.command {
             Command::Run(options) => options,
+            other => panic!("{other:?}"),
         })
     }
 

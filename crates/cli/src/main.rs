@@ -6,6 +6,7 @@
 #![cfg_attr(not(test), no_main)]
 
 mod args;
+mod ctl;
 mod run;
 
 use clap::Parser;
@@ -30,10 +31,7 @@ pub extern "C" fn main() -> i32 {
         }
     };
     match arguments.command {
-        Command::Run(options) => {
-            let error = run::run(&options);
-            eprintln!("eigentime: {error}");
-            error.exit_status()
-        }
+        Command::Run(options) => run::run(&options),
+        Command::Ctl(options) => ctl::run(&options),
     }
 }

@@ -1,14 +1,16 @@
 //! `eigentime run`.
 
 use std::ffi::CString;
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
+use std::io;
 use std::os::fd::{AsRawFd, IntoRawFd};
 use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
 
-use eigentime_supervisor::{Error, Plan, Wall};
-use eigentime_timeline::{Nanos, Rate};
+use eigentime_supervisor::{Clocks, Motion, Plan, Policy, Saved, Start, Unreadable, Wall};
+use eigentime_timeline::{HostInstant, Nanos, Rate};
 
-use crate::args::RunOptions;
+use crate::args::{Anchored, PolicyName, RunOptions};
 
 /// Opens those of the three standard descriptors that the caller closed, so that no
 /// file of ours gets their numbers; they are closed again when the program starts.
@@ -23,22 +25,62 @@ pub fn hold_closed_descriptors() {
     }
 }
 
-/// Turns this process into the program. Returns only if that failed.
-pub fn run(options: &RunOptions) -> Error {
-    let wall = match (options.date, options.offset) {
-        (Some(date), _) => Wall::Date(date),
-        (None, offset) => Wall::Offset(offset.unwrap_or(Nanos::ZERO)),
+/// Turns this process into the program. Returns, with an exit status, only if that
+/// failed.
+pub fn run(options: &RunOptions) -> i32 {
+    match plan(options) {
+        Ok(plan) => {
+            let error = eigentime_supervisor::run(&plan);
+            eprintln!("eigentime: {error}");
+            error.exit_status()
+        }
+        Err(reason) => {
+            eprintln!("eigentime: {reason}");
+            i32::from(crate::FAILED)
+        }
+    }
+}
+
+fn plan(options: &RunOptions) -> Result<Plan, String> {
+    let mut motion = Motion { rate: options.rate.unwrap_or(Rate::ONE), frozen: options.freeze };
+    let start = if let Some(file) = &options.resume {
+        let saved = read_saved(file)
+            .map_err(|reason| format!("cannot continue {}: {reason}", file.display()))?;
+        motion.rate = options.rate.unwrap_or(saved.motion().rate);
+        // A rate asked for lets it run.
+        motion.frozen |= saved.motion().frozen && options.rate.is_none();
+        let policy = match options.policy {
+            PolicyName::Continue => Policy::Continue,
+            PolicyName::CatchUp => Policy::CatchUp,
+        };
+        Start::Saved(Box::new(saved), policy)
+    } else {
+        let wall = match (options.date, options.anchor) {
+            (Some(date), _) => Wall::Date(date),
+            (None, Some(Anchored { host, virt })) => {
+                Wall::Anchored { host: HostInstant(host.0), virt }
+            }
+            (None, None) => Wall::Offset(options.offset.unwrap_or(Nanos::ZERO)),
+        };
+        let [monotonic, boottime] =
+            [options.monotonic, options.boottime].map(|offset| offset.unwrap_or(Nanos::ZERO));
+        Start::Host { monotonic, boottime, wall }
     };
-    let rate = if options.freeze { Rate::FROZEN } else { options.rate.unwrap_or(Rate::ONE) };
     let command = options
         .command
         .iter()
         .map(|word| CString::new(word.clone().into_vec()).expect("arguments hold no null byte"));
-    eigentime_supervisor::run(&Plan {
+    Ok(Plan {
         command: command.collect(),
-        monotonic: options.monotonic.unwrap_or(Nanos::ZERO),
-        boottime: options.boottime.unwrap_or(Nanos::ZERO),
-        wall,
-        rate,
+        clocks: Clocks { start, motion },
+        timeline: options.timeline.clone(),
     })
+}
+
+fn read_saved(file: &Path) -> Result<Saved, String> {
+    let text = match file.to_str() {
+        Some("-") => io::read_to_string(io::stdin()),
+        _ => fs::read_to_string(file),
+    };
+    text.map_err(|error| error.to_string())?.parse().map_err(|error: Unreadable| error.to_string())
 }

@@ -39,6 +39,36 @@ pub enum Error {
         /// What was asked for.
         offset: String,
     },
+    /// An anchor puts the wall clock out of its range.
+    #[error(
+        "anchor {host}={virt}: at this rate the wall clock would now be before 1970-01-01 or after \
+         2262-04-11, which the kernel's clocks cannot show\nhelp: use a pair that is nearer, or a \
+         slower rate"
+    )]
+    AnchorTooFar {
+        /// The host's side.
+        host: String,
+        /// The timeline's side.
+        virt: String,
+    },
+    /// Catching up would turn the clocks back.
+    #[error(
+        "the timeline was saved at {saved}, and this host's wall clock is before that: to catch up \
+         would turn the clocks back\nhelp: set the host's clock, or use --policy continue"
+    )]
+    SavedLater {
+        /// When it was saved.
+        saved: String,
+    },
+    /// Catching up leads out of the range.
+    #[error(
+        "to catch up would put the wall clock after 2262-04-11, which the kernel's clocks cannot \
+         show\nhelp: use --policy continue"
+    )]
+    CaughtUpTooFar,
+    /// A named timeline is another one.
+    #[error("{0}")]
+    Timeline(String),
     /// No time namespaces in this kernel.
     #[error(
         "--monotonic and --boottime need time namespaces, which this kernel does not have\n\

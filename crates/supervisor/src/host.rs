@@ -1,6 +1,6 @@
 //! What has to be known of this host's clocks and kernel.
 
-use eigentime_timeline::{CLOCKS, Clock, ClockId, HostInstant, Timespec};
+use eigentime_timeline::{CLOCKS, Clock, ClockId, HostInstant, Nanos, Timespec};
 use eigentime_vdso::{KERNEL_FUNCTION_NAMES, KernelFunctions};
 use object::{Object, ObjectSection, ObjectSymbol};
 
@@ -16,15 +16,28 @@ pub fn read(id: ClockId) -> HostInstant {
 /// Reads every clock that a timeline maps.
 #[must_use]
 pub fn read_all() -> [HostInstant; CLOCKS] {
-    Clock::ALL.map(|clock| {
-        read(match clock {
-            Clock::Wall => ClockId::REALTIME,
-            Clock::Tai => ClockId::TAI,
-            Clock::Monotonic => ClockId::MONOTONIC,
-            Clock::Raw => ClockId::MONOTONIC_RAW,
-            Clock::Boottime => ClockId::BOOTTIME,
-        })
-    })
+    Clock::ALL.map(|clock| read(clock.id()))
+}
+
+/// Reads every clock that a timeline maps for one and the same moment, within a few
+/// nanoseconds: the others are set against the monotonic clock.
+#[must_use]
+pub fn read_at_once() -> [HostInstant; CLOCKS] {
+    /// Readings of which the one with the shortest bracket counts.
+    const TRIES: usize = 8;
+    let ahead = Clock::ALL.map(|clock| {
+        let tries = (0..TRIES).map(|_| {
+            let (before, then, after) =
+                (read(ClockId::MONOTONIC), read(clock.id()), read(ClockId::MONOTONIC));
+            let bracket = after.since(before);
+            (bracket, then.since(before.after(Nanos(bracket.0 / 2))))
+        });
+        tries.min().map_or(Nanos::ZERO, |(_, ahead)| ahead)
+    });
+    let now = read(ClockId::MONOTONIC);
+    let mut all = ahead.map(|ahead| now.after(ahead));
+    all[Clock::Monotonic as usize] = now;
+    all
 }
 
 /// The kernel's vDSO, which is the same in every 64-bit process of this boot but

@@ -6,22 +6,27 @@
 //! that no signal of the terminal reaches it; and with none of the caller's
 //! descriptors, so that it keeps no pipe and no terminal open.
 
+use std::convert::Infallible;
+use std::ffi::CString;
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
+use eigentime_timeline::{Nanos, Rate};
 use nix::errno::Errno;
 use nix::unistd::{Pid, chdir, execvp, getpid, setsid};
 
+use crate::control::place::{self, Name, Place};
+use crate::control::server::Control;
+use crate::control::{self, Answer, Request, client};
 use crate::error::{Error, ExecError};
-use crate::filter::{self, Scope, Subject};
+use crate::filter::{self, Scope};
 use crate::host::{self, KernelVdso};
 use crate::namespace;
-use crate::plan::Plan;
-use crate::region::Region;
-use crate::tracer::Supervisor;
-use eigentime_timeline::{Nanos, Rate};
+use crate::plan::{Clocks, Plan};
+use crate::region::{self, Layout, Region};
+use crate::tracer::{Subject, Supervisor};
 
 /// The kernel's default timer slack, by which it may delay a wake-up.
 const TIMER_SLACK: Nanos = Nanos(50_000);
@@ -40,46 +45,127 @@ pub fn run(plan: &Plan) -> Error {
     }
 }
 
-fn prepare(plan: &Plan) -> Result<std::convert::Infallible, Error> {
-    plan.check()?;
+fn prepare(plan: &Plan) -> Result<Infallible, Error> {
+    plan.clocks.check()?;
     if let Some((pid, name)) = tracer_of_this_process() {
         return Err(Error::AlreadyTraced { pid, name });
     }
     if !Path::new("/proc/self/maps").exists() {
         return Err(Error::NoProc);
     }
-    let kernel = KernelVdso::of_this_process().ok_or(Error::NoVdso)?;
+    match &plan.timeline {
+        None => start_private(plan),
+        Some(name) => enter_named(plan, name),
+    }
+}
+
+/// Starts the program in a timeline of its own.
+fn start_private(plan: &Plan) -> Result<Infallible, Error> {
+    let clocks = &plan.clocks;
     let region = Region::new()?;
-    let layout = region.layout;
-    let scope = if plan.rate == Rate::ONE { Scope::Wall } else { Scope::All };
+    let (scope, layout, motion) = (clocks.scope(), region.layout, clocks.motion);
+    region.page().set_moved(|clock| scope == Scope::All || clock.is_wall());
+    let subject = Subject { scope, groups: groups()?, motion, control: None };
+    let region = start_supervisor(region, subject)?;
+
+    let [monotonic, boottime] = clocks.offsets();
+    let needs_namespace = [monotonic, boottime] != [Nanos::ZERO; 2];
+    let hides_groups = needs_namespace && namespace::enter(monotonic, boottime)?;
+    let filter = filter::assemble(&filter::Subject { scope, layout, hides_groups });
+    // From here on the clocks run.
+    region.page().publish(&clocks.map(host::read_all(), false));
+    start_program(&plan.command, &filter, motion.effective())
+}
+
+/// Starts the program in the timeline of that name, which is made if there is none.
+fn enter_named(plan: &Plan, name: &Name) -> Result<Infallible, Error> {
+    let clocks = &plan.clocks;
+    let terms = format!("{clocks:?}");
+    let unusable = |error: place::Unusable| Error::Timeline(error.to_string());
+    let place = Place::open().map_err(unusable)?;
+    // Whoever else wants to make it waits until it is there, or has failed.
+    let turn = place.turn().map_err(unusable)?;
+    if let Some(stream) = place.connect(name).map_err(unusable)? {
+        drop(turn);
+        let terms = (*clocks != Clocks::HOST).then_some(terms);
+        return join(plan, name, stream, terms);
+    }
+    let listener = place.listen(name, &turn).map_err(unusable)?;
+    let region = Region::new()?;
+    let (layout, motion) = (region.layout, clocks.motion);
+    // All clocks may be changed later, so all calls are translated from the start, and
+    // the offsets of the monotonic clocks are part of the map.
+    region.page().set_moved(|_| true);
+    region.page().publish(&clocks.map(host::read_at_once(), true));
+    let control = Control::new(name.clone(), terms, place, listener);
+    let subject = Subject { scope: Scope::All, groups: groups()?, motion, control: Some(control) };
+    start_supervisor(region, subject)?;
+    drop(turn);
+    let filter = filter_of_named(layout);
+    start_program(&plan.command, &filter, motion.effective())
+}
+
+/// Starts the program in a timeline that is there.
+fn join(
+    plan: &Plan,
+    name: &Name,
+    stream: UnixStream,
+    terms: Option<String>,
+) -> Result<Infallible, Error> {
+    allow_tracing(true);
+    let request = Request::Join { terms, image: region::image_identity() };
+    let answer = client::ask_through(stream, name, &request);
+    allow_tracing(false);
+    match answer {
+        Ok(Answer::Joined(joined)) => {
+            let filter = filter_of_named(Layout::at(joined.base));
+            start_program(&plan.command, &filter, control::rate_of(joined.rate))
+        }
+        Ok(other) => Err(Error::Timeline(format!("timeline '{name}' answers {other:?}"))),
+        Err(failure) => Err(Error::Timeline(format!("cannot join timeline '{name}': {failure}"))),
+    }
+}
+
+fn filter_of_named(layout: Layout) -> Vec<libc::sock_filter> {
+    filter::assemble(&filter::Subject { scope: Scope::All, layout, hides_groups: false })
+}
+
+/// Turns the calling process, which is followed already, into the program.
+fn start_program(
+    command: &[CString],
+    filter: &[libc::sock_filter],
+    rate: Rate,
+) -> Result<Infallible, Error> {
+    scale_timer_slack(rate);
+    filter::install(filter).map_err(Error::FilterForbidden)?;
+    let program = command[0].clone();
+    let Err(cause) = execvp(&program, command);
+    Err(ExecError { program, cause }.into())
+}
+
+/// The caller's groups.
+fn groups() -> Result<Vec<u32>, Error> {
+    let groups = nix::unistd::getgroups().map_err(Error::system("read the groups"))?;
+    Ok(groups.into_iter().map(nix::unistd::Gid::as_raw).collect())
+}
+
+/// Starts the supervisor, and returns when it follows this process.
+fn start_supervisor(region: Region, subject: Subject) -> Result<Region, Error> {
+    let kernel = KernelVdso::of_this_process().ok_or(Error::NoVdso)?;
     let (ours, theirs) = UnixStream::pair().map_err(|error| Error::System {
         action: "make a pair of sockets",
         cause: Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)),
     })?;
-
     let program = getpid();
     allow_tracing(true);
-    let groups = nix::unistd::getgroups().map_err(Error::system("read the groups"))?;
-    let groups = groups.into_iter().map(nix::unistd::Gid::as_raw).collect();
     if split_off()? {
         drop(ours);
-        supervise(Supervisor::new(region, kernel, scope, groups), program, theirs);
+        supervise(Supervisor::new(region, kernel, subject), program, theirs);
     }
     drop(theirs);
     await_supervisor(ours)?;
     allow_tracing(false);
-
-    let hides_groups =
-        plan.needs_time_namespace() && namespace::enter(plan.monotonic, plan.boottime)?;
-    let filter = filter::assemble(&Subject { scope, layout, hides_groups });
-    scale_timer_slack(plan.rate);
-    region.page().set_moved(|clock| scope == Scope::All || clock.is_wall());
-    // From here on the clocks run.
-    region.page().publish(&plan.map(host::read_all()));
-    filter::install(&filter).map_err(Error::FilterForbidden)?;
-    let program = plan.command[0].clone();
-    let Err(cause) = execvp(&program, &plan.command);
-    Err(ExecError { program, cause }.into())
+    Ok(region)
 }
 
 /// Splits off a process that is nobody's child, and returns whether this is it.

@@ -11,10 +11,13 @@
 //! - `namespace`: time and user namespaces.
 //! - `region`: the memory that every program of the timeline shares.
 //! - `filter`: the seccomp filter, made from the table of calls.
+//! - `control`: named timelines, and how they are steered.
+//! - `saved`: a timeline as a document.
 //! - `host`: what has to be known of this host's clocks and kernel.
 //! - `tracer`: the supervisor.
 #![warn(missing_docs)]
 
+pub mod control;
 mod error;
 mod filter;
 mod host;
@@ -22,8 +25,10 @@ mod launch;
 mod namespace;
 mod plan;
 mod region;
+mod saved;
 mod tracer;
 
 pub use error::{Error, ExecError};
 pub use launch::run;
-pub use plan::{Plan, Wall};
+pub use plan::{Clocks, Motion, Plan, Start, Wall};
+pub use saved::{Policy, Saved, Unreadable};

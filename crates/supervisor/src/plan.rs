@@ -2,13 +2,16 @@
 
 use std::ffi::CString;
 
-use eigentime_timeline::text::format_offset;
+use eigentime_timeline::text::{format_date, format_offset};
 use eigentime_timeline::{
     Anchor, CLOCKS, Clock, ClockId, HostInstant, Map, Nanos, Rate, Segment, VirtualInstant,
 };
 
+use crate::control::place::Name;
 use crate::error::Error;
+use crate::filter::Scope;
 use crate::host;
+use crate::saved::{Policy, Saved};
 
 /// Where the wall clock starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +20,56 @@ pub enum Wall {
     Offset(Nanos),
     /// At this date.
     Date(VirtualInstant),
+    /// Where it is when the host's wall clock and this one agreed on a pair of instants
+    /// and the rate has held ever since.
+    Anchored {
+        /// The host's side.
+        host: HostInstant,
+        /// The timeline's side.
+        virt: VirtualInstant,
+    },
+}
+
+/// Where the clocks start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// From the host's.
+    Host {
+        /// What CLOCK_MONOTONIC is ahead of the host's.
+        monotonic: Nanos,
+        /// What CLOCK_BOOTTIME is ahead of the host's.
+        boottime: Nanos,
+        /// Where the wall clock starts.
+        wall: Wall,
+    },
+    /// From where those of a saved timeline stood.
+    Saved(Box<Saved>, Policy),
+}
+
+/// How fast the clocks run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Motion {
+    /// Virtual seconds per host second, while they run.
+    pub rate: Rate,
+    /// Do they stand still?
+    pub frozen: bool,
+}
+
+impl Motion {
+    /// The rate that holds: zero while they stand still.
+    #[must_use]
+    pub fn effective(self) -> Rate {
+        if self.frozen { Rate::FROZEN } else { self.rate }
+    }
+}
+
+/// The clocks of a timeline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Clocks {
+    /// Where they start.
+    pub start: Start,
+    /// How fast they run.
+    pub motion: Motion,
 }
 
 /// A program and the clocks it is to live by.
@@ -24,32 +77,51 @@ pub enum Wall {
 pub struct Plan {
     /// The program and its arguments; at least one.
     pub command: Vec<CString>,
-    /// What CLOCK_MONOTONIC is ahead of the host's.
-    pub monotonic: Nanos,
-    /// What CLOCK_BOOTTIME is ahead of the host's.
-    pub boottime: Nanos,
-    /// Where the wall clock starts.
-    pub wall: Wall,
-    /// Virtual seconds per host second.
-    pub rate: Rate,
+    /// The clocks.
+    pub clocks: Clocks,
+    /// The named timeline to make or to join; else one of the program's own.
+    pub timeline: Option<Name>,
 }
 
 /// The last instant a clock may be moved to: `KTIME_SEC_MAX / 2` seconds
 /// (kernel/time/namespace.c).
 const LAST: Nanos = Nanos::from_secs(9_223_372_036 / 2);
 
-impl Plan {
-    /// Does the plan need the kernel's time namespace?
+impl Clocks {
+    /// The host's clocks as they are.
+    pub const HOST: Self = Self {
+        start: Start::Host {
+            monotonic: Nanos::ZERO,
+            boottime: Nanos::ZERO,
+            wall: Wall::Offset(Nanos::ZERO),
+        },
+        motion: Motion { rate: Rate::ONE, frozen: false },
+    };
+
+    /// What CLOCK_MONOTONIC and CLOCK_BOOTTIME are ahead of the host's from the start.
     #[must_use]
-    pub fn needs_time_namespace(&self) -> bool {
-        self.monotonic != Nanos::ZERO || self.boottime != Nanos::ZERO
+    pub fn offsets(&self) -> [Nanos; 2] {
+        match self.start {
+            Start::Host { monotonic, boottime, .. } => [monotonic, boottime],
+            Start::Saved(..) => [Nanos::ZERO; 2],
+        }
+    }
+
+    /// How much can differ from the host, where nobody changes the clocks from outside.
+    #[must_use]
+    pub(crate) fn scope(&self) -> Scope {
+        match self.start {
+            Start::Host { .. } if self.motion.effective().is_one() => Scope::Wall,
+            _ => Scope::All,
+        }
     }
 
     /// Refuses what the kernel would refuse, with the numbers it does not tell.
     pub(crate) fn check(&self) -> Result<(), Error> {
+        let [monotonic, boottime] = self.offsets();
         let clocks = [
-            ("monotonic", ClockId::MONOTONIC, self.monotonic),
-            ("boottime", ClockId::BOOTTIME, self.boottime),
+            ("monotonic", ClockId::MONOTONIC, monotonic),
+            ("boottime", ClockId::BOOTTIME, boottime),
         ];
         for (clock, id, offset) in clocks {
             let now = host::read(id);
@@ -63,31 +135,134 @@ impl Plan {
                 return Err(Error::TooFar { clock, offset: format_offset(offset) });
             }
         }
-        if let Wall::Offset(offset) = self.wall {
-            // Saturated, it is at the end of the range.
-            let moved = host::read(ClockId::REALTIME).after(offset).0;
-            if moved < Nanos::ZERO || moved == Nanos::MAX {
-                return Err(Error::NoSuchDate { offset: format_offset(offset) });
+        let map = self.map(host::read_all(), true);
+        let wall = map.virtual_at(Clock::Wall, host::read(ClockId::REALTIME)).0;
+        // Saturated, it is at an end of the range.
+        let is_shown = wall > Nanos::ZERO && wall != Nanos::MAX;
+        match &self.start {
+            Start::Host { wall: Wall::Offset(offset), .. } if !is_shown => {
+                Err(Error::NoSuchDate { offset: format_offset(*offset) })
             }
+            Start::Host { wall: Wall::Anchored { host, virt }, .. } if !is_shown => {
+                Err(Error::AnchorTooFar {
+                    host: format_date(VirtualInstant(host.0)),
+                    virt: format_date(*virt),
+                })
+            }
+            Start::Saved(saved, policy) => {
+                let now = host::read(ClockId::REALTIME);
+                let reached = Clock::ALL.map(|clock| saved.stands(clock, *policy, now));
+                if reached.contains(&None) {
+                    let saved = format_date(VirtualInstant(saved.host().0));
+                    return Err(Error::SavedLater { saved });
+                }
+                match is_shown {
+                    true => Ok(()),
+                    false => Err(Error::CaughtUpTooFar),
+                }
+            }
+            Start::Host { .. } => Ok(()),
         }
-        Ok(())
     }
 
-    /// The map that starts now. `host` must have been read in the time namespace
-    /// of the program: what the kernel adds there is not added again here.
+    /// The map that starts now. `host` must have been read in the time namespace of the
+    /// program; `on_top` says that no time namespace moves the monotonic clocks.
     #[must_use]
-    pub(crate) fn map(&self, host: [HostInstant; CLOCKS]) -> Map {
+    pub(crate) fn map(&self, host: [HostInstant; CLOCKS], on_top: bool) -> Map {
         let unmoved = host.map(|host| Anchor { host, virt: VirtualInstant(host.0) });
-        let start = Segment { rate: self.rate, anchors: unmoved };
-        let step = match self.wall {
-            Wall::Offset(offset) => offset,
-            // Not even the coarse clock, which lags by up to a tick, shows a moment
-            // before the date. (At other rates it is read from the fine one.)
-            Wall::Date(date) if self.rate == Rate::ONE => {
-                date.since(VirtualInstant(host::read(ClockId::REALTIME_COARSE).0))
+        let mut start = Segment { rate: self.motion.effective(), anchors: unmoved };
+        let now = host[Clock::Wall as usize];
+        match &self.start {
+            Start::Host { monotonic, boottime, wall } => {
+                if on_top {
+                    for (clock, offset) in [
+                        (Clock::Monotonic, monotonic),
+                        (Clock::Raw, monotonic),
+                        (Clock::Boottime, boottime),
+                    ] {
+                        let anchor = &mut start.anchors[clock as usize];
+                        anchor.virt = anchor.virt.after(*offset);
+                    }
+                }
+                start = start.with_wall_moved(match *wall {
+                    Wall::Offset(offset) => offset,
+                    // Not even the coarse clock, which lags by up to a tick, shows a
+                    // moment before the date. (At other rates it is read from the fine
+                    // one.)
+                    Wall::Date(date) if start.rate.is_one() => {
+                        date.since(VirtualInstant(host::read(ClockId::REALTIME_COARSE).0))
+                    }
+                    Wall::Date(date) => date.since(VirtualInstant(now.0)),
+                    Wall::Anchored { .. } => Nanos::ZERO,
+                });
+                if let Wall::Anchored { host: agreed, virt } = *wall {
+                    let tai = whole_seconds(host[Clock::Tai as usize].since(now));
+                    start.anchors[Clock::Wall as usize] = Anchor { host: agreed, virt };
+                    start.anchors[Clock::Tai as usize] =
+                        Anchor { host: agreed.after(tai), virt: virt.after(tai) };
+                }
             }
-            Wall::Date(date) => date.since(VirtualInstant(host[Clock::Wall as usize].0)),
+            Start::Saved(saved, policy) => {
+                for clock in Clock::ALL {
+                    let stands = saved.stands(clock, *policy, now);
+                    start.anchors[clock as usize].virt = stands.unwrap_or(saved.stood(clock));
+                }
+            }
+        }
+        Map::settled(start)
+    }
+}
+
+/// What is left of a span when the time between two readings is taken away.
+fn whole_seconds(span: Nanos) -> Nanos {
+    const SECOND: i64 = 1_000_000_000;
+    Nanos::from_secs((span.0 + SECOND / 2).div_euclid(SECOND))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(nanos: i64) -> HostInstant {
+        HostInstant::from_nanos(nanos)
+    }
+
+    #[test]
+    fn an_anchor_is_the_same_wherever_one_starts() {
+        let (host, virt) = (at(1_000_000_000_000), VirtualInstant::from_nanos(5_000_000_000_000));
+        let start = Start::Host {
+            monotonic: Nanos::ZERO,
+            boottime: Nanos::ZERO,
+            wall: Wall::Anchored { host, virt },
         };
-        Map::settled(start.with_wall_moved(step))
+        let motion = Motion { rate: Rate::from_ratio(3, 1).unwrap(), frozen: false };
+        let clocks = Clocks { start, motion };
+        let now = at(1_100_000_000_000);
+        for uptime in [5, 70_000_000_000] {
+            let tai = now.after(Nanos::from_secs(37)).after(Nanos(120));
+            let map = clocks.map([now, tai, at(uptime), at(uptime), at(uptime)], false);
+            let shown = |clock, host| map.virtual_at(clock, host).as_nanos();
+            assert_eq!(shown(Clock::Wall, now), 5_300_000_000_000);
+            let tai = now.after(Nanos::from_secs(37));
+            assert_eq!(shown(Clock::Tai, tai), 5_337_000_000_000);
+            assert_eq!(shown(Clock::Monotonic, at(uptime + 1)), uptime + 3);
+        }
+    }
+
+    #[test]
+    fn offsets_are_added_where_no_namespace_does() {
+        let start = Start::Host {
+            monotonic: Nanos(-5),
+            boottime: Nanos(7),
+            wall: Wall::Offset(Nanos(100)),
+        };
+        let clocks = Clocks { start, motion: Clocks::HOST.motion };
+        let host = [at(1_000); CLOCKS];
+        let shown = |on_top| {
+            let map = clocks.map(host, on_top);
+            Clock::ALL.map(|clock| map.virtual_at(clock, at(1_000)).as_nanos())
+        };
+        assert_eq!(shown(true), [1_100, 1_100, 995, 995, 1_007]);
+        assert_eq!(shown(false), [1_100, 1_100, 1_000, 1_000, 1_000]);
     }
 }

@@ -2,6 +2,7 @@
 //! the image.
 
 use std::fs::File;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read;
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -24,6 +25,14 @@ const WINDOW: std::ops::Range<u64> = 0x7e90_0000_0000..0x7ee0_0000_0000;
 /// A system call instruction is two bytes long.
 const SYSCALL_LENGTH: u64 = 2;
 
+/// Tells images apart, so that no program is started with the filter of another.
+#[must_use]
+pub fn image_identity() -> u64 {
+    let mut hasher = DefaultHasher::new();
+    IMAGE.hash(&mut hasher);
+    hasher.finish()
+}
+
 /// The addresses of a timeline's region, the same in all its programs: the filter,
 /// which is inherited through exec, names one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,9 +50,15 @@ impl Layout {
         Ok(Self { base: WINDOW.start + u64::from_ne_bytes(random) % slots * slot })
     }
 
-    #[cfg(test)]
+    /// The layout of a region that lies at `base`.
     pub(crate) fn at(base: u64) -> Self {
         Self { base }
+    }
+
+    /// Where the region starts.
+    #[must_use]
+    pub fn base(self) -> u64 {
+        self.base
     }
 
     /// Where the private page starts.

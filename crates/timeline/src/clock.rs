@@ -25,6 +25,19 @@ impl Clock {
     pub const ALL: [Self; CLOCKS] =
         [Self::Wall, Self::Tai, Self::Monotonic, Self::Raw, Self::Boottime];
 
+    /// The id by which the kernel's finest reading of this clock is asked for.
+    #[must_use]
+    #[inline(always)]
+    pub const fn id(self) -> ClockId {
+        match self {
+            Self::Wall => ClockId::REALTIME,
+            Self::Tai => ClockId::TAI,
+            Self::Monotonic => ClockId::MONOTONIC,
+            Self::Raw => ClockId::MONOTONIC_RAW,
+            Self::Boottime => ClockId::BOOTTIME,
+        }
+    }
+
     /// Does setting the date move this clock?
     #[must_use]
     pub const fn is_wall(self) -> bool {

@@ -26,9 +26,11 @@ mod rate;
 mod segment;
 #[cfg(feature = "text")]
 pub mod text;
+mod timer;
 
 pub use clock::{CLOCKS, Clock, ClockId};
 pub use map::Map;
 pub use nanos::{HostInstant, NANOS_PER_SECOND, Nanos, Timespec, VirtualInstant};
 pub use rate::{Rate, Scale};
 pub use segment::{Anchor, Line, Segment};
+pub use timer::{PARKED, Pending, Rearmed};

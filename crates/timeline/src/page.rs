@@ -346,13 +346,24 @@ impl Page {
 
     /// Replaces the map. There must be one writer only.
     pub fn publish(&self, map: &Map) {
+        self.publish_if(map, || true);
+    }
+
+    /// Replaces the map if, when all is ready, `still` says so; returns what it said.
+    /// For a map with a switch ahead, which has to be in place before the switch.
+    /// There must be one writer only.
+    pub fn publish_if(&self, map: &Map, still: impl FnOnce() -> bool) -> bool {
         let counter = self.counter.load(Ordering::Relaxed);
         // Pairs with the acquire fence in `is_current`: the previous move of the
         // counter comes before any word of the copy that is now overwritten.
         fence(Ordering::Release);
         self.snapshots[(counter.wrapping_add(1) & 1) as usize].store_map(map);
-        // Pairs with the acquire load in `view`: the words come before the counter.
-        self.counter.store(counter.wrapping_add(1), Ordering::Release);
+        let agreed = still();
+        if agreed {
+            // Pairs with the acquire load in `view`: the words come before the counter.
+            self.counter.store(counter.wrapping_add(1), Ordering::Release);
+        }
+        agreed
     }
 }
 

@@ -264,6 +264,16 @@ impl Segment {
         next
     }
 
+    /// The same map with every clock moved by `step`.
+    #[must_use]
+    pub fn with_all_moved(&self, step: Nanos) -> Self {
+        let mut next = *self;
+        for anchor in &mut next.anchors {
+            anchor.virt = anchor.virt.after(step);
+        }
+        next
+    }
+
     /// The same map with the wall clock (and TAI with it) moved by `step`.
     #[must_use]
     pub fn with_wall_moved(&self, step: Nanos) -> Self {

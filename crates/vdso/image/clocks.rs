@@ -70,13 +70,19 @@ pub fn with_map<T>(mut look: impl FnMut(&View<'static>) -> T) -> T {
     }
 }
 
+/// A clock of the host.
+#[inline(never)]
+pub fn host_now(clock: Clock) -> HostInstant {
+    let mut time = Timespec::default();
+    // SAFETY: the pointer is to a timespec of ours.
+    unsafe { kernel_clock_gettime(clock.id(), &mut time) };
+    HostInstant(time.nanos())
+}
+
 /// The host's monotonic clock.
 #[inline(never)]
 pub fn host_monotonic() -> HostInstant {
-    let mut time = Timespec::default();
-    // SAFETY: the pointer is to a timespec of ours.
-    unsafe { kernel_clock_gettime(ClockId::MONOTONIC, &mut time) };
-    HostInstant(time.nanos())
+    host_now(Clock::Monotonic)
 }
 
 /// The timeline's monotonic clock.

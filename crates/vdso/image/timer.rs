@@ -3,12 +3,11 @@
 
 use eigentime_calls::{ITIMER_REAL, Nr, Timer, TimerOp};
 use eigentime_timeline::page::View;
-use eigentime_timeline::{Clock, ClockId, Nanos, Timespec, VirtualInstant};
+use eigentime_timeline::{Clock, ClockId, Nanos, PARKED, Timespec, VirtualInstant};
 
-use crate::clocks::with_map;
+use crate::clocks::{host_now, with_map};
 use crate::entry::{Args, arg, load, set_arg, store, syscall};
 use crate::layout::NO_HINT;
-use crate::wait::NEVER;
 
 const EFAULT: i64 = 14;
 const SETITIMER: Nr = Nr(38);
@@ -70,11 +69,11 @@ pub fn translate(nr: Nr, timer: Timer, op: TimerOp, args: &Args, hint: i64) -> i
         (Timer::Posix, _) if hint == NO_HINT => syscall(nr, args),
         (Timer::Interval, _) if args[0] as u32 != ITIMER_REAL => syscall(nr, args),
         (Timer::Alarm, _) => alarm(args),
-        (_, TimerOp::Get { to }) => get(nr, timer, args, to),
+        (_, TimerOp::Get { to }) => get(nr, timer, args, to, hint),
         (_, TimerOp::Set { new, old, absolute }) => {
             let clock = (absolute != 0 && args[1] as u32 & absolute != 0)
                 .then(|| ClockId(hint as i32).clock());
-            set(nr, timer, args, [new, old], clock)
+            set(nr, timer, args, [new, old], clock, hint)
         }
     }
 }
@@ -87,6 +86,7 @@ fn set(
     args: &Args,
     [new, old]: [u8; 2],
     clock: Option<Option<Clock>>,
+    hint: i64,
 ) -> i64 {
     let format = Format::of(timer);
     let Ok(words) = load::<4>(arg(args, new)) else {
@@ -98,14 +98,10 @@ fn set(
     }
     let armed = asked.value != Timespec::default();
     let host = with_map(|view| Setting {
-        interval: if view.rate().is_frozen() {
-            asked.interval
-        } else {
-            span_to_host(view, asked.interval)
-        },
+        interval: span_to_host(view, asked.interval),
         value: match clock.flatten() {
             Some(clock) if armed => instant_to_host(view, clock, asked.value),
-            _ => span_to_host(view, asked.value),
+            _ => wait_to_host(view, line(hint), asked.value),
         },
     });
     let mut before = [0; 4];
@@ -117,18 +113,18 @@ fn set(
     }
     let result = syscall(nr, &host_args);
     if result == 0 && arg(args, old) != 0 {
-        return give_back(format, arg(args, old), before);
+        return give_back(format, arg(args, old), before, hint);
     }
     result
 }
 
 /// Asks a timer.
-fn get(nr: Nr, timer: Timer, args: &Args, to: u8) -> i64 {
+fn get(nr: Nr, timer: Timer, args: &Args, to: u8, hint: i64) -> i64 {
     let mut words = [0; 4];
     let mut host_args = *args;
     set_arg(&mut host_args, to, words.as_mut_ptr() as u64);
     match syscall(nr, &host_args) {
-        0 => give_back(Format::of(timer), arg(args, to), words),
+        0 => give_back(Format::of(timer), arg(args, to), words, hint),
         error => error,
     }
 }
@@ -139,14 +135,15 @@ fn alarm(args: &Args) -> i64 {
     let seconds = Timespec { sec: args[0] as u32 as i64, nsec: 0 };
     let now = format.write(Setting {
         interval: Timespec::default(),
-        value: with_map(|view| span_to_host(view, seconds)),
+        value: with_map(|view| wait_to_host(view, Clock::Monotonic, seconds)),
     });
     let mut before = [0; 4];
     let host_args =
         [u64::from(ITIMER_REAL), now.as_ptr() as u64, before.as_mut_ptr() as u64, 0, 0, 0];
     match syscall(SETITIMER, &host_args) {
         0 => {
-            let left = with_map(|view| span_to_virtual(view, format.read(before).value));
+            let left =
+                with_map(|view| wait_to_virtual(view, Clock::Monotonic, format.read(before).value));
             // As the kernel: rounded to the nearest, but never to zero while it is
             // pending (`alarm_setitimer` in kernel/time/itimer.c).
             let up = left.nsec >= 500_000_000 || (left.sec == 0 && left.nsec != 0);
@@ -157,11 +154,11 @@ fn alarm(args: &Args) -> i64 {
 }
 
 /// Writes a setting of the kernel's to the program, in virtual time.
-fn give_back(format: Format, to: u64, words: [u64; 4]) -> i64 {
+fn give_back(format: Format, to: u64, words: [u64; 4], hint: i64) -> i64 {
     let host = format.read(words);
     let virt = with_map(|view| Setting {
         interval: span_to_virtual(view, host.interval),
-        value: span_to_virtual(view, host.value),
+        value: wait_to_virtual(view, line(hint), host.value),
     });
     match store(to, format.write(virt)) {
         Ok(()) => 0,
@@ -169,26 +166,48 @@ fn give_back(format: Format, to: u64, words: [u64; 4]) -> i64 {
     }
 }
 
+/// The clock on which a timer is parked while the clocks stand still: the supervisor
+/// says so where it is not the monotonic one.
+fn line(hint: i64) -> Clock {
+    ClockId(hint as i32).clock().filter(|_| hint != NO_HINT).unwrap_or(Clock::Monotonic)
+}
+
 fn span_to_host(view: &View<'_>, span: Timespec) -> Timespec {
-    match view.rate().host_span(span.nanos()) {
-        Some(span) => Timespec::from_nanos(span),
-        None => NEVER,
+    // Where no time passes, an interval is kept as it is.
+    view.rate().host_span(span.nanos()).map_or(span, Timespec::from_nanos)
+}
+
+/// What a timer is set to that is to go off in a virtual `span`.
+fn wait_to_host(view: &View<'_>, clock: Clock, span: Timespec) -> Timespec {
+    if view.rate().is_frozen() && span != Timespec::default() {
+        return Timespec::from_nanos(PARKED.after(span.nanos()).since(host_now(clock)));
     }
+    span_to_host(view, span)
 }
 
 fn instant_to_host(view: &View<'_>, clock: Clock, at: Timespec) -> Timespec {
-    match view.host_at(clock, VirtualInstant(at.nanos())) {
-        // An instant at or before the epoch would disarm the timer.
-        Some(then) => Timespec::from_nanos(then.0.max(Nanos(1))),
-        None => NEVER,
-    }
+    let at = VirtualInstant(at.nanos());
+    let then = match view.host_at(clock, at) {
+        Some(then) => then,
+        None => PARKED.after(at.since(view.at(clock, host_now(clock)))),
+    };
+    // An instant at or before the epoch would disarm the timer.
+    Timespec::from_nanos(then.0.max(Nanos(1)))
 }
 
 /// A span in virtual time; what is not zero stays so, for zero means disarmed.
 fn span_to_virtual(view: &View<'_>, span: Timespec) -> Timespec {
-    // Frozen, a timer is never reached, and says so.
     if span == Timespec::default() || view.rate().is_frozen() {
         return span;
     }
     Timespec::from_nanos(view.rate().virtual_span(span.nanos()).max(Nanos(1)))
+}
+
+/// What a timer has left, in virtual time.
+fn wait_to_virtual(view: &View<'_>, clock: Clock, left: Timespec) -> Timespec {
+    if left == Timespec::default() || !view.rate().is_frozen() {
+        return span_to_virtual(view, left);
+    }
+    let left = host_now(clock).after(left.nanos()).since(PARKED);
+    Timespec::from_nanos(left.max(Nanos(1)))
 }

@@ -2,23 +2,20 @@
 //! was left is turned back.
 
 use eigentime_calls::{
-    Base, FUTEX_CLOCK_REALTIME, FUTEX_CMD_MASK, FUTEX_OPS, Form, FutexClock, Left, Nr, On,
-    RING_ABS_TIMER, RING_EXT_ARG, RING_EXT_ARG_REG, Via, Wait,
+    Base, EPOLL_PWAIT2, FUTEX_CLOCK_REALTIME, FUTEX_CMD_MASK, FUTEX_OPS, Form, FutexClock, Left,
+    Nr, On, PPOLL, PSELECT6, RING_ABS_TIMER, RING_EXT_ARG, RING_EXT_ARG_REG, Via, Wait,
 };
 use eigentime_timeline::{Clock, ClockId, Nanos, Timespec, VirtualInstant};
 
 use crate::clocks::{host_monotonic, virtual_monotonic, with_map};
 use crate::entry::{Args, arg, load, set_arg, store, syscall};
-use crate::layout::LOOK_AGAIN;
+use crate::layout::{LOOK_AGAIN, WAITING, Waiting};
 
 const EINTR: i64 = 4;
 const EFAULT: i64 = 14;
 const ENOSYS: i64 = 38;
 
-const PPOLL: Nr = Nr(271);
-const PSELECT6: Nr = Nr(270);
 const EPOLL_PWAIT: Nr = Nr(281);
-const EPOLL_PWAIT2: Nr = Nr(441);
 const RECVMMSG: Nr = Nr(299);
 
 /// A time that never comes: as long as the kernel can count (KTIME_SEC_MAX).
@@ -66,13 +63,31 @@ pub fn translate(nr: Nr, wait: &Wait, args: &Args) -> i64 {
     let Some(deadline) = deadline(wait, args) else {
         return syscall(nr, args);
     };
+    let mut waiting = Waiting {
+        host: [0; 2],
+        mark: WAITING,
+        at: deadline.at.as_nanos(),
+        clock: deadline.clock as u64,
+    };
     loop {
-        let mut time = deadline.host();
-        let result = call(nr, wait, args, &mut time);
+        // Whoever sets the program's clocks anew may have moved it.
+        let at = VirtualInstant::from_nanos(read_again(&waiting.at));
+        let deadline = Deadline { at, ..deadline };
+        let time = deadline.host();
+        waiting.host = [time.sec, time.nsec];
+        let result = call(nr, wait, args, &mut waiting);
         if result != LOOK_AGAIN {
-            return give_back(nr, wait, args, &deadline, time, result);
+            let [sec, nsec] = waiting.host;
+            return give_back(nr, wait, args, &deadline, Timespec { sec, nsec }, result);
         }
     }
+}
+
+/// Reads what others may have written since.
+#[inline(always)]
+fn read_again(value: &i64) -> i64 {
+    // SAFETY: a reference is valid for reads.
+    unsafe { core::ptr::read_volatile(value) }
 }
 
 /// The deadline that the arguments ask for; `None` if there is none, or none that
@@ -141,17 +156,18 @@ fn base_and_clock(wait: &Wait, args: &Args) -> Option<(bool, Clock)> {
     Some((relative, if relative { Clock::Monotonic } else { clock }))
 }
 
-/// Makes the call with `time` in the place of the program's.
+/// Makes the call with the host time of `waiting` in the place of the program's.
 #[inline(never)]
-fn call(nr: Nr, wait: &Wait, args: &Args, time: &mut Timespec) -> i64 {
+fn call(nr: Nr, wait: &Wait, args: &Args, waiting: &mut Waiting) -> i64 {
     if wait.via == Via::RingRelative {
-        return call_ring(nr, args, time);
+        return call_ring(nr, args, waiting);
     }
+    let time = core::ptr::from_mut(waiting) as u64;
     let mut args = *args;
-    set_arg(&mut args, wait.arg, core::ptr::from_mut(time) as u64);
+    set_arg(&mut args, wait.arg, time);
     if let Left::Interrupted(left) = wait.left {
         if arg(&args, left) != 0 {
-            set_arg(&mut args, left, core::ptr::from_mut(time) as u64);
+            set_arg(&mut args, left, time);
         }
     }
     let nr = match wait.via {
@@ -175,7 +191,8 @@ fn call(nr: Nr, wait: &Wait, args: &Args, time: &mut Timespec) -> i64 {
             }
             // Before Linux 5.11: whole milliseconds, rounded up so as not to wake
             // early.
-            set_arg(&mut args, wait.arg, millis(*time));
+            let [sec, nsec] = waiting.host;
+            set_arg(&mut args, wait.arg, millis(Timespec { sec, nsec }));
             EPOLL_PWAIT
         }
     };
@@ -184,10 +201,10 @@ fn call(nr: Nr, wait: &Wait, args: &Args, time: &mut Timespec) -> i64 {
 
 /// Makes `io_uring_enter` with a relative time in a structure of our own.
 #[inline(never)]
-fn call_ring(nr: Nr, args: &Args, time: &mut Timespec) -> i64 {
+fn call_ring(nr: Nr, args: &Args, waiting: &mut Waiting) -> i64 {
     let mut args = *args;
     let Ok([mask, sizes, _]) = load::<3>(args[4]) else { return -EFAULT };
-    let argument = [mask, sizes, core::ptr::from_mut(time) as u64];
+    let argument = [mask, sizes, core::ptr::from_mut(waiting) as u64];
     args[3] &= !u64::from(RING_ABS_TIMER);
     args[4] = argument.as_ptr() as u64;
     syscall(nr, &args)

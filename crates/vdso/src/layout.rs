@@ -23,6 +23,24 @@ pub const NO_HINT: i64 = i64::MIN;
 /// again (ERESTARTNOHAND, which programs never see).
 pub const LOOK_AGAIN: i64 = -514;
 
+/// What stands on the stack of a thread that waits: the kernel is given a pointer to
+/// the first field, the supervisor finds the rest behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Waiting {
+    /// The host time that the kernel is given, as a `timespec`; it may write to it.
+    pub host: [i64; 2],
+    /// [`WAITING`].
+    pub mark: u64,
+    /// Until when the program waits, in virtual nanoseconds.
+    pub at: i64,
+    /// On which of the timeline's clocks.
+    pub clock: u64,
+}
+
+/// Tells a [`Waiting`] from anything else.
+pub const WAITING: u64 = 0x6e75_7469_6c20_7574;
+
 /// Addresses in the kernel's own vDSO, by which the image reads host time.
 ///
 /// A zero means that the kernel does not offer the function.

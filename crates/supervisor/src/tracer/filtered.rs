@@ -8,10 +8,11 @@ use nix::errno::Errno;
 use std::fs;
 use std::mem::offset_of;
 
-use super::Supervisor;
 use super::arch::Registers;
 use super::notes::Note;
+use super::rearm::{Info, TimerKey, timer_clock};
 use super::tracee::Tracee;
+use super::{Supervisor, notes};
 use crate::filter::FOREIGN;
 use crate::host;
 
@@ -20,9 +21,8 @@ const CLOCK_GETTIME: Nr = Nr(228);
 
 impl Supervisor {
     pub(super) fn filtered(&mut self, tracee: Tracee) -> nix::Result<()> {
-        // The calls by which the first program is started are the supervisor's
-        // caller's own.
-        if !self.started {
+        // The calls by which a program is started are the caller's own.
+        if self.thread(tracee).entering {
             return tracee.resume(None);
         }
         let mut registers = tracee.registers()?;
@@ -55,10 +55,7 @@ impl Supervisor {
                 true
             }
             Kind::Timer(timer, op) => {
-                let hint = timer_clock(tracee, &registers, timer, op);
-                if let (Timer::Posix, TimerOp::Set { .. }, Some(clock)) = (timer, op, hint) {
-                    self.remember_timer(tracee, &registers, clock);
-                }
+                let hint = self.timer_hint(tracee, &registers, timer, op);
                 self.redirect(&mut registers, hint.map_or(NO_HINT, |clock| i64::from(clock.0)));
                 true
             }
@@ -89,6 +86,51 @@ impl Supervisor {
             tracee.set_registers(registers)?;
         }
         tracee.resume(None)
+    }
+
+    /// What the image has to know of the clock of the timer that a call works on; `None`
+    /// if that is nothing, or if the timer is to be left alone.
+    fn timer_hint(
+        &mut self,
+        tracee: Tracee,
+        registers: &Registers,
+        timer: Timer,
+        op: TimerOp,
+    ) -> Option<ClockId> {
+        let sets = matches!(op, TimerOp::Set { .. });
+        let absolute = sets && registers.arg(1) as u32 & TIMER_ABSTIME != 0;
+        let first = registers.arg(0) as i32;
+        match timer {
+            Timer::Posix => {
+                let process = notes::process_of(tracee.0)?;
+                // Where the program's state is closed to the user: most run on time.
+                let clock =
+                    timer_clock(process, first).map_or(Some(ClockId::MONOTONIC), |clock| clock)?;
+                clock.clock()?;
+                if sets {
+                    self.remember_timer(tracee, registers, clock);
+                }
+                let key = TimerKey { process, timer: first };
+                self.timer_line(key, clock).map(Clock::id)
+            }
+            Timer::Descriptor => {
+                self.uses_timer_descriptors |= sets;
+                // Only where time stands still does a span need it.
+                if !absolute && !self.region.page().map().rate().is_frozen() {
+                    return None;
+                }
+                let info = fs::read_to_string(format!("/proc/{}/fdinfo/{first}", tracee.0));
+                let info = Info::parse(&info.ok()?)?;
+                let info = Info { absolute: if sets { absolute } else { info.absolute }, ..info };
+                info.line().map(Clock::id)
+            }
+            Timer::Interval | Timer::Alarm => {
+                if sets {
+                    self.remember_interval_timer(tracee);
+                }
+                None
+            }
+        }
     }
 
     fn redirect(&self, registers: &mut Registers, hint: i64) {
@@ -162,64 +204,6 @@ impl Supervisor {
     }
 }
 
-/// The clock of the timer that a call works on, where it matters; `None` if there is
-/// none or it is one that is left alone.
-fn timer_clock(
-    tracee: Tracee,
-    registers: &Registers,
-    timer: Timer,
-    op: TimerOp,
-) -> Option<ClockId> {
-    let thread = tracee.0;
-    let clock = match (timer, op) {
-        (Timer::Posix, _) => {
-            let id = registers.arg(0) as i32;
-            match fs::read_to_string(format!("/proc/{thread}/timers")) {
-                Ok(timers) => posix_timer_clock(&timers, id)?,
-                // The program's state is closed to the user: most timers run on time.
-                Err(_) => ClockId::MONOTONIC.0,
-            }
-        }
-        (Timer::Descriptor, TimerOp::Set { .. })
-            if registers.arg(1) as u32 & TIMER_ABSTIME != 0 =>
-        {
-            let descriptor = registers.arg(0) as i32;
-            let info = fs::read_to_string(format!("/proc/{thread}/fdinfo/{descriptor}")).ok()?;
-            field(&info, "clockid:")?
-        }
-        _ => return None,
-    };
-    ClockId(clock).clock().map(|_| ClockId(clock))
-}
-
-/// Finds a timer in the text of `/proc/PID/timers`.
-fn posix_timer_clock(timers: &str, id: i32) -> Option<i32> {
-    let mut lines = timers.lines();
-    lines
-        .find(|line| line.strip_prefix("ID:").is_some_and(|text| text.trim() == id.to_string()))?;
-    lines
-        .take_while(|line| !line.starts_with("ID:"))
-        .find_map(|line| line.strip_prefix("ClockID:")?.trim().parse().ok())
-}
-
-fn field(text: &str, name: &str) -> Option<i32> {
-    text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
-}
-
 fn error(cause: Errno) -> i64 {
     -i64::from(cause as i32)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn finds_the_clock_of_a_timer() {
-        let text = "ID: 1\nsignal: 14/0\nnotify: signal/pid.9\nClockID: 0\n\
-                    ID: 12\nsignal: 14/0\nnotify: signal/pid.9\nClockID: -6\n";
-        assert_eq!(posix_timer_clock(text, 1), Some(0));
-        assert_eq!(posix_timer_clock(text, 12), Some(-6));
-        assert_eq!(posix_timer_clock(text, 2), None);
-    }
 }

@@ -6,13 +6,17 @@
 //! - `install`: gives a program that has just been started the image.
 //! - `filtered`: answers calls that the filter stopped.
 //! - `overtaken`: signals that overtake a call on its way through the image.
-//! - `wall`: sets the timeline's wall clock.
+//! - `wall`: sets the timeline's wall clock, for a program that does so.
+//! - `change`: changes the map.
 //! - `rearm`: arms timers anew after that.
 //! - `recheck`: makes waiting calls look at the map again.
+//! - `requests`: carries out what is asked of a named timeline.
+//! - `show`: tells how the timeline stands.
 //! - `signals`: signals to the supervisor itself.
 //! - `notes`: words to the user.
 
 mod arch;
+mod change;
 mod detour;
 mod filtered;
 mod install;
@@ -20,6 +24,8 @@ mod notes;
 mod overtaken;
 mod rearm;
 mod recheck;
+mod requests;
+mod show;
 mod signals;
 mod tracee;
 mod wall;
@@ -27,18 +33,31 @@ mod wall;
 use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use eigentime_timeline::VirtualInstant;
 use eigentime_vdso::symbols;
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
+use crate::control::server::Control;
 use crate::filter::Scope;
 use crate::host::KernelVdso;
+use crate::plan::Motion;
 use crate::region::Region;
 use arch::Registers;
 use tracee::{Stop, Tracee};
 
 const EFAULT_CODES: [i32; 2] = [libc::SIGSEGV, libc::SIGBUS];
+
+/// What a timeline depends on.
+pub struct Subject {
+    /// How much of it can differ from the host.
+    pub scope: Scope,
+    /// The caller's groups, to be shown in its user namespace.
+    pub groups: Vec<u32>,
+    /// How fast its clocks run.
+    pub motion: Motion,
+    /// The socket by which it is steered, if it has a name.
+    pub control: Option<Control>,
+}
 
 /// The process that follows the programs of one timeline.
 pub struct Supervisor {
@@ -52,16 +71,26 @@ pub struct Supervisor {
     raw_clock: bool,
     /// Has the first program been started?
     started: bool,
+    /// Is the timeline to end although it has members, or none?
+    removed: bool,
     /// The caller's standard error, until the first program has been started.
     first_stderr: Option<OwnedFd>,
     /// What is known of each thread.
     threads: HashMap<Pid, Thread>,
-    /// What POSIX timers are armed for, where that is a wall-clock instant.
-    timers: HashMap<rearm::TimerKey, rearm::Armed>,
-    /// Changes of the wall clock for which timers are still to be armed anew.
+    /// How fast the clocks run.
+    motion: Motion,
+    /// The socket of a named timeline.
+    control: Option<Control>,
+    /// POSIX timers that are armed for an instant of a wall clock.
+    wall_timers: HashSet<rearm::TimerKey>,
+    /// Processes that have used their interval timer.
+    interval_timers: HashSet<Pid>,
+    /// Has any program set a timer descriptor?
+    uses_timer_descriptors: bool,
+    /// Changes for which timers are still to be armed anew.
     rearms: Vec<rearm::Rearm>,
-    /// Timers to be armed anew as soon as a thread of their process stops for it.
-    pending: Vec<(rearm::TimerKey, VirtualInstant)>,
+    /// Processes whose timers are armed anew as soon as a thread of theirs stops.
+    awaited: Vec<rearm::Awaited>,
     /// Notes that have been given.
     noted: HashSet<(String, notes::Note)>,
 }
@@ -69,6 +98,10 @@ pub struct Supervisor {
 /// What is known of a thread.
 #[derive(Clone, Copy, Debug, Default)]
 struct Thread {
+    /// Has it joined, but not started its program yet?
+    entering: bool,
+    /// Has its process been returned to host time?
+    detached: bool,
     /// Is it in a stop of job control?
     halted: bool,
     /// Has it just come out of one, which ends some calls with EINTR?
@@ -81,19 +114,25 @@ struct Thread {
 
 impl Supervisor {
     /// A supervisor that does not follow anything yet.
-    pub fn new(region: Region, kernel: KernelVdso, scope: Scope, groups: Vec<u32>) -> Self {
+    pub fn new(region: Region, kernel: KernelVdso, subject: Subject) -> Self {
+        let Subject { scope, groups, motion, control } = subject;
         Self {
             region,
             kernel,
             scope,
             groups,
+            motion,
+            control,
             raw_clock: false,
             started: false,
+            removed: false,
             first_stderr: std::io::stderr().as_fd().try_clone_to_owned().ok(),
             threads: HashMap::new(),
-            timers: HashMap::new(),
+            wall_timers: HashSet::new(),
+            interval_timers: HashSet::new(),
+            uses_timer_descriptors: false,
             rearms: Vec::new(),
-            pending: Vec::new(),
+            awaited: Vec::new(),
             noted: HashSet::new(),
         }
     }
@@ -101,13 +140,14 @@ impl Supervisor {
     /// The descriptors that the supervisor needs.
     pub fn descriptors(&self) -> Vec<i32> {
         let stderr = self.first_stderr.as_ref().map(AsRawFd::as_raw_fd);
-        stderr.into_iter().chain([self.region.file().as_raw_fd()]).collect()
+        let control = self.control.as_ref().map(Control::descriptors).unwrap_or_default();
+        stderr.into_iter().chain([self.region.file().as_raw_fd()]).chain(control).collect()
     }
 
     /// Starts following a process.
     pub fn follow(&mut self, process: Pid) -> nix::Result<()> {
         Tracee(process).seize()?;
-        self.threads.insert(process, Thread::default());
+        self.threads.insert(process, Thread { entering: true, ..Thread::default() });
         Ok(())
     }
 
@@ -116,22 +156,45 @@ impl Supervisor {
         signals::pass_to(program);
     }
 
-    /// Answers stops until the last thread has ended.
+    /// Answers stops until the last thread has ended; a named timeline, until it is
+    /// removed.
     pub fn serve(&mut self) {
-        while let Ok(Some((tracee, stop))) = Tracee::wait_for_any() {
-            match self.answer(tracee, stop) {
-                // It was killed in between.
-                Ok(()) | Err(Errno::ESRCH) => {}
-                Err(error) => {
-                    let program = notes::program_of(tracee.0);
-                    let reason = error.desc();
-                    let text = format!("{program} is ended, since it cannot be followed: {reason}");
-                    self.say(tracee.0, &text);
-                    // If even that fails, it is gone.
-                    let _ = tracee.kill();
-                }
+        if self.control.as_mut().is_some_and(|control| control.start().is_err()) {
+            return;
+        }
+        while let Ok(event) = Tracee::wait_for_any() {
+            match event {
+                Some((tracee, stop)) => self.answer_or_end(tracee, stop),
+                // Nobody is left to be followed, but somebody may come.
+                None if self.started => match self.control.as_ref().and_then(Control::wait) {
+                    Some(asked) => self.carry_out(asked),
+                    None => break,
+                },
+                None => break,
             }
+            self.attend();
             self.rearm();
+            if self.removed {
+                break;
+            }
+        }
+        if let Some(control) = &self.control {
+            control.forget();
+        }
+    }
+
+    fn answer_or_end(&mut self, tracee: Tracee, stop: Stop) {
+        match self.answer(tracee, stop) {
+            // It was killed in between.
+            Ok(()) | Err(Errno::ESRCH) => {}
+            Err(error) => {
+                let program = notes::program_of(tracee.0);
+                let reason = error.desc();
+                let text = format!("{program} is ended, since it cannot be followed: {reason}");
+                self.say(tracee.0, &text);
+                // If even that fails, it is gone.
+                let _ = tracee.kill();
+            }
         }
     }
 
@@ -168,7 +231,7 @@ impl Supervisor {
         // A thread that starts a program takes the number of its process.
         let former = Pid::from_raw(tracee.event_message()? as i32);
         self.threads.remove(&former);
-        self.forget_timers(tracee.0);
+        self.forget_posix_timers(tracee.0);
         *self.thread(tracee) = Thread::default();
         match self.install(tracee) {
             Ok(()) => {
@@ -206,7 +269,7 @@ impl Supervisor {
     }
 
     fn trap(&mut self, tracee: Tracee) -> nix::Result<()> {
-        self.rearm_pending(tracee)?;
+        self.rearm_awaited(tracee)?;
         let halted = std::mem::take(&mut self.thread(tracee).halted);
         self.thread(tracee).continued = halted;
         self.recheck_at_trap(tracee, halted)

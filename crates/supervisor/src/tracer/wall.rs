@@ -1,13 +1,12 @@
 //! Sets the timeline's wall clock, in the place of the host's.
 
 use eigentime_calls::Set;
-use eigentime_timeline::{Map, NANOS_PER_SECOND, Nanos, Timespec, VirtualInstant};
+use eigentime_timeline::{NANOS_PER_SECOND, Nanos, Timespec};
 use nix::errno::Errno;
 
 use super::Supervisor;
 use super::arch::Registers;
 use super::notes::Note;
-use super::rearm::Rearm;
 use super::tracee::Tracee;
 
 /// Bits of `timex.modes` (include/uapi/linux/timex.h).
@@ -66,20 +65,6 @@ impl Supervisor {
         let step = time.nanos().minus(self.wall_now().nanos());
         self.move_wall(step);
         Ok(0)
-    }
-
-    /// Moves the wall clock of all programs of the timeline.
-    fn move_wall(&mut self, step: Nanos) {
-        let was = VirtualInstant(self.wall_now().nanos());
-        let page = self.region.page();
-        let map = page.map();
-        page.publish(&Map {
-            before: map.before.with_wall_moved(step),
-            after: map.after.with_wall_moved(step),
-        });
-        self.recheck_all();
-        // Once the thread that sets the clock runs again: it may be needed for it.
-        self.rearms.push(Rearm::new(map, was));
     }
 
     /// `adjtimex`: reads the state of the wall clock; offsets are applied at once.

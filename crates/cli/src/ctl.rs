@@ -1,0 +1,200 @@
+//! `eigentime ctl`.
+
+use std::io::{self, Write};
+
+use eigentime_supervisor::control::place::{Name, Place};
+use eigentime_supervisor::control::{
+    Answer, Change, Member, Request, Shown, Thread, client, seconds,
+};
+use eigentime_timeline::text::{format_date, parse_offset};
+use eigentime_timeline::{Nanos, VirtualInstant};
+use serde::Serialize;
+
+use crate::args::{Action, CtlOptions};
+
+/// The exit status of a request that was not carried out.
+const NOT_DONE: i32 = 1;
+
+/// Does it, prints what came of it, and returns the exit status.
+pub fn run(options: &CtlOptions) -> i32 {
+    let done = Place::open().map_err(|error| error.to_string()).and_then(|place| {
+        let text = act(&place, &options.action, options.json)?;
+        // Whoever reads may have enough.
+        let _ = io::stdout().write_all(text.as_bytes());
+        Ok(())
+    });
+    match done {
+        Ok(()) => 0,
+        Err(reason) => {
+            eprintln!("eigentime: {reason}");
+            NOT_DONE
+        }
+    }
+}
+
+fn act(place: &Place, action: &Action, json: bool) -> Result<String, String> {
+    let (name, request) = match action {
+        Action::List => return list(place, json),
+        Action::Show { name } => (name.clone(), Request::Show),
+        Action::Save { name } => (name.clone(), Request::Save),
+        Action::Rm { name, force } => (name.clone(), Request::Remove { force: *force }),
+        Action::Freeze { name } => (name.clone(), Request::Change(vec![Change::Freeze])),
+        Action::Thaw { name, rate } => {
+            let rate = rate.map(Change::rate);
+            (name.clone(), Request::Change([Change::Thaw].into_iter().chain(rate).collect()))
+        }
+        Action::Set { name, rate, date, offset } => {
+            let rate = rate.map(Change::rate);
+            let date = date.map(|date| Change::Date(date.as_nanos()));
+            let offset = offset.map(|offset| Change::Offset(offset.0));
+            let changes = [rate, date, offset].into_iter().flatten().collect();
+            (name.clone(), Request::Change(changes))
+        }
+        Action::Leap { words } => {
+            let (name, span) = leap(words)?;
+            (name, Request::Change(vec![Change::Leap(span.0)]))
+        }
+    };
+    let name = match name {
+        Some(name) => name,
+        None => only_one(place)?,
+    };
+    match client::ask(place, &name, &request) {
+        Ok(Answer::Shown(shown)) if json => Ok(to_json(&shown)),
+        Ok(Answer::Shown(shown)) if matches!(request, Request::Show) => Ok(whole(&shown)),
+        Ok(Answer::Shown(shown)) => Ok(line(&shown)),
+        Ok(Answer::Saved(saved)) => Ok(format!("{saved}\n")),
+        Ok(Answer::Done) if json => {
+            Ok(to_json(&serde_json::json!({ "removed": name.to_string() })))
+        }
+        Ok(Answer::Done) => Ok(String::new()),
+        Ok(other) => Err(format!("timeline '{name}' answers {other:?}")),
+        Err(failure) => Err(match failure {
+            client::Failure::Refused(reason) => format!("timeline '{name}': {reason}"),
+            other => other.to_string(),
+        }),
+    }
+}
+
+/// A span, and the name before it (or after it, if it has a sign).
+fn leap(words: &[String]) -> Result<(Option<Name>, Nanos), String> {
+    let (name, span) = match words {
+        [span] => (None, span),
+        [span, name] if span.starts_with(['+', '-']) => (Some(name), span),
+        [name, span] => (Some(name), span),
+        _ => return Err("leap takes a name and a span".to_owned()),
+    };
+    let name = name.map(|name| name.parse()).transpose()?;
+    Ok((name, parse_offset(span).map_err(|error| error.to_string())?))
+}
+
+/// The name of the timeline, where there is one only.
+fn only_one(place: &Place) -> Result<Name, String> {
+    let names = place.names().map_err(|error| error.to_string())?;
+    match names.as_slice() {
+        [name] => Ok(name.clone()),
+        [] => Err("there is no timeline\n\
+                   help: `eigentime run --timeline NAME -- COMMAND` makes one"
+            .to_owned()),
+        several => {
+            let names: Vec<_> = several.iter().map(Name::to_string).collect();
+            Err(format!("there are several timelines: say which of {}", names.join(", ")))
+        }
+    }
+}
+
+fn list(place: &Place, json: bool) -> Result<String, String> {
+    let mut shown = Vec::new();
+    for name in place.names().map_err(|error| error.to_string())? {
+        match client::ask(place, &name, &Request::Show) {
+            Ok(Answer::Shown(one)) => shown.push(one),
+            Ok(other) => return Err(format!("timeline '{name}' answers {other:?}")),
+            // It ended meanwhile.
+            Err(client::Failure::NoSuch(_)) => {}
+            Err(failure) => return Err(failure.to_string()),
+        }
+    }
+    Ok(match json {
+        true => to_json(&shown),
+        false => shown.iter().map(line).collect(),
+    })
+}
+
+fn to_json(value: &impl Serialize) -> String {
+    let mut text = serde_json::to_string_pretty(value).expect("answers are plain data");
+    text.push('\n');
+    text
+}
+
+/// A timeline in one line.
+fn line(shown: &Shown) -> String {
+    let wall = shown.clocks.first().map(|wall| wall.texts()[1].clone()).unwrap_or_default();
+    let members = match shown.members.len() {
+        1 => "1 member".to_owned(),
+        count => format!("{count} members"),
+    };
+    format!("{}  {}  rate {}  {wall}  {members}\n", shown.name, shown.state, shown.rate)
+}
+
+/// All there is to tell of a timeline.
+fn whole(shown: &Shown) -> String {
+    let mut text = format!("timeline {}: {}, rate {}\n", shown.name, shown.state, shown.rate);
+    text += &format!("supervisor: process {}\n\n", shown.supervisor);
+    text += &format!("{:14}{:36}{}\n", "clock", "host", "timeline");
+    for reading in &shown.clocks {
+        let [host, virt] = reading.texts();
+        text += &format!("{:14}{host:36}{virt}\n", reading.clock);
+    }
+    text += "\n";
+    if shown.members.is_empty() {
+        text += "no members\n";
+    }
+    for member in &shown.members {
+        text += &of_member(member);
+    }
+    text
+}
+
+fn of_member(member: &Member) -> String {
+    let mut text = format!("process {}: {}\n", member.pid, member.command);
+    for thread in &member.threads {
+        text += &format!("  thread {}: {}\n", thread.tid, of_thread(thread));
+    }
+    text
+}
+
+fn of_thread(thread: &Thread) -> String {
+    let Some(call) = &thread.call else { return "runs".to_owned() };
+    let Some(until) = &thread.until else { return format!("waits in {call}") };
+    let at = match until.clock.as_str() {
+        "realtime" | "tai" => format_date(VirtualInstant::from_nanos(until.at_ns)),
+        _ => seconds(Nanos(until.at_ns)),
+    };
+    let left = seconds(Nanos(until.left_ns));
+    let host = match until.host_left_ns {
+        Some(host) => format!("{} s on the host", seconds(Nanos(host))),
+        None => "never on the host".to_owned(),
+    };
+    format!("waits in {call} until {} {at}, in {left} s ({host})", until.clock)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_leap_names_its_timeline_before_or_after() {
+        let leap = |words: &[&str]| {
+            let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
+            let (name, span) = leap(&words)?;
+            Ok::<_, String>((name.map(|name| name.to_string()), span))
+        };
+        let day = Nanos::from_secs(86_400);
+        assert_eq!(leap(&["+1d"]), Ok((None, day)));
+        assert_eq!(leap(&["db", "+1d"]), Ok((Some("db".to_owned()), day)));
+        assert_eq!(leap(&["+1d", "db"]), Ok((Some("db".to_owned()), day)));
+        assert_eq!(leap(&["1d", "1d"]), Ok((Some("1d".to_owned()), day)));
+        assert!(leap(&["db"]).is_err());
+        assert!(leap(&["+1d", "+1d"]).is_err());
+    }
+}

@@ -1,0 +1,71 @@
+//! Asks something of a named timeline.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use super::place::{Name, Place, Unusable};
+use super::{Answer, Request};
+
+/// How long a timeline may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Why nothing came of a request.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The user's directory cannot be used.
+    #[error(transparent)]
+    Place(#[from] Unusable),
+    /// No such timeline.
+    #[error(
+        "there is no timeline '{0}'\n\
+         help: `eigentime ctl list` names those there are; `eigentime run --timeline {0} -- COMMAND` \
+         makes one"
+    )]
+    NoSuch(Name),
+    /// The supervisor does not answer, or not sensibly.
+    #[error("timeline '{name}' does not answer: {reason}")]
+    Silent {
+        /// The timeline.
+        name: Name,
+        /// What was seen.
+        reason: String,
+    },
+    /// It will not do it.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// Asks a timeline.
+pub fn ask(place: &Place, name: &Name, request: &Request) -> Result<Answer, Failure> {
+    let stream = place.connect(name)?.ok_or_else(|| Failure::NoSuch(name.clone()))?;
+    ask_through(stream, name, request)
+}
+
+/// Asks through a connection.
+pub fn ask_through(
+    mut stream: UnixStream,
+    name: &Name,
+    request: &Request,
+) -> Result<Answer, Failure> {
+    let silent = |reason: String| Failure::Silent { name: name.clone(), reason };
+    let mut line = serde_json::to_string(request).expect("requests are plain data");
+    line.push('\n');
+    stream
+        .set_read_timeout(Some(PATIENCE))
+        .and_then(|()| stream.write_all(line.as_bytes()))
+        .map_err(|error| silent(error.to_string()))?;
+    let mut answer = String::new();
+    BufReader::new(stream).read_line(&mut answer).map_err(|error| match error.kind() {
+        std::io::ErrorKind::WouldBlock => {
+            silent(format!("nothing came within {} s", PATIENCE.as_secs()))
+        }
+        _ => silent(error.to_string()),
+    })?;
+    match serde_json::from_str(&answer) {
+        Ok(Answer::Refused(reason)) => Err(Failure::Refused(reason)),
+        Ok(answer) => Ok(answer),
+        Err(_) if answer.is_empty() => Err(silent("it ended".to_owned())),
+        Err(error) => Err(silent(format!("its answer makes no sense ({error})"))),
+    }
+}

@@ -1,0 +1,241 @@
+//! Requests and answers.
+
+use eigentime_timeline::text::{format_date, format_rate};
+use eigentime_timeline::{Clock, HostInstant, Nanos, Rate, Scale, VirtualInstant};
+use serde::{Deserialize, Serialize};
+
+use crate::saved::Saved;
+
+/// What is asked of a timeline.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Request {
+    /// What it shows, and to whom.
+    Show,
+    /// Change its clocks, all at the same instant.
+    Change(Vec<Change>),
+    /// Where every clock stands.
+    Save,
+    /// Let the process that asks become a member.
+    Join {
+        /// What the timeline is to be, if the caller cares.
+        terms: Option<String>,
+        /// The image the caller knows.
+        image: u64,
+    },
+    /// Let a running process become a member.
+    Attach {
+        /// Its number, as the supervisor sees it.
+        pid: i32,
+    },
+    /// Return a member that was attached to host time.
+    Detach {
+        /// Its number, as the supervisor sees it.
+        pid: i32,
+    },
+    /// End it; with `force` its members as well.
+    Remove {
+        /// End its members.
+        force: bool,
+    },
+}
+
+/// A change of the clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Change {
+    /// Go on at this rate (in 64.64 fixed point), once running.
+    Rate(u64, u64),
+    /// Set the wall clock, in nanoseconds since 1970.
+    Date(i64),
+    /// Set the wall clock this far from the host's, in nanoseconds.
+    Offset(i64),
+    /// Let this much time be past at once, in nanoseconds.
+    Leap(i64),
+    /// Stand still.
+    Freeze,
+    /// Run again.
+    Thaw,
+}
+
+impl Change {
+    /// A change to this rate.
+    #[must_use]
+    pub fn rate(rate: Rate) -> Self {
+        Self::Rate(rate.forward().whole, rate.forward().frac)
+    }
+}
+
+/// The rate that a pair of words in a message means.
+pub fn rate_of([whole, frac]: [u64; 2]) -> Rate {
+    Rate::from_forward(Scale { whole, frac })
+}
+
+/// What a timeline answers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Answer {
+    /// It is done.
+    Done,
+    /// How it stands (after a change, too).
+    Shown(Shown),
+    /// Where every clock stood at one moment.
+    Saved(Saved),
+    /// The caller is followed and may start its program.
+    Joined(Joined),
+    /// A process is a member, or no longer.
+    Attached(Attached),
+    /// It is not done, and why.
+    Refused(String),
+}
+
+/// What a process needs to know to start a program in a timeline.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Joined {
+    /// Where its shared memory lies in programs.
+    pub base: u64,
+    /// The rate, in 64.64 fixed point.
+    pub rate: [u64; 2],
+}
+
+/// What was done to a process.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Attached {
+    /// Its number.
+    pub pid: i32,
+    /// What it runs.
+    pub command: String,
+    /// How many threads it had.
+    pub threads: usize,
+    /// How long it was stopped.
+    pub stopped_ns: u64,
+    /// What its user should know.
+    pub notes: Vec<String>,
+}
+
+/// A timeline at one moment.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Shown {
+    /// Its name.
+    pub name: String,
+    /// Does it run?
+    pub state: State,
+    /// Virtual seconds per host second while it runs.
+    pub rate: String,
+    /// Every clock, host and virtual.
+    pub clocks: Vec<Reading>,
+    /// The process that keeps it.
+    pub supervisor: i32,
+    /// The processes that live by it.
+    pub members: Vec<Member>,
+}
+
+/// Does a timeline run?
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// It does.
+    Running,
+    /// It stands still.
+    Frozen,
+}
+
+impl std::fmt::Display for State {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Self::Running => "running",
+            Self::Frozen => "frozen",
+        })
+    }
+}
+
+/// A clock on both sides.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Reading {
+    /// Its name, as in `CLOCK_…`, in small letters.
+    pub clock: String,
+    /// The host's, in nanoseconds.
+    pub host_ns: i64,
+    /// The timeline's, in nanoseconds.
+    pub virtual_ns: i64,
+}
+
+/// A process that lives by a timeline.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Member {
+    /// Its number, as the supervisor sees it.
+    pub pid: i32,
+    /// What it runs, with its arguments.
+    pub command: String,
+    /// What its threads do.
+    pub threads: Vec<Thread>,
+}
+
+/// A thread of a member.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Thread {
+    /// Its number.
+    pub tid: i32,
+    /// The call in which it waits; none if it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
+    /// Until when it waits; none if for ever.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<WaitsFor>,
+}
+
+/// Until when a thread waits.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct WaitsFor {
+    /// The timeline's clock.
+    pub clock: String,
+    /// What it will show, in nanoseconds.
+    pub at_ns: i64,
+    /// How much virtual time is left.
+    pub left_ns: i64,
+    /// How much host time is left as the timeline runs now; none if it stands still.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_left_ns: Option<i64>,
+}
+
+/// The name of a clock in messages.
+#[must_use]
+pub fn clock_name(clock: Clock) -> &'static str {
+    match clock {
+        Clock::Wall => "realtime",
+        Clock::Tai => "tai",
+        Clock::Monotonic => "monotonic",
+        Clock::Raw => "monotonic_raw",
+        Clock::Boottime => "boottime",
+    }
+}
+
+impl Reading {
+    /// A clock that shows this.
+    #[must_use]
+    pub fn new(clock: Clock, host: HostInstant, virt: VirtualInstant) -> Self {
+        let clock = clock_name(clock).to_owned();
+        Self { clock, host_ns: host.as_nanos(), virtual_ns: virt.as_nanos() }
+    }
+
+    /// Both sides as people write them: dates for the wall clocks, seconds for others.
+    #[must_use]
+    pub fn texts(&self) -> [String; 2] {
+        let is_date = self.clock == clock_name(Clock::Wall) || self.clock == clock_name(Clock::Tai);
+        [self.host_ns, self.virtual_ns].map(|nanos| match is_date {
+            true => format_date(VirtualInstant::from_nanos(nanos)),
+            false => seconds(Nanos(nanos)),
+        })
+    }
+}
+
+/// A count of seconds with all its digits.
+#[must_use]
+pub fn seconds(span: Nanos) -> String {
+    let magnitude = span.0.unsigned_abs();
+    let sign = if span.0 < 0 { "-" } else { "" };
+    format!("{sign}{}.{:09}", magnitude / 1_000_000_000, magnitude % 1_000_000_000)
+}
+
+/// A rate as messages show it.
+#[must_use]
+pub fn rate_text(rate: Rate) -> String {
+    format_rate(rate)
+}

@@ -1,0 +1,264 @@
+//! Where named timelines are found: a directory of sockets that belongs to the user.
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use nix::fcntl::{Flock, FlockArg};
+use nix::sys::stat::{Mode, umask};
+use nix::unistd::geteuid;
+
+/// The name of a timeline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name(String);
+
+/// The longest name.
+const LONGEST: usize = 64;
+
+impl FromStr for Name {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let fits = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
+        let reason = if text.is_empty() {
+            "it is empty"
+        } else if text.len() > LONGEST {
+            "it has more than 64 characters"
+        } else if !text.starts_with(|first: char| first.is_ascii_alphanumeric()) {
+            "it does not start with a letter or a digit"
+        } else if !text.chars().all(fits) {
+            "it holds more than letters, digits, '.', '_' and '-'"
+        } else {
+            return Ok(Self(text.to_owned()));
+        };
+        Err(format!("'{text}' is no name for a timeline: {reason}"))
+    }
+}
+
+impl std::fmt::Display for Name {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// The directory of this user's timelines.
+#[derive(Debug)]
+pub struct Place {
+    path: PathBuf,
+    /// Held open, so that it is the same directory throughout.
+    directory: OwnedFd,
+}
+
+/// Why the directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Unusable {
+    /// A step failed.
+    #[error("{}: {cause}", .path.display())]
+    Step {
+        /// The directory or file.
+        path: PathBuf,
+        /// The system's word.
+        cause: io::Error,
+    },
+    /// Others have a hand in it.
+    #[error(
+        "{} belongs to another user or can be entered by others\n\
+         help: remove it, or set XDG_RUNTIME_DIR to a directory of your own", .0.display()
+    )]
+    NotOurs(PathBuf),
+}
+
+impl Unusable {
+    fn step(path: &Path) -> impl Fn(io::Error) -> Self {
+        move |cause| Self::Step { path: path.to_owned(), cause }
+    }
+}
+
+/// The right to make and to remove timelines, which one process has at a time.
+pub struct Turn {
+    _lock: Flock<File>,
+}
+
+/// The file that is locked for a [`Turn`]. No timeline can be called so.
+const LOCK: &str = ".lock";
+
+impl Place {
+    /// The directory of this user, made if there is none.
+    pub fn open() -> Result<Self, Unusable> {
+        Self::at(&path())
+    }
+
+    fn at(path: &Path) -> Result<Self, Unusable> {
+        match DirBuilder::new().mode(0o700).create(path) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                return Err(Unusable::step(path)(error));
+            }
+            _ => {}
+        }
+        let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
+        let directory = OpenOptions::new().read(true).custom_flags(flags).open(path);
+        let directory = directory.map_err(Unusable::step(path))?;
+        let metadata = directory.metadata().map_err(Unusable::step(path))?;
+        if metadata.uid() != geteuid().as_raw() || metadata.mode() & 0o077 != 0 {
+            return Err(Unusable::NotOurs(path.to_owned()));
+        }
+        Ok(Self { path: path.to_owned(), directory: directory.into() })
+    }
+
+    /// A file of the directory, by a path that is short and cannot be led elsewhere.
+    fn file(&self, name: &str) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}/{name}", self.directory.as_raw_fd()))
+    }
+
+    /// Where the user finds a timeline's socket.
+    #[must_use]
+    pub fn socket(&self, name: &Name) -> PathBuf {
+        self.path.join(&name.0)
+    }
+
+    /// Waits for the turn to make or remove timelines.
+    pub fn turn(&self) -> Result<Turn, Unusable> {
+        let path = self.path.join(LOCK);
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(self.file(LOCK))
+            .map_err(Unusable::step(&path))?;
+        let lock = Flock::lock(file, FlockArg::LockExclusive)
+            .map_err(|(_, error)| Unusable::step(&path)(error.into()))?;
+        Ok(Turn { _lock: lock })
+    }
+
+    /// Connects to a timeline; `None` if there is none of that name.
+    pub fn connect(&self, name: &Name) -> Result<Option<UnixStream>, Unusable> {
+        match UnixStream::connect(self.file(&name.0)) {
+            Ok(stream) => Ok(Some(stream)),
+            // A socket that nobody listens on was left by a supervisor that was killed.
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(Unusable::step(&self.socket(name))(error)),
+        }
+    }
+
+    /// Listens under a name that nobody has.
+    pub fn listen(&self, name: &Name, _turn: &Turn) -> Result<UnixListener, Unusable> {
+        self.forget(name)?;
+        // The socket's mode is what the mask leaves of it: 0600.
+        let mask = umask(Mode::from_bits_truncate(0o177));
+        let listener = UnixListener::bind(self.file(&name.0));
+        umask(mask);
+        listener.map_err(Unusable::step(&self.socket(name)))
+    }
+
+    /// Removes a timeline's socket.
+    pub fn forget(&self, name: &Name) -> Result<(), Unusable> {
+        match fs::remove_file(self.file(&name.0)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(Unusable::step(&self.socket(name))(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The names of all timelines that are there, in order. What was left by
+    /// supervisors that were killed is removed.
+    pub fn names(&self) -> Result<Vec<Name>, Unusable> {
+        let _turn = self.turn()?;
+        let mut names = Vec::new();
+        for entry in fs::read_dir(self.file(".")).map_err(Unusable::step(&self.path))? {
+            let entry = entry.map_err(Unusable::step(&self.path))?;
+            let is_socket = entry.file_type().is_ok_and(|kind| kind.is_socket());
+            let Some(name) = entry.file_name().to_str().and_then(|name| name.parse::<Name>().ok())
+            else {
+                continue;
+            };
+            match self.connect(&name)? {
+                _ if !is_socket => {}
+                Some(_) => names.push(name),
+                None => self.forget(&name)?,
+            }
+        }
+        names.sort_by(|one, other| one.0.cmp(&other.0));
+        Ok(names)
+    }
+
+    /// The descriptor that keeps the directory open.
+    #[must_use]
+    pub fn descriptor(&self) -> i32 {
+        self.directory.as_raw_fd()
+    }
+}
+
+/// The directory for sockets of this user: in the runtime directory, if it is the
+/// user's own (under `sudo` it may be another's).
+fn path() -> PathBuf {
+    let uid = geteuid().as_raw();
+    let is_own = |path: &PathBuf| {
+        path.is_absolute()
+            && fs::metadata(path).is_ok_and(|found| found.is_dir() && found.uid() == uid)
+    };
+    let named = std::env::var_os("XDG_RUNTIME_DIR").map(|path: OsString| PathBuf::from(path));
+    let usual = (uid != 0).then(|| PathBuf::from(format!("/run/user/{uid}")));
+    let system = (uid == 0).then(|| PathBuf::from("/run"));
+    [named, usual, system]
+        .into_iter()
+        .flatten()
+        .find(is_own)
+        .map_or_else(|| format!("/tmp/eigentime-{uid}").into(), |path| path.join("eigentime"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scratch(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("eigentime-place-{}-{name}", std::process::id()))
+    }
+
+    #[test]
+    fn names_are_file_names() {
+        for name in ["a", "db-1", "2038", "a.b_c", &"x".repeat(64)] {
+            assert_eq!(name.parse::<Name>().unwrap().to_string(), name);
+        }
+        for name in ["", ".lock", "-x", "a/b", "a b", "ü", "..", &"x".repeat(65)] {
+            assert!(name.parse::<Name>().is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn lists_who_listens_and_forgets_who_does_not() {
+        let path = scratch("list");
+        let place = Place::at(&path).unwrap();
+        let name = |text: &str| text.parse::<Name>().unwrap();
+        let turn = place.turn().unwrap();
+        let listener = place.listen(&name("b"), &turn).unwrap();
+        drop(place.listen(&name("a"), &turn).unwrap());
+        drop(turn);
+        let mode = fs::metadata(place.socket(&name("b"))).unwrap().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert!(place.connect(&name("a")).unwrap().is_none());
+        assert!(place.connect(&name("b")).unwrap().is_some());
+        assert_eq!(place.names().unwrap(), [name("b")]);
+        assert!(!place.socket(&name("a")).exists());
+        drop(listener);
+        fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn refuses_a_directory_that_others_enter() {
+        let path = scratch("open");
+        DirBuilder::new().mode(0o755).create(&path).unwrap();
+        assert!(matches!(Place::at(&path), Err(Unusable::NotOurs(_))));
+        fs::remove_dir(path).unwrap();
+    }
+}

@@ -1,0 +1,145 @@
+//! The supervisor's side of the socket.
+//!
+//! Requests are read and answers written by a thread of their own. The thread that
+//! traces carries them out, since the kernel lets only the tracing thread do so; it
+//! waits in `waitpid` for the traced, so that a stop costs no more than without a
+//! socket. To wake it there, the other thread rings: it makes a child that ends at once.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use nix::unistd::{Pid, geteuid};
+
+use super::place::{Name, Place};
+use super::{Answer, Request};
+
+/// The longest request that is read.
+const LONGEST: u64 = 64 * 1024;
+
+/// How long a caller may take to say what it wants, and to take the answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A request that waits for its answer.
+pub struct Asked {
+    /// What is asked.
+    pub request: Request,
+    /// Who asks.
+    pub caller: Pid,
+    answer: SyncSender<Answer>,
+}
+
+impl Asked {
+    /// Answers.
+    pub fn answer(self, answer: Answer) {
+        // A caller that has gone meanwhile needs none.
+        let _ = self.answer.send(answer);
+    }
+}
+
+/// The socket of a named timeline.
+pub struct Control {
+    /// The timeline's name.
+    pub name: Name,
+    /// What the timeline was made to be.
+    pub terms: String,
+    place: Place,
+    listener: Option<UnixListener>,
+    asked: Option<Receiver<Asked>>,
+}
+
+impl Control {
+    /// The socket, before anything is read from it.
+    pub fn new(name: Name, terms: String, place: Place, listener: UnixListener) -> Self {
+        Self { name, terms, place, listener: Some(listener), asked: None }
+    }
+
+    /// The descriptors that the supervisor needs.
+    pub fn descriptors(&self) -> Vec<i32> {
+        let listener = self.listener.as_ref().map(AsRawFd::as_raw_fd);
+        listener.into_iter().chain([self.place.descriptor()]).collect()
+    }
+
+    /// Starts to read requests.
+    pub fn start(&mut self) -> std::io::Result<()> {
+        let Some(listener) = self.listener.take() else { return Ok(()) };
+        let (sender, receiver) = sync_channel(1);
+        self.asked = Some(receiver);
+        thread::Builder::new()
+            .name("control".to_owned())
+            .spawn(move || serve(&listener, &sender))
+            .map(drop)
+    }
+
+    /// A request, if there is one.
+    pub fn take(&self) -> Option<Asked> {
+        let asked = self.asked.as_ref()?;
+        match asked.try_recv() {
+            Ok(asked) => Some(asked),
+            Err(TryRecvError::Empty | TryRecvError::Disconnected) => None,
+        }
+    }
+
+    /// Waits for a request; `None` if none can come any more.
+    pub fn wait(&self) -> Option<Asked> {
+        self.asked.as_ref()?.recv().ok()
+    }
+
+    /// Makes the name free.
+    pub fn forget(&self) {
+        // Whoever takes the name next removes what is left.
+        let _ = self.place.turn().and_then(|_turn| self.place.forget(&self.name));
+    }
+}
+
+fn serve(listener: &UnixListener, asked: &SyncSender<Asked>) {
+    for stream in listener.incoming().flatten() {
+        // A caller that does not keep to the rules gets no answer and harms nobody.
+        let _ = serve_one(stream, asked);
+    }
+}
+
+fn serve_one(mut stream: UnixStream, asked: &SyncSender<Asked>) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let caller = getsockopt(&stream, PeerCredentials)?;
+    let answer = if caller.uid() == geteuid().as_raw() {
+        let mut line = String::new();
+        BufReader::new((&stream).take(LONGEST)).read_line(&mut line)?;
+        match serde_json::from_str(&line) {
+            Ok(request) => pass_on(request, Pid::from_raw(caller.pid()), asked),
+            Err(_) if line.is_empty() => return Ok(()),
+            Err(error) => Answer::Refused(format!("this version does not know that ({error})")),
+        }
+    } else {
+        Answer::Refused("this timeline belongs to another user".to_owned())
+    };
+    let mut line = serde_json::to_string(&answer).expect("answers are plain data");
+    line.push('\n');
+    stream.write_all(line.as_bytes())
+}
+
+fn pass_on(request: Request, caller: Pid, asked: &SyncSender<Asked>) -> Answer {
+    let (answer, answered) = sync_channel(1);
+    let ended = || Answer::Refused("the timeline has ended".to_owned());
+    if asked.send(Asked { request, caller, answer }).is_err() {
+        return ended();
+    }
+    ring();
+    answered.recv().unwrap_or_else(|_| ended())
+}
+
+/// Wakes the thread that waits for children: makes one that ends at once.
+fn ring() {
+    // SAFETY: a fork whose child does nothing but end, so it matters little what other
+    // threads were doing. If it fails, the request waits for the next stop.
+    unsafe {
+        if libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) == 0 {
+            libc::_exit(0);
+        }
+    }
+}

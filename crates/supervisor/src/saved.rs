@@ -1,0 +1,206 @@
+//! A timeline as a document: where every clock stood, and how it ran.
+
+use std::fmt;
+use std::str::FromStr;
+
+use eigentime_timeline::{CLOCKS, Clock, HostInstant, Nanos, Rate, VirtualInstant};
+use serde::{Deserialize, Serialize};
+
+use crate::control::clock_name;
+use crate::plan::Motion;
+
+/// What says that a document is one of ours.
+const FORMAT: &str = "eigentime timeline";
+
+/// The version of the document's layout.
+const VERSION: u32 = 1;
+
+/// Where the clocks of a timeline stood at one moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Saved {
+    format: String,
+    version: u32,
+    /// The host's wall clock at that moment, in nanoseconds since 1970.
+    host_realtime_ns: i64,
+    /// Virtual seconds per host second while it runs: whole, and in units of 2^-64.
+    rate: [u64; 2],
+    /// Did it stand still?
+    frozen: bool,
+    /// The timeline's clocks, in nanoseconds.
+    clocks: SavedClocks,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct SavedClocks {
+    realtime: i64,
+    tai: i64,
+    monotonic: i64,
+    monotonic_raw: i64,
+    boottime: i64,
+}
+
+/// How a saved timeline goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// From where it stood.
+    #[default]
+    Continue,
+    /// As if it had run on meanwhile.
+    CatchUp,
+}
+
+/// Why a document does not tell of a timeline.
+#[derive(Debug, thiserror::Error)]
+pub enum Unreadable {
+    /// It is no such document.
+    #[error("it is not what `eigentime ctl save` writes ({0})")]
+    Malformed(String),
+    /// Its values cannot be.
+    #[error("it says that {clock} stood at {value} ns, which no clock shows")]
+    NoSuchInstant {
+        /// The clock.
+        clock: &'static str,
+        /// What the document says.
+        value: i64,
+    },
+    /// A rate out of range.
+    #[error("its rate is beyond 0.001 to 1000000")]
+    NoSuchRate,
+}
+
+impl Saved {
+    /// The document for clocks that show this when the host's wall clock shows `host`.
+    #[must_use]
+    pub fn new(host: HostInstant, motion: Motion, virt: [VirtualInstant; CLOCKS]) -> Self {
+        let at = |clock: Clock| virt[clock as usize].as_nanos();
+        Self {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            host_realtime_ns: host.as_nanos(),
+            rate: [motion.rate.forward().whole, motion.rate.forward().frac],
+            frozen: motion.frozen,
+            clocks: SavedClocks {
+                realtime: at(Clock::Wall),
+                tai: at(Clock::Tai),
+                monotonic: at(Clock::Monotonic),
+                monotonic_raw: at(Clock::Raw),
+                boottime: at(Clock::Boottime),
+            },
+        }
+    }
+
+    /// When it was saved, by the host's wall clock.
+    #[must_use]
+    pub fn host(&self) -> HostInstant {
+        HostInstant::from_nanos(self.host_realtime_ns)
+    }
+
+    /// How it ran.
+    #[must_use]
+    pub fn motion(&self) -> Motion {
+        Motion { rate: crate::control::rate_of(self.rate), frozen: self.frozen }
+    }
+
+    /// Where a clock stood.
+    #[must_use]
+    pub fn stood(&self, clock: Clock) -> VirtualInstant {
+        let SavedClocks { realtime, tai, monotonic, monotonic_raw, boottime } = self.clocks;
+        VirtualInstant::from_nanos(match clock {
+            Clock::Wall => realtime,
+            Clock::Tai => tai,
+            Clock::Monotonic => monotonic,
+            Clock::Raw => monotonic_raw,
+            Clock::Boottime => boottime,
+        })
+    }
+
+    /// Where a clock stands when the host's wall clock shows `now`; `None` if that is
+    /// before it was saved, and catching up would turn the clock back.
+    #[must_use]
+    pub fn stands(&self, clock: Clock, policy: Policy, now: HostInstant) -> Option<VirtualInstant> {
+        let meanwhile = match policy {
+            Policy::Continue => Nanos::ZERO,
+            Policy::CatchUp => now.since(self.host()),
+        };
+        let passed = self.motion().effective().virtual_span(meanwhile);
+        (meanwhile >= Nanos::ZERO).then(|| self.stood(clock).after(passed))
+    }
+}
+
+impl FromStr for Saved {
+    type Err = Unreadable;
+
+    fn from_str(text: &str) -> Result<Self, Unreadable> {
+        let saved: Self =
+            serde_json::from_str(text).map_err(|error| Unreadable::Malformed(error.to_string()))?;
+        if saved.format != FORMAT || saved.version != VERSION {
+            let found = format!("it is '{}', version {}", saved.format, saved.version);
+            return Err(Unreadable::Malformed(found));
+        }
+        for clock in Clock::ALL {
+            let value = saved.stood(clock).as_nanos();
+            if value < 0 || value == i64::MAX {
+                return Err(Unreadable::NoSuchInstant { clock: clock_name(clock), value });
+            }
+        }
+        let millionths = saved.motion().rate.virtual_span(Nanos(1_000_000));
+        let allowed = Rate::MIN_MILLIONTHS as i64..=Rate::MAX_MILLIONTHS as i64;
+        if !allowed.contains(&millionths.0) {
+            return Err(Unreadable::NoSuchRate);
+        }
+        Ok(saved)
+    }
+}
+
+impl fmt::Display for Saved {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = serde_json::to_string_pretty(self).expect("a document is plain data");
+        formatter.write_str(&text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn saved(rate: u64, frozen: bool) -> Saved {
+        let motion = Motion { rate: Rate::from_ratio(rate, 1).unwrap(), frozen };
+        let virt = [5, 6, 7, 8, 9].map(|seconds| VirtualInstant(Nanos::from_secs(seconds)));
+        Saved::new(HostInstant(Nanos::from_secs(1_000)), motion, virt)
+    }
+
+    #[test]
+    fn comes_back_as_it_was() {
+        for saved in [saved(1, false), saved(1_000_000, true)] {
+            assert_eq!(saved.to_string().parse::<Saved>().unwrap(), saved);
+        }
+    }
+
+    #[test]
+    fn goes_on_by_its_policy() {
+        let later = HostInstant(Nanos::from_secs(1_060));
+        let at = |saved: &Saved, policy| saved.stands(Clock::Monotonic, policy, later).unwrap().0;
+        assert_eq!(at(&saved(10, false), Policy::Continue), Nanos::from_secs(7));
+        assert_eq!(at(&saved(10, false), Policy::CatchUp), Nanos::from_secs(607));
+        assert_eq!(at(&saved(10, true), Policy::CatchUp), Nanos::from_secs(7));
+        let earlier = HostInstant(Nanos::from_secs(999));
+        assert_eq!(saved(1, false).stands(Clock::Wall, Policy::CatchUp, earlier), None);
+    }
+
+    #[test]
+    fn other_documents_are_refused() {
+        let good = saved(2, false).to_string();
+        for (from, to) in [
+            ("eigentime timeline", "something"),
+            ("\"version\": 1", "\"version\": 2"),
+            ("\"tai\": 6000000000", "\"tai\": -1"),
+            ("\"rate\": [\n    2,", "\"rate\": [\n    2000000,"),
+            ("\"frozen\": false", "\"frozen\": 3"),
+            ("{", ""),
+        ] {
+            let bad = good.replacen(from, to, 1);
+            assert_ne!(bad, good, "{from}");
+            assert!(bad.parse::<Saved>().is_err(), "{bad}");
+        }
+    }
+}

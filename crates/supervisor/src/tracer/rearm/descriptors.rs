@@ -1,0 +1,153 @@
+//! Timer descriptors (`timerfd_create`).
+
+use std::collections::HashSet;
+use std::fs;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use eigentime_timeline::{Clock, ClockId, Nanos, Rearmed, Timespec};
+use nix::errno::Errno;
+use nix::unistd::Pid;
+
+use super::super::install::borrow_descriptor;
+use super::super::tracee::Tracee;
+use super::Rearm;
+use crate::host;
+
+/// `TFD_IOC_SET_TICKS` (include/uapi/linux/timerfd.h).
+const SET_TICKS: libc::c_ulong = 0x4008_5400;
+
+/// `KCMP_FILE` (include/uapi/linux/kcmp.h).
+const SAME_FILE: i32 = 0;
+
+/// What the text of `/proc/PID/fdinfo/FD` tells of a timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Info {
+    /// Was it set to an instant, not a span?
+    pub absolute: bool,
+    /// The clock it was made on.
+    pub clock: ClockId,
+    /// How often it has gone off since it was last read.
+    pub ticks: u64,
+}
+
+impl Info {
+    /// Reads the text.
+    pub fn parse(text: &str) -> Option<Self> {
+        let field =
+            |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        let flags = u32::from_str_radix(field("settime flags:")?, 8).ok()?;
+        Some(Self {
+            absolute: flags & libc::TFD_TIMER_ABSTIME as u32 != 0,
+            clock: ClockId(field("clockid:")?.parse().ok()?),
+            ticks: field("ticks:")?.parse().ok()?,
+        })
+    }
+
+    /// The clock by which the kernel counts: spans of the wall clock are counted by the
+    /// monotonic one.
+    pub fn line(&self) -> Option<Clock> {
+        match self.clock.clock()? {
+            clock if clock.is_wall() && !self.absolute => Some(Clock::Monotonic),
+            clock => Some(clock),
+        }
+    }
+}
+
+/// Arms the timers anew that these processes hold.
+pub fn rearm(processes: &HashSet<Pid>, change: &Rearm) {
+    let mut seen = Vec::new();
+    for process in processes {
+        let Ok(descriptors) = fs::read_dir(format!("/proc/{process}/fd")) else { continue };
+        for entry in descriptors.flatten() {
+            let is_timer = fs::read_link(entry.path())
+                .is_ok_and(|target| target.as_os_str() == "anon_inode:[timerfd]");
+            let Some(number) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+                continue;
+            };
+            if is_timer
+                && let Ok(text) = fs::read_to_string(format!("/proc/{process}/fdinfo/{number}"))
+                && let Some(info) = Info::parse(&text)
+                && let Some(line) = info.line().filter(|line| change.concerns(*line))
+                && let Ok(timer) = borrow_descriptor(Tracee(*process), number)
+                && !seen.iter().any(|other| is_same_file(other, &timer))
+            {
+                // A timer that cannot be set keeps its old instant.
+                let _ = rearm_one(&timer, &info, line, change);
+                seen.push(timer);
+            }
+        }
+    }
+}
+
+fn rearm_one(timer: &OwnedFd, info: &Info, line: Clock, change: &Rearm) -> nix::Result<()> {
+    // SAFETY: all-zero bytes are a valid itimerspec.
+    let mut setting: libc::itimerspec = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is to an itimerspec of ours.
+    let got = unsafe { libc::timerfd_gettime(timer.as_raw_fd(), &raw mut setting) };
+    Errno::result(got)?;
+    let [left, interval] = [setting.it_value, setting.it_interval]
+        .map(|time| Timespec { sec: time.tv_sec, nsec: time.tv_nsec }.nanos());
+    if left == Nanos::ZERO {
+        return Ok(());
+    }
+    let Some(Rearmed { timer: next, missed }) = change.rearm(line, left, interval) else {
+        return Ok(());
+    };
+    // As it was set before: an instant or a span, neither of them zero, which would
+    // disarm it.
+    let value = match info.absolute {
+        true => next.at.0,
+        false => next.at.since(host::read(line.id())),
+    };
+    setting.it_value = timespec(value.max(Nanos(1)));
+    setting.it_interval = timespec(next.interval);
+    let flags = if info.absolute { libc::TFD_TIMER_ABSTIME } else { 0 };
+    // SAFETY: the pointers are to an itimerspec of ours, and null.
+    let set = unsafe {
+        libc::timerfd_settime(timer.as_raw_fd(), flags, &raw const setting, std::ptr::null_mut())
+    };
+    Errno::result(set)?;
+    // Setting it has forgotten how often it has gone off. Once more, and it goes off by
+    // itself; how often meanwhile, only we know.
+    let passed = if next.interval == Nanos::ZERO { 0 } else { missed };
+    let ticks = info.ticks.saturating_add(passed);
+    if ticks > 0 {
+        // SAFETY: the pointer is to a word of ours.
+        let told = unsafe { libc::ioctl(timer.as_raw_fd(), SET_TICKS, &raw const ticks) };
+        Errno::result(told)?;
+    }
+    Ok(())
+}
+
+fn timespec(time: Nanos) -> libc::timespec {
+    let Timespec { sec, nsec } = Timespec::from_nanos(time);
+    libc::timespec { tv_sec: sec, tv_nsec: nsec }
+}
+
+fn is_same_file(one: &OwnedFd, other: &OwnedFd) -> bool {
+    let me = std::process::id();
+    let (one, other) = (one.as_raw_fd(), other.as_raw_fd());
+    // SAFETY: no memory is involved.
+    unsafe { libc::syscall(libc::SYS_kcmp, me, me, SAME_FILE, one, other) == 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_the_kernel_tells_of_a_timer() {
+        let info = |clock: i32, flags: &str| {
+            let text = format!(
+                "pos:\t0\nclockid: {clock}\nticks: 3\nsettime flags: {flags}\nit_value: (1, 2)\n"
+            );
+            Info::parse(&text).unwrap()
+        };
+        assert_eq!(info(0, "01").line(), Some(Clock::Wall));
+        assert_eq!(info(8, "03").line(), Some(Clock::Wall));
+        assert_eq!(info(0, "00").line(), Some(Clock::Monotonic));
+        assert_eq!(info(7, "00").line(), Some(Clock::Boottime));
+        assert_eq!(info(1, "01").ticks, 3);
+        assert_eq!(Info::parse("pos:\t0\n"), None);
+    }
+}

@@ -1,0 +1,251 @@
+//! POSIX timers (`timer_create`) and the interval timer (`setitimer`, `alarm`): only
+//! their own process can set them, so one of its threads is made to.
+
+use std::fs;
+
+use eigentime_calls::{ITIMER_REAL, TIMER_ABSTIME};
+use eigentime_timeline::{Clock, ClockId, Nanos, Timespec};
+use nix::unistd::Pid;
+
+use super::super::arch::Registers;
+use super::super::detour::Detour;
+use super::super::recheck::Recheck;
+use super::super::tracee::Tracee;
+use super::super::{Supervisor, notes};
+use super::Rearm;
+use crate::host;
+
+/// A POSIX timer of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TimerKey {
+    pub process: Pid,
+    pub timer: i32,
+}
+
+/// How far below the stack pointer the settings are put: beyond the red zone, and the
+/// call has no use for the stack.
+const DEPTH: u64 = 128 + 64;
+
+impl Supervisor {
+    /// Remembers what the kernel does not tell of a POSIX timer: whether it is set to an
+    /// instant of a wall clock.
+    pub(in super::super) fn remember_timer(
+        &mut self,
+        tracee: Tracee,
+        registers: &Registers,
+        clock: ClockId,
+    ) {
+        let Some(process) = notes::process_of(tracee.0) else { return };
+        let key = TimerKey { process, timer: registers.arg(0) as i32 };
+        let absolute = registers.arg(1) as u32 & TIMER_ABSTIME != 0;
+        if absolute && clock.clock().is_some_and(Clock::is_wall) {
+            self.wall_timers.insert(key);
+        } else {
+            self.wall_timers.remove(&key);
+        }
+    }
+
+    /// Remembers that a process uses its interval timer.
+    pub(in super::super) fn remember_interval_timer(&mut self, tracee: Tracee) {
+        self.interval_timers.extend(notes::process_of(tracee.0));
+    }
+
+    /// Forgets the timers of a process that has ended.
+    pub(in super::super) fn forget_timers(&mut self, process: Pid) {
+        self.forget_posix_timers(process);
+        self.interval_timers.remove(&process);
+    }
+
+    /// Forgets the timers that a process loses when it starts another program.
+    pub(in super::super) fn forget_posix_timers(&mut self, process: Pid) {
+        self.wall_timers.retain(|key| key.process != process);
+    }
+
+    /// The clock on which the kernel keeps a POSIX timer: spans of a wall clock are
+    /// counted by the monotonic one.
+    pub(in super::super) fn timer_line(&self, key: TimerKey, clock: ClockId) -> Option<Clock> {
+        match clock.clock()? {
+            clock if clock.is_wall() && !self.wall_timers.contains(&key) => Some(Clock::Monotonic),
+            clock => Some(clock),
+        }
+    }
+
+    /// Does a process have timers that a change concerns?
+    pub(super) fn has_timers(&self, process: Pid, change: &Rearm) -> bool {
+        let posix = || posix_timers(process);
+        if change.wall_only {
+            return self.wall_timers.iter().any(|key| key.process == process);
+        }
+        self.interval_timers.contains(&process)
+            || posix().iter().any(|(_, clock)| clock.clock().is_some())
+    }
+
+    /// Makes a thread, which is stopped outside of any call, arm the timers of its
+    /// process anew.
+    pub(super) fn rearm_timers(
+        &mut self,
+        tracee: Tracee,
+        process: Pid,
+        change: &Rearm,
+    ) -> nix::Result<()> {
+        let before = tracee.registers()?;
+        let mut calls = Calls::new(tracee, before, self.region.layout.call());
+        for (timer, clock) in posix_timers(process) {
+            let key = TimerKey { process, timer };
+            let Some(line) = self.timer_line(key, clock) else { continue };
+            if change.concerns(line) {
+                calls.rearm_posix(timer, clock, line, change)?;
+            }
+        }
+        if self.interval_timers.contains(&process) && change.concerns(Clock::Monotonic) {
+            calls.rearm_interval(change)?;
+        }
+        let mut detour = calls.detour;
+        if calls.made {
+            detour.run_to_trap()?;
+            tracee.set_registers(before)?;
+            self.thread(tracee).recheck = Recheck::Asked;
+        }
+        detour.end(process)
+    }
+}
+
+/// The POSIX timers of a process and their clocks.
+fn posix_timers(process: Pid) -> Vec<(i32, ClockId)> {
+    let text = fs::read_to_string(format!("/proc/{process}/timers")).unwrap_or_default();
+    parse_timers(&text)
+}
+
+/// The clock of a POSIX timer, `None` inside if there is no such timer; `None` if the
+/// process is closed to the user.
+pub fn timer_clock(process: Pid, timer: i32) -> Option<Option<ClockId>> {
+    let text = fs::read_to_string(format!("/proc/{process}/timers")).ok()?;
+    let timers = parse_timers(&text);
+    Some(timers.into_iter().find(|(id, _)| *id == timer).map(|(_, clock)| clock))
+}
+
+fn parse_timers(text: &str) -> Vec<(i32, ClockId)> {
+    let mut timers = Vec::new();
+    let mut current = None;
+    for line in text.lines() {
+        if let Some(id) = line.strip_prefix("ID:") {
+            current = id.trim().parse().ok();
+        } else if let (Some(id), Some(clock)) = (current, line.strip_prefix("ClockID:")) {
+            timers.extend(clock.trim().parse().ok().map(|clock| (id, ClockId(clock))));
+        }
+    }
+    timers
+}
+
+/// Calls that a stopped thread is made to make.
+struct Calls {
+    detour: Detour,
+    registers: Registers,
+    instruction: u64,
+    /// Where settings are put.
+    at: u64,
+    made: bool,
+}
+
+/// An `itimerspec` or `itimerval`: interval, then value.
+type Words = [u64; 4];
+
+impl Calls {
+    fn new(tracee: Tracee, registers: Registers, instruction: u64) -> Self {
+        let at = (registers.stack() - DEPTH) & !0xf;
+        Self { detour: Detour::new(tracee), registers, instruction, at, made: false }
+    }
+
+    /// Makes a call; `Err` with its error number inside if it fails.
+    fn call(&mut self, nr: i64, args: [u64; 4]) -> nix::Result<bool> {
+        let [a, b, c, d] = args;
+        self.made = true;
+        self.registers.call(self.instruction, nr, [a, b, c, d, 0, 0]);
+        Ok(self.detour.system_call(self.registers)? == 0)
+    }
+
+    fn read(&self) -> nix::Result<Words> {
+        self.detour.tracee.read_words(self.at)
+    }
+
+    fn write(&self, words: Words) -> nix::Result<()> {
+        self.detour.tracee.write_words(self.at, &words)
+    }
+
+    fn rearm_posix(
+        &mut self,
+        timer: i32,
+        clock: ClockId,
+        line: Clock,
+        change: &Rearm,
+    ) -> nix::Result<()> {
+        let timer = timer as u64;
+        if !self.call(libc::SYS_timer_gettime, [timer, self.at, 0, 0])? {
+            return Ok(()); // deleted meanwhile
+        }
+        let [interval, interval_part, value, value_part] = self.read()?.map(|word| word as i64);
+        let left = Timespec { sec: value, nsec: value_part }.nanos();
+        let interval = Timespec { sec: interval, nsec: interval_part }.nanos();
+        if left == Nanos::ZERO {
+            return Ok(());
+        }
+        let Some(next) = change.rearm(line, left, interval) else { return Ok(()) };
+        // To an instant where the kernel takes one of that clock: it then counts what
+        // was missed.
+        let absolute = clock.clock() == Some(line);
+        let value = if absolute {
+            let periods = next.missed.min(i64::MAX as u64) as i64;
+            let every = next.timer.interval.0.max(1);
+            let first = next.timer.at.as_nanos();
+            Nanos(first - periods.min((first - 1).max(0) / every) * every)
+        } else if next.missed > 0 {
+            Nanos(1)
+        } else {
+            next.timer.at.since(host::read(line.id()))
+        };
+        let [interval, value] =
+            [next.timer.interval, value.max(Nanos(1))].map(Timespec::from_nanos);
+        let words = [interval.sec, interval.nsec, value.sec, value.nsec];
+        self.write(words.map(|word| word as u64))?;
+        let flags = if absolute { u64::from(TIMER_ABSTIME) } else { 0 };
+        self.call(libc::SYS_timer_settime, [timer, flags, self.at, 0]).map(drop)
+    }
+
+    fn rearm_interval(&mut self, change: &Rearm) -> nix::Result<()> {
+        let which = u64::from(ITIMER_REAL);
+        if !self.call(libc::SYS_getitimer, [which, self.at, 0, 0])? {
+            return Ok(());
+        }
+        let [interval, interval_part, value, value_part] = self.read()?.map(|word| word as i64);
+        let micros = |sec, usec: i64| Timespec { sec, nsec: usec * 1_000 }.nanos();
+        let left = micros(value, value_part);
+        if left == Nanos::ZERO {
+            return Ok(());
+        }
+        let interval = micros(interval, interval_part);
+        let Some(next) = change.rearm(Clock::Monotonic, left, interval) else { return Ok(()) };
+        let value = match next.missed {
+            0 => next.timer.at.since(host::read(ClockId::MONOTONIC)),
+            _ => Nanos::ZERO,
+        };
+        // Rounded up to whole microseconds, and never to zero, which would disarm it.
+        let [interval, value] = [next.timer.interval, value.max(Nanos(1))]
+            .map(|time| Timespec::from_nanos(time.plus(Nanos(999))));
+        let words = [interval.sec, interval.nsec / 1_000, value.sec, value.nsec / 1_000];
+        self.write(words.map(|word| word as u64))?;
+        self.call(libc::SYS_setitimer, [which, self.at, 0, 0]).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_clocks_of_timers() {
+        let text = "ID: 1\nsignal: 14/0\nnotify: signal/pid.9\nClockID: 0\n\
+                    ID: 12\nsignal: 14/0\nnotify: signal/pid.9\nClockID: -6\n";
+        assert_eq!(parse_timers(text), [(1, ClockId(0)), (12, ClockId(-6))]);
+        assert_eq!(parse_timers(""), []);
+    }
+}

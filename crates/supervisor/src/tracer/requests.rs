@@ -1,0 +1,101 @@
+//! Carries out what is asked of a named timeline.
+
+use std::fs;
+
+use nix::errno::Errno;
+use nix::unistd::Pid;
+
+use super::{Supervisor, notes};
+use crate::control::server::{Asked, Control};
+use crate::control::{Answer, Joined, Request};
+use crate::region;
+
+impl Supervisor {
+    /// Carries out what has been asked meanwhile.
+    pub(super) fn attend(&mut self) {
+        while let Some(asked) = self.control.as_ref().and_then(Control::take) {
+            self.carry_out(asked);
+        }
+    }
+
+    pub(super) fn carry_out(&mut self, asked: Asked) {
+        let answer = match &asked.request {
+            Request::Show => Answer::Shown(self.show()),
+            Request::Save => Answer::Saved(self.save()),
+            Request::Change(changes) => match self.change(changes) {
+                Ok(()) => Answer::Shown(self.show()),
+                Err(reason) => Answer::Refused(reason),
+            },
+            Request::Join { terms, image } => {
+                match self.let_in(asked.caller, terms.as_deref(), *image) {
+                    Ok(joined) => Answer::Joined(joined),
+                    Err(reason) => Answer::Refused(reason),
+                }
+            }
+            Request::Remove { force } => self.remove(*force),
+            Request::Attach { .. } | Request::Detach { .. } => {
+                Answer::Refused("not yet".to_owned())
+            }
+        };
+        asked.answer(answer);
+    }
+
+    /// Ends the timeline, unless it has members that are to be spared.
+    fn remove(&mut self, force: bool) -> Answer {
+        let members = self.members();
+        if !force && !members.is_empty() {
+            let pids: Vec<_> = members.iter().map(|member| member.pid.to_string()).collect();
+            return Answer::Refused(format!(
+                "it has {} (process {})\n\
+                 help: wait until they end, or use --force to end them",
+                if pids.len() == 1 { "a member" } else { "members" },
+                pids.join(", ")
+            ));
+        }
+        // The name is free before the answer is there.
+        if let Some(control) = &self.control {
+            control.forget();
+        }
+        self.removed = true;
+        Answer::Done
+    }
+
+    /// Starts following a process that asks for it.
+    fn let_in(&mut self, caller: Pid, terms: Option<&str>, image: u64) -> Result<Joined, String> {
+        if image != region::image_identity() {
+            return Err("it was made by another version of eigentime\n\
+                        help: end it (`eigentime ctl rm`) and make it anew"
+                .to_owned());
+        }
+        let made = self.control.as_ref().map(|control| control.terms.as_str());
+        if terms.is_some_and(|terms| Some(terms) != made) {
+            return Err("it exists already, and was made with other options\n\
+                        help: join it without options, and change it with `eigentime ctl`"
+                .to_owned());
+        }
+        if caller.as_raw() <= 0 {
+            return Err("the program is in a process namespace that the timeline's supervisor \
+                        does not see\nhelp: make the timeline outside, and join from there"
+                .to_owned());
+        }
+        if time_namespace(caller) != time_namespace(Pid::this()) {
+            return Err("the program is in another time namespace than the timeline's \
+                        supervisor, so their host clocks differ\n\
+                        help: join from outside of that namespace"
+                .to_owned());
+        }
+        self.follow(caller).map_err(|error| match error {
+            Errno::EPERM => match notes::status_field(caller, "TracerPid:").as_deref() {
+                Some("0") | None => "ptrace is forbidden here".to_owned(),
+                Some(tracer) => format!("the program is already traced by process {tracer}"),
+            },
+            error => error.desc().to_owned(),
+        })?;
+        let rate = self.motion.effective().forward();
+        Ok(Joined { base: self.region.layout.base(), rate: [rate.whole, rate.frac] })
+    }
+}
+
+fn time_namespace(process: Pid) -> Option<std::path::PathBuf> {
+    fs::read_link(format!("/proc/{process}/ns/time")).ok()
+}

@@ -1,0 +1,159 @@
+//! Timers of the kernel: what they are set to for a virtual instant, and back.
+//!
+//! A timer lives in the kernel, which knows host time only, and outlasts changes of
+//! the map. What it is set to must therefore tell by itself for which virtual instant
+//! it was set. While the clocks stand still no host instant would: the timer is then
+//! **parked**, beyond any instant it could reach, and its distance from there is the
+//! virtual time it has left.
+
+use crate::{Clock, HostInstant, Nanos, Segment, VirtualInstant};
+
+/// Where parked timers begin: 146 years on the host's clocks. An instant as far behind
+/// it still fits.
+pub const PARKED: HostInstant = HostInstant(Nanos(1 << 62));
+
+/// A timer of the kernel that has not gone off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pending {
+    /// When it goes off, on its clock.
+    pub at: HostInstant,
+    /// How often from then on; zero: never again.
+    pub interval: Nanos,
+}
+
+/// What a timer is to be set to after a change of the map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rearmed {
+    /// What to set it to.
+    pub timer: Pending,
+    /// How often it should have gone off already, by the new map.
+    pub missed: u64,
+}
+
+impl Segment {
+    /// What a timer on `clock` is set to so that it goes off at `virt`.
+    #[must_use]
+    pub fn timer_at(&self, clock: Clock, virt: VirtualInstant) -> HostInstant {
+        let line = self.line(clock);
+        match line.host_at(virt) {
+            Some(host) => host,
+            None => PARKED.after(virt.since(line.anchor().virt)),
+        }
+    }
+
+    /// The virtual instant for which a timer on `clock` is set that goes off at `host`.
+    #[must_use]
+    pub fn timer_due(&self, clock: Clock, host: HostInstant) -> VirtualInstant {
+        if !self.rate.is_frozen() {
+            return self.virtual_at(clock, host);
+        }
+        self.anchor(clock).virt.after(host.since(PARKED).max(Nanos::ZERO))
+    }
+
+    /// What a timer on `clock`, set by this map, is to be set to where `next` holds
+    /// and the clock shows `now`.
+    #[must_use]
+    pub fn rearm(&self, next: &Self, clock: Clock, now: VirtualInstant, timer: Pending) -> Rearmed {
+        let due = self.timer_due(clock, timer.at);
+        // Where no time passes, an interval is kept as it will be in virtual time.
+        let every = match self.rate.is_frozen() {
+            true => timer.interval,
+            false => self.rate.virtual_span(timer.interval),
+        };
+        let interval = match next.rate.host_span(every) {
+            Some(host) => host,
+            None => every,
+        };
+        let late = now.since(due).0;
+        let missed = match every.0 {
+            _ if late < 0 => 0,
+            0 => 1,
+            every => (late / every) as u64 + 1,
+        };
+        let coming = i64::try_from(missed).unwrap_or(i64::MAX);
+        let upcoming = due.after(Nanos(every.0.saturating_mul(coming)));
+        let at = next.timer_at(clock, if every.0 == 0 { due } else { upcoming });
+        Rearmed { timer: Pending { at, interval }, missed }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CLOCKS, Rate};
+
+    const SECOND: i64 = 1_000_000_000;
+    const CLOCK: Clock = Clock::Monotonic;
+
+    fn segment(rate: u64, host: i64) -> Segment {
+        let rate = Rate::from_ratio(rate, 1).unwrap_or(Rate::FROZEN);
+        Segment { rate, ..Segment::IDENTITY }.anchored_at([HostInstant::from_nanos(host); CLOCKS])
+    }
+
+    /// The same clocks from `host` on, at another rate and further by `leap`.
+    fn changed(from: &Segment, rate: u64, host: i64, leap: i64) -> Segment {
+        let mut next = from.anchored_at([HostInstant::from_nanos(host); CLOCKS]);
+        next.rate = Rate::from_ratio(rate, 1).unwrap_or(Rate::FROZEN);
+        for anchor in &mut next.anchors {
+            anchor.virt = anchor.virt.after(Nanos(leap));
+        }
+        next
+    }
+
+    fn rearm(from: &Segment, next: &Segment, now: i64, timer: Pending) -> Rearmed {
+        let now = next.virtual_at(CLOCK, HostInstant::from_nanos(now));
+        from.rearm(next, CLOCK, now, timer)
+    }
+
+    fn pending(at: i64, interval: i64) -> Pending {
+        Pending { at: HostInstant::from_nanos(at), interval: Nanos(interval) }
+    }
+
+    #[test]
+    fn faster_clocks_reach_a_timer_sooner() {
+        let one = segment(1, 0);
+        let ten = changed(&one, 10, 100 * SECOND, 0);
+        let next = rearm(&one, &ten, 100 * SECOND, pending(200 * SECOND, 5 * SECOND));
+        assert_eq!(next, Rearmed { timer: pending(110 * SECOND, SECOND / 2), missed: 0 });
+        let back = rearm(&ten, &changed(&ten, 1, 105 * SECOND, 0), 105 * SECOND, next.timer);
+        assert_eq!(back, Rearmed { timer: pending(155 * SECOND, 5 * SECOND), missed: 0 });
+    }
+
+    #[test]
+    fn standing_clocks_keep_what_is_left() {
+        let one = segment(1, 0);
+        let frozen = changed(&one, 0, 100 * SECOND, 0);
+        let parked = rearm(&one, &frozen, 100 * SECOND, pending(160 * SECOND, 7 * SECOND));
+        assert_eq!(parked.timer, pending(PARKED.as_nanos() + 60 * SECOND, 7 * SECOND));
+        assert_eq!(parked.missed, 0);
+        // A leap meanwhile takes from what is left.
+        let leapt = changed(&frozen, 0, 500 * SECOND, 20 * SECOND);
+        let parked = rearm(&frozen, &leapt, 500 * SECOND, parked.timer);
+        assert_eq!(parked.timer, pending(PARKED.as_nanos() + 40 * SECOND, 7 * SECOND));
+        let ten = changed(&leapt, 10, 1_000 * SECOND, 0);
+        let next = rearm(&leapt, &ten, 1_000 * SECOND, parked.timer);
+        assert_eq!(next.timer, pending(1_004 * SECOND, 7 * SECOND / 10));
+    }
+
+    #[test]
+    fn a_leap_goes_past_timers() {
+        let one = segment(1, 0);
+        let leapt = changed(&one, 1, 100 * SECOND, 86_400 * SECOND);
+        let once = rearm(&one, &leapt, 100 * SECOND, pending(200 * SECOND, 0));
+        assert_eq!(once.missed, 1);
+        assert!(once.timer.at.as_nanos() < 100 * SECOND);
+        let often = rearm(&one, &leapt, 100 * SECOND, pending(101 * SECOND, 10 * SECOND));
+        // Due at 101 s, 111 s … of a clock that stands at 86,500 s.
+        assert_eq!(often.missed, 8_640);
+        assert_eq!(often.timer, pending(101 * SECOND, 10 * SECOND));
+    }
+
+    #[test]
+    fn armed_while_nothing_passes() {
+        let frozen = changed(&segment(1, 0), 0, 100 * SECOND, 0);
+        let virt = VirtualInstant::from_nanos(130 * SECOND);
+        let host = frozen.timer_at(CLOCK, virt);
+        assert_eq!(host.as_nanos(), PARKED.as_nanos() + 30 * SECOND);
+        assert_eq!(frozen.timer_due(CLOCK, host), virt);
+    }
+}
