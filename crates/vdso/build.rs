@@ -154,5 +154,17 @@ fn embed(linked: &[u8], out: &Path) {
         writeln!(symbols, "/// {doc}\npub const {constant}: usize = {:#x};", symbol.address())
             .expect("a string takes text");
     }
+    let exports: Vec<_> = file
+        .dynamic_symbols()
+        .filter(|symbol| symbol.address() != 0)
+        .filter_map(|symbol| Some((symbol.name().ok()?, symbol.address() as usize)))
+        .collect();
+    writeln!(
+        symbols,
+        "/// The functions that programs find by name.\n\
+         pub const EXPORTS: [(&str, usize); {}] = {exports:#?};",
+        exports.len()
+    )
+    .expect("a string takes text");
     fs::write(out.join("symbols.rs"), symbols).expect("OUT_DIR is writable");
 }

@@ -24,6 +24,13 @@ pub enum Command {
     #[command(after_help = RUN_EXAMPLES, override_usage = RUN_USAGE)]
     Run(RunOptions),
 
+    /// Move a running process into a timeline
+    #[command(after_help = ATTACH_NOTES)]
+    Attach(AttachOptions),
+
+    /// Return a process of a named timeline to host time
+    Detach(DetachOptions),
+
     /// Look at named timelines and change their clocks
     #[command(after_help = CTL_EXAMPLES)]
     Ctl(CtlOptions),
@@ -56,6 +63,58 @@ run, 127 if it is not found.";
 /// Options of `eigentime run`.
 #[derive(Debug, Args)]
 pub struct RunOptions {
+    /// The clocks.
+    #[command(flatten)]
+    pub clocks: ClockOptions,
+
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true)]
+    pub command: Vec<OsString>,
+}
+
+const ATTACH_NOTES: &str = "\
+All threads of the process, and what it starts later, live by the timeline from then on. Without
+--timeline it is one of its own, called by the number of the process, that ends with it; `eigentime
+ctl` changes it, `eigentime detach` returns the process to host time.
+
+A wait that is under way begins anew, by the timeline's clocks. The process cannot be followed by a
+debugger from then on, and it ends if its supervisor is killed.";
+
+/// Options of `eigentime attach`.
+#[derive(Debug, Args)]
+pub struct AttachOptions {
+    /// The process
+    #[arg(long, value_parser = clap::value_parser!(i32).range(1..))]
+    pub pid: i32,
+
+    /// Even if its monotonic clocks step back
+    #[arg(long)]
+    pub force: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+
+    /// The clocks.
+    #[command(flatten)]
+    pub clocks: ClockOptions,
+}
+
+/// Options of `eigentime detach`.
+#[derive(Debug, Args)]
+pub struct DetachOptions {
+    /// The process
+    #[arg(long, value_parser = clap::value_parser!(i32).range(1..))]
+    pub pid: i32,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The clocks of a timeline.
+#[derive(Debug, Args)]
+pub struct ClockOptions {
     /// Move CLOCK_MONOTONIC by this much
     #[arg(long, value_name = "OFF", value_parser = parse_offset, allow_hyphen_values = true)]
     pub monotonic: Option<Nanos>,
@@ -98,10 +157,6 @@ pub struct RunOptions {
     /// How a saved timeline goes on: from where it stood, or as if it had run on meanwhile
     #[arg(long, value_enum, default_value_t = PolicyName::Continue, requires = "resume")]
     pub policy: PolicyName,
-
-    /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true)]
-    pub command: Vec<OsString>,
 }
 
 /// How a saved timeline goes on.
@@ -237,9 +292,9 @@ mod tests {
     fn the_program_keeps_its_own_options() {
         let options = run(&["--rate", "10", "date", "--date", "@0", "--", "-u"]).unwrap();
         assert_eq!(options.command, ["date", "--date", "@0", "--", "-u"]);
-        assert_eq!(options.date, None);
+        assert_eq!(options.clocks.date, None);
         let options = run(&["--monotonic", "-3h", "--", "sleep", "1"]).unwrap();
-        assert_eq!(options.monotonic, Some(Nanos::from_secs(-3 * 3600)));
+        assert_eq!(options.clocks.monotonic, Some(Nanos::from_secs(-3 * 3600)));
         assert_eq!(options.command, ["sleep", "1"]);
     }
 

@@ -6,6 +6,7 @@
 #![cfg_attr(not(test), no_main)]
 
 mod args;
+mod attach;
 mod ctl;
 mod run;
 
@@ -32,6 +33,8 @@ pub extern "C" fn main() -> i32 {
     };
     match arguments.command {
         Command::Run(options) => run::run(&options),
+        Command::Attach(options) => attach::attach(&options),
+        Command::Detach(options) => attach::detach(&options),
         Command::Ctl(options) => ctl::run(&options),
     }
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use eigentime_supervisor::{Clocks, Motion, Plan, Policy, Saved, Start, Unreadable, Wall};
 use eigentime_timeline::{HostInstant, Nanos, Rate};
 
-use crate::args::{Anchored, PolicyName, RunOptions};
+use crate::args::{Anchored, ClockOptions, PolicyName, RunOptions};
 
 /// Opens those of the three standard descriptors that the caller closed, so that no
 /// file of ours gets their numbers; they are closed again when the program starts.
@@ -42,6 +42,19 @@ pub fn run(options: &RunOptions) -> i32 {
 }
 
 fn plan(options: &RunOptions) -> Result<Plan, String> {
+    let command = options
+        .command
+        .iter()
+        .map(|word| CString::new(word.clone().into_vec()).expect("arguments hold no null byte"));
+    Ok(Plan {
+        command: command.collect(),
+        clocks: clocks(&options.clocks)?,
+        timeline: options.clocks.timeline.clone(),
+    })
+}
+
+/// The clocks that options ask for.
+pub fn clocks(options: &ClockOptions) -> Result<Clocks, String> {
     let mut motion = Motion { rate: options.rate.unwrap_or(Rate::ONE), frozen: options.freeze };
     let start = if let Some(file) = &options.resume {
         let saved = read_saved(file)
@@ -66,15 +79,7 @@ fn plan(options: &RunOptions) -> Result<Plan, String> {
             [options.monotonic, options.boottime].map(|offset| offset.unwrap_or(Nanos::ZERO));
         Start::Host { monotonic, boottime, wall }
     };
-    let command = options
-        .command
-        .iter()
-        .map(|word| CString::new(word.clone().into_vec()).expect("arguments hold no null byte"));
-    Ok(Plan {
-        command: command.collect(),
-        clocks: Clocks { start, motion },
-        timeline: options.timeline.clone(),
-    })
+    Ok(Clocks { start, motion })
 }
 
 fn read_saved(file: &Path) -> Result<Saved, String> {

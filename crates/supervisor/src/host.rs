@@ -48,8 +48,8 @@ pub struct KernelVdso {
     functions: KernelFunctions,
     /// Where a system call instruction stands in it.
     syscall: u64,
-    /// Its size in bytes.
-    size: u64,
+    /// As it is mapped in this process.
+    bytes: &'static [u8],
 }
 
 impl KernelVdso {
@@ -84,8 +84,20 @@ impl KernelVdso {
                 ticks_ahead: ticks_ahead(),
             },
             syscall: text.address() + within as u64,
-            size: image.len() as u64,
+            bytes: image,
         })
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &'static [u8] {
+        self.bytes
+    }
+
+    /// Its size in bytes.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.bytes.len() as u64
     }
 
     /// The address of a system call instruction in a vDSO mapped at `base`.
@@ -115,7 +127,7 @@ impl KernelVdso {
     #[must_use]
     pub fn holds(&self, clock_gettime: u64, address: u64) -> bool {
         let base = clock_gettime.wrapping_sub(self.functions.clock_gettime);
-        address.wrapping_sub(base) < self.size
+        address.wrapping_sub(base) < self.size()
     }
 }
 

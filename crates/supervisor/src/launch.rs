@@ -17,16 +17,13 @@ use eigentime_timeline::{Nanos, Rate};
 use nix::errno::Errno;
 use nix::unistd::{Pid, chdir, execvp, getpid, setsid};
 
-use crate::control::place::{self, Name, Place};
-use crate::control::server::Control;
-use crate::control::{self, Answer, Request, client};
 use crate::error::{Error, ExecError};
 use crate::filter::{self, Scope};
 use crate::host::{self, KernelVdso};
-use crate::namespace;
-use crate::plan::{Clocks, Plan};
-use crate::region::{self, Layout, Region};
+use crate::plan::Plan;
+use crate::region::Region;
 use crate::tracer::{Subject, Supervisor};
+use crate::{named, namespace};
 
 /// The kernel's default timer slack, by which it may delay a wake-up.
 const TIMER_SLACK: Nanos = Nanos(50_000);
@@ -55,7 +52,7 @@ fn prepare(plan: &Plan) -> Result<Infallible, Error> {
     }
     match &plan.timeline {
         None => start_private(plan),
-        Some(name) => enter_named(plan, name),
+        Some(name) => named::enter(plan, name),
     }
 }
 
@@ -64,9 +61,15 @@ fn start_private(plan: &Plan) -> Result<Infallible, Error> {
     let clocks = &plan.clocks;
     let region = Region::new()?;
     let (scope, layout, motion) = (clocks.scope(), region.layout, clocks.motion);
-    region.page().set_moved(|clock| scope == Scope::All || clock.is_wall());
-    let subject = Subject { scope, groups: groups()?, motion, control: None };
-    let region = start_supervisor(region, subject)?;
+    let subject = Subject {
+        scope,
+        groups: groups()?,
+        motion,
+        control: None,
+        starts_with: None,
+        ephemeral: false,
+    };
+    let region = start_supervisor(region, subject, Some(getpid()))?;
 
     let [monotonic, boottime] = clocks.offsets();
     let needs_namespace = [monotonic, boottime] != [Nanos::ZERO; 2];
@@ -77,61 +80,8 @@ fn start_private(plan: &Plan) -> Result<Infallible, Error> {
     start_program(&plan.command, &filter, motion.effective())
 }
 
-/// Starts the program in the timeline of that name, which is made if there is none.
-fn enter_named(plan: &Plan, name: &Name) -> Result<Infallible, Error> {
-    let clocks = &plan.clocks;
-    let terms = format!("{clocks:?}");
-    let unusable = |error: place::Unusable| Error::Timeline(error.to_string());
-    let place = Place::open().map_err(unusable)?;
-    // Whoever else wants to make it waits until it is there, or has failed.
-    let turn = place.turn().map_err(unusable)?;
-    if let Some(stream) = place.connect(name).map_err(unusable)? {
-        drop(turn);
-        let terms = (*clocks != Clocks::HOST).then_some(terms);
-        return join(plan, name, stream, terms);
-    }
-    let listener = place.listen(name, &turn).map_err(unusable)?;
-    let region = Region::new()?;
-    let (layout, motion) = (region.layout, clocks.motion);
-    // All clocks may be changed later, so all calls are translated from the start, and
-    // the offsets of the monotonic clocks are part of the map.
-    region.page().set_moved(|_| true);
-    region.page().publish(&clocks.map(host::read_at_once(), true));
-    let control = Control::new(name.clone(), terms, place, listener);
-    let subject = Subject { scope: Scope::All, groups: groups()?, motion, control: Some(control) };
-    start_supervisor(region, subject)?;
-    drop(turn);
-    let filter = filter_of_named(layout);
-    start_program(&plan.command, &filter, motion.effective())
-}
-
-/// Starts the program in a timeline that is there.
-fn join(
-    plan: &Plan,
-    name: &Name,
-    stream: UnixStream,
-    terms: Option<String>,
-) -> Result<Infallible, Error> {
-    allow_tracing(true);
-    let request = Request::Join { terms, image: region::image_identity() };
-    let answer = client::ask_through(stream, name, &request);
-    allow_tracing(false);
-    match answer {
-        Ok(Answer::Joined(joined)) => {
-            let filter = filter_of_named(Layout::at(joined.base));
-            start_program(&plan.command, &filter, control::rate_of(joined.rate))
-        }
-        Ok(other) => Err(Error::Timeline(format!("timeline '{name}' answers {other:?}"))),
-        Err(failure) => Err(Error::Timeline(format!("cannot join timeline '{name}': {failure}"))),
-    }
-}
-
-fn filter_of_named(layout: Layout) -> Vec<libc::sock_filter> {
-    filter::assemble(&filter::Subject { scope: Scope::All, layout, hides_groups: false })
-}
-
 /// Turns the calling process, which is followed already, into the program.
-fn start_program(
+pub fn start_program(
     command: &[CString],
     filter: &[libc::sock_filter],
     rate: Rate,
@@ -144,20 +94,25 @@ fn start_program(
 }
 
 /// The caller's groups.
-fn groups() -> Result<Vec<u32>, Error> {
+pub fn groups() -> Result<Vec<u32>, Error> {
     let groups = nix::unistd::getgroups().map_err(Error::system("read the groups"))?;
     Ok(groups.into_iter().map(nix::unistd::Gid::as_raw).collect())
 }
 
-/// Starts the supervisor, and returns when it follows this process.
-fn start_supervisor(region: Region, subject: Subject) -> Result<Region, Error> {
+/// Starts the supervisor, and returns when it follows `program`, this process, if that
+/// is to be.
+pub fn start_supervisor(
+    region: Region,
+    subject: Subject,
+    program: Option<Pid>,
+) -> Result<Region, Error> {
     let kernel = KernelVdso::of_this_process().ok_or(Error::NoVdso)?;
     let (ours, theirs) = UnixStream::pair().map_err(|error| Error::System {
         action: "make a pair of sockets",
         cause: Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)),
     })?;
-    let program = getpid();
-    allow_tracing(true);
+    region.page().set_moved(|clock| subject.scope == Scope::All || clock.is_wall());
+    allow_tracing(program.is_some());
     if split_off()? {
         drop(ours);
         supervise(Supervisor::new(region, kernel, subject), program, theirs);
@@ -201,11 +156,12 @@ fn split_off() -> Result<bool, Error> {
 }
 
 /// The life of the supervisor.
-fn supervise(mut supervisor: Supervisor, program: Pid, mut caller: UnixStream) -> ! {
+fn supervise(mut supervisor: Supervisor, program: Option<Pid>, mut caller: UnixStream) -> ! {
     let mut kept = supervisor.descriptors();
     kept.push(caller.as_raw_fd());
     detach(kept);
-    let outcome = supervisor.follow(program).map_or_else(|error| error as i32, |()| FOLLOWING);
+    let followed = program.map_or(Ok(()), |program| supervisor.follow(program));
+    let outcome = followed.map_or_else(|error| error as i32, |()| FOLLOWING);
     let told = caller.write_all(&outcome.to_ne_bytes());
     drop(caller);
     if outcome == FOLLOWING && told.is_ok() {
@@ -258,7 +214,7 @@ fn tracer_of_this_process() -> Option<(i32, String)> {
 }
 
 /// Yama allows a process to be traced by its ancestors only, or by whom it says.
-fn allow_tracing(by_anyone: bool) {
+pub fn allow_tracing(by_anyone: bool) {
     let who = if by_anyone { libc::PR_SET_PTRACER_ANY } else { 0 };
     // SAFETY: no memory is involved. Without Yama the kernel does not know the
     // request, and none is needed.

@@ -8,6 +8,7 @@
 //!
 //! - `plan`: what is asked for, and the map that follows from it.
 //! - `launch`: the steps from the calling process to the program.
+//! - `named`: the same for named timelines; attaching and detaching.
 //! - `namespace`: time and user namespaces.
 //! - `region`: the memory that every program of the timeline shares.
 //! - `filter`: the seccomp filter, made from the table of calls.
@@ -22,6 +23,7 @@ mod error;
 mod filter;
 mod host;
 mod launch;
+mod named;
 mod namespace;
 mod plan;
 mod region;
@@ -30,5 +32,6 @@ mod tracer;
 
 pub use error::{Error, ExecError};
 pub use launch::run;
+pub use named::{attach, detach};
 pub use plan::{Clocks, Motion, Plan, Start, Wall};
 pub use saved::{Policy, Saved, Unreadable};

@@ -301,6 +301,29 @@ impl Page {
         }
     }
 
+    /// A copy of the page, as memory that a program can map for it.
+    #[cfg(feature = "text")]
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![0; PAGE_SIZE];
+        let mut put = |at: usize, word: &[u8]| bytes[at..at + word.len()].copy_from_slice(word);
+        for (at, half) in [
+            (core::mem::offset_of!(Self, layout), &self.layout),
+            (core::mem::offset_of!(Self, counter), &self.counter),
+            (core::mem::offset_of!(Self, moved), &self.moved),
+        ] {
+            put(at, &half.load(Ordering::Relaxed).to_ne_bytes());
+        }
+        let snapshots = core::mem::offset_of!(Self, snapshots);
+        for (index, snapshot) in self.snapshots.iter().enumerate() {
+            let start = snapshots + index * size_of::<Snapshot>();
+            for word in 0..SNAPSHOT_WORDS {
+                put(start + 8 * word, &snapshot.word(word).to_ne_bytes());
+            }
+        }
+        bytes
+    }
+
     /// The layout this page was written with, to be compared with [`LAYOUT`].
     #[must_use]
     pub fn layout(&self) -> u32 {

@@ -26,6 +26,10 @@ pub enum Request {
     Attach {
         /// Its number, as the supervisor sees it.
         pid: i32,
+        /// What the timeline is to be, if the caller cares.
+        terms: Option<String>,
+        /// Even if its monotonic clocks step back.
+        force: bool,
     },
     /// Return a member that was attached to host time.
     Detach {

@@ -12,7 +12,7 @@ use super::arch::Registers;
 use super::notes::Note;
 use super::rearm::{Info, TimerKey, timer_clock};
 use super::tracee::Tracee;
-use super::{Supervisor, notes};
+use super::{Supervisor, Thread, notes};
 use crate::filter::FOREIGN;
 use crate::host;
 
@@ -22,7 +22,8 @@ const CLOCK_GETTIME: Nr = Nr(228);
 impl Supervisor {
     pub(super) fn filtered(&mut self, tracee: Tracee) -> nix::Result<()> {
         // The calls by which a program is started are the caller's own.
-        if self.thread(tracee).entering {
+        let Thread { entering, detached, .. } = *self.thread(tracee);
+        if entering || detached {
             return tracee.resume(None);
         }
         let mut registers = tracee.registers()?;

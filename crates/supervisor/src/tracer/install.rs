@@ -50,18 +50,18 @@ impl Refusal {
 
 /// What is put on the program's stack, below what it uses, for the steps.
 #[repr(C)]
-struct Block {
+pub struct Block {
     kernel: eigentime_vdso::KernelFunctions,
-    sockets: [i32; 2],
-    header: Header,
+    pub sockets: [i32; 2],
+    pub header: Header,
     bytes: Bytes,
-    control: Control,
+    pub control: Control,
     byte: u64,
 }
 
 /// `struct msghdr`.
 #[repr(C)]
-struct Header {
+pub struct Header {
     name: u64,
     name_len: u64,
     bytes: u64,
@@ -80,11 +80,11 @@ struct Bytes {
 
 /// `struct cmsghdr` with one descriptor.
 #[repr(C)]
-struct Control {
+pub struct Control {
     len: u64,
     level: i32,
     kind: i32,
-    descriptor: i32,
+    pub descriptor: i32,
     padding: i32,
 }
 
@@ -177,7 +177,7 @@ impl Supervisor {
     }
 
     /// Sends the shared memory through a socket of the program.
-    fn send_file(&self, tracee: Tracee, socket: u32) -> nix::Result<()> {
+    pub(super) fn send_file(&self, tracee: Tracee, socket: u32) -> nix::Result<()> {
         let socket = borrow_descriptor(tracee, socket)?;
         let descriptors = [self.region.file().as_raw_fd()];
         let message = [ControlMessage::ScmRights(&descriptors)];
@@ -235,15 +235,22 @@ fn boot(detour: &mut Detour, registers: Registers) -> Result<(), Refusal> {
 }
 
 fn write_block(tracee: Tracee, to: u64, block: &Block) -> Result<(), Refusal> {
-    // SAFETY: the block is plain data without padding that matters.
-    let bytes = unsafe {
-        std::slice::from_raw_parts(std::ptr::from_ref(block).cast::<u8>(), size_of::<Block>())
-    };
-    tracee.write(to, bytes).map_err(Refusal::step("write to its stack"))
+    tracee.write(to, bytes_of(block)).map_err(Refusal::step("write to its stack"))
+}
+
+/// What the kernel or a program is told in memory.
+pub trait Plain {}
+impl Plain for Block {}
+impl Plain for eigentime_vdso::KernelFunctions {}
+
+/// The bytes of a structure.
+pub fn bytes_of<T: Plain>(value: &T) -> &[u8] {
+    // SAFETY: plain data without padding.
+    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast::<u8>(), size_of::<T>()) }
 }
 
 /// Fills the block for an address.
-fn block_at(address: u64, kernel: eigentime_vdso::KernelFunctions) -> Block {
+pub fn block_at(address: u64, kernel: eigentime_vdso::KernelFunctions) -> Block {
     let at = |offset: usize| address + offset as u64;
     Block {
         kernel,

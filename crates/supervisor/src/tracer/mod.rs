@@ -3,7 +3,9 @@
 //! - `tracee`: a traced thread: its stops, registers and memory.
 //! - `arch`: what is particular to x86-64.
 //! - `detour`: makes a stopped thread do something on our behalf.
+//! - `visit`: several system calls of that kind.
 //! - `install`: gives a program that has just been started the image.
+//! - `attach`, `detach`: moves a running process into the timeline and out of it.
 //! - `filtered`: answers calls that the filter stopped.
 //! - `overtaken`: signals that overtake a call on its way through the image.
 //! - `wall`: sets the timeline's wall clock, for a program that does so.
@@ -16,7 +18,9 @@
 //! - `notes`: words to the user.
 
 mod arch;
+mod attach;
 mod change;
+mod detach;
 mod detour;
 mod filtered;
 mod install;
@@ -28,6 +32,7 @@ mod requests;
 mod show;
 mod signals;
 mod tracee;
+mod visit;
 mod wall;
 
 use std::collections::{HashMap, HashSet};
@@ -40,7 +45,7 @@ use nix::unistd::Pid;
 use crate::control::server::Control;
 use crate::filter::Scope;
 use crate::host::KernelVdso;
-use crate::plan::Motion;
+use crate::plan::{Clocks, Motion};
 use crate::region::Region;
 use arch::Registers;
 use tracee::{Stop, Tracee};
@@ -57,6 +62,10 @@ pub struct Subject {
     pub motion: Motion,
     /// The socket by which it is steered, if it has a name.
     pub control: Option<Control>,
+    /// What the clocks are to be once the first process is attached.
+    pub starts_with: Option<Clocks>,
+    /// Is it to end with its last member?
+    pub ephemeral: bool,
 }
 
 /// The process that follows the programs of one timeline.
@@ -69,6 +78,12 @@ pub struct Supervisor {
     /// Does the kernel's vDSO make system calls of its own for the clocks, so that
     /// new programs had better do it themselves?
     raw_clock: bool,
+    /// Threads that are to be let go as soon as they stop.
+    unwanted: HashSet<Pid>,
+    /// What the clocks are to be once the first process is attached.
+    starts_with: Option<Clocks>,
+    /// Is the timeline to end with its last member?
+    ephemeral: bool,
     /// Has the first program been started?
     started: bool,
     /// Is the timeline to end although it has members, or none?
@@ -115,7 +130,7 @@ struct Thread {
 impl Supervisor {
     /// A supervisor that does not follow anything yet.
     pub fn new(region: Region, kernel: KernelVdso, subject: Subject) -> Self {
-        let Subject { scope, groups, motion, control } = subject;
+        let Subject { scope, groups, motion, control, starts_with, ephemeral } = subject;
         Self {
             region,
             kernel,
@@ -124,7 +139,11 @@ impl Supervisor {
             motion,
             control,
             raw_clock: false,
-            started: false,
+            unwanted: HashSet::new(),
+            // Processes to be attached come when they come.
+            started: starts_with.is_some(),
+            starts_with,
+            ephemeral,
             removed: false,
             first_stderr: std::io::stderr().as_fd().try_clone_to_owned().ok(),
             threads: HashMap::new(),
@@ -152,7 +171,7 @@ impl Supervisor {
     }
 
     /// Passes signals that end a program on to `program`, for as long as it runs.
-    pub fn pass_signals_to(&self, program: Pid) {
+    pub fn pass_signals_to(&self, program: Option<Pid>) {
         signals::pass_to(program);
     }
 
@@ -174,7 +193,7 @@ impl Supervisor {
             }
             self.attend();
             self.rearm();
-            if self.removed {
+            if self.removed || self.has_outlived_its_members() {
                 break;
             }
         }
@@ -183,7 +202,18 @@ impl Supervisor {
         }
     }
 
+    fn has_outlived_its_members(&self) -> bool {
+        self.ephemeral && self.starts_with.is_none() && self.threads.is_empty()
+    }
+
     fn answer_or_end(&mut self, tracee: Tracee, stop: Stop) {
+        if self.unwanted.remove(&tracee.0) {
+            if stop != Stop::Ended {
+                // If it cannot be let go, it is gone.
+                let _ = tracee.release();
+            }
+            return;
+        }
         match self.answer(tracee, stop) {
             // It was killed in between.
             Ok(()) | Err(Errno::ESRCH) => {}
@@ -212,7 +242,7 @@ impl Supervisor {
             }
             Stop::Signal(signal) => self.signal(tracee, signal),
             Stop::Exec => self.exec(tracee),
-            Stop::Forked => tracee.resume(None),
+            Stop::Forked => self.forked(tracee),
             Stop::Group => {
                 self.thread(tracee).halted = true;
                 tracee.listen()
@@ -226,7 +256,19 @@ impl Supervisor {
         self.threads.entry(tracee.0).or_default()
     }
 
+    /// A thread made a child or a thread, which starts as its maker is.
+    fn forked(&mut self, tracee: Tracee) -> nix::Result<()> {
+        if self.thread(tracee).detached {
+            let made = Pid::from_raw(tracee.event_message()? as i32);
+            self.thread(Tracee(made)).detached = true;
+        }
+        tracee.resume(None)
+    }
+
     fn exec(&mut self, tracee: Tracee) -> nix::Result<()> {
+        if self.thread(tracee).detached {
+            return tracee.resume(None);
+        }
         self.started = true;
         // A thread that starts a program takes the number of its process.
         let former = Pid::from_raw(tracee.event_message()? as i32);

@@ -33,9 +33,21 @@ impl Supervisor {
                 }
             }
             Request::Remove { force } => self.remove(*force),
-            Request::Attach { .. } | Request::Detach { .. } => {
-                Answer::Refused("not yet".to_owned())
+            Request::Attach { pid, terms, force } => {
+                let agreed = self.agree(terms.as_deref());
+                match agreed.and_then(|()| self.attach(Pid::from_raw(*pid), *force)) {
+                    Ok(attached) => Answer::Attached(attached),
+                    Err(reason) => {
+                        // A timeline made for it alone has nobody.
+                        self.removed |= self.starts_with.is_some();
+                        Answer::Refused(reason)
+                    }
+                }
             }
+            Request::Detach { pid } => match self.detach(Pid::from_raw(*pid)) {
+                Ok(detached) => Answer::Attached(detached),
+                Err(reason) => Answer::Refused(reason),
+            },
         };
         asked.answer(answer);
     }
@@ -52,12 +64,32 @@ impl Supervisor {
                 pids.join(", ")
             ));
         }
+        if !force && !self.threads.is_empty() {
+            return Answer::Refused(
+                "it still looks after processes that were returned to host time\n\
+                 help: wait until they end, or use --force to end them"
+                    .to_owned(),
+            );
+        }
         // The name is free before the answer is there.
         if let Some(control) = &self.control {
             control.forget();
         }
         self.removed = true;
         Answer::Done
+    }
+
+    /// Is the timeline what the caller wants it to be?
+    fn agree(&self, terms: Option<&str>) -> Result<(), String> {
+        let made = self.control.as_ref().map(|control| control.terms.as_str());
+        match terms {
+            Some(terms) if Some(terms) != made => {
+                Err("it exists already, and was made with other options\n\
+                     help: join it without options, and change it with `eigentime ctl`"
+                    .to_owned())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Starts following a process that asks for it.
@@ -67,12 +99,7 @@ impl Supervisor {
                         help: end it (`eigentime ctl rm`) and make it anew"
                 .to_owned());
         }
-        let made = self.control.as_ref().map(|control| control.terms.as_str());
-        if terms.is_some_and(|terms| Some(terms) != made) {
-            return Err("it exists already, and was made with other options\n\
-                        help: join it without options, and change it with `eigentime ctl`"
-                .to_owned());
-        }
+        self.agree(terms)?;
         if caller.as_raw() <= 0 {
             return Err("the program is in a process namespace that the timeline's supervisor \
                         does not see\nhelp: make the timeline outside, and join from there"

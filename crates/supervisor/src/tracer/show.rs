@@ -1,5 +1,6 @@
 //! Tells how a timeline stands: its clocks, its members, and what they wait for.
 
+use std::array;
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -9,6 +10,7 @@ use eigentime_vdso::{WAITING, Waiting};
 use nix::unistd::Pid;
 use syscalls::Sysno;
 
+use super::arch::Registers;
 use super::tracee::Tracee;
 use super::{Supervisor, notes};
 use crate::control::{Member, Reading, Shown, State, Thread, WaitsFor, clock_name, rate_text};
@@ -132,6 +134,15 @@ impl Blocked {
     /// What a thread is blocked in; `None` if it runs, or cannot be looked into.
     pub fn of(thread: Pid) -> Option<Self> {
         Self::parse(&fs::read_to_string(format!("/proc/{thread}/syscall")).ok()?)
+    }
+
+    /// The call that a stopped thread is in.
+    pub fn at(registers: &Registers) -> Self {
+        Self {
+            nr: registers.nr().0,
+            args: array::from_fn(|arg| registers.arg(arg)),
+            ip: registers.ip(),
+        }
     }
 
     /// From "running", or the number, the arguments, the stack pointer, and the program

@@ -21,8 +21,8 @@ const IGNORED: [Signal; 5] =
 static PROGRAM: AtomicI32 = AtomicI32::new(0);
 
 /// Passes the signals on to `program` from now on.
-pub fn pass_to(program: Pid) {
-    PROGRAM.store(program.as_raw(), Ordering::Relaxed);
+pub fn pass_to(program: Option<Pid>) {
+    PROGRAM.store(program.map_or(0, Pid::as_raw), Ordering::Relaxed);
     let set = |signal, handler| {
         let action = SigAction::new(handler, SaFlags::SA_RESTART, SigSet::empty());
         // SAFETY: the handler below makes one system call and nothing else. These

@@ -1,14 +1,23 @@
 //! A thread that is traced: stops, registers, memory.
 
 use std::io::{IoSlice, IoSliceMut};
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::sys::ptrace;
+use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::Signal;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
 use nix::unistd::Pid;
 
 use super::arch::Registers;
+
+/// What is asked of the kernel for every traced thread.
+const OPTIONS: Options = Options::PTRACE_O_TRACESYSGOOD
+    .union(Options::PTRACE_O_TRACECLONE)
+    .union(Options::PTRACE_O_TRACEFORK)
+    .union(Options::PTRACE_O_TRACEVFORK)
+    .union(Options::PTRACE_O_TRACEEXEC)
+    .union(Options::PTRACE_O_TRACESECCOMP);
 
 /// Why a thread stopped, or that it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,17 +78,37 @@ impl Tracee {
         wait(self.0.as_raw()).map(|(_, stop)| stop)
     }
 
-    /// Starts tracing the thread without stopping it.
+    /// Waits until this thread stops or ends, but no longer than until `deadline`.
+    pub fn wait_until(self, deadline: Instant) -> nix::Result<Option<Stop>> {
+        /// How often to look: stops come within microseconds.
+        const PAUSE: Duration = Duration::from_micros(20);
+        loop {
+            match wait_with(self.0.as_raw(), libc::WNOHANG)? {
+                (0, _) if Instant::now() >= deadline => return Ok(None),
+                (0, _) => std::thread::sleep(PAUSE),
+                (_, stop) => return Ok(Some(stop)),
+            }
+        }
+    }
+
+    /// Starts tracing the thread without stopping it; it ends with its tracer.
     pub fn seize(self) -> nix::Result<()> {
-        use ptrace::Options;
-        let options = Options::PTRACE_O_TRACESYSGOOD
-            | Options::PTRACE_O_TRACECLONE
-            | Options::PTRACE_O_TRACEFORK
-            | Options::PTRACE_O_TRACEVFORK
-            | Options::PTRACE_O_TRACEEXEC
-            | Options::PTRACE_O_TRACESECCOMP
-            | Options::PTRACE_O_EXITKILL;
-        ptrace::seize(self.0, options)
+        ptrace::seize(self.0, OPTIONS | Options::PTRACE_O_EXITKILL)
+    }
+
+    /// Starts tracing the thread without stopping it; without a tracer it goes on.
+    pub fn seize_softly(self) -> nix::Result<()> {
+        ptrace::seize(self.0, OPTIONS)
+    }
+
+    /// Ties the end of the stopped thread to the tracer's.
+    pub fn end_with_tracer(self) -> nix::Result<()> {
+        ptrace::setoptions(self.0, OPTIONS | Options::PTRACE_O_EXITKILL)
+    }
+
+    /// Lets the stopped thread go for good.
+    pub fn release(self) -> nix::Result<()> {
+        self.request(libc::PTRACE_DETACH, 0)
     }
 
     /// Lets the thread go on, delivering a signal if there is one.
@@ -219,10 +248,14 @@ impl Tracee {
 }
 
 fn wait(pid: i32) -> nix::Result<(i32, Stop)> {
+    wait_with(pid, 0)
+}
+
+fn wait_with(pid: i32, flags: i32) -> nix::Result<(i32, Stop)> {
     let mut status = 0;
     loop {
         // SAFETY: the pointer is to an int of ours.
-        let result = unsafe { libc::waitpid(pid, &raw mut status, libc::__WALL) };
+        let result = unsafe { libc::waitpid(pid, &raw mut status, libc::__WALL | flags) };
         match Errno::result(result) {
             Ok(pid) => return Ok((pid, Stop::decode(status))),
             Err(Errno::EINTR) => {}

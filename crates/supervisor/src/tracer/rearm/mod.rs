@@ -19,7 +19,7 @@ use super::recheck::Recheck;
 use super::tracee::Tracee;
 use super::{Supervisor, notes};
 use crate::host;
-pub use descriptors::Info;
+pub use descriptors::{Info, rearm_of as rearm_descriptors_of};
 pub use posix::{TimerKey, timer_clock};
 
 /// A change of the map after which timers are to be armed anew.

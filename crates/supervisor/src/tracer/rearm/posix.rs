@@ -5,12 +5,13 @@ use std::fs;
 
 use eigentime_calls::{ITIMER_REAL, TIMER_ABSTIME};
 use eigentime_timeline::{Clock, ClockId, Nanos, Timespec};
+use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use super::super::arch::Registers;
-use super::super::detour::Detour;
 use super::super::recheck::Recheck;
 use super::super::tracee::Tracee;
+use super::super::visit::Visit;
 use super::super::{Supervisor, notes};
 use super::Rearm;
 use crate::host;
@@ -82,14 +83,13 @@ impl Supervisor {
 
     /// Makes a thread, which is stopped outside of any call, arm the timers of its
     /// process anew.
-    pub(super) fn rearm_timers(
+    pub(in super::super) fn rearm_timers(
         &mut self,
         tracee: Tracee,
         process: Pid,
         change: &Rearm,
     ) -> nix::Result<()> {
-        let before = tracee.registers()?;
-        let mut calls = Calls::new(tracee, before, self.region.layout.call());
+        let mut calls = Calls::new(Visit::new(tracee, self.region.layout.call())?);
         for (timer, clock) in posix_timers(process) {
             let key = TimerKey { process, timer };
             let Some(line) = self.timer_line(key, clock) else { continue };
@@ -100,13 +100,10 @@ impl Supervisor {
         if self.interval_timers.contains(&process) && change.concerns(Clock::Monotonic) {
             calls.rearm_interval(change)?;
         }
-        let mut detour = calls.detour;
-        if calls.made {
-            detour.run_to_trap()?;
-            tracee.set_registers(before)?;
+        if calls.visit.end(process)? {
             self.thread(tracee).recheck = Recheck::Asked;
         }
-        detour.end(process)
+        Ok(())
     }
 }
 
@@ -137,39 +134,37 @@ fn parse_timers(text: &str) -> Vec<(i32, ClockId)> {
     timers
 }
 
-/// Calls that a stopped thread is made to make.
+/// Calls on timers that a stopped thread is made to make.
 struct Calls {
-    detour: Detour,
-    registers: Registers,
-    instruction: u64,
+    visit: Visit,
     /// Where settings are put.
     at: u64,
-    made: bool,
 }
 
 /// An `itimerspec` or `itimerval`: interval, then value.
 type Words = [u64; 4];
 
 impl Calls {
-    fn new(tracee: Tracee, registers: Registers, instruction: u64) -> Self {
-        let at = (registers.stack() - DEPTH) & !0xf;
-        Self { detour: Detour::new(tracee), registers, instruction, at, made: false }
+    fn new(visit: Visit) -> Self {
+        let at = (visit.after.stack() - DEPTH) & !0xf;
+        Self { visit, at }
     }
 
-    /// Makes a call; `Err` with its error number inside if it fails.
-    fn call(&mut self, nr: i64, args: [u64; 4]) -> nix::Result<bool> {
-        let [a, b, c, d] = args;
-        self.made = true;
-        self.registers.call(self.instruction, nr, [a, b, c, d, 0, 0]);
-        Ok(self.detour.system_call(self.registers)? == 0)
+    /// Makes a call, and tells whether there still is such a timer.
+    fn call(&mut self, nr: i64, [a, b, c]: [u64; 3]) -> nix::Result<bool> {
+        match self.visit.call(nr, [a, b, c, 0, 0, 0]) {
+            Ok(_) => Ok(true),
+            Err(Errno::EINVAL) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     fn read(&self) -> nix::Result<Words> {
-        self.detour.tracee.read_words(self.at)
+        self.visit.tracee.read_words(self.at)
     }
 
     fn write(&self, words: Words) -> nix::Result<()> {
-        self.detour.tracee.write_words(self.at, &words)
+        self.visit.tracee.write_words(self.at, &words)
     }
 
     fn rearm_posix(
@@ -180,7 +175,7 @@ impl Calls {
         change: &Rearm,
     ) -> nix::Result<()> {
         let timer = timer as u64;
-        if !self.call(libc::SYS_timer_gettime, [timer, self.at, 0, 0])? {
+        if !self.call(libc::SYS_timer_gettime, [timer, self.at, 0])? {
             return Ok(()); // deleted meanwhile
         }
         let [interval, interval_part, value, value_part] = self.read()?.map(|word| word as i64);
@@ -208,12 +203,12 @@ impl Calls {
         let words = [interval.sec, interval.nsec, value.sec, value.nsec];
         self.write(words.map(|word| word as u64))?;
         let flags = if absolute { u64::from(TIMER_ABSTIME) } else { 0 };
-        self.call(libc::SYS_timer_settime, [timer, flags, self.at, 0]).map(drop)
+        self.call(libc::SYS_timer_settime, [timer, flags, self.at]).map(drop)
     }
 
     fn rearm_interval(&mut self, change: &Rearm) -> nix::Result<()> {
         let which = u64::from(ITIMER_REAL);
-        if !self.call(libc::SYS_getitimer, [which, self.at, 0, 0])? {
+        if !self.call(libc::SYS_getitimer, [which, self.at, 0])? {
             return Ok(());
         }
         let [interval, interval_part, value, value_part] = self.read()?.map(|word| word as i64);
@@ -233,7 +228,7 @@ impl Calls {
             .map(|time| Timespec::from_nanos(time.plus(Nanos(999))));
         let words = [interval.sec, interval.nsec / 1_000, value.sec, value.nsec / 1_000];
         self.write(words.map(|word| word as u64))?;
-        self.call(libc::SYS_setitimer, [which, self.at, 0, 0]).map(drop)
+        self.call(libc::SYS_setitimer, [which, self.at, 0]).map(drop)
     }
 }
 

@@ -1,0 +1,143 @@
+//! What can be told of a process before anything is touched.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::ops::Range;
+
+use eigentime_vdso::REGION_SIZE;
+use nix::unistd::Pid;
+
+use super::super::notes::status_field;
+use crate::region::Layout;
+
+/// What has to be known of a process to attach it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Where its vDSO starts.
+    pub vdso: u64,
+    /// The mappings that belong together: the vDSO and the kernel's data beside it.
+    pub kernel: Vec<Range<u64>>,
+}
+
+/// Looks at a process, and says why it cannot be attached.
+pub fn look(pid: Pid, layout: Layout) -> Result<Found, String> {
+    let Some(leader) = status_field(pid, "Tgid:") else {
+        return Err(format!("there is no process {pid}"));
+    };
+    if leader != pid.to_string() {
+        return Err(format!(
+            "{pid} is a thread of process {leader}\nhelp: attach process {leader}"
+        ));
+    }
+    if status_field(pid, "Kthread:").is_some_and(|kernel| kernel == "1") {
+        return Err(format!("process {pid} is a thread of the kernel"));
+    }
+    match status_field(pid, "State:").unwrap_or_default().chars().next() {
+        Some('Z' | 'X') => return Err(format!("process {pid} has ended")),
+        Some('T' | 't') => {
+            return Err(format!(
+                "process {pid} is stopped\nhelp: let it go on first (kill -CONT {pid})"
+            ));
+        }
+        _ => {}
+    }
+    match status_field(pid, "TracerPid:").as_deref() {
+        None | Some("0") => {}
+        Some(tracer) => {
+            let name = fs::read_to_string(format!("/proc/{tracer}/comm")).unwrap_or_default();
+            return Err(format!(
+                "process {pid} is already traced by process {tracer} ({}), and the kernel allows one \
+                 tracer\nhelp: end the debugger; a program that lives in a timeline already cannot \
+                 be moved to another",
+                name.trim()
+            ));
+        }
+    }
+    if status_field(pid, "Seccomp:").is_some_and(|mode| mode != "0") {
+        return Err(format!(
+            "process {pid} is in a sandbox (it has a seccomp filter), which may end it for the calls \
+             that attaching takes\nhelp: start it in the timeline instead (eigentime run)"
+        ));
+    }
+    let forbidden = |error: std::io::Error| {
+        format!(
+            "process {pid} is closed to this user ({error})\nhelp: attach as its user, or as root; \
+             ordinary users also need sysctl kernel.yama.ptrace_scope=0"
+        )
+    };
+    is_64_bit(pid).map_err(forbidden)?.then_some(()).ok_or_else(|| {
+        format!("process {pid} runs a 32-bit program, whose calls are not translated")
+    })?;
+    let own = fs::read_link("/proc/self/ns/time").ok();
+    let theirs = fs::read_link(format!("/proc/{pid}/ns/time")).map_err(forbidden)?;
+    if Some(theirs) != own {
+        return Err(format!(
+            "process {pid} is in another time namespace than the timeline's supervisor, so their \
+             host clocks differ\nhelp: run `eigentime attach` in that namespace (nsenter -T -t {pid})"
+        ));
+    }
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).map_err(forbidden)?;
+    let found = Found::parse(&maps)
+        .ok_or_else(|| format!("the kernel gave process {pid} no vDSO to read the clocks by"))?;
+    let region = layout.base()..layout.base() + REGION_SIZE as u64;
+    if ranges(&maps).any(|(range, _)| range.start < region.end && region.start < range.end) {
+        return Err(format!(
+            "process {pid} uses the addresses that this timeline's memory has in all its programs\n\
+             help: attach it to another timeline"
+        ));
+    }
+    Ok(found)
+}
+
+/// Is the program that a process runs one for x86-64?
+fn is_64_bit(pid: Pid) -> std::io::Result<bool> {
+    /// ELFCLASS64.
+    const CLASS_64: u8 = 2;
+    /// EM_X86_64.
+    const MACHINE: [u8; 2] = [62, 0];
+    let mut header = [0; 20];
+    File::open(format!("/proc/{pid}/exe"))?.read_exact(&mut header)?;
+    Ok(header[4] == CLASS_64 && header[18..20] == MACHINE)
+}
+
+/// The mappings of a process and their names.
+fn ranges(maps: &str) -> impl Iterator<Item = (Range<u64>, &str)> {
+    maps.lines().filter_map(|line| {
+        let (start, rest) = line.split_once('-')?;
+        let (end, rest) = rest.split_once(' ')?;
+        let hex = |text| u64::from_str_radix(text, 16).ok();
+        let name = rest.split_whitespace().nth(4).unwrap_or_default();
+        Some((hex(start)?..hex(end)?, name))
+    })
+}
+
+impl Found {
+    fn parse(maps: &str) -> Option<Self> {
+        let is_kernel = |name: &str| name == "[vdso]" || name.starts_with("[vvar");
+        let kernel: Vec<_> = ranges(maps).filter(|(_, name)| is_kernel(name)).collect();
+        let vdso = kernel.iter().find(|(_, name)| *name == "[vdso]")?.0.start;
+        Some(Self { vdso, kernel: kernel.into_iter().map(|(range, _)| range).collect() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAPS: &str = "\
+55d0c0a00000-55d0c0a21000 rw-p 00000000 00:00 0                          [heap]
+7f2d85c5e000-7f2d85c62000 r--p 00000000 00:00 0                          [vvar]
+7f2d85c62000-7f2d85c64000 r--p 00000000 00:00 0                          [vvar_vclock]
+7f2d85c64000-7f2d85c66000 r-xp 00000000 00:00 0                          [vdso]
+7f2d85c66000-7f2d85c67000 r--p 00000000 08:01 1234                       /lib/a b.so
+";
+
+    #[test]
+    fn finds_the_vdso_and_what_belongs_to_it() {
+        let found = Found::parse(MAPS).unwrap();
+        assert_eq!(found.vdso, 0x7f2d_85c6_4000);
+        assert_eq!(found.kernel.len(), 3);
+        assert_eq!(found.kernel[0], 0x7f2d_85c5_e000..0x7f2d_85c6_2000);
+        assert_eq!(Found::parse(MAPS.lines().next().unwrap()), None);
+    }
+}

@@ -1,0 +1,217 @@
+//! A process whose threads are all stopped.
+
+use std::collections::HashSet;
+use std::fs;
+use std::ops::Range;
+use std::time::Instant;
+
+use eigentime_calls::{Call, Kind};
+use nix::errno::Errno;
+use nix::unistd::Pid;
+
+use super::super::arch::Registers;
+use super::super::notes::status_field;
+use super::super::tracee::{Stop, Tracee};
+
+/// The longest way through the kernel's vDSO, in instructions, and plenty more.
+const MOST_STEPS: usize = 10_000;
+
+/// All signals but SIGTRAP, by which the kernel reports a step.
+const ALL_BUT_TRAP: u64 = !(1 << (libc::SIGTRAP - 1));
+
+/// Why the threads of a process were not stopped.
+pub struct Refused {
+    /// The reason.
+    pub reason: String,
+    /// Threads that are still followed.
+    pub unstopped: HashSet<Pid>,
+}
+
+/// A process whose threads are all stopped, outside of any system call.
+pub struct Stopped {
+    /// The process.
+    pub process: Pid,
+    threads: Vec<Tracee>,
+    /// Signals that arrived meanwhile, for whom.
+    signals: Vec<(Tracee, i32)>,
+}
+
+impl Stopped {
+    /// Starts following a process and stops its threads, or lets it go on as before: but
+    /// for the threads that did not stop, which are to be let go when they do.
+    pub fn all_of(process: Pid, deadline: Instant) -> Result<Self, Refused> {
+        let mut stopped = Self { process, threads: Vec::new(), signals: Vec::new() };
+        let mut unstopped = HashSet::new();
+        match stopped.stop_all(deadline, &mut unstopped) {
+            Ok(()) => Ok(stopped),
+            Err(reason) => {
+                stopped.release();
+                Err(Refused { reason, unstopped })
+            }
+        }
+    }
+
+    /// The threads.
+    pub fn threads(&self) -> &[Tracee] {
+        &self.threads
+    }
+
+    fn stop_all(&mut self, deadline: Instant, unstopped: &mut HashSet<Pid>) -> Result<(), String> {
+        let process = self.process;
+        let mut known = HashSet::new();
+        // Until no thread is there that was not there before: those that are not stopped
+        // yet may make others.
+        loop {
+            let tasks = fs::read_dir(format!("/proc/{process}/task"));
+            let tasks = tasks.map_err(|_| format!("process {process} has ended"))?;
+            let new: Vec<_> = tasks
+                .flatten()
+                .filter_map(|task| task.file_name().to_str()?.parse().ok())
+                .map(Pid::from_raw)
+                .filter(|thread| known.insert(*thread))
+                .map(Tracee)
+                .collect();
+            if new.is_empty() {
+                break;
+            }
+            for thread in &new {
+                match thread.seize_softly().and_then(|()| thread.interrupt()) {
+                    Ok(()) => {
+                        unstopped.insert(thread.0);
+                    }
+                    // A thread made since, by one that is followed: it stops by itself.
+                    Err(Errno::EPERM) if is_followed(thread.0) => {
+                        unstopped.insert(thread.0);
+                    }
+                    // It ended meanwhile, or is the remainder of a leader that has.
+                    Err(_) if has_ended(thread.0) => {}
+                    Err(error) => return Err(not_allowed(process, error)),
+                }
+            }
+            for thread in new {
+                if unstopped.contains(&thread.0) {
+                    self.stop(thread, deadline)?;
+                    unstopped.remove(&thread.0);
+                }
+            }
+        }
+        match self.threads.is_empty() {
+            true => Err(format!("process {process} has ended")),
+            false => Ok(()),
+        }
+    }
+
+    fn stop(&mut self, thread: Tracee, deadline: Instant) -> Result<(), String> {
+        loop {
+            let stop = thread.wait_until(deadline);
+            match stop.map_err(|error| error.desc().to_owned())? {
+                Some(Stop::Trap) => {
+                    self.threads.push(thread);
+                    return Ok(());
+                }
+                Some(Stop::Ended) => return Ok(()),
+                Some(Stop::Signal(signal)) => {
+                    self.signals.push((thread, signal));
+                    let _ = thread.resume(None);
+                }
+                Some(Stop::Group) => {
+                    let _ = thread.release();
+                    return Err("it has just been stopped by a signal; let it go on first".into());
+                }
+                Some(_) => {
+                    let _ = thread.resume(None);
+                }
+                None => {
+                    // It will stop some day, and then go on untraced.
+                    return Err(format!(
+                        "thread {} does not stop: it waits in the kernel for something that cannot \
+                         be interrupted",
+                        thread.0
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Lets the calls that were interrupted be made again from the start, so that the
+    /// filter stops those that wait; but the thread of a visit, which has `visited`.
+    pub fn make_waits_again(&self, visited: &mut Registers) {
+        make_again(visited);
+        for thread in &self.threads[1..] {
+            if let Ok(mut registers) = thread.registers() {
+                make_again(&mut registers);
+                let _ = thread.set_registers(registers);
+            }
+        }
+    }
+
+    /// Lets all go on, still followed.
+    pub fn go_on(self) {
+        self.give_signals();
+        for thread in &self.threads {
+            let _ = thread.resume(None);
+        }
+    }
+
+    /// Lets all go on, no longer followed.
+    pub fn release(self) {
+        self.give_signals();
+        for thread in &self.threads {
+            let _ = thread.release();
+        }
+    }
+
+    fn give_signals(&self) {
+        for (thread, signal) in &self.signals {
+            let _ = thread.send(self.process, *signal);
+        }
+    }
+}
+
+/// Is a thread followed by this process?
+fn is_followed(thread: Pid) -> bool {
+    status_field(thread, "TracerPid:").is_some_and(|tracer| tracer == Pid::this().to_string())
+}
+
+fn has_ended(thread: Pid) -> bool {
+    status_field(thread, "State:").is_none_or(|state| state.starts_with(['Z', 'X']))
+}
+
+fn make_again(registers: &mut Registers) {
+    let waits = Call::find(registers.nr()).is_some_and(|call| matches!(call.kind, Kind::Wait(_)));
+    if registers.has_failed_interrupted() || (waits && registers.was_interrupted(false)) {
+        registers.make_again();
+    }
+}
+
+fn not_allowed(process: Pid, error: Errno) -> String {
+    match error {
+        Errno::EPERM => format!(
+            "process {process} is closed to this user\nhelp: attach as its user, or as root; \
+             ordinary users also need sysctl kernel.yama.ptrace_scope=0"
+        ),
+        error => format!("process {process} cannot be followed: {}", error.desc()),
+    }
+}
+
+impl Tracee {
+    /// Lets the thread, which is stopped, go on until it is outside of a range.
+    pub fn step_out_of(self, range: &Range<u64>) -> nix::Result<()> {
+        if !range.contains(&self.registers()?.ip()) {
+            return Ok(());
+        }
+        let mask = self.signal_mask()?;
+        self.set_signal_mask(ALL_BUT_TRAP)?;
+        for _ in 0..MOST_STEPS {
+            if !range.contains(&self.registers()?.ip()) {
+                return self.set_signal_mask(mask);
+            }
+            self.step()?;
+            if self.wait()? == Stop::Ended {
+                return Err(Errno::ESRCH);
+            }
+        }
+        self.set_signal_mask(mask)?;
+        Err(Errno::ETIMEDOUT)
+    }
+}

@@ -1,0 +1,144 @@
+//! The kernel's vDSO of a running process is moved aside, with the kernel's data that it
+//! reads at a fixed distance. Where it stood comes a copy, for the process has kept the
+//! addresses of its functions: each begins with a jump to the image's function.
+
+use std::ops::Range;
+
+use eigentime_vdso::symbols;
+use nix::errno::Errno;
+use object::{Object, ObjectSymbol};
+
+use super::super::visit::Visit;
+use super::preflight::Found;
+use super::{Failed, NO_FILE, PRIVATE, READ_WRITE, step};
+use crate::host::KernelVdso;
+use crate::region::Layout;
+
+/// `jmp [rip]`, followed by the address to go to.
+const JUMP: [u8; 6] = [0xff, 0x25, 0, 0, 0, 0];
+
+/// Bytes that a jump takes.
+const JUMP_LENGTH: u64 = JUMP.len() as u64 + 8;
+
+/// The kernel's vDSO, moved aside.
+pub struct Aside {
+    /// Where the mappings were, and by how much they were moved.
+    moved: Vec<Range<u64>>,
+    by: u64,
+    /// Where the vDSO is now.
+    vdso: u64,
+}
+
+impl Aside {
+    /// Moves the vDSO and puts the copy in its place, or undoes what it has done.
+    pub fn new(
+        visit: &mut Visit,
+        kernel: &KernelVdso,
+        found: &Found,
+        layout: Layout,
+    ) -> Result<Self, Failed> {
+        let copy = diverted(kernel, layout).map_err(step("lead its vDSO to the image"))?;
+        let start = found.kernel.iter().map(|range| range.start).min().unwrap_or(found.vdso);
+        let end = found.kernel.iter().map(|range| range.end).max().unwrap_or(found.vdso);
+        let args = [0, end - start, 0, PRIVATE, NO_FILE, 0];
+        let room = visit.call(libc::SYS_mmap, args).map_err(step("find room in it"))?;
+        let by = room.wrapping_sub(start);
+        let mut aside = Self { moved: Vec::new(), by, vdso: found.vdso.wrapping_add(by) };
+        for range in &found.kernel {
+            match relocate(visit, range, by) {
+                Ok(()) => aside.moved.push(range.clone()),
+                Err(error) => {
+                    aside.undo(visit);
+                    return Err(Failed("move its vDSO", error));
+                }
+            }
+        }
+        aside
+            .put(visit, found.vdso, &copy)
+            .map_err(step("put a copy of its vDSO in place"))
+            .inspect_err(|_| aside.undo(visit))?;
+        Ok(aside)
+    }
+
+    /// Where the kernel's vDSO is now.
+    pub fn vdso(&self) -> u64 {
+        self.vdso
+    }
+
+    fn put(&self, visit: &mut Visit, at: u64, copy: &[u8]) -> nix::Result<()> {
+        let size = copy.len() as u64;
+        let how = PRIVATE | libc::MAP_FIXED_NOREPLACE as u64;
+        visit.call(libc::SYS_mmap, [at, size, READ_WRITE, how, NO_FILE, 0])?;
+        visit.tracee.write(at, copy)?;
+        let access = (libc::PROT_READ | libc::PROT_EXEC) as u64;
+        visit.call(libc::SYS_mprotect, [at, size, access, 0, 0, 0]).map(drop)
+    }
+
+    /// Puts everything back.
+    pub fn undo(&self, visit: &mut Visit) {
+        for range in &self.moved {
+            let now = range.start.wrapping_add(self.by)..range.end.wrapping_add(self.by);
+            // It has just been moved the other way; over the copy, if there is one.
+            let _ = relocate(visit, &now, self.by.wrapping_neg());
+        }
+    }
+}
+
+/// Moves a mapping, in place of whatever is there.
+fn relocate(visit: &mut Visit, range: &Range<u64>, by: u64) -> nix::Result<()> {
+    let size = range.end - range.start;
+    let how = (libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED) as u64;
+    let args = [range.start, size, size, how, range.start.wrapping_add(by), 0];
+    visit.call(libc::SYS_mremap, args).map(drop)
+}
+
+/// The bytes of the kernel's vDSO, whose functions lead to the image's.
+fn diverted(kernel: &KernelVdso, layout: Layout) -> nix::Result<Vec<u8>> {
+    let mut copy = kernel.bytes().to_vec();
+    let file = object::File::parse(kernel.bytes()).map_err(|_| Errno::ENOEXEC)?;
+    let mut functions: Vec<_> = file
+        .dynamic_symbols()
+        .filter_map(|symbol| Some((symbol.address(), symbol.name().ok()?)))
+        .filter(|(address, _)| *address != 0)
+        .collect();
+    functions.sort_unstable();
+    let ends = functions.iter().skip(1).map(|(address, _)| *address).collect::<Vec<_>>();
+    for (address, name) in &functions {
+        let Some((_, ours)) = symbols::EXPORTS.iter().find(|(ours, _)| ours == name) else {
+            continue;
+        };
+        let next = ends.iter().find(|end| *end > address).copied();
+        if next.is_some_and(|next| next - address < JUMP_LENGTH) {
+            return Err(Errno::ENOSPC);
+        }
+        let at = *address as usize;
+        let target = layout.symbol(*ours);
+        let jump = JUMP.into_iter().chain(target.to_ne_bytes());
+        let place = copy.get_mut(at..at + JUMP_LENGTH as usize).ok_or(Errno::ENOSPC)?;
+        place.iter_mut().zip(jump).for_each(|(byte, new)| *byte = new);
+    }
+    Ok(copy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_clock_function_leads_to_the_image() {
+        let kernel = KernelVdso::of_this_process().unwrap();
+        let layout = Layout::at(0x7e90_0000_0000);
+        let copy = diverted(&kernel, layout).unwrap();
+        assert_eq!(copy.len(), kernel.bytes().len());
+        let file = object::File::parse(kernel.bytes()).unwrap();
+        let size = eigentime_vdso::IMAGE.len() as u64;
+        for name in ["__vdso_clock_gettime", "__vdso_gettimeofday", "__vdso_time", "clock_gettime"]
+        {
+            let symbol = file.dynamic_symbols().find(|symbol| symbol.name() == Ok(name)).unwrap();
+            let at = symbol.address() as usize;
+            assert_eq!(copy[at..at + 6], JUMP, "{name}");
+            let target = u64::from_ne_bytes(copy[at + 6..at + 14].try_into().unwrap());
+            assert!((layout.image()..layout.image() + size).contains(&target));
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Returns a process to host time.
+//!
+//! The kernel takes no filter off, so the supervisor stays: it lets every call pass that
+//! the filter stops. What the process reads, it reads by a page of its own that leaves
+//! every clock alone; what it waits for is as far ahead by the host's clocks as it was
+//! by the timeline's.
+
+use std::time::{Duration, Instant};
+
+use eigentime_timeline::page::Page;
+use eigentime_timeline::{Clock, Rate, Segment, VirtualInstant};
+use eigentime_vdso::{LOOK_AGAIN, PAGE, Waiting};
+use nix::errno::Errno;
+use nix::unistd::Pid;
+
+use super::rearm::Rearm;
+use super::show::{Blocked, command_of};
+use super::tracee::{Stop, Tracee};
+use super::visit::Visit;
+use super::{Supervisor, notes};
+use crate::control::Attached;
+use crate::host;
+
+/// How long the threads of a process may take to stop.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The longest way through the image, in instructions, and plenty more.
+const MOST_STEPS: usize = 10_000;
+
+impl Supervisor {
+    /// Returns a member to host time.
+    pub(super) fn detach(&mut self, pid: Pid) -> Result<Attached, String> {
+        let threads = self.threads_of(pid);
+        if threads.is_empty() {
+            return Err(format!("process {pid} is no member"));
+        }
+        let begin = Instant::now();
+        let stopped = self.stop_members(&threads, begin + PATIENCE);
+        let moved = stopped.and_then(|()| self.move_out(pid, &threads));
+        for thread in &threads {
+            // Those that ended meanwhile are gone.
+            let _ = Tracee(*thread).resume(None);
+        }
+        moved.map_err(|error| format!("cannot detach process {pid}: {}", error.desc()))?;
+        Ok(Attached {
+            pid: pid.as_raw(),
+            command: command_of(pid),
+            threads: threads.len(),
+            stopped_ns: begin.elapsed().as_nanos() as u64,
+            notes: vec![
+                "the supervisor stays with it until it ends, since the kernel takes no filter off: \
+                 no debugger can follow it, and it ends with the supervisor"
+                    .to_owned(),
+            ],
+        })
+    }
+
+    fn threads_of(&self, process: Pid) -> Vec<Pid> {
+        let is_of = |(thread, state): &(&Pid, &super::Thread)| {
+            !state.detached && notes::process_of(**thread) == Some(process)
+        };
+        self.threads.iter().filter(is_of).map(|(thread, _)| *thread).collect()
+    }
+
+    /// Stops these threads, outside of the image or where they wait by it.
+    fn stop_members(&mut self, threads: &[Pid], deadline: Instant) -> nix::Result<()> {
+        for thread in threads.iter().copied().map(Tracee) {
+            thread.interrupt()?;
+            loop {
+                match thread.wait_until(deadline)?.ok_or(Errno::ETIMEDOUT)? {
+                    Stop::Trap => break,
+                    Stop::Ended => {
+                        self.threads.remove(&thread.0);
+                        break;
+                    }
+                    stop => self.answer_or_end(thread, stop),
+                }
+            }
+            self.leave_image(thread)?;
+        }
+        Ok(())
+    }
+
+    /// Lets a thread go on until it is out of the image, or waits there.
+    fn leave_image(&self, thread: Tracee) -> nix::Result<()> {
+        let mask = thread.signal_mask()?;
+        thread.set_signal_mask(!(1 << (libc::SIGTRAP - 1)))?;
+        for _ in 0..MOST_STEPS {
+            let registers = thread.registers()?;
+            let waits = registers.ip() == self.region.layout.exempt();
+            if waits || !self.is_in_image(&registers) {
+                return thread.set_signal_mask(mask);
+            }
+            thread.step()?;
+            if thread.wait()? == Stop::Ended {
+                return Err(Errno::ESRCH);
+            }
+        }
+        Err(Errno::ETIMEDOUT)
+    }
+
+    /// Gives a process, which is stopped, the host's clocks.
+    fn move_out(&mut self, process: Pid, threads: &[Pid]) -> nix::Result<()> {
+        let before = self.region.page().map().after;
+        let visitor = Tracee(*threads.first().ok_or(Errno::ESRCH)?);
+        let mut visit = Visit::new(visitor, self.region.layout.call())?;
+        let at = self.region.layout.base();
+        let how = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED) as u64;
+        let read_write = (libc::PROT_READ | libc::PROT_WRITE) as u64;
+        visit.call(libc::SYS_mmap, [at, PAGE as u64, read_write, how, u64::MAX, 0])?;
+        visitor.write(at, &Page::new().to_bytes())?;
+        visit.call(libc::SYS_mprotect, [at, PAGE as u64, libc::PROT_READ as u64, 0, 0, 0])?;
+        visit.end(process)?;
+        for thread in threads {
+            self.thread(Tracee(*thread)).detached = true;
+            self.set_deadline_anew(Tracee(*thread), &before)?;
+        }
+        let change = Rearm::new(before, as_after(&before));
+        super::rearm::rearm_descriptors_of(process, &change);
+        self.rearm_timers(visitor, process, &change)
+    }
+
+    /// A thread that waits by the image: until the same moment by the host's clocks.
+    fn set_deadline_anew(&self, thread: Tracee, before: &Segment) -> nix::Result<()> {
+        let mut registers = thread.registers()?;
+        if registers.ip() != self.region.layout.exempt() || !registers.was_interrupted(true) {
+            return Ok(());
+        }
+        let Some(found) = self.waiting(thread.0, &Blocked::at(&registers)) else { return Ok(()) };
+        let Waiting { host, mark, at, clock } = found.waiting;
+        let clock_of = Clock::ALL[clock as usize];
+        let due = VirtualInstant::from_nanos(at);
+        let then = as_after(before).timer_at(clock_of, due).as_nanos();
+        let words = [host[0] as u64, host[1] as u64, mark, then as u64, clock];
+        thread.write_words(found.at, &words)?;
+        registers.skip(LOOK_AGAIN);
+        thread.set_registers(registers)
+    }
+}
+
+/// The host's clocks, as a map for what was waited for by `before`: the wall clocks are
+/// the host's; on the others it is as far ahead as it was.
+fn as_after(before: &Segment) -> Segment {
+    let mut after = Segment { rate: Rate::ONE, ..Segment::IDENTITY };
+    for clock in Clock::ALL.into_iter().filter(|clock| !clock.is_wall()) {
+        let host = host::read(clock.id());
+        let anchor = &mut after.anchors[clock as usize];
+        (anchor.host, anchor.virt) = (host, before.virtual_at(clock, host));
+    }
+    after
+}

@@ -1,0 +1,51 @@
+//! A stopped thread that is made to make several system calls, and then goes on as if
+//! nothing had been.
+
+use nix::errno::Errno;
+use nix::unistd::Pid;
+
+use super::arch::Registers;
+use super::detour::Detour;
+use super::tracee::Tracee;
+
+/// A thread, stopped outside of any call of its own, that makes calls on our behalf.
+pub struct Visit {
+    /// The thread.
+    pub tracee: Tracee,
+    /// The system call instruction it uses.
+    pub instruction: u64,
+    /// The registers with which it goes on.
+    pub after: Registers,
+    detour: Detour,
+    made: bool,
+}
+
+impl Visit {
+    /// Begins with a thread in a [`super::tracee::Stop::Trap`].
+    pub fn new(tracee: Tracee, instruction: u64) -> nix::Result<Self> {
+        let after = tracee.registers()?;
+        Ok(Self { tracee, instruction, after, detour: Detour::new(tracee), made: false })
+    }
+
+    /// Makes a call; its result, or its error.
+    pub fn call(&mut self, nr: i64, args: [u64; 6]) -> nix::Result<u64> {
+        let mut registers = self.after;
+        registers.call(self.instruction, nr, args);
+        self.made = true;
+        match self.detour.system_call(registers)? {
+            error @ -4095..0 => Err(Errno::from_raw(-error as i32)),
+            result => Ok(result as u64),
+        }
+    }
+
+    /// Ends in a stop like the one it began in, from which a call that was interrupted
+    /// can still be made again. Returns whether the thread made any call.
+    pub fn end(mut self, process: Pid) -> nix::Result<bool> {
+        if self.made {
+            self.detour.run_to_trap()?;
+        }
+        self.tracee.set_registers(self.after)?;
+        self.detour.end(process)?;
+        Ok(self.made)
+    }
+}
