@@ -67,6 +67,11 @@ pub struct RunOptions {
     #[command(flatten)]
     pub clocks: ClockOptions,
 
+    /// Prepare programs when they start and let them go, so that gdb and strace can follow them:
+    /// only clocks read through the vDSO are translated then
+    #[arg(long, conflicts_with = "timeline")]
+    pub debuggable: bool,
+
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true)]
     pub command: Vec<OsString>,

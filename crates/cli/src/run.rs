@@ -50,6 +50,7 @@ fn plan(options: &RunOptions) -> Result<Plan, String> {
         command: command.collect(),
         clocks: clocks(&options.clocks)?,
         timeline: options.clocks.timeline.clone(),
+        debuggable: options.debuggable,
     })
 }
 

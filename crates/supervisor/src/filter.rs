@@ -5,6 +5,8 @@
 //! allowed where their arguments show that no time has to be translated, and from
 //! the image's own system call instruction.
 
+use std::os::fd::{FromRawFd, OwnedFd};
+
 use eigentime_calls::{
     Base, CLONE_UNTRACED, Call, FUTEX_CLOCK_REALTIME, FUTEX_CMD_MASK, FUTEX_OPS, Form, FutexClock,
     ITIMER_REAL, Kind, On, RING_EXT_ARG, ROWS, Read, SOCKET_TIMEOUTS, SOL_SOCKET, Set, Timer,
@@ -340,29 +342,67 @@ pub fn assemble(subject: &Subject) -> Vec<libc::sock_filter> {
     asm.finish()
 }
 
-/// Puts the filter on the calling process and all it will start. Returns whether
-/// the process had to give up gaining privileges for it.
-pub fn install(filter: &[libc::sock_filter]) -> nix::Result<bool> {
+/// `execve` and `execveat`.
+const EXECS: [u32; 2] = [59, 322];
+
+/// The filter for a timeline that prepares programs and lets them go: it tells of their
+/// start, and refuses what would set the host's clock.
+#[must_use]
+pub fn assemble_exec_only() -> Vec<libc::sock_filter> {
+    let mut asm = Assembler::new();
+    let [native, tell, refuse, allow] = [asm.label(), asm.label(), asm.label(), asm.label()];
+    asm.load(ARCH);
+    asm.if_equal(AUDIT_ARCH_X86_64, native);
+    asm.jump(allow);
+    asm.place(native);
+    asm.load(NR);
+    for call in EXECS {
+        asm.if_equal(call, tell);
+    }
+    for row in ROWS.iter().filter(|row| matches!(row.call.kind, Kind::Set(_))) {
+        asm.if_equal(row.call.nr.0, refuse);
+    }
+    asm.jump(allow);
+    asm.place(tell);
+    asm.answer(libc::SECCOMP_RET_USER_NOTIF);
+    asm.place(refuse);
+    asm.answer(libc::SECCOMP_RET_ERRNO | Errno::EPERM as u32);
+    asm.place(allow);
+    asm.answer(libc::SECCOMP_RET_ALLOW);
+    asm.finish()
+}
+
+/// Puts the filter on the calling process and all it will start, and returns the
+/// descriptor on which it tells of calls.
+pub fn install_with_listener(filter: &[libc::sock_filter]) -> nix::Result<OwnedFd> {
+    let listener = set(filter, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER)?;
+    // SAFETY: the call returned a new descriptor.
+    Ok(unsafe { OwnedFd::from_raw_fd(listener as i32) })
+}
+
+/// Puts the filter on the calling process and all it will start.
+pub fn install(filter: &[libc::sock_filter]) -> nix::Result<()> {
+    set(filter, 0).map(drop)
+}
+
+fn set(filter: &[libc::sock_filter], flags: libc::c_ulong) -> nix::Result<libc::c_long> {
     let program = libc::sock_fprog {
         len: u16::try_from(filter.len()).map_err(|_| Errno::E2BIG)?,
         filter: filter.as_ptr().cast_mut(),
     };
     let set = || {
+        let mode = libc::SECCOMP_SET_MODE_FILTER;
         // SAFETY: the kernel copies the program, which outlives the call.
-        let result = unsafe {
-            libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program)
-        };
-        Errno::result(result).map(drop)
+        Errno::result(unsafe { libc::syscall(libc::SYS_seccomp, mode, flags, &raw const program) })
     };
     match set() {
-        Ok(()) => Ok(false),
         // Without CAP_SYS_ADMIN the kernel wants to be sure that no set-user-ID
         // program can be tricked by the filter.
         Err(Errno::EACCES) => {
             nix::sys::prctl::set_no_new_privs()?;
-            set().map(|()| true)
+            set()
         }
-        Err(error) => Err(error),
+        result => result,
     }
 }
 

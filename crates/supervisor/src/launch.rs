@@ -22,7 +22,7 @@ use crate::filter::{self, Scope};
 use crate::host::{self, KernelVdso};
 use crate::plan::Plan;
 use crate::region::Region;
-use crate::tracer::{Subject, Supervisor};
+use crate::tracer::{Subject, Supervisor, Tracee};
 use crate::{named, namespace};
 
 /// The kernel's default timer slack, by which it may delay a wake-up.
@@ -51,6 +51,7 @@ fn prepare(plan: &Plan) -> Result<Infallible, Error> {
         return Err(Error::NoProc);
     }
     match &plan.timeline {
+        None if plan.debuggable => start_debuggable(plan),
         None => start_private(plan),
         Some(name) => named::enter(plan, name),
     }
@@ -61,14 +62,7 @@ fn start_private(plan: &Plan) -> Result<Infallible, Error> {
     let clocks = &plan.clocks;
     let region = Region::new()?;
     let (scope, layout, motion) = (clocks.scope(), region.layout, clocks.motion);
-    let subject = Subject {
-        scope,
-        groups: groups()?,
-        motion,
-        control: None,
-        starts_with: None,
-        ephemeral: false,
-    };
+    let subject = Subject::private(scope, groups()?, motion);
     let region = start_supervisor(region, subject, Some(getpid()))?;
 
     let [monotonic, boottime] = clocks.offsets();
@@ -80,6 +74,66 @@ fn start_private(plan: &Plan) -> Result<Infallible, Error> {
     start_program(&plan.command, &filter, motion.effective())
 }
 
+/// What a timeline does not do whose programs are let go.
+const DEBUGGABLE: &str = "eigentime: --debuggable: only clocks read through the vDSO are the \
+    timeline's; waits, timers and clocks read by system calls are the host's, and setting the \
+    clock is refused\n";
+
+/// Starts the program in a timeline of its own whose programs are let go.
+fn start_debuggable(plan: &Plan) -> Result<Infallible, Error> {
+    let clocks = &plan.clocks;
+    let region = Region::new()?;
+    let subject = Subject::private(Scope::All, groups()?, clocks.motion);
+    let (mut ours, theirs) = pair()?;
+    region.page().set_moved(|_| true);
+    let program = getpid();
+    allow_tracing(true);
+    if split_off()? {
+        drop(ours);
+        let kernel = KernelVdso::of_this_process();
+        let supervisor = kernel.map(|kernel| Supervisor::new(region, kernel, subject));
+        supervise_execs(supervisor, program, theirs);
+    }
+    drop(theirs);
+    let [monotonic, boottime] = clocks.offsets();
+    if [monotonic, boottime] != [Nanos::ZERO; 2] {
+        namespace::enter(monotonic, boottime)?;
+    }
+    let listener = filter::install_with_listener(&filter::assemble_exec_only())
+        .map_err(Error::FilterForbidden)?;
+    let told = ours.write_all(&listener.as_raw_fd().to_ne_bytes());
+    told.map_err(|_| Error::SupervisorGone)?;
+    await_supervisor(ours)?;
+    allow_tracing(false);
+    // Nobody is left to be told if even that cannot be printed.
+    let _ = std::io::stderr().write_all(DEBUGGABLE.as_bytes());
+    // From here on the clocks run.
+    region.page().publish(&clocks.map(host::read_all(), false));
+    execute(&plan.command)
+}
+
+/// The life of a supervisor that only sees programs start.
+fn supervise_execs(supervisor: Option<Supervisor>, program: Pid, mut caller: UnixStream) -> ! {
+    if let Some(mut supervisor) = supervisor {
+        let mut kept = supervisor.descriptors();
+        kept.push(caller.as_raw_fd());
+        detach(kept);
+        let mut number = [0; 4];
+        if caller.read_exact(&mut number).is_ok() {
+            let listener = Tracee(program).borrow_descriptor(i32::from_ne_bytes(number) as u32);
+            let outcome = listener.as_ref().map_or_else(|error| *error as i32, |_| FOLLOWING);
+            let told = caller.write_all(&outcome.to_ne_bytes());
+            drop(caller);
+            if let (Ok(listener), Ok(())) = (listener, told) {
+                supervisor.pass_signals_to(Some(program));
+                supervisor.serve_execs(&listener);
+            }
+        }
+    }
+    // SAFETY: ends this process without running the caller's exit handlers.
+    unsafe { libc::_exit(0) }
+}
+
 /// Turns the calling process, which is followed already, into the program.
 pub fn start_program(
     command: &[CString],
@@ -88,9 +142,21 @@ pub fn start_program(
 ) -> Result<Infallible, Error> {
     scale_timer_slack(rate);
     filter::install(filter).map_err(Error::FilterForbidden)?;
+    execute(command)
+}
+
+fn execute(command: &[CString]) -> Result<Infallible, Error> {
     let program = command[0].clone();
     let Err(cause) = execvp(&program, command);
     Err(ExecError { program, cause }.into())
+}
+
+/// Two ends of a connection between the caller and its supervisor.
+fn pair() -> Result<(UnixStream, UnixStream), Error> {
+    UnixStream::pair().map_err(|error| Error::System {
+        action: "make a pair of sockets",
+        cause: Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)),
+    })
 }
 
 /// The caller's groups.
@@ -107,10 +173,7 @@ pub fn start_supervisor(
     program: Option<Pid>,
 ) -> Result<Region, Error> {
     let kernel = KernelVdso::of_this_process().ok_or(Error::NoVdso)?;
-    let (ours, theirs) = UnixStream::pair().map_err(|error| Error::System {
-        action: "make a pair of sockets",
-        cause: Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)),
-    })?;
+    let (ours, theirs) = pair()?;
     region.page().set_moved(|clock| subject.scope == Scope::All || clock.is_wall());
     allow_tracing(program.is_some());
     if split_off()? {

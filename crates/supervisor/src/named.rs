@@ -44,14 +44,8 @@ pub fn enter(plan: &Plan, name: &Name) -> Result<Infallible, Error> {
 /// A timeline with a name: all its clocks may be changed later, so all calls are
 /// translated from the start, and the offsets of the monotonic clocks are in the map.
 fn named(clocks: &Clocks, control: Control) -> Result<Subject, Error> {
-    Ok(Subject {
-        scope: Scope::All,
-        groups: groups()?,
-        motion: clocks.motion,
-        control: Some(control),
-        starts_with: None,
-        ephemeral: false,
-    })
+    let subject = Subject::private(Scope::All, groups()?, clocks.motion);
+    Ok(Subject { control: Some(control), ..subject })
 }
 
 /// Moves a running process into a timeline: the named one, which is made if there is

@@ -81,6 +81,9 @@ pub struct Plan {
     pub clocks: Clocks,
     /// The named timeline to make or to join; else one of the program's own.
     pub timeline: Option<Name>,
+    /// Are programs prepared when they start, and let go, so that debuggers can follow
+    /// them?
+    pub debuggable: bool,
 }
 
 /// The last instant a clock may be moved to: `KTIME_SEC_MAX / 2` seconds

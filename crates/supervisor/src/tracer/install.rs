@@ -7,7 +7,7 @@
 
 use std::io::IoSlice;
 use std::mem::{offset_of, size_of};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 
 use eigentime_vdso::{IMAGE, IMAGE_OFFSET, symbols};
 use nix::errno::Errno;
@@ -15,7 +15,9 @@ use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 
 use super::arch::Registers;
 use super::detour::Detour;
+use super::mapping::Failed;
 use super::tracee::Tracee;
+use super::visit::Visit;
 use super::{Supervisor, notes};
 
 /// Why a program cannot be let into the timeline.
@@ -117,14 +119,8 @@ impl Supervisor {
         tracee.set_signal_mask(ALL_SIGNALS).map_err(Refusal::step("block its signals"))?;
 
         let layout = self.region.layout;
-        let missing = layout.symbol(symbols::MISSING);
-        let raw = layout.symbol(symbols::RAW_CLOCK_GETTIME);
-        let mut kernel = self.kernel.functions_at(vdso, missing, raw);
-        if self.raw_clock {
-            kernel.clock_gettime = raw;
-        }
         let stack = (entry.stack() - BLOCK_DEPTH) & !0xff;
-        let block = block_at(stack, kernel);
+        let block = block_at(stack, self.functions_at(vdso));
         write_block(tracee, stack, &block)?;
 
         // The program makes itself a pair of sockets; through one end of it the
@@ -176,9 +172,31 @@ impl Supervisor {
         Ok(())
     }
 
+    /// Prepares the program that `tracee` has just started and that no filter stops. It
+    /// can be let go then.
+    pub(super) fn install_unfiltered(&mut self, tracee: Tracee) -> Result<(), Refusal> {
+        let mut detour = Detour::new(tracee);
+        let entry = leave_exec(&mut detour)?;
+        if entry.is_32_bit() {
+            return Err(Refusal::ThirtyTwoBits);
+        }
+        let slot = vdso_slot(tracee, entry.stack())?;
+        let [vdso] = tracee.read_words(slot).map_err(Refusal::step("read its auxiliary vector"))?;
+        let stack = (entry.stack() - BLOCK_DEPTH) & !0xff;
+        let visit = Visit::new(tracee, self.kernel.syscall_at(vdso));
+        let mut visit = visit.map_err(Refusal::step("read its registers"))?;
+        let mapped = self.map_region(&mut visit, stack);
+        visit.end(tracee.0).map_err(Refusal::step("let it go on"))?;
+        mapped.map_err(|Failed(step, error)| Refusal::step(step)(error))?;
+        self.write_functions(tracee, vdso).map_err(Refusal::step("write to its memory"))?;
+        let image = self.region.layout.image();
+        tracee.write_words(slot, &[image]).map_err(Refusal::step("change its auxiliary vector"))?;
+        detour.end(tracee.0).map_err(Refusal::step("give back a signal"))
+    }
+
     /// Sends the shared memory through a socket of the program.
     pub(super) fn send_file(&self, tracee: Tracee, socket: u32) -> nix::Result<()> {
-        let socket = borrow_descriptor(tracee, socket)?;
+        let socket = tracee.borrow_descriptor(socket)?;
         let descriptors = [self.region.file().as_raw_fd()];
         let message = [ControlMessage::ScmRights(&descriptors)];
         let bytes = [IoSlice::new(&[0])];
@@ -319,16 +337,4 @@ impl Words {
         self.used += 8;
         Ok(u64::from_ne_bytes(bytes.try_into().expect("eight bytes")))
     }
-}
-
-/// A copy of a descriptor of the traced process.
-pub fn borrow_descriptor(tracee: Tracee, descriptor: u32) -> nix::Result<OwnedFd> {
-    let own = |result: libc::c_long| {
-        // SAFETY: the call below returned a new descriptor.
-        Errno::result(result).map(|fd| unsafe { OwnedFd::from_raw_fd(fd as i32) })
-    };
-    // SAFETY: neither call has preconditions.
-    let process = own(unsafe { libc::syscall(libc::SYS_pidfd_open, tracee.0.as_raw(), 0) })?;
-    // SAFETY: as above.
-    own(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), descriptor, 0) })
 }

@@ -5,6 +5,8 @@
 //! - `detour`: makes a stopped thread do something on our behalf.
 //! - `visit`: several system calls of that kind.
 //! - `install`: gives a program that has just been started the image.
+//! - `mapping`: the same, one call at a time.
+//! - `exec_only`: prepares programs and lets them go.
 //! - `attach`, `detach`: moves a running process into the timeline and out of it.
 //! - `filtered`: answers calls that the filter stopped.
 //! - `overtaken`: signals that overtake a call on its way through the image.
@@ -22,8 +24,10 @@ mod attach;
 mod change;
 mod detach;
 mod detour;
+mod exec_only;
 mod filtered;
 mod install;
+mod mapping;
 mod notes;
 mod overtaken;
 mod rearm;
@@ -48,7 +52,8 @@ use crate::host::KernelVdso;
 use crate::plan::{Clocks, Motion};
 use crate::region::Region;
 use arch::Registers;
-use tracee::{Stop, Tracee};
+use tracee::Stop;
+pub use tracee::Tracee;
 
 const EFAULT_CODES: [i32; 2] = [libc::SIGSEGV, libc::SIGBUS];
 
@@ -66,6 +71,13 @@ pub struct Subject {
     pub starts_with: Option<Clocks>,
     /// Is it to end with its last member?
     pub ephemeral: bool,
+}
+
+impl Subject {
+    /// A timeline without a name.
+    pub fn private(scope: Scope, groups: Vec<u32>, motion: Motion) -> Self {
+        Self { scope, groups, motion, control: None, starts_with: None, ephemeral: false }
+    }
 }
 
 /// The process that follows the programs of one timeline.

@@ -10,7 +10,6 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::Pid;
 
 use super::Supervisor;
-use super::install::borrow_descriptor;
 use super::tracee::Tracee;
 use crate::filter::Scope;
 
@@ -25,6 +24,10 @@ pub enum Note {
     Frequency,
     /// Its file would give it privileges that it does not get.
     LostPrivilege,
+    /// A debugger inside an exec-only timeline starts it.
+    Debugged,
+    /// An exec-only timeline may not follow it.
+    NotFollowed,
 }
 
 impl Supervisor {
@@ -48,6 +51,14 @@ impl Supervisor {
                 "{program} may not change the frequency of the wall clock (EPERM): a timeline has the \
                  rate given by --rate"
             ),
+            (Note::Debugged, _) => format!(
+                "what {program} starts is followed by a debugger and lives by the host's clocks: \
+                 start it outside of the debugger, then attach that (gdb -p, strace -p)"
+            ),
+            (Note::NotFollowed, _) => format!(
+                "what {program} starts lives by the host's clocks, since ptrace is forbidden here \
+                 (sysctl kernel.yama.ptrace_scope)"
+            ),
             (Note::LostPrivilege, _) => format!(
                 "{program} is a set-user-ID, set-group-ID or privileged file: in a timeline started by \
                  an ordinary user it runs without these privileges"
@@ -66,7 +77,7 @@ impl Supervisor {
         let borrowed = [process_of(about), parent_of(about)]
             .into_iter()
             .flatten()
-            .find_map(|pid| borrow_descriptor(Tracee(pid), libc::STDERR_FILENO as u32).ok());
+            .find_map(|pid| Tracee(pid).borrow_descriptor(libc::STDERR_FILENO as u32).ok());
         if let Some(descriptor) = borrowed.as_ref().or(self.first_stderr.as_ref()) {
             write(descriptor, text);
         }

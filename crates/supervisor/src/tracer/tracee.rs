@@ -1,6 +1,7 @@
 //! A thread that is traced: stops, registers, memory.
 
 use std::io::{IoSlice, IoSliceMut};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -233,6 +234,18 @@ impl Tracee {
     /// Writes a word to memory that the program itself may not write.
     pub fn poke(self, to: u64, word: u64) -> nix::Result<()> {
         ptrace::write(self.0, to as ptrace::AddressType, word as i64)
+    }
+
+    /// A copy of a descriptor of the thread's process.
+    pub fn borrow_descriptor(self, descriptor: u32) -> nix::Result<OwnedFd> {
+        let own = |result: libc::c_long| {
+            // SAFETY: the call below returned a new descriptor.
+            Errno::result(result).map(|fd| unsafe { OwnedFd::from_raw_fd(fd as i32) })
+        };
+        // SAFETY: neither call has preconditions.
+        let process = own(unsafe { libc::syscall(libc::SYS_pidfd_open, self.0.as_raw(), 0) })?;
+        // SAFETY: as above.
+        own(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), descriptor, 0) })
     }
 
     fn request(self, request: u32, data: usize) -> nix::Result<()> {

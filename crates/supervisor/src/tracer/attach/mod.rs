@@ -14,18 +14,17 @@ mod preflight;
 pub mod stopped;
 mod vdso;
 
-use std::mem::offset_of;
 use std::time::{Duration, Instant};
 
 use eigentime_timeline::{Anchor, Clock, Nanos, Rate, Segment};
-use eigentime_vdso::{IMAGE, IMAGE_OFFSET, PAGE, symbols};
+use eigentime_vdso::PAGE;
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use self::preflight::Found;
 use self::stopped::Stopped;
 use self::vdso::Aside;
-use super::install::{Block, block_at, bytes_of};
+use super::mapping::{Failed, NO_FILE, PRIVATE, READ_WRITE, step};
 use super::rearm::Rearm;
 use super::show::command_of;
 use super::visit::Visit;
@@ -41,17 +40,6 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const SCRATCH: u64 = 8 * PAGE as u64;
 /// Where in it the filter begins.
 const FILTER_AT: u64 = PAGE as u64;
-
-const READ_WRITE: u64 = (libc::PROT_READ | libc::PROT_WRITE) as u64;
-const PRIVATE: u64 = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
-const NO_FILE: u64 = u64::MAX;
-
-/// A step that failed.
-struct Failed(&'static str, Errno);
-
-fn step(step: &'static str) -> impl FnOnce(Errno) -> Failed {
-    move |error| Failed(step, error)
-}
 
 impl Supervisor {
     /// Moves a running process into the timeline. If that fails, it goes on as before.
@@ -183,64 +171,6 @@ impl Supervisor {
         prepared
     }
 
-    /// Maps the region in the process, whose memory at `scratch` can be used.
-    fn map_region(&self, visit: &mut Visit, scratch: u64) -> Result<(), Failed> {
-        let layout = self.region.layout;
-        let block = block_at(scratch, eigentime_vdso::KernelFunctions::default());
-        let tracee = visit.tracee;
-        tracee.write(scratch, bytes_of(&block)).map_err(step("write to its memory"))?;
-        let at = |offset: usize| scratch + offset as u64;
-        let kind = (libc::SOCK_DGRAM | libc::SOCK_CLOEXEC) as u64;
-        let sockets = at(offset_of!(Block, sockets));
-        visit
-            .call(libc::SYS_socketpair, [libc::AF_UNIX as u64, kind, 0, sockets, 0, 0])
-            .map_err(step("make a pair of sockets in it"))?;
-        let [pair] = tracee.read_words(sockets).map_err(step("read its sockets"))?;
-        let (first, second) = (pair as u32, (pair >> 32) as u32);
-        let received = self.pass_region(visit, first, second, &at);
-        for descriptor in [first, second] {
-            let _ = visit.call(libc::SYS_close, [u64::from(descriptor), 0, 0, 0, 0, 0]);
-        }
-        let file = received?;
-        let map =
-            |visit: &mut Visit, to: u64, size: usize, access: i32, how: i32, offset: usize| {
-                let how = (how | libc::MAP_FIXED_NOREPLACE) as u64;
-                let file = if how & PRIVATE == PRIVATE { NO_FILE } else { file };
-                let args = [to, size as u64, access as u64, how, file, offset as u64];
-                visit.call(libc::SYS_mmap, args).map(drop)
-            };
-        let (read, execute) = (libc::PROT_READ, libc::PROT_READ | libc::PROT_EXEC);
-        let anonymous = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        let mapped = map(visit, layout.base(), PAGE, read, libc::MAP_SHARED, 0)
-            .and_then(|()| map(visit, layout.private(), PAGE, read, anonymous, 0))
-            .and_then(|()| {
-                let size = IMAGE.len();
-                map(visit, layout.image(), size, execute, libc::MAP_PRIVATE, IMAGE_OFFSET)
-            });
-        let _ = visit.call(libc::SYS_close, [file, 0, 0, 0, 0, 0]);
-        mapped.map_err(step("map the image in it"))
-    }
-
-    /// Passes the shared memory to the process through its sockets; its descriptor there.
-    fn pass_region(
-        &self,
-        visit: &mut Visit,
-        first: u32,
-        second: u32,
-        at: &dyn Fn(usize) -> u64,
-    ) -> Result<u64, Failed> {
-        let tracee = visit.tracee;
-        self.send_file(tracee, first).map_err(step("hand it the shared memory"))?;
-        let header = at(offset_of!(Block, header));
-        let flags = libc::MSG_CMSG_CLOEXEC as u64;
-        visit
-            .call(libc::SYS_recvmsg, [u64::from(second), header, flags, 0, 0, 0])
-            .map_err(step("receive the shared memory in it"))?;
-        let descriptor = at(offset_of!(Block, control.descriptor));
-        let [descriptor] = tracee.read_words(descriptor).map_err(step("read its descriptor"))?;
-        Ok(u64::from(descriptor as u32))
-    }
-
     /// Puts the filter on the process: from here on it cannot be without us.
     fn take_over(
         &self,
@@ -250,16 +180,7 @@ impl Supervisor {
         aside: &Aside,
     ) -> Result<Vec<String>, Failed> {
         let layout = self.region.layout;
-        let functions = self.kernel.functions_at(
-            aside.vdso(),
-            layout.symbol(symbols::MISSING),
-            layout.symbol(symbols::RAW_CLOCK_GETTIME),
-        );
-        for (index, bytes) in bytes_of(&functions).chunks_exact(8).enumerate() {
-            let word = u64::from_ne_bytes(bytes.try_into().expect("eight bytes"));
-            let to = layout.private() + 8 * index as u64;
-            visit.tracee.poke(to, word).map_err(step("write to its memory"))?;
-        }
+        self.write_functions(visit.tracee, aside.vdso()).map_err(step("write to its memory"))?;
         let subject = filter::Subject { scope: Scope::All, layout, hides_groups: false };
         let program = filter::assemble(&subject);
         let at = scratch + FILTER_AT;

@@ -8,9 +8,10 @@ use eigentime_vdso::symbols;
 use nix::errno::Errno;
 use object::{Object, ObjectSymbol};
 
+use super::super::mapping::{Failed, NO_FILE, PRIVATE, READ_WRITE, step};
 use super::super::visit::Visit;
 use super::preflight::Found;
-use super::{Failed, NO_FILE, PRIVATE, READ_WRITE, step};
+
 use crate::host::KernelVdso;
 use crate::region::Layout;
 

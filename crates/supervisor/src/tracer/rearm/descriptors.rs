@@ -8,7 +8,6 @@ use eigentime_timeline::{Clock, ClockId, Nanos, Rearmed, Timespec};
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
-use super::super::install::borrow_descriptor;
 use super::super::tracee::Tracee;
 use super::Rearm;
 use crate::host;
@@ -73,7 +72,7 @@ pub fn rearm(processes: &HashSet<Pid>, change: &Rearm) {
                 && let Ok(text) = fs::read_to_string(format!("/proc/{process}/fdinfo/{number}"))
                 && let Some(info) = Info::parse(&text)
                 && let Some(line) = info.line().filter(|line| change.concerns(*line))
-                && let Ok(timer) = borrow_descriptor(Tracee(*process), number)
+                && let Ok(timer) = Tracee(*process).borrow_descriptor(number)
                 && !seen.iter().any(|other| is_same_file(other, &timer))
             {
                 // A timer that cannot be set keeps its old instant.

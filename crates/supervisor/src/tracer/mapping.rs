@@ -1,0 +1,107 @@
+//! Maps the region in a program by calls of its own, one at a time.
+//!
+//! A program that the filter stops maps it faster: see `install`.
+
+use std::mem::offset_of;
+
+use eigentime_vdso::{IMAGE, IMAGE_OFFSET, KernelFunctions, PAGE, symbols};
+use nix::errno::Errno;
+
+use super::Supervisor;
+use super::install::{Block, block_at, bytes_of};
+use super::tracee::Tracee;
+use super::visit::Visit;
+
+pub const READ_WRITE: u64 = (libc::PROT_READ | libc::PROT_WRITE) as u64;
+pub const PRIVATE: u64 = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
+pub const NO_FILE: u64 = u64::MAX;
+
+/// A step that failed.
+pub struct Failed(pub &'static str, pub Errno);
+
+/// For `map_err` on a step.
+pub fn step(step: &'static str) -> impl FnOnce(Errno) -> Failed {
+    move |error| Failed(step, error)
+}
+
+impl Supervisor {
+    /// Maps the region in the process, whose memory at `scratch` can be used.
+    pub(super) fn map_region(&self, visit: &mut Visit, scratch: u64) -> Result<(), Failed> {
+        let layout = self.region.layout;
+        let block = block_at(scratch, eigentime_vdso::KernelFunctions::default());
+        let tracee = visit.tracee;
+        tracee.write(scratch, bytes_of(&block)).map_err(step("write to its memory"))?;
+        let at = |offset: usize| scratch + offset as u64;
+        let kind = (libc::SOCK_DGRAM | libc::SOCK_CLOEXEC) as u64;
+        let sockets = at(offset_of!(Block, sockets));
+        visit
+            .call(libc::SYS_socketpair, [libc::AF_UNIX as u64, kind, 0, sockets, 0, 0])
+            .map_err(step("make a pair of sockets in it"))?;
+        let [pair] = tracee.read_words(sockets).map_err(step("read its sockets"))?;
+        let (first, second) = (pair as u32, (pair >> 32) as u32);
+        let received = self.pass_region(visit, first, second, &at);
+        for descriptor in [first, second] {
+            let _ = visit.call(libc::SYS_close, [u64::from(descriptor), 0, 0, 0, 0, 0]);
+        }
+        let file = received?;
+        let map =
+            |visit: &mut Visit, to: u64, size: usize, access: i32, how: i32, offset: usize| {
+                let how = (how | libc::MAP_FIXED_NOREPLACE) as u64;
+                let file = if how & PRIVATE == PRIVATE { NO_FILE } else { file };
+                let args = [to, size as u64, access as u64, how, file, offset as u64];
+                visit.call(libc::SYS_mmap, args).map(drop)
+            };
+        let (read, execute) = (libc::PROT_READ, libc::PROT_READ | libc::PROT_EXEC);
+        let anonymous = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        let mapped = map(visit, layout.base(), PAGE, read, libc::MAP_SHARED, 0)
+            .and_then(|()| map(visit, layout.private(), PAGE, read, anonymous, 0))
+            .and_then(|()| {
+                let size = IMAGE.len();
+                map(visit, layout.image(), size, execute, libc::MAP_PRIVATE, IMAGE_OFFSET)
+            });
+        let _ = visit.call(libc::SYS_close, [file, 0, 0, 0, 0, 0]);
+        mapped.map_err(step("map the image in it"))
+    }
+
+    /// Passes the shared memory to the process through its sockets; its descriptor there.
+    fn pass_region(
+        &self,
+        visit: &mut Visit,
+        first: u32,
+        second: u32,
+        at: &dyn Fn(usize) -> u64,
+    ) -> Result<u64, Failed> {
+        let tracee = visit.tracee;
+        self.send_file(tracee, first).map_err(step("hand it the shared memory"))?;
+        let header = at(offset_of!(Block, header));
+        let flags = libc::MSG_CMSG_CLOEXEC as u64;
+        visit
+            .call(libc::SYS_recvmsg, [u64::from(second), header, flags, 0, 0, 0])
+            .map_err(step("receive the shared memory in it"))?;
+        let descriptor = at(offset_of!(Block, control.descriptor));
+        let [descriptor] = tracee.read_words(descriptor).map_err(step("read its descriptor"))?;
+        Ok(u64::from(descriptor as u32))
+    }
+
+    /// The functions of a program's kernel vDSO, which is at `vdso`.
+    pub(super) fn functions_at(&self, vdso: u64) -> KernelFunctions {
+        let layout = self.region.layout;
+        let raw = layout.symbol(symbols::RAW_CLOCK_GETTIME);
+        let missing = layout.symbol(symbols::MISSING);
+        let mut functions = self.kernel.functions_at(vdso, missing, raw);
+        if self.raw_clock {
+            functions.clock_gettime = raw;
+        }
+        functions
+    }
+
+    /// Tells the image in a program, which is stopped, where those functions are.
+    pub(super) fn write_functions(&self, tracee: Tracee, vdso: u64) -> nix::Result<()> {
+        let functions = self.functions_at(vdso);
+        for (index, bytes) in bytes_of(&functions).chunks_exact(8).enumerate() {
+            let word = u64::from_ne_bytes(bytes.try_into().expect("eight bytes"));
+            tracee.poke(self.region.layout.private() + 8 * index as u64, word)?;
+        }
+        Ok(())
+    }
+}
