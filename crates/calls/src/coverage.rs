@@ -142,6 +142,7 @@ fn read(row: &Row) -> Option<[String; 5]> {
         Read::ClockGettime => ("any clock of the timeline", true),
         Read::Gettimeofday | Read::Time => ("CLOCK_REALTIME", true),
         Read::Times => ("CLOCK_MONOTONIC, in ticks", false),
+        Read::Sysinfo => ("CLOCK_BOOTTIME, in seconds rounded up", false),
     };
     Some([what.into(), stopped(wall), "virtual time".into(), String::new(), row.note.into()])
 }

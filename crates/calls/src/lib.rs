@@ -175,6 +175,8 @@ pub enum Read {
     Time,
     /// `times(buffer)`, whose result counts ticks of the monotonic clock.
     Times,
+    /// `sysinfo(buffer)`, whose first word is the uptime in seconds.
+    Sysinfo,
 }
 
 /// A call that sets or adjusts the wall clock. It moves the timeline's and never

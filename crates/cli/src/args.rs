@@ -92,7 +92,7 @@ pub struct AttachOptions {
     #[arg(long, value_parser = clap::value_parser!(i32).range(1..))]
     pub pid: i32,
 
-    /// Even if its monotonic clocks step back
+    /// Even if its monotonic clocks step back, or it has a seccomp filter, which may end it
     #[arg(long)]
     pub force: bool,
 

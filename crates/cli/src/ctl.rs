@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use eigentime_supervisor::control::place::{Name, Place};
 use eigentime_supervisor::control::{
-    Answer, Change, Member, Request, Shown, Thread, client, seconds,
+    Answer, Change, Member, Request, Shown, Thread, Timeline, client, seconds,
 };
 use eigentime_timeline::text::{format_date, parse_offset};
 use eigentime_timeline::{Nanos, VirtualInstant};
@@ -61,8 +61,9 @@ fn act(place: &Place, action: &Action, json: bool) -> Result<String, String> {
     };
     match client::ask(place, &name, &request) {
         Ok(Answer::Shown(shown)) if json => Ok(to_json(&shown)),
-        Ok(Answer::Shown(shown)) if matches!(request, Request::Show) => Ok(whole(&shown)),
-        Ok(Answer::Shown(shown)) => Ok(line(&shown)),
+        Ok(Answer::Shown(shown)) => Ok(whole(&shown)),
+        Ok(Answer::Changed(timeline)) if json => Ok(to_json(&timeline)),
+        Ok(Answer::Changed(timeline)) => Ok(format!("{}\n", line(&timeline))),
         Ok(Answer::Saved(saved)) => Ok(format!("{saved}\n")),
         Ok(Answer::Done) if json => {
             Ok(to_json(&serde_json::json!({ "removed": name.to_string() })))
@@ -116,7 +117,7 @@ fn list(place: &Place, json: bool) -> Result<String, String> {
     }
     Ok(match json {
         true => to_json(&shown),
-        false => shown.iter().map(line).collect(),
+        false => shown.iter().map(line_with_members).collect(),
     })
 }
 
@@ -127,21 +128,27 @@ fn to_json(value: &impl Serialize) -> String {
 }
 
 /// A timeline in one line.
-fn line(shown: &Shown) -> String {
-    let wall = shown.clocks.first().map(|wall| wall.texts()[1].clone()).unwrap_or_default();
+fn line(timeline: &Timeline) -> String {
+    let Timeline { name, state, rate, clocks, .. } = timeline;
+    let wall = clocks.first().map(|wall| wall.texts()[1].clone()).unwrap_or_default();
+    format!("{name}  {state}  rate {rate}  {wall}")
+}
+
+fn line_with_members(shown: &Shown) -> String {
     let members = match shown.members.len() {
         1 => "1 member".to_owned(),
         count => format!("{count} members"),
     };
-    format!("{}  {}  rate {}  {wall}  {members}\n", shown.name, shown.state, shown.rate)
+    format!("{}  {members}\n", line(&shown.timeline))
 }
 
 /// All there is to tell of a timeline.
 fn whole(shown: &Shown) -> String {
-    let mut text = format!("timeline {}: {}, rate {}\n", shown.name, shown.state, shown.rate);
-    text += &format!("supervisor: process {}\n\n", shown.supervisor);
+    let Timeline { name, state, rate, clocks, supervisor } = &shown.timeline;
+    let mut text = format!("timeline {name}: {state}, rate {rate}\n");
+    text += &format!("supervisor: process {supervisor}\n\n");
     text += &format!("{:14}{:36}{}\n", "clock", "host", "timeline");
-    for reading in &shown.clocks {
+    for reading in clocks {
         let [host, virt] = reading.texts();
         text += &format!("{:14}{host:36}{virt}\n", reading.clock);
     }

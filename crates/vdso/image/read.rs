@@ -49,6 +49,15 @@ pub fn translate(nr: Nr, read: Read, args: &Args) -> i64 {
             // move at the same moments.
             (virtual_monotonic().as_nanos() + kernel().ticks_ahead) / NANOS_PER_TICK
         }
+        Read::Sysinfo => {
+            let result = syscall(nr, args);
+            if result != 0 {
+                return result;
+            }
+            exports::read(ClockId::BOOTTIME, &mut time);
+            let uptime = time.sec + i64::from(time.nsec != 0);
+            stored(store(args[0], [uptime as u64]))
+        }
         Read::Time => {
             exports::read(ClockId::REALTIME_COARSE, &mut time);
             if args[0] != 0 && store(args[0], [time.sec as u64]).is_err() {

@@ -78,7 +78,9 @@ pub fn rate_of([whole, frac]: [u64; 2]) -> Rate {
 pub enum Answer {
     /// It is done.
     Done,
-    /// How it stands (after a change, too).
+    /// How it stands after a change.
+    Changed(Timeline),
+    /// How it stands, and its members.
     Shown(Shown),
     /// Where every clock stood at one moment.
     Saved(Saved),
@@ -114,21 +116,29 @@ pub struct Attached {
     pub notes: Vec<String>,
 }
 
-/// A timeline at one moment.
+/// A timeline at one moment, with its members.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Shown {
+    /// The timeline.
+    #[serde(flatten)]
+    pub timeline: Timeline,
+    /// The processes that live by it.
+    pub members: Vec<Member>,
+}
+
+/// A timeline at one moment.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Timeline {
     /// Its name.
     pub name: String,
     /// Does it run?
     pub state: State,
     /// Virtual seconds per host second while it runs.
-    pub rate: String,
+    pub rate: f64,
     /// Every clock, host and virtual.
     pub clocks: Vec<Reading>,
     /// The process that keeps it.
     pub supervisor: i32,
-    /// The processes that live by it.
-    pub members: Vec<Member>,
 }
 
 /// Does a timeline run?
@@ -238,8 +248,8 @@ pub fn seconds(span: Nanos) -> String {
     format!("{sign}{}.{:09}", magnitude / 1_000_000_000, magnitude % 1_000_000_000)
 }
 
-/// A rate as messages show it.
+/// A rate as messages show it: the shortest decimal that is it.
 #[must_use]
-pub fn rate_text(rate: Rate) -> String {
-    format_rate(rate)
+pub fn rate_number(rate: Rate) -> f64 {
+    format_rate(rate).parse().unwrap_or(f64::NAN)
 }

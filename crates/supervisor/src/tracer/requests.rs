@@ -23,7 +23,7 @@ impl Supervisor {
             Request::Show => Answer::Shown(self.show()),
             Request::Save => Answer::Saved(self.save()),
             Request::Change(changes) => match self.change(changes) {
-                Ok(()) => Answer::Shown(self.show()),
+                Ok(()) => Answer::Changed(self.timeline()),
                 Err(reason) => Answer::Refused(reason),
             },
             Request::Join { terms, image } => {

@@ -13,7 +13,9 @@ use syscalls::Sysno;
 use super::arch::Registers;
 use super::tracee::Tracee;
 use super::{Supervisor, notes};
-use crate::control::{Member, Reading, Shown, State, Thread, WaitsFor, clock_name, rate_text};
+use crate::control::{
+    Member, Reading, Shown, State, Thread, Timeline, WaitsFor, clock_name, rate_number,
+};
 use crate::host;
 use crate::saved::Saved;
 
@@ -26,19 +28,23 @@ pub struct Found {
 }
 
 impl Supervisor {
-    /// How the timeline stands.
+    /// How the timeline stands, and its members.
     pub(super) fn show(&self) -> Shown {
+        Shown { timeline: self.timeline(), members: self.members() }
+    }
+
+    /// How the timeline stands.
+    pub(super) fn timeline(&self) -> Timeline {
         let (host, virt) = self.now();
         let readings =
             Clock::ALL.map(|clock| Reading::new(clock, host[clock as usize], virt[clock as usize]));
         let name = self.control.as_ref().map(|control| control.name.to_string());
-        Shown {
+        Timeline {
             name: name.unwrap_or_default(),
             state: if self.motion.frozen { State::Frozen } else { State::Running },
-            rate: rate_text(self.motion.rate),
+            rate: rate_number(self.motion.rate),
             clocks: readings.into(),
             supervisor: std::process::id() as i32,
-            members: self.members(),
         }
     }
 

@@ -44,7 +44,7 @@ const FILTER_AT: u64 = PAGE as u64;
 impl Supervisor {
     /// Moves a running process into the timeline. If that fails, it goes on as before.
     pub(super) fn attach(&mut self, pid: Pid, force: bool) -> Result<Attached, String> {
-        let found = preflight::look(pid, self.region.layout)?;
+        let found = preflight::look(pid, self.region.layout, force)?;
         let begin = Instant::now();
         let stopped = Stopped::all_of(pid, begin + PATIENCE).map_err(|refused| {
             self.unwanted.extend(refused.unstopped);

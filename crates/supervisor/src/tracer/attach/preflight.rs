@@ -20,7 +20,7 @@ pub struct Found {
 }
 
 /// Looks at a process, and says why it cannot be attached.
-pub fn look(pid: Pid, layout: Layout) -> Result<Found, String> {
+pub fn look(pid: Pid, layout: Layout, force: bool) -> Result<Found, String> {
     let Some(leader) = status_field(pid, "Tgid:") else {
         return Err(format!("there is no process {pid}"));
     };
@@ -53,10 +53,11 @@ pub fn look(pid: Pid, layout: Layout) -> Result<Found, String> {
             ));
         }
     }
-    if status_field(pid, "Seccomp:").is_some_and(|mode| mode != "0") {
+    if !force && status_field(pid, "Seccomp:").is_some_and(|mode| mode != "0") {
         return Err(format!(
             "process {pid} is in a sandbox (it has a seccomp filter), which may end it for the calls \
-             that attaching takes\nhelp: start it in the timeline instead (eigentime run)"
+             that attaching takes\nhelp: start it in the timeline instead (eigentime run); where the \
+             filter refuses calls but ends nobody, as in containers, use --force"
         ));
     }
     let forbidden = |error: std::io::Error| {
