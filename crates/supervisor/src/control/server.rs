@@ -8,8 +8,10 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
@@ -50,12 +52,23 @@ pub struct Control {
     place: Place,
     listener: Option<UnixListener>,
     asked: Option<Receiver<Asked>>,
+    thread: Option<JoinHandle<()>>,
+    /// Is the answer that is given now the last one?
+    ends: Arc<AtomicBool>,
 }
 
 impl Control {
     /// The socket, before anything is read from it.
     pub fn new(name: Name, terms: String, place: Place, listener: UnixListener) -> Self {
-        Self { name, terms, place, listener: Some(listener), asked: None }
+        Self {
+            name,
+            terms,
+            place,
+            listener: Some(listener),
+            asked: None,
+            thread: None,
+            ends: Arc::default(),
+        }
     }
 
     /// The descriptors that the supervisor needs.
@@ -69,10 +82,23 @@ impl Control {
         let Some(listener) = self.listener.take() else { return Ok(()) };
         let (sender, receiver) = sync_channel(1);
         self.asked = Some(receiver);
-        thread::Builder::new()
-            .name("control".to_owned())
-            .spawn(move || serve(&listener, &sender))
-            .map(drop)
+        let thread = thread::Builder::new().name("control".to_owned());
+        let ends = Arc::clone(&self.ends);
+        self.thread = Some(thread.spawn(move || serve(&listener, &sender, &ends))?);
+        Ok(())
+    }
+
+    /// Answers nothing after the next answer.
+    pub fn end(&self) {
+        self.ends.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits until the last answer has been given.
+    pub fn finish(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            // It panics nowhere; and if it did, nobody would be left to be told.
+            let _ = thread.join();
+        }
     }
 
     /// A request, if there is one.
@@ -96,10 +122,13 @@ impl Control {
     }
 }
 
-fn serve(listener: &UnixListener, asked: &SyncSender<Asked>) {
+fn serve(listener: &UnixListener, asked: &SyncSender<Asked>, ends: &AtomicBool) {
     for stream in listener.incoming().flatten() {
         // A caller that does not keep to the rules gets no answer and harms nobody.
         let _ = serve_one(stream, asked);
+        if ends.load(Ordering::Relaxed) {
+            return;
+        }
     }
 }
 

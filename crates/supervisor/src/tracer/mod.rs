@@ -209,8 +209,11 @@ impl Supervisor {
                 break;
             }
         }
-        if let Some(control) = &self.control {
+        if let Some(control) = &mut self.control {
             control.forget();
+            if self.removed {
+                control.finish();
+            }
         }
     }
 

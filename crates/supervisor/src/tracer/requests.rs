@@ -49,6 +49,11 @@ impl Supervisor {
                 Err(reason) => Answer::Refused(reason),
             },
         };
+        if self.removed
+            && let Some(control) = &self.control
+        {
+            control.end();
+        }
         asked.answer(answer);
     }
 
