@@ -19,6 +19,8 @@ from eigenbench.programs import Programs
 DAY_S = 86_400.0
 NAMESPACE_S = 1_000.0
 RATE = 10.0
+# The timeline whose clocks are changed while it is measured.
+CHANGED_NAME = "changed"
 
 LOOK_TIMEOUT_S = 10.0
 # How long the clocks are watched, and by how much they may be off: the look
@@ -69,6 +71,11 @@ BOTH = "eigentime-both"
 RATE_10 = "eigentime-rate"
 RATE_10_ONE_CPU = "eigentime-rate-one-cpu"
 FROZEN = "eigentime-freeze"
+NAMED_OFFSET = "eigentime-named-offset"
+NAMED_RATE = "eigentime-named-rate"
+NAMED_RATE_ONE_CPU = "eigentime-named-rate-one-cpu"
+CHANGED = "eigentime-named-changed"
+ATTACHED = "eigentime-attached"
 FAKETIME_OFFSET = "faketime-offset"
 FAKETIME_RATE = "faketime-rate"
 FAKETIME_MALLOC = "faketime-malloc"
@@ -81,6 +88,8 @@ def all_levels(eigentime: Path, no_jemalloc: Path) -> list[Level]:
         Level(HOST, "host", "", ((),)),
         _namespace(),
         *_eigentime(eigentime),
+        *_named(eigentime),
+        _attached(eigentime),
         *_faketime(no_jemalloc),
         _strace(),
         # The same again: what differs from 1.00 here is noise.
@@ -108,15 +117,15 @@ def _namespace() -> Level:
     )
 
 
+# Key, title, what stands in front of `eigentime run`, its options, the promise.
+Row = tuple[str, str, tuple[str, ...], tuple[str, ...], Promise]
+
+
 def _eigentime(binary: Path) -> list[Level]:
-    absent = "" if os.access(binary, os.X_OK) else "not built"
     uptime = f"+{NAMESPACE_S:.0f}"
     rate = ("--rate", f"{RATE:.0f}")
     fast = Promise(rate=RATE)
-    # Program and supervisor take turns; on two processors each turn is a wake-up
-    # of an idle one, which on a virtual machine costs more than all the rest.
-    pinned = ("taskset", "-c", str(min(os.sched_getaffinity(0))))
-    rows: list[tuple[str, str, tuple[str, ...], tuple[str, ...], Promise]] = [
+    rows: list[Row] = [
         (OFFSET, "wall offset", (), ("--offset", "+1d"), Promise(DAY_S)),
         (
             BOTH,
@@ -126,9 +135,50 @@ def _eigentime(binary: Path) -> list[Level]:
             Promise(DAY_S, NAMESPACE_S),
         ),
         (RATE_10, "rate 10", (), rate, fast),
-        (RATE_10_ONE_CPU, "rate 10, one processor", pinned, rate, fast),
+        (RATE_10_ONE_CPU, "rate 10, one processor", _pinned(), rate, fast),
         (FROZEN, "frozen", (), ("--freeze",), Promise(rate=0.0)),
     ]
+    return _runs(binary, rows)
+
+
+def _named(binary: Path) -> list[Level]:
+    """Named timelines: the first program makes each, all others join it."""
+    day = ("--timeline", "moved", "--offset", "+1d")
+    fast = ("--timeline", "fast", "--rate", f"{RATE:.0f}")
+    # Its supervisor stays on the processor on which it was made.
+    one = ("--timeline", "one", "--rate", f"{RATE:.0f}")
+    changed = ("--timeline", CHANGED_NAME)
+    rows: list[Row] = [
+        (NAMED_OFFSET, "named, wall offset", (), day, Promise(DAY_S)),
+        (NAMED_RATE, "named, rate 10", (), fast, Promise(rate=RATE)),
+        (
+            NAMED_RATE_ONE_CPU,
+            "named, rate 10, one processor",
+            _pinned(),
+            one,
+            Promise(rate=RATE),
+        ),
+        (CHANGED, "named", (), changed, Promise()),
+    ]
+    return _runs(binary, rows)
+
+
+def _attached(binary: Path) -> Level:
+    """Looked at by a program that starts in such a timeline."""
+    rate = ("--rate", f"{RATE:.0f}")
+    row: Row = (ATTACHED, "attached", (), rate, Promise(rate=RATE))
+    typed = shlex.join(("eigentime", "attach", *rate, "--pid", "PID"))
+    return replace(_runs(binary, [row])[0], typed=typed)
+
+
+def _pinned() -> tuple[str, ...]:
+    # Program and supervisor take turns; on two processors each turn is a wake-up
+    # of an idle one, which on a virtual machine costs more than all the rest.
+    return ("taskset", "-c", str(min(os.sched_getaffinity(0))))
+
+
+def _runs(binary: Path, rows: Sequence[Row]) -> list[Level]:
+    absent = "" if os.access(binary, os.X_OK) else "not built"
     return [
         Level(
             key,

@@ -6,7 +6,7 @@ import platform
 import re
 import shutil
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 
 from eigenbench.processes import Deadline, run
@@ -41,7 +41,7 @@ class Machine:
             clocksource=_content(CLOCKSOURCE).strip() or "unknown",
             virtualized=_virtualized(cpuinfo),
             counter=f"{ticks_per_s / 1e6:.3f} MHz",
-            date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+            date=datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
             load_before=load(),
         )
 

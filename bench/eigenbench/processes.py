@@ -62,11 +62,12 @@ def child(
     out: IO[bytes] | int = subprocess.DEVNULL,
     err: IO[bytes] | int = subprocess.DEVNULL,
     env: Mapping[str, str] | None = None,
+    stdin: int = subprocess.DEVNULL,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A running child that is ended, if it has not by itself, on leaving."""
     process = subprocess.Popen(
         argv,
-        stdin=subprocess.DEVNULL,
+        stdin=stdin,
         stdout=out,
         stderr=err,
         env=env,
@@ -76,6 +77,11 @@ def child(
         yield process
     finally:
         end(process)
+        for pipe in process.stdin, process.stdout, process.stderr:
+            if pipe is not None:
+                # What it did not read is lost with it.
+                with suppress(OSError):
+                    pipe.close()
 
 
 def run(argv: Sequence[str], deadline: Deadline) -> Finished:

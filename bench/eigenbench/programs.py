@@ -9,7 +9,7 @@ from pathlib import Path
 from eigenbench.processes import Deadline, run
 
 SOURCES = Path(__file__).resolve().parent.parent / "programs"
-NAMES = ("tickrate", "calls", "spawner")
+NAMES = ("tickrate", "calls", "spawner", "changes", "threads")
 NO_JEMALLOC = "no_jemalloc"
 FLAGS = ("-O2", "-Wall", "-Wextra", "-std=gnu17", "-pthread")
 

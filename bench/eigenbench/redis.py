@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eigenbench import levels
+from eigenbench.columns import BESIDE_PEERS, Column
 from eigenbench.levels import Level
 from eigenbench.processes import Deadline, child, run
 from eigenbench.samples import REQUESTS, Probe
@@ -57,6 +58,7 @@ class Redis:
         levels.STRACE,
         levels.HOST_AGAIN,
     )
+    columns: tuple[Column, ...] = BESIDE_PEERS
     efforts: Efforts = EFFORTS
 
     @property

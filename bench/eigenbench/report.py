@@ -10,7 +10,7 @@ from eigenbench.suites import Suite
 from eigenbench.table import level_table, machine_table, suite_table, target_table
 from eigenbench.targets import Verdict, verdicts
 
-JSON_SCHEMA = 1
+JSON_SCHEMA = 2
 
 # A counter that changed by more between begin and end is no measure of time.
 COUNTER_TOLERANCE = 1e-3
@@ -24,8 +24,6 @@ class Report:
     peers: Mapping[str, str]
     load_after: str
     counter_drift: float
-    # Whether `eigentime` was built anew while it was measured.
-    rebuilt: bool
     quick: bool
     duration_s: float
     suites: Sequence[Suite]
@@ -68,10 +66,6 @@ class Report:
                 f"The processor's counter changed its rate by "
                 f"{self.counter_drift:.2%} during the run: no figure can be trusted."
             )
-        if self.rebuilt:
-            found.append(
-                "`eigentime` was built anew during the run: its rows mix two programs."
-            )
         return found
 
     def json(self) -> dict[str, object]:
@@ -82,7 +76,6 @@ class Report:
             "peers": dict(self.peers),
             "load_after": self.load_after,
             "counter_drift": self.counter_drift,
-            "rebuilt": self.rebuilt,
             "quick": self.quick,
             "duration_s": round(self.duration_s, 1),
             "levels": [
@@ -102,8 +95,10 @@ class Report:
                     "unit": probe.unit.base,
                     "reason": self.samples.reason(probe.key, key),
                     "rounds": [
-                        {"round": number, "value": value}
-                        for number, value in self.samples.of(probe.key, key).items()
+                        {"round": number, "part": part, "value": value}
+                        for (number, part), value in self.samples.of(
+                            probe.key, key
+                        ).items()
                     ],
                 }
                 for suite in self.suites

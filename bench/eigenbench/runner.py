@@ -81,8 +81,8 @@ class Runner:
         deadline: Deadline,
     ) -> None:
         match outcome:
-            case Value(probe, value):
-                self.samples.add(probe, level, number, value)
+            case Value(probe, value, part):
+                self.samples.add(probe, level, number, value, part)
             # What the end of the suite's time cut off has not failed.
             case Failure(probe, reason) if deadline.remaining():
                 self.samples.explain(probe, level, reason)

@@ -3,8 +3,10 @@
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-# Per round, in the probe's base unit.
-Rounds = dict[int, float]
+# A round, and which of its values where a round has several.
+Turn = tuple[int, int]
+# In the probe's base unit.
+Rounds = dict[Turn, float]
 
 
 @dataclass(frozen=True)
@@ -41,9 +43,11 @@ class Samples:
     )
     _reasons: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def add(self, probe: str, level: str, number: int, value: float) -> None:
-        """Keep the value of one round."""
-        self._rounds[probe, level][number] = value
+    def add(
+        self, probe: str, level: str, number: int, value: float, part: int = 0
+    ) -> None:
+        """Keep a value of one round."""
+        self._rounds[probe, level][number, part] = value
 
     def explain(self, probe: str, level: str, reason: str) -> None:
         """Keep why a value is missing; the first reason is the one to show."""

@@ -7,7 +7,10 @@ virtual machine) then falls out of it.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from statistics import median
+
+from eigenbench.samples import Turn
 
 
 @dataclass(frozen=True)
@@ -36,10 +39,17 @@ def summarize(samples: Sequence[float]) -> Summary | None:
     )
 
 
-def ratios(samples: Mapping[int, float], base: Mapping[int, float]) -> list[float]:
+def percentile(samples: Sequence[float], percent: int) -> float | None:
+    """The smallest sample that so many in a hundred do not exceed; None without any."""
+    if not samples:
+        return None
+    return sorted(samples)[max(1, ceil(len(samples) * percent / 100)) - 1]
+
+
+def ratios(samples: Mapping[Turn, float], base: Mapping[Turn, float]) -> list[float]:
     """Sample by base for every round that has both."""
     return [
-        samples[number] / base[number]
-        for number in sorted(samples.keys() & base.keys())
-        if base[number] > 0
+        samples[turn] / base[turn]
+        for turn in sorted(samples.keys() & base.keys())
+        if base[turn] > 0
     ]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from eigenbench import levels
+from eigenbench.columns import BESIDE_PEERS, Column
 from eigenbench.levels import Level
 from eigenbench.processes import Deadline, run
 from eigenbench.programs import Programs, best_batches
@@ -54,6 +55,8 @@ class Value:
 
     probe: str
     value: float
+    # Which of the round's values it is, where a round has several.
+    part: int = 0
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,10 @@ class Suite(Protocol):
         """The keys of the levels it compares, in the order of a round."""
 
     @property
+    def columns(self) -> tuple[Column, ...]:
+        """What its table shows beside the figures themselves."""
+
+    @property
     def efforts(self) -> Efforts:
         """How long it may take."""
 
@@ -102,7 +109,10 @@ class Suite(Protocol):
 
 @dataclass(frozen=True)
 class Calls:
-    """Calls that one process makes over and over."""
+    """Calls that one process makes over and over.
+
+    The program's name for a probe is what follows the last slash of its key.
+    """
 
     name: str
     title: str
@@ -112,24 +122,25 @@ class Calls:
     efforts: Efforts
     programs: Programs
     levels: tuple[str, ...] = COMPARED
+    columns: tuple[Column, ...] = BESIDE_PEERS
 
     def measure(
         self, level: Level, wanted: Sequence[str], deadline: Deadline
     ) -> Iterator[Outcome]:
         """Start the program for all probes, and again after one that hangs."""
         batch = str(self.programs.to_ticks(self.batch_ns))
-        rest = list(wanted)
+        rest = {probe.rpartition("/")[2]: probe for probe in wanted}
         while rest:
             command = level.command(self.programs.path("calls"), batch, *rest)
             finished = run(command, deadline.within(HANG_S))
-            for probe, ticks in best_batches(finished.out):
-                rest.remove(probe)
+            for name, ticks in best_batches(finished.out):
+                probe = rest.pop(name)
                 if isinstance(ticks, str):
                     yield Failure(probe, ticks)
                 else:
                     yield Value(probe, self.programs.to_ns(ticks))
             if rest:
-                yield Failure(rest.pop(0), finished.complaint)
+                yield Failure(rest.pop(next(iter(rest))), finished.complaint)
 
 
 @dataclass(frozen=True)
@@ -146,6 +157,7 @@ class Spawns:
     efforts: Efforts
     programs: Programs
     levels: tuple[str, ...] = COMPARED
+    columns: tuple[Column, ...] = BESIDE_PEERS
 
     def measure(
         self, level: Level, wanted: Sequence[str], deadline: Deadline

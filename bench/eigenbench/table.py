@@ -2,15 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from eigenbench import levels
+from eigenbench.columns import NOTHING, digits
 from eigenbench.levels import Level
 from eigenbench.machine import Machine
 from eigenbench.samples import Probe, Samples
-from eigenbench.stats import Summary, ratios, summarize
+from eigenbench.stats import Summary, summarize
 from eigenbench.suites import Suite
 from eigenbench.targets import Verdict
-
-NOTHING = "–"
 
 
 def markdown(header: Sequence[str], align: str, rows: Iterable[Sequence[str]]) -> str:
@@ -69,31 +67,32 @@ def target_table(
 def suite_table(suite: Suite, by_key: Mapping[str, Level], samples: Samples) -> str:
     """A suite's heading, note and figures: a row for each probe and level."""
     header = ["what", "level", "median", "MAD", "min – max"]
-    header += ["× host", "× namespace", "n"]
+    header += [*(column.heading for column in suite.columns), "n"]
     rows = []
     for probe in suite.probes:
         shown = f"{probe.title}, {probe.unit.symbol}"
         for key in suite.levels:
-            rows.append([shown, by_key[key].title, *_figures(probe, key, samples)])
+            figures = _figures(suite, probe, key, samples)
+            rows.append([shown, by_key[key].title, *figures])
             shown = ""
-    table = markdown(header, "llrrrrrr", rows)
+    table = markdown(header, "ll" + "r" * (len(header) - 2), rows)
     return f"### {suite.title}\n\n{suite.note}\n\n{table}\n"
 
 
-def _figures(probe: Probe, key: str, samples: Samples) -> list[str]:
+def _figures(suite: Suite, probe: Probe, key: str, samples: Samples) -> list[str]:
     own = samples.of(probe.key, key)
     summary = summarize(list(own.values()))
     reason = _escaped(samples.reason(probe.key, key))
     if summary is None:
-        return [reason or "no time left", *[NOTHING] * 4, "0"]
+        nothing = [NOTHING] * (2 + len(suite.columns))
+        return [reason or "no time left", *nothing, "0"]
     scale = probe.unit.scale
-    digits = _digits(summary.median / scale)
+    places = digits(summary.median / scale)
     return [
-        f"{summary.median / scale:.{digits}f}",
-        f"{summary.mad / scale:.{digits}f}",
-        _span(summary, scale, digits),
-        _ratio(own, samples.of(probe.key, levels.HOST)),
-        _ratio(own, samples.of(probe.key, levels.NAMESPACE)),
+        f"{summary.median / scale:.{places}f}",
+        f"{summary.mad / scale:.{places}f}",
+        _span(summary, scale, places),
+        *(column.figure(probe, key, samples) for column in suite.columns),
         f"{summary.n}, then {reason}" if reason else str(summary.n),
     ]
 
@@ -103,28 +102,18 @@ def _judged(verdict: Verdict, probe: Probe) -> list[str]:
     if measured is None:
         return [_escaped(verdict.reason), NOTHING, "not measured"]
     if verdict.target.base is None:
-        scale, digits, symbol = probe.unit.scale, 2, probe.unit.symbol
+        scale, places, symbol = probe.unit.scale, 2, probe.unit.symbol
     else:
         # One digit more than the limits have: 1.104 is more than 1.10.
-        scale, digits, symbol = 1.0, 3, "×"
-    middle = f"{measured.median / scale:.{digits}f} {symbol}"
+        scale, places, symbol = 1.0, 3, "×"
+    middle = f"{measured.median / scale:.{places}f} {symbol}"
     outcome = "reached" if verdict.reached else "**missed**"
-    return [middle, _span(measured, scale, digits), outcome]
+    return [middle, _span(measured, scale, places), outcome]
 
 
-def _span(summary: Summary, scale: float, digits: int) -> str:
+def _span(summary: Summary, scale: float, places: int) -> str:
     low, high = summary.low / scale, summary.high / scale
-    return f"{low:.{digits}f} – {high:.{digits}f}"
-
-
-def _ratio(own: Mapping[int, float], base: Mapping[int, float]) -> str:
-    summary = summarize(ratios(own, base))
-    return f"{summary.median:.2f}" if summary else NOTHING
-
-
-def _digits(value: float) -> int:
-    """Decimals that show about three digits of `value`."""
-    return next((digits for digits in range(3) if value * 10**digits >= 100), 3)
+    return f"{low:.{places}f} – {high:.{places}f}"
 
 
 def _escaped(text: str) -> str:

@@ -4,10 +4,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from eigenbench import levels
+from eigenbench.named import PRIVATE
 from eigenbench.samples import Samples
 from eigenbench.stats import Summary, ratios, summarize
 
 VDSO_READS = ("realtime", "monotonic")
+NAMED_READS = tuple(
+    f"named/{read}" for read in (*VDSO_READS, "raw-realtime", "raw-monotonic")
+)
+NAMED_WAITS = tuple(
+    f"named/{wait}" for wait in ("poll", "nanosleep", "futex", "cond-monotonic")
+)
 
 
 @dataclass(frozen=True)
@@ -77,6 +84,41 @@ TARGETS = (
         (levels.OFFSET, levels.BOTH, levels.RATE_10),
         2.5,
         levels.HOST,
+    ),
+    Target(
+        "a change of a named timeline reaches the last of 100 members: at most 5 ms",
+        ("change-100/command",),
+        (levels.CHANGED,),
+        5e6,
+        None,
+    ),
+    Target(
+        "a process with 50 threads attached: stopped for at most 20 ms",
+        ("attach/50",),
+        (levels.ATTACHED,),
+        20e6,
+        None,
+    ),
+    *(
+        Target(
+            f"named, {title}: at most 1.05 × the private timeline",
+            probes,
+            (named,),
+            1.05,
+            PRIVATE[named],
+        )
+        for title, probes, named in (
+            # At a rate of 1 a raw read of the monotonic clock is stopped in a named
+            # timeline alone, as relative waits are: its rate may change later.
+            ("offset only, reads", NAMED_READS[:-1], levels.NAMED_OFFSET),
+            ("rate 10, reads", NAMED_READS, levels.NAMED_RATE),
+            ("rate 10, waits", NAMED_WAITS, levels.NAMED_RATE),
+            (
+                "rate 10, waits, one processor",
+                NAMED_WAITS,
+                levels.NAMED_RATE_ONE_CPU,
+            ),
+        )
     ),
 )
 

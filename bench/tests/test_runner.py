@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from eigenbench import levels
+from eigenbench.columns import Column
 from eigenbench.levels import Level
 from eigenbench.processes import Deadline
 from eigenbench.progress import Progress
@@ -27,6 +28,7 @@ class Scripted:
         Probe(key, key, NANOSECONDS) for key in ("good", "bad")
     )
     levels: tuple[str, ...] = (A, B)
+    columns: tuple[Column, ...] = ()
     efforts: Efforts = EFFORTS
     calls: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
 
@@ -62,8 +64,8 @@ class Running(unittest.TestCase):
             suite.calls,
             [(A, both), (B, both), (A, both), (B, both), (A, both), (B, ("good",))],
         )
-        self.assertEqual(set(samples.of("bad", B)), {0})
-        self.assertEqual(set(samples.of("good", B)), {0, 1, 2})
+        self.assertEqual(set(samples.of("bad", B)), {(0, 0)})
+        self.assertEqual(set(samples.of("good", B)), {(0, 0), (1, 0), (2, 0)})
         self.assertEqual(samples.reason("bad", B), "timed out")
 
     def test_a_level_that_is_absent_is_explained_and_not_started(self) -> None:

@@ -2,7 +2,7 @@
 
 import unittest
 
-from eigenbench.stats import ratios, summarize
+from eigenbench.stats import percentile, ratios, summarize
 
 
 class Summaries(unittest.TestCase):
@@ -26,16 +26,29 @@ class Summaries(unittest.TestCase):
         self.assertEqual((summary.median, summary.mad), (3.0, 1.5))
 
 
+class Percentiles(unittest.TestCase):
+    def test_nothing_has_no_percentile(self) -> None:
+        self.assertIsNone(percentile([], 95))
+
+    def test_it_is_one_of_the_samples(self) -> None:
+        samples = [float(number) for number in range(40, 0, -1)]
+        self.assertEqual(percentile(samples, 95), 38.0)
+        self.assertEqual(percentile(samples, 100), 40.0)
+        self.assertEqual(percentile(samples[:1], 95), 40.0)
+
+
 class Ratios(unittest.TestCase):
     def test_rounds_are_paired(self) -> None:
         # The second round was twice as slow at both levels.
-        self.assertEqual(ratios({0: 3.0, 1: 6.0}, {0: 2.0, 1: 4.0}), [1.5, 1.5])
+        samples = {(0, 0): 3.0, (1, 0): 6.0}
+        self.assertEqual(ratios(samples, {(0, 0): 2.0, (1, 0): 4.0}), [1.5, 1.5])
 
     def test_a_round_without_a_partner_does_not_count(self) -> None:
-        self.assertEqual(ratios({0: 3.0, 2: 9.0}, {1: 2.0, 2: 3.0}), [3.0])
+        samples = {(0, 0): 3.0, (2, 0): 9.0}
+        self.assertEqual(ratios(samples, {(1, 0): 2.0, (2, 0): 3.0}), [3.0])
 
     def test_nothing_is_divided_by_zero(self) -> None:
-        self.assertEqual(ratios({0: 3.0}, {0: 0.0}), [])
+        self.assertEqual(ratios({(0, 0): 3.0}, {(0, 0): 0.0}), [])
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from eigenbench import levels
+from eigenbench.columns import BESIDE_PEERS, Column
 from eigenbench.levels import Level
 from eigenbench.processes import Deadline
 from eigenbench.samples import NANOSECONDS, Probe, Samples
@@ -21,6 +22,7 @@ class TwoLevels:
     note: str = "None."
     probes: tuple[Probe, ...] = (Probe("read", "`read`", NANOSECONDS),)
     levels: tuple[str, ...] = (levels.HOST, levels.RATE_10)
+    columns: tuple[Column, ...] = BESIDE_PEERS
     efforts: Efforts = Efforts(Effort(1, 1), Effort(1, 1))  # noqa: RUF009
 
     def measure(

@@ -44,6 +44,27 @@ class Verdicts(unittest.TestCase):
         found = verdict(samples, "realtime", levels.OFFSET)
         self.assertEqual((found.reached, found.reason), (None, "not permitted"))
 
+    def test_a_named_timeline_is_held_against_the_private_one(self) -> None:
+        samples = Samples()
+        for level, value in (
+            (levels.RATE_10, 20.0),
+            (levels.NAMED_RATE, 21.5),
+            (levels.RATE_10_ONE_CPU, 10.0),
+            (levels.NAMED_RATE_ONE_CPU, 10.4),
+        ):
+            samples.add("named/poll", level, 0, value)
+        far = verdict(samples, "named/poll", levels.NAMED_RATE)
+        near = verdict(samples, "named/poll", levels.NAMED_RATE_ONE_CPU)
+        self.assertEqual((far.reached, near.reached), (False, True))
+
+    def test_every_value_of_a_round_counts(self) -> None:
+        samples = Samples()
+        for part, value in enumerate((4e6, 6e6, 7e6)):
+            samples.add("change-100/command", levels.CHANGED, 0, value, part)
+        found = verdict(samples, "change-100/command", levels.CHANGED)
+        assert found.measured is not None
+        self.assertEqual((found.measured.n, found.reached), (3, False))
+
     def test_what_was_not_part_of_the_run_has_no_verdict(self) -> None:
         self.assertEqual(list(verdicts(Samples(), {"getppid"})), [])
 

@@ -220,8 +220,11 @@ pub const NOT_VIRTUALIZED: [(&str, &str); 18] = [
         "they lie in memory shared with the kernel; a note is printed",
     ),
     ("file times (mtime, ctime, atime)", "stamped by the kernel with the host's wall clock"),
-    ("/proc/uptime, /proc/stat", "follow --monotonic and --boottime, by the kernel; not a rate"),
-    ("process start times (/proc/PID/stat)", "follow --boottime, by the kernel; not a rate"),
+    (
+        "/proc/uptime, /proc/stat",
+        "follow --monotonic and --boottime of an unnamed timeline, by the kernel; not a rate, nor a timeline that is named, continued or attached",
+    ),
+    ("process start times (/proc/PID/stat)", "as /proc/uptime"),
     ("SO_BUSY_POLL", "counts host time"),
     ("SO_TIMESTAMP and its kin", "stamped by the kernel with the host's wall clock"),
     ("TCP_USER_TIMEOUT, keepalive, protocol timers", "run on host time: the peer is outside"),

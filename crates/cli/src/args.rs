@@ -164,6 +164,28 @@ pub struct ClockOptions {
     pub policy: PolicyName,
 }
 
+impl ClockOptions {
+    /// Does any option say what the clocks are to be?
+    pub fn ask_for_clocks(&self) -> bool {
+        let Self {
+            monotonic,
+            boottime,
+            date,
+            offset,
+            anchor,
+            rate,
+            freeze,
+            timeline: _,
+            resume,
+            policy: _,
+        } = self;
+        [monotonic.is_some(), boottime.is_some(), date.is_some(), offset.is_some()]
+            .into_iter()
+            .chain([anchor.is_some(), rate.is_some(), *freeze, resume.is_some()])
+            .any(|given| given)
+    }
+}
+
 /// How a saved timeline goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PolicyName {

@@ -10,7 +10,7 @@ use crate::run::clocks;
 pub fn attach(options: &AttachOptions) -> i32 {
     let name = options.clocks.timeline.as_ref();
     let attached = clocks(&options.clocks).and_then(|clocks| {
-        eigentime_supervisor::attach(options.pid, &clocks, name, options.force)
+        eigentime_supervisor::attach(options.pid, clocks.as_ref(), name, options.force)
             .map_err(|error| error.to_string())
     });
     tell(attached, "attached", options.json)

@@ -17,6 +17,12 @@ const NOT_DONE: i32 = 1;
 
 /// Does it, prints what came of it, and returns the exit status.
 pub fn run(options: &CtlOptions) -> i32 {
+    if let Action::Leap { words } = &options.action
+        && let Err(reason) = leap(words)
+    {
+        eprintln!("eigentime: {reason}");
+        return i32::from(crate::FAILED);
+    }
     let done = Place::open().map_err(|error| error.to_string()).and_then(|place| {
         let text = act(&place, &options.action, options.json)?;
         // Whoever reads may have enough.

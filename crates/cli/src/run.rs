@@ -54,8 +54,11 @@ fn plan(options: &RunOptions) -> Result<Plan, String> {
     })
 }
 
-/// The clocks that options ask for.
-pub fn clocks(options: &ClockOptions) -> Result<Clocks, String> {
+/// The clocks that options ask for, if they do.
+pub fn clocks(options: &ClockOptions) -> Result<Option<Clocks>, String> {
+    if !options.ask_for_clocks() {
+        return Ok(None);
+    }
     let mut motion = Motion { rate: options.rate.unwrap_or(Rate::ONE), frozen: options.freeze };
     let start = if let Some(file) = &options.resume {
         let saved = read_saved(file)
@@ -80,7 +83,7 @@ pub fn clocks(options: &ClockOptions) -> Result<Clocks, String> {
             [options.monotonic, options.boottime].map(|offset| offset.unwrap_or(Nanos::ZERO));
         Start::Host { monotonic, boottime, wall }
     };
-    Ok(Clocks { start, motion })
+    Ok(Some(Clocks { start, motion }))
 }
 
 fn read_saved(file: &Path) -> Result<Saved, String> {

@@ -97,6 +97,12 @@ pub enum Error {
         /// Its name.
         name: String,
     },
+    /// One timeline inside another.
+    #[error(
+        "this process lives in a timeline already, and timelines cannot be nested\n\
+         help: start eigentime outside of it"
+    )]
+    AlreadyInTimeline,
     /// ptrace is forbidden.
     #[error(
         "cannot follow the program: ptrace is forbidden here ({0})\nhelp: allow it (sysctl \

@@ -13,12 +13,6 @@ pub fn read(id: ClockId) -> HostInstant {
     HostInstant(Timespec { sec: time.tv_sec, nsec: time.tv_nsec }.nanos())
 }
 
-/// Reads every clock that a timeline maps.
-#[must_use]
-pub fn read_all() -> [HostInstant; CLOCKS] {
-    Clock::ALL.map(|clock| read(clock.id()))
-}
-
 /// Reads every clock that a timeline maps for one and the same moment, within a few
 /// nanoseconds: the others are set against the monotonic clock.
 #[must_use]
@@ -37,7 +31,17 @@ pub fn read_at_once() -> [HostInstant; CLOCKS] {
     let now = read(ClockId::MONOTONIC);
     let mut all = ahead.map(|ahead| now.after(ahead));
     all[Clock::Monotonic as usize] = now;
+    // Between these two lie whole seconds.
+    let (wall, tai) = (all[Clock::Wall as usize], &mut all[Clock::Tai as usize]);
+    *tai = wall.after(whole_seconds(tai.since(wall)));
     all
+}
+
+/// What is left of a span when the time between two readings is taken away.
+#[must_use]
+pub fn whole_seconds(span: Nanos) -> Nanos {
+    const SECOND: i64 = 1_000_000_000;
+    Nanos::from_secs((span.0 + SECOND / 2).div_euclid(SECOND))
 }
 
 /// The kernel's vDSO, which is the same in every 64-bit process of this boot but

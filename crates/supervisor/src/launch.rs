@@ -11,7 +11,6 @@ use std::ffi::CString;
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 
 use eigentime_timeline::{Nanos, Rate};
 use nix::errno::Errno;
@@ -21,7 +20,7 @@ use crate::error::{Error, ExecError};
 use crate::filter::{self, Scope};
 use crate::host::{self, KernelVdso};
 use crate::plan::Plan;
-use crate::region::Region;
+use crate::region::{REGION_FILE, Region};
 use crate::tracer::{Subject, Supervisor, Tracee};
 use crate::{named, namespace};
 
@@ -43,12 +42,13 @@ pub fn run(plan: &Plan) -> Error {
 }
 
 fn prepare(plan: &Plan) -> Result<Infallible, Error> {
-    plan.clocks.check()?;
+    plan.clocks().check()?;
     if let Some((pid, name)) = tracer_of_this_process() {
         return Err(Error::AlreadyTraced { pid, name });
     }
-    if !Path::new("/proc/self/maps").exists() {
-        return Err(Error::NoProc);
+    let maps = std::fs::read_to_string("/proc/self/maps").map_err(|_| Error::NoProc)?;
+    if maps.contains(REGION_FILE) {
+        return Err(Error::AlreadyInTimeline);
     }
     match &plan.timeline {
         None if plan.debuggable => start_debuggable(plan),
@@ -59,7 +59,7 @@ fn prepare(plan: &Plan) -> Result<Infallible, Error> {
 
 /// Starts the program in a timeline of its own.
 fn start_private(plan: &Plan) -> Result<Infallible, Error> {
-    let clocks = &plan.clocks;
+    let clocks = plan.clocks();
     let region = Region::new()?;
     let (scope, layout, motion) = (clocks.scope(), region.layout, clocks.motion);
     let subject = Subject::private(scope, groups()?, motion);
@@ -70,7 +70,7 @@ fn start_private(plan: &Plan) -> Result<Infallible, Error> {
     let hides_groups = needs_namespace && namespace::enter(monotonic, boottime)?;
     let filter = filter::assemble(&filter::Subject { scope, layout, hides_groups });
     // From here on the clocks run.
-    region.page().publish(&clocks.map(host::read_all(), false));
+    region.page().publish(&clocks.map(host::read_at_once(), false));
     start_program(&plan.command, &filter, motion.effective())
 }
 
@@ -81,7 +81,7 @@ const DEBUGGABLE: &str = "eigentime: --debuggable: only clocks read through the 
 
 /// Starts the program in a timeline of its own whose programs are let go.
 fn start_debuggable(plan: &Plan) -> Result<Infallible, Error> {
-    let clocks = &plan.clocks;
+    let clocks = plan.clocks();
     let region = Region::new()?;
     let subject = Subject::private(Scope::All, groups()?, clocks.motion);
     let (mut ours, theirs) = pair()?;
@@ -108,7 +108,7 @@ fn start_debuggable(plan: &Plan) -> Result<Infallible, Error> {
     // Nobody is left to be told if even that cannot be printed.
     let _ = std::io::stderr().write_all(DEBUGGABLE.as_bytes());
     // From here on the clocks run.
-    region.page().publish(&clocks.map(host::read_all(), false));
+    region.page().publish(&clocks.map(host::read_at_once(), false));
     execute(&plan.command)
 }
 

@@ -19,22 +19,21 @@ use crate::tracer::Subject;
 
 /// Starts the program in the timeline of that name, which is made if there is none.
 pub fn enter(plan: &Plan, name: &Name) -> Result<Infallible, Error> {
-    let clocks = &plan.clocks;
-    let terms = format!("{clocks:?}");
+    let clocks = plan.clocks();
     let unusable = |error: place::Unusable| Error::Timeline(error.to_string());
     let place = Place::open().map_err(unusable)?;
     // Whoever else wants to make it waits until it is there, or has failed.
     let turn = place.turn().map_err(unusable)?;
     if let Some(stream) = place.connect(name).map_err(unusable)? {
         drop(turn);
-        let terms = (*clocks != Clocks::HOST).then_some(terms);
+        let terms = plan.clocks.as_ref().map(Clocks::terms);
         return join(plan, name, stream, terms);
     }
     let listener = place.listen(name, &turn).map_err(unusable)?;
     let region = Region::new()?;
     let layout = region.layout;
     region.page().publish(&clocks.map(host::read_at_once(), true));
-    let control = Control::new(name.clone(), terms, place, listener);
+    let control = Control::new(name.clone(), clocks.terms(), place, listener);
     start_supervisor(region, named(clocks, control)?, Some(getpid()))?;
     drop(turn);
     let filter = filter_of_named(layout);
@@ -52,16 +51,17 @@ fn named(clocks: &Clocks, control: Control) -> Result<Subject, Error> {
 /// none, or one of its own that is called by its number.
 pub fn attach(
     pid: i32,
-    clocks: &Clocks,
+    clocks: Option<&Clocks>,
     timeline: Option<&Name>,
     force: bool,
 ) -> Result<Attached, Error> {
+    let terms = clocks.map(Clocks::terms);
+    let clocks = clocks.unwrap_or(&Clocks::HOST);
     clocks.check()?;
     let unusable = |error: place::Unusable| Error::Timeline(error.to_string());
     let place = Place::open().map_err(unusable)?;
     let own: Name = pid.to_string().parse().map_err(Error::Timeline)?;
     let name = timeline.unwrap_or(&own).clone();
-    let terms = format!("{clocks:?}");
     let turn = place.turn().map_err(unusable)?;
     let stream = match place.connect(&name).map_err(unusable)? {
         Some(stream) => stream,
@@ -69,7 +69,7 @@ pub fn attach(
             let listener = place.listen(&name, &turn).map_err(unusable)?;
             let control = Control::new(
                 name.clone(),
-                terms.clone(),
+                clocks.terms(),
                 Place::open().map_err(unusable)?,
                 listener,
             );
@@ -84,7 +84,6 @@ pub fn attach(
         }
     };
     drop(turn);
-    let terms = (*clocks != Clocks::HOST).then_some(terms);
     match client::ask_through(stream, &name, &Request::Attach { pid, terms, force }) {
         Ok(Answer::Attached(attached)) => Ok(attached),
         Ok(other) => Err(Error::Timeline(format!("timeline '{name}' answers {other:?}"))),

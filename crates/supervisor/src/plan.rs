@@ -77,8 +77,8 @@ pub struct Clocks {
 pub struct Plan {
     /// The program and its arguments; at least one.
     pub command: Vec<CString>,
-    /// The clocks.
-    pub clocks: Clocks,
+    /// The clocks; none: the host's, or those that the named timeline has.
+    pub clocks: Option<Clocks>,
     /// The named timeline to make or to join; else one of the program's own.
     pub timeline: Option<Name>,
     /// Are programs prepared when they start, and let go, so that debuggers can follow
@@ -90,6 +90,14 @@ pub struct Plan {
 /// (kernel/time/namespace.c).
 const LAST: Nanos = Nanos::from_secs(9_223_372_036 / 2);
 
+impl Plan {
+    /// The clocks of a timeline that is made for it.
+    #[must_use]
+    pub fn clocks(&self) -> &Clocks {
+        self.clocks.as_ref().unwrap_or(&Clocks::HOST)
+    }
+}
+
 impl Clocks {
     /// The host's clocks as they are.
     pub const HOST: Self = Self {
@@ -100,6 +108,11 @@ impl Clocks {
         },
         motion: Motion { rate: Rate::ONE, frozen: false },
     };
+
+    /// A text by which timelines that were made alike are known.
+    pub(crate) fn terms(&self) -> String {
+        format!("{self:?}")
+    }
 
     /// What CLOCK_MONOTONIC and CLOCK_BOOTTIME are ahead of the host's from the start.
     #[must_use]
@@ -138,7 +151,7 @@ impl Clocks {
                 return Err(Error::TooFar { clock, offset: format_offset(offset) });
             }
         }
-        let map = self.map(host::read_all(), true);
+        let map = self.map(host::read_at_once(), true);
         let wall = map.virtual_at(Clock::Wall, host::read(ClockId::REALTIME)).0;
         // Saturated, it is at an end of the range.
         let is_shown = wall > Nanos::ZERO && wall != Nanos::MAX;
@@ -199,7 +212,7 @@ impl Clocks {
                     Wall::Anchored { .. } => Nanos::ZERO,
                 });
                 if let Wall::Anchored { host: agreed, virt } = *wall {
-                    let tai = whole_seconds(host[Clock::Tai as usize].since(now));
+                    let tai = host::whole_seconds(host[Clock::Tai as usize].since(now));
                     start.anchors[Clock::Wall as usize] = Anchor { host: agreed, virt };
                     start.anchors[Clock::Tai as usize] =
                         Anchor { host: agreed.after(tai), virt: virt.after(tai) };
@@ -214,12 +227,6 @@ impl Clocks {
         }
         Map::settled(start)
     }
-}
-
-/// What is left of a span when the time between two readings is taken away.
-fn whole_seconds(span: Nanos) -> Nanos {
-    const SECOND: i64 = 1_000_000_000;
-    Nanos::from_secs((span.0 + SECOND / 2).div_euclid(SECOND))
 }
 
 #[cfg(test)]

@@ -25,6 +25,9 @@ const WINDOW: std::ops::Range<u64> = 0x7e90_0000_0000..0x7ee0_0000_0000;
 /// A system call instruction is two bytes long.
 const SYSCALL_LENGTH: u64 = 2;
 
+/// How the shared memory is called in `/proc/PID/maps`.
+pub const REGION_FILE: &str = "/memfd:eigentime";
+
 /// Tells images apart, so that no program is started with the filter of another.
 #[must_use]
 pub fn image_identity() -> u64 {

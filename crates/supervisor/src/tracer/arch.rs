@@ -64,6 +64,11 @@ impl Registers {
         self.ip() & !0xfff == VSYSCALL_PAGE
     }
 
+    /// Makes the call that is made again another one.
+    pub fn set_nr(&mut self, nr: Nr) {
+        self.0.orig_rax = u64::from(nr.0);
+    }
+
     /// Replaces an argument of the call that is about to be made.
     pub fn set_first_arg(&mut self, value: u64) {
         self.0.rdi = value;

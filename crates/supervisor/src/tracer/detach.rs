@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use eigentime_timeline::page::Page;
 use eigentime_timeline::{Clock, Rate, Segment, VirtualInstant};
-use eigentime_vdso::{LOOK_AGAIN, PAGE, Waiting};
+use eigentime_vdso::{LOOK_AGAIN, PAGE, Waiting, symbols};
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
+use super::arch::Registers;
 use super::rearm::Rearm;
 use super::show::{Blocked, command_of};
 use super::tracee::{Stop, Tracee};
@@ -35,7 +36,7 @@ impl Supervisor {
             return Err(format!("process {pid} is no member"));
         }
         let begin = Instant::now();
-        let stopped = self.stop_members(&threads, begin + PATIENCE);
+        let stopped = self.stop_members(pid, &threads, begin + PATIENCE);
         let moved = stopped.and_then(|()| self.move_out(pid, &threads));
         for thread in &threads {
             // Those that ended meanwhile are gone.
@@ -63,7 +64,12 @@ impl Supervisor {
     }
 
     /// Stops these threads, outside of the image or where they wait by it.
-    fn stop_members(&mut self, threads: &[Pid], deadline: Instant) -> nix::Result<()> {
+    fn stop_members(
+        &mut self,
+        process: Pid,
+        threads: &[Pid],
+        deadline: Instant,
+    ) -> nix::Result<()> {
         for thread in threads.iter().copied().map(Tracee) {
             thread.interrupt()?;
             loop {
@@ -76,26 +82,44 @@ impl Supervisor {
                     stop => self.answer_or_end(thread, stop),
                 }
             }
-            self.leave_image(thread)?;
+            self.leave_image(process, thread)?;
         }
         Ok(())
     }
 
     /// Lets a thread go on until it is out of the image, or waits there.
-    fn leave_image(&self, thread: Tracee) -> nix::Result<()> {
+    fn leave_image(&self, process: Pid, thread: Tracee) -> nix::Result<()> {
+        let layout = self.region.layout;
+        let mut registers = thread.registers()?;
+        // To step over the saving of the flags would save the step's own flag; and the call
+        // has not begun: it is made by the host's clocks.
+        if registers.ip() == layout.symbol(symbols::ENTER_FLAGS) {
+            registers.leave_red_zone();
+            registers.jump(layout.symbol(symbols::ENTER));
+        }
+        if registers.is_redirected(layout.symbol(symbols::ENTER)) {
+            registers.undo_redirect();
+            return thread.set_registers(registers);
+        }
         let mask = thread.signal_mask()?;
         thread.set_signal_mask(!(1 << (libc::SIGTRAP - 1)))?;
         for _ in 0..MOST_STEPS {
-            let registers = thread.registers()?;
-            let waits = registers.ip() == self.region.layout.exempt();
-            if waits || !self.is_in_image(&registers) {
+            // The call itself is not stepped over: it may wait.
+            if registers.ip() == layout.call() {
+                registers.interrupt_call(layout.exempt());
+                thread.set_registers(registers)?;
+            }
+            let rests = [layout.exempt(), layout.symbol(symbols::LEAVE_FLAGS)];
+            let passes = self.is_in_image(&registers) || self.is_kernel_vdso(thread, &registers);
+            if rests.contains(&registers.ip()) || !passes {
                 return thread.set_signal_mask(mask);
             }
-            thread.step()?;
-            if thread.wait()? == Stop::Ended {
-                return Err(Errno::ESRCH);
+            if thread.step()? {
+                thread.send(process, libc::SIGSTOP)?;
             }
+            registers = thread.registers()?;
         }
+        thread.set_signal_mask(mask)?;
         Err(Errno::ETIMEDOUT)
     }
 
@@ -135,6 +159,16 @@ impl Supervisor {
         thread.write_words(found.at, &words)?;
         registers.skip(LOOK_AGAIN);
         thread.set_registers(registers)
+    }
+}
+
+impl Registers {
+    /// Puts the thread, which is about to make a call, after it, as if it had been
+    /// interrupted there and were about to make it again.
+    fn interrupt_call(&mut self, after: u64) {
+        self.0.orig_rax = self.0.rax;
+        self.jump(after);
+        self.make_again();
     }
 }
 

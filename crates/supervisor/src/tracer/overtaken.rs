@@ -8,12 +8,11 @@
 
 use eigentime_calls::{Call, Kind, On, Wait};
 use eigentime_vdso::symbols;
-use nix::errno::Errno;
 
 use super::Supervisor;
 use super::arch::Registers;
 use super::recheck::is_caught;
-use super::tracee::{Stop, Tracee};
+use super::tracee::Tracee;
 
 /// The longest way through the image and the kernel's vDSO, in instructions, and
 /// plenty more.
@@ -72,13 +71,7 @@ impl Supervisor {
             {
                 break;
             }
-            tracee.step()?;
-            match tracee.wait()? {
-                Stop::Ended => return Err(Errno::ESRCH),
-                // The only signal that can come, but for the step's own.
-                Stop::Signal(libc::SIGSTOP) => stopped = true,
-                _ => {}
-            }
+            stopped |= tracee.step()?;
             registers = tracee.registers()?;
         }
         if registers.ip() == self.region.layout.call()

@@ -1,6 +1,7 @@
 //! Carries out what is asked of a named timeline.
 
 use std::fs;
+use std::path::PathBuf;
 
 use nix::errno::Errno;
 use nix::unistd::Pid;
@@ -34,8 +35,9 @@ impl Supervisor {
             }
             Request::Remove { force } => self.remove(*force),
             Request::Attach { pid, terms, force } => {
-                let agreed = self.agree(terms.as_deref());
-                match agreed.and_then(|()| self.attach(Pid::from_raw(*pid), *force)) {
+                let attached = same_processes(asked.caller)
+                    .and_then(|()| self.attach(Pid::from_raw(*pid), terms.as_deref(), *force));
+                match attached {
                     Ok(attached) => Answer::Attached(attached),
                     Err(reason) => {
                         // A timeline made for it alone has nobody.
@@ -44,10 +46,14 @@ impl Supervisor {
                     }
                 }
             }
-            Request::Detach { pid } => match self.detach(Pid::from_raw(*pid)) {
-                Ok(detached) => Answer::Attached(detached),
-                Err(reason) => Answer::Refused(reason),
-            },
+            Request::Detach { pid } => {
+                let detached =
+                    same_processes(asked.caller).and_then(|()| self.detach(Pid::from_raw(*pid)));
+                match detached {
+                    Ok(detached) => Answer::Attached(detached),
+                    Err(reason) => Answer::Refused(reason),
+                }
+            }
         };
         if self.removed
             && let Some(control) = &self.control
@@ -85,7 +91,7 @@ impl Supervisor {
     }
 
     /// Is the timeline what the caller wants it to be?
-    fn agree(&self, terms: Option<&str>) -> Result<(), String> {
+    pub(super) fn agree(&self, terms: Option<&str>) -> Result<(), String> {
         let made = self.control.as_ref().map(|control| control.terms.as_str());
         match terms {
             Some(terms) if Some(terms) != made => {
@@ -128,6 +134,17 @@ impl Supervisor {
     }
 }
 
-fn time_namespace(process: Pid) -> Option<std::path::PathBuf> {
+fn time_namespace(process: Pid) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{process}/ns/time")).ok()
+}
+
+/// Refuses a caller that calls processes by other numbers than the supervisor does.
+fn same_processes(caller: Pid) -> Result<(), String> {
+    let namespace = |process| fs::read_link(format!("/proc/{process}/ns/pid")).ok();
+    match namespace(caller) == namespace(Pid::this()) {
+        true => Ok(()),
+        false => Err("its supervisor is in another process namespace, where processes have other \
+                      numbers\nhelp: do this from outside of the container"
+            .to_owned()),
+    }
 }

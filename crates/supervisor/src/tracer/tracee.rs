@@ -122,9 +122,22 @@ impl Tracee {
         self.request(libc::PTRACE_SYSCALL, 0)
     }
 
-    /// Lets the thread go on for one instruction.
-    pub fn step(self) -> nix::Result<()> {
-        self.request(libc::PTRACE_SINGLESTEP, 0)
+    /// Lets the thread go on for one instruction, and waits until that is done; with all
+    /// signals blocked but SIGTRAP, by which the kernel reports it. Returns whether the
+    /// one signal that cannot be blocked, SIGSTOP, came meanwhile.
+    pub fn step(self) -> nix::Result<bool> {
+        let mut stopped = false;
+        loop {
+            self.request(libc::PTRACE_SINGLESTEP, 0)?;
+            match self.wait()? {
+                Stop::Signal(libc::SIGTRAP) => return Ok(stopped),
+                Stop::Signal(libc::SIGSTOP) => stopped = true,
+                Stop::Ended => return Err(Errno::ESRCH),
+                // Something else that was to be told first, such as that it was asked to
+                // stop: the step itself is still to come.
+                _ => {}
+            }
+        }
     }
 
     /// What the signal that is about to be delivered tells.

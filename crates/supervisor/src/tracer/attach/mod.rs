@@ -16,7 +16,7 @@ mod vdso;
 
 use std::time::{Duration, Instant};
 
-use eigentime_timeline::{Anchor, Clock, Nanos, Rate, Segment};
+use eigentime_timeline::{Anchor, CLOCKS, Clock, HostInstant, Nanos, Rate, Segment};
 use eigentime_vdso::PAGE;
 use nix::errno::Errno;
 use nix::unistd::Pid;
@@ -43,14 +43,20 @@ const FILTER_AT: u64 = PAGE as u64;
 
 impl Supervisor {
     /// Moves a running process into the timeline. If that fails, it goes on as before.
-    pub(super) fn attach(&mut self, pid: Pid, force: bool) -> Result<Attached, String> {
+    pub(super) fn attach(
+        &mut self,
+        pid: Pid,
+        terms: Option<&str>,
+        force: bool,
+    ) -> Result<Attached, String> {
         let found = preflight::look(pid, self.region.layout, force)?;
+        self.agree(terms)?;
         let begin = Instant::now();
-        let stopped = Stopped::all_of(pid, begin + PATIENCE).map_err(|refused| {
+        let mut stopped = Stopped::all_of(pid, begin + PATIENCE).map_err(|refused| {
             self.unwanted.extend(refused.unstopped);
             refused.reason
         })?;
-        let moved = self.move_in(&stopped, &found, force);
+        let moved = self.move_in(&mut stopped, &found, force);
         let threads = stopped.threads().len();
         match moved {
             Ok(notes) => {
@@ -77,27 +83,30 @@ impl Supervisor {
             self.threads.insert(thread.0, Thread::default());
         }
         self.started = true;
+        // Whoever attached it reads until nobody can write any more.
+        self.first_stderr = None;
         self.uses_timer_descriptors = true;
         self.interval_timers.insert(stopped.process);
     }
 
     fn move_in(
         &mut self,
-        stopped: &Stopped,
+        stopped: &mut Stopped,
         found: &Found,
         force: bool,
     ) -> Result<Vec<String>, String> {
         let failed = |Failed(step, error)| {
             format!("cannot attach: {step}: {}; the process goes on as before", error.desc())
         };
-        self.leave_vdso(stopped, found)
-            .map_err(step("bring a thread out of the vDSO"))
-            .map_err(failed)?;
+        let vdso = found.vdso..found.vdso + self.kernel.size();
+        stopped.leave(&vdso).map_err(step("bring a thread out of the vDSO")).map_err(failed)?;
         // The clocks of a timeline made for this process start now, when nobody reads.
-        if let Some(clocks) = self.starts_with.clone() {
-            self.region.page().publish(&clocks.map(host::read_at_once(), true));
-        } else if !force {
-            self.refuse_step_back()?;
+        let now = host::read_at_once();
+        if let Some(clocks) = &self.starts_with {
+            self.region.page().publish(&clocks.map(now, true));
+        }
+        if !force {
+            self.refuse_step_back(now)?;
         }
         let visitor = stopped.threads()[0];
         let visit = Visit::new(visitor, self.kernel.syscall_at(found.vdso));
@@ -121,27 +130,21 @@ impl Supervisor {
     }
 
     /// Refuses to turn a monotonic clock back.
-    fn refuse_step_back(&self) -> Result<(), String> {
+    fn refuse_step_back(&self, host: [HostInstant; CLOCKS]) -> Result<(), String> {
         let after = self.region.page().map().after;
         for clock in [Clock::Monotonic, Clock::Boottime] {
-            let now = host::read(clock.id());
+            let now = host[clock as usize];
             let back = now.as_nanos() - after.virtual_at(clock, now).as_nanos();
             if back > 0 {
                 return Err(format!(
                     "its {} clock would step back by {} s, which programs do not expect\n\
-                     help: attach it to a timeline of its own, or use --force",
+                     help: attach it to a timeline that is ahead, or use --force",
                     crate::control::clock_name(clock),
                     crate::control::seconds(Nanos(back)),
                 ));
             }
         }
         Ok(())
-    }
-
-    /// Lets every thread that is in the kernel's vDSO leave it.
-    fn leave_vdso(&self, stopped: &Stopped, found: &Found) -> nix::Result<()> {
-        let vdso = found.vdso..found.vdso + self.kernel.size();
-        stopped.threads().iter().try_for_each(|thread| thread.step_out_of(&vdso))
     }
 
     /// Does all that needs calls of the process's own, or undoes it.

@@ -8,7 +8,7 @@ use eigentime_vdso::REGION_SIZE;
 use nix::unistd::Pid;
 
 use super::super::notes::status_field;
-use crate::region::Layout;
+use crate::region::{Layout, REGION_FILE};
 
 /// What has to be known of a process to attach it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +43,12 @@ pub fn look(pid: Pid, layout: Layout, force: bool) -> Result<Found, String> {
     }
     match status_field(pid, "TracerPid:").as_deref() {
         None | Some("0") => {}
+        Some(tracer) if tracer == Pid::this().to_string() => {
+            return Err(format!(
+                "process {pid} is followed by this timeline already: it is a member, or was returned \
+                 to host time, after which it cannot be attached again"
+            ));
+        }
         Some(tracer) => {
             let name = fs::read_to_string(format!("/proc/{tracer}/comm")).unwrap_or_default();
             return Err(format!(
@@ -78,6 +84,12 @@ pub fn look(pid: Pid, layout: Layout, force: bool) -> Result<Found, String> {
         ));
     }
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).map_err(forbidden)?;
+    if maps.contains(REGION_FILE) {
+        return Err(format!(
+            "process {pid} lives in a timeline already, which let it go (--debuggable), and timelines \
+             cannot be nested"
+        ));
+    }
     let found = Found::parse(&maps)
         .ok_or_else(|| format!("the kernel gave process {pid} no vDSO to read the clocks by"))?;
     let region = layout.base()..layout.base() + REGION_SIZE as u64;

@@ -1,11 +1,11 @@
 //! A process whose threads are all stopped.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::ops::Range;
 use std::time::Instant;
 
-use eigentime_calls::{Call, Kind};
+use eigentime_calls::{Call, Kind, Nr};
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
@@ -33,14 +33,51 @@ pub struct Stopped {
     pub process: Pid,
     threads: Vec<Tracee>,
     /// Signals that arrived meanwhile, for whom.
-    signals: Vec<(Tracee, i32)>,
+    signals: Signals,
+    /// Threads in a wait that was interrupted before.
+    restarted: HashMap<Pid, Restarted>,
 }
+
+/// `restart_syscall`, by which a wait goes on that was interrupted.
+const RESTART: Nr = Nr(219);
+
+/// The waits that go on so. The kernel no longer tells which call it was, but where in
+/// the kernel the thread sleeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Restarted {
+    Sleep,
+    Poll,
+    Futex,
+}
+
+impl Restarted {
+    /// From the name of the kernel's function.
+    fn parse(place: &str) -> Option<Self> {
+        let kinds = [("nanosleep", Self::Sleep), ("poll", Self::Poll), ("futex", Self::Futex)];
+        kinds.into_iter().find(|(name, _)| place.contains(name)).map(|(_, kind)| kind)
+    }
+
+    /// The call, whose first argument is known.
+    fn call(self, first: u64) -> Nr {
+        match self {
+            // A clock's number, or a pointer.
+            Self::Sleep if first < 64 => Nr(230),
+            Self::Sleep => Nr(35),
+            Self::Poll => Nr(7),
+            Self::Futex => Nr(202),
+        }
+    }
+}
+
+/// Signals, and the threads that they are for.
+type Signals = Vec<(Tracee, i32)>;
 
 impl Stopped {
     /// Starts following a process and stops its threads, or lets it go on as before: but
     /// for the threads that did not stop, which are to be let go when they do.
     pub fn all_of(process: Pid, deadline: Instant) -> Result<Self, Refused> {
-        let mut stopped = Self { process, threads: Vec::new(), signals: Vec::new() };
+        let mut stopped =
+            Self { process, threads: Vec::new(), signals: Vec::new(), restarted: HashMap::new() };
         let mut unstopped = HashSet::new();
         match stopped.stop_all(deadline, &mut unstopped) {
             Ok(()) => Ok(stopped),
@@ -54,6 +91,12 @@ impl Stopped {
     /// The threads.
     pub fn threads(&self) -> &[Tracee] {
         &self.threads
+    }
+
+    /// Lets every thread that is in `range` go on until it is out of it.
+    pub fn leave(&mut self, range: &Range<u64>) -> nix::Result<()> {
+        let Self { threads, signals, .. } = self;
+        threads.iter().try_for_each(|thread| thread.step_out_of(range, signals))
     }
 
     fn stop_all(&mut self, deadline: Instant, unstopped: &mut HashSet<Pid>) -> Result<(), String> {
@@ -75,6 +118,9 @@ impl Stopped {
                 break;
             }
             for thread in &new {
+                if let Some(call) = restarted(thread.0) {
+                    self.restarted.insert(thread.0, call);
+                }
                 match thread.seize_softly().and_then(|()| thread.interrupt()) {
                     Ok(()) => {
                         unstopped.insert(thread.0);
@@ -136,12 +182,26 @@ impl Stopped {
     /// Lets the calls that were interrupted be made again from the start, so that the
     /// filter stops those that wait; but the thread of a visit, which has `visited`.
     pub fn make_waits_again(&self, visited: &mut Registers) {
-        make_again(visited);
+        self.make_again(self.threads[0], visited);
         for thread in &self.threads[1..] {
             if let Ok(mut registers) = thread.registers() {
-                make_again(&mut registers);
+                self.make_again(*thread, &mut registers);
                 let _ = thread.set_registers(registers);
             }
+        }
+    }
+
+    fn make_again(&self, thread: Tracee, registers: &mut Registers) {
+        if registers.nr() == RESTART
+            && registers.was_interrupted(false)
+            && let Some(form) = self.restarted.get(&thread.0)
+        {
+            registers.set_nr(form.call(registers.arg(0)));
+        }
+        let call = Call::find(registers.nr());
+        let waits = call.is_some_and(|call| matches!(call.kind, Kind::Wait(_)));
+        if registers.has_failed_interrupted() || (waits && registers.was_interrupted(false)) {
+            registers.make_again();
         }
     }
 
@@ -168,6 +228,14 @@ impl Stopped {
     }
 }
 
+/// In which wait a thread is that was interrupted before, and goes on.
+fn restarted(thread: Pid) -> Option<Restarted> {
+    let call = fs::read_to_string(format!("/proc/{thread}/syscall")).ok()?;
+    let is_restart = call.split(' ').next() == Some("219");
+    let place = is_restart.then(|| fs::read_to_string(format!("/proc/{thread}/wchan")))?;
+    Restarted::parse(&place.ok()?)
+}
+
 /// Is a thread followed by this process?
 fn is_followed(thread: Pid) -> bool {
     status_field(thread, "TracerPid:").is_some_and(|tracer| tracer == Pid::this().to_string())
@@ -175,13 +243,6 @@ fn is_followed(thread: Pid) -> bool {
 
 fn has_ended(thread: Pid) -> bool {
     status_field(thread, "State:").is_none_or(|state| state.starts_with(['Z', 'X']))
-}
-
-fn make_again(registers: &mut Registers) {
-    let waits = Call::find(registers.nr()).is_some_and(|call| matches!(call.kind, Kind::Wait(_)));
-    if registers.has_failed_interrupted() || (waits && registers.was_interrupted(false)) {
-        registers.make_again();
-    }
 }
 
 fn not_allowed(process: Pid, error: Errno) -> String {
@@ -196,7 +257,7 @@ fn not_allowed(process: Pid, error: Errno) -> String {
 
 impl Tracee {
     /// Lets the thread, which is stopped, go on until it is outside of a range.
-    pub fn step_out_of(self, range: &Range<u64>) -> nix::Result<()> {
+    fn step_out_of(self, range: &Range<u64>, stops: &mut Signals) -> nix::Result<()> {
         if !range.contains(&self.registers()?.ip()) {
             return Ok(());
         }
@@ -206,12 +267,26 @@ impl Tracee {
             if !range.contains(&self.registers()?.ip()) {
                 return self.set_signal_mask(mask);
             }
-            self.step()?;
-            if self.wait()? == Stop::Ended {
-                return Err(Errno::ESRCH);
+            if self.step()? {
+                stops.push((self, libc::SIGSTOP));
             }
         }
         self.set_signal_mask(mask)?;
         Err(Errno::ETIMEDOUT)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_waits_by_where_they_sleep() {
+        let call = |place: &str, first| Restarted::parse(place).map(|form| form.call(first));
+        assert_eq!(call("hrtimer_nanosleep", 1), Some(Nr(230)));
+        assert_eq!(call("do_nanosleep", 0x7ffc_0000_1000), Some(Nr(35)));
+        assert_eq!(call("poll_schedule_timeout.constprop.0", 0x7ffc_0000_1000), Some(Nr(7)));
+        assert_eq!(call("futex_wait_queue", 0x7ffc_0000_1000), Some(Nr(202)));
+        assert_eq!(call("0", 0), None);
     }
 }

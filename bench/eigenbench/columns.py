@@ -1,0 +1,72 @@
+"""The columns of a table that not every suite has."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from eigenbench import levels
+from eigenbench.samples import Probe, Samples
+from eigenbench.stats import percentile, ratios, summarize
+
+NOTHING = "–"
+
+
+class Column(Protocol):
+    """A heading, and a figure for each row."""
+
+    @property
+    def heading(self) -> str:
+        """What stands above it."""
+
+    def figure(self, probe: Probe, level: str, samples: Samples) -> str:
+        """What stands in the row of that probe and level, which has values."""
+
+
+@dataclass(frozen=True)
+class Times:
+    """How many times as much as at another level, within rounds."""
+
+    heading: str
+    # The other level: one for all, or one for each level that is compared.
+    base: str | Mapping[str, str]
+
+    def figure(self, probe: Probe, level: str, samples: Samples) -> str:
+        """The median of the rounds' own ratios."""
+        base = self.base if isinstance(self.base, str) else self.base.get(level, "")
+        found = ratios(samples.of(probe.key, level), samples.of(probe.key, base))
+        summary = summarize(found)
+        return f"{summary.median:.2f}" if summary else NOTHING
+
+
+@dataclass(frozen=True)
+class Percentile:
+    """What so many in a hundred values do not exceed."""
+
+    percent: int
+
+    @property
+    def heading(self) -> str:
+        """Such as p95."""
+        return f"p{self.percent}"
+
+    def figure(self, probe: Probe, level: str, samples: Samples) -> str:
+        """The percentile of all rounds."""
+        values = list(samples.of(probe.key, level).values())
+        found = percentile(values, self.percent)
+        return NOTHING if found is None else shown(found / probe.unit.scale)
+
+
+BESIDE_PEERS: tuple[Column, ...] = (
+    Times("× host", levels.HOST),
+    Times("× namespace", levels.NAMESPACE),
+)
+
+
+def shown(value: float) -> str:
+    """A value with about three digits."""
+    return f"{value:.{digits(value)}f}"
+
+
+def digits(value: float) -> int:
+    """Decimals that show about three digits of `value`."""
+    return next((digits for digits in range(3) if value * 10**digits >= 100), 3)

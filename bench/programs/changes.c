@@ -1,0 +1,268 @@
+/* How long a change takes to reach the last member of a named timeline, in ticks.
+ *
+ *   changes EIGENTIME NAME MEMBERS waits|reads CHANGES
+ *
+ * It lets MEMBERS processes join the timeline, one `eigentime run` each, and then
+ * leaps on CHANGES times by the command and CHANGES times by the request that the
+ * command makes, in turn.  Per change one line, with the ticks until the last member
+ * had noticed:
+ *                                command <tab> ticks   (since before posix_spawn)
+ *                                request <tab> ticks   (since before connect)
+ *
+ * A member waits for a day that the leap lets be past, or reads the clock until it
+ * is, notes the counter in memory that all share, and then blocks in a call that no
+ * timeline touches until everybody has noticed: what is timed is the change alone,
+ * not what members do upon it.  */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ticks.h"
+
+extern char **environ;
+
+enum { WAIT_S = 86400, LEAP_S = 2 * WAIT_S };
+enum { MOST_MEMBERS = 1000, POLL_US = 500, SETTLE_US = 20000, PATIENCE_US = 5000000 };
+
+/* What a member tells: the turn it is ready for, the turn it has seen, and when. */
+struct slot {
+	_Alignas(64) _Atomic uint32_t ready;
+	_Atomic uint32_t seen;
+	uint64_t ticks;
+};
+
+static struct slot *slots;
+static pid_t members[MOST_MEMBERS];
+static size_t started;
+
+static void end_members(void)
+{
+	for (size_t i = 0; i < started; i++)
+		kill(members[i], SIGKILL);
+	for (size_t i = 0; i < started; i++)
+		waitpid(members[i], NULL, 0);
+}
+
+static void fail(const char *what)
+{
+	fprintf(stderr, "changes: %s\n", what);
+	exit(1);
+}
+
+static void map_slots(int memory)
+{
+	size_t size = MOST_MEMBERS * sizeof *slots;
+	slots = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+	if (slots == MAP_FAILED)
+		fail("no shared memory");
+}
+
+/* A member ---------------------------------------------------------------- */
+
+static int64_t seconds_now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec;
+}
+
+static void until_changed(int waits)
+{
+	if (waits) {
+		struct timespec day = {WAIT_S, 0};
+		if (clock_nanosleep(CLOCK_MONOTONIC, 0, &day, NULL) != 0)
+			fail("a member's wait failed");
+	} else {
+		int64_t start = seconds_now();
+		while (seconds_now() - start < WAIT_S)
+			;
+	}
+}
+
+static int be_member(char **argument)
+{
+	int gate = atoi(argument[1]);
+	char byte;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	map_slots(atoi(argument[0]));
+	struct slot *slot = &slots[atoi(argument[2])];
+	int waits = strcmp(argument[3], "waits") == 0;
+	for (uint32_t turn = 1;; turn++) {
+		slot->ready = turn;
+		until_changed(waits);
+		slot->ticks = ticks_now();
+		slot->seen = turn;
+		if (read(gate, &byte, 1) != 1)
+			return 0;
+	}
+}
+
+/* The outside ------------------------------------------------------------- */
+
+static pid_t spawn(char **command, int silent)
+{
+	pid_t child;
+	posix_spawn_file_actions_t actions;
+	posix_spawn_file_actions_init(&actions);
+	if (silent)
+		posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+	int error = posix_spawn(&child, command[0], &actions, NULL, command, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	if (error)
+		fail("a command cannot be started");
+	return child;
+}
+
+static void start_members(char *eigentime, char *name, char *how, size_t count, int memory,
+			  int gate)
+{
+	char memory_text[16], gate_text[16], index_text[24], self[4096];
+	ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+	if (length < 0)
+		fail("no /proc");
+	self[length] = 0;
+	snprintf(memory_text, sizeof memory_text, "%d", memory);
+	snprintf(gate_text, sizeof gate_text, "%d", gate);
+	for (; started < count; started++) {
+		snprintf(index_text, sizeof index_text, "%zu", started);
+		char *command[] = {eigentime, "run",     "--timeline", name,       "--", self,
+				   "member",  memory_text, gate_text,  index_text, how,  NULL};
+		members[started] = spawn(command, 0);
+	}
+}
+
+static int is_asleep(pid_t process)
+{
+	char path[32], line[256] = "";
+	snprintf(path, sizeof path, "/proc/%d/stat", process);
+	FILE *file = fopen(path, "r");
+	if (!file)
+		return 0;
+	char *end = fgets(line, sizeof line, file) ? strrchr(line, ')') : NULL;
+	fclose(file);
+	return end && end[1] == ' ' && end[2] == 'S';
+}
+
+static int is_ready(size_t i, uint32_t turn, int waits)
+{
+	return slots[i].ready == turn && (!waits || is_asleep(members[i]));
+}
+
+static int has_seen(size_t i, uint32_t turn, int unused)
+{
+	(void)unused;
+	return slots[i].seen == turn;
+}
+
+/* Asks for one member after the other; it never asks again for one that is done. */
+static void wait_for_all(int (*is_done)(size_t, uint32_t, int), uint32_t turn, int waits,
+			 const char *otherwise)
+{
+	int left = PATIENCE_US / POLL_US;
+	for (size_t i = 0; i < started;) {
+		if (is_done(i, turn, waits)) {
+			i++;
+		} else {
+			if (!left--)
+				fail(otherwise);
+			usleep(POLL_US);
+		}
+	}
+}
+
+static void leap_by_command(char *eigentime, char *name)
+{
+	char span[16];
+	int status;
+	snprintf(span, sizeof span, "+%d", LEAP_S);
+	char *command[] = {eigentime, "ctl", "leap", name, span, NULL};
+	pid_t child = spawn(command, 1);
+	if (waitpid(child, &status, 0) != child || status != 0)
+		fail("`eigentime ctl leap` failed");
+}
+
+static void leap_by_request(char *name)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	char text[128], answer[4096];
+	ssize_t length, more;
+	const char *folder = getenv("XDG_RUNTIME_DIR");
+	snprintf(address.sun_path, sizeof address.sun_path, "%s/eigentime/%s", folder ? folder : "",
+		 name);
+	snprintf(text, sizeof text, "{\"Change\":[{\"Leap\":%d000000000}]}\n", LEAP_S);
+	int connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (connect(connection, (struct sockaddr *)&address, sizeof address) != 0)
+		fail("the timeline's socket cannot be reached");
+	length = (ssize_t)strlen(text);
+	if (write(connection, text, (size_t)length) != length)
+		fail("the timeline does not take a request");
+	for (length = 0; (size_t)length < sizeof answer - 1; length += more)
+		if ((more = read(connection, answer + length, sizeof answer - 1 - (size_t)length)) <= 0)
+			break;
+	close(connection);
+	answer[length] = 0;
+	if (strncmp(answer, "{\"Changed\"", 10) != 0)
+		fail("the timeline refused the request");
+}
+
+static uint64_t last_ticks(void)
+{
+	uint64_t last = 0;
+	for (size_t i = 0; i < started; i++)
+		if (slots[i].ticks > last)
+			last = slots[i].ticks;
+	return last;
+}
+
+int main(int argc, char **argv)
+{
+	int gate[2];
+	if (argc == 6 && strcmp(argv[1], "member") == 0)
+		return be_member(argv + 2);
+	size_t count = argc == 6 ? strtoul(argv[3], NULL, 10) : 0;
+	uint32_t changes = argc == 6 ? 2 * (uint32_t)strtoul(argv[5], NULL, 10) : 0;
+	if (!count || count > MOST_MEMBERS || !changes) {
+		fprintf(stderr, "usage: changes EIGENTIME NAME MEMBERS waits|reads CHANGES\n");
+		return 2;
+	}
+	int waits = strcmp(argv[4], "waits") == 0;
+	/* Neither is closed on exec: the members need both. */
+	int memory = memfd_create("slots", 0);
+	if (memory < 0 || ftruncate(memory, MOST_MEMBERS * (off_t)sizeof *slots) != 0
+	    || pipe(gate) != 0 || fcntl(gate[1], F_SETFD, FD_CLOEXEC) != 0)
+		fail("no shared memory");
+	map_slots(memory);
+	atexit(end_members);
+	start_members(argv[1], argv[2], argv[4], count, memory, gate[0]);
+	for (uint32_t turn = 1; turn <= changes; turn++) {
+		wait_for_all(is_ready, turn, waits, "not all members wait");
+		usleep(SETTLE_US);
+		int by_command = turn % 2;
+		uint64_t start = ticks_now();
+		if (by_command)
+			leap_by_command(argv[1], argv[2]);
+		else
+			leap_by_request(argv[2]);
+		wait_for_all(has_seen, turn, waits, "not all members noticed a change");
+		printf("%s\t%" PRIu64 "\n", by_command ? "command" : "request",
+		       last_ticks() - start);
+		fflush(stdout);
+		for (size_t i = 0; i < started; i++)
+			if (write(gate[1], "x", 1) != 1)
+				fail("the members cannot be released");
+	}
+	return 0;
+}
