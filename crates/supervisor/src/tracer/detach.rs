@@ -5,16 +5,19 @@
 //! every clock alone; what it waits for is as far ahead by the host's clocks as it was
 //! by the timeline's.
 
+use std::collections::HashSet;
+use std::fs;
 use std::time::{Duration, Instant};
 
 use eigentime_timeline::page::Page;
 use eigentime_timeline::{Clock, Rate, Segment, VirtualInstant};
-use eigentime_vdso::{LOOK_AGAIN, PAGE, Waiting, symbols};
+use eigentime_vdso::{PAGE, Waiting, symbols};
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use super::arch::Registers;
 use super::rearm::Rearm;
+use super::recheck::Recheck;
 use super::show::{Blocked, command_of};
 use super::tracee::{Stop, Tracee};
 use super::visit::Visit;
@@ -31,18 +34,26 @@ const MOST_STEPS: usize = 10_000;
 impl Supervisor {
     /// Returns a member to host time.
     pub(super) fn detach(&mut self, pid: Pid) -> Result<Attached, String> {
-        let threads = self.threads_of(pid);
-        if threads.is_empty() {
+        if !self.has_member(pid) {
             return Err(format!("process {pid} is no member"));
         }
         let begin = Instant::now();
-        let stopped = self.stop_members(pid, &threads, begin + PATIENCE);
+        let mut threads = Vec::new();
+        let stopped = self.stop_members(pid, begin + PATIENCE, &mut threads);
         let moved = stopped.and_then(|()| self.move_out(pid, &threads));
         for thread in &threads {
+            // As after any change: what was interrupted looks at the map again.
+            self.thread(*thread).recheck = Recheck::Asked;
             // Those that ended meanwhile are gone.
-            let _ = Tracee(*thread).resume(None);
+            let _ = self.recheck_at_trap(*thread, false);
         }
-        moved.map_err(|error| format!("cannot detach process {pid}: {}", error.desc()))?;
+        moved.map_err(|error| {
+            let reason = match error {
+                Errno::ETIMEDOUT => "not all of its threads stop",
+                error => error.desc(),
+            };
+            format!("cannot detach process {pid}: {reason}")
+        })?;
         Ok(Attached {
             pid: pid.as_raw(),
             command: command_of(pid),
@@ -56,35 +67,51 @@ impl Supervisor {
         })
     }
 
-    fn threads_of(&self, process: Pid) -> Vec<Pid> {
-        let is_of = |(thread, state): &(&Pid, &super::Thread)| {
-            !state.detached && notes::process_of(**thread) == Some(process)
-        };
-        self.threads.iter().filter(is_of).map(|(thread, _)| *thread).collect()
+    fn has_member(&self, process: Pid) -> bool {
+        self.threads
+            .iter()
+            .any(|(thread, state)| !state.detached && notes::process_of(*thread) == Some(process))
     }
 
-    /// Stops these threads, outside of the image or where they wait by it.
+    /// Stops the threads of a process, outside of the image or where they wait by it.
     fn stop_members(
         &mut self,
         process: Pid,
-        threads: &[Pid],
         deadline: Instant,
+        stopped: &mut Vec<Tracee>,
     ) -> nix::Result<()> {
-        for thread in threads.iter().copied().map(Tracee) {
-            thread.interrupt()?;
-            loop {
-                match thread.wait_until(deadline)?.ok_or(Errno::ETIMEDOUT)? {
-                    Stop::Trap => break,
-                    Stop::Ended => {
-                        self.threads.remove(&thread.0);
+        let mut known = HashSet::new();
+        // Until no thread is there that was not there before: those that are not stopped
+        // yet may make others.
+        loop {
+            let tasks = fs::read_dir(format!("/proc/{process}/task")).map_err(|_| Errno::ESRCH)?;
+            let new: Vec<_> = tasks
+                .flatten()
+                .filter_map(|task| task.file_name().to_str()?.parse().ok())
+                .map(|thread| Tracee(Pid::from_raw(thread)))
+                .filter(|thread| known.insert(*thread))
+                .collect();
+            if new.is_empty() {
+                break;
+            }
+            // All at once, so that those that run do not keep the others from stopping.
+            let there: Vec<_> =
+                new.into_iter().filter(|thread| thread.interrupt().is_ok()).collect();
+            for thread in there {
+                loop {
+                    let stop = thread.wait_until(deadline)?.ok_or(Errno::ETIMEDOUT)?;
+                    if stop == Stop::Trap {
+                        stopped.push(thread);
                         break;
                     }
-                    stop => self.answer_or_end(thread, stop),
+                    self.answer_or_end(thread, stop);
+                    if stop == Stop::Ended {
+                        break;
+                    }
                 }
             }
-            self.leave_image(process, thread)?;
         }
-        Ok(())
+        stopped.iter().try_for_each(|thread| self.leave_image(process, *thread))
     }
 
     /// Lets a thread go on until it is out of the image, or waits there.
@@ -124,9 +151,29 @@ impl Supervisor {
     }
 
     /// Gives a process, which is stopped, the host's clocks.
-    fn move_out(&mut self, process: Pid, threads: &[Pid]) -> nix::Result<()> {
+    fn move_out(&mut self, process: Pid, threads: &[Tracee]) -> nix::Result<()> {
         let before = self.region.page().map().after;
-        let visitor = Tracee(*threads.first().ok_or(Errno::ESRCH)?);
+        let visitor = *threads.first().ok_or(Errno::ESRCH)?;
+        // Signals that arrive meanwhile stay where they are.
+        let mask = visitor.signal_mask()?;
+        visitor.set_signal_mask(u64::MAX)?;
+        let moved = self.give_host_clocks(process, visitor);
+        let moved = moved.and_then(|()| {
+            for thread in threads {
+                self.thread(*thread).detached = true;
+                self.set_deadline_anew(*thread, &before)?;
+            }
+            let change = Rearm::new(before, as_after(&before));
+            super::rearm::rearm_descriptors_of(process, &change);
+            self.rearm_timers(visitor, process, &change)
+        });
+        visitor.set_signal_mask(mask)?;
+        moved
+    }
+
+    /// Puts a page of its own, which leaves every clock alone, where a process has the
+    /// timeline's.
+    fn give_host_clocks(&self, process: Pid, visitor: Tracee) -> nix::Result<()> {
         let mut visit = Visit::new(visitor, self.region.layout.call())?;
         let at = self.region.layout.base();
         let how = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED) as u64;
@@ -134,19 +181,12 @@ impl Supervisor {
         visit.call(libc::SYS_mmap, [at, PAGE as u64, read_write, how, u64::MAX, 0])?;
         visitor.write(at, &Page::new().to_bytes())?;
         visit.call(libc::SYS_mprotect, [at, PAGE as u64, libc::PROT_READ as u64, 0, 0, 0])?;
-        visit.end(process)?;
-        for thread in threads {
-            self.thread(Tracee(*thread)).detached = true;
-            self.set_deadline_anew(Tracee(*thread), &before)?;
-        }
-        let change = Rearm::new(before, as_after(&before));
-        super::rearm::rearm_descriptors_of(process, &change);
-        self.rearm_timers(visitor, process, &change)
+        visit.end(process).map(drop)
     }
 
     /// A thread that waits by the image: until the same moment by the host's clocks.
     fn set_deadline_anew(&self, thread: Tracee, before: &Segment) -> nix::Result<()> {
-        let mut registers = thread.registers()?;
+        let registers = thread.registers()?;
         if registers.ip() != self.region.layout.exempt() || !registers.was_interrupted(true) {
             return Ok(());
         }
@@ -156,9 +196,7 @@ impl Supervisor {
         let due = VirtualInstant::from_nanos(at);
         let then = as_after(before).timer_at(clock_of, due).as_nanos();
         let words = [host[0] as u64, host[1] as u64, mark, then as u64, clock];
-        thread.write_words(found.at, &words)?;
-        registers.skip(LOOK_AGAIN);
-        thread.set_registers(registers)
+        thread.write_words(found.at, &words)
     }
 }
 

@@ -12,7 +12,7 @@ use super::arch::Registers;
 use super::notes::Note;
 use super::rearm::{Info, TimerKey, timer_clock};
 use super::tracee::Tracee;
-use super::{Supervisor, Thread, notes};
+use super::{Supervisor, Thread};
 use crate::filter::FOREIGN;
 use crate::host;
 
@@ -103,7 +103,7 @@ impl Supervisor {
         let first = registers.arg(0) as i32;
         match timer {
             Timer::Posix => {
-                let process = notes::process_of(tracee.0)?;
+                let process = self.process_of(tracee.0)?;
                 // Where the program's state is closed to the user: most run on time.
                 let clock =
                     timer_clock(process, first).map_or(Some(ClockId::MONOTONIC), |clock| clock)?;

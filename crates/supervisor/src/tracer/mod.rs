@@ -108,6 +108,8 @@ pub struct Supervisor {
     motion: Motion,
     /// The socket of a named timeline.
     control: Option<Control>,
+    /// Processes that have set a POSIX timer.
+    posix_timers: HashSet<Pid>,
     /// POSIX timers that are armed for an instant of a wall clock.
     wall_timers: HashSet<rearm::TimerKey>,
     /// Processes that have used their interval timer.
@@ -125,6 +127,8 @@ pub struct Supervisor {
 /// What is known of a thread.
 #[derive(Clone, Copy, Debug, Default)]
 struct Thread {
+    /// Its process, once somebody has asked.
+    process: Option<Pid>,
     /// Has it joined, but not started its program yet?
     entering: bool,
     /// Has its process been returned to host time?
@@ -159,6 +163,7 @@ impl Supervisor {
             removed: false,
             first_stderr: std::io::stderr().as_fd().try_clone_to_owned().ok(),
             threads: HashMap::new(),
+            posix_timers: HashSet::new(),
             wall_timers: HashSet::new(),
             interval_timers: HashSet::new(),
             uses_timer_descriptors: false,
@@ -197,6 +202,7 @@ impl Supervisor {
             match event {
                 Some((tracee, stop)) => self.answer_or_end(tracee, stop),
                 // Nobody is left to be followed, but somebody may come.
+                None if self.has_outlived_its_members() => break,
                 None if self.started => match self.control.as_ref().and_then(Control::wait) {
                     Some(asked) => self.carry_out(asked),
                     None => break,
@@ -269,6 +275,15 @@ impl Supervisor {
 
     fn thread(&mut self, tracee: Tracee) -> &mut Thread {
         self.threads.entry(tracee.0).or_default()
+    }
+
+    /// The process of a thread.
+    fn process_of(&mut self, thread: Pid) -> Option<Pid> {
+        let known = &mut self.thread(Tracee(thread)).process;
+        if known.is_none() {
+            *known = notes::process_of(thread);
+        }
+        *known
     }
 
     /// A thread made a child or a thread, which starts as its maker is.

@@ -2,7 +2,8 @@
 //! supervisor itself holds no descriptor of its caller's, so that it keeps no pipe
 //! open.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 
@@ -132,9 +133,16 @@ fn parent_of(thread: Pid) -> Option<Pid> {
     status_field(thread, "PPid:")?.parse().ok().map(Pid::from_raw)
 }
 
+/// A file of `/proc/PID` that fits a page, read at once.
+pub fn read_proc(thread: Pid, file: &str) -> io::Result<String> {
+    let mut bytes = [0; 4096];
+    let length = File::open(format!("/proc/{thread}/{file}"))?.read(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes[..length]).into_owned())
+}
+
 /// A line of `/proc/PID/status`, without its name.
 pub fn status_field(thread: Pid, name: &str) -> Option<String> {
-    let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+    let status = read_proc(thread, "status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     Some(line.trim().to_owned())
 }

@@ -6,8 +6,6 @@
 //! call again with the same arguments; instead it is made to return to the image
 //! with a result of its own, upon which the image computes the arguments anew.
 
-use std::fs;
-
 use eigentime_calls::{Call, Form, Kind};
 use eigentime_vdso::{IMAGE, LOOK_AGAIN};
 
@@ -42,7 +40,7 @@ impl Supervisor {
         for (thread, state) in &mut self.threads {
             // "running", or the number, the arguments, the stack pointer, and the
             // program counter of the call it is blocked in.
-            let call = fs::read_to_string(format!("/proc/{thread}/syscall")).unwrap_or_default();
+            let call = notes::read_proc(*thread, "syscall").unwrap_or_default();
             let call = call.trim();
             if (call == "running" || call.ends_with(&waiting_at))
                 && Tracee(*thread).interrupt().is_ok()

@@ -139,7 +139,7 @@ pub struct Blocked {
 impl Blocked {
     /// What a thread is blocked in; `None` if it runs, or cannot be looked into.
     pub fn of(thread: Pid) -> Option<Self> {
-        Self::parse(&fs::read_to_string(format!("/proc/{thread}/syscall")).ok()?)
+        Self::parse(&notes::read_proc(thread, "syscall").ok()?)
     }
 
     /// The call that a stopped thread is in.

@@ -81,15 +81,18 @@ impl Tracee {
 
     /// Waits until this thread stops or ends, but no longer than until `deadline`.
     pub fn wait_until(self, deadline: Instant) -> nix::Result<Option<Stop>> {
-        /// How often to look: stops come within microseconds.
-        const PAUSE: Duration = Duration::from_micros(20);
-        loop {
+        /// Stops come within microseconds; how often to look before it sleeps in between.
+        const EAGER: usize = 100;
+        const PAUSE: Duration = Duration::from_micros(50);
+        for turn in 0.. {
             match wait_with(self.0.as_raw(), libc::WNOHANG)? {
-                (0, _) if Instant::now() >= deadline => return Ok(None),
+                (0, _) if Instant::now() >= deadline => break,
+                (0, _) if turn < EAGER => std::thread::yield_now(),
                 (0, _) => std::thread::sleep(PAUSE),
                 (_, stop) => return Ok(Some(stop)),
             }
         }
+        Ok(None)
     }
 
     /// Starts tracing the thread without stopping it; it ends with its tracer.

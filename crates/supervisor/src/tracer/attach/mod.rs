@@ -80,13 +80,15 @@ impl Supervisor {
     /// Follows the threads of a process from now on.
     fn adopt(&mut self, stopped: &Stopped) {
         for thread in stopped.threads() {
-            self.threads.insert(thread.0, Thread::default());
+            let recheck = stopped.recheck(*thread);
+            self.threads.insert(thread.0, Thread { recheck, ..Thread::default() });
         }
         self.started = true;
         // Whoever attached it reads until nobody can write any more.
         self.first_stderr = None;
         self.uses_timer_descriptors = true;
         self.interval_timers.insert(stopped.process);
+        self.posix_timers.insert(stopped.process);
     }
 
     fn move_in(
@@ -108,10 +110,10 @@ impl Supervisor {
         if !force {
             self.refuse_step_back(now)?;
         }
-        let visitor = stopped.threads()[0];
+        let visitor = stopped.visitor();
         let visit = Visit::new(visitor, self.kernel.syscall_at(found.vdso));
         let mut visit = visit.map_err(step("read its registers")).map_err(failed)?;
-        let prepared = self.prepare(&mut visit, stopped, found);
+        let prepared = self.prepare(&mut visit, found);
         if prepared.is_ok() {
             stopped.make_waits_again(&mut visit.after);
         }
@@ -122,6 +124,7 @@ impl Supervisor {
         let change = Rearm::new(as_before(&after), after);
         // The timers that the process has, it has armed by the host's clocks.
         self.interval_timers.insert(stopped.process);
+        self.posix_timers.insert(stopped.process);
         let rearmed = self.rearm_stopped(visitor, stopped.process, &change);
         if let Err(error) = rearmed {
             notes.push(format!("its timers keep their host time: {}", error.desc()));
@@ -148,12 +151,7 @@ impl Supervisor {
     }
 
     /// Does all that needs calls of the process's own, or undoes it.
-    fn prepare(
-        &self,
-        visit: &mut Visit,
-        stopped: &Stopped,
-        found: &Found,
-    ) -> Result<Vec<String>, Failed> {
+    fn prepare(&self, visit: &mut Visit, found: &Found) -> Result<Vec<String>, Failed> {
         let layout = self.region.layout;
         let args = [0, SCRATCH, READ_WRITE, PRIVATE, NO_FILE, 0];
         let scratch = visit.call(libc::SYS_mmap, args).map_err(step("map memory in it"))?;
@@ -162,7 +160,7 @@ impl Supervisor {
             // The kernel's vDSO is about to move; the image has a call of its own.
             visit.instruction = layout.call();
             let aside = Aside::new(visit, &self.kernel, found, layout)?;
-            self.take_over(visit, stopped, scratch, &aside).inspect_err(|_| aside.undo(visit))
+            self.take_over(visit, scratch, &aside).inspect_err(|_| aside.undo(visit))
         });
         if prepared.is_err() {
             visit.instruction = self.kernel.syscall_at(found.vdso);
@@ -178,7 +176,6 @@ impl Supervisor {
     fn take_over(
         &self,
         visit: &mut Visit,
-        stopped: &Stopped,
         scratch: u64,
         aside: &Aside,
     ) -> Result<Vec<String>, Failed> {
@@ -203,9 +200,6 @@ impl Supervisor {
             .write_words(at, &header)
             .and_then(|()| visit.tracee.write_words(at + 16, &words))
             .map_err(step("write to its memory"))?;
-        for thread in stopped.threads() {
-            thread.end_with_tracer().map_err(step("tie it to its supervisor"))?;
-        }
         const ALL_THREADS: u64 = libc::SECCOMP_FILTER_FLAG_TSYNC;
         let mode = u64::from(libc::SECCOMP_SET_MODE_FILTER);
         let mut notes = Vec::new();

@@ -11,6 +11,7 @@ use nix::unistd::Pid;
 
 use super::super::arch::Registers;
 use super::super::notes::status_field;
+use super::super::recheck::Recheck;
 use super::super::tracee::{Stop, Tracee};
 
 /// The longest way through the kernel's vDSO, in instructions, and plenty more.
@@ -36,6 +37,10 @@ pub struct Stopped {
     signals: Signals,
     /// Threads in a wait that was interrupted before.
     restarted: HashMap<Pid, Restarted>,
+    /// The signals that threads block when they go on; now they block all.
+    masks: Vec<(Tracee, u64)>,
+    /// What the calls returned that are to be made again.
+    results: HashMap<Pid, i64>,
 }
 
 /// `restart_syscall`, by which a wait goes on that was interrupted.
@@ -76,10 +81,16 @@ impl Stopped {
     /// Starts following a process and stops its threads, or lets it go on as before: but
     /// for the threads that did not stop, which are to be let go when they do.
     pub fn all_of(process: Pid, deadline: Instant) -> Result<Self, Refused> {
-        let mut stopped =
-            Self { process, threads: Vec::new(), signals: Vec::new(), restarted: HashMap::new() };
+        let mut stopped = Self {
+            process,
+            threads: Vec::new(),
+            signals: Vec::new(),
+            restarted: HashMap::new(),
+            masks: Vec::new(),
+            results: HashMap::new(),
+        };
         let mut unstopped = HashSet::new();
-        match stopped.stop_all(deadline, &mut unstopped) {
+        match stopped.stop_all(deadline, &mut unstopped).and_then(|()| stopped.hold()) {
             Ok(()) => Ok(stopped),
             Err(reason) => {
                 stopped.release();
@@ -91,6 +102,36 @@ impl Stopped {
     /// The threads.
     pub fn threads(&self) -> &[Tracee] {
         &self.threads
+    }
+
+    /// The thread that makes calls for the process. It keeps signals waiting.
+    pub fn visitor(&self) -> Tracee {
+        self.threads[0]
+    }
+
+    /// What is to be known of a thread that is followed from now on.
+    pub fn recheck(&self, thread: Tracee) -> Recheck {
+        let result = self.results.get(&thread.0);
+        result.map_or(Recheck::No, |result| Recheck::Told { result: *result })
+    }
+
+    /// From here on it is not what it was until it goes on, and so ends with its tracer.
+    fn hold(&mut self) -> Result<(), String> {
+        let tied = self.threads.iter().try_for_each(|thread| thread.end_with_tracer());
+        let held = tied.and_then(|()| self.block(self.visitor()));
+        held.map_err(|error| {
+            format!("process {} cannot be followed: {}", self.process, error.desc())
+        })
+    }
+
+    /// Lets a thread, which is stopped, block all signals until it goes on.
+    fn block(&mut self, thread: Tracee) -> nix::Result<()> {
+        thread.end_with_tracer()?;
+        if self.masks.iter().all(|(blocked, _)| *blocked != thread) {
+            self.masks.push((thread, thread.signal_mask()?));
+            thread.set_signal_mask(u64::MAX)?;
+        }
+        Ok(())
     }
 
     /// Lets every thread that is in `range` go on until it is out of it.
@@ -156,9 +197,15 @@ impl Stopped {
                     return Ok(());
                 }
                 Some(Stop::Ended) => return Ok(()),
-                Some(Stop::Signal(signal)) => {
-                    self.signals.push((thread, signal));
+                Some(Stop::Signal(libc::SIGSTOP)) => {
+                    self.signals.push((thread, libc::SIGSTOP));
                     let _ = thread.resume(None);
+                }
+                // Blocked, it goes back to where it came from, with all that it carries.
+                Some(Stop::Signal(signal)) => {
+                    let blocked = self.block(thread);
+                    let _ = thread.resume(Some(signal));
+                    blocked.map_err(|error| error.desc().to_owned())?;
                 }
                 Some(Stop::Group) => {
                     let _ = thread.release();
@@ -181,17 +228,20 @@ impl Stopped {
 
     /// Lets the calls that were interrupted be made again from the start, so that the
     /// filter stops those that wait; but the thread of a visit, which has `visited`.
-    pub fn make_waits_again(&self, visited: &mut Registers) {
-        self.make_again(self.threads[0], visited);
-        for thread in &self.threads[1..] {
-            if let Ok(mut registers) = thread.registers() {
-                self.make_again(*thread, &mut registers);
+    pub fn make_waits_again(&mut self, visited: &mut Registers) {
+        self.make_again(self.visitor(), visited);
+        for thread in self.threads[1..].to_vec() {
+            if let Ok(mut registers) = thread.registers()
+                && self.make_again(thread, &mut registers)
+            {
                 let _ = thread.set_registers(registers);
             }
         }
     }
 
-    fn make_again(&self, thread: Tracee, registers: &mut Registers) {
+    /// Prepares a call to be made again if the kernel would not do that, or would go on
+    /// with what is left of its time. Returns whether that was so.
+    fn make_again(&mut self, thread: Tracee, registers: &mut Registers) -> bool {
         if registers.nr() == RESTART
             && registers.was_interrupted(false)
             && let Some(form) = self.restarted.get(&thread.0)
@@ -200,13 +250,18 @@ impl Stopped {
         }
         let call = Call::find(registers.nr());
         let waits = call.is_some_and(|call| matches!(call.kind, Kind::Wait(_)));
-        if registers.has_failed_interrupted() || (waits && registers.was_interrupted(false)) {
+        let again =
+            registers.has_failed_interrupted() || (waits && registers.was_interrupted(false));
+        if again {
+            self.results.insert(thread.0, registers.result());
             registers.make_again();
         }
+        again
     }
 
     /// Lets all go on, still followed.
     pub fn go_on(self) {
+        self.unblock();
         self.give_signals();
         for thread in &self.threads {
             let _ = thread.resume(None);
@@ -215,9 +270,19 @@ impl Stopped {
 
     /// Lets all go on, no longer followed.
     pub fn release(self) {
+        self.unblock();
+        for thread in &self.threads {
+            let _ = thread.hide_interruption();
+        }
         self.give_signals();
         for thread in &self.threads {
             let _ = thread.release();
+        }
+    }
+
+    fn unblock(&self) {
+        for (thread, mask) in &self.masks {
+            let _ = thread.set_signal_mask(*mask);
         }
     }
 
@@ -245,6 +310,16 @@ fn has_ended(thread: Pid) -> bool {
     status_field(thread, "State:").is_none_or(|state| state.starts_with(['Z', 'X']))
 }
 
+/// Does a signal wait to be delivered to a thread?
+fn has_signal(thread: Pid) -> bool {
+    let mask = |name| {
+        let mask = status_field(thread, name)?;
+        u64::from_str_radix(&mask, 16).ok()
+    };
+    let [own, shared, blocked] = ["SigPnd:", "ShdPnd:", "SigBlk:"].map(mask);
+    (own.unwrap_or(0) | shared.unwrap_or(0)) & !blocked.unwrap_or(0) != 0
+}
+
 fn not_allowed(process: Pid, error: Errno) -> String {
     match error {
         Errno::EPERM => format!(
@@ -256,6 +331,17 @@ fn not_allowed(process: Pid, error: Errno) -> String {
 }
 
 impl Tracee {
+    /// A call that failed because the thread was stopped is made again, unless there is
+    /// another reason.
+    fn hide_interruption(self) -> nix::Result<()> {
+        let mut registers = self.registers()?;
+        if registers.has_failed_interrupted() && !has_signal(self.0) {
+            registers.make_again();
+            self.set_registers(registers)?;
+        }
+        Ok(())
+    }
+
     /// Lets the thread, which is stopped, go on until it is outside of a range.
     fn step_out_of(self, range: &Range<u64>, stops: &mut Signals) -> nix::Result<()> {
         if !range.contains(&self.registers()?.ip()) {

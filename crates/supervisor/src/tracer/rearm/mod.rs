@@ -15,9 +15,9 @@ use std::collections::HashSet;
 use eigentime_timeline::{Clock, Nanos, Pending, Rearmed, Segment, VirtualInstant};
 use nix::unistd::Pid;
 
+use super::Supervisor;
 use super::recheck::Recheck;
 use super::tracee::Tracee;
-use super::{Supervisor, notes};
 use crate::host;
 pub use descriptors::{Info, rearm_of as rearm_descriptors_of};
 pub use posix::{TimerKey, timer_clock};
@@ -69,8 +69,9 @@ impl Supervisor {
     /// Arms anew what the last changes concern.
     pub(super) fn rearm(&mut self) {
         for change in std::mem::take(&mut self.rearms) {
+            let threads: Vec<_> = self.threads.keys().copied().collect();
             let processes: HashSet<_> =
-                self.threads.keys().filter_map(|thread| notes::process_of(*thread)).collect();
+                threads.into_iter().filter_map(|thread| self.process_of(thread)).collect();
             if self.uses_timer_descriptors {
                 descriptors::rearm(&processes, &change);
             }
@@ -89,7 +90,7 @@ impl Supervisor {
         self.awaited.extend(awaited);
         for (thread, state) in &mut self.threads {
             if !state.halted
-                && notes::process_of(*thread).is_some_and(|process| processes.contains(&process))
+                && state.process.is_some_and(|process| processes.contains(&process))
                 && Tracee(*thread).interrupt().is_ok()
             {
                 state.recheck = Recheck::Asked;
@@ -103,7 +104,7 @@ impl Supervisor {
         if self.awaited.is_empty() {
             return Ok(());
         }
-        let Some(process) = notes::process_of(tracee.0) else { return Ok(()) };
+        let Some(process) = self.process_of(tracee.0) else { return Ok(()) };
         let (mine, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.awaited)
             .into_iter()
             .partition(|awaited| awaited.process == process);

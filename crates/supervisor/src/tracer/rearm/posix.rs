@@ -8,11 +8,11 @@ use eigentime_timeline::{Clock, ClockId, Nanos, Timespec};
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
+use super::super::Supervisor;
 use super::super::arch::Registers;
 use super::super::recheck::Recheck;
 use super::super::tracee::Tracee;
 use super::super::visit::Visit;
-use super::super::{Supervisor, notes};
 use super::Rearm;
 use crate::host;
 
@@ -36,7 +36,8 @@ impl Supervisor {
         registers: &Registers,
         clock: ClockId,
     ) {
-        let Some(process) = notes::process_of(tracee.0) else { return };
+        let Some(process) = self.process_of(tracee.0) else { return };
+        self.posix_timers.insert(process);
         let key = TimerKey { process, timer: registers.arg(0) as i32 };
         let absolute = registers.arg(1) as u32 & TIMER_ABSTIME != 0;
         if absolute && clock.clock().is_some_and(Clock::is_wall) {
@@ -48,7 +49,8 @@ impl Supervisor {
 
     /// Remembers that a process uses its interval timer.
     pub(in super::super) fn remember_interval_timer(&mut self, tracee: Tracee) {
-        self.interval_timers.extend(notes::process_of(tracee.0));
+        let process = self.process_of(tracee.0);
+        self.interval_timers.extend(process);
     }
 
     /// Forgets the timers of a process that has ended.
@@ -59,6 +61,7 @@ impl Supervisor {
 
     /// Forgets the timers that a process loses when it starts another program.
     pub(in super::super) fn forget_posix_timers(&mut self, process: Pid) {
+        self.posix_timers.remove(&process);
         self.wall_timers.retain(|key| key.process != process);
     }
 
@@ -73,12 +76,10 @@ impl Supervisor {
 
     /// Does a process have timers that a change concerns?
     pub(super) fn has_timers(&self, process: Pid, change: &Rearm) -> bool {
-        let posix = || posix_timers(process);
         if change.wall_only {
             return self.wall_timers.iter().any(|key| key.process == process);
         }
-        self.interval_timers.contains(&process)
-            || posix().iter().any(|(_, clock)| clock.clock().is_some())
+        self.interval_timers.contains(&process) || self.posix_timers.contains(&process)
     }
 
     /// Makes a thread, which is stopped outside of any call, arm the timers of its
