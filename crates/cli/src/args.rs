@@ -31,6 +31,10 @@ pub enum Command {
     /// Return a process of a named timeline to host time
     Detach(DetachOptions),
 
+    /// Try every interface on this machine, and tell what is translated and what is not
+    #[command(after_help = CONFORMANCE_NOTES)]
+    Conformance(ConformanceOptions),
+
     /// Look at named timelines and change their clocks
     #[command(after_help = CTL_EXAMPLES)]
     Ctl(CtlOptions),
@@ -84,6 +88,28 @@ ctl` changes it, `eigentime detach` returns the process to host time.
 
 A wait that is under way begins anew, by the timeline's clocks. The process cannot be followed by a
 debugger from then on, and it ends if its supervisor is killed.";
+
+const CONFORMANCE_NOTES: &str = "\
+Each interface is tried in several timelines, and what it shows is compared with both clocks. It
+takes a few seconds, needs no privilege, and sets no clock but that of its own timelines.
+
+Exit status: 0; 1 if an interface is not as it is said to be; 125 if nothing could be tried.";
+
+/// Options of `eigentime conformance`.
+#[derive(Debug, Args)]
+pub struct ConformanceOptions {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+
+    /// Try only what has this in its heading or name
+    #[arg(value_name = "TEXT")]
+    pub only: Option<String>,
+
+    /// Be the program that tries (for the command's own use)
+    #[arg(long, hide = true, num_args = 1.., value_name = "NAME", allow_hyphen_values = true)]
+    pub probe: Vec<OsString>,
+}
 
 /// Options of `eigentime attach`.
 #[derive(Debug, Args)]

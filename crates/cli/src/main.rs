@@ -7,6 +7,7 @@
 
 mod args;
 mod attach;
+mod conformance;
 mod ctl;
 mod run;
 
@@ -35,6 +36,7 @@ pub extern "C" fn main() -> i32 {
         Command::Run(options) => run::run(&options),
         Command::Attach(options) => attach::attach(&options),
         Command::Detach(options) => attach::detach(&options),
+        Command::Conformance(options) => conformance::run(&options),
         Command::Ctl(options) => ctl::run(&options),
     }
 }

@@ -159,6 +159,10 @@ impl Line {
         }
         let span = self.rate.backward().floor(virt.since(self.anchor.virt));
         let mut host = self.anchor.host.after(span).as_nanos();
+        // Farther than host time reaches, either way.
+        if span.0 == Nanos::MAX.0 || span.0 <= Nanos::MAX.negated().0 {
+            return Some(HostInstant::from_nanos(host));
+        }
         // The reciprocal errs by a few units either way: settle it by the forward
         // map itself.
         while host < i64::MAX && self.shows_before(host, virt) {
@@ -368,6 +372,21 @@ mod tests {
             let line = Line::new(Rate::ONE, anchor);
             prop_assert_eq!(line.virtual_at(anchor.host.after(Nanos(ahead))), anchor.virt.after(Nanos(ahead)));
             prop_assert_eq!(line.host_at(anchor.virt.after(Nanos(ahead))), Some(anchor.host.after(Nanos(ahead))));
+        }
+    }
+
+    #[test]
+    fn what_was_long_ago_is_found_at_once() {
+        let anchor = Anchor {
+            host: HostInstant::from_nanos(1_794_000_000_123_456_789),
+            virt: VirtualInstant::from_nanos(2_147_483_640_000_000_000),
+        };
+        for (top, bottom) in [(1, 1_000), (1, 10), (15, 100), (19, 100), (1, 5), (1, 1)] {
+            let line = Line::new(Rate::from_ratio(top, bottom).unwrap(), anchor);
+            for virt in [0, 1, 1_000_000_001] {
+                let host = line.host_at(VirtualInstant::from_nanos(virt)).unwrap();
+                assert!(host < anchor.host, "{top}/{bottom} {virt}");
+            }
         }
     }
 

@@ -1,0 +1,111 @@
+//! Calls that make processes, and what else the table of the calls watches.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+
+use crate::bench::{Answer, Bench, Failure, Needed, wrong};
+use crate::interface::{Epoch, Grain, Interface, Reading};
+use crate::judge::Seen;
+use crate::message::Outcome;
+use crate::sys::{self, call, timespec};
+use crate::timelines::Under;
+
+const UNTRACED: &str = "CLONE_UNTRACED through clone3";
+
+/// What is tried.
+pub const INTERFACES: &[Interface] = &[
+    Interface::reading(
+        "getgroups",
+        Reading { read: groups, like: None, epoch: Epoch::Fixed, grain: Grain::Fine },
+    )
+    .of(&["getgroups"]),
+    Interface::probe("clone, CLONE_UNTRACED", by_clone).of(&["clone"]).on_wall(),
+    Interface::probe("clone3, CLONE_UNTRACED", by_clone3).host(UNTRACED).under(Under::MOVING),
+];
+
+/// The caller's groups, as a number small enough to be compared exactly.
+fn groups() -> Option<i64> {
+    let mut groups = vec![0u32; 65_536];
+    // SAFETY: the kernel writes at most as many groups.
+    let count = unsafe { call!(libc::SYS_getgroups, groups.len(), &mut groups[..]) }.ok()?;
+    groups.truncate(count as usize);
+    groups.sort_unstable();
+    let mut hasher = DefaultHasher::new();
+    groups.hash(&mut hasher);
+    Some((hasher.finish() >> 24) as i64)
+}
+
+/// What a child answers: its reading of the wall clock by a system call, or the errno.
+type Reply = [i64; 2];
+
+/// The `struct clone_args` that clone3 had first.
+#[repr(C)]
+#[derive(Default)]
+struct CloneArgs {
+    flags: u64,
+    descriptors: [u64; 3],
+    exit_signal: u64,
+    rest: [u64; 3],
+}
+
+fn by_clone(bench: &Bench) -> Answer {
+    let flags = eigentime_calls::CLONE_UNTRACED | libc::SIGCHLD as u32;
+    // SAFETY: without a stack of its own, the child goes on with a copy of this one.
+    let (before, reply, after) =
+        ask_child(|| unsafe { call!(libc::SYS_clone, flags, 0, 0, 0, 0) })?;
+    match reply {
+        [now, 0] if (before..=after).contains(&now) => {
+            Ok(bench.agrees(true, "a child made so is on the timeline".into()))
+        }
+        [now, 0] => Ok(wrong(format!("its child reads {now} between {before} and {after}"))),
+        [_, errno] => Ok(wrong(format!("its child reads no clock: errno {errno}"))),
+    }
+}
+
+fn by_clone3(_bench: &Bench) -> Answer {
+    let args = CloneArgs {
+        flags: eigentime_calls::CLONE_UNTRACED.into(),
+        exit_signal: libc::SIGCHLD as u64,
+        ..CloneArgs::default()
+    };
+    // SAFETY: as above; the kernel reads as many bytes as the arguments have.
+    let (before, reply, after) =
+        ask_child(|| unsafe { call!(libc::SYS_clone3, &args, size_of_val(&args)) })?;
+    Ok(match reply {
+        [_, errno] if errno == i64::from(libc::ENOSYS) => {
+            Outcome::Seen(Seen::Host, "a child's translated calls fail (ENOSYS)".into())
+        }
+        [now, 0] if (before..=after).contains(&now) => {
+            Outcome::Seen(Seen::Virtual, "a child made so is on the timeline".into())
+        }
+        reply => wrong(format!("a child's reading is {reply:?}")),
+    })
+}
+
+/// Makes a child, lets it read the wall clock by a system call, and reads it before and
+/// after.
+fn ask_child(fork: impl FnOnce() -> io::Result<i64>) -> Result<(i64, Reply, i64), Failure> {
+    let mut ends = [0i32; 2];
+    // SAFETY: the kernel writes two numbers.
+    unsafe { call!(libc::SYS_pipe2, &mut ends, 0) }?;
+    let before = sys::clock(libc::CLOCK_REALTIME)?;
+    let child = fork().needed("this call")?;
+    if child == 0 {
+        let mut time = timespec(0);
+        // SAFETY: the kernel writes one timespec.
+        let read = unsafe { call!(libc::SYS_clock_gettime, libc::CLOCK_REALTIME, &mut time) };
+        let reply: Reply = match read {
+            Ok(_) => [sys::nanos(time), 0],
+            Err(error) => [0, error.raw_os_error().map_or(-1, i64::from)],
+        };
+        // SAFETY: the kernel reads two numbers; the child ends without anything else.
+        unsafe {
+            let _ = call!(libc::SYS_write, ends[1], &reply, size_of::<Reply>());
+            libc::_exit(0);
+        }
+    }
+    let mut reply: Reply = [0; 2];
+    // SAFETY: the kernel writes two numbers.
+    unsafe { call!(libc::SYS_read, ends[0], &mut reply, size_of::<Reply>()) }?;
+    Ok((before, reply, sys::clock(libc::CLOCK_REALTIME)?))
+}
