@@ -206,8 +206,8 @@ pub fn shown(command: &Command) -> String {
 /// A started command whose output is being read.
 pub struct Running {
     pub child: Child,
+    pub started: Instant,
     shown: String,
-    started: Instant,
     incoming: Receiver<Line>,
     errors: Receiver<String>,
     lines: Vec<Line>,
@@ -238,7 +238,7 @@ pub fn start(command: &mut Command) -> Result<Running, Broken> {
         let _ = error_output.read_to_end(&mut bytes);
         let _ = error_sender.send(String::from_utf8_lossy(&bytes).into_owned());
     });
-    Ok(Running { child, shown, started, incoming, errors, lines: Vec::new() })
+    Ok(Running { child, started, shown, incoming, errors, lines: Vec::new() })
 }
 
 impl Running {

@@ -100,7 +100,7 @@ fn source(name: &str) -> PathBuf {
 }
 
 /// The interpreter itself: version managers put a chain of scripts before it.
-fn python() -> Result<OsString, Broken> {
+pub fn python() -> Result<OsString, Broken> {
     let asked =
         Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output()?;
     Ok(String::from_utf8_lossy(&asked.stdout).trim().into())

@@ -24,7 +24,10 @@ mod timeline;
 mod workspace;
 
 // The tests, one module per promise.
+mod attach;
+mod conformance;
 mod dates;
+mod debuggable;
 mod errors;
 mod faults;
 mod freeze;
@@ -33,6 +36,7 @@ mod interactive;
 mod killing;
 mod languages;
 mod monotonic;
+mod named;
 mod offsets;
 mod reads;
 mod refusals;
@@ -91,6 +95,10 @@ fn main() -> ExitCode {
     interactive::add(&mut suite);
     killing::add(&mut suite);
     refusals::add(&mut suite);
+    named::add(&mut suite);
+    attach::add(&mut suite);
+    debuggable::add(&mut suite);
+    conformance::add(&mut suite);
 
     if !arguments.list
         && let Err(message) = workspace::check_binary()

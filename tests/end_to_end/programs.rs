@@ -23,8 +23,17 @@ pub enum Program {
     Inherit,
     Int80,
     Foreground,
+    Agree,
+    Steady,
+    Armed,
+    Ask,
+    Endless,
+    Storm,
+    Sandboxed,
     /// One source for each language that has one.
     Clocks,
+    /// The same, and one in C.
+    Moved,
 }
 
 /// How to compile it. The kinds of C program differ in where they keep their
@@ -56,7 +65,15 @@ const ALL: &[(Program, &[Build])] = {
         (Inherit, &[Dynamic, Static]),
         (Int80, &[Dynamic]),
         (Foreground, &[Dynamic]),
+        (Agree, &[Dynamic]),
+        (Steady, &[Dynamic, Static]),
+        (Armed, &[Dynamic, Musl]),
+        (Ask, &[Dynamic]),
+        (Endless, &[Dynamic, Static]),
+        (Storm, &[Dynamic, Static]),
+        (Sandboxed, &[Dynamic]),
         (Clocks, &[Go, Rust, RustMusl, Java]),
+        (Moved, &[Dynamic, Static, Musl, Go, Rust, RustMusl, Java]),
     ]
 };
 
@@ -73,8 +90,22 @@ impl Program {
             Program::Inherit => "inherit",
             Program::Int80 => "int80",
             Program::Foreground => "foreground",
+            Program::Agree => "agree",
+            Program::Steady => "steady",
+            Program::Armed => "armed",
+            Program::Ask => "ask",
+            Program::Endless => "endless",
+            Program::Storm => "storm",
+            Program::Sandboxed => "sandboxed",
             Program::Clocks => "clocks",
+            Program::Moved => "moved",
         }
+    }
+
+    /// The name of its class in Java.
+    pub fn class(self) -> String {
+        let name = self.name();
+        name[..1].to_uppercase() + &name[1..]
     }
 
     /// Where the compiled program is.
@@ -85,17 +116,18 @@ impl Program {
     /// The compiled program's file name.
     pub fn file_name(self, build: Build) -> String {
         match build {
-            Build::Java => "Clocks.class".to_owned(),
+            Build::Java => format!("{}.class", self.class()),
             _ => format!("{}-{}", self.name(), build.name()),
         }
     }
 
     fn source_files(self, build: Build) -> Result<Vec<PathBuf>, String> {
         let sources = workspace::sources();
+        let language = |file: String| vec![sources.join("languages").join(file)];
         Ok(match build {
-            Build::Go => vec![sources.join("languages/clocks.go")],
-            Build::Rust | Build::RustMusl => vec![sources.join("languages/clocks.rs")],
-            Build::Java => vec![sources.join("languages/Clocks.java")],
+            Build::Go => language(format!("{}.go", self.name())),
+            Build::Rust | Build::RustMusl => language(format!("{}.rs", self.name())),
+            Build::Java => language(format!("{}.java", self.class())),
             _ if sources.join(self.name()).is_dir() => {
                 files_ending_in(&sources.join(self.name()), "c")?
             }

@@ -22,7 +22,7 @@ pub fn host_ns(clock: ClockId) -> i128 {
 
 /// All clocks as the program sees them, in nanoseconds; readings that failed
 /// are in `errors`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Snapshot {
     pub before: Instant,
     pub after: Instant,
@@ -53,6 +53,11 @@ impl Session {
         let mut running = start(&mut command)?;
         let input = running.child.stdin.take();
         Ok(Session { running, input })
+    }
+
+    /// The program's process.
+    pub fn pid(&self) -> u32 {
+        self.running.child.id()
     }
 
     /// Reads all clocks once.

@@ -1,7 +1,7 @@
 //! A program that waits ten seconds by its own clock waits until that clock has
 //! moved ten seconds, in every call that takes a time.
 
-mod table;
+pub mod table;
 
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
@@ -100,7 +100,7 @@ fn add_ordinary_user(suite: &mut Suite) {
 }
 
 /// The calls that this kernel and this C library have.
-fn calls_present(build: Build) -> BTreeSet<String> {
+pub fn calls_present(build: Build) -> BTreeSet<String> {
     let names =
         Command::new(Program::Waits.path(build)).arg("--names").stdin(Stdio::null()).output();
     let text = names.map(|output| output.stdout).unwrap_or_default();

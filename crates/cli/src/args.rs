@@ -291,9 +291,12 @@ pub enum Action {
     },
     /// Let a span of time be past at once, on every clock
     Leap {
-        /// The timeline, and how far to leap: +30d, 1d2h30m, 1.5s
-        #[arg(value_name = "[NAME] SPAN", num_args = 1..=2, required = true, allow_hyphen_values = true)]
-        words: Vec<String>,
+        /// The timeline; can be left out
+        #[arg(value_name = "NAME", allow_hyphen_values = true)]
+        first: String,
+        /// How far to leap: +30d, 1d2h30m, 1.5s
+        #[arg(value_name = "SPAN", allow_hyphen_values = true)]
+        second: Option<String>,
     },
     /// Let the clocks stand still
     Freeze {

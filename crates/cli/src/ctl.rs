@@ -17,8 +17,8 @@ const NOT_DONE: i32 = 1;
 
 /// Does it, prints what came of it, and returns the exit status.
 pub fn run(options: &CtlOptions) -> i32 {
-    if let Action::Leap { words } = &options.action
-        && let Err(reason) = leap(words)
+    if let Action::Leap { first, second } = &options.action
+        && let Err(reason) = leap(first, second.as_deref())
     {
         eprintln!("eigentime: {reason}");
         return i32::from(crate::FAILED);
@@ -56,8 +56,8 @@ fn act(place: &Place, action: &Action, json: bool) -> Result<String, String> {
             let changes = [rate, date, offset].into_iter().flatten().collect();
             (name.clone(), Request::Change(changes))
         }
-        Action::Leap { words } => {
-            let (name, span) = leap(words)?;
+        Action::Leap { first, second } => {
+            let (name, span) = leap(first, second.as_deref())?;
             (name, Request::Change(vec![Change::Leap(span.0)]))
         }
     };
@@ -84,12 +84,11 @@ fn act(place: &Place, action: &Action, json: bool) -> Result<String, String> {
 }
 
 /// A span, and the name before it (or after it, if it has a sign).
-fn leap(words: &[String]) -> Result<(Option<Name>, Nanos), String> {
-    let (name, span) = match words {
-        [span] => (None, span),
-        [span, name] if span.starts_with(['+', '-']) => (Some(name), span),
-        [name, span] => (Some(name), span),
-        _ => return Err("leap takes a name and a span".to_owned()),
+fn leap(first: &str, second: Option<&str>) -> Result<(Option<Name>, Nanos), String> {
+    let (name, span) = match second {
+        None => (None, first),
+        Some(name) if first.starts_with(['+', '-']) => (Some(name), first),
+        Some(span) => (Some(first), span),
     };
     let name = name.map(|name| name.parse()).transpose()?;
     Ok((name, parse_offset(span).map_err(|error| error.to_string())?))
@@ -198,8 +197,7 @@ mod tests {
     #[test]
     fn a_leap_names_its_timeline_before_or_after() {
         let leap = |words: &[&str]| {
-            let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
-            let (name, span) = leap(&words)?;
+            let (name, span) = leap(words[0], words.get(1).copied())?;
             Ok::<_, String>((name.map(|name| name.to_string()), span))
         };
         let day = Nanos::from_secs(86_400);

@@ -4,9 +4,10 @@
 use std::convert::Infallible;
 use std::os::unix::net::UnixStream;
 
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::unistd::getpid;
 
-use crate::control::place::{self, Name, Place};
+use crate::control::place::{self, Name, Place, Turn};
 use crate::control::server::Control;
 use crate::control::{self, Answer, Attached, Request, client};
 use crate::error::Error;
@@ -19,17 +20,31 @@ use crate::tracer::Subject;
 
 /// Starts the program in the timeline of that name, which is made if there is none.
 pub fn enter(plan: &Plan, name: &Name) -> Result<Infallible, Error> {
-    let clocks = plan.clocks();
+    /// A timeline that is joined may end just then; the next one as well.
+    const TRIES: usize = 5;
     let unusable = |error: place::Unusable| Error::Timeline(error.to_string());
-    let place = Place::open().map_err(unusable)?;
-    // Whoever else wants to make it waits until it is there, or has failed.
-    let turn = place.turn().map_err(unusable)?;
-    if let Some(stream) = place.connect(name).map_err(unusable)? {
+    for _ in 0..TRIES {
+        let place = Place::open().map_err(unusable)?;
+        // Whoever else wants to make it waits until it is there, or has failed.
+        let turn = place.turn().map_err(unusable)?;
+        let Some(stream) = place.connect(name).map_err(unusable)? else {
+            return make(plan, name, place, turn);
+        };
+        // The supervisor needs it, if it is being removed.
         drop(turn);
-        let terms = plan.clocks.as_ref().map(Clocks::terms);
-        return join(plan, name, stream, terms);
+        let supervisor = getsockopt(&stream, PeerCredentials).map(|peer| peer.pid());
+        match join(plan, name, stream) {
+            Err(Left::Gone) => await_end(supervisor.unwrap_or(0)),
+            Err(Left::Failed(error)) => return Err(error),
+        }
     }
-    let listener = place.listen(name, &turn).map_err(unusable)?;
+    Err(Error::SupervisorGone)
+}
+
+/// Starts the program in a timeline that is made for it.
+fn make(plan: &Plan, name: &Name, place: Place, turn: Turn) -> Result<Infallible, Error> {
+    let clocks = plan.clocks();
+    let listener = place.listen(name, &turn).map_err(|error| Error::Timeline(error.to_string()))?;
     let region = Region::new()?;
     let layout = region.layout;
     region.page().publish(&clocks.map(host::read_at_once(), true));
@@ -111,24 +126,46 @@ pub fn detach(pid: i32) -> Result<Attached, Error> {
     )))
 }
 
+/// Why a timeline was not joined.
+enum Left {
+    /// It ended meanwhile.
+    Gone,
+    /// Another reason.
+    Failed(Error),
+}
+
 /// Starts the program in a timeline that is there.
-fn join(
-    plan: &Plan,
-    name: &Name,
-    stream: UnixStream,
-    terms: Option<String>,
-) -> Result<Infallible, Error> {
+fn join(plan: &Plan, name: &Name, stream: UnixStream) -> Result<Infallible, Left> {
     allow_tracing(true);
+    let terms = plan.clocks.as_ref().map(Clocks::terms);
     let request = Request::Join { terms, image: region::image_identity() };
     let answer = client::ask_through(stream, name, &request);
     allow_tracing(false);
+    let refused = |text| Err(Left::Failed(Error::Timeline(text)));
     match answer {
         Ok(Answer::Joined(joined)) => {
             let filter = filter_of_named(Layout::at(joined.base));
             start_program(&plan.command, &filter, control::rate_of(joined.rate))
+                .map_err(Left::Failed)
         }
-        Ok(other) => Err(Error::Timeline(format!("timeline '{name}' answers {other:?}"))),
-        Err(failure) => Err(Error::Timeline(format!("cannot join timeline '{name}': {failure}"))),
+        Ok(other) => refused(format!("timeline '{name}' answers {other:?}")),
+        Err(client::Failure::Gone(_)) => Err(Left::Gone),
+        Err(failure) => refused(format!("cannot join timeline '{name}': {failure}")),
+    }
+}
+
+/// Waits until a process that is ending has ended, for a while.
+fn await_end(process: i32) {
+    const PATIENCE_MS: i32 = 2_000;
+    // SAFETY: no memory is involved.
+    let process = unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) };
+    if process >= 0 {
+        let mut end = libc::pollfd { fd: process as i32, events: libc::POLLIN, revents: 0 };
+        // SAFETY: the pointer is to one pollfd of ours, and the descriptor is ours.
+        unsafe {
+            libc::poll(&raw mut end, 1, PATIENCE_MS);
+            libc::close(process as i32);
+        }
     }
 }
 

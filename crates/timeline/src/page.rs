@@ -60,6 +60,8 @@ pub struct Page {
     counter: AtomicU32,
     /// A bit for each clock id that the timeline may ever move.
     moved: AtomicU32,
+    /// Are the coarse clocks read from the fine ones at any rate? For the writer.
+    fine: AtomicU32,
     snapshots: [Snapshot; 2],
 }
 
@@ -144,10 +146,10 @@ impl Snapshot {
         }
     }
 
-    fn store_map(&self, map: &Map) {
+    fn store_map(&self, map: &Map, coarse: bool) {
         let kind = match (map.is_settled(), map.after.rate.is_one()) {
-            (true, true) => KIND_SHIFT,
-            (true, false) => KIND_LINE,
+            (true, true) if coarse => KIND_SHIFT,
+            (true, _) => KIND_LINE,
             (false, _) => KIND_SWITCH,
         };
         self.store(WORD_KIND, kind);
@@ -286,6 +288,7 @@ impl Page {
             layout: AtomicU32::new(LAYOUT),
             counter: AtomicU32::new(0),
             moved: AtomicU32::new(0),
+            fine: AtomicU32::new(0),
             snapshots: [const { Snapshot([const { AtomicU64::new(0) }; SNAPSHOT_WORDS]) }; 2],
         };
         page.reset();
@@ -295,9 +298,10 @@ impl Page {
     /// Makes fresh zeroed memory a valid page that leaves every clock alone.
     pub fn reset(&self) {
         self.layout.store(LAYOUT, Ordering::Relaxed);
+        self.fine.store(0, Ordering::Relaxed);
         self.set_moved(|_| true);
         for snapshot in &self.snapshots {
-            snapshot.store_map(&Map::settled(Segment::IDENTITY));
+            snapshot.store_map(&Map::settled(Segment::IDENTITY), true);
         }
     }
 
@@ -347,6 +351,17 @@ impl Page {
         self.moved.store(bits, Ordering::Relaxed);
     }
 
+    /// Reads coarse clocks from the fine ones from now on, whatever the map is: to be
+    /// called before the first change of a map. Programs may have seen the fine clock in
+    /// the place of a coarse one, which lags behind it.
+    pub fn read_finely(&self) {
+        self.fine.store(1, Ordering::Relaxed);
+    }
+
+    fn is_fine(&self) -> bool {
+        self.fine.load(Ordering::Relaxed) != 0
+    }
+
     /// The current map, to be read from and then asked [`View::is_current`].
     #[must_use]
     #[inline(always)]
@@ -380,7 +395,7 @@ impl Page {
         // Pairs with the acquire fence in `is_current`: the previous move of the
         // counter comes before any word of the copy that is now overwritten.
         fence(Ordering::Release);
-        self.snapshots[(counter.wrapping_add(1) & 1) as usize].store_map(map);
+        self.snapshots[(counter.wrapping_add(1) & 1) as usize].store_map(map, !self.is_fine());
         let agreed = still();
         if agreed {
             // Pairs with the acquire load in `view`: the words come before the counter.
@@ -436,6 +451,17 @@ mod tests {
         page.publish(&Map::settled(Segment::IDENTITY.with_wall_moved(step)));
         let host = Timespec { sec: 10, nsec: 700_000_000 };
         assert_eq!(read(&page, Clock::Wall, host), Timespec { sec: 9, nsec: 200_000_000 });
+        assert_eq!(read(&page, Clock::Monotonic, host), host);
+    }
+
+    #[test]
+    fn a_coarse_clock_never_falls_back_behind_the_fine_one() {
+        let page = Page::new();
+        let map = Map::settled(Segment::IDENTITY);
+        page.read_finely();
+        page.publish(&map);
+        assert_eq!(page.view().source(ClockId::MONOTONIC_COARSE), ClockId::MONOTONIC);
+        let host = Timespec { sec: 7, nsec: 999_999_999 };
         assert_eq!(read(&page, Clock::Monotonic, host), host);
     }
 

@@ -8,8 +8,8 @@
 
 use crate::{Clock, HostInstant, Nanos, Segment, VirtualInstant};
 
-/// Where parked timers begin: 146 years on the host's clocks. An instant as far behind
-/// it still fits.
+/// Where a parked timer is that has nothing left: at 146 years on the host's clocks. As
+/// much again fits behind it.
 pub const PARKED: HostInstant = HostInstant(Nanos(1 << 62));
 
 /// A timer of the kernel that has not gone off.
@@ -72,7 +72,12 @@ impl Segment {
         };
         let coming = i64::try_from(missed).unwrap_or(i64::MAX);
         let upcoming = due.after(Nanos(every.0.saturating_mul(coming)));
-        let at = next.timer_at(clock, if every.0 == 0 { due } else { upcoming });
+        let at = match (every.0, next.line(clock).host_at(due)) {
+            // It goes off at once.
+            (0, Some(passed)) if missed > 0 => passed,
+            (0, _) => next.timer_at(clock, due),
+            _ => next.timer_at(clock, upcoming),
+        };
         Rearmed { timer: Pending { at, interval }, missed }
     }
 }
@@ -114,9 +119,9 @@ mod tests {
         let one = segment(1, 0);
         let ten = changed(&one, 10, 100 * SECOND, 0);
         let next = rearm(&one, &ten, 100 * SECOND, pending(200 * SECOND, 5 * SECOND));
-        assert_eq!(next, Rearmed { timer: pending(110 * SECOND, SECOND / 2), missed: 0 });
+        assert_eq!((next.timer, next.missed), (pending(110 * SECOND, SECOND / 2), 0));
         let back = rearm(&ten, &changed(&ten, 1, 105 * SECOND, 0), 105 * SECOND, next.timer);
-        assert_eq!(back, Rearmed { timer: pending(155 * SECOND, 5 * SECOND), missed: 0 });
+        assert_eq!((back.timer, back.missed), (pending(155 * SECOND, 5 * SECOND), 0));
     }
 
     #[test]
@@ -146,6 +151,18 @@ mod tests {
         // Due at 101 s, 111 s … of a clock that stands at 86,500 s.
         assert_eq!(often.missed, 8_640);
         assert_eq!(often.timer, pending(101 * SECOND, 10 * SECOND));
+    }
+
+    #[test]
+    fn a_leap_goes_past_timers_that_are_parked() {
+        let frozen = changed(&segment(1, 0), 0, 100 * SECOND, 0);
+        let leapt = changed(&frozen, 0, 200 * SECOND, 50 * SECOND);
+        let parked = |left: i64, interval| pending(PARKED.as_nanos() + left, interval);
+        let once = rearm(&frozen, &leapt, 200 * SECOND, parked(30 * SECOND, 0));
+        assert_eq!((once.missed, once.timer.at.as_nanos()), (1, 200 * SECOND));
+        let often = rearm(&frozen, &leapt, 200 * SECOND, parked(30 * SECOND, 15 * SECOND));
+        // Due 30 s and 45 s on; 60 s on is next.
+        assert_eq!((often.missed, often.timer), (2, parked(10 * SECOND, 15 * SECOND)));
     }
 
     #[test]

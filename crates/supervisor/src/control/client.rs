@@ -1,6 +1,6 @@
 //! Asks something of a named timeline.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -31,6 +31,9 @@ pub enum Failure {
         /// What was seen.
         reason: String,
     },
+    /// It ended before it answered.
+    #[error("timeline '{0}' does not answer: it ended")]
+    Gone(Name),
     /// It will not do it.
     #[error("{0}")]
     Refused(String),
@@ -49,23 +52,23 @@ pub fn ask_through(
     request: &Request,
 ) -> Result<Answer, Failure> {
     let silent = |reason: String| Failure::Silent { name: name.clone(), reason };
+    let failed = |error: io::Error| match error.kind() {
+        ErrorKind::WouldBlock => silent(format!("nothing came within {} s", PATIENCE.as_secs())),
+        ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => Failure::Gone(name.clone()),
+        _ => silent(error.to_string()),
+    };
     let mut line = serde_json::to_string(request).expect("requests are plain data");
     line.push('\n');
     stream
         .set_read_timeout(Some(PATIENCE))
         .and_then(|()| stream.write_all(line.as_bytes()))
-        .map_err(|error| silent(error.to_string()))?;
+        .map_err(failed)?;
     let mut answer = String::new();
-    BufReader::new(stream).read_line(&mut answer).map_err(|error| match error.kind() {
-        std::io::ErrorKind::WouldBlock => {
-            silent(format!("nothing came within {} s", PATIENCE.as_secs()))
-        }
-        _ => silent(error.to_string()),
-    })?;
+    BufReader::new(stream).read_line(&mut answer).map_err(failed)?;
     match serde_json::from_str(&answer) {
         Ok(Answer::Refused(reason)) => Err(Failure::Refused(reason)),
         Ok(answer) => Ok(answer),
-        Err(_) if answer.is_empty() => Err(silent("it ended".to_owned())),
+        Err(_) if answer.is_empty() => Err(Failure::Gone(name.clone())),
         Err(error) => Err(silent(format!("its answer makes no sense ({error})"))),
     }
 }

@@ -8,10 +8,9 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
-use std::thread::{self, JoinHandle};
+use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
@@ -49,12 +48,12 @@ pub struct Control {
     pub name: Name,
     /// What the timeline was made to be.
     pub terms: String,
-    place: Place,
+    /// Where its name stands, as long as it has it.
+    place: Option<Place>,
     listener: Option<UnixListener>,
     asked: Option<Receiver<Asked>>,
-    thread: Option<JoinHandle<()>>,
-    /// Is the answer that is given now the last one?
-    ends: Arc<AtomicBool>,
+    /// Held while a caller is served.
+    serving: Arc<Mutex<()>>,
 }
 
 impl Control {
@@ -63,18 +62,17 @@ impl Control {
         Self {
             name,
             terms,
-            place,
+            place: Some(place),
             listener: Some(listener),
             asked: None,
-            thread: None,
-            ends: Arc::default(),
+            serving: Arc::default(),
         }
     }
 
     /// The descriptors that the supervisor needs.
     pub fn descriptors(&self) -> Vec<i32> {
         let listener = self.listener.as_ref().map(AsRawFd::as_raw_fd);
-        listener.into_iter().chain([self.place.descriptor()]).collect()
+        listener.into_iter().chain(self.place.as_ref().map(Place::descriptor)).collect()
     }
 
     /// Starts to read requests.
@@ -82,23 +80,16 @@ impl Control {
         let Some(listener) = self.listener.take() else { return Ok(()) };
         let (sender, receiver) = sync_channel(1);
         self.asked = Some(receiver);
+        let serving = Arc::clone(&self.serving);
         let thread = thread::Builder::new().name("control".to_owned());
-        let ends = Arc::clone(&self.ends);
-        self.thread = Some(thread.spawn(move || serve(&listener, &sender, &ends))?);
-        Ok(())
+        thread.spawn(move || serve(&listener, &sender, &serving)).map(drop)
     }
 
-    /// Answers nothing after the next answer.
-    pub fn end(&self) {
-        self.ends.store(true, Ordering::Relaxed);
-    }
-
-    /// Waits until the last answer has been given.
+    /// Answers nothing more, once the answer that is being given has been.
     pub fn finish(&mut self) {
-        if let Some(thread) = self.thread.take() {
-            // It panics nowhere; and if it did, nobody would be left to be told.
-            let _ = thread.join();
-        }
+        self.asked = None;
+        // Poisoned, it is free as well.
+        drop(self.serving.lock());
     }
 
     /// A request, if there is one.
@@ -115,20 +106,20 @@ impl Control {
         self.asked.as_ref()?.recv().ok()
     }
 
-    /// Makes the name free.
-    pub fn forget(&self) {
-        // Whoever takes the name next removes what is left.
-        let _ = self.place.turn().and_then(|_turn| self.place.forget(&self.name));
+    /// Makes the name free; once, since another may have it then.
+    pub fn forget(&mut self) {
+        if let Some(place) = self.place.take() {
+            // Whoever takes the name next removes what is left.
+            let _ = place.turn().and_then(|_turn| place.forget(&self.name));
+        }
     }
 }
 
-fn serve(listener: &UnixListener, asked: &SyncSender<Asked>, ends: &AtomicBool) {
+fn serve(listener: &UnixListener, asked: &SyncSender<Asked>, serving: &Mutex<()>) {
     for stream in listener.incoming().flatten() {
+        let _serving = serving.lock();
         // A caller that does not keep to the rules gets no answer and harms nobody.
         let _ = serve_one(stream, asked);
-        if ends.load(Ordering::Relaxed) {
-            return;
-        }
     }
 }
 
@@ -136,9 +127,9 @@ fn serve_one(mut stream: UnixStream, asked: &SyncSender<Asked>) -> std::io::Resu
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let caller = getsockopt(&stream, PeerCredentials)?;
+    let mut line = String::new();
+    BufReader::new((&stream).take(LONGEST)).read_line(&mut line)?;
     let answer = if caller.uid() == geteuid().as_raw() {
-        let mut line = String::new();
-        BufReader::new((&stream).take(LONGEST)).read_line(&mut line)?;
         match serde_json::from_str(&line) {
             Ok(request) => pass_on(request, Pid::from_raw(caller.pid()), asked),
             Err(_) if line.is_empty() => return Ok(()),

@@ -27,6 +27,7 @@ impl Supervisor {
     /// Makes changes, together, and lets everything that waits follow.
     pub(super) fn change(&mut self, changes: &[Change]) -> Result<(), String> {
         let before = self.region.page().map().after;
+        self.region.page().read_finely();
         for _ in 0..TRIES {
             let now = host::read_at_once();
             let switch = now.map(|host| host.after(LEAD));

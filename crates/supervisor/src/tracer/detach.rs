@@ -105,7 +105,8 @@ impl Supervisor {
                         break;
                     }
                     self.answer_or_end(thread, stop);
-                    if stop == Stop::Ended {
+                    // To answer may take steps in which the stop that was asked for is lost.
+                    if stop == Stop::Ended || thread.interrupt().is_err() {
                         break;
                     }
                 }

@@ -42,6 +42,7 @@ mod wall;
 use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
+use eigentime_timeline::Pending;
 use eigentime_vdso::symbols;
 use nix::errno::Errno;
 use nix::unistd::Pid;
@@ -112,6 +113,8 @@ pub struct Supervisor {
     posix_timers: HashSet<Pid>,
     /// POSIX timers that are armed for an instant of a wall clock.
     wall_timers: HashSet<rearm::TimerKey>,
+    /// What timers were set to when they were armed anew.
+    settings: HashMap<rearm::TimerKey, Pending>,
     /// Processes that have used their interval timer.
     interval_timers: HashSet<Pid>,
     /// Has any program set a timer descriptor?
@@ -165,6 +168,7 @@ impl Supervisor {
             threads: HashMap::new(),
             posix_timers: HashSet::new(),
             wall_timers: HashSet::new(),
+            settings: HashMap::new(),
             interval_timers: HashSet::new(),
             uses_timer_descriptors: false,
             rearms: Vec::new(),
@@ -217,9 +221,7 @@ impl Supervisor {
         }
         if let Some(control) = &mut self.control {
             control.forget();
-            if self.removed {
-                control.finish();
-            }
+            control.finish();
         }
     }
 

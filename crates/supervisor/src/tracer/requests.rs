@@ -55,11 +55,6 @@ impl Supervisor {
                 }
             }
         };
-        if self.removed
-            && let Some(control) = &self.control
-        {
-            control.end();
-        }
         asked.answer(answer);
     }
 
@@ -83,7 +78,7 @@ impl Supervisor {
             );
         }
         // The name is free before the answer is there.
-        if let Some(control) = &self.control {
+        if let Some(control) = &mut self.control {
             control.forget();
         }
         self.removed = true;

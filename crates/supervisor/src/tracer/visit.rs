@@ -17,21 +17,28 @@ pub struct Visit {
     /// The registers with which it goes on.
     pub after: Registers,
     detour: Detour,
-    made: bool,
+    /// The signals that it blocks; there once it has made a call.
+    mask: Option<u64>,
 }
+
+/// Signals that arrive meanwhile stay where they are, with all that they tell.
+const ALL_SIGNALS: u64 = u64::MAX;
 
 impl Visit {
     /// Begins with a thread in a [`super::tracee::Stop::Trap`].
     pub fn new(tracee: Tracee, instruction: u64) -> nix::Result<Self> {
         let after = tracee.registers()?;
-        Ok(Self { tracee, instruction, after, detour: Detour::new(tracee), made: false })
+        Ok(Self { tracee, instruction, after, detour: Detour::new(tracee), mask: None })
     }
 
     /// Makes a call; its result, or its error.
     pub fn call(&mut self, nr: i64, args: [u64; 6]) -> nix::Result<u64> {
+        if self.mask.is_none() {
+            self.mask = Some(self.tracee.signal_mask()?);
+            self.tracee.set_signal_mask(ALL_SIGNALS)?;
+        }
         let mut registers = self.after;
         registers.call(self.instruction, nr, args);
-        self.made = true;
         match self.detour.system_call(registers)? {
             error @ -4095..0 => Err(Errno::from_raw(-error as i32)),
             result => Ok(result as u64),
@@ -41,11 +48,12 @@ impl Visit {
     /// Ends in a stop like the one it began in, from which a call that was interrupted
     /// can still be made again. Returns whether the thread made any call.
     pub fn end(mut self, process: Pid) -> nix::Result<bool> {
-        if self.made {
+        if let Some(mask) = self.mask {
             self.detour.run_to_trap()?;
+            self.tracee.set_signal_mask(mask)?;
         }
         self.tracee.set_registers(self.after)?;
         self.detour.end(process)?;
-        Ok(self.made)
+        Ok(self.mask.is_some())
     }
 }

@@ -230,7 +230,8 @@ impl Stopped {
     /// filter stops those that wait; but the thread of a visit, which has `visited`.
     pub fn make_waits_again(&mut self, visited: &mut Registers) {
         self.make_again(self.visitor(), visited);
-        for thread in self.threads[1..].to_vec() {
+        let others = self.threads[1..].to_vec();
+        for thread in others {
             if let Ok(mut registers) = thread.registers()
                 && self.make_again(thread, &mut registers)
             {

@@ -4,12 +4,12 @@ use std::collections::HashSet;
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use eigentime_timeline::{Clock, ClockId, Nanos, Rearmed, Timespec};
+use eigentime_timeline::{Clock, ClockId, Nanos, Pending, Rearmed, Timespec};
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use super::super::tracee::Tracee;
-use super::Rearm;
+use super::{Rearm, expiry};
 use crate::host;
 
 /// `TFD_IOC_SET_TICKS` (include/uapi/linux/timerfd.h).
@@ -89,12 +89,14 @@ fn rearm_one(timer: &OwnedFd, info: &Info, line: Clock, change: &Rearm) -> nix::
     // SAFETY: the pointer is to an itimerspec of ours.
     let got = unsafe { libc::timerfd_gettime(timer.as_raw_fd(), &raw mut setting) };
     Errno::result(got)?;
+    let now = host::read(line.id());
     let [left, interval] = [setting.it_value, setting.it_interval]
         .map(|time| Timespec { sec: time.tv_sec, nsec: time.tv_nsec }.nanos());
     if left == Nanos::ZERO {
         return Ok(());
     }
-    let Some(Rearmed { timer: next, missed }) = change.rearm(line, left, interval) else {
+    let pending = Pending { at: expiry(now, left, interval, None), interval };
+    let Some(Rearmed { timer: next, missed, .. }) = change.rearm(line, pending) else {
         return Ok(());
     };
     // As it was set before: an instant or a span, neither of them zero, which would

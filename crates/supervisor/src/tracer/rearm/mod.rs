@@ -12,7 +12,7 @@ mod posix;
 
 use std::collections::HashSet;
 
-use eigentime_timeline::{Clock, Nanos, Pending, Rearmed, Segment, VirtualInstant};
+use eigentime_timeline::{Clock, HostInstant, Nanos, Pending, Rearmed, Segment};
 use nix::unistd::Pid;
 
 use super::Supervisor;
@@ -47,15 +47,31 @@ impl Rearm {
         clock.is_wall() || !self.wall_only
     }
 
-    /// What a timer on `clock` that has `left` is to be set to; `None` if it stays as
-    /// it is.
-    fn rearm(&self, clock: Clock, left: Nanos, interval: Nanos) -> Option<Rearmed> {
-        let now = host::read(clock.id());
-        let virt: VirtualInstant = self.after.virtual_at(clock, now);
-        let timer = Pending { at: now.after(left), interval };
-        let next = self.before.rearm(&self.after, clock, virt, timer);
+    /// What a timer on `clock` is to be set to; `None` if it stays as it is.
+    fn rearm(&self, clock: Clock, timer: Pending) -> Option<Rearmed> {
+        let now = self.after.virtual_at(clock, host::read(clock.id()));
+        let next = self.before.rearm(&self.after, clock, now, timer);
         (next.missed > 0 || next.timer != timer).then_some(next)
     }
+}
+
+/// How far apart two readings of a timer can be that has not been set in between.
+const SAME: Nanos = Nanos(1_000_000);
+
+/// When a timer goes off that had `left` just before its clock showed `now`; as it was
+/// set last, if it seems to be that setting still: otherwise every change would make it
+/// a little later.
+fn expiry(now: HostInstant, left: Nanos, interval: Nanos, last: Option<Pending>) -> HostInstant {
+    let at = now.after(left);
+    let Some(last) = last.filter(|last| last.interval == interval) else { return at };
+    let since = at.since(last.at).0;
+    // It may have gone off meanwhile, so many times.
+    let periods = match interval.0 {
+        0 => 0,
+        every => (since + every / 2).div_euclid(every),
+    };
+    let same = last.at.after(Nanos(interval.0.saturating_mul(periods)));
+    if at.since(same).0.abs() < SAME.0 { same } else { at }
 }
 
 /// Timers of a process that are to be armed anew as soon as it runs.
@@ -110,5 +126,26 @@ impl Supervisor {
             .partition(|awaited| awaited.process == process);
         self.awaited = others;
         mine.iter().try_for_each(|awaited| self.rearm_timers(tracee, process, &awaited.change))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_is_known_again() {
+        let at = HostInstant::from_nanos;
+        let now = at(1_000_040_000);
+        let read =
+            |left, interval, last| expiry(now, Nanos(left), Nanos(interval), last).as_nanos();
+        let last = |at: i64, interval| {
+            Some(Pending { at: HostInstant::from_nanos(at), interval: Nanos(interval) })
+        };
+        assert_eq!(read(500, 0, None), 1_000_040_500);
+        assert_eq!(read(500, 0, last(1_000_000_900, 0)), 1_000_000_900);
+        assert_eq!(read(500, 0, last(900_000_000, 0)), 1_000_040_500);
+        assert_eq!(read(500, 7_000_000, last(6_000_000, 7_000_000)), 1_000_000_000);
+        assert_eq!(read(500, 7_000_000, last(1_000_000_900, 8_000_000)), 1_000_040_500);
     }
 }

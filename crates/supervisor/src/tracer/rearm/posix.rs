@@ -4,7 +4,7 @@
 use std::fs;
 
 use eigentime_calls::{ITIMER_REAL, TIMER_ABSTIME};
-use eigentime_timeline::{Clock, ClockId, Nanos, Timespec};
+use eigentime_timeline::{Clock, ClockId, HostInstant, Nanos, Pending, Timespec};
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
@@ -13,7 +13,7 @@ use super::super::arch::Registers;
 use super::super::recheck::Recheck;
 use super::super::tracee::Tracee;
 use super::super::visit::Visit;
-use super::Rearm;
+use super::{Rearm, expiry};
 use crate::host;
 
 /// A POSIX timer of a process.
@@ -22,6 +22,12 @@ pub struct TimerKey {
     pub process: Pid,
     pub timer: i32,
 }
+
+/// From here on an interval is none, but leads to where a timer is parked.
+const PARKING: Nanos = Nanos(1 << 61);
+
+/// What stands for the interval timer, which has no number.
+const INTERVAL: i32 = -1;
 
 /// How far below the stack pointer the settings are put: beyond the red zone, and the
 /// call has no use for the stack.
@@ -57,12 +63,21 @@ impl Supervisor {
     pub(in super::super) fn forget_timers(&mut self, process: Pid) {
         self.forget_posix_timers(process);
         self.interval_timers.remove(&process);
+        self.settings.remove(&TimerKey { process, timer: INTERVAL });
+    }
+
+    fn remember_setting(&mut self, key: TimerKey, setting: Option<Pending>) {
+        match setting {
+            Some(setting) => self.settings.insert(key, setting),
+            None => self.settings.remove(&key),
+        };
     }
 
     /// Forgets the timers that a process loses when it starts another program.
     pub(in super::super) fn forget_posix_timers(&mut self, process: Pid) {
         self.posix_timers.remove(&process);
         self.wall_timers.retain(|key| key.process != process);
+        self.settings.retain(|key, _| key.process != process || key.timer == INTERVAL);
     }
 
     /// The clock on which the kernel keeps a POSIX timer: spans of a wall clock are
@@ -95,11 +110,16 @@ impl Supervisor {
             let key = TimerKey { process, timer };
             let Some(line) = self.timer_line(key, clock) else { continue };
             if change.concerns(line) {
-                calls.rearm_posix(timer, clock, line, change)?;
+                let last = self.settings.get(&key).copied();
+                let now = calls.rearm_posix(timer, clock, line, change, last)?;
+                self.remember_setting(key, now);
             }
         }
         if self.interval_timers.contains(&process) && change.concerns(Clock::Monotonic) {
-            calls.rearm_interval(change)?;
+            let key = TimerKey { process, timer: INTERVAL };
+            let last = self.settings.get(&key).copied();
+            let now = calls.rearm_interval(change, last)?;
+            self.remember_setting(key, now);
         }
         if calls.visit.end(process)? {
             self.thread(tracee).recheck = Recheck::Asked;
@@ -168,68 +188,114 @@ impl Calls {
         self.visit.tracee.write_words(self.at, &words)
     }
 
+    /// What a call tells of a timer whose clock is kept by `line`; `None` if it is not
+    /// armed, or deleted.
+    fn pending(
+        &mut self,
+        nr: i64,
+        timer: u64,
+        unit: Nanos,
+        line: Clock,
+        last: Option<Pending>,
+    ) -> nix::Result<Option<Pending>> {
+        if !self.call(nr, [timer, self.at, 0])? {
+            return Ok(None);
+        }
+        let now = host::read(line.id());
+        let [interval, interval_part, value, value_part] = self.read()?.map(|word| word as i64);
+        let time = |sec, part: i64| Timespec { sec, nsec: part * unit.0 }.nanos();
+        let (left, mut interval) = (time(value, value_part), time(interval, interval_part));
+        if interval >= PARKING
+            && let Some(last) = last
+        {
+            interval = last.interval;
+        }
+        let at = expiry(now, left, interval, last);
+        Ok((left != Nanos::ZERO).then_some(Pending { at, interval }))
+    }
+
+    /// Arms a POSIX timer anew; returns what it was set to.
     fn rearm_posix(
         &mut self,
         timer: i32,
         clock: ClockId,
         line: Clock,
         change: &Rearm,
-    ) -> nix::Result<()> {
-        let timer = timer as u64;
-        if !self.call(libc::SYS_timer_gettime, [timer, self.at, 0])? {
-            return Ok(()); // deleted meanwhile
-        }
-        let [interval, interval_part, value, value_part] = self.read()?.map(|word| word as i64);
-        let left = Timespec { sec: value, nsec: value_part }.nanos();
-        let interval = Timespec { sec: interval, nsec: interval_part }.nanos();
-        if left == Nanos::ZERO {
-            return Ok(());
-        }
-        let Some(next) = change.rearm(line, left, interval) else { return Ok(()) };
-        // To an instant where the kernel takes one of that clock: it then counts what
-        // was missed.
-        let absolute = clock.clock() == Some(line);
-        let value = if absolute {
-            let periods = next.missed.min(i64::MAX as u64) as i64;
-            let every = next.timer.interval.0.max(1);
-            let first = next.timer.at.as_nanos();
-            Nanos(first - periods.min((first - 1).max(0) / every) * every)
-        } else if next.missed > 0 {
-            Nanos(1)
-        } else {
-            next.timer.at.since(host::read(line.id()))
+        last: Option<Pending>,
+    ) -> nix::Result<Option<Pending>> {
+        let id = timer as u64;
+        let pending = self.pending(libc::SYS_timer_gettime, id, Nanos(1), line, last)?;
+        let Some(next) = pending.and_then(|pending| change.rearm(line, pending)) else {
+            return Ok(pending);
         };
-        let [interval, value] =
-            [next.timer.interval, value.max(Nanos(1))].map(Timespec::from_nanos);
-        let words = [interval.sec, interval.nsec, value.sec, value.nsec];
-        self.write(words.map(|word| word as u64))?;
-        let flags = if absolute { u64::from(TIMER_ABSTIME) } else { 0 };
-        self.call(libc::SYS_timer_settime, [timer, flags, self.at]).map(drop)
+        let every = next.timer.interval;
+        let now = host::read(line.id());
+        let passes = next.missed > 0 && every != Nanos::ZERO;
+        if passes && change.after.rate.is_frozen() {
+            // It goes off at once, and then stands parked.
+            let parking = next.timer.at.since(now);
+            self.set_posix(id, 0, Pending { at: HostInstant(Nanos(1)), interval: parking })?;
+            return Ok(Some(next.timer));
+        }
+        // If periods were missed, so that the kernel counts them: as far as its clock,
+        // which does not reach below zero, lets it.
+        let first = next.timer.at.as_nanos();
+        let missed = i64::try_from(next.missed).unwrap_or(i64::MAX);
+        let counted = if passes { missed.min((first - 1).max(0) / every.0) } else { 0 };
+        let at = HostInstant::from_nanos(first - counted * every.0);
+        // As an instant, of which the kernel keeps the phase; but not where it would
+        // follow the host's wall clock.
+        let timer = Pending { at, interval: every };
+        if clock.clock() == Some(line) {
+            self.set_posix(id, TIMER_ABSTIME, timer)?;
+        } else {
+            self.set_posix(id, 0, Pending { at: HostInstant(at.since(now)), ..timer })?;
+        }
+        Ok(Some(timer))
     }
 
-    fn rearm_interval(&mut self, change: &Rearm) -> nix::Result<()> {
-        let which = u64::from(ITIMER_REAL);
-        if !self.call(libc::SYS_getitimer, [which, self.at, 0])? {
-            return Ok(());
-        }
-        let [interval, interval_part, value, value_part] = self.read()?.map(|word| word as i64);
-        let micros = |sec, usec: i64| Timespec { sec, nsec: usec * 1_000 }.nanos();
-        let left = micros(value, value_part);
-        if left == Nanos::ZERO {
-            return Ok(());
-        }
-        let interval = micros(interval, interval_part);
-        let Some(next) = change.rearm(Clock::Monotonic, left, interval) else { return Ok(()) };
-        let value = match next.missed {
-            0 => next.timer.at.since(host::read(ClockId::MONOTONIC)),
-            _ => Nanos::ZERO,
+    fn set_posix(&mut self, timer: u64, flags: u32, setting: Pending) -> nix::Result<()> {
+        // Not to zero, which would disarm it.
+        let value = setting.at.0.max(Nanos(1));
+        let [interval, value] = [setting.interval, value].map(Timespec::from_nanos);
+        let words = [interval.sec, interval.nsec, value.sec, value.nsec];
+        self.write(words.map(|word| word as u64))?;
+        self.call(libc::SYS_timer_settime, [timer, flags.into(), self.at]).map(drop)
+    }
+
+    /// Arms the interval timer anew; returns what it was set to.
+    fn rearm_interval(
+        &mut self,
+        change: &Rearm,
+        last: Option<Pending>,
+    ) -> nix::Result<Option<Pending>> {
+        const MICRO: Nanos = Nanos(1_000);
+        let (which, line) = (u64::from(ITIMER_REAL), Clock::Monotonic);
+        let pending = self.pending(libc::SYS_getitimer, which, MICRO, line, last)?;
+        let Some(next) = pending.and_then(|pending| change.rearm(line, pending)) else {
+            return Ok(pending);
         };
+        if next.missed > 0 && next.timer.interval == Nanos::ZERO {
+            self.set_interval(next.timer)?;
+            return Ok(None);
+        }
+        if next.missed > 0 {
+            // It goes off at once, and then as if it had gone off when it should have.
+            self.set_interval(Pending { at: HostInstant(Nanos::ZERO), interval: Nanos::ZERO })?;
+            while self.pending(libc::SYS_getitimer, which, MICRO, line, None)?.is_some() {}
+        }
+        self.set_interval(next.timer)?;
+        Ok(Some(next.timer))
+    }
+
+    fn set_interval(&mut self, timer: Pending) -> nix::Result<()> {
+        let value = timer.at.since(host::read(ClockId::MONOTONIC));
         // Rounded up to whole microseconds, and never to zero, which would disarm it.
-        let [interval, value] = [next.timer.interval, value.max(Nanos(1))]
+        let [interval, value] = [timer.interval, value.max(Nanos(1))]
             .map(|time| Timespec::from_nanos(time.plus(Nanos(999))));
         let words = [interval.sec, interval.nsec / 1_000, value.sec, value.nsec / 1_000];
         self.write(words.map(|word| word as u64))?;
-        self.call(libc::SYS_setitimer, [which, self.at, 0]).map(drop)
+        self.call(libc::SYS_setitimer, [u64::from(ITIMER_REAL), self.at, 0]).map(drop)
     }
 }
 

@@ -1,0 +1,232 @@
+//! What a process waits for when it is moved: it begins anew by the timeline's clocks,
+//! follows their changes, and is as far ahead as it was when the process is returned.
+
+use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use super::moves::{LIMIT, wait_until_blocked};
+use super::place::Place;
+use crate::command::{Finished, Running, start};
+use crate::ensure;
+use crate::needs::Need;
+use crate::programs::{Build, Program};
+use crate::suite::{Broken, Outcome, Suite};
+use crate::waits::calls_present;
+use crate::waits::table::{CALLS, Call, Clock};
+
+/// What comes after all is done, on a busy machine.
+const SOON: Duration = Duration::from_secs(6);
+/// Half a step of the kernel's ticks, and of the roundings on the way.
+const ROUNDING: Duration = Duration::from_millis(50);
+
+/// What happens to those that wait.
+#[derive(Clone, Copy)]
+struct Scenario {
+    name: &'static str,
+    wait: Duration,
+    /// With which they are attached.
+    options: &'static [&'static str],
+    /// What happens once all are.
+    then: Then,
+    for_musl: bool,
+}
+
+impl Scenario {
+    fn is_leap(&self) -> bool {
+        matches!(self.then, Then::Leap(_))
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Then {
+    /// Nothing: the timeline's rate is this.
+    Rate(u32),
+    /// They are frozen until there is a leap by this much.
+    Leap(&'static str),
+    /// They are returned to the host.
+    Detach,
+}
+
+const SCENARIOS: [Scenario; 3] = [
+    Scenario {
+        name: "faster",
+        wait: Duration::from_secs(40),
+        options: &["--rate", "20"],
+        then: Then::Rate(20),
+        for_musl: true,
+    },
+    Scenario {
+        name: "frozen_then_leap",
+        wait: Duration::from_secs(3600),
+        options: &["--freeze"],
+        then: Then::Leap("+1h"),
+        for_musl: false,
+    },
+    Scenario {
+        name: "slower_then_detached",
+        wait: Duration::from_secs(4),
+        options: &["--rate", "0.001"],
+        then: Then::Detach,
+        for_musl: true,
+    },
+];
+
+/// Not here: what ends for another reason than its timeout, and sockets' timeouts, which
+/// the kernel has counted in host time before.
+fn concerns(call: &Call) -> bool {
+    let other = ["recvmmsg", "so_rcvtimeo", "so_sndtimeo"];
+    call.clock == Clock::Virtual && call.share == 1.0 && !other.contains(&call.name)
+}
+
+/// Adds one test for each scenario and way to wait.
+pub fn add(suite: &mut Suite) {
+    for build in [Build::Dynamic, Build::Musl] {
+        let present = calls_present(build);
+        let calls: Vec<&'static Call> = CALLS
+            .iter()
+            .filter(|call| concerns(call) && (build != Build::Musl || !call.only_glibc))
+            .collect();
+        for scenario in SCENARIOS.into_iter().filter(|one| build == Build::Dynamic || one.for_musl)
+        {
+            // A POSIX timer in a standstill tells one of the periods that a leap leads over.
+            let several = |call: &&Call| scenario.is_leap() && call.name == "timer_interval";
+            let calls: Vec<_> = calls.iter().copied().filter(|call| !several(call)).collect();
+            let there = calls.iter().copied().filter(|call| present.contains(call.name)).collect();
+            let group =
+                Arc::new(Group { build, scenario, calls: there, outcomes: OnceLock::new() });
+            for call in &calls {
+                let needs = [
+                    Need::Program(build),
+                    Need::Other(
+                        present.contains(call.name),
+                        format!("{} of this kernel and C library", call.name),
+                    ),
+                ];
+                let (group, name) = (Arc::clone(&group), call.name);
+                let test = format!("attach::waits::{}::{}::{name}", build.name(), scenario.name);
+                suite.test(test, &needs, move || group.outcome_of(name));
+            }
+        }
+    }
+}
+
+/// All ways to wait through one scenario. The first test that asks makes it happen.
+struct Group {
+    build: Build,
+    scenario: Scenario,
+    calls: Vec<&'static Call>,
+    outcomes: OnceLock<Result<BTreeMap<&'static str, Outcome>, Broken>>,
+}
+
+/// A program that waits, attached.
+struct Waiter {
+    call: &'static Call,
+    running: Running,
+    /// When it began to wait.
+    begin: Instant,
+    /// When the command that attached it began and ended.
+    attach: (Instant, Instant),
+}
+
+/// When a wait has to end.
+struct Bounds {
+    earliest: Instant,
+    latest: Instant,
+}
+
+impl Group {
+    fn outcome_of(&self, call: &str) -> Outcome {
+        let outcomes = self.outcomes.get_or_init(|| self.happen()).as_ref();
+        let outcomes = outcomes.map_err(Clone::clone)?;
+        outcomes.get(call).cloned().unwrap_or_else(|| Err(Broken("it was not tried".into())))
+    }
+
+    fn happen(&self) -> Result<BTreeMap<&'static str, Outcome>, Broken> {
+        let place = Place::new()?;
+        let started: Vec<_> =
+            self.calls.iter().map(|call| (*call, self.start(&place, call))).collect();
+        let mut outcomes = BTreeMap::new();
+        let mut waiters = Vec::new();
+        for (call, waiter) in started {
+            match waiter.and_then(|waiter| Ok((self.change(&place, &waiter)?, waiter))) {
+                Ok(waiter) => waiters.push(waiter),
+                Err(broken) => drop(outcomes.insert(call.name, Err(broken))),
+            }
+        }
+        for (bounds, waiter) in waiters {
+            outcomes.insert(waiter.call.name, self.judge(waiter, &bounds));
+        }
+        place.expect_nobody()?;
+        Ok(outcomes)
+    }
+
+    fn start(&self, place: &Place, call: &'static Call) -> Result<Waiter, Broken> {
+        let mut command = Command::new(Program::Waits.path(self.build));
+        command.args([call.name, &self.scenario.wait.as_millis().to_string()]);
+        let mut running = start(command.stdin(Stdio::null()))?;
+        let first = running.next_line(LIMIT)?.to_owned();
+        ensure!(first == "begin", "{}", running.give_up(format_args!("it said {first}")));
+        let begin = Instant::now();
+        let pid = running.child.id();
+        wait_until_blocked(pid)?;
+        let attach = Instant::now();
+        if let Err(broken) = place.attached(pid, self.scenario.options) {
+            return Err(running.give_up(broken));
+        }
+        Ok(Waiter { call, running, begin, attach: (attach, Instant::now()) })
+    }
+
+    /// Makes the change; the wait must end by what it returns.
+    fn change(&self, place: &Place, waiter: &Waiter) -> Result<Bounds, Broken> {
+        let wait = self.scenario.wait;
+        let pid = waiter.running.child.id();
+        let already = waiter.attach.1.saturating_duration_since(waiter.begin) + ROUNDING;
+        let least = wait.saturating_sub(already);
+        let earliest = Instant::now();
+        Ok(match self.scenario.then {
+            Then::Rate(rate) => Bounds {
+                earliest: waiter.attach.0 + least / rate,
+                latest: waiter.attach.1 + wait / rate + SOON,
+            },
+            Then::Leap(span) => {
+                place.done(&["leap", &pid.to_string(), span])?;
+                Bounds { earliest, latest: Instant::now() + SOON }
+            }
+            Then::Detach => {
+                place.detached(pid)?;
+                // What waits for an instant of the wall clock waits for one of the host's.
+                let earliest = match waiter.call.waits_for_wall_clock() {
+                    true => waiter.begin + wait.saturating_sub(ROUNDING),
+                    false => earliest + least,
+                };
+                Bounds { earliest, latest: Instant::now() + wait + SOON }
+            }
+        })
+    }
+
+    fn judge(&self, waiter: Waiter, bounds: &Bounds) -> Outcome {
+        let Waiter { call, running, .. } = waiter;
+        let started = running.started;
+        let left = bounds.latest.saturating_duration_since(Instant::now());
+        let ended = running.finish(started.elapsed() + left + LIMIT)?;
+        ended.expect_code(0)?;
+        self.check_answer(call, &ended)?;
+        let end = started + ended.when("end")?;
+        let late = end.saturating_duration_since(bounds.latest);
+        let early = bounds.earliest.saturating_duration_since(end);
+        ended.ensure(early.is_zero(), format_args!("it ended {early:?} too early"))?;
+        ended.ensure(late.is_zero(), format_args!("it ended {late:?} too late"))
+    }
+
+    fn check_answer(&self, call: &Call, ended: &Finished) -> Outcome {
+        let answer: (i64, i32) = (ended.number("ret")?, ended.number("errno")?);
+        // Four periods are waited for; a leap may lead over more than that at once.
+        let holds = match call.name.ends_with("_interval") {
+            true => answer.0 >= call.answer.0,
+            false => answer == call.answer,
+        };
+        ended.ensure(holds, format_args!("ret and errno {answer:?}, not {:?}", call.answer))
+    }
+}

@@ -1,0 +1,43 @@
+//! Named timelines: made and joined, looked at and changed while they run, saved and
+//! continued. Each test has a runtime directory of its own, and so no other's names.
+
+// What these tests share: no test in here.
+mod place;
+mod shown;
+
+mod agreement;
+mod anchors;
+mod answers;
+mod below_zero;
+mod creation;
+mod dates;
+mod errors;
+mod follows;
+mod left;
+mod postgres;
+mod real_programs;
+mod saved;
+mod steady;
+mod strangers;
+mod sudden_ends;
+
+use crate::suite::Suite;
+
+/// Adds the tests.
+pub fn add(suite: &mut Suite) {
+    creation::add(suite);
+    strangers::add(suite);
+    agreement::add(suite);
+    steady::add(suite);
+    follows::add(suite);
+    left::add(suite);
+    dates::add(suite);
+    saved::add(suite);
+    below_zero::add(suite);
+    anchors::add(suite);
+    answers::add(suite);
+    errors::add(suite);
+    real_programs::add(suite);
+    postgres::add(suite);
+    sudden_ends::add(suite);
+}

@@ -1,0 +1,188 @@
+//! Everything that waits follows a change: armed before it, it ends when the clock that
+//! it waits on has come to its end by the new map.
+//!
+//! One change is made while programs wait in every way there is, each in one, all in
+//! the same timeline; and each way has a test that looks at how its wait ended.
+
+mod scenario;
+
+use std::collections::BTreeMap;
+use std::process::Stdio;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use super::place::Place;
+use crate::command::{Finished, Running, User, start};
+use crate::ensure;
+use crate::needs::Need;
+use crate::programs::{Build, Program};
+use crate::suite::{Broken, Outcome, Suite};
+use crate::waits::{calls_present, table};
+use scenario::{Bounds, SCENARIOS, Scenario};
+use table::{CALLS, Call, Clock};
+
+/// What comes after all is done, on a busy machine.
+const LIMIT: Duration = Duration::from_secs(180);
+
+/// What is waited beyond the latest end, so that a late one can be told from none.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Where a program stays while a timer runs.
+const ENDLESS: [&str; 4] = ["rt_sigtimedwait", "read", "poll", "ppoll"];
+
+/// Not here: what ends for another reason than its timeout, what can't count to a day,
+/// and sockets' timeouts, which the kernel keeps in ticks of the host.
+fn concerns(call: &Call) -> bool {
+    let other = ["libc_usleep", "recvmmsg", "so_rcvtimeo", "so_sndtimeo"];
+    call.clock == Clock::Virtual && call.share == 1.0 && !other.contains(&call.name)
+}
+
+/// Adds one test per change and way to wait.
+pub fn add(suite: &mut Suite) {
+    for scenario in SCENARIOS {
+        add_group(suite, User::Myself, Build::Dynamic, scenario);
+    }
+    for scenario in SCENARIOS.iter().filter(|scenario| scenario.is_enough) {
+        add_group(suite, User::Myself, Build::Musl, scenario);
+        add_group(suite, User::Nobody, Build::Dynamic, scenario);
+    }
+    suite.test("named::follows::sleep_a_day", &[], sleep_a_day);
+}
+
+fn add_group(suite: &mut Suite, user: User, build: Build, scenario: &'static Scenario) {
+    let present = calls_present(build);
+    let has = |call: &&Call| concerns(call) && (build != Build::Musl || !call.only_glibc);
+    let calls = || CALLS.iter().filter(has);
+    let group = Arc::new(Group {
+        user,
+        build,
+        scenario,
+        calls: calls().filter(|call| present.contains(call.name)).collect(),
+        outcomes: OnceLock::new(),
+    });
+    for call in calls() {
+        let mut needs = vec![
+            Need::Program(build),
+            Need::Other(
+                present.contains(call.name),
+                format!("{} of this kernel and C library", call.name),
+            ),
+        ];
+        let mut who = build.name();
+        if user == User::Nobody {
+            needs.extend([Need::Root, Need::Tool("setpriv")]);
+            who = "nobody";
+        }
+        let group = Arc::clone(&group);
+        suite.test(format!("named::follows::{who}::{}::{}", scenario.name, call.name), &needs, {
+            move || group.outcome_of(call.name)
+        });
+    }
+}
+
+/// All ways to wait through one change. The first test that asks makes it happen.
+struct Group {
+    user: User,
+    build: Build,
+    scenario: &'static Scenario,
+    calls: Vec<&'static Call>,
+    outcomes: OnceLock<Result<BTreeMap<&'static str, Outcome>, Broken>>,
+}
+
+/// A program that waits.
+struct Waiter {
+    call: &'static Call,
+    running: Running,
+}
+
+impl Group {
+    fn outcome_of(&self, call: &str) -> Outcome {
+        let outcomes = self.outcomes.get_or_init(|| self.happen()).as_ref();
+        let outcomes = outcomes.map_err(Clone::clone)?;
+        outcomes.get(call).cloned().unwrap_or_else(|| Err(Broken("it was not tried".into())))
+    }
+
+    fn happen(&self) -> Result<BTreeMap<&'static str, Outcome>, Broken> {
+        let place = Place::of(self.user)?;
+        place.make("x", self.scenario.options)?;
+        let mut waiters = Vec::new();
+        for call in &self.calls {
+            waiters.push(self.start(&place, call)?);
+        }
+        for waiter in &mut waiters {
+            while waiter.running.next_line(LIMIT)? != "begin" {}
+        }
+        let all_wait = |shown: &super::shown::Shown| {
+            waiters.iter().all(|waiter| shown.waits(waiter.running.child.id(), &ENDLESS))
+        };
+        place.wait_until("x", "every program waits", all_wait)?;
+        let bounds = (self.scenario.change)(&place)?;
+        let mut outcomes = BTreeMap::new();
+        for waiter in waiters {
+            let moved_alone = self.scenario.moves_wall && waiter.call.waits_for_wall_clock();
+            let (bounds, clock) = match moved_alone {
+                true => (bounds.wall, "real_ms"),
+                false => (bounds.others, "mono_ms"),
+            };
+            outcomes.insert(waiter.call.name, self.judge(waiter, bounds, clock));
+        }
+        place.remove("x")?;
+        Ok(outcomes)
+    }
+
+    fn start(&self, place: &Place, call: &'static Call) -> Result<Waiter, Broken> {
+        let mut command = place.run("x", &[])?;
+        command.arg(self.user.program(Program::Waits, self.build)?);
+        command.args([call.name, &self.scenario.wait_ms.to_string()]);
+        Ok(Waiter { call, running: start(command.stdin(Stdio::null()))? })
+    }
+
+    fn judge(&self, waiter: Waiter, bounds: Bounds, clock: &str) -> Outcome {
+        let Waiter { call, running } = waiter;
+        let started = running.started;
+        let left = bounds.latest.saturating_duration_since(Instant::now());
+        let ended = running.finish(started.elapsed() + left + GRACE)?;
+        ended.expect_code(0)?;
+        check_answer(call, self.scenario.wait_ms, &ended)?;
+        let end = started + ended.when("end")?;
+        let late = end.saturating_duration_since(bounds.latest);
+        let early = bounds.earliest.saturating_duration_since(end);
+        ended.ensure(early.is_zero(), format_args!("it ended {early:?} too early"))?;
+        ended.ensure(late.is_zero(), format_args!("it ended {late:?} too late"))?;
+        let passed: f64 = ended.number(clock)?;
+        // The host may slew its wall clock meanwhile.
+        let least = self.scenario.wait_ms as f64 * 0.999;
+        ended.ensure(
+            passed >= least,
+            format_args!("{clock}={passed}, not {}", self.scenario.wait_ms),
+        )
+    }
+}
+
+fn check_answer(call: &Call, wait_ms: u64, ended: &Finished) -> Outcome {
+    let answer: (i64, i32) = (ended.number("ret")?, ended.number("errno")?);
+    let holds = if call.name.ends_with("_interval") {
+        // Four periods are waited for; a leap may lead over more than that at once.
+        let most = 4.0 * ended.number::<f64>("mono_ms")? / wait_ms as f64;
+        (4.0..=most).contains(&(answer.0 as f64))
+    } else {
+        answer == call.answer
+    };
+    ended.ensure(holds, format_args!("ret and errno {answer:?}, not {:?}", call.answer))
+}
+
+/// Nothing but the command that everybody knows, and a tighter limit.
+fn sleep_a_day() -> Outcome {
+    let place = Place::new()?;
+    let mut command = place.run("x", &[])?;
+    let member = start(command.args(["sleep", "86400"]).stdin(Stdio::null()))?;
+    place.await_start("x")?;
+    let pid = member.child.id();
+    place.wait_until("x", "it sleeps", |shown| shown.waits(pid, &[]))?;
+    let before = Instant::now();
+    place.done(&["leap", "x", "+1d"])?;
+    member.finish(LIMIT)?.expect_code(0)?;
+    let took = before.elapsed();
+    ensure!(took < Duration::from_secs(1), "it woke {took:?} after the leap");
+    place.remove("x")
+}

@@ -1,0 +1,143 @@
+//! The changes, and when waits have to end by them.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::named::place::Place;
+use crate::suite::Broken;
+use crate::timeline::FUTURE;
+
+const DAY_MS: u64 = 86_400_000;
+/// Dozens of programs that end at once, on a machine that does other things, too.
+const SOON: Duration = Duration::from_secs(5);
+
+/// When a wait has to end.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    pub earliest: Instant,
+    pub latest: Instant,
+}
+
+/// The same for those that wait for an instant of the wall clock, and all others.
+#[derive(Clone, Copy, Debug)]
+pub struct Ends {
+    pub wall: Bounds,
+    pub others: Bounds,
+}
+
+/// A change while programs wait.
+pub struct Scenario {
+    pub name: &'static str,
+    /// Of the timeline, before the programs start to wait.
+    pub options: &'static [&'static str],
+    /// How long they wait.
+    pub wait_ms: u64,
+    /// Makes the change; all waits must end by what it returns.
+    pub change: fn(&Place) -> Result<Ends, Broken>,
+    /// Whether the wall clock alone is moved.
+    pub moves_wall: bool,
+    /// Whether it is tried by other users and with other libraries as well.
+    pub is_enough: bool,
+}
+
+/// All of them.
+pub const SCENARIOS: &[Scenario] = &[
+    Scenario {
+        name: "leap",
+        options: &[],
+        wait_ms: DAY_MS,
+        change: leap,
+        moves_wall: false,
+        is_enough: true,
+    },
+    Scenario {
+        name: "faster",
+        options: &[],
+        wait_ms: 1_000_000,
+        change: faster,
+        moves_wall: false,
+        is_enough: false,
+    },
+    Scenario {
+        name: "slower",
+        options: &["--freeze"],
+        wait_ms: 3_000_000,
+        change: slower,
+        moves_wall: false,
+        is_enough: false,
+    },
+    Scenario {
+        name: "frozen_then_faster",
+        options: &["--freeze"],
+        wait_ms: 30_000,
+        change: frozen_then_faster,
+        moves_wall: false,
+        is_enough: true,
+    },
+    Scenario {
+        name: "set_date",
+        options: &[],
+        wait_ms: DAY_MS,
+        change: set_date,
+        moves_wall: true,
+        is_enough: false,
+    },
+];
+
+/// They end after this change and soon.
+fn by(place: &Place, change: &[&str], host: Duration) -> Result<Bounds, Broken> {
+    let earliest = Instant::now();
+    place.done(change)?;
+    Ok(Bounds { earliest, latest: Instant::now() + host + SOON })
+}
+
+fn everything(bounds: Bounds) -> Ends {
+    Ends { wall: bounds, others: bounds }
+}
+
+fn leap(place: &Place) -> Result<Ends, Broken> {
+    by(place, &["leap", "x", "+1d"], Duration::ZERO).map(everything)
+}
+
+/// A quarter of an hour in a second.
+fn faster(place: &Place) -> Result<Ends, Broken> {
+    by(place, &["set", "x", "--rate", "1000"], Duration::from_secs(1)).map(everything)
+}
+
+/// Three seconds are left when it becomes slow: they are not the end.
+fn slower(place: &Place) -> Result<Ends, Broken> {
+    let begin = Instant::now();
+    place.done(&["thaw", "x", "--rate", "1000"])?;
+    place.done(&["set", "x", "--rate", "1"])?;
+    in_time(begin)?;
+    thread::sleep(Duration::from_millis(3500));
+    by(place, &["leap", "x", "3000s"], Duration::ZERO).map(everything)
+}
+
+/// Frozen with three seconds left, which pass without an end; what is left of them then
+/// passes ten times as fast.
+fn frozen_then_faster(place: &Place) -> Result<Ends, Broken> {
+    let begin = Instant::now();
+    place.done(&["thaw", "x", "--rate", "10"])?;
+    place.done(&["freeze", "x"])?;
+    in_time(begin)?;
+    thread::sleep(Duration::from_millis(3500));
+    by(place, &["thaw", "x", "--rate", "100"], Duration::from_millis(300)).map(everything)
+}
+
+fn in_time(begin: Instant) -> Result<(), Broken> {
+    match begin.elapsed() {
+        took if took > Duration::from_millis(2500) => {
+            Err(Broken(format!("two changes took {took:?}: this machine is too busy")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What waits for an instant of the wall clock ends, all else when time has passed.
+fn set_date(place: &Place) -> Result<Ends, Broken> {
+    let wall = by(place, &["set", "x", "--date", FUTURE.0], Duration::ZERO)?;
+    thread::sleep(Duration::from_secs(1));
+    let others = by(place, &["leap", "x", "+1d"], Duration::ZERO)?;
+    Ok(Ends { wall, others })
+}

@@ -1,0 +1,91 @@
+//! What `eigentime ctl show --json` prints.
+
+use serde::Deserialize;
+
+use crate::suite::Broken;
+
+/// A timeline at one moment.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shown {
+    pub name: String,
+    /// `running` or `frozen`.
+    pub state: String,
+    pub rate: f64,
+    pub clocks: Vec<Reading>,
+    pub supervisor: u32,
+    pub members: Vec<Member>,
+}
+
+/// A clock on both sides, in nanoseconds.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reading {
+    pub clock: String,
+    pub host_ns: i64,
+    pub virtual_ns: i64,
+}
+
+/// A process and what its threads do.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Member {
+    pub pid: u32,
+    pub command: String,
+    pub threads: Vec<Thread>,
+}
+
+/// A thread, the call it is in if it waits, and until when if that ends.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Thread {
+    pub tid: u32,
+    pub call: Option<String>,
+    pub until: Option<Until>,
+}
+
+/// The end of a wait, in nanoseconds.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Until {
+    pub clock: String,
+    pub at_ns: i64,
+    pub left_ns: i64,
+    /// None if it never ends as the timeline runs now.
+    pub host_left_ns: Option<i64>,
+}
+
+/// The names of the clocks, in their order, with their numbers.
+pub const CLOCKS: [(&str, u32); 5] =
+    [("realtime", 0), ("tai", 11), ("monotonic", 1), ("monotonic_raw", 4), ("boottime", 7)];
+
+impl Shown {
+    /// A clock by its name.
+    pub fn clock(&self, name: &str) -> Result<&Reading, Broken> {
+        let found = self.clocks.iter().find(|reading| reading.clock == name);
+        found.ok_or_else(|| Broken(format!("no clock {name} in {:?}", self.clocks)))
+    }
+
+    /// What a clock of the timeline shows.
+    pub fn virtual_ns(&self, name: &str) -> Result<i128, Broken> {
+        Ok(self.clock(name)?.virtual_ns.into())
+    }
+
+    /// A member by its number.
+    pub fn member(&self, pid: u32) -> Option<&Member> {
+        self.members.iter().find(|member| member.pid == pid)
+    }
+
+    /// The first thread of a member.
+    pub fn main_thread(&self, pid: u32) -> Option<&Thread> {
+        self.member(pid)?.threads.iter().find(|thread| thread.tid == pid)
+    }
+
+    /// Whether a member's first thread waits until a time, or for ever in one of these.
+    pub fn waits(&self, pid: u32, endless: &[&str]) -> bool {
+        self.main_thread(pid).is_some_and(|thread| {
+            let call = thread.call.as_deref();
+            thread.until.is_some() || call.is_some_and(|call| endless.contains(&call))
+        })
+    }
+}
