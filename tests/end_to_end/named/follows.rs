@@ -51,7 +51,11 @@ pub fn add(suite: &mut Suite) {
 
 fn add_group(suite: &mut Suite, user: User, build: Build, scenario: &'static Scenario) {
     let present = calls_present(build);
-    let has = |call: &&Call| concerns(call) && (build != Build::Musl || !call.only_glibc);
+    let has = |call: &&Call| {
+        concerns(call)
+            && (build != Build::Musl || !call.only_glibc)
+            && scenario.can_count(call.name)
+    };
     let calls = || CALLS.iter().filter(has);
     let group = Arc::new(Group {
         user,
