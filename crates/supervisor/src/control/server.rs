@@ -8,7 +8,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -94,11 +94,7 @@ impl Control {
 
     /// A request, if there is one.
     pub fn take(&self) -> Option<Asked> {
-        let asked = self.asked.as_ref()?;
-        match asked.try_recv() {
-            Ok(asked) => Some(asked),
-            Err(TryRecvError::Empty | TryRecvError::Disconnected) => None,
-        }
+        self.asked.as_ref()?.try_recv().ok()
     }
 
     /// Waits for a request; `None` if none can come any more.
