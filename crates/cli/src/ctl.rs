@@ -1,6 +1,6 @@
 //! `eigentime ctl`.
 
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 
 use eigentime_supervisor::control::place::{Name, Place};
 use eigentime_supervisor::control::{
@@ -25,9 +25,14 @@ pub fn run(options: &CtlOptions) -> i32 {
     }
     let done = Place::open().map_err(|error| error.to_string()).and_then(|place| {
         let text = act(&place, &options.action, options.json)?;
-        // Whoever reads may have enough.
-        let _ = io::stdout().write_all(text.as_bytes());
-        Ok(())
+        let mut out = io::stdout().lock();
+        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            // Whoever reads may have enough.
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                Err(format!("cannot write what came of it: {error}"))
+            }
+            _ => Ok(()),
+        }
     });
     match done {
         Ok(()) => 0,
@@ -76,6 +81,10 @@ fn act(place: &Place, action: &Action, json: bool) -> Result<String, String> {
         }
         Ok(Answer::Done) => Ok(String::new()),
         Ok(other) => Err(format!("timeline '{name}' answers {other:?}")),
+        // Somebody else has removed it just then.
+        Err(client::Failure::Gone(_)) if matches!(request, Request::Remove { .. }) => {
+            Ok(String::new())
+        }
         Err(failure) => Err(match failure {
             client::Failure::Refused(reason) => format!("timeline '{name}': {reason}"),
             other => other.to_string(),
@@ -90,8 +99,11 @@ fn leap(first: &str, second: Option<&str>) -> Result<(Option<Name>, Nanos), Stri
         Some(name) if first.starts_with(['+', '-']) => (Some(name), first),
         Some(span) => (Some(first), span),
     };
-    let name = name.map(|name| name.parse()).transpose()?;
-    Ok((name, parse_offset(span).map_err(|error| error.to_string())?))
+    let span = parse_offset(span).map_err(|error| match second {
+        None => format!("{error}\nhelp: say how far, such as `eigentime ctl leap NAME +30d`"),
+        Some(_) => error.to_string(),
+    })?;
+    Ok((name.map(str::parse).transpose()?, span))
 }
 
 /// The name of the timeline, where there is one only.
@@ -110,20 +122,26 @@ fn only_one(place: &Place) -> Result<Name, String> {
 }
 
 fn list(place: &Place, json: bool) -> Result<String, String> {
-    let mut shown = Vec::new();
+    let (mut shown, mut silent) = (Vec::new(), Vec::new());
     for name in place.names().map_err(|error| error.to_string())? {
         match client::ask(place, &name, &Request::Show) {
             Ok(Answer::Shown(one)) => shown.push(one),
             Ok(other) => return Err(format!("timeline '{name}' answers {other:?}")),
             // It ended meanwhile.
-            Err(client::Failure::NoSuch(_)) => {}
-            Err(failure) => return Err(failure.to_string()),
+            Err(client::Failure::NoSuch(_) | client::Failure::Gone(_)) => {}
+            Err(failure) => silent.push(failure.to_string()),
         }
     }
-    Ok(match json {
+    let text = match json {
         true => to_json(&shown),
         false => shown.iter().map(line_with_members).collect(),
-    })
+    };
+    if silent.is_empty() {
+        return Ok(text);
+    }
+    // What there is to tell, all the same.
+    print!("{text}");
+    Err(silent.join("\neigentime: "))
 }
 
 fn to_json(value: &impl Serialize) -> String {

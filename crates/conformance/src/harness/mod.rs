@@ -22,9 +22,9 @@ use session::{DID_NOT_END, Readings, Session};
 /// How many probes are tried at the same time in one timeline: most of them only wait.
 const AT_ONCE: usize = 8;
 /// How often something that failed is tried again, alone: the machine may be busy.
-const TRIES_AGAIN: usize = 2;
+const TRIES_AGAIN: usize = 3;
 /// How many failures a busy machine may cause; more than that are none of its doing.
-const MISHAPS: usize = 12;
+const MISHAPS: usize = 60;
 /// How many times as long as it should a wait may last before it is ended.
 const WAIT_LIMIT: u32 = 5;
 /// Host time between two readings: enough to tell the rates apart by clocks that show

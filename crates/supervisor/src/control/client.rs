@@ -4,6 +4,8 @@ use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+
 use super::place::{Name, Place, Unusable};
 use super::{Answer, Request};
 
@@ -24,10 +26,15 @@ pub enum Failure {
     )]
     NoSuch(Name),
     /// The supervisor does not answer, or not sensibly.
-    #[error("timeline '{name}' does not answer: {reason}")]
+    #[error(
+        "timeline '{name}' does not answer: {reason}\n\
+         help: its supervisor is process {supervisor}; if that is stopped, `kill -CONT {supervisor}`"
+    )]
     Silent {
         /// The timeline.
         name: Name,
+        /// The process that keeps it.
+        supervisor: i32,
         /// What was seen.
         reason: String,
     },
@@ -41,8 +48,13 @@ pub enum Failure {
 
 /// Asks a timeline.
 pub fn ask(place: &Place, name: &Name, request: &Request) -> Result<Answer, Failure> {
-    let stream = place.connect(name)?.ok_or_else(|| Failure::NoSuch(name.clone()))?;
-    ask_through(stream, name, request)
+    let no_such = || Failure::NoSuch(name.clone());
+    let stream = place.connect(name)?.ok_or_else(no_such)?;
+    match ask_through(stream, name, request) {
+        // It ended just then, as a rule because somebody else has removed it.
+        Err(Failure::Gone(_)) if place.connect(name)?.is_none() => Err(no_such()),
+        answer => answer,
+    }
 }
 
 /// Asks through a connection.
@@ -51,7 +63,8 @@ pub fn ask_through(
     name: &Name,
     request: &Request,
 ) -> Result<Answer, Failure> {
-    let silent = |reason: String| Failure::Silent { name: name.clone(), reason };
+    let supervisor = getsockopt(&stream, PeerCredentials).map_or(0, |peer| peer.pid());
+    let silent = |reason: String| Failure::Silent { name: name.clone(), supervisor, reason };
     let failed = |error: io::Error| match error.kind() {
         ErrorKind::WouldBlock => silent(format!("nothing came within {} s", PATIENCE.as_secs())),
         ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => Failure::Gone(name.clone()),

@@ -160,6 +160,12 @@ impl Place {
         listener.map_err(Unusable::step(&self.socket(name)))
     }
 
+    /// Is there a socket of that name?
+    #[must_use]
+    pub fn has(&self, name: &Name) -> bool {
+        self.path.join(&name.0).exists()
+    }
+
     /// Removes a timeline's socket.
     pub fn forget(&self, name: &Name) -> Result<(), Unusable> {
         match fs::remove_file(self.file(&name.0)) {

@@ -6,18 +6,23 @@
 //! socket. To wake it there, the other thread rings: it makes a child that ends at once.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::unistd::{Pid, geteuid};
 
 use super::place::{Name, Place};
 use super::{Answer, Request};
+
+/// How many callers may wait to be served.
+const BACKLOG: i32 = 128;
 
 /// The longest request that is read.
 const LONGEST: u64 = 64 * 1024;
@@ -78,6 +83,10 @@ impl Control {
     /// Starts to read requests.
     pub fn start(&mut self) -> std::io::Result<()> {
         let Some(listener) = self.listener.take() else { return Ok(()) };
+        // Once more, so that callers see this process behind the socket, not the one
+        // that made it.
+        // SAFETY: no memory is involved.
+        Errno::result(unsafe { libc::listen(listener.as_raw_fd(), BACKLOG) })?;
         let (sender, receiver) = sync_channel(1);
         self.asked = Some(receiver);
         let serving = Arc::clone(&self.serving);
@@ -100,6 +109,11 @@ impl Control {
     /// Waits for a request; `None` if none can come any more.
     pub fn wait(&self) -> Option<Asked> {
         self.asked.as_ref()?.recv().ok()
+    }
+
+    /// Is its socket where callers look for it?
+    pub fn is_found(&self) -> bool {
+        self.place.as_ref().is_some_and(|place| place.has(&self.name))
     }
 
     /// Makes the name free; once, since another may have it then.
@@ -125,9 +139,17 @@ fn serve_one(mut stream: UnixStream, asked: &SyncSender<Asked>) -> std::io::Resu
     let caller = getsockopt(&stream, PeerCredentials)?;
     let mut line = String::new();
     BufReader::new((&stream).take(LONGEST)).read_line(&mut line)?;
+    if has_gone(&stream)? {
+        // It has given up; what it was told has not been done must not be done.
+        return Ok(());
+    }
     let answer = if caller.uid() == geteuid().as_raw() {
         match serde_json::from_str(&line) {
-            Ok(request) => pass_on(request, Pid::from_raw(caller.pid()), asked),
+            Ok(request) => match pass_on(request, Pid::from_raw(caller.pid()), asked) {
+                Some(answer) => answer,
+                // The timeline has ended, as the caller sees.
+                None => return Ok(()),
+            },
             Err(_) if line.is_empty() => return Ok(()),
             Err(error) => Answer::Refused(format!("this version does not know that ({error})")),
         }
@@ -139,23 +161,34 @@ fn serve_one(mut stream: UnixStream, asked: &SyncSender<Asked>) -> std::io::Resu
     stream.write_all(line.as_bytes())
 }
 
-fn pass_on(request: Request, caller: Pid, asked: &SyncSender<Asked>) -> Answer {
-    let (answer, answered) = sync_channel(1);
-    let ended = || Answer::Refused("the timeline has ended".to_owned());
-    if asked.send(Asked { request, caller, answer }).is_err() {
-        return ended();
-    }
-    ring();
-    answered.recv().unwrap_or_else(|_| ended())
+/// Has the caller hung up?
+fn has_gone(stream: &UnixStream) -> nix::Result<bool> {
+    let mut state = [PollFd::new(stream.as_fd(), PollFlags::empty())];
+    poll(&mut state, PollTimeout::ZERO)?;
+    Ok(state[0].revents().is_some_and(|events| events.contains(PollFlags::POLLHUP)))
 }
 
-/// Wakes the thread that waits for children: makes one that ends at once.
-fn ring() {
+/// Has a request carried out; `None` if nobody does any more.
+fn pass_on(request: Request, caller: Pid, asked: &SyncSender<Asked>) -> Option<Answer> {
+    let (answer, answered) = sync_channel(1);
+    asked.send(Asked { request, caller, answer }).ok()?;
+    let bell = ring();
+    let answer = answered.recv().ok();
+    // The tracing thread may have been awake already, and have left it.
+    // SAFETY: no memory is involved.
+    unsafe { libc::waitpid(bell, std::ptr::null_mut(), libc::__WALL) };
+    answer
+}
+
+/// Wakes the thread that waits for children: makes one that ends at once. Returns its
+/// number.
+fn ring() -> i32 {
     // SAFETY: a fork whose child does nothing but end, so it matters little what other
     // threads were doing. If it fails, the request waits for the next stop.
     unsafe {
-        if libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) == 0 {
-            libc::_exit(0);
+        match libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) {
+            0 => libc::_exit(0),
+            bell => bell as i32,
         }
     }
 }

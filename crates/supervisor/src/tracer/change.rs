@@ -85,12 +85,16 @@ fn changed(from: Segment, motion: Motion, changes: &[Change]) -> Result<(Segment
                 to = to.with_wall_moved(wanted.since(wall.virt));
             }
         }
-        let moved = Clock::ALL.map(|clock| to.anchor(clock).virt.0);
-        if moved.iter().any(|at| *at < Nanos::ZERO || *at == Nanos::MAX) {
-            return Err("a clock would be before 1970-01-01 or after 2262-04-11, which the \
-                        kernel's clocks cannot show\nhelp: use a smaller step"
-                .to_owned());
-        }
+    }
+    let is_shown = |segment: &Segment, clock| {
+        let at = segment.anchor(clock).virt.0;
+        at >= Nanos::ZERO && at < Nanos::MAX
+    };
+    // A clock that has run to the end stays there, until it is set back.
+    if Clock::ALL.into_iter().any(|clock| is_shown(&from, clock) && !is_shown(&to, clock)) {
+        return Err("a clock would be before 1970-01-01 or after 2262-04-11, which the \
+                    kernel's clocks cannot show\nhelp: use a smaller step"
+            .to_owned());
     }
     to.rate = motion.effective();
     Ok((to, motion))

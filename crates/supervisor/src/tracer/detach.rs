@@ -10,7 +10,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use eigentime_timeline::page::Page;
-use eigentime_timeline::{Clock, Rate, Segment, VirtualInstant};
+use eigentime_timeline::{Clock, Nanos, Rate, Segment, VirtualInstant};
 use eigentime_vdso::{PAGE, Waiting, symbols};
 use nix::errno::Errno;
 use nix::unistd::Pid;
@@ -22,7 +22,7 @@ use super::show::{Blocked, command_of};
 use super::tracee::{Stop, Tracee};
 use super::visit::Visit;
 use super::{Supervisor, notes};
-use crate::control::Attached;
+use crate::control::{Attached, seconds};
 use crate::host;
 
 /// How long the threads of a process may take to stop.
@@ -59,11 +59,24 @@ impl Supervisor {
             command: command_of(pid),
             threads: threads.len(),
             stopped_ns: begin.elapsed().as_nanos() as u64,
-            notes: vec![
+            notes: self.step_back().into_iter().chain([
                 "the supervisor stays with it until it ends, since the kernel takes no filter off: \
                  no debugger can follow it, and it ends with the supervisor"
                     .to_owned(),
-            ],
+            ]).collect(),
+        })
+    }
+
+    /// What a process that is returned to host time may stumble over.
+    fn step_back(&self) -> Option<String> {
+        let now = host::read(Clock::Monotonic.id());
+        let map = self.region.page().map().after;
+        let back = map.virtual_at(Clock::Monotonic, now).as_nanos() - now.as_nanos();
+        (back > 0).then(|| {
+            format!(
+                "its monotonic clock stepped back by {} s; some programs wait until it is there again",
+                seconds(Nanos(back))
+            )
         })
     }
 
@@ -160,6 +173,7 @@ impl Supervisor {
         visitor.set_signal_mask(u64::MAX)?;
         let moved = self.give_host_clocks(process, visitor);
         let moved = moved.and_then(|()| {
+            self.has_detached = true;
             for thread in threads {
                 self.thread(*thread).detached = true;
                 self.set_deadline_anew(*thread, &before)?;

@@ -99,6 +99,8 @@ pub struct Supervisor {
     ephemeral: bool,
     /// Has the first program been started?
     started: bool,
+    /// Has any process been returned to host time?
+    has_detached: bool,
     /// Is the timeline to end although it has members, or none?
     removed: bool,
     /// The caller's standard error, until the first program has been started.
@@ -163,6 +165,7 @@ impl Supervisor {
             started: starts_with.is_some(),
             starts_with,
             ephemeral,
+            has_detached: false,
             removed: false,
             first_stderr: std::io::stderr().as_fd().try_clone_to_owned().ok(),
             threads: HashMap::new(),
@@ -206,7 +209,7 @@ impl Supervisor {
             match event {
                 Some((tracee, stop)) => self.answer_or_end(tracee, stop),
                 // Nobody is left to be followed, but somebody may come.
-                None if self.has_outlived_its_members() => break,
+                None if self.has_outlived_its_members() || self.is_unreachable() => break,
                 None if self.started => match self.control.as_ref().and_then(Control::wait) {
                     Some(asked) => self.carry_out(asked),
                     None => break,
@@ -223,6 +226,11 @@ impl Supervisor {
             control.forget();
             control.finish();
         }
+    }
+
+    /// Can nobody find the timeline any more?
+    fn is_unreachable(&self) -> bool {
+        self.control.as_ref().is_some_and(|control| !control.is_found())
     }
 
     fn has_outlived_its_members(&self) -> bool {
@@ -292,9 +300,23 @@ impl Supervisor {
     fn forked(&mut self, tracee: Tracee) -> nix::Result<()> {
         if self.thread(tracee).detached {
             let made = Pid::from_raw(tracee.event_message()? as i32);
-            self.thread(Tracee(made)).detached = true;
+            // It may have been faster, and have stopped or ended already.
+            if notes::is_followed(made) {
+                self.thread(Tracee(made)).detached = true;
+            }
         }
         tracee.resume(None)
+    }
+
+    /// A thread that stops for the first time may be faster than the news of it.
+    fn begin(&mut self, tracee: Tracee) {
+        if !self.threads.contains_key(&tracee.0) && self.has_detached {
+            let makers = [notes::process_of(tracee.0), notes::parent_of(tracee.0)];
+            let detached = self.threads.iter().any(|(thread, state)| {
+                state.detached && makers.contains(&notes::process_of(*thread))
+            });
+            self.thread(tracee).detached = detached;
+        }
     }
 
     fn exec(&mut self, tracee: Tracee) -> nix::Result<()> {
@@ -343,6 +365,7 @@ impl Supervisor {
     }
 
     fn trap(&mut self, tracee: Tracee) -> nix::Result<()> {
+        self.begin(tracee);
         self.rearm_awaited(tracee)?;
         let halted = std::mem::take(&mut self.thread(tracee).halted);
         self.thread(tracee).continued = halted;

@@ -129,7 +129,13 @@ pub fn process_of(thread: Pid) -> Option<Pid> {
     status_field(thread, "Tgid:")?.parse().ok().map(Pid::from_raw)
 }
 
-fn parent_of(thread: Pid) -> Option<Pid> {
+/// Is a thread followed by this process?
+pub fn is_followed(thread: Pid) -> bool {
+    status_field(thread, "TracerPid:").is_some_and(|tracer| tracer == Pid::this().to_string())
+}
+
+/// The process that made the process of a thread.
+pub fn parent_of(thread: Pid) -> Option<Pid> {
     status_field(thread, "PPid:")?.parse().ok().map(Pid::from_raw)
 }
 

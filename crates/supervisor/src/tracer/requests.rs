@@ -71,11 +71,16 @@ impl Supervisor {
             ));
         }
         if !force && !self.threads.is_empty() {
-            return Answer::Refused(
-                "it still looks after processes that were returned to host time\n\
-                 help: wait until they end, or use --force to end them"
-                    .to_owned(),
-            );
+            let mut pids: Vec<_> =
+                self.threads.keys().filter_map(|thread| notes::process_of(*thread)).collect();
+            pids.sort_unstable();
+            pids.dedup();
+            let pids: Vec<_> = pids.into_iter().map(|pid| pid.to_string()).collect();
+            return Answer::Refused(format!(
+                "it still looks after what was returned to host time (process {})\n\
+                 help: wait until that ends, or use --force to end it",
+                pids.join(", ")
+            ));
         }
         // The name is free before the answer is there.
         if let Some(control) = &mut self.control {

@@ -141,7 +141,7 @@ impl Supervisor {
             if back > 0 {
                 return Err(format!(
                     "its {} clock would step back by {} s, which programs do not expect\n\
-                     help: attach it to a timeline that is ahead, or use --force",
+                     help: use --force if it can bear that, or a timeline that is ahead",
                     crate::control::clock_name(clock),
                     crate::control::seconds(Nanos(back)),
                 ));
