@@ -79,6 +79,27 @@ show "shell" sh scripts/demo/demo.sh
 show "$static_kind" "$built/static"
 show "Python" "$python" scripts/demo/demo.py
 
+show_leap() { # a program in a named timeline sleeps a day, which is leapt over
+    local begin took
+    runtime=$(mktemp -d)
+    trap 'rm -rf "$runtime"' EXIT
+    export XDG_RUNTIME_DIR=$runtime
+    build/bin/eigentime run --timeline demo -- sleep 86400 &
+    until build/bin/eigentime ctl show demo 2>/dev/null | grep -q 'until monotonic'; do
+        kill -0 "$!" || return 1 # it has ended
+    done
+    begin=${EPOCHREALTIME/[.,]/}
+    build/bin/eigentime ctl leap demo +1d
+    wait "$!"
+    took=$(((${EPOCHREALTIME/[.,]/} - begin) / 1000))
+    build/bin/eigentime ctl rm demo
+    echo "A day was leapt over, and \`sleep 86400\` ended $took ms after the command."
+}
+
+printf '\nA program in a timeline called demo sleeps a day:\n\n    %s\n\n' \
+    'eigentime run --timeline demo -- sleep 86400 &   eigentime ctl leap demo +1d'
+show_leap || complain "the leap"
+
 if ((failures > 0)); then
     printf '\ndemo: FAILED\n' >&2
     exit 1

@@ -158,7 +158,8 @@ fn line(timeline: &Timeline) -> String {
 }
 
 fn line_with_members(shown: &Shown) -> String {
-    let members = match shown.members.len() {
+    let members = shown.members.iter().filter(|member| !member.detached).count();
+    let members = match members {
         1 => "1 member".to_owned(),
         count => format!("{count} members"),
     };
@@ -187,6 +188,9 @@ fn whole(shown: &Shown) -> String {
 
 fn of_member(member: &Member) -> String {
     let mut text = format!("process {}: {}\n", member.pid, member.command);
+    if member.detached {
+        text += "  returned to host time\n";
+    }
     for thread in &member.threads {
         text += &format!("  thread {}: {}\n", thread.tid, of_thread(thread));
     }

@@ -112,7 +112,7 @@ pub fn detach(pid: i32) -> Result<Attached, Error> {
     let place = Place::open().map_err(unusable)?;
     for name in place.names().map_err(unusable)? {
         let Ok(Answer::Shown(shown)) = client::ask(&place, &name, &Request::Show) else { continue };
-        if shown.members.iter().any(|member| member.pid == pid) {
+        if shown.members.iter().any(|member| member.pid == pid && !member.detached) {
             return match client::ask(&place, &name, &Request::Detach { pid }) {
                 Ok(Answer::Attached(detached)) => Ok(detached),
                 Ok(other) => Err(Error::Timeline(format!("timeline '{name}' answers {other:?}"))),

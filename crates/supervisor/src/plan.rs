@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 
-use eigentime_timeline::text::{format_date, format_offset};
+use eigentime_timeline::text::{format_date, format_offset, format_rate};
 use eigentime_timeline::{
     Anchor, CLOCKS, Clock, ClockId, HostInstant, Map, Nanos, Rate, Segment, VirtualInstant,
 };
@@ -109,9 +109,45 @@ impl Clocks {
         motion: Motion { rate: Rate::ONE, frozen: false },
     };
 
-    /// A text by which timelines that were made alike are known.
+    /// The options that ask for these clocks, by which timelines that were made alike are
+    /// known.
     pub(crate) fn terms(&self) -> String {
-        format!("{self:?}")
+        let mut options = Vec::new();
+        match &self.start {
+            Start::Host { monotonic, boottime, wall } => {
+                for (option, offset) in [("monotonic", monotonic), ("boottime", boottime)] {
+                    if *offset != Nanos::ZERO {
+                        options.push(format!("--{option} {}", format_offset(*offset)));
+                    }
+                }
+                match wall {
+                    Wall::Offset(Nanos::ZERO) => {}
+                    Wall::Offset(offset) => {
+                        options.push(format!("--offset {}", format_offset(*offset)));
+                    }
+                    Wall::Date(date) => options.push(format!("--date {}", format_date(*date))),
+                    Wall::Anchored { host, virt } => options.push(format!(
+                        "--anchor {}={}",
+                        format_date(VirtualInstant(host.0)),
+                        format_date(*virt)
+                    )),
+                }
+            }
+            Start::Saved(saved, policy) => {
+                let policy = match policy {
+                    Policy::Continue => "continue",
+                    Policy::CatchUp => "catch-up",
+                };
+                options.push(format!("--continue {} --policy {policy}", saved.label()));
+            }
+        }
+        if !self.motion.rate.is_one() {
+            options.push(format!("--rate {}", format_rate(self.motion.rate)));
+        }
+        if self.motion.frozen {
+            options.push("--freeze".to_owned());
+        }
+        options.join(" ")
     }
 
     /// What CLOCK_MONOTONIC and CLOCK_BOOTTIME are ahead of the host's from the start.
@@ -257,6 +293,20 @@ mod tests {
             assert_eq!(shown(Clock::Tai, tai), 5_337_000_000_000);
             assert_eq!(shown(Clock::Monotonic, at(uptime + 1)), uptime + 3);
         }
+    }
+
+    #[test]
+    fn terms_are_the_options() {
+        assert_eq!(Clocks::HOST.terms(), "");
+        let start = Start::Host {
+            monotonic: Nanos::from_secs(-86_400),
+            boottime: Nanos::ZERO,
+            wall: Wall::Date(VirtualInstant(Nanos::from_secs(2_147_483_647))),
+        };
+        let motion = Motion { rate: Rate::from_ratio(1, 4).unwrap(), frozen: true };
+        let clocks = Clocks { start, motion };
+        let terms = "--monotonic -1d --date 2038-01-19T03:14:07Z --rate 0.25 --freeze";
+        assert_eq!(clocks.terms(), terms);
     }
 
     #[test]

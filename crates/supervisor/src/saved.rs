@@ -1,8 +1,10 @@
 //! A timeline as a document: where every clock stood, and how it ran.
 
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::str::FromStr;
 
+use eigentime_timeline::text::format_date;
 use eigentime_timeline::{CLOCKS, Clock, HostInstant, Nanos, Rate, VirtualInstant};
 use serde::{Deserialize, Serialize};
 
@@ -93,6 +95,15 @@ impl Saved {
     #[must_use]
     pub fn host(&self) -> HostInstant {
         HostInstant::from_nanos(self.host_realtime_ns)
+    }
+
+    /// Tells it from others, in a few words.
+    #[must_use]
+    pub fn label(&self) -> String {
+        let wall = format_date(VirtualInstant(self.host().0));
+        let mut hasher = DefaultHasher::new();
+        self.to_string().hash(&mut hasher);
+        format!("(saved {wall}, {:08x})", hasher.finish() as u32)
     }
 
     /// How it ran.

@@ -102,7 +102,7 @@ fn other_options_refused() -> Outcome {
     let partner = start_in_c(2)?;
     let refused = place.attach(partner.pid(), &["--timeline", "x", "--rate", "20"])?;
     refused.expect_code(125)?;
-    refused.ensure(refused.errors.contains("other options"), "it does not say why")?;
+    refused.ensure(refused.errors.contains("exists already"), "it does not say why")?;
     ensure!(tracer_of(partner.pid()).is_none(), "it is followed all the same");
     place.attached(partner.pid(), &["--timeline", "x", "--rate", "10"])?;
     partner.finish(7)?;

@@ -119,7 +119,7 @@ fn other_options() -> Outcome {
     for options in [&["--rate", "20"][..], &["--date", FUTURE.0], &["--freeze"]] {
         let ended = run(place.run("x", options)?.args(["echo", "started"]), STUCK)?;
         ended.expect_code(125)?;
-        ended.ensure(ended.errors.contains("made with other options"), "it does not say why")?;
+        ended.ensure(ended.errors.contains("exists already"), "it does not say why")?;
         ended.ensure(ended.lines.is_empty(), "the program was started")?;
     }
     for options in [&["--rate", "10"][..], &[]] {

@@ -32,6 +32,8 @@ pub struct Reading {
 pub struct Member {
     pub pid: u32,
     pub command: String,
+    /// Whether it was returned to host time.
+    pub detached: bool,
     pub threads: Vec<Thread>,
 }
 

@@ -178,6 +178,8 @@ pub struct Member {
     pub pid: i32,
     /// What it runs, with its arguments.
     pub command: String,
+    /// Was it returned to host time? Then it only ends with the timeline.
+    pub detached: bool,
     /// What its threads do.
     pub threads: Vec<Thread>,
 }

@@ -70,18 +70,6 @@ impl Supervisor {
                 pids.join(", ")
             ));
         }
-        if !force && !self.threads.is_empty() {
-            let mut pids: Vec<_> =
-                self.threads.keys().filter_map(|thread| notes::process_of(*thread)).collect();
-            pids.sort_unstable();
-            pids.dedup();
-            let pids: Vec<_> = pids.into_iter().map(|pid| pid.to_string()).collect();
-            return Answer::Refused(format!(
-                "it still looks after what was returned to host time (process {})\n\
-                 help: wait until that ends, or use --force to end it",
-                pids.join(", ")
-            ));
-        }
         // The name is free before the answer is there.
         if let Some(control) = &mut self.control {
             control.forget();
@@ -92,12 +80,14 @@ impl Supervisor {
 
     /// Is the timeline what the caller wants it to be?
     pub(super) fn agree(&self, terms: Option<&str>) -> Result<(), String> {
-        let made = self.control.as_ref().map(|control| control.terms.as_str());
+        let Some(Control { name, terms: made, .. }) = &self.control else { return Ok(()) };
         match terms {
-            Some(terms) if Some(terms) != made => {
-                Err("it exists already, and was made with other options\n\
-                     help: join it without options, and change it with `eigentime ctl`"
-                    .to_owned())
+            Some(terms) if terms != made => {
+                let made = if made.is_empty() { "no options" } else { made };
+                Err(format!(
+                    "timeline '{name}' exists already, and was made with {made}\n\
+                     help: use it without options, and change it with `eigentime ctl`"
+                ))
             }
             _ => Ok(()),
         }

@@ -64,18 +64,26 @@ impl Supervisor {
     /// The processes that live by the timeline.
     pub(super) fn members(&self) -> Vec<Member> {
         let segment = self.region.page().map().after;
-        let mut members = BTreeMap::<i32, Vec<Thread>>::new();
+        let mut members = BTreeMap::<i32, Member>::new();
         for (thread, state) in &self.threads {
-            if let Some(process) = notes::process_of(*thread).filter(|_| !state.detached) {
-                let threads = members.entry(process.as_raw()).or_default();
-                threads.push(self.show_thread(*thread, &segment));
+            if let Some(process) = notes::process_of(*thread) {
+                let pid = process.as_raw();
+                let member = members.entry(pid).or_insert_with(|| Member {
+                    pid,
+                    command: command_of(process),
+                    detached: state.detached,
+                    threads: Vec::new(),
+                });
+                if !state.detached {
+                    member.threads.push(self.show_thread(*thread, &segment));
+                }
             }
         }
-        let member = |(pid, mut threads): (i32, Vec<Thread>)| {
-            threads.sort_by_key(|thread| thread.tid);
-            Member { pid, command: command_of(Pid::from_raw(pid)), threads }
-        };
-        members.into_iter().map(member).collect()
+        let mut members: Vec<_> = members.into_values().collect();
+        for member in &mut members {
+            member.threads.sort_by_key(|thread| thread.tid);
+        }
+        members
     }
 
     fn show_thread(&self, thread: Pid, segment: &Segment) -> Thread {
