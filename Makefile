@@ -44,7 +44,7 @@ test: $(call setup,build tests) build ## run the unit and property tests, then t
 	cargo test --workspace --exclude eigentime-tests
 	cargo test --package eigentime-tests
 
-bench: $(call setup,build bench) build ## measure what it costs, beside its peers (ten minutes); BENCH=--quick: in one
+bench: $(call setup,build bench) build ## measure what it costs, beside its peers (fourteen minutes); BENCH=--quick: in two
 	python3 bench/run.py $(BENCH)
 
 docs: $(call setup,build) ## write docs/coverage.md anew from the table of calls
