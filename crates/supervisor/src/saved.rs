@@ -138,6 +138,12 @@ impl Saved {
     }
 }
 
+/// Is it a rate that can be asked for?
+pub fn is_allowed(rate: Rate) -> bool {
+    let millionths = rate.virtual_span(Nanos(1_000_000)).0;
+    (Rate::MIN_MILLIONTHS as i64..=Rate::MAX_MILLIONTHS as i64).contains(&millionths)
+}
+
 impl FromStr for Saved {
     type Err = Unreadable;
 
@@ -154,9 +160,7 @@ impl FromStr for Saved {
                 return Err(Unreadable::NoSuchInstant { clock: clock_name(clock), value });
             }
         }
-        let millionths = saved.motion().rate.virtual_span(Nanos(1_000_000));
-        let allowed = Rate::MIN_MILLIONTHS as i64..=Rate::MAX_MILLIONTHS as i64;
-        if !allowed.contains(&millionths.0) {
+        if !is_allowed(saved.motion().rate) {
             return Err(Unreadable::NoSuchRate);
         }
         Ok(saved)

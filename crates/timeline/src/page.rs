@@ -182,6 +182,12 @@ impl View<'_> {
         if self.is_shift() { id } else { id.fine() }
     }
 
+    /// Is there a switch ahead, or just behind?
+    #[must_use]
+    pub fn is_switching(&self) -> bool {
+        self.snapshot.word(WORD_KIND) == KIND_SWITCH
+    }
+
     /// Does every clock run as the host's, only shifted?
     #[must_use]
     #[inline(always)]
@@ -360,6 +366,13 @@ impl Page {
 
     fn is_fine(&self) -> bool {
         self.fine.load(Ordering::Relaxed) != 0
+    }
+
+    /// A number that every change of the map changes.
+    #[must_use]
+    #[inline(always)]
+    pub fn generation(&self) -> u32 {
+        self.counter.load(Ordering::Acquire)
     }
 
     /// The current map, to be read from and then asked [`View::is_current`].

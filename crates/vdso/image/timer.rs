@@ -5,7 +5,7 @@ use eigentime_calls::{ITIMER_REAL, Nr, Timer, TimerOp};
 use eigentime_timeline::page::View;
 use eigentime_timeline::{Clock, ClockId, Nanos, PARKED, Timespec, VirtualInstant};
 
-use crate::clocks::{host_now, with_map};
+use crate::clocks::{host_now, page, with_map};
 use crate::entry::{Args, arg, load, set_arg, store, syscall};
 use crate::layout::NO_HINT;
 
@@ -97,25 +97,67 @@ fn set(
         return syscall(nr, args);
     }
     let armed = asked.value != Timespec::default();
-    let host = with_map(|view| Setting {
-        interval: span_to_host(view, asked.interval),
-        value: match clock.flatten() {
-            Some(clock) if armed => instant_to_host(view, clock, asked.value),
-            _ => wait_to_host(view, line(hint), asked.value),
-        },
-    });
+    let clock = clock.flatten();
+    // For which instant, on which clock; should the map change while it is being set.
+    let due = match clock {
+        Some(clock) => (clock, VirtualInstant(asked.value.nanos())),
+        None => (line(hint), virtual_now(line(hint)).after(asked.value.nanos())),
+    };
     let mut before = [0; 4];
-    let now = format.write(host);
-    let mut host_args = *args;
-    set_arg(&mut host_args, new, now.as_ptr() as u64);
-    if arg(args, old) != 0 {
-        set_arg(&mut host_args, old, before.as_mut_ptr() as u64);
+    let mut again = false;
+    loop {
+        let generation = settled_generation();
+        let host = with_map(|view| Setting {
+            interval: span_to_host(view, asked.interval),
+            value: match clock {
+                _ if !armed => asked.value,
+                Some(clock) => instant_to_host(view, clock, asked.value),
+                None if again => wait_until_to_host(view, due),
+                None => wait_to_host(view, line(hint), asked.value),
+            },
+        });
+        let now = format.write(host);
+        let mut host_args = *args;
+        set_arg(&mut host_args, new, now.as_ptr() as u64);
+        if arg(args, old) != 0 {
+            let old_setting = if again { 0 } else { before.as_mut_ptr() as u64 };
+            set_arg(&mut host_args, old, old_setting);
+        }
+        let result = syscall(nr, &host_args);
+        if result == 0 && armed && generation != page().generation() {
+            again = true;
+            continue;
+        }
+        if result == 0 && arg(args, old) != 0 {
+            return give_back(format, arg(args, old), before, hint);
+        }
+        return result;
     }
-    let result = syscall(nr, &host_args);
-    if result == 0 && arg(args, old) != 0 {
-        return give_back(format, arg(args, old), before, hint);
+}
+
+/// The number of the map, once it is none that is about to be another: how a timer is
+/// set must tell by which map. The switch is less than a millisecond away.
+#[inline(never)]
+fn settled_generation() -> u32 {
+    const SCHED_YIELD: Nr = Nr(24);
+    loop {
+        let generation = page().generation();
+        if !with_map(|view| view.is_switching()) && generation == page().generation() {
+            return generation;
+        }
+        syscall(SCHED_YIELD, &[0; 6]);
     }
-    result
+}
+
+fn virtual_now(clock: Clock) -> VirtualInstant {
+    with_map(|view| view.at(clock, host_now(clock)))
+}
+
+/// What a timer is set to that is to go off at an instant, from now on.
+fn wait_until_to_host(view: &View<'_>, (clock, at): (Clock, VirtualInstant)) -> Timespec {
+    let now = host_now(clock);
+    let left = at.since(view.at(clock, now)).max(Nanos(1));
+    wait_to_host(view, clock, Timespec::from_nanos(left))
 }
 
 /// Asks a timer.

@@ -7,7 +7,7 @@ use eigentime_calls::{
 };
 use eigentime_timeline::{Clock, ClockId, Nanos, Timespec, VirtualInstant};
 
-use crate::clocks::{host_monotonic, virtual_monotonic, with_map};
+use crate::clocks::{host_monotonic, host_now, virtual_monotonic, with_map};
 use crate::entry::{Args, arg, load, set_arg, store, syscall};
 use crate::layout::{LOOK_AGAIN, WAITING, Waiting};
 
@@ -39,6 +39,12 @@ impl Deadline {
             Some(then) => Timespec::from_nanos(then.0),
             None => NEVER,
         }
+    }
+
+    /// Does its clock not show it yet?
+    #[inline(never)]
+    fn is_ahead(&self) -> bool {
+        with_map(|view| view.at(self.clock, host_now(self.clock))) < self.at
     }
 
     /// The virtual time that is left when the kernel says that `host` is left. (The
@@ -76,10 +82,26 @@ pub fn translate(nr: Nr, wait: &Wait, args: &Args) -> i64 {
         let time = deadline.host();
         waiting.host = [time.sec, time.nsec];
         let result = call(nr, wait, args, &mut waiting);
-        if result != LOOK_AGAIN {
+        // A change of the map may have come too late for a wait that was about to end.
+        if result != LOOK_AGAIN && !(has_timed_out(nr, result) && deadline.is_ahead()) {
             let [sec, nsec] = waiting.host;
             return give_back(nr, wait, args, &deadline, Timespec { sec, nsec }, result);
         }
+    }
+}
+
+/// Does a call say so that its time is over, and nothing else?
+fn has_timed_out(nr: Nr, result: i64) -> bool {
+    const ETIMEDOUT: i64 = 110;
+    const EAGAIN: i64 = 11;
+    /// `poll`, `select`, `nanosleep`, `clock_nanosleep`, `epoll_wait`, `pselect6`, `ppoll`,
+    /// `epoll_pwait`, `epoll_pwait2`.
+    const ZERO: [u32; 9] = [7, 23, 35, 230, 232, 270, 271, 281, 441];
+    const RT_SIGTIMEDWAIT: u32 = 128;
+    match result {
+        0 => ZERO.contains(&nr.0),
+        error if error == -ETIMEDOUT => true,
+        error => error == -EAGAIN && nr.0 == RT_SIGTIMEDWAIT,
     }
 }
 

@@ -75,7 +75,7 @@ impl Shown {
 
     /// A member by its number.
     pub fn member(&self, pid: u32) -> Option<&Member> {
-        self.members.iter().find(|member| member.pid == pid)
+        self.members.iter().find(|member| member.pid == pid && !member.detached)
     }
 
     /// The first thread of a member.

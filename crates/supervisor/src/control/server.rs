@@ -5,13 +5,13 @@
 //! waits in `waitpid` for the traced, so that a stop costs no more than without a
 //! socket. To wake it there, the other thread rings: it makes a child that ends at once.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, RwLock};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -58,7 +58,7 @@ pub struct Control {
     listener: Option<UnixListener>,
     asked: Option<Receiver<Asked>>,
     /// Held while a caller is served.
-    serving: Arc<Mutex<()>>,
+    serving: Arc<RwLock<()>>,
 }
 
 impl Control {
@@ -98,7 +98,7 @@ impl Control {
     pub fn finish(&mut self) {
         self.asked = None;
         // Poisoned, it is free as well.
-        drop(self.serving.lock());
+        drop(self.serving.write());
     }
 
     /// A request, if there is one.
@@ -125,20 +125,41 @@ impl Control {
     }
 }
 
-fn serve(listener: &UnixListener, asked: &SyncSender<Asked>, serving: &Mutex<()>) {
+fn serve(listener: &UnixListener, asked: &SyncSender<Asked>, serving: &Arc<RwLock<()>>) {
     for stream in listener.incoming().flatten() {
-        let _serving = serving.lock();
-        // A caller that does not keep to the rules gets no answer and harms nobody.
-        let _ = serve_one(stream, asked);
+        let (asked, serving) = (asked.clone(), Arc::clone(serving));
+        // Each by itself, so that a slow one keeps nobody waiting. One that does not keep
+        // to the rules gets no answer and harms nobody; nor does one too many.
+        let _ = thread::Builder::new().name("caller".to_owned()).spawn(move || {
+            let _serving = serving.read();
+            serve_one(stream, &asked)
+        });
+    }
+}
+
+/// Reads a line, all of it within the time that a caller may take.
+fn read_line(stream: &UnixStream) -> std::io::Result<String> {
+    let end = Instant::now() + PATIENCE;
+    let (mut line, mut reader) = (Vec::new(), stream.take(LONGEST));
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        let mut piece = [0; 4096];
+        let count = reader.read(&mut piece)?;
+        line.extend_from_slice(&piece[..count]);
+        if count == 0 || piece[..count].contains(&b'\n') {
+            return Ok(String::from_utf8_lossy(&line).into_owned());
+        }
     }
 }
 
 fn serve_one(mut stream: UnixStream, asked: &SyncSender<Asked>) -> std::io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let caller = getsockopt(&stream, PeerCredentials)?;
-    let mut line = String::new();
-    BufReader::new((&stream).take(LONGEST)).read_line(&mut line)?;
+    let line = read_line(&stream)?;
     if has_gone(&stream)? {
         // It has given up; what it was told has not been done must not be done.
         return Ok(());

@@ -12,6 +12,7 @@ use super::rearm::Rearm;
 use crate::control::{Change, rate_of};
 use crate::host;
 use crate::plan::Motion;
+use crate::saved::is_allowed;
 
 /// How far ahead the switch is: the time there is to write the map.
 const LEAD: Nanos = Nanos(500_000);
@@ -68,7 +69,12 @@ fn changed(from: Segment, motion: Motion, changes: &[Change]) -> Result<(Segment
     for change in changes {
         let wall = to.anchor(Clock::Wall);
         match *change {
-            Change::Rate(whole, frac) => motion.rate = rate_of([whole, frac]),
+            Change::Rate(whole, frac) => {
+                motion.rate = rate_of([whole, frac]);
+                if !is_allowed(motion.rate) {
+                    return Err("the rate is beyond 0.001 to 1000000".to_owned());
+                }
+            }
             Change::Freeze => motion.frozen = true,
             Change::Thaw => motion.frozen = false,
             Change::Leap(nanos) if nanos < 0 => {

@@ -58,6 +58,10 @@ impl Detour {
             match self.tracee.wait()? {
                 stop if stop == wanted => return Ok(()),
                 Stop::Ended => return Err(Errno::ESRCH),
+                // It cannot go on as it was told to.
+                Stop::Signal(libc::SIGSEGV | libc::SIGBUS | libc::SIGILL) => {
+                    return Err(Errno::EFAULT);
+                }
                 Stop::Signal(signal) => self.kept_back.push(signal),
                 _ => {}
             }

@@ -123,6 +123,8 @@ pub struct Supervisor {
     uses_timer_descriptors: bool,
     /// Changes for which timers are still to be armed anew.
     rearms: Vec<rearm::Rearm>,
+    /// Timers that were set after the change for which their process is awaited.
+    set_since: HashSet<rearm::TimerKey>,
     /// Processes whose timers are armed anew as soon as a thread of theirs stops.
     awaited: Vec<rearm::Awaited>,
     /// Notes that have been given.
@@ -175,6 +177,7 @@ impl Supervisor {
             interval_timers: HashSet::new(),
             uses_timer_descriptors: false,
             rearms: Vec::new(),
+            set_since: HashSet::new(),
             awaited: Vec::new(),
             noted: HashSet::new(),
         }

@@ -129,6 +129,11 @@ pub fn process_of(thread: Pid) -> Option<Pid> {
     status_field(thread, "Tgid:")?.parse().ok().map(Pid::from_raw)
 }
 
+/// Has a thread ended, even if nobody has been told yet?
+pub fn has_ended(thread: Pid) -> bool {
+    status_field(thread, "State:").is_none_or(|state| state.starts_with(['Z', 'X']))
+}
+
 /// Is a thread followed by this process?
 pub fn is_followed(thread: Pid) -> bool {
     status_field(thread, "TracerPid:").is_some_and(|tracer| tracer == Pid::this().to_string())

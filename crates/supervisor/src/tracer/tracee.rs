@@ -11,6 +11,7 @@ use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
 use nix::unistd::Pid;
 
 use super::arch::Registers;
+use super::notes::has_ended;
 
 /// What is asked of the kernel for every traced thread.
 const OPTIONS: Options = Options::PTRACE_O_TRACESYSGOOD
@@ -60,6 +61,9 @@ impl Stop {
     }
 }
 
+/// How long a thread may take to stop before it is looked whether it has ended.
+const PATIENCE: Duration = Duration::from_millis(5);
+
 /// A traced thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tracee(pub Pid);
@@ -74,9 +78,18 @@ impl Tracee {
         }
     }
 
-    /// Waits until this thread stops or ends.
+    /// Waits until this thread stops or ends. The kernel does not tell of the end of a
+    /// process's first thread before all others have been waited for, so it is looked
+    /// for.
     pub fn wait(self) -> nix::Result<Stop> {
-        wait(self.0.as_raw()).map(|(_, stop)| stop)
+        let mut patience = PATIENCE;
+        loop {
+            match self.wait_until(Instant::now() + patience)? {
+                Some(stop) => return Ok(stop),
+                None if has_ended(self.0) => return Ok(Stop::Ended),
+                None => patience = PATIENCE * 10,
+            }
+        }
     }
 
     /// Waits until this thread stops or ends, but no longer than until `deadline`.

@@ -56,7 +56,11 @@ impl Supervisor {
             self.unwanted.extend(refused.unstopped);
             refused.reason
         })?;
-        let moved = self.move_in(&mut stopped, &found, force);
+        // It may have started another program meanwhile.
+        let moved = match preflight::is_same(pid, &found) {
+            true => self.move_in(&mut stopped, &found, force),
+            false => Err(format!("process {pid} has just started another program; try again")),
+        };
         let threads = stopped.threads().len();
         match moved {
             Ok(notes) => {

@@ -102,6 +102,12 @@ pub fn look(pid: Pid, layout: Layout, force: bool) -> Result<Found, String> {
     Ok(found)
 }
 
+/// Does a process still look so?
+pub fn is_same(pid: Pid, found: &Found) -> bool {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps"));
+    maps.is_ok_and(|maps| Found::parse(&maps).as_ref() == Some(found))
+}
+
 /// Is the program that a process runs one for x86-64?
 fn is_64_bit(pid: Pid) -> std::io::Result<bool> {
     /// ELFCLASS64.

@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use super::super::arch::Registers;
-use super::super::notes::{is_followed, status_field};
+use super::super::notes::{has_ended, is_followed, status_field};
 use super::super::recheck::Recheck;
 use super::super::tracee::{Stop, Tracee};
 
@@ -300,10 +300,6 @@ fn restarted(thread: Pid) -> Option<Restarted> {
     let is_restart = call.split(' ').next() == Some("219");
     let place = is_restart.then(|| fs::read_to_string(format!("/proc/{thread}/wchan")))?;
     Restarted::parse(&place.ok()?)
-}
-
-fn has_ended(thread: Pid) -> bool {
-    status_field(thread, "State:").is_none_or(|state| state.starts_with(['Z', 'X']))
 }
 
 /// Does a signal wait to be delivered to a thread?

@@ -12,7 +12,7 @@ mod posix;
 
 use std::collections::HashSet;
 
-use eigentime_timeline::{Clock, HostInstant, Nanos, Pending, Rearmed, Segment};
+use eigentime_timeline::{Clock, HostInstant, Nanos, PARKED, Pending, Rearmed, Segment};
 use nix::unistd::Pid;
 
 use super::Supervisor;
@@ -49,6 +49,12 @@ impl Rearm {
 
     /// What a timer on `clock` is to be set to; `None` if it stays as it is.
     fn rearm(&self, clock: Clock, timer: Pending) -> Option<Rearmed> {
+        // Where time stands still, a timer is set to where no other is: one that is there
+        // already, or no longer, was set by the new map.
+        let [stood, stands] = [self.before, self.after].map(|map| map.rate.is_frozen());
+        if stood != stands && (timer.at >= PARKED) == stands {
+            return None;
+        }
         let now = self.after.virtual_at(clock, host::read(clock.id()));
         let next = self.before.rearm(&self.after, clock, now, timer);
         (next.missed > 0 || next.timer != timer).then_some(next)
@@ -79,6 +85,13 @@ fn expiry(now: HostInstant, left: Nanos, interval: Nanos, last: Option<Pending>)
 pub struct Awaited {
     process: Pid,
     change: Rearm,
+}
+
+impl Awaited {
+    /// Are they those of this process?
+    fn concerns(&self, process: Pid) -> bool {
+        self.process == process
+    }
 }
 
 impl Supervisor {
@@ -125,7 +138,12 @@ impl Supervisor {
             .into_iter()
             .partition(|awaited| awaited.process == process);
         self.awaited = others;
-        mine.iter().try_for_each(|awaited| self.rearm_timers(tracee, process, &awaited.change))
+        let rearmed =
+            mine.iter().try_for_each(|awaited| self.rearm_timers(tracee, process, &awaited.change));
+        if !mine.is_empty() {
+            self.set_since.retain(|key| key.process != process);
+        }
+        rearmed
     }
 }
 

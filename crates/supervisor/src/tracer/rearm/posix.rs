@@ -44,6 +44,7 @@ impl Supervisor {
     ) {
         let Some(process) = self.process_of(tracee.0) else { return };
         self.posix_timers.insert(process);
+        self.note_setting(process, registers.arg(0) as i32);
         let key = TimerKey { process, timer: registers.arg(0) as i32 };
         let absolute = registers.arg(1) as u32 & TIMER_ABSTIME != 0;
         if absolute && clock.clock().is_some_and(Clock::is_wall) {
@@ -55,8 +56,18 @@ impl Supervisor {
 
     /// Remembers that a process uses its interval timer.
     pub(in super::super) fn remember_interval_timer(&mut self, tracee: Tracee) {
-        let process = self.process_of(tracee.0);
-        self.interval_timers.extend(process);
+        if let Some(process) = self.process_of(tracee.0) {
+            self.interval_timers.insert(process);
+            self.note_setting(process, INTERVAL);
+        }
+    }
+
+    /// A timer is about to be set by the map as it is now: if it has changed, and the
+    /// timers of the process are still to be armed anew, this one is not.
+    fn note_setting(&mut self, process: Pid, timer: i32) {
+        if self.awaited.iter().any(|awaited| awaited.concerns(process)) {
+            self.set_since.insert(TimerKey { process, timer });
+        }
     }
 
     /// Forgets the timers of a process that has ended.
@@ -109,7 +120,7 @@ impl Supervisor {
         for (timer, clock) in posix_timers(process) {
             let key = TimerKey { process, timer };
             let Some(line) = self.timer_line(key, clock) else { continue };
-            if change.concerns(line) {
+            if change.concerns(line) && !self.set_since.contains(&key) {
                 let last = self.settings.get(&key).copied();
                 let now = calls.rearm_posix(timer, clock, line, change, last)?;
                 self.remember_setting(key, now);
@@ -117,9 +128,11 @@ impl Supervisor {
         }
         if self.interval_timers.contains(&process) && change.concerns(Clock::Monotonic) {
             let key = TimerKey { process, timer: INTERVAL };
-            let last = self.settings.get(&key).copied();
-            let now = calls.rearm_interval(change, last)?;
-            self.remember_setting(key, now);
+            if !self.set_since.contains(&key) {
+                let last = self.settings.get(&key).copied();
+                let now = calls.rearm_interval(change, last)?;
+                self.remember_setting(key, now);
+            }
         }
         if calls.visit.end(process)? {
             self.thread(tracee).recheck = Recheck::Asked;
