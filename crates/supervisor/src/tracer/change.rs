@@ -40,9 +40,13 @@ impl Supervisor {
                 while left() > Nanos::ZERO {
                     sleep(left());
                 }
+                // While the switch is in the map, no program sets a timer: those that are
+                // found are set by the old one.
+                let change = Rearm::new(before, after);
+                self.rearm_descriptors(&change);
                 self.region.page().publish(&Map::settled(after));
                 self.recheck_all();
-                self.rearms.push(Rearm::new(before, after));
+                self.rearms.push(change);
                 return Ok(());
             }
         }

@@ -101,12 +101,22 @@ impl Supervisor {
             let threads: Vec<_> = self.threads.keys().copied().collect();
             let processes: HashSet<_> =
                 threads.into_iter().filter_map(|thread| self.process_of(thread)).collect();
-            if self.uses_timer_descriptors {
-                descriptors::rearm(&processes, &change);
+            if change.wall_only {
+                self.rearm_descriptors(&change);
             }
             let concerned = |process: &Pid| self.has_timers(*process, &change);
             let concerned: HashSet<_> = processes.into_iter().filter(concerned).collect();
             self.await_processes(&concerned, change);
+        }
+    }
+
+    /// Arms timer descriptors anew, which the supervisor does itself.
+    pub(super) fn rearm_descriptors(&mut self, change: &Rearm) {
+        if self.uses_timer_descriptors {
+            let threads: Vec<_> = self.threads.keys().copied().collect();
+            let processes: HashSet<_> =
+                threads.into_iter().filter_map(|thread| self.process_of(thread)).collect();
+            descriptors::rearm(&processes, change);
         }
     }
 
