@@ -209,6 +209,10 @@ impl Supervisor {
             return;
         }
         while let Ok(event) = Tracee::wait_for_any() {
+            if event.is_none() {
+                // The end of some may have been told to nobody.
+                self.threads.clear();
+            }
             match event {
                 Some((tracee, stop)) => self.answer_or_end(tracee, stop),
                 // Nobody is left to be followed, but somebody may come.
