@@ -25,37 +25,81 @@ setup = build/setup/$(subst $(space),-,$(strip $1))-$(setup_key)
 tools := build/tools/installed-$(shell sha256sum scripts/tools.sh | cut -c1-12)
 
 python_files = scripts/check-layers .
-shell_files = .ci/run $(shell find . -path ./build -prune -o -path ./.git -prune -o -name '*.sh' -print)
+shell_files = .ci/run scripts/report/eigentime-report $(shell find . -path ./build -prune -o -path ./.git -prune -o -name '*.sh' -print)
 
-.PHONY: help build demo test bench docs lint clean distclean
+# The tests of the Python package, with the environment that has it installed.
+python_tests = build/python/venv/bin/python -m unittest discover --start-directory python/eigentime/tests
+
+# The tests of `eigentime report`, of which nothing is built where Python is too old.
+report_tests = scripts/report.sh tests && if [ -e build/report/tests ]; then \
+	build/report/tests/bin/python -m pytest --quiet --rootdir python/eigentime_report python/eigentime_report/tests; \
+	else echo "skipped: the tests of eigentime report: needs Python 3.11 or later"; fi
+
+.PHONY: help build install uninstall python vm demo test bench docs header lint clean distclean
 
 help: ## list what there is to make
 	@sed -nE 's/^([a-z]+):[^#]*## (.*)/  make \1\t\2/p' Makefile | expand --tabs=18
 
-build: $(call setup,build) ## build the command, build/bin/eigentime
-	cargo build --release --package eigentime-cli
-	install -D --mode=755 build/target/release/eigentime build/bin/eigentime
+build: $(call setup,build) ## build the commands, build/bin, and the libraries, build/lib and build/include
+	cargo build --release --package eigentime-cli --package eigentime-oci --package eigentime-capi --package eigentime-bandwidth
+	cargo build --profile unwinding --package eigentime-preload
+	install -D --mode=755 --target-directory=build/bin build/target/release/eigentime build/target/release/eigentime-oci build/target/release/eigentime-path
+	install -D --mode=755 --target-directory=build/lib build/target/unwinding/libeigentime_preload.so
+	scripts/library.sh
+	scripts/probe.sh
+	scripts/report.sh
+
+# Not after `build`: root installs what an ordinary user has built.
+install: ## copy what was built to PREFIX (/usr/local), under DESTDIR if that is set
+	scripts/install.sh
+
+uninstall: ## remove it from there
+	scripts/install.sh --remove
+
+python: $(call setup,build python) ## build the Python package, build/python/eigentime-*.whl
+	scripts/python.sh
+
+# After the set-up of tests or measurements, which may bring what building a module needs.
+vm: $(call setup,build) ## fetch the distribution's kernel for virtual machines, build/share/eigentime/vm
+	scripts/vm.sh
 
 demo: build ## show it: three programs live through 19 January 2038, ten times as fast
 	scripts/demo.sh
 
-test: $(call setup,build tests) build ## run the unit and property tests, then the end-to-end tests
+test: $(call setup,build python tests) build python vm ## run the unit and property tests, then the end-to-end tests
 	python3 -m unittest discover --start-directory bench/tests --top-level-directory bench
+	$(python_tests)
+	$(report_tests)
 	cargo test --workspace --exclude eigentime-tests
+	scripts/test-aarch64.sh
 	cargo test --package eigentime-tests
 
-bench: $(call setup,build bench) build ## measure what it costs, beside its peers (fourteen minutes); BENCH=--quick: in two
+bench: $(call setup,build bench) build vm ## measure what it costs, beside its peers (two hours); BENCH=--quick: in ten
 	python3 bench/run.py $(BENCH)
 
-docs: $(call setup,build) ## write docs/coverage.md anew from the table of calls
+docs: $(call setup,build) ## write docs/coverage.md, the schemas of JSON and the columns of results anew from the source
 	cargo run --quiet --package eigentime-calls --example coverage > build/coverage.md
 	mv build/coverage.md docs/coverage.md
+	cargo run --quiet --package eigentime-doctor --features schema --example schema > build/schema.json
+	mv build/schema.json docs/doctor/schema.json
+	cargo run --quiet --package eigentime-study --features schema --example documentation schema > build/schema.json
+	mv build/schema.json docs/bench/manifest.schema.json
+	cargo run --quiet --package eigentime-study --features schema --example documentation columns > build/columns.md
+	mv build/columns.md docs/bench/columns.md
+
+# $(call cbindgen,FILE): writes the C header to a file.
+cbindgen = cbindgen --quiet --config crates/capi/cbindgen.toml --output $(1) crates/capi
+
+header: $(call setup,build) $(tools) ## write crates/capi/include/eigentime.h anew from the Rust source
+	$(call cbindgen,crates/capi/include/eigentime.h)
 
 lint: $(call setup,build lint) $(tools) ## check formatting, lints, licences, layers and scripts
 	cargo fmt --all -- --check
 	rustfmt --check --edition 2024 crates/vdso/image/lib.rs
 	cargo clippy --locked --workspace --all-targets -- --deny warnings
 	cargo deny --log-level warn check licenses bans sources
+	$(call cbindgen,build/eigentime.h)
+	diff --unified crates/capi/include/eigentime.h build/eigentime.h || { echo "eigentime.h is not what the source says: run 'make header'" >&2; false; }
 	scripts/check-layers --self-test
 	scripts/check-layers
 	ruff check --quiet --target-version py310 $(python_files)

@@ -2,12 +2,12 @@
 # Installs what this machine lacks for building, checking, testing or measuring Eigentime, from the
 # distribution's packages and the Rust toolchain installer. The targets of the Makefile call it.
 #
-#   scripts/setup.sh [GROUP...]     build (the default), lint, tests, bench
+#   scripts/setup.sh [GROUP...]     build (the default), python, lint, tests, bench
 #
 # It changes nothing but packages: services that come with a package are neither started nor enabled.
-# It is silent when nothing is missing. What `build` and `lint` need is essential; what `tests` and
-# `bench` need is optional: where it can't be installed, the script says so and goes on, and the
-# tests or comparisons that need it are skipped.
+# It is silent when nothing is missing. What `build`, `python` and `lint` need is essential; what
+# `tests` and `bench` need is optional: where it can't be installed, the script says so and goes on,
+# and the tests or comparisons that need it are skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -29,9 +29,9 @@ logged() { # COMMAND...
 
 package_list() { # GROUP: the file that lists its packages
     case $1 in
-        build | lint) echo "scripts/packages/$1.txt" ;;
+        build | python | lint) echo "scripts/packages/$1.txt" ;;
         tests | bench) echo "$1/PACKAGES.txt" ;;
-        *) die "unknown group '$1'; there are build, lint, tests and bench" ;;
+        *) die "unknown group '$1'; there are build, python, lint, tests and bench" ;;
     esac
 }
 
@@ -48,10 +48,15 @@ available() { # PACKAGE: does the distribution have it?
 # Where the command that a package is wanted for is there from elsewhere, the package is not needed.
 present() { # PACKAGE
     case $1 in
+        clang) compgen -c clang | grep -xqE 'clang(-[0-9]+)?' ;;
         golang-go) command -v go >/dev/null ;;
         default-jdk-headless) command -v javac >/dev/null ;;
         nodejs) command -v node >/dev/null ;;
-        python3 | shellcheck) command -v "$1" >/dev/null ;;
+        qemu-system-x86) command -v qemu-system-x86_64 >/dev/null ;;
+        python3-venv) python3 -c 'import ensurepip, venv' 2>/dev/null ;;
+        docker.io) command -v dockerd >/dev/null ;;
+        docker-cli) command -v docker >/dev/null ;;
+        python3 | pkg-config | shellcheck | chromium | containerd | podman | runc | crun) command -v "$1" >/dev/null ;;
         *) false ;;
     esac || installed "$1"
 }
@@ -117,7 +122,7 @@ setup_packages() { # GROUP...
     local group package needed=() wanted=() essential=() optional=() found=() absent=()
     for group; do
         case $group in
-            build | lint) needed+=("$group") ;;
+            build | python | lint) needed+=("$group") ;;
             tests | bench) wanted+=("$group") ;;
         esac
     done

@@ -1,17 +1,20 @@
 #!/usr/bin/env bash
 # Installs the checkers that come from language registries, at the versions pinned here, into
-# build/tools. `make lint` calls it once; it takes about a minute on two cores, nearly all of it for
-# cargo-deny, which is built from source without optimization: compiling takes two and a half times
-# as long with it, and one check of this workspace takes well under a second either way.
+# build/tools. `make lint` calls it once; it takes about a minute and a half on two cores, nearly all
+# of it for cargo-deny and cbindgen, which are built from source without optimization: compiling takes
+# two and a half times as long with it, and one run takes well under a second either way.
+#
+# cbindgen writes the C header, which is kept in the repository: no build needs it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 readonly CARGO_DENY=0.20.2
+readonly CBINDGEN=0.29.4
 readonly RUFF=0.17.5
 readonly TOOLS=$PWD/build/tools
 
-echo "tools: installing cargo-deny $CARGO_DENY and ruff $RUFF into build/tools" >&2
-CARGO_TARGET_DIR=$TOOLS/target cargo install --quiet --locked --debug --root "$TOOLS" "cargo-deny@$CARGO_DENY"
+echo "tools: installing cargo-deny $CARGO_DENY, cbindgen $CBINDGEN and ruff $RUFF into build/tools" >&2
+CARGO_TARGET_DIR=$TOOLS/target cargo install --quiet --locked --debug --root "$TOOLS" "cargo-deny@$CARGO_DENY" "cbindgen@$CBINDGEN"
 rm -r "$TOOLS/target"
 
 python3 -m venv "$TOOLS/python"

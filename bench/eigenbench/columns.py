@@ -6,7 +6,7 @@ from typing import Protocol
 
 from eigenbench import levels
 from eigenbench.samples import Probe, Samples
-from eigenbench.stats import percentile, ratios, summarize
+from eigenbench.stats import differences, percentile, ratios, summarize
 
 NOTHING = "–"
 
@@ -39,15 +39,51 @@ class Times:
 
 
 @dataclass(frozen=True)
+class Added:
+    """How much more than at another level, within rounds."""
+
+    heading: str
+    base: str
+
+    def figure(self, probe: Probe, level: str, samples: Samples) -> str:
+        """The median of the rounds' own differences."""
+        found = differences(
+            samples.of(probe.key, level), samples.of(probe.key, self.base)
+        )
+        summary = summarize(found)
+        return f"{summary.median / probe.unit.scale:+.1f}" if summary else NOTHING
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What else was measured in the same rounds, under a key that is longer."""
+
+    heading: str
+    suffix: str
+    # The highest of the rounds counts, rather than the median.
+    highest: bool = False
+    # Of its unit in one of those that are shown.
+    scale: float = 1.0
+
+    def figure(self, probe: Probe, level: str, samples: Samples) -> str:
+        """The figure over all rounds."""
+        values = samples.of(f"{probe.key}{self.suffix}", level).values()
+        summary = summarize(list(values))
+        if summary is None:
+            return NOTHING
+        return shown((summary.high if self.highest else summary.median) / self.scale)
+
+
+@dataclass(frozen=True)
 class Percentile:
     """What so many in a hundred values do not exceed."""
 
-    percent: int
+    percent: float
 
     @property
     def heading(self) -> str:
         """Such as p95."""
-        return f"p{self.percent}"
+        return f"p{self.percent:g}"
 
     def figure(self, probe: Probe, level: str, samples: Samples) -> str:
         """The percentile of all rounds."""
@@ -59,6 +95,10 @@ class Percentile:
 BESIDE_PEERS: tuple[Column, ...] = (
     Times("× host", levels.HOST),
     Times("× namespace", levels.NAMESPACE),
+)
+BESIDE_BARE: tuple[Column, ...] = (
+    Added("added", levels.CONTAINER),
+    Times("× bare", levels.CONTAINER),
 )
 
 

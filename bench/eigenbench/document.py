@@ -1,28 +1,39 @@
-"""The part of a document that is generated, between its two markers."""
+"""The parts of a document that are generated, each between its two markers."""
 
 from pathlib import Path
 
-BEGIN = "<!-- bench:begin -->"
-END = "<!-- bench:end -->"
+# The parts: what virtual time costs, what the library's clock, sleeps and events do, what the
+# measuring program does, what a report takes, and how near estimates of bandwidth are.
+BENCH = "bench"
+PRECISION = "precision"
+MEASURING = "measuring"
+REPORTING = "reporting"
+ESTIMATING = "bandwidth"
 
 
 class DocumentError(Exception):
     """The document has no place for the results."""
 
 
-def replaced(document: str, generated: str) -> str:
-    """`document` with what stands between the markers replaced."""
-    before, begin, rest = document.partition(BEGIN)
-    _, end, after = rest.partition(END)
+def markers(part: str) -> tuple[str, str]:
+    """What a part stands between."""
+    return f"<!-- {part}:begin -->", f"<!-- {part}:end -->"
+
+
+def replaced(document: str, generated: str, part: str = BENCH) -> str:
+    """`document` with what stands between the markers of a part replaced."""
+    first, last = markers(part)
+    before, begin, rest = document.partition(first)
+    _, end, after = rest.partition(last)
     if not begin or not end:
-        raise DocumentError(f"no {BEGIN} followed by {END}")
-    return f"{before}{BEGIN}\n\n{generated.strip()}\n\n{END}{after}"
+        raise DocumentError(f"no {first} followed by {last}")
+    return f"{before}{first}\n\n{generated.strip()}\n\n{last}{after}"
 
 
-def write(path: Path, generated: str) -> None:
+def write(path: Path, generated: str, part: str = BENCH) -> None:
     """Put the results into the file at `path`."""
     try:
-        content = replaced(path.read_text(), generated)
+        content = replaced(path.read_text(), generated, part)
     except (OSError, DocumentError) as error:
         raise DocumentError(f"{path}: {error}") from error
     path.write_text(content)

@@ -1,24 +1,42 @@
-"""What `faketime` leaves in shared memory when it is ended before its program.
+"""What the peers leave behind on the machine.
 
-It names a segment and a semaphore after its own process id and removes them
-only if it lives to see its program end; one that had to be ended does not.
+`faketime` names a segment and a semaphore in shared memory after its own process id
+and removes them only if it lives to see its program end; one that had to be ended
+does not. Podman has one cache for all storages, and hands our runtime no directory
+for its timelines, which are then where root's usually are.
 """
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 SHARED_MEMORY = Path("/dev/shm")
 PATTERNS = ("faketime_shm_*", "sem.faketime_sem_*")
+# Folders that may come to be, and all that may be left in them.
+FOLDERS = {
+    Path("/run/eigentime"): ".lock",
+    Path("/var/lib/containers/cache"): "blob-info-cache-v1.boltdb",
+}
 
 
 @contextmanager
-def removed(folder: Path = SHARED_MEMORY) -> Iterator[None]:
+def removed(
+    folder: Path = SHARED_MEMORY, folders: Mapping[Path, str] = FOLDERS
+) -> Iterator[None]:
     """Remove what came to be in the meantime and belongs to no process."""
     before = set(_found(folder))
+    # Where nobody may look, nothing can be made either.
+    new = [
+        path
+        for path in folders
+        if os.access(path.parent, os.X_OK) and not path.exists()
+    ]
     try:
         yield
     finally:
+        for path in new:
+            _remove(path, folders[path])
         for file in _found(folder):
             if file not in before and not _owner_lives(file):
                 with suppress(OSError):
@@ -28,6 +46,14 @@ def removed(folder: Path = SHARED_MEMORY) -> Iterator[None]:
 def _found(folder: Path) -> Iterator[Path]:
     for pattern in PATTERNS:
         yield from folder.glob(pattern)
+
+
+def _remove(folder: Path, content: str) -> None:
+    """Remove a folder that holds this and nothing else."""
+    with suppress(OSError):
+        if [file.name for file in folder.iterdir()] == [content]:
+            (folder / content).unlink()
+            folder.rmdir()
 
 
 def _owner_lives(file: Path) -> bool:

@@ -80,6 +80,12 @@ FAKETIME_OFFSET = "faketime-offset"
 FAKETIME_RATE = "faketime-rate"
 FAKETIME_MALLOC = "faketime-malloc"
 STRACE = "strace"
+CONTAINER = "container"
+CONTAINER_UNSET = "container-unset"
+CONTAINER_DATE = "container-date"
+CONTAINER_OFFSETS = "container-offsets"
+CONTAINER_RATE = "container-rate"
+CONTAINER_AGAIN = "container-again"
 
 
 def all_levels(eigentime: Path, no_jemalloc: Path) -> list[Level]:
@@ -248,13 +254,25 @@ def _broken(
     prefix: Sequence[str], promise: Promise, programs: Programs, deadline: Deadline
 ) -> str:
     """How the clocks under `prefix` differ from the promise; empty if not at all."""
-    ticks = str(programs.to_ticks(LOOK_NS))
     wall, monotonic = time.time(), time.monotonic()
-    look = [*prefix, programs.path("calls"), "look", ticks]
-    finished = run(look, deadline.within(LOOK_TIMEOUT_S))
+    command = [*prefix, *look(programs.path("calls"), programs)]
+    finished = run(command, deadline.within(LOOK_TIMEOUT_S))
     if not finished.succeeded:
         return finished.complaint
-    shown = [int(field) / 1e9 for field in finished.out.split()]
+    return unkept(promise, finished.out, wall, monotonic)
+
+
+def look(calls: str, programs: Programs) -> list[str]:
+    """The command that tells what clocks show; `calls` is its file as seen inside."""
+    return [calls, "look", str(programs.to_ticks(LOOK_NS))]
+
+
+def unkept(promise: Promise, said: str, wall: float, monotonic: float) -> str:
+    """How what `look` said differs from the promise; empty if not at all.
+
+    `wall` and `monotonic` are what the host's clocks showed before.
+    """
+    shown = [int(field) / 1e9 for field in said.split()]
     wall_moved, monotonic_moved = shown[2:]
     if _far(shown[0] - wall, promise.wall_offset_s):
         return f"the wall clock is {shown[0] - wall:+.0f} s off the host's"

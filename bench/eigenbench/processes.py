@@ -56,6 +56,15 @@ class Finished:
         return lines[0] if lines else f"exit status {self.status}"
 
 
+@dataclass(frozen=True)
+class Used:
+    """What a child took, with all of its own children that it waited for."""
+
+    wall_s: float
+    cpu_s: float
+    peak_bytes: int
+
+
 @contextmanager
 def child(
     argv: Sequence[str],
@@ -95,6 +104,29 @@ def run(argv: Sequence[str], deadline: Deadline) -> Finished:
         except OSError as error:
             return Finished(127, "", f"{argv[0]}: {error.strerror}")
         return Finished(status, _content(out), _content(err))
+
+
+def run_used(argv: Sequence[str], deadline: Deadline) -> tuple[Finished, Used | None]:
+    """Run a command as `run` does; what it took, if it ended by itself."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        used = None
+        start = time.monotonic()
+        try:
+            with child(argv, out, err) as process:
+                while deadline.remaining() and not _has_exited(process.pid):
+                    time.sleep(POLL_S)
+                if _has_exited(process.pid):
+                    wall_s = time.monotonic() - start
+                    _, status, usage = os.wait4(process.pid, 0)
+                    process.returncode = os.waitstatus_to_exitcode(status)
+                    # Linux counts the peak in KiB.
+                    used = Used(
+                        wall_s, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+                    )
+        except OSError as error:
+            return Finished(127, "", f"{argv[0]}: {error.strerror}"), None
+        ended = process.returncode if used else None
+        return Finished(ended, _content(out), _content(err)), used
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

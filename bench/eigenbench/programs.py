@@ -10,6 +10,8 @@ from eigenbench.processes import Deadline, run
 
 SOURCES = Path(__file__).resolve().parent.parent / "programs"
 NAMES = ("tickrate", "calls", "spawner", "changes", "threads")
+# Linked statically too, to be run where there is no C library.
+STATIC = ("calls", "inside")
 NO_JEMALLOC = "no_jemalloc"
 FLAGS = ("-O2", "-Wall", "-Wextra", "-std=gnu17", "-pthread")
 
@@ -33,6 +35,11 @@ class Programs:
         """The program's file, to be put into a command."""
         return str(self.folder / name)
 
+    @property
+    def static(self) -> list[Path]:
+        """The files of the programs that need nothing else."""
+        return [_static(self.folder) / name for name in STATIC]
+
     def to_ns(self, ticks: float) -> float:
         """A count of ticks as nanoseconds of host time."""
         return ticks / self.ticks_per_s * 1e9
@@ -50,6 +57,9 @@ def prepare(folder: Path) -> Programs:
     folder.mkdir(parents=True, exist_ok=True)
     for name in NAMES:
         _compile(compiler, name, folder / name)
+    _static(folder).mkdir(exist_ok=True)
+    for name in STATIC:
+        _compile(compiler, name, _static(folder) / name, "-static")
     library = no_jemalloc(folder) / "libjemalloc.so.2"
     library.parent.mkdir(exist_ok=True)
     _compile(compiler, NO_JEMALLOC, library, "-shared", "-fPIC")
@@ -59,6 +69,10 @@ def prepare(folder: Path) -> Programs:
 def no_jemalloc(folder: Path) -> Path:
     """Where the dynamic linker finds no jemalloc but our stand-in."""
     return folder / "no-jemalloc"
+
+
+def _static(folder: Path) -> Path:
+    return folder / "static"
 
 
 def tick_rate(folder: Path) -> float:

@@ -38,7 +38,7 @@ class Report:
     @property
     def verdicts(self) -> list[Verdict]:
         """The targets that belong to what was measured."""
-        return list(verdicts(self.samples, set(self.probes)))
+        return list(verdicts(self.samples, self.probes))
 
     def markdown(self) -> str:
         """The tables, targets first."""
@@ -112,6 +112,9 @@ class Report:
                     "level": verdict.level,
                     "limit": verdict.target.limit,
                     "base": verdict.target.base,
+                    "added": verdict.target.added,
+                    "percent": verdict.target.percent,
+                    "worst": verdict.target.worst,
                     "measured": verdict.measured and asdict(verdict.measured),
                     "reached": verdict.reached,
                     "reason": verdict.reason,

@@ -22,6 +22,11 @@ class Unit:
 NANOSECONDS = Unit("ns", "ns", 1.0)
 MICROSECONDS = Unit("µs", "ns", 1e3)
 MILLISECONDS = Unit("ms", "ns", 1e6)
+SECONDS = Unit("s", "ns", 1e9)
+MEBIBYTES = Unit("MiB", "B", 2.0**20)
+PERCENT = Unit("%", "%", 1.0)
+PPM = Unit("ppm", "ppm", 1.0)
+COUNT = Unit("", "", 1.0)
 REQUESTS = Unit("requests/s", "requests/s", 1.0)
 
 
@@ -32,6 +37,8 @@ class Probe:
     key: str
     title: str
     unit: Unit
+    # Whether it has rows of its own in the table, or only columns of other rows.
+    row: bool = True
 
 
 @dataclass

@@ -69,7 +69,7 @@ def suite_table(suite: Suite, by_key: Mapping[str, Level], samples: Samples) -> 
     header = ["what", "level", "median", "MAD", "min – max"]
     header += [*(column.heading for column in suite.columns), "n"]
     rows = []
-    for probe in suite.probes:
+    for probe in (probe for probe in suite.probes if probe.row):
         shown = f"{probe.title}, {probe.unit.symbol}"
         for key in suite.levels:
             figures = _figures(suite, probe, key, samples)
@@ -99,14 +99,14 @@ def _figures(suite: Suite, probe: Probe, key: str, samples: Samples) -> list[str
 
 def _judged(verdict: Verdict, probe: Probe) -> list[str]:
     measured = verdict.measured
-    if measured is None:
+    if measured is None or verdict.counted is None:
         return [_escaped(verdict.reason), NOTHING, "not measured"]
-    if verdict.target.base is None:
-        scale, places, symbol = probe.unit.scale, 2, probe.unit.symbol
-    else:
+    if verdict.target.is_multiple:
         # One digit more than the limits have: 1.104 is more than 1.10.
         scale, places, symbol = 1.0, 3, "×"
-    middle = f"{measured.median / scale:.{places}f} {symbol}"
+    else:
+        scale, places, symbol = probe.unit.scale, 2, probe.unit.symbol
+    middle = f"{verdict.counted / scale:.{places}f} {symbol}"
     outcome = "reached" if verdict.reached else "**missed**"
     return [middle, _span(measured, scale, places), outcome]
 

@@ -1,16 +1,31 @@
 """What was aimed at, and whether it was reached."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
-from eigenbench import levels
+from eigenbench import (
+    bandwidth,
+    bounds,
+    events,
+    levels,
+    measuring,
+    reads,
+    reporting,
+    sleeps,
+)
 from eigenbench.named import PRIVATE
-from eigenbench.samples import Samples
-from eigenbench.stats import Summary, ratios, summarize
+from eigenbench.samples import Rounds, Samples
+from eigenbench.stats import Summary, by_round, differences, ratios, summarize
 
 VDSO_READS = ("realtime", "monotonic")
 NAMED_READS = tuple(
     f"named/{read}" for read in (*VDSO_READS, "raw-realtime", "raw-monotonic")
+)
+IN_TIMELINES = (
+    levels.CONTAINER_DATE,
+    levels.CONTAINER_OFFSETS,
+    levels.CONTAINER_RATE,
 )
 NAMED_WAITS = tuple(
     f"named/{wait}" for wait in ("poll", "nanosleep", "futex", "cond-monotonic")
@@ -22,12 +37,24 @@ class Target:
     """An upper limit for some probes at some levels."""
 
     title: str
+    # Their keys, or patterns of keys.
     probes: tuple[str, ...]
     levels: tuple[str, ...]
     limit: float
     # The level whose cost the limit is a multiple of; None: the limit is in
     # the probe's base unit.
     base: str | None
+    # The limit is in that unit too, of what is added to the cost of `base`.
+    added: bool = False
+    # The percentile of each round's values that counts; None: all of them do.
+    percent: float | None = None
+    # The worst of the rounds counts, rather than the middle.
+    worst: bool = False
+
+    @property
+    def is_multiple(self) -> bool:
+        """Whether the limit is a number of times, and in no unit."""
+        return self.base is not None and not self.added
 
 
 @dataclass(frozen=True)
@@ -42,13 +69,159 @@ class Verdict:
     reason: str = ""
 
     @property
-    def reached(self) -> bool | None:
-        """Whether the median keeps the limit; None if it was not measured."""
+    def counted(self) -> float | None:
+        """The figure that is held against the limit."""
         if self.measured is None:
             return None
-        return self.measured.median <= self.target.limit
+        return self.measured.high if self.target.worst else self.measured.median
+
+    @property
+    def reached(self) -> bool | None:
+        """Whether that figure keeps the limit; None if it was not measured."""
+        if self.counted is None:
+            return None
+        return self.counted <= self.target.limit
 
 
+PRECISION = (
+    Target(
+        "`now()`: at most 1.05 × the bare counter",
+        (reads.PROBE,),
+        (reads.NOW,),
+        1.05,
+        reads.COUNTER,
+    ),
+    Target(
+        "`now()`: not slower than quanta (a hundredth is noise)",
+        (reads.PROBE,),
+        (reads.NOW,),
+        1.01,
+        reads.QUANTA,
+    ),
+    Target(
+        "`now_ordered()`: not slower than the vDSO",
+        (reads.PROBE,),
+        (reads.ORDERED,),
+        1.0,
+        reads.VDSO,
+    ),
+    Target(
+        "outside the stated bound: at most 0.1 % in any round",
+        tuple(f"{bounds.BOUND}/{load.key}/{bounds.ALL}" for load in bounds.LOADS),
+        (bounds.BOUND_LEVEL,),
+        0.1,
+        None,
+        worst=True,
+    ),
+    Target(
+        "a sleep of 1 ms: the median at most 120 ns late",
+        ("sleep/1000/idle",),
+        (sleeps.OURS, sleeps.OURS_FIFO),
+        120.0,
+        None,
+        percent=50,
+    ),
+    Target(
+        "a sleep of 1 ms: p99 at most a fifth of thread::sleep's",
+        ("sleep/1000/idle",),
+        (sleeps.OURS, sleeps.OURS_FIFO),
+        0.2,
+        sleeps.STD,
+        percent=99,
+    ),
+    Target(
+        "a sleep of 1 ms: at most 4 % of a CPU where FIFO is allowed",
+        (f"sleep/1000/idle{sleeps.CPU}",),
+        (sleeps.OURS_FIFO,),
+        4.0,
+        None,
+    ),
+    Target(
+        "a sleep: not more of a CPU than spin_sleep (a hundredth is noise)",
+        (f"sleep/*{sleeps.CPU}",),
+        (sleeps.OURS,),
+        1.01,
+        sleeps.SPIN_SLEEP,
+        percent=50,
+    ),
+    Target(
+        "a sleep: p99 not above spin_sleep's",
+        tuple(f"sleep/*/{load.key}" for load in sleeps.LOADS),
+        (sleeps.OURS,),
+        1.0,
+        sleeps.SPIN_SLEEP,
+        percent=99,
+    ),
+    *(
+        Target(
+            f"50 µs, IO load aside, {which}: the SD at most a hundredth of {native}'s",
+            (f"event/50/io-aside{suffix}",),
+            (events.TICKER_FIFO,),
+            0.01,
+            base,
+        )
+        for which, suffix in (("all", ""), ("without flagged", "/kept"))
+        for native, base in (
+            ("timerfd", events.TIMERFD),
+            ("clock_nanosleep", events.NANOSLEEP),
+        )
+    ),
+)
+MEASURING = (
+    Target(
+        "the probe's loop: at most 1.05 × a loop in C",
+        tuple(measuring.TIMED),
+        (measuring.GROSS,),
+        1.05,
+        measuring.BARE,
+    ),
+)
+REPORTING = (
+    Target(
+        "a report of ten million samples: at most a minute",
+        (f"{reporting.LARGE}/wall",),
+        (reporting.PAGE,),
+        60e9,
+        None,
+    ),
+    Target(
+        "a report of ten million samples: at most 2 GiB",
+        (f"{reporting.LARGE}/peak",),
+        (reporting.PAGE,),
+        2.0**31,
+        None,
+    ),
+)
+ESTIMATING = (
+    Target(
+        "300 M with up to 200 M of cross traffic, and 1 G: off by at most 2 % in the median",
+        tuple(
+            f"{bandwidth.BANDWIDTH}/{road}/{bandwidth.OFF}"
+            for road in (
+                *(f"300/{cross}" for cross in bandwidth.CROSS_M[:-1]),
+                *(f"300-tbf/{cross}" for cross in bandwidth.CROSS_M[:-1]),
+                "1000/500",
+            )
+        ),
+        (bandwidth.PRECISE,),
+        2.0,
+        None,
+    ),
+    Target(
+        "10 G: off by at most 1.1 % in the median",
+        (f"{bandwidth.BANDWIDTH}/10000/*/{bandwidth.OFF}",),
+        (bandwidth.PRECISE,),
+        1.1,
+        None,
+    ),
+    Target(
+        "an estimate: at most 5 s",
+        (f"{bandwidth.BANDWIDTH}/*/{bandwidth.TIME}",),
+        (bandwidth.PRECISE,),
+        5e9,
+        None,
+    ),
+)
 TARGETS = (
     Target(
         "offset only: at most 1.10 × the bare time namespace",
@@ -99,6 +272,14 @@ TARGETS = (
         20e6,
         None,
     ),
+    Target(
+        "a container: create and start take at most 30 ms more",
+        ("create/*",),
+        IN_TIMELINES,
+        30e6,
+        levels.CONTAINER,
+        added=True,
+    ),
     *(
         Target(
             f"named, {title}: at most 1.05 × the private timeline",
@@ -120,27 +301,38 @@ TARGETS = (
             ),
         )
     ),
+    *PRECISION,
+    *MEASURING,
+    *REPORTING,
+    *ESTIMATING,
 )
 
 
-def verdicts(samples: Samples, measured_probes: set[str]) -> Iterator[Verdict]:
+def verdicts(samples: Samples, measured_probes: Collection[str]) -> Iterator[Verdict]:
     """Every target whose probes were part of the run, probe by level."""
     for target in TARGETS:
-        for probe in target.probes:
-            if probe in measured_probes:
-                for level in target.levels:
-                    yield _verdict(samples, target, probe, level)
+        for pattern in target.probes:
+            for probe in measured_probes:
+                if fnmatchcase(probe, pattern):
+                    for level in target.levels:
+                        yield _verdict(samples, target, probe, level)
 
 
 def _verdict(samples: Samples, target: Target, probe: str, level: str) -> Verdict:
-    own = samples.of(probe, level)
+    own = _counted(samples, target, probe, level)
     if target.base is None:
         values = list(own.values())
     else:
-        values = ratios(own, samples.of(probe, target.base))
+        compared = differences if target.added else ratios
+        values = compared(own, _counted(samples, target, probe, target.base))
     measured = summarize(values)
     reason = ""
     if measured is None:
         missing = level if not own else target.base or level
         reason = samples.reason(probe, missing) or "no time left"
     return Verdict(target, probe, level, measured, reason)
+
+
+def _counted(samples: Samples, target: Target, probe: str, level: str) -> Rounds:
+    values = samples.of(probe, level)
+    return values if target.percent is None else by_round(values, target.percent)

@@ -1,4 +1,4 @@
-"""Named timelines of this run alone, and an `eigentime` that nobody rebuilds."""
+"""Named timelines of this run alone, and commands that nobody rebuilds."""
 
 import os
 import shutil
@@ -11,33 +11,46 @@ from eigenbench.processes import Deadline, run
 
 # Names timelines are found under, in the runtime directory.
 FOLDER = "eigentime"
+VARIABLE = "XDG_RUNTIME_DIR"
 REMOVAL_TIMEOUT_S = 10.0
 
 
 @contextmanager
-def own(eigentime: Path) -> Iterator[Path]:
-    """A copy of the command; timelines that are made meanwhile end at the end.
+def own(eigentime: Path, *others: Path) -> Iterator[list[Path]]:
+    """Copies of commands; timelines that are made meanwhile end at the end.
 
     They lie in a runtime directory of their own, which children find in their
     environment. Without a command there is no copy either.
     """
-    before = os.environ.get("XDG_RUNTIME_DIR")
     # Made so that nobody else can enter it, as timelines demand.
     with tempfile.TemporaryDirectory(prefix="eigenbench-") as name:
-        copy = Path(name) / "eigentime-command"
-        with suppress(OSError):
-            shutil.copy2(eigentime, copy)
-        os.environ["XDG_RUNTIME_DIR"] = name
-        try:
-            yield copy
-        finally:
-            for timeline in found(Path(name)):
-                command = [str(copy), "ctl", "rm", "--force", timeline]
-                run(command, Deadline(REMOVAL_TIMEOUT_S))
-            if before is None:
-                del os.environ["XDG_RUNTIME_DIR"]
-            else:
-                os.environ["XDG_RUNTIME_DIR"] = before
+        copies = []
+        for command in eigentime, *others:
+            # Not by its own name, which the folder of the timelines has.
+            copies.append(Path(name) / f"{command.name}-command")
+            with suppress(OSError):
+                shutil.copy2(command, copies[-1])
+        with runtime_directory(Path(name)):
+            try:
+                yield copies
+            finally:
+                for timeline in found(Path(name)):
+                    removal = [str(copies[0]), "ctl", "rm", "--force", timeline]
+                    run(removal, Deadline(REMOVAL_TIMEOUT_S))
+
+
+@contextmanager
+def runtime_directory(folder: Path) -> Iterator[None]:
+    """Children find and make timelines in this folder."""
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = str(folder)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[VARIABLE]
+        else:
+            os.environ[VARIABLE] = before
 
 
 def found(runtime: Path) -> list[str]:

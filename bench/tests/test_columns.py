@@ -3,7 +3,7 @@
 import unittest
 
 from eigenbench import levels
-from eigenbench.columns import Percentile, Times
+from eigenbench.columns import Added, Beside, Percentile, Times
 from eigenbench.samples import MILLISECONDS, Probe, Samples
 
 PROBE = Probe("stop", "`stop`", MILLISECONDS)
@@ -25,6 +25,25 @@ class Columns(unittest.TestCase):
             samples.add(PROBE.key, levels.ATTACHED, number, (number + 1) * 1e6)
         self.assertEqual(column.heading, "p95")
         self.assertEqual(column.figure(PROBE, levels.ATTACHED, samples), "19.0")
+
+    def test_what_stands_beside_has_a_longer_key(self) -> None:
+        samples = Samples()
+        for number, value in enumerate((2e3, 3e3, 9e3)):
+            samples.add(f"{PROBE.key}/mean", levels.HOST, number, value)
+        beside = Beside("mean", "/mean", scale=1e3)
+        self.assertEqual(beside.figure(PROBE, levels.HOST, samples), "3.00")
+        highest = Beside("max", "/mean", highest=True, scale=1e3)
+        self.assertEqual(highest.figure(PROBE, levels.HOST, samples), "9.00")
+        self.assertEqual(beside.figure(PROBE, levels.RATE_10, samples), "–")
+
+    def test_what_is_added_has_a_sign(self) -> None:
+        column = Added("added", levels.CONTAINER)
+        samples = Samples()
+        for number, (bare, wrapped) in enumerate(((40e6, 51e6), (90e6, 88.5e6))):
+            samples.add(PROBE.key, levels.CONTAINER, number, bare)
+            samples.add(PROBE.key, levels.CONTAINER_DATE, number, wrapped)
+        self.assertEqual(column.figure(PROBE, levels.CONTAINER_DATE, samples), "+4.8")
+        self.assertEqual(column.figure(PROBE, levels.CONTAINER_RATE, samples), "–")
 
 
 if __name__ == "__main__":

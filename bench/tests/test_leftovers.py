@@ -30,6 +30,21 @@ class Removing(unittest.TestCase):
                 },
             )
 
+    def test_new_folders_go_if_nothing_else_is_in_them(self) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            old, new, used = (folder / one for one in ("old", "new", "used"))
+            old.mkdir()
+            with removed(folder, dict.fromkeys((old, new, used), "lock")):
+                new.mkdir()
+                used.mkdir()
+                (used / "other").touch()
+                for one in old, new, used:
+                    (one / "lock").touch()
+            self.assertFalse(new.exists())
+            self.assertEqual(len(list(used.iterdir())), 2)
+            self.assertTrue((old / "lock").exists())
+
 
 if __name__ == "__main__":
     unittest.main()

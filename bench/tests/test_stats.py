@@ -2,7 +2,24 @@
 
 import unittest
 
-from eigenbench.stats import percentile, ratios, summarize
+from eigenbench.stats import by_round, interval, percentile, ratios, summarize
+
+
+class Intervals(unittest.TestCase):
+    def test_the_mean_is_known_better_than_one_sample(self) -> None:
+        found = interval([49.0, 51.0] * 50)
+        self.assertEqual(found.mean, 50.0)
+        self.assertAlmostEqual(found.deviation, 1.005, places=3)
+        self.assertAlmostEqual(found.confidence, 0.259, places=3)
+
+    def test_nothing_has_no_deviation(self) -> None:
+        self.assertEqual(interval([]).deviation, 0.0)
+
+
+class Rounds(unittest.TestCase):
+    def test_a_percentile_of_each_round(self) -> None:
+        samples = {(0, 0): 1.0, (0, 1): 3.0, (1, 0): 5.0}
+        self.assertEqual(by_round(samples, 100), {(0, 0): 3.0, (1, 0): 5.0})
 
 
 class Summaries(unittest.TestCase):

@@ -62,6 +62,12 @@ class Tables(unittest.TestCase):
             cells, ["", "fast", "25.0", "0.0", "25.0 – 50.0", "1.25", "–", "3"]
         )
 
+    def test_what_is_shown_in_columns_only_has_no_row(self) -> None:
+        beside = Probe("read/share", "`read`", NANOSECONDS, row=False)
+        suite = TwoLevels(probes=(*TwoLevels().probes, beside))
+        rows = suite_table(suite, BY_KEY, Samples()).splitlines()
+        self.assertEqual(sum("no time left" in row for row in rows), 2)
+
     def test_a_level_without_figures_says_why(self) -> None:
         samples = Samples()
         samples.explain("read", levels.RATE_10, "not built")

@@ -2,7 +2,7 @@
 
 import unittest
 
-from eigenbench import levels
+from eigenbench import bounds, levels, sleeps
 from eigenbench.samples import Samples
 from eigenbench.targets import Verdict, verdicts
 
@@ -64,6 +64,34 @@ class Verdicts(unittest.TestCase):
         found = verdict(samples, "change-100/command", levels.CHANGED)
         assert found.measured is not None
         self.assertEqual((found.measured.n, found.reached), (3, False))
+
+    def test_what_is_added_is_the_difference_within_rounds(self) -> None:
+        samples = Samples()
+        for number, (bare, wrapped) in enumerate(((40e6, 60e6), (80e6, 125e6))):
+            samples.add("create/runc-2", levels.CONTAINER, number, bare)
+            samples.add("create/runc-2", levels.CONTAINER_DATE, number, wrapped)
+        found = verdict(samples, "create/runc-2", levels.CONTAINER_DATE)
+        assert found.measured is not None
+        self.assertEqual((found.measured.median, found.reached), (32.5e6, False))
+
+    def test_a_percentile_is_of_each_round(self) -> None:
+        samples = Samples()
+        for number in range(3):
+            for part, miss in enumerate((100.0, 110.0, 5000.0)):
+                samples.add("sleep/1000/idle", sleeps.OURS, number, miss, part)
+                samples.add("sleep/1000/idle", sleeps.STD, number, 6 * miss, part)
+        found = list(verdicts(samples, {"sleep/1000/idle"}))
+        middle = next(it for it in found if it.target.percent == 50)
+        self.assertEqual((middle.counted, middle.reached), (110.0, True))
+        fifth = next(it for it in found if it.target.base == sleeps.STD)
+        self.assertIs(fifth.reached, True)
+
+    def test_where_the_worst_round_counts_it_is_shown(self) -> None:
+        samples = Samples()
+        for number, share in enumerate((0.0, 0.0, 0.2)):
+            samples.add("bound/idle/all", bounds.BOUND_LEVEL, number, share)
+        found = verdict(samples, "bound/idle/all", bounds.BOUND_LEVEL)
+        self.assertEqual((found.counted, found.reached), (0.2, False))
 
     def test_what_was_not_part_of_the_run_has_no_verdict(self) -> None:
         self.assertEqual(list(verdicts(Samples(), {"getppid"})), [])

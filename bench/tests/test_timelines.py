@@ -18,7 +18,7 @@ class Own(unittest.TestCase):
             command.write_text(f'#!/bin/sh\necho "$@" >> {asked}\n')
             command.chmod(0o755)
             before = os.environ.get("XDG_RUNTIME_DIR")
-            with own(command) as copy, socket.socket(socket.AF_UNIX) as listener:
+            with own(command) as (copy,), socket.socket(socket.AF_UNIX) as listener:
                 runtime = Path(os.environ["XDG_RUNTIME_DIR"])
                 self.assertEqual(stat.S_IMODE(runtime.stat().st_mode), 0o700)
                 self.assertEqual(copy.read_text(), command.read_text())
@@ -31,8 +31,8 @@ class Own(unittest.TestCase):
             self.assertEqual(os.environ.get("XDG_RUNTIME_DIR"), before)
 
     def test_without_a_command_there_is_no_copy(self) -> None:
-        with own(Path("/nonexistent/command")) as copy:
-            self.assertFalse(copy.exists())
+        with own(Path("/nonexistent/command"), Path("/nonexistent/two")) as copies:
+            self.assertEqual([copy.exists() for copy in copies], [False, False])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,9 @@
 //! Builds the freestanding image: three crates by rustc, one link by the system's
 //! linker with the script `image/image.lds`.
 
+#[path = "../timeline/src/mark.rs"]
+mod mark;
+
 use std::env;
 use std::fmt::Write as _;
 use std::fs;
@@ -143,6 +146,7 @@ fn embed(linked: &[u8], out: &Path) {
     // (e_shoff, and e_shnum with e_shstrndx).
     image[0x28..0x30].fill(0);
     image[0x3c..0x40].fill(0);
+    image[mark::OFFSET..][..8].copy_from_slice(&mark::WORD.to_ne_bytes());
     fs::write(out.join("image.so"), &image).expect("OUT_DIR is writable");
 
     let mut symbols = String::new();

@@ -110,7 +110,7 @@ fn traced_from_outside() -> Outcome {
         while ! [ -s $dir/pid ]; do sleep 0.02; done; \
         strace -qq -o $dir/trace -p $(cat $dir/pid) & tracer=$!; \
         while grep -q 'TracerPid:.0$' /proc/$(cat $dir/pid)/status; do sleep 0.02; done; \
-        echo traced=1; echo go >$dir/fifo; wait $program; wait $tracer || true; \
+        echo traced=1; echo go >$dir/fifo; wait $program; wait $tracer; \
         grep -c read $dir/trace >/dev/null && echo seen=1";
     let mut command = Command::new("sh");
     command.args(["-c", outside]).env("EIGENTIME", User::Myself.binary()?).env("DATE", DATE);

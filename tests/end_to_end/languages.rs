@@ -147,7 +147,7 @@ fn waits(language: Language, pace: Pace) -> Outcome {
 }
 
 /// Compares a line `NAME begin` and its `NAME end wanted_ms=... *_ms=...`.
-fn check_wait(ended: &Finished, wait: &str, pace: Pace) -> Outcome {
+pub fn check_wait(ended: &Finished, wait: &str, pace: Pace) -> Outcome {
     let begin = ended.when(&format!("{wait} begin"))?;
     let prefix = format!("{wait} end ");
     let found = ended.lines.iter().find(|line| line.text.starts_with(&prefix));

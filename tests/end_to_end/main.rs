@@ -25,9 +25,13 @@ mod workspace;
 
 // The tests, one module per promise.
 mod attach;
+mod bandwidth;
+mod bench;
 mod conformance;
+mod containers;
 mod dates;
 mod debuggable;
+mod doctor;
 mod errors;
 mod faults;
 mod freeze;
@@ -35,15 +39,19 @@ mod inheritance;
 mod interactive;
 mod killing;
 mod languages;
+mod library;
 mod monotonic;
 mod named;
 mod offsets;
+mod probe;
 mod reads;
 mod refusals;
+mod report;
 mod setclock;
 mod signals;
 mod status;
 mod tree;
+mod vm;
 mod waits;
 
 use std::process::ExitCode;
@@ -70,6 +78,9 @@ fn reset_signals() {
 
 fn main() -> ExitCode {
     reset_signals();
+    if let Some(code) = vm::hold_if_asked() {
+        return code;
+    }
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(DEFAULT_THREADS);
 
@@ -97,8 +108,16 @@ fn main() -> ExitCode {
     refusals::add(&mut suite);
     named::add(&mut suite);
     attach::add(&mut suite);
+    bandwidth::add(&mut suite);
     debuggable::add(&mut suite);
     conformance::add(&mut suite);
+    doctor::add(&mut suite);
+    containers::add(&mut suite);
+    library::add(&mut suite);
+    vm::add(&mut suite);
+    bench::add(&mut suite);
+    report::add(&mut suite);
+    probe::add(&mut suite);
 
     if !arguments.list
         && let Err(message) = workspace::check_binary()
@@ -106,7 +125,13 @@ fn main() -> ExitCode {
         eprintln!("{message}");
         return ExitCode::FAILURE;
     }
+    let engines = containers::Guard;
     let conclusion = libtest_mimic::run(&arguments, suite.into_trials());
+    let untouched = engines.finish();
     workspace::remove_scratch();
+    if let Err(broken) = untouched {
+        eprintln!("{broken}");
+        return ExitCode::FAILURE;
+    }
     conclusion.exit_code()
 }

@@ -3,7 +3,7 @@
 
 // What these tests share: no test in here.
 mod place;
-mod shown;
+pub mod shown;
 
 mod agreement;
 mod anchors;

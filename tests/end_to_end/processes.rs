@@ -6,7 +6,7 @@ use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 
 use crate::suite::Broken;
 
@@ -32,7 +32,7 @@ pub fn command_line(pid: u32) -> String {
 }
 
 /// All processes below this one, and all that it or they trace.
-fn descendants(root: u32) -> Vec<u32> {
+pub fn descendants(root: u32) -> Vec<u32> {
     let mut links: Vec<(u32, u32)> = Vec::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
@@ -102,6 +102,11 @@ impl Watch {
     pub fn new(pid: u32) -> Result<Self, Broken> {
         let pidfd = pidfd_open(as_pid(pid)?, PidfdFlags::empty())?;
         Ok(Watch { pidfd })
+    }
+
+    /// Kills it; what has its number by now is left alone.
+    pub fn kill(&self) -> Result<(), Broken> {
+        Ok(pidfd_send_signal(&self.pidfd, Signal::KILL)?)
     }
 
     /// Whether it ends within this time.

@@ -30,6 +30,11 @@ pub enum Program {
     Endless,
     Storm,
     Sandboxed,
+    Preload,
+    /// What a container looks like from inside.
+    Contained,
+    /// All there is in an image.
+    Scratch,
     /// One source for each language that has one.
     Clocks,
     /// The same, and one in C.
@@ -65,13 +70,16 @@ const ALL: &[(Program, &[Build])] = {
         (Inherit, &[Dynamic, Static]),
         (Int80, &[Dynamic]),
         (Foreground, &[Dynamic]),
-        (Agree, &[Dynamic]),
+        (Agree, &[Dynamic, Static]),
         (Steady, &[Dynamic, Static]),
         (Armed, &[Dynamic, Musl]),
         (Ask, &[Dynamic]),
         (Endless, &[Dynamic, Static]),
         (Storm, &[Dynamic, Static]),
         (Sandboxed, &[Dynamic]),
+        (Preload, &[Dynamic, Static]),
+        (Contained, &[Static]),
+        (Scratch, &[Go]),
         (Clocks, &[Go, Rust, RustMusl, Java]),
         (Moved, &[Dynamic, Static, Musl, Go, Rust, RustMusl, Java]),
     ]
@@ -97,6 +105,9 @@ impl Program {
             Program::Endless => "endless",
             Program::Storm => "storm",
             Program::Sandboxed => "sandboxed",
+            Program::Preload => "preload",
+            Program::Contained => "contained",
+            Program::Scratch => "scratch",
             Program::Clocks => "clocks",
             Program::Moved => "moved",
         }
@@ -124,7 +135,12 @@ impl Program {
     fn source_files(self, build: Build) -> Result<Vec<PathBuf>, String> {
         let sources = workspace::sources();
         let language = |file: String| vec![sources.join("languages").join(file)];
+        let of_containers = |extension: &str| {
+            vec![sources.join("containers").join(self.name()).with_extension(extension)]
+        };
         Ok(match build {
+            _ if self == Program::Contained => of_containers("c"),
+            _ if self == Program::Scratch => of_containers("go"),
             Build::Go => language(format!("{}.go", self.name())),
             Build::Rust | Build::RustMusl => language(format!("{}.rs", self.name())),
             Build::Java => language(format!("{}.java", self.class())),
@@ -223,7 +239,9 @@ fn is_newer_than_sources(output: &Path, sources: &[PathBuf]) -> Result<bool, Str
         return Ok(false);
     };
     let mut inputs = files_ending_in(&workspace::sources(), "h")?;
-    inputs.extend(files_ending_in(&workspace::sources().join("waits"), "h")?);
+    for folder in ["waits", "preload"] {
+        inputs.extend(files_ending_in(&workspace::sources().join(folder), "h")?);
+    }
     inputs.extend_from_slice(sources);
     for input in inputs {
         if modified(&input)? >= made {

@@ -1,8 +1,9 @@
 //! The list of tests, and what a failed one says.
 
 use std::fmt;
+use std::sync::{PoisonError, RwLock};
 
-use libtest_mimic::{Failed, Trial};
+use libtest_mimic::{Completion, Failed, Trial};
 
 use crate::needs::Need;
 
@@ -36,6 +37,19 @@ macro_rules! ensure {
     };
 }
 
+/// Tests share it, but for those that change the machine under all others.
+static MACHINE: RwLock<()> = RwLock::new(());
+
+fn beside_others<T>(body: impl FnOnce() -> T) -> T {
+    let _shared = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
+    body()
+}
+
+fn alone<T>(body: impl FnOnce() -> T) -> T {
+    let _own = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
+    body()
+}
+
 /// Tests in the order in which they were added.
 #[derive(Default)]
 pub struct Suite {
@@ -50,7 +64,26 @@ impl Suite {
         needs: &[Need],
         body: impl FnOnce() -> Outcome + Send + 'static,
     ) {
-        let name = name.into();
+        self.add(name.into(), needs, || beside_others(body));
+    }
+
+    /// The same for a test that changes something of the machine that others look at: none runs
+    /// meanwhile.
+    pub fn test_alone(
+        &mut self,
+        name: impl Into<String>,
+        needs: &[Need],
+        body: impl FnOnce() -> Outcome + Send + 'static,
+    ) {
+        self.add(name.into(), needs, || alone(body));
+    }
+
+    fn add(
+        &mut self,
+        name: String,
+        needs: &[Need],
+        body: impl FnOnce() -> Outcome + Send + 'static,
+    ) {
         let missing = needs.iter().find_map(Need::missing);
         let ignored = missing.is_some();
         if let Some(what) = &missing {
@@ -61,6 +94,32 @@ impl Suite {
             None => body().map_err(Failed::from),
         };
         self.trials.push(Trial::test(name, run).with_ignored_flag(ignored));
+    }
+
+    /// Adds a test of something that takes long to prepare, such as a daemon. If that
+    /// fails, the machine lacks what the preparation says, and the test is ignored.
+    pub fn prepared_test<T>(
+        &mut self,
+        name: impl Into<String>,
+        needs: &[Need],
+        prepare: impl FnOnce() -> Result<T, String> + Send + 'static,
+        body: impl FnOnce(T) -> Outcome + Send + 'static,
+    ) {
+        let name = name.into();
+        if needs.iter().any(|need| need.missing().is_some()) {
+            return self.test(name, needs, || Ok(()));
+        }
+        let shown = name.clone();
+        let run = move || match beside_others(prepare) {
+            Ok(prepared) => beside_others(|| body(prepared))
+                .map(|()| Completion::Completed)
+                .map_err(Failed::from),
+            Err(what) => {
+                println!("skipped: {shown}: needs {what}");
+                Ok(Completion::ignored_with(format!("needs {what}")))
+            }
+        };
+        self.trials.push(Trial::ignorable_test(name, run));
     }
 
     /// All tests, for the runner.

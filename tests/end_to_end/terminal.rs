@@ -50,6 +50,15 @@ impl Terminal {
             .stdin(screen()?)
             .stdout(screen()?)
             .stderr(screen()?);
+        for (name, value) in program.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        if let Some(directory) = program.get_current_dir() {
+            command.current_dir(directory);
+        }
         let child = command.spawn()?;
         // The command keeps the terminal open as long as it lives.
         drop(command);
@@ -87,11 +96,15 @@ impl Terminal {
 
     /// Waits until this appears; what came before is gone afterwards.
     pub fn expect(&mut self, wanted: &str, limit: Duration) -> Result<(), Broken> {
+        self.read_until(wanted, limit).map(drop)
+    }
+
+    /// The same, and what came up to its end.
+    pub fn read_until(&mut self, wanted: &str, limit: Duration) -> Result<String, Broken> {
         let end = Instant::now() + limit;
         loop {
             if let Some(found) = self.screen.find(wanted) {
-                self.screen.drain(..found + wanted.len());
-                return Ok(());
+                return Ok(self.screen.drain(..found + wanted.len()).collect());
             }
             let left = end.saturating_duration_since(Instant::now());
             match self.incoming.recv_timeout(left) {

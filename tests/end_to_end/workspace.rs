@@ -21,10 +21,11 @@ pub fn sources() -> PathBuf {
 
 /// Where those programs are compiled to.
 pub fn compiled() -> PathBuf {
-    workspace().join("build/tests")
+    root().join("build/tests")
 }
 
-fn workspace() -> &'static Path {
+/// The folder of the whole repository.
+pub fn root() -> &'static Path {
     package().parent().expect("the package is in a workspace")
 }
 
@@ -33,8 +34,37 @@ pub fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| match std::env::var_os("EIGENTIME_BIN") {
         Some(path) => std::path::absolute(&path).unwrap_or_else(|_| path.into()),
-        None => workspace().join("build/bin/eigentime"),
+        None => root().join("build/bin/eigentime"),
     })
+}
+
+/// The OCI runtime wrapper under test, which is beside the command.
+pub fn oci_wrapper() -> PathBuf {
+    binary().with_file_name("eigentime-oci")
+}
+
+/// The static program that measures, which is beside the command.
+pub fn probe() -> PathBuf {
+    binary().with_file_name("eigentime-probe")
+}
+
+/// The libraries under test, which are laid out beside the command's folder.
+pub fn libraries() -> PathBuf {
+    products().join("lib")
+}
+
+/// Their headers.
+pub fn headers() -> PathBuf {
+    products().join("include")
+}
+
+/// The library that is preloaded.
+pub fn preload_library() -> PathBuf {
+    libraries().join("libeigentime_preload.so")
+}
+
+fn products() -> &'static Path {
+    binary().ancestors().nth(2).unwrap_or(Path::new("/"))
 }
 
 /// Says what to do when there is nothing to test.
@@ -52,7 +82,8 @@ pub fn check_binary() -> Result<(), String> {
     ))
 }
 
-fn scratch_root() -> PathBuf {
+/// Below which everything belongs to this run of the tests.
+pub fn scratch_root() -> PathBuf {
     std::env::temp_dir().join(format!("eigentime-tests-{}", std::process::id()))
 }
 
@@ -84,6 +115,8 @@ fn copy_for_everybody() -> Result<PathBuf, Broken> {
     make_directory(&scratch_root(), 0o755)?;
     make_directory(&public, 0o755)?;
     fs::copy(binary(), public.join("eigentime"))?;
+    fs::copy(oci_wrapper(), public.join("eigentime-oci"))?;
+    fs::copy(probe(), public.join("eigentime-probe"))?;
     for entry in fs::read_dir(compiled())? {
         let entry = entry?;
         if entry.file_type()?.is_file() {

@@ -1,12 +1,18 @@
 //! The command line.
 
+mod container;
+mod span;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use eigentime_supervisor::control::place::Name;
-use eigentime_timeline::text::{parse_date, parse_offset, parse_rate};
-use eigentime_timeline::{Nanos, Rate, VirtualInstant};
+use eigentime_timeline::text::{parse_anchor, parse_date, parse_offset, parse_rate};
+use eigentime_timeline::{HostInstant, Nanos, Rate, VirtualInstant};
+
+pub use container::{ContainerOptions, ImagesAction, ImagesOptions, NetworkName, parse_volume};
+pub use span::parse_span;
 
 /// Gives programs clocks of their own: another date, another start, another rate.
 #[derive(Debug, Parser)]
@@ -20,9 +26,9 @@ pub struct Arguments {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run a program in a timeline of its own
+    /// Run a program in a timeline of its own, in a container if that is wanted
     #[command(after_help = RUN_EXAMPLES, override_usage = RUN_USAGE)]
-    Run(RunOptions),
+    Run(Box<RunOptions>),
 
     /// Move a running process into a timeline
     #[command(after_help = ATTACH_NOTES)]
@@ -38,9 +44,35 @@ pub enum Command {
     /// Look at named timelines and change their clocks
     #[command(after_help = CTL_EXAMPLES)]
     Ctl(CtlOptions),
+
+    /// List the images that `eigentime run --image` has fetched, or remove them
+    Images(ImagesOptions),
+
+    /// Let podman, Docker or containerd start containers on timelines
+    #[command(after_help = crate::setup::NOTES)]
+    Setup(crate::setup::SetupOptions),
+
+    /// Tell what time costs on this machine, why, and what bends it
+    #[command(after_help = crate::doctor::NOTES)]
+    Doctor(crate::doctor::DoctorOptions),
+
+    /// Measure what clocks, sleeps and timers cost, at several levels and under several loads
+    #[command(after_help = crate::bench::NOTES)]
+    Bench(crate::bench::BenchOptions),
+
+    /// Measure what a path still carries, from end to end
+    #[command(after_help = crate::bandwidth::NOTES)]
+    Bandwidth(crate::bandwidth::BandwidthOptions),
+
+    /// Tell what follows from such measurements: tables, tests, plots and plain words
+    #[command(after_help = crate::report::NOTES)]
+    Report(crate::report::ReportOptions),
 }
 
-const RUN_USAGE: &str = "eigentime run [OPTIONS] [--] COMMAND [ARG]...";
+const RUN_USAGE: &str = "\
+eigentime run [OPTIONS] [--] COMMAND [ARG]...
+       eigentime run [OPTIONS] --rootfs DIR [--] COMMAND [ARG]...
+       eigentime run [OPTIONS] --image REF [--] [COMMAND [ARG]...]";
 
 const RUN_EXAMPLES: &str = "\
 Formats:
@@ -57,6 +89,7 @@ Examples:
   eigentime run --timeline db -- redis-cli
   eigentime run --anchor 2026-12-01T00:00:00Z=2038-01-01T00:00:00Z --rate 60 -- ./node
   eigentime run --continue db.json --policy catch-up -- redis-server
+  eigentime run --image registry.example/shop:2 --date 2038-01-19 --rate 10
 
 The program, and all that it starts, reads and waits by these clocks; setting the date
 inside (date -s) moves this timeline's wall clock, never the host's.
@@ -77,8 +110,12 @@ pub struct RunOptions {
     pub debuggable: bool,
 
     /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true)]
+    #[arg(required_unless_present = "image", trailing_var_arg = true)]
     pub command: Vec<OsString>,
+
+    /// The container, if there is to be one. Last, as its heading is for all that follows.
+    #[command(flatten)]
+    pub container: ContainerOptions,
 }
 
 const ATTACH_NOTES: &str = "\
@@ -165,7 +202,7 @@ pub struct ClockOptions {
     /// Show VIRTUAL when the host's wall clock shows HOST, and go on from there at the rate: the
     /// same on every host whose clock is right
     #[arg(long, value_name = "HOST=VIRTUAL", value_parser = parse_anchor)]
-    pub anchor: Option<Anchored>,
+    pub anchor: Option<(HostInstant, VirtualInstant)>,
 
     /// Let this many seconds pass in one second of the host
     #[arg(long, value_name = "R", value_parser = parse_rate, conflicts_with = "freeze", allow_hyphen_values = true)]
@@ -219,23 +256,6 @@ pub enum PolicyName {
     Continue,
     /// As if it had run on meanwhile
     CatchUp,
-}
-
-/// A pair of instants that the host's wall clock and the timeline's agree on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Anchored {
-    /// The host's side.
-    pub host: VirtualInstant,
-    /// The timeline's side.
-    pub virt: VirtualInstant,
-}
-
-fn parse_anchor(input: &str) -> Result<Anchored, String> {
-    let (host, virt) = input
-        .split_once('=')
-        .ok_or_else(|| "it is no pair: write HOST=VIRTUAL, two dates".to_owned())?;
-    let side = |text| parse_date(text).map_err(|error| error.to_string());
-    Ok(Anchored { host: side(host)?, virt: side(virt)? })
 }
 
 const CTL_EXAMPLES: &str = "\
@@ -334,7 +354,7 @@ mod tests {
     fn run(arguments: &[&str]) -> Result<RunOptions, clap::Error> {
         let arguments = ["eigentime", "run"].iter().chain(arguments);
         Arguments::try_parse_from(arguments).map(|arguments| match arguments.command {
-            Command::Run(options) => options,
+            Command::Run(options) => *options,
             other => panic!("{other:?}"),
         })
     }
@@ -352,6 +372,23 @@ mod tests {
         let options = run(&["--monotonic", "-3h", "--", "sleep", "1"]).unwrap();
         assert_eq!(options.clocks.monotonic, Some(Nanos::from_secs(-3 * 3600)));
         assert_eq!(options.command, ["sleep", "1"]);
+    }
+
+    #[test]
+    fn only_an_image_knows_what_to_run() {
+        assert!(run(&["--image", "h.example/n:1"]).unwrap().command.is_empty());
+        assert!(run(&["--rootfs", "/r"]).is_err());
+        let options = run(&["--rootfs", "/r", "--memory", "1g", "--", "sh", "--net"]).unwrap();
+        assert_eq!(options.command, ["sh", "--net"]);
+    }
+
+    #[test]
+    fn containers_options_need_a_container() {
+        assert!(run(&["--memory", "1g", "true"]).is_err());
+        assert!(run(&["--persist", "true"]).is_err());
+        assert!(run(&["--image", "n", "--rootfs", "/r", "true"]).is_err());
+        assert!(run(&["--rootfs", "/r", "--overlay", "--persist", "true"]).is_err());
+        assert!(run(&["--rootfs", "/r", "--debuggable", "true"]).is_err());
     }
 
     #[test]

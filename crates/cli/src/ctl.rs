@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, Write};
 
 use eigentime_supervisor::control::place::{Name, Place};
 use eigentime_supervisor::control::{
-    Answer, Change, Member, Request, Shown, Thread, Timeline, client, seconds,
+    Answer, Change, Container, Member, Request, Shown, Thread, Timeline, client, seconds,
 };
 use eigentime_timeline::text::{format_date, parse_offset};
 use eigentime_timeline::{Nanos, VirtualInstant};
@@ -67,7 +67,7 @@ fn act(place: &Place, action: &Action, json: bool) -> Result<String, String> {
         }
     };
     let name = match name {
-        Some(name) => name,
+        Some(name) => client::timeline_of(place, &name).map_err(|failure| failure.to_string())?,
         None => only_one(place)?,
     };
     match client::ask(place, &name, &request) {
@@ -163,7 +163,16 @@ fn line_with_members(shown: &Shown) -> String {
         1 => "1 member".to_owned(),
         count => format!("{count} members"),
     };
-    format!("{}  {members}\n", line(&shown.timeline))
+    let containers = match shown.containers.as_slice() {
+        [] => String::new(),
+        all => format!("  {}", names(all)),
+    };
+    format!("{}  {members}{containers}\n", line(&shown.timeline))
+}
+
+fn names(containers: &[Container]) -> String {
+    let names: Vec<_> = containers.iter().map(Container::to_string).collect();
+    names.join(", ")
 }
 
 /// All there is to tell of a timeline.
@@ -177,17 +186,23 @@ fn whole(shown: &Shown) -> String {
         text += &format!("{:14}{host:36}{virt}\n", reading.clock);
     }
     text += "\n";
+    if !shown.containers.is_empty() {
+        text += &format!("containers: {}\n\n", names(&shown.containers));
+    }
     if shown.members.is_empty() {
         text += "no members\n";
     }
     for member in &shown.members {
-        text += &of_member(member);
+        let container =
+            shown.containers.iter().find(|one| Some(&one.id) == member.container.as_ref());
+        text += &of_member(member, container);
     }
     text
 }
 
-fn of_member(member: &Member) -> String {
-    let mut text = format!("process {}: {}\n", member.pid, member.command);
+fn of_member(member: &Member, container: Option<&Container>) -> String {
+    let place = container.map(|container| format!(" in {container}")).unwrap_or_default();
+    let mut text = format!("process {}{place}: {}\n", member.pid, member.command);
     if member.detached {
         text += "  returned to host time\n";
     }

@@ -7,9 +7,17 @@
 
 mod args;
 mod attach;
+mod bandwidth;
+mod bench;
 mod conformance;
+mod container;
 mod ctl;
+mod doctor;
+mod images;
+mod place;
+mod report;
 mod run;
+mod setup;
 
 use clap::Parser;
 
@@ -22,7 +30,7 @@ const FAILED: u8 = 125;
 /// own).
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub extern "C" fn main() -> i32 {
-    run::hold_closed_descriptors();
+    eigentime_supervisor::hold_closed_descriptors();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -38,5 +46,11 @@ pub extern "C" fn main() -> i32 {
         Command::Detach(options) => attach::detach(&options),
         Command::Conformance(options) => conformance::run(&options),
         Command::Ctl(options) => ctl::run(&options),
+        Command::Images(options) => images::run(&options),
+        Command::Setup(options) => setup::run(&options),
+        Command::Doctor(options) => doctor::run(&options),
+        Command::Bench(options) => bench::run(&options),
+        Command::Bandwidth(options) => bandwidth::run(&options),
+        Command::Report(_) => report::run(),
     }
 }

@@ -1,33 +1,23 @@
 //! `eigentime run`.
 
 use std::ffi::CString;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, IntoRawFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
 use eigentime_supervisor::{Clocks, Motion, Plan, Policy, Saved, Start, Unreadable, Wall};
-use eigentime_timeline::{HostInstant, Nanos, Rate};
+use eigentime_timeline::{Nanos, Rate};
 
-use crate::args::{Anchored, ClockOptions, PolicyName, RunOptions};
+use crate::args::{ClockOptions, PolicyName, RunOptions};
+use crate::container;
 
-/// Opens those of the three standard descriptors that the caller closed, so that no
-/// file of ours gets their numbers; they are closed again when the program starts.
-pub fn hold_closed_descriptors() {
-    loop {
-        // The lowest free number, closed on exec as all that Rust opens.
-        let Ok(file) = OpenOptions::new().read(true).write(true).open("/dev/null") else { return };
-        if file.as_raw_fd() > 2 {
-            return;
-        }
-        let _held_until_exec = file.into_raw_fd();
-    }
-}
-
-/// Turns this process into the program. Returns, with an exit status, only if that
-/// failed.
+/// Turns this process into the program, and returns, with an exit status, only if that
+/// failed; or runs a container to its end.
 pub fn run(options: &RunOptions) -> i32 {
+    if let Some(system) = container::system(options) {
+        return container::run(options, system);
+    }
     match plan(options) {
         Ok(plan) => {
             let error = eigentime_supervisor::run(&plan);
@@ -74,9 +64,7 @@ pub fn clocks(options: &ClockOptions) -> Result<Option<Clocks>, String> {
     } else {
         let wall = match (options.date, options.anchor) {
             (Some(date), _) => Wall::Date(date),
-            (None, Some(Anchored { host, virt })) => {
-                Wall::Anchored { host: HostInstant(host.0), virt }
-            }
+            (None, Some((host, virt))) => Wall::Anchored { host, virt },
             (None, None) => Wall::Offset(options.offset.unwrap_or(Nanos::ZERO)),
         };
         let [monotonic, boottime] =

@@ -4,6 +4,8 @@ use std::ffi::CString;
 
 use nix::errno::Errno;
 
+use crate::control::place::Unusable;
+
 /// Why the program could not be started, and what would help.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -142,6 +144,12 @@ pub enum Error {
     /// The program could not be started.
     #[error(transparent)]
     Exec(#[from] ExecError),
+}
+
+impl From<Unusable> for Error {
+    fn from(unusable: Unusable) -> Self {
+        Self::Timeline(unusable.to_string())
+    }
 }
 
 impl Error {

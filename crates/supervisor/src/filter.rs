@@ -375,17 +375,31 @@ pub fn assemble_exec_only() -> Vec<libc::sock_filter> {
 /// Puts the filter on the calling process and all it will start, and returns the
 /// descriptor on which it tells of calls.
 pub fn install_with_listener(filter: &[libc::sock_filter]) -> nix::Result<OwnedFd> {
-    let listener = set(filter, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER)?;
+    let flag = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
+    let listener = set(filter, flag, Privileges::Renounced)?;
     // SAFETY: the call returned a new descriptor.
     Ok(unsafe { OwnedFd::from_raw_fd(listener as i32) })
 }
 
 /// Puts the filter on the calling process and all it will start.
-pub fn install(filter: &[libc::sock_filter]) -> nix::Result<()> {
-    set(filter, 0).map(drop)
+pub fn install(filter: &[libc::sock_filter], privileges: Privileges) -> nix::Result<()> {
+    set(filter, 0, privileges).map(drop)
 }
 
-fn set(filter: &[libc::sock_filter], flags: libc::c_ulong) -> nix::Result<libc::c_long> {
+/// What a filter may cost that the kernel puts only on processes without privilege.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Privileges {
+    /// Files that give privileges give none any more.
+    Renounced,
+    /// Nothing: then there is no filter.
+    Kept,
+}
+
+fn set(
+    filter: &[libc::sock_filter],
+    flags: libc::c_ulong,
+    privileges: Privileges,
+) -> nix::Result<libc::c_long> {
     let program = libc::sock_fprog {
         len: u16::try_from(filter.len()).map_err(|_| Errno::E2BIG)?,
         filter: filter.as_ptr().cast_mut(),
@@ -398,7 +412,7 @@ fn set(filter: &[libc::sock_filter], flags: libc::c_ulong) -> nix::Result<libc::
     match set() {
         // Without CAP_SYS_ADMIN the kernel wants to be sure that no set-user-ID
         // program can be tricked by the filter.
-        Err(Errno::EACCES) => {
+        Err(Errno::EACCES) if privileges == Privileges::Renounced => {
             nix::sys::prctl::set_no_new_privs()?;
             set()
         }

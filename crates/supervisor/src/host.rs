@@ -37,6 +37,25 @@ pub fn read_at_once() -> [HostInstant; CLOCKS] {
     all
 }
 
+/// How far the clocks of this process's time namespace are ahead of the host's.
+#[must_use]
+pub fn namespace_offsets() -> [Nanos; CLOCKS] {
+    let text = std::fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
+    let offset = |name: &str| {
+        let mut words = text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace();
+        let [sec, nsec] = [words.next()?.parse().ok()?, words.next()?.parse().ok()?];
+        Some(Timespec { sec, nsec }.nanos())
+    };
+    Clock::ALL.map(|clock| {
+        let found = match clock {
+            Clock::Wall | Clock::Tai => None,
+            Clock::Monotonic | Clock::Raw => offset("monotonic"),
+            Clock::Boottime => offset("boottime"),
+        };
+        found.unwrap_or(Nanos::ZERO)
+    })
+}
+
 /// What is left of a span when the time between two readings is taken away.
 #[must_use]
 pub fn whole_seconds(span: Nanos) -> Nanos {

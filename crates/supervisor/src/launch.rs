@@ -8,16 +8,18 @@
 
 use std::convert::Infallible;
 use std::ffi::CString;
+use std::fs::OpenOptions;
 use std::io::{Read, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, IntoRawFd};
 use std::os::unix::net::UnixStream;
 
 use eigentime_timeline::{Nanos, Rate};
 use nix::errno::Errno;
 use nix::unistd::{Pid, chdir, execvp, getpid, setsid};
 
+use crate::control::Starts;
 use crate::error::{Error, ExecError};
-use crate::filter::{self, Scope};
+use crate::filter::{self, Privileges, Scope};
 use crate::host::{self, KernelVdso};
 use crate::plan::Plan;
 use crate::region::{REGION_FILE, Region};
@@ -29,6 +31,19 @@ const TIMER_SLACK: Nanos = Nanos(50_000);
 
 /// What the supervisor says when it follows the process.
 const FOLLOWING: i32 = 0;
+
+/// Opens those of the three standard descriptors that the caller closed, so that no
+/// file of ours gets their numbers; they are closed again when the program starts.
+pub fn hold_closed_descriptors() {
+    loop {
+        // The lowest free number, closed on exec as all that Rust opens.
+        let Ok(file) = OpenOptions::new().read(true).write(true).open("/dev/null") else { return };
+        if file.as_raw_fd() > 2 {
+            return;
+        }
+        let _held_until_exec = file.into_raw_fd();
+    }
+}
 
 /// Turns the calling process into the program of the plan, in its timeline. Returns
 /// only if that failed.
@@ -43,6 +58,33 @@ pub fn run(plan: &Plan) -> Error {
 
 fn prepare(plan: &Plan) -> Result<Infallible, Error> {
     plan.clocks().check()?;
+    check_this_process()?;
+    match &plan.timeline {
+        None if plan.debuggable => start_debuggable(plan),
+        None => start_private(plan),
+        Some(name) => {
+            let (clocks, command) = (plan.clocks.as_ref(), &plan.command);
+            let entry = named::Entry { name, clocks, command, starts: Starts::Program };
+            named::enter(&entry)
+        }
+    }
+}
+
+/// Turns the calling process into a program in a time namespace of its own with these offsets of
+/// the monotonic clocks, and in nothing else: it has no supervisor and no filter. An ordinary user
+/// gets a user namespace with it. Returns only if that failed.
+///
+/// The calling process must have a single thread.
+pub fn run_in_namespace(command: &[CString], [monotonic, boottime]: [Nanos; 2]) -> Error {
+    let entered = namespace::enter(monotonic, boottime);
+    match entered.and_then(|_| execute(command)) {
+        Ok(never) => match never {},
+        Err(error) => error,
+    }
+}
+
+/// Can this process be followed?
+pub fn check_this_process() -> Result<(), Error> {
     if let Some((pid, name)) = tracer_of_this_process() {
         return Err(Error::AlreadyTraced { pid, name });
     }
@@ -50,11 +92,7 @@ fn prepare(plan: &Plan) -> Result<Infallible, Error> {
     if maps.contains(REGION_FILE) {
         return Err(Error::AlreadyInTimeline);
     }
-    match &plan.timeline {
-        None if plan.debuggable => start_debuggable(plan),
-        None => start_private(plan),
-        Some(name) => named::enter(plan, name),
-    }
+    Ok(())
 }
 
 /// Starts the program in a timeline of its own.
@@ -63,7 +101,7 @@ fn start_private(plan: &Plan) -> Result<Infallible, Error> {
     let region = Region::new()?;
     let (scope, layout, motion) = (clocks.scope(), region.layout, clocks.motion);
     let subject = Subject::private(scope, groups()?, motion);
-    let region = start_supervisor(region, subject, Some(getpid()))?;
+    let (region, _) = start_supervisor(region, subject, Some(&Starts::Program))?;
 
     let [monotonic, boottime] = clocks.offsets();
     let needs_namespace = [monotonic, boottime] != [Nanos::ZERO; 2];
@@ -71,7 +109,7 @@ fn start_private(plan: &Plan) -> Result<Infallible, Error> {
     let filter = filter::assemble(&filter::Subject { scope, layout, hides_groups });
     // From here on the clocks run.
     region.page().publish(&clocks.map(host::read_at_once(), false));
-    start_program(&plan.command, &filter, motion.effective())
+    start_program(&plan.command, &filter, Privileges::Renounced, motion.effective())
 }
 
 /// What a timeline does not do whose programs are let go.
@@ -122,7 +160,7 @@ fn supervise_execs(supervisor: Option<Supervisor>, program: Pid, mut caller: Uni
         if caller.read_exact(&mut number).is_ok() {
             let listener = Tracee(program).borrow_descriptor(i32::from_ne_bytes(number) as u32);
             let outcome = listener.as_ref().map_or_else(|error| *error as i32, |_| FOLLOWING);
-            let told = caller.write_all(&outcome.to_ne_bytes());
+            let told = tell(&mut caller, outcome);
             drop(caller);
             if let (Ok(listener), Ok(())) = (listener, told) {
                 supervisor.pass_signals_to(Some(program));
@@ -138,10 +176,11 @@ fn supervise_execs(supervisor: Option<Supervisor>, program: Pid, mut caller: Uni
 pub fn start_program(
     command: &[CString],
     filter: &[libc::sock_filter],
+    privileges: Privileges,
     rate: Rate,
 ) -> Result<Infallible, Error> {
     scale_timer_slack(rate);
-    filter::install(filter).map_err(Error::FilterForbidden)?;
+    filter::install(filter, privileges).map_err(Error::FilterForbidden)?;
     execute(command)
 }
 
@@ -165,25 +204,27 @@ pub fn groups() -> Result<Vec<u32>, Error> {
     Ok(groups.into_iter().map(nix::unistd::Gid::as_raw).collect())
 }
 
-/// Starts the supervisor, and returns when it follows `program`, this process, if that
-/// is to be.
+/// Starts the supervisor, and returns when it follows this process, if that is to start
+/// something.
 pub fn start_supervisor(
     region: Region,
     subject: Subject,
-    program: Option<Pid>,
-) -> Result<Region, Error> {
+    starts: Option<&Starts>,
+) -> Result<(Region, Pid), Error> {
     let kernel = KernelVdso::of_this_process().ok_or(Error::NoVdso)?;
     let (ours, theirs) = pair()?;
     region.page().set_moved(|clock| subject.scope == Scope::All || clock.is_wall());
-    allow_tracing(program.is_some());
+    let caller = getpid();
+    allow_tracing(starts.is_some());
     if split_off()? {
         drop(ours);
-        supervise(Supervisor::new(region, kernel, subject), program, theirs);
+        let starts = starts.map(|starts| (caller, starts));
+        supervise(Supervisor::new(region, kernel, subject), starts, theirs);
     }
     drop(theirs);
-    await_supervisor(ours)?;
+    let supervisor = await_supervisor(ours)?;
     allow_tracing(false);
-    Ok(region)
+    Ok((region, supervisor))
 }
 
 /// Splits off a process that is nobody's child, and returns whether this is it.
@@ -219,16 +260,29 @@ fn split_off() -> Result<bool, Error> {
 }
 
 /// The life of the supervisor.
-fn supervise(mut supervisor: Supervisor, program: Option<Pid>, mut caller: UnixStream) -> ! {
+fn supervise(
+    mut supervisor: Supervisor,
+    starts: Option<(Pid, &Starts)>,
+    mut caller: UnixStream,
+) -> ! {
     let mut kept = supervisor.descriptors();
     kept.push(caller.as_raw_fd());
     detach(kept);
-    let followed = program.map_or(Ok(()), |program| supervisor.follow(program));
-    let outcome = followed.map_or_else(|error| error as i32, |()| FOLLOWING);
-    let told = caller.write_all(&outcome.to_ne_bytes());
+    let outcome = match supervisor.open() {
+        Err(error) => -(error as i32),
+        Ok(()) => {
+            let follow = |(process, starts)| supervisor.follow(process, starts);
+            starts.map_or(Ok(()), follow).map_or_else(|error| error as i32, |()| FOLLOWING)
+        }
+    };
+    let told = tell(&mut caller, outcome);
     drop(caller);
     if outcome == FOLLOWING && told.is_ok() {
-        supervisor.pass_signals_to(program);
+        match starts {
+            Some((program, Starts::Program)) => supervisor.pass_signals_to(Some(program)),
+            None => supervisor.pass_signals_to(None),
+            Some(_) => supervisor.ignore_signals(),
+        }
         supervisor.serve();
     }
     // SAFETY: ends this process without running the caller's exit handlers.
@@ -258,13 +312,22 @@ fn close_range(from: u32, to: Option<u32>) {
     }
 }
 
-/// Waits until the supervisor follows this process.
-fn await_supervisor(mut supervisor: UnixStream) -> Result<(), Error> {
-    let mut outcome = [0; 4];
-    supervisor.read_exact(&mut outcome).map_err(|_| Error::SupervisorGone)?;
-    match i32::from_ne_bytes(outcome) {
-        FOLLOWING => Ok(()),
-        cause => Err(Error::TraceForbidden(Errno::from_raw(cause))),
+/// Tells the caller what became of its supervisor, and which process that is.
+fn tell(caller: &mut UnixStream, outcome: i32) -> std::io::Result<()> {
+    let words = [outcome, std::process::id() as i32];
+    caller.write_all(&words.map(i32::to_ne_bytes).concat())
+}
+
+/// Waits until the supervisor follows this process, and returns which process it is.
+fn await_supervisor(mut supervisor: UnixStream) -> Result<Pid, Error> {
+    let mut words = [[0; 4]; 2];
+    for word in &mut words {
+        supervisor.read_exact(word).map_err(|_| Error::SupervisorGone)?;
+    }
+    match words.map(i32::from_ne_bytes) {
+        [FOLLOWING, process] => Ok(Pid::from_raw(process)),
+        [cause, _] if cause > 0 => Err(Error::TraceForbidden(Errno::from_raw(cause))),
+        [cause, _] => Err(namespace::refusal(Errno::from_raw(-cause))),
     }
 }
 

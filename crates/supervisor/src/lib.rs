@@ -9,15 +9,18 @@
 //! - `plan`: what is asked for, and the map that follows from it.
 //! - `launch`: the steps from the calling process to the program.
 //! - `named`: the same for named timelines; attaching and detaching.
+//! - `container`: the same for the OCI runtimes that make containers.
 //! - `namespace`: time and user namespaces.
 //! - `region`: the memory that every program of the timeline shares.
 //! - `filter`: the seccomp filter, made from the table of calls.
+//! - `replaced`: files in whose place others are put for a while.
 //! - `control`: named timelines, and how they are steered.
 //! - `saved`: a timeline as a document.
 //! - `host`: what has to be known of this host's clocks and kernel.
 //! - `tracer`: the supervisor.
 #![warn(missing_docs)]
 
+pub mod container;
 pub mod control;
 mod error;
 mod filter;
@@ -27,11 +30,13 @@ mod named;
 mod namespace;
 mod plan;
 mod region;
+pub mod replaced;
 mod saved;
 mod tracer;
 
 pub use error::{Error, ExecError};
-pub use launch::run;
+pub use launch::{hold_closed_descriptors, run, run_in_namespace};
 pub use named::{attach, detach};
+pub use namespace::is_privileged;
 pub use plan::{Clocks, Motion, Plan, Start, Wall};
 pub use saved::{Policy, Saved, Unreadable};

@@ -2,57 +2,164 @@
 //! processes into them and out of them.
 
 use std::convert::Infallible;
+use std::ffi::CString;
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
-use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
-use nix::unistd::getpid;
+use eigentime_timeline::Rate;
+use nix::unistd::Pid;
 
-use crate::control::place::{self, Name, Place, Turn};
-use crate::control::server::Control;
-use crate::control::{self, Answer, Attached, Request, client};
+use crate::control::place::{Name, Place, Turn};
+use crate::control::server::{Control, await_end};
+use crate::control::{self, Answer, Attached, Joined, Request, Starts, client};
 use crate::error::Error;
-use crate::filter::{self, Scope};
-use crate::host;
+use crate::filter::{self, Privileges, Scope};
 use crate::launch::{allow_tracing, groups, start_program, start_supervisor};
-use crate::plan::{Clocks, Plan};
+use crate::namespace;
+use crate::plan::Clocks;
 use crate::region::{self, Layout, Region};
-use crate::tracer::Subject;
+use crate::tracer::{Subject, TimeNamespace};
 
-/// Starts the program in the timeline of that name, which is made if there is none.
-pub fn enter(plan: &Plan, name: &Name) -> Result<Infallible, Error> {
+/// What is started in a named timeline.
+pub struct Entry<'a> {
+    /// The timeline.
+    pub name: &'a Name,
+    /// What its clocks are to be, if the caller cares.
+    pub clocks: Option<&'a Clocks>,
+    /// What is started, with its arguments.
+    pub command: &'a [CString],
+    /// What that is.
+    pub starts: Starts,
+}
+
+impl Entry<'_> {
+    /// Is it an OCI runtime, which is not to lose any privilege?
+    pub fn is_runtime(&self) -> bool {
+        !matches!(self.starts, Starts::Program)
+    }
+
+    /// The clocks of a timeline that is made for it.
+    pub fn clocks(&self) -> &Clocks {
+        self.clocks.unwrap_or(&Clocks::HOST)
+    }
+
+    /// Starts it; it is followed already.
+    pub fn start(&self, layout: Layout, rate: Rate) -> Result<Infallible, Error> {
+        let filter = filter_of_named(layout);
+        let privileges = if self.is_runtime() { Privileges::Kept } else { Privileges::Renounced };
+        start_program(self.command, &filter, privileges, rate)
+    }
+}
+
+/// The timeline that something is to be started in.
+pub enum Found {
+    /// There is none of that name yet, and it is the caller's turn to make one.
+    None(Place, Turn),
+    /// It is kept by this supervisor.
+    There(UnixStream, Pid),
+}
+
+/// Why a timeline was not joined.
+pub enum Left {
+    /// It ended meanwhile.
+    Gone,
+    /// Another reason.
+    Failed(Error),
+}
+
+impl<E: Into<Error>> From<E> for Left {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// Does something with the timeline of that name, which may end meanwhile.
+pub fn find(
+    name: &Name,
+    mut act: impl FnMut(Found) -> Result<Infallible, Left>,
+) -> Result<Infallible, Error> {
     /// A timeline that is joined may end just then; the next one as well.
     const TRIES: usize = 5;
-    let unusable = |error: place::Unusable| Error::Timeline(error.to_string());
+    const PATIENCE: Duration = Duration::from_secs(2);
     for _ in 0..TRIES {
-        let place = Place::open().map_err(unusable)?;
+        let place = Place::open()?;
         // Whoever else wants to make it waits until it is there, or has failed.
-        let turn = place.turn().map_err(unusable)?;
-        let Some(stream) = place.connect(name).map_err(unusable)? else {
-            return make(plan, name, place, turn);
+        let turn = place.turn()?;
+        let (found, supervisor) = match place.connect(name)? {
+            None => (Found::None(place, turn), Pid::from_raw(0)),
+            Some(stream) => {
+                // The supervisor needs it, if it is being removed.
+                drop(turn);
+                let supervisor = client::supervisor_of(&stream);
+                (Found::There(stream, supervisor), supervisor)
+            }
         };
-        // The supervisor needs it, if it is being removed.
-        drop(turn);
-        let supervisor = getsockopt(&stream, PeerCredentials).map(|peer| peer.pid());
-        match join(plan, name, stream) {
-            Err(Left::Gone) => await_end(supervisor.unwrap_or(0)),
+        match act(found) {
+            Err(Left::Gone) => await_end(supervisor, Some(PATIENCE)),
             Err(Left::Failed(error)) => return Err(error),
         }
     }
     Err(Error::SupervisorGone)
 }
 
-/// Starts the program in a timeline that is made for it.
-fn make(plan: &Plan, name: &Name, place: Place, turn: Turn) -> Result<Infallible, Error> {
-    let clocks = plan.clocks();
-    let listener = place.listen(name, &turn).map_err(|error| Error::Timeline(error.to_string()))?;
+/// Starts a program in a named timeline, which is made if there is none.
+pub fn enter(entry: &Entry<'_>) -> Result<Infallible, Error> {
+    find(entry.name, |found| match found {
+        Found::None(place, turn) => {
+            let (layout, _) = make(entry, &entry.starts, TimeNamespace::None, place, turn)?;
+            Ok(entry.start(layout, entry.clocks().motion.effective())?)
+        }
+        Found::There(stream, supervisor) => {
+            // Where it may not, the supervisor says what that means.
+            let _ = namespace::join_time(supervisor);
+            let joined = join(entry, &entry.starts, stream)?;
+            Ok(entry.start(Layout::at(joined.base), control::rate_of(joined.rate))?)
+        }
+    })
+}
+
+/// Makes the timeline, by which this process is followed then. Returns where its memory
+/// lies in programs, and its supervisor.
+pub fn make(
+    entry: &Entry<'_>,
+    starts: &Starts,
+    namespace: TimeNamespace,
+    place: Place,
+    turn: Turn,
+) -> Result<(Layout, Pid), Error> {
+    let clocks = entry.clocks();
+    let listener = place.listen(entry.name, &turn)?;
     let region = Region::new()?;
     let layout = region.layout;
-    region.page().publish(&clocks.map(host::read_at_once(), true));
-    let control = Control::new(name.clone(), clocks.terms(), place, listener);
-    start_supervisor(region, named(clocks, control)?, Some(getpid()))?;
+    let control = Control::new(entry.name.clone(), clocks.terms(), place, listener);
+    let subject = Subject {
+        opens: Some((clocks.clone(), namespace)),
+        ephemeral: entry.is_runtime(),
+        ..named(clocks, control)?
+    };
+    let (_, supervisor) = start_supervisor(region, subject, Some(starts))?;
     drop(turn);
-    let filter = filter_of_named(layout);
-    start_program(&plan.command, &filter, clocks.motion.effective())
+    Ok((layout, supervisor))
+}
+
+/// Joins the timeline, by which this process is followed then.
+pub fn join(entry: &Entry<'_>, starts: &Starts, stream: UnixStream) -> Result<Joined, Left> {
+    allow_tracing(true);
+    let request = Request::Join {
+        terms: entry.clocks.map(Clocks::terms),
+        image: region::image_identity(),
+        starts: starts.clone(),
+    };
+    let answer = client::ask_through(stream, entry.name, &request);
+    allow_tracing(false);
+    let refused = |text| Err(Left::Failed(Error::Timeline(text)));
+    let name = entry.name;
+    match answer {
+        Ok(Answer::Joined(joined)) => Ok(joined),
+        Ok(other) => refused(format!("timeline '{name}' answers {other:?}")),
+        Err(client::Failure::Gone(_)) => Err(Left::Gone),
+        Err(failure) => refused(format!("cannot join timeline '{name}': {failure}")),
+    }
 }
 
 /// A timeline with a name: all its clocks may be changed later, so all calls are
@@ -73,21 +180,15 @@ pub fn attach(
     let terms = clocks.map(Clocks::terms);
     let clocks = clocks.unwrap_or(&Clocks::HOST);
     clocks.check()?;
-    let unusable = |error: place::Unusable| Error::Timeline(error.to_string());
-    let place = Place::open().map_err(unusable)?;
+    let place = Place::open()?;
     let own: Name = pid.to_string().parse().map_err(Error::Timeline)?;
     let name = timeline.unwrap_or(&own).clone();
-    let turn = place.turn().map_err(unusable)?;
-    let stream = match place.connect(&name).map_err(unusable)? {
+    let turn = place.turn()?;
+    let stream = match place.connect(&name)? {
         Some(stream) => stream,
         None => {
-            let listener = place.listen(&name, &turn).map_err(unusable)?;
-            let control = Control::new(
-                name.clone(),
-                clocks.terms(),
-                Place::open().map_err(unusable)?,
-                listener,
-            );
+            let listener = place.listen(&name, &turn)?;
+            let control = Control::new(name.clone(), clocks.terms(), Place::open()?, listener);
             let subject = Subject {
                 starts_with: Some(clocks.clone()),
                 ephemeral: timeline.is_none(),
@@ -95,7 +196,7 @@ pub fn attach(
             };
             start_supervisor(Region::new()?, subject, None)?;
             let gone = || Error::SupervisorGone;
-            place.connect(&name).map_err(unusable)?.ok_or_else(gone)?
+            place.connect(&name)?.ok_or_else(gone)?
         }
     };
     drop(turn);
@@ -108,9 +209,8 @@ pub fn attach(
 
 /// Returns a process of a named timeline to host time.
 pub fn detach(pid: i32) -> Result<Attached, Error> {
-    let unusable = |error: place::Unusable| Error::Timeline(error.to_string());
-    let place = Place::open().map_err(unusable)?;
-    for name in place.names().map_err(unusable)? {
+    let place = Place::open()?;
+    for name in place.names()? {
         let Ok(Answer::Shown(shown)) = client::ask(&place, &name, &Request::Show) else { continue };
         if shown.members.iter().any(|member| member.pid == pid && !member.detached) {
             return match client::ask(&place, &name, &Request::Detach { pid }) {
@@ -124,49 +224,6 @@ pub fn detach(pid: i32) -> Result<Attached, Error> {
         "process {pid} is in no named timeline of this user\n\
          help: `eigentime ctl show NAME` lists a timeline's members"
     )))
-}
-
-/// Why a timeline was not joined.
-enum Left {
-    /// It ended meanwhile.
-    Gone,
-    /// Another reason.
-    Failed(Error),
-}
-
-/// Starts the program in a timeline that is there.
-fn join(plan: &Plan, name: &Name, stream: UnixStream) -> Result<Infallible, Left> {
-    allow_tracing(true);
-    let terms = plan.clocks.as_ref().map(Clocks::terms);
-    let request = Request::Join { terms, image: region::image_identity() };
-    let answer = client::ask_through(stream, name, &request);
-    allow_tracing(false);
-    let refused = |text| Err(Left::Failed(Error::Timeline(text)));
-    match answer {
-        Ok(Answer::Joined(joined)) => {
-            let filter = filter_of_named(Layout::at(joined.base));
-            start_program(&plan.command, &filter, control::rate_of(joined.rate))
-                .map_err(Left::Failed)
-        }
-        Ok(other) => refused(format!("timeline '{name}' answers {other:?}")),
-        Err(client::Failure::Gone(_)) => Err(Left::Gone),
-        Err(failure) => refused(format!("cannot join timeline '{name}': {failure}")),
-    }
-}
-
-/// Waits until a process that is ending has ended, for a while.
-fn await_end(process: i32) {
-    const PATIENCE_MS: i32 = 2_000;
-    // SAFETY: no memory is involved.
-    let process = unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) };
-    if process >= 0 {
-        let mut end = libc::pollfd { fd: process as i32, events: libc::POLLIN, revents: 0 };
-        // SAFETY: the pointer is to one pollfd of ours, and the descriptor is ours.
-        unsafe {
-            libc::poll(&raw mut end, 1, PATIENCE_MS);
-            libc::close(process as i32);
-        }
-    }
 }
 
 fn filter_of_named(layout: Layout) -> Vec<libc::sock_filter> {

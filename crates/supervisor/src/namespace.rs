@@ -1,10 +1,12 @@
 //! Time and user namespaces.
 
 use std::fs::{self, File};
+use std::path::PathBuf;
 
 use eigentime_timeline::{Nanos, Timespec};
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, setns, unshare};
+use nix::unistd::Pid;
 
 use crate::error::Error;
 
@@ -17,25 +19,88 @@ const CLONE_NEWTIME: CloneFlags = CloneFlags::from_bits_retain(libc::CLONE_NEWTI
 ///
 /// Returns whether a user namespace was needed.
 pub fn enter(monotonic: Nanos, boottime: Nanos) -> Result<bool, Error> {
-    let offsets = format!("monotonic {}\nboottime {}\n", offset(monotonic), offset(boottime));
-    // Making the namespace takes CAP_SYS_ADMIN, and the offsets CAP_SYS_TIME, which
-    // root in a container often lacks.
-    let made = unshare(CLONE_NEWTIME).and_then(|()| write(OFFSETS, &offsets));
+    let made = make(monotonic, boottime);
     match made {
         Ok(()) => {}
         Err(Errno::EPERM | Errno::EACCES) => {
             enter_user_namespace()?;
-            write(OFFSETS, &offsets).map_err(|cause| refused(OFFSETS, cause))?;
+            make(monotonic, boottime).map_err(|cause| refused("make a time namespace", cause))?;
         }
         Err(Errno::EINVAL) => return Err(Error::NoTimeNamespaces),
         Err(cause) => return Err(refused("make a time namespace", cause)),
     }
     // unshare() concerns children only; this concerns the caller itself.
-    let namespace = File::open("/proc/self/ns/time_for_children")
-        .map_err(|error| refused("open /proc/self/ns/time_for_children", errno(&error)))?;
+    let namespace = File::open(MADE).map_err(|error| refused(MADE, errno(&error)))?;
     setns(namespace, CLONE_NEWTIME).map_err(|cause| refused("enter the time namespace", cause))?;
     Ok(made.is_err())
 }
+
+/// The same for a process that is to stay in its user namespace.
+pub fn enter_as_privileged([monotonic, boottime]: [Nanos; 2]) -> nix::Result<()> {
+    make(monotonic, boottime)?;
+    setns(File::open(MADE).map_err(|error| errno(&error))?, CLONE_NEWTIME)
+}
+
+/// What a refusal of [`enter_as_privileged`] means.
+pub fn refusal(cause: Errno) -> Error {
+    match cause {
+        Errno::EINVAL => Error::NoTimeNamespaces,
+        cause => refused("make a time namespace", cause),
+    }
+}
+
+/// Moves the calling process, which must have one thread only, into the time namespace of
+/// another, if it is in a different one.
+pub fn join_time(process: Pid) -> nix::Result<()> {
+    join(process, "time", CLONE_NEWTIME)
+}
+
+/// The same for the user namespace.
+pub fn join_user(process: Pid) -> nix::Result<()> {
+    join(process, "user", CloneFlags::CLONE_NEWUSER)
+}
+
+fn join(process: Pid, kind: &str, flag: CloneFlags) -> nix::Result<()> {
+    let path = |process: &str| format!("/proc/{process}/ns/{kind}");
+    let [own, other] = [path("self"), path(&process.to_string())];
+    let link = |path: &str| fs::read_link(path).map_err(|error| errno(&error));
+    if link(&own)? == link(&other)? {
+        return Ok(());
+    }
+    setns(File::open(other).map_err(|error| errno(&error))?, flag)
+}
+
+/// The time namespace of a process, if the calling process is in another one.
+pub fn other_time(process: Pid) -> Option<PathBuf> {
+    let path = PathBuf::from(format!("/proc/{process}/ns/time"));
+    let [own, other] = [fs::read_link("/proc/self/ns/time"), fs::read_link(&path)];
+    // One that may not be read is of a supervisor outside of this user namespace, and so are
+    // the time namespaces that this process could have had from there.
+    other.is_ok_and(|other| own.ok() != Some(other)).then_some(path)
+}
+
+/// Has this process CAP_SYS_ADMIN in its user namespace?
+#[must_use]
+pub fn is_privileged() -> bool {
+    const SYS_ADMIN: u64 = 1 << 21;
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let effective = effective.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+    effective.is_some_and(|set| set & SYS_ADMIN != 0)
+}
+
+/// Makes a time namespace for the children of the calling process. That takes
+/// CAP_SYS_ADMIN, and the offsets CAP_SYS_TIME, which root in a container often lacks.
+fn make(monotonic: Nanos, boottime: Nanos) -> nix::Result<()> {
+    unshare(CLONE_NEWTIME).and_then(|()| write(OFFSETS, &offsets(monotonic, boottime)))
+}
+
+fn offsets(monotonic: Nanos, boottime: Nanos) -> String {
+    format!("monotonic {}\nboottime {}\n", offset(monotonic), offset(boottime))
+}
+
+/// Where a process finds the time namespace that it has made.
+const MADE: &str = "/proc/self/ns/time_for_children";
 
 /// Where a time namespace without members is given its offsets.
 const OFFSETS: &str = "/proc/self/timens_offsets";
@@ -44,9 +109,11 @@ fn write(path: &str, text: &str) -> nix::Result<()> {
     fs::write(path, text).map_err(|error| errno(&error))
 }
 
-fn enter_user_namespace() -> Result<(), Error> {
+/// Moves the calling process into a new user namespace, in which it keeps its user and
+/// group id.
+pub fn enter_user_namespace() -> Result<(), Error> {
     let (uid, gid) = (nix::unistd::geteuid(), nix::unistd::getegid());
-    unshare(CloneFlags::CLONE_NEWUSER | CLONE_NEWTIME)
+    unshare(CloneFlags::CLONE_NEWUSER)
         .map_err(|cause| refused("unshare a user namespace", cause))?;
     // Without privilege, groups may be mapped only once setgroups() is given up.
     let settings = [

@@ -10,6 +10,7 @@
 //! - [`Rate`]: virtual seconds per host second, as 64.64 fixed point.
 //! - [`Segment`]: one straight piece of the map; [`Map`]: two of them and the
 //!   instant of the switch between them.
+//! - [`mark`]: how a program sees that it lives in a timeline.
 //! - [`page`]: the layout of the page that programs read, and its latch.
 //! - `text` (feature): parsing and printing.
 //!
@@ -20,6 +21,7 @@
 
 mod clock;
 mod map;
+pub mod mark;
 mod nanos;
 pub mod page;
 mod rate;

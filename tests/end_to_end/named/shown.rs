@@ -14,7 +14,16 @@ pub struct Shown {
     pub rate: f64,
     pub clocks: Vec<Reading>,
     pub supervisor: u32,
+    pub containers: Vec<Container>,
     pub members: Vec<Member>,
+}
+
+/// A container that lives by it.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Container {
+    pub id: String,
+    /// What its engine calls it.
+    pub name: Option<String>,
 }
 
 /// A clock on both sides, in nanoseconds.
@@ -34,6 +43,8 @@ pub struct Member {
     pub command: String,
     /// Whether it was returned to host time.
     pub detached: bool,
+    /// The number of the container that it is in.
+    pub container: Option<String>,
     pub threads: Vec<Thread>,
 }
 

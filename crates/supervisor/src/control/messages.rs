@@ -3,6 +3,7 @@
 use eigentime_timeline::text::{format_date, format_rate};
 use eigentime_timeline::{Clock, HostInstant, Nanos, Rate, Scale, VirtualInstant};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 use crate::saved::Saved;
 
@@ -21,6 +22,15 @@ pub enum Request {
         terms: Option<String>,
         /// The image the caller knows.
         image: u64,
+        /// What is to be started.
+        starts: Starts,
+    },
+    /// The containers that live by it.
+    Containers,
+    /// End a container.
+    End {
+        /// The container.
+        container: Container,
     },
     /// Let a running process become a member.
     Attach {
@@ -41,6 +51,68 @@ pub enum Request {
         /// End its members.
         force: bool,
     },
+}
+
+/// What a process that becomes a member is to start.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Starts {
+    /// A program.
+    Program,
+    /// An OCI runtime that makes a container.
+    Container {
+        /// The container.
+        container: Container,
+        /// Files that were replaced, to be put back once all that it has started has ended.
+        put_back: Vec<PathBuf>,
+        /// The process with whose end the container ends.
+        dies_with: Option<i32>,
+    },
+    /// An OCI runtime that enters a container that is there.
+    Inside {
+        /// The container.
+        container: Container,
+        /// Files that were replaced, to be put back once all that it has started has ended.
+        put_back: Vec<PathBuf>,
+    },
+}
+
+/// A container, as its engine calls it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Container {
+    /// Its number, by which the OCI runtime knows it.
+    pub id: String,
+    /// Where the runtime keeps its containers, if that is not the usual place: elsewhere,
+    /// another one can have the same number.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub root: String,
+    /// Its name, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Is its runtime in its time namespace, since it could not enter that by itself?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub inherits_time: bool,
+}
+
+impl Container {
+    /// Is it the same container, whatever else is known of it?
+    #[must_use]
+    pub fn is(&self, other: &Self) -> bool {
+        (&self.id, &self.root) == (&other.id, &other.root)
+    }
+}
+
+impl std::fmt::Display for Container {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        /// As many letters as engines show of a number.
+        const SHOWN: usize = 12;
+        // Ours are short, and say what they are.
+        let is_engines = self.id.chars().all(|letter| letter.is_ascii_hexdigit());
+        let id = self.id.get(..SHOWN).filter(|_| is_engines).unwrap_or(&self.id);
+        match &self.name {
+            Some(name) => write!(formatter, "{name} ({id})"),
+            None => formatter.write_str(id),
+        }
+    }
 }
 
 /// A change of the clocks.
@@ -82,6 +154,8 @@ pub enum Answer {
     Changed(Timeline),
     /// How it stands, and its members.
     Shown(Shown),
+    /// The containers that live by it.
+    Containers(Vec<Container>),
     /// Where every clock stood at one moment.
     Saved(Saved),
     /// The caller is followed and may start its program.
@@ -122,6 +196,8 @@ pub struct Shown {
     /// The timeline.
     #[serde(flatten)]
     pub timeline: Timeline,
+    /// The containers that live by it.
+    pub containers: Vec<Container>,
     /// The processes that live by it.
     pub members: Vec<Member>,
 }
@@ -180,6 +256,9 @@ pub struct Member {
     pub command: String,
     /// Was it returned to host time? Then it only ends with the timeline.
     pub detached: bool,
+    /// The number of its container, if it is in one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub container: Option<String>,
     /// What its threads do.
     pub threads: Vec<Thread>,
 }

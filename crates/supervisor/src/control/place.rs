@@ -1,9 +1,10 @@
 //! Where named timelines are found: a directory of sockets that belongs to the user.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::symlink;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -12,6 +13,9 @@ use std::str::FromStr;
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::geteuid;
+
+use super::Container;
+use crate::replaced::fingerprint;
 
 /// The name of a timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,6 +95,12 @@ impl Place {
     /// The directory of this user, made if there is none.
     pub fn open() -> Result<Self, Unusable> {
         Self::at(&path())
+    }
+
+    /// The directory of this user, if there is one.
+    pub fn existing() -> Result<Option<Self>, Unusable> {
+        let path = path();
+        if path.exists() { Self::at(&path).map(Some) } else { Ok(None) }
     }
 
     fn at(path: &Path) -> Result<Self, Unusable> {
@@ -183,6 +193,10 @@ impl Place {
         let mut names = Vec::new();
         for entry in fs::read_dir(self.file(".")).map_err(Unusable::step(&self.path))? {
             let entry = entry.map_err(Unusable::step(&self.path))?;
+            if entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
+                self.sweep(&entry.file_name())?;
+                continue;
+            }
             let is_socket = entry.file_type().is_ok_and(|kind| kind.is_socket());
             let Some(name) = entry.file_name().to_str().and_then(|name| name.parse::<Name>().ok())
             else {
@@ -198,6 +212,38 @@ impl Place {
         Ok(names)
     }
 
+    /// Removes what was written down of a container whose timeline is no more.
+    fn sweep(&self, link: &OsStr) -> Result<(), Unusable> {
+        let path = self.file(&link.to_string_lossy());
+        let name = fs::read_link(&path).ok().and_then(|name| name.to_str()?.parse::<Name>().ok());
+        if let Some(name) = name
+            && self.connect(&name)?.is_none()
+        {
+            // Somebody else may have done so.
+            let _ = fs::remove_file(path);
+        }
+        Ok(())
+    }
+
+    /// Writes down which timeline has a container.
+    pub fn note_container(&self, container: &Container, name: &Name) -> Result<(), Unusable> {
+        let link = link_of(container);
+        self.forget_container(container);
+        symlink(&name.0, self.file(&link)).map_err(Unusable::step(&self.path.join(link)))
+    }
+
+    /// Takes that back.
+    pub fn forget_container(&self, container: &Container) {
+        // It is not there as a rule, or no longer.
+        let _ = fs::remove_file(self.file(&link_of(container)));
+    }
+
+    /// The timeline that was written down for a container.
+    #[must_use]
+    pub fn timeline_of(&self, container: &Container) -> Option<Name> {
+        fs::read_link(self.file(&link_of(container))).ok()?.to_str()?.parse().ok()
+    }
+
     /// The descriptor that keeps the directory open.
     #[must_use]
     pub fn descriptor(&self) -> i32 {
@@ -205,14 +251,22 @@ impl Place {
     }
 }
 
+/// What tells which timeline has a container. No timeline can be called so.
+fn link_of(Container { id, root, .. }: &Container) -> String {
+    format!(".container-{:016x}", fingerprint(format!("{root}\0{id}").as_bytes()))
+}
+
 /// The directory for sockets of this user: in the runtime directory, if it is the
 /// user's own (under `sudo` it may be another's).
 fn path() -> PathBuf {
-    let uid = geteuid().as_raw();
+    let own = geteuid().as_raw();
     let is_own = |path: &PathBuf| {
         path.is_absolute()
-            && fs::metadata(path).is_ok_and(|found| found.is_dir() && found.uid() == uid)
+            && fs::metadata(path).is_ok_and(|found| found.is_dir() && found.uid() == own)
     };
+    // Where engines of ordinary users are root, they mean the same directory as the user.
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let uid = outer_uid(&map, own).unwrap_or(own);
     let named = std::env::var_os("XDG_RUNTIME_DIR").map(|path: OsString| PathBuf::from(path));
     let usual = (uid != 0).then(|| PathBuf::from(format!("/run/user/{uid}")));
     let system = (uid == 0).then(|| PathBuf::from("/run"));
@@ -223,8 +277,22 @@ fn path() -> PathBuf {
         .map_or_else(|| format!("/tmp/eigentime-{uid}").into(), |path| path.join("eigentime"))
 }
 
+/// What a user is called outside of the user namespace with this map.
+fn outer_uid(map: &str, uid: u32) -> Option<u32> {
+    map.lines().find_map(|line| {
+        let mut words = line.split_whitespace().map(str::parse::<u32>);
+        let [inside, outside, count] =
+            [words.next()?.ok()?, words.next()?.ok()?, words.next()?.ok()?];
+        let within = uid.checked_sub(inside).filter(|within| *within < count)?;
+        outside.checked_add(within)
+    })
+}
+
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     fn scratch(name: &str) -> PathBuf {
@@ -261,9 +329,50 @@ mod tests {
     }
 
     #[test]
+    fn users_are_known_by_what_they_are_outside() {
+        assert_eq!(outer_uid("         0          0 4294967295\n", 0), Some(0));
+        let rootless = "0 1000 1\n1 100000 65536\n";
+        assert_eq!(outer_uid(rootless, 0), Some(1000));
+        assert_eq!(outer_uid(rootless, 7), Some(100_006));
+        assert_eq!(outer_uid(rootless, 70_000), None);
+        assert_eq!(outer_uid("", 0), None);
+    }
+
+    #[test]
+    fn knows_which_timeline_has_a_container() {
+        let path = scratch("containers");
+        let place = Place::at(&path).unwrap();
+        let name: Name = "shop".parse().unwrap();
+        let turn = place.turn().unwrap();
+        let listener = place.listen(&name, &turn).unwrap();
+        drop(turn);
+        let container = |id: &str, root: &str| Container {
+            id: id.to_owned(),
+            root: root.to_owned(),
+            ..Container::default()
+        };
+        place.note_container(&container("a", ""), &name).unwrap();
+        place.note_container(&container("a", ""), &name).unwrap();
+        assert_eq!(place.timeline_of(&container("a", "")), Some(name.clone()));
+        assert_eq!(place.timeline_of(&container("a", "/r")), None);
+        assert_eq!(place.names().unwrap(), std::slice::from_ref(&name));
+        assert!(place.timeline_of(&container("a", "")).is_some());
+        place.forget_container(&container("a", ""));
+        assert_eq!(place.timeline_of(&container("a", "")), None);
+        // One whose timeline was killed is forgotten by whoever lists.
+        place.note_container(&container("b", ""), &name).unwrap();
+        drop(listener);
+        assert!(place.names().unwrap().is_empty());
+        assert_eq!(place.timeline_of(&container("b", "")), None);
+        fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
     fn refuses_a_directory_that_others_enter() {
         let path = scratch("open");
-        DirBuilder::new().mode(0o755).create(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        // Set by itself: other tests narrow the umask for a moment.
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
         assert!(matches!(Place::at(&path), Err(Unusable::NotOurs(_))));
         fs::remove_dir(path).unwrap();
     }

@@ -6,7 +6,7 @@
 //! socket. To wake it there, the other thread rings: it makes a child that ends at once.
 
 use std::io::{ErrorKind, Read, Write};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, RwLock};
@@ -18,8 +18,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::unistd::{Pid, geteuid};
 
-use super::place::{Name, Place};
-use super::{Answer, Request};
+use super::place::{Name, Place, Unusable};
+use super::{Answer, Container, Request};
 
 /// How many callers may wait to be served.
 const BACKLOG: i32 = 128;
@@ -57,6 +57,8 @@ pub struct Control {
     place: Option<Place>,
     listener: Option<UnixListener>,
     asked: Option<Receiver<Asked>>,
+    /// The other end.
+    asks: SyncSender<Asked>,
     /// Held while a caller is served.
     serving: Arc<RwLock<()>>,
 }
@@ -64,12 +66,14 @@ pub struct Control {
 impl Control {
     /// The socket, before anything is read from it.
     pub fn new(name: Name, terms: String, place: Place, listener: UnixListener) -> Self {
+        let (asks, asked) = sync_channel(1);
         Self {
             name,
             terms,
             place: Some(place),
             listener: Some(listener),
-            asked: None,
+            asked: Some(asked),
+            asks,
             serving: Arc::default(),
         }
     }
@@ -87,11 +91,9 @@ impl Control {
         // that made it.
         // SAFETY: no memory is involved.
         Errno::result(unsafe { libc::listen(listener.as_raw_fd(), BACKLOG) })?;
-        let (sender, receiver) = sync_channel(1);
-        self.asked = Some(receiver);
-        let serving = Arc::clone(&self.serving);
+        let (asks, serving) = (self.asks.clone(), Arc::clone(&self.serving));
         let thread = thread::Builder::new().name("control".to_owned());
-        thread.spawn(move || serve(&listener, &sender, &serving)).map(drop)
+        thread.spawn(move || serve(&listener, &asks, &serving)).map(drop)
     }
 
     /// Answers nothing more, once the answer that is being given has been.
@@ -106,6 +108,17 @@ impl Control {
         self.asked.as_ref()?.try_recv().ok()
     }
 
+    /// Asks for something once a process has ended.
+    pub fn ask_after(&self, process: i32, request: Request) {
+        let asks = self.asks.clone();
+        let waits = move || {
+            await_end(Pid::from_raw(process), None);
+            pass_on(request, Pid::this(), &asks);
+        };
+        // Without the thread nothing is asked, and the container ends with its own end.
+        let _ = thread::Builder::new().name("end".to_owned()).spawn(waits);
+    }
+
     /// Waits for a request; `None` if none can come any more.
     pub fn wait(&self) -> Option<Asked> {
         self.asked.as_ref()?.recv().ok()
@@ -114,6 +127,21 @@ impl Control {
     /// Is its socket where callers look for it?
     pub fn is_found(&self) -> bool {
         self.place.as_ref().is_some_and(|place| place.has(&self.name))
+    }
+
+    /// Writes down that the timeline has a container.
+    pub fn note_container(&self, container: &Container) -> Result<(), Unusable> {
+        match &self.place {
+            Some(place) => place.note_container(container, &self.name),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes that back.
+    pub fn forget_container(&self, container: &Container) {
+        if let Some(place) = &self.place {
+            place.forget_container(container);
+        }
     }
 
     /// Makes the name free; once, since another may have it then.
@@ -199,6 +227,21 @@ fn pass_on(request: Request, caller: Pid, asked: &SyncSender<Asked>) -> Option<A
     // SAFETY: no memory is involved.
     unsafe { libc::waitpid(bell, std::ptr::null_mut(), libc::__WALL) };
     answer
+}
+
+/// Waits until a process has ended, at most for so long.
+pub fn await_end(process: Pid, patience: Option<Duration>) {
+    // SAFETY: no memory is involved.
+    let opened = unsafe { libc::syscall(libc::SYS_pidfd_open, process.as_raw(), 0) };
+    if opened >= 0 {
+        // SAFETY: the call returned a new descriptor.
+        let process = unsafe { OwnedFd::from_raw_fd(opened as i32) };
+        let mut end = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
+        let patience = patience.map_or(PollTimeout::NONE, |patience| {
+            PollTimeout::try_from(patience).unwrap_or(PollTimeout::MAX)
+        });
+        while poll(&mut end, patience) == Err(Errno::EINTR) {}
+    }
 }
 
 /// Wakes the thread that waits for children: makes one that ends at once. Returns its

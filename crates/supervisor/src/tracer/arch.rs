@@ -80,11 +80,6 @@ impl Registers {
         self.0.rax = result as u64;
     }
 
-    /// Is the thread at the first instruction after a redirection to `entry`?
-    pub fn is_redirected(&self, entry: u64) -> bool {
-        self.0.rip == entry
-    }
-
     /// Skips the call and goes on at `entry` of the image, which finds the number
     /// of the call in rax, the hint in r11, and the way back in rcx.
     pub fn redirect(&mut self, entry: u64, hint: i64) {

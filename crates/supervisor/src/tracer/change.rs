@@ -27,6 +27,7 @@ const TRIES: usize = 1_000;
 impl Supervisor {
     /// Makes changes, together, and lets everything that waits follow.
     pub(super) fn change(&mut self, changes: &[Change]) -> Result<(), String> {
+        self.opens = None;
         let before = self.region.page().map().after;
         self.region.page().read_finely();
         for _ in 0..TRIES {

@@ -9,27 +9,25 @@ use std::collections::HashSet;
 use std::fs;
 use std::time::{Duration, Instant};
 
+use eigentime_timeline::mark;
 use eigentime_timeline::page::Page;
-use eigentime_timeline::{Clock, Nanos, Rate, Segment, VirtualInstant};
-use eigentime_vdso::{PAGE, Waiting, symbols};
+use eigentime_timeline::{Clock, Nanos, Segment, VirtualInstant};
+use eigentime_vdso::{PAGE, Waiting};
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use super::arch::Registers;
-use super::rearm::Rearm;
+use super::rearm::{Rearm, at_host_rate};
 use super::recheck::Recheck;
 use super::show::{Blocked, command_of};
 use super::tracee::{Stop, Tracee};
 use super::visit::Visit;
-use super::{Supervisor, notes};
+use super::{Standing, Supervisor, notes};
 use crate::control::{Attached, seconds};
 use crate::host;
 
 /// How long the threads of a process may take to stop.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// The longest way through the image, in instructions, and plenty more.
-const MOST_STEPS: usize = 10_000;
 
 impl Supervisor {
     /// Returns a member to host time.
@@ -81,9 +79,9 @@ impl Supervisor {
     }
 
     fn has_member(&self, process: Pid) -> bool {
-        self.threads
-            .iter()
-            .any(|(thread, state)| !state.detached && notes::process_of(*thread) == Some(process))
+        self.threads.iter().any(|(thread, state)| {
+            state.standing == Standing::Member && notes::process_of(*thread) == Some(process)
+        })
     }
 
     /// Stops the threads of a process, outside of the image or where they wait by it.
@@ -130,60 +128,39 @@ impl Supervisor {
 
     /// Lets a thread go on until it is out of the image, or waits there.
     fn leave_image(&self, process: Pid, thread: Tracee) -> nix::Result<()> {
-        let layout = self.region.layout;
+        let exempt = self.region.layout.exempt();
         let mut registers = thread.registers()?;
-        // To step over the saving of the flags would save the step's own flag; and the call
-        // has not begun: it is made by the host's clocks.
-        if registers.ip() == layout.symbol(symbols::ENTER_FLAGS) {
-            registers.leave_red_zone();
-            registers.jump(layout.symbol(symbols::ENTER));
+        // Then the call has not begun: it is made by the host's clocks.
+        if self.undo_redirect(thread, &mut registers)? {
+            return Ok(());
         }
-        if registers.is_redirected(layout.symbol(symbols::ENTER)) {
-            registers.undo_redirect();
-            return thread.set_registers(registers);
+        let stepped = self.step_through(thread)?;
+        if stepped.stopped {
+            thread.send(process, libc::SIGSTOP)?;
         }
-        let mask = thread.signal_mask()?;
-        thread.set_signal_mask(!(1 << (libc::SIGTRAP - 1)))?;
-        for _ in 0..MOST_STEPS {
-            // The call itself is not stepped over: it may wait.
-            if registers.ip() == layout.call() {
-                registers.interrupt_call(layout.exempt());
-                thread.set_registers(registers)?;
-            }
-            let rests = [layout.exempt(), layout.symbol(symbols::LEAVE_FLAGS)];
-            let passes = self.is_in_image(&registers) || self.is_kernel_vdso(thread, &registers);
-            if rests.contains(&registers.ip()) || !passes {
-                return thread.set_signal_mask(mask);
-            }
-            if thread.step()? {
-                thread.send(process, libc::SIGSTOP)?;
-            }
-            registers = thread.registers()?;
+        if !stepped.arrived {
+            return Err(Errno::ETIMEDOUT);
         }
-        thread.set_signal_mask(mask)?;
-        Err(Errno::ETIMEDOUT)
+        registers = thread.registers()?;
+        if registers.ip() == self.region.layout.call() {
+            registers.interrupt_call(exempt);
+            thread.set_registers(registers)?;
+        }
+        Ok(())
     }
 
     /// Gives a process, which is stopped, the host's clocks.
     fn move_out(&mut self, process: Pid, threads: &[Tracee]) -> nix::Result<()> {
         let before = self.region.page().map().after;
         let visitor = *threads.first().ok_or(Errno::ESRCH)?;
-        // Signals that arrive meanwhile stay where they are.
-        let mask = visitor.signal_mask()?;
-        visitor.set_signal_mask(u64::MAX)?;
-        let moved = self.give_host_clocks(process, visitor);
-        let moved = moved.and_then(|()| {
-            self.has_detached = true;
-            for thread in threads {
-                self.thread(*thread).detached = true;
-                self.set_deadline_anew(*thread, &before)?;
-            }
-            let change = Rearm::new(before, as_after(&before));
-            super::rearm::rearm_descriptors_of(process, &change);
-            self.rearm_timers(visitor, process, &change)
-        });
-        visitor.set_signal_mask(mask)?;
-        moved
+        self.give_host_clocks(process, visitor)?;
+        self.unmark(process, visitor)?;
+        for thread in threads {
+            self.thread(*thread).standing = Standing::Detached;
+            self.set_deadline_anew(*thread, &before)?;
+        }
+        let change = Rearm::new(before, at_host_rate(&before));
+        self.rearm_process(visitor, process, &change)
     }
 
     /// Puts a page of its own, which leaves every clock alone, where a process has the
@@ -199,6 +176,18 @@ impl Supervisor {
         visit.end(process).map(drop)
     }
 
+    /// Takes the mark off what the process has as its vDSO: the image if it was started in the
+    /// timeline, the copy of the kernel's if it was attached.
+    fn unmark(&self, process: Pid, visitor: Tracee) -> nix::Result<()> {
+        for header in [Some(self.region.layout.image()), vdso_of(process)].into_iter().flatten() {
+            let at = header + mark::OFFSET as u64;
+            if visitor.read_words::<1>(at) == Ok([mark::WORD]) {
+                visitor.poke(at, 0)?;
+            }
+        }
+        Ok(())
+    }
+
     /// A thread that waits by the image: until the same moment by the host's clocks.
     fn set_deadline_anew(&self, thread: Tracee, before: &Segment) -> nix::Result<()> {
         let registers = thread.registers()?;
@@ -209,10 +198,20 @@ impl Supervisor {
         let Waiting { host, mark, at, clock } = found.waiting;
         let clock_of = Clock::ALL[clock as usize];
         let due = VirtualInstant::from_nanos(at);
-        let then = as_after(before).timer_at(clock_of, due).as_nanos();
+        let then = at_host_rate(before).timer_at(clock_of, due).as_nanos();
         let words = [host[0] as u64, host[1] as u64, mark, then as u64, clock];
         thread.write_words(found.at, &words)
     }
+}
+
+/// Where the kernel has put the vDSO of a process.
+fn vdso_of(process: Pid) -> Option<u64> {
+    let vector = fs::read(format!("/proc/{process}/auxv")).ok()?;
+    let mut entries = vector.as_chunks::<16>().0.iter().map(|entry| {
+        let (key, value) = entry.split_at(8);
+        [key, value].map(|word| word.try_into().map_or(0, u64::from_ne_bytes))
+    });
+    entries.find(|[key, _]| *key == libc::AT_SYSINFO_EHDR).map(|[_, value]| value)
 }
 
 impl Registers {
@@ -223,16 +222,4 @@ impl Registers {
         self.jump(after);
         self.make_again();
     }
-}
-
-/// The host's clocks, as a map for what was waited for by `before`: the wall clocks are
-/// the host's; on the others it is as far ahead as it was.
-fn as_after(before: &Segment) -> Segment {
-    let mut after = Segment { rate: Rate::ONE, ..Segment::IDENTITY };
-    for clock in Clock::ALL.into_iter().filter(|clock| !clock.is_wall()) {
-        let host = host::read(clock.id());
-        let anchor = &mut after.anchors[clock as usize];
-        (anchor.host, anchor.virt) = (host, before.virtual_at(clock, host));
-    }
-    after
 }

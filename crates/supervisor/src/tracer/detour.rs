@@ -40,6 +40,28 @@ impl Detour {
         self.until(Stop::Filtered, |tracee| tracee.resume(None))
     }
 
+    /// Goes on from these registers to the first call like this, which is not made; ends
+    /// behind it, and returns the registers with which it began.
+    pub fn run_to_call(
+        &mut self,
+        registers: Registers,
+        is_it: fn(&Registers) -> bool,
+    ) -> nix::Result<Registers> {
+        self.tracee.set_registers(registers)?;
+        loop {
+            self.run_to_syscall()?;
+            let call = self.tracee.registers()?;
+            if is_it(&call) {
+                let mut skipped = call;
+                skipped.skip(0);
+                self.tracee.set_registers(skipped)?;
+                self.run_to_syscall()?;
+                return Ok(call);
+            }
+            self.run_to_syscall()?;
+        }
+    }
+
     /// From a stop at a system call to one outside of any, in which a call that was
     /// interrupted can still be made again by the kernel.
     pub fn run_to_trap(&mut self) -> nix::Result<()> {

@@ -12,18 +12,17 @@ use super::arch::Registers;
 use super::notes::Note;
 use super::rearm::{Info, TimerKey, timer_clock};
 use super::tracee::Tracee;
-use super::{Supervisor, Thread};
+use super::{Standing, Supervisor};
 use crate::filter::FOREIGN;
 use crate::host;
 
 /// `clock_gettime`.
-const CLOCK_GETTIME: Nr = Nr(228);
+pub const CLOCK_GETTIME: Nr = Nr(228);
 
 impl Supervisor {
     pub(super) fn filtered(&mut self, tracee: Tracee) -> nix::Result<()> {
         // The calls by which a program is started are the caller's own.
-        let Thread { entering, detached, .. } = *self.thread(tracee);
-        if entering || detached {
+        if self.thread(tracee).standing != Standing::Member {
             return tracee.resume(None);
         }
         let mut registers = tracee.registers()?;

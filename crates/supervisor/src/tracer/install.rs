@@ -9,12 +9,13 @@ use std::io::IoSlice;
 use std::mem::{offset_of, size_of};
 use std::os::fd::AsRawFd;
 
-use eigentime_vdso::{IMAGE, IMAGE_OFFSET, symbols};
+use eigentime_vdso::{BOOTED_CLOCK, IMAGE, IMAGE_OFFSET, symbols};
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 
 use super::arch::Registers;
 use super::detour::Detour;
+use super::filtered::CLOCK_GETTIME;
 use super::mapping::Failed;
 use super::tracee::Tracee;
 use super::visit::Visit;
@@ -109,17 +110,38 @@ impl Supervisor {
     /// announces that.
     pub(super) fn install(&mut self, tracee: Tracee) -> Result<(), Refusal> {
         let mut detour = Detour::new(tracee);
-        let entry = leave_exec(&mut detour)?;
-        if entry.is_32_bit() {
-            return Err(Refusal::ThirtyTwoBits);
-        }
-        let slot = vdso_slot(tracee, entry.stack())?;
-        let [vdso] = tracee.read_words(slot).map_err(Refusal::step("read its auxiliary vector"))?;
+        let fresh = Fresh::examine(&mut detour)?;
         let mask = tracee.signal_mask().map_err(Refusal::step("read its signal mask"))?;
         tracee.set_signal_mask(ALL_SIGNALS).map_err(Refusal::step("block its signals"))?;
+        // A container's own filter may forbid what follows.
+        let suspended = self.thread(tracee).visitor.is_some() && tracee.suspend_filters();
+        let prepared = self.prepare_fresh(&mut detour, &fresh, suspended);
+        let mut after = fresh.entry;
+        if prepared.is_err() {
+            let args = [CANNOT_RUN, 0, 0, 0, 0, 0];
+            after.call(self.kernel.syscall_at(fresh.vdso), libc::SYS_exit_group, args);
+        }
+        tracee.set_registers(after).map_err(Refusal::step("set its registers"))?;
+        if suspended {
+            tracee.end_with_tracer().map_err(Refusal::step("put its filters in force"))?;
+        }
+        prepared?;
+        tracee.set_signal_mask(mask).map_err(Refusal::step("restore its signal mask"))?;
+        // The process was started by exec: it has this one thread.
+        detour.end(tracee.0).map_err(Refusal::step("give back a signal"))
+    }
 
+    /// Lets a new program take the shared memory and map the image; ends in a stop outside
+    /// of any call, or in one of a call that is not to be made.
+    fn prepare_fresh(
+        &mut self,
+        detour: &mut Detour,
+        fresh: &Fresh,
+        suspended: bool,
+    ) -> Result<(), Refusal> {
+        let Fresh { entry, slot, vdso, stack } = *fresh;
+        let tracee = detour.tracee;
         let layout = self.region.layout;
-        let stack = (entry.stack() - BLOCK_DEPTH) & !0xff;
         let block = block_at(stack, self.functions_at(vdso));
         write_block(tracee, stack, &block)?;
 
@@ -134,7 +156,7 @@ impl Supervisor {
         let unix = libc::AF_UNIX as u64;
         let sockets = at(offset_of!(Block, sockets));
         call(&mut registers, libc::SYS_socketpair, [unix, kind, 0, sockets, 0, 0]);
-        run(&mut detour, "make a pair of sockets in it", registers)?;
+        run(detour, "make a pair of sockets in it", registers)?;
         let [pair] = tracee.read_words(sockets).map_err(Refusal::step("read its sockets"))?;
         let (first, second) = (pair as u32, (pair >> 32) as u32);
         self.send_file(tracee, first).map_err(Refusal::step("hand it the shared memory"))?;
@@ -142,7 +164,7 @@ impl Supervisor {
         let header = at(offset_of!(Block, header));
         let flags = libc::MSG_CMSG_CLOEXEC as u64;
         call(&mut registers, libc::SYS_recvmsg, [u64::from(second), header, flags, 0, 0, 0]);
-        run(&mut detour, "receive the shared memory in it", registers)?;
+        run(detour, "receive the shared memory in it", registers)?;
         let [descriptor] = tracee
             .read_words(at(offset_of!(Block, control) + offset_of!(Control, descriptor)))
             .map_err(Refusal::step("read its descriptor"))?;
@@ -153,7 +175,7 @@ impl Supervisor {
         let access = (libc::PROT_READ | libc::PROT_EXEC) as u64;
         let how = (libc::MAP_PRIVATE | libc::MAP_FIXED_NOREPLACE) as u64;
         call(&mut registers, libc::SYS_mmap, [image, size, access, how, file, IMAGE_OFFSET as u64]);
-        run(&mut detour, "map the image in it", registers)?;
+        run(detour, "map the image in it", registers)?;
 
         let boot_stack = stack - 0x100;
         let function = layout.symbol(symbols::BOOT);
@@ -162,27 +184,15 @@ impl Supervisor {
             boot_stack,
             [file, u64::from(first), u64::from(second), image, stack],
         );
-        boot(&mut detour, registers)?;
-
-        tracee.write_words(slot, &[image]).map_err(Refusal::step("change its auxiliary vector"))?;
-        tracee.set_registers(entry).map_err(Refusal::step("set its registers"))?;
-        tracee.set_signal_mask(mask).map_err(Refusal::step("restore its signal mask"))?;
-        // The process was started by exec: it has this one thread.
-        detour.end(tracee.0).map_err(Refusal::step("give back a signal"))?;
-        Ok(())
+        boot(detour, registers, suspended)?;
+        tracee.write_words(slot, &[image]).map_err(Refusal::step("change its auxiliary vector"))
     }
 
     /// Prepares the program that `tracee` has just started and that no filter stops. It
     /// can be let go then.
     pub(super) fn install_unfiltered(&mut self, tracee: Tracee) -> Result<(), Refusal> {
         let mut detour = Detour::new(tracee);
-        let entry = leave_exec(&mut detour)?;
-        if entry.is_32_bit() {
-            return Err(Refusal::ThirtyTwoBits);
-        }
-        let slot = vdso_slot(tracee, entry.stack())?;
-        let [vdso] = tracee.read_words(slot).map_err(Refusal::step("read its auxiliary vector"))?;
-        let stack = (entry.stack() - BLOCK_DEPTH) & !0xff;
+        let Fresh { slot, vdso, stack, .. } = Fresh::examine(&mut detour)?;
         let visit = Visit::new(tracee, self.kernel.syscall_at(vdso));
         let mut visit = visit.map_err(Refusal::step("read its registers"))?;
         let mapped = self.map_region(&mut visit, stack);
@@ -225,6 +235,30 @@ impl Supervisor {
     }
 }
 
+/// A program at its first instruction.
+struct Fresh {
+    entry: Registers,
+    /// Where its auxiliary vector holds the address of its vDSO, and that address.
+    slot: u64,
+    vdso: u64,
+    /// Where its stack can be used.
+    stack: u64,
+}
+
+impl Fresh {
+    /// Leaves exec and looks at what it has made; 32-bit programs are refused.
+    fn examine(detour: &mut Detour) -> Result<Self, Refusal> {
+        let entry = leave_exec(detour)?;
+        if entry.is_32_bit() {
+            return Err(Refusal::ThirtyTwoBits);
+        }
+        let tracee = detour.tracee;
+        let slot = vdso_slot(tracee, entry.stack())?;
+        let [vdso] = tracee.read_words(slot).map_err(Refusal::step("read its auxiliary vector"))?;
+        Ok(Self { entry, slot, vdso, stack: (entry.stack() - BLOCK_DEPTH) & !0xff })
+    }
+}
+
 /// Leaves the system call that started the program, whose result would otherwise
 /// overwrite a register. Returns the registers at its first instruction.
 fn leave_exec(detour: &mut Detour) -> Result<Registers, Refusal> {
@@ -240,16 +274,23 @@ fn run(detour: &mut Detour, step: &'static str, registers: Registers) -> Result<
     }
 }
 
-/// Lets the image set up its pages; ends in the stop of the call by which it
-/// reports.
-fn boot(detour: &mut Detour, registers: Registers) -> Result<(), Refusal> {
+/// Lets the image set up its pages; ends in the stop of the call by which it reports, or
+/// behind that.
+fn boot(detour: &mut Detour, registers: Registers, suspended: bool) -> Result<(), Refusal> {
     const STEP: &str = "set up the image in it";
-    detour.run_to_filter(registers).map_err(Refusal::step(STEP))?;
-    let registers = detour.tracee.registers().map_err(Refusal::step(STEP))?;
-    match registers.arg(1) as i64 {
+    let reported = match suspended {
+        true => detour.run_to_call(registers, is_report),
+        false => detour.run_to_filter(registers).and_then(|()| detour.tracee.registers()),
+    };
+    match reported.map_err(Refusal::step(STEP))?.arg(1) as i64 {
         0 => Ok(()),
         error => Err(Refusal::Step(STEP, Errno::from_raw(-error as i32))),
     }
+}
+
+/// Is it the call by which the image reports?
+fn is_report(registers: &Registers) -> bool {
+    registers.nr() == CLOCK_GETTIME && registers.arg(0) as u32 == BOOTED_CLOCK
 }
 
 fn write_block(tracee: Tracee, to: u64, block: &Block) -> Result<(), Refusal> {

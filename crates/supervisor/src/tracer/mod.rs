@@ -8,6 +8,7 @@
 //! - `mapping`: the same, one call at a time.
 //! - `exec_only`: prepares programs and lets them go.
 //! - `attach`, `detach`: moves a running process into the timeline and out of it.
+//! - `guests`: OCI runtimes whose containers live by the timeline.
 //! - `filtered`: answers calls that the filter stopped.
 //! - `overtaken`: signals that overtake a call on its way through the image.
 //! - `wall`: sets the timeline's wall clock, for a program that does so.
@@ -26,6 +27,7 @@ mod detach;
 mod detour;
 mod exec_only;
 mod filtered;
+mod guests;
 mod install;
 mod mapping;
 mod notes;
@@ -47,9 +49,11 @@ use eigentime_vdso::symbols;
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
+use crate::control::Starts;
 use crate::control::server::Control;
 use crate::filter::Scope;
-use crate::host::KernelVdso;
+use crate::host::{self, KernelVdso};
+use crate::namespace;
 use crate::plan::{Clocks, Motion};
 use crate::region::Region;
 use arch::Registers;
@@ -68,16 +72,35 @@ pub struct Subject {
     pub motion: Motion,
     /// The socket by which it is steered, if it has a name.
     pub control: Option<Control>,
+    /// What the clocks are to be from the start, and where the monotonic ones are moved.
+    pub opens: Option<(Clocks, TimeNamespace)>,
     /// What the clocks are to be once the first process is attached.
     pub starts_with: Option<Clocks>,
     /// Is it to end with its last member?
     pub ephemeral: bool,
 }
 
+/// Has a timeline a time namespace of its own?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeNamespace {
+    /// No: the map alone moves its clocks.
+    None,
+    /// Yes: it moves the monotonic clocks, and the map what else there is.
+    Own,
+}
+
 impl Subject {
     /// A timeline without a name.
     pub fn private(scope: Scope, groups: Vec<u32>, motion: Motion) -> Self {
-        Self { scope, groups, motion, control: None, starts_with: None, ephemeral: false }
+        Self {
+            scope,
+            groups,
+            motion,
+            control: None,
+            opens: None,
+            starts_with: None,
+            ephemeral: false,
+        }
     }
 }
 
@@ -93,20 +116,22 @@ pub struct Supervisor {
     raw_clock: bool,
     /// Threads that are to be let go as soon as they stop.
     unwanted: HashSet<Pid>,
+    /// What the clocks are to be from the start, until that.
+    opens: Option<(Clocks, TimeNamespace)>,
     /// What the clocks are to be once the first process is attached.
     starts_with: Option<Clocks>,
     /// Is the timeline to end with its last member?
     ephemeral: bool,
     /// Has the first program been started?
     started: bool,
-    /// Has any process been returned to host time?
-    has_detached: bool,
     /// Is the timeline to end although it has members, or none?
     removed: bool,
     /// The caller's standard error, until the first program has been started.
     first_stderr: Option<OwnedFd>,
     /// What is known of each thread.
     threads: HashMap<Pid, Thread>,
+    /// The OCI runtimes that were let in.
+    guests: guests::Guests,
     /// How fast the clocks run.
     motion: Motion,
     /// The socket of a named timeline.
@@ -136,10 +161,10 @@ pub struct Supervisor {
 struct Thread {
     /// Its process, once somebody has asked.
     process: Option<Pid>,
-    /// Has it joined, but not started its program yet?
-    entering: bool,
-    /// Has its process been returned to host time?
-    detached: bool,
+    /// How it stands to the timeline.
+    standing: Standing,
+    /// The visit of an OCI runtime by which it came.
+    visitor: Option<guests::Visitor>,
     /// Is it in a stop of job control?
     halted: bool,
     /// Has it just come out of one, which ends some calls with EINTR?
@@ -150,10 +175,31 @@ struct Thread {
     redirected: Option<Registers>,
 }
 
+/// How a thread stands to the timeline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Standing {
+    /// It lives by it.
+    #[default]
+    Member,
+    /// It has joined, but not started its program yet.
+    Entering,
+    /// It belongs to an OCI runtime, and lives by host time.
+    Outside,
+    /// It was returned to host time.
+    Detached,
+}
+
+impl Thread {
+    /// Has it something that goes to what it makes?
+    fn hands_down(&self) -> bool {
+        self.visitor.is_some() || !matches!(self.standing, Standing::Member | Standing::Entering)
+    }
+}
+
 impl Supervisor {
     /// A supervisor that does not follow anything yet.
     pub fn new(region: Region, kernel: KernelVdso, subject: Subject) -> Self {
-        let Subject { scope, groups, motion, control, starts_with, ephemeral } = subject;
+        let Subject { scope, groups, motion, control, opens, starts_with, ephemeral } = subject;
         Self {
             region,
             kernel,
@@ -165,12 +211,13 @@ impl Supervisor {
             unwanted: HashSet::new(),
             // Processes to be attached come when they come.
             started: starts_with.is_some(),
+            opens,
             starts_with,
             ephemeral,
-            has_detached: false,
             removed: false,
             first_stderr: std::io::stderr().as_fd().try_clone_to_owned().ok(),
             threads: HashMap::new(),
+            guests: guests::Guests::default(),
             posix_timers: HashSet::new(),
             wall_timers: HashSet::new(),
             settings: HashMap::new(),
@@ -190,16 +237,40 @@ impl Supervisor {
         stderr.into_iter().chain([self.region.file().as_raw_fd()]).chain(control).collect()
     }
 
-    /// Starts following a process.
-    pub fn follow(&mut self, process: Pid) -> nix::Result<()> {
-        Tracee(process).seize()?;
-        self.threads.insert(process, Thread { entering: true, ..Thread::default() });
+    /// Lets the clocks run, as this process sees them from now on.
+    pub fn open(&mut self) -> nix::Result<()> {
+        if let Some((clocks, TimeNamespace::Own)) = &self.opens {
+            namespace::enter_as_privileged(clocks.offsets())?;
+        }
+        self.begin_clocks();
         Ok(())
+    }
+
+    /// Lets the clocks begin now: when the timeline is made, and once more when the first
+    /// program starts, if nobody has changed them until then.
+    fn begin_clocks(&self) {
+        if let Some((clocks, namespace)) = &self.opens {
+            let on_top = *namespace == TimeNamespace::None;
+            self.region.page().publish(&clocks.map(host::read_at_once(), on_top));
+        }
+    }
+
+    /// Starts following a process that is about to start something.
+    pub fn follow(&mut self, process: Pid, starts: &Starts) -> nix::Result<()> {
+        Tracee(process).seize()?;
+        let standing = Standing::Entering;
+        self.threads.insert(process, Thread { standing, ..Thread::default() });
+        self.expect(process, starts)
     }
 
     /// Passes signals that end a program on to `program`, for as long as it runs.
     pub fn pass_signals_to(&self, program: Option<Pid>) {
         signals::pass_to(program);
+    }
+
+    /// Leaves it to the engine to end its containers.
+    pub fn ignore_signals(&self) {
+        signals::ignore();
     }
 
     /// Answers stops until the last thread has ended; a named timeline, until it is
@@ -229,6 +300,7 @@ impl Supervisor {
                 break;
             }
         }
+        self.end_visits();
         if let Some(control) = &mut self.control {
             control.forget();
             control.finish();
@@ -269,7 +341,9 @@ impl Supervisor {
     fn answer(&mut self, tracee: Tracee, stop: Stop) -> nix::Result<()> {
         match stop {
             Stop::Ended => {
-                self.threads.remove(&tracee.0);
+                if let Some(ended) = self.threads.remove(&tracee.0) {
+                    self.end_visit(&ended);
+                }
                 self.forget_timers(tracee.0);
                 signals::program_ended(tracee.0);
                 Ok(())
@@ -305,11 +379,12 @@ impl Supervisor {
 
     /// A thread made a child or a thread, which starts as its maker is.
     fn forked(&mut self, tracee: Tracee) -> nix::Result<()> {
-        if self.thread(tracee).detached {
+        let maker = *self.thread(tracee);
+        if maker.hands_down() {
             let made = Pid::from_raw(tracee.event_message()? as i32);
             // It may have been faster, and have stopped or ended already.
             if notes::is_followed(made) {
-                self.thread(Tracee(made)).detached = true;
+                self.inherit(made, maker);
             }
         }
         tracee.resume(None)
@@ -317,29 +392,41 @@ impl Supervisor {
 
     /// A thread that stops for the first time may be faster than the news of it.
     fn begin(&mut self, tracee: Tracee) {
-        if !self.threads.contains_key(&tracee.0) && self.has_detached {
-            let makers = [notes::process_of(tracee.0), notes::parent_of(tracee.0)];
-            let detached = self.threads.iter().any(|(thread, state)| {
-                state.detached && makers.contains(&notes::process_of(*thread))
-            });
-            self.thread(tracee).detached = detached;
+        if self.threads.contains_key(&tracee.0) || !self.threads.values().any(Thread::hands_down) {
+            return;
+        }
+        let makers = [notes::process_of(tracee.0), notes::parent_of(tracee.0)];
+        let known = |maker: &Pid| *maker != tracee.0 && self.threads.contains_key(maker);
+        match makers.into_iter().flatten().find(known) {
+            Some(maker) => self.inherit(tracee.0, self.threads[&maker]),
+            // Its maker has ended.
+            None => self.thread(tracee).standing = self.stands_by_itself(tracee.0),
         }
     }
 
     fn exec(&mut self, tracee: Tracee) -> nix::Result<()> {
-        if self.thread(tracee).detached {
+        let Thread { standing, visitor, .. } = *self.thread(tracee);
+        // A thread that starts a program takes the number of its process.
+        let former = Pid::from_raw(tracee.event_message()? as i32);
+        if former != tracee.0 {
+            self.threads.remove(&former);
+        }
+        let is_outside = standing == Standing::Outside && !self.is_inside(tracee);
+        if standing == Standing::Detached || is_outside {
             return tracee.resume(None);
         }
         self.started = true;
-        // A thread that starts a program takes the number of its process.
-        let former = Pid::from_raw(tracee.event_message()? as i32);
-        self.threads.remove(&former);
+        self.begin_clocks();
+        self.opens = None;
         self.forget_posix_timers(tracee.0);
-        *self.thread(tracee) = Thread::default();
+        *self.thread(tracee) = Thread { visitor, ..Thread::default() };
         match self.install(tracee) {
             Ok(()) => {
                 self.first_stderr = None;
-                self.note_lost_privilege(tracee);
+                // Of what a container allows, its engine tells.
+                if visitor.is_none() {
+                    self.note_lost_privilege(tracee);
+                }
                 tracee.resume(None)
             }
             Err(refusal) => self.refuse(tracee, &refusal),

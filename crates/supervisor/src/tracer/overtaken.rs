@@ -12,33 +12,18 @@ use eigentime_vdso::symbols;
 use super::Supervisor;
 use super::arch::Registers;
 use super::recheck::is_caught;
-use super::tracee::Tracee;
-
-/// The longest way through the image and the kernel's vDSO, in instructions, and
-/// plenty more.
-const MOST_STEPS: usize = 10_000;
+use super::tracee::{Stepped, Tracee};
 
 /// Signals by which the processor reports a fault.
 const FAULTS: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
-
-/// All signals but SIGTRAP, by which the kernel reports a step.
-const ALL_BUT_TRAP: u64 = !(1 << (libc::SIGTRAP - 1));
 
 impl Supervisor {
     /// Brings a thread out of the image, or to the call that it is about to make
     /// there, before a signal is delivered to it.
     pub(super) fn settle_at_signal(&mut self, tracee: Tracee, signal: i32) -> nix::Result<()> {
         let mut registers = tracee.registers()?;
-        // To step over the saving of the flags would save the step's own flag.
-        if registers.ip() == self.region.layout.symbol(symbols::ENTER_FLAGS) {
-            registers.leave_red_zone();
-        }
-        if [symbols::ENTER, symbols::ENTER_FLAGS]
-            .into_iter()
-            .any(|entry| registers.is_redirected(self.region.layout.symbol(entry)))
-        {
-            registers.undo_redirect();
-            return tracee.set_registers(registers);
+        if self.undo_redirect(tracee, &mut registers)? {
+            return Ok(());
         }
         // A call that the kernel would make again: nothing of it has been carried out.
         if registers.ip() == self.region.layout.exempt()
@@ -60,20 +45,8 @@ impl Supervisor {
         if FAULTS.contains(&signal) && info.si_code > 0 {
             return Ok(());
         }
-        let mask = tracee.signal_mask()?;
-        tracee.set_signal_mask(ALL_BUT_TRAP)?;
-        let mut stopped = false;
-        for _ in 0..MOST_STEPS {
-            // The call itself is not stepped over: it may wait.
-            if registers.ip() == self.region.layout.call()
-                || registers.ip() == self.region.layout.symbol(symbols::LEAVE_FLAGS)
-                || !self.is_passing(tracee, &registers)
-            {
-                break;
-            }
-            stopped |= tracee.step()?;
-            registers = tracee.registers()?;
-        }
+        let Stepped { stopped, .. } = self.step_through(tracee)?;
+        registers = tracee.registers()?;
         if registers.ip() == self.region.layout.call()
             && ends_by_any_handler(&registers)
             && is_caught(tracee, signal)
@@ -81,11 +54,40 @@ impl Supervisor {
             registers.interrupt(self.region.layout.exempt());
             tracee.set_registers(registers)?;
         }
-        tracee.set_signal_mask(mask)?;
-        if stopped {
-            tracee.send(tracee.0, libc::SIGSTOP)?;
+        if stopped && let Some(process) = self.process_of(tracee.0) {
+            tracee.send(process, libc::SIGSTOP)?;
         }
         tracee.set_signal_info(&info)
+    }
+
+    /// Takes a thread back to its call, if it has only been redirected yet; tells whether
+    /// that was so.
+    pub(super) fn undo_redirect(
+        &self,
+        tracee: Tracee,
+        registers: &mut Registers,
+    ) -> nix::Result<bool> {
+        let [enter, flags] =
+            [symbols::ENTER, symbols::ENTER_FLAGS].map(|symbol| self.region.layout.symbol(symbol));
+        // To step over the saving of the flags would save the step's own flag.
+        if registers.ip() == flags {
+            registers.leave_red_zone();
+        } else if registers.ip() != enter {
+            return Ok(false);
+        }
+        registers.undo_redirect();
+        tracee.set_registers(*registers).map(|()| true)
+    }
+
+    /// Lets a thread that is in the image go on until it is out of it, or about to make a
+    /// call there, or has made it.
+    pub(super) fn step_through(&self, tracee: Tracee) -> nix::Result<Stepped> {
+        let layout = self.region.layout;
+        // The call itself is not stepped over: it may wait.
+        let rests = [layout.call(), layout.exempt(), layout.symbol(symbols::LEAVE_FLAGS)];
+        tracee.step_until(|registers| {
+            rests.contains(&registers.ip()) || !self.is_passing(tracee, registers)
+        })
     }
 
     /// Is the thread in the image, or in the kernel's vDSO on behalf of the image?

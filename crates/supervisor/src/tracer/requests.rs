@@ -8,7 +8,7 @@ use nix::unistd::Pid;
 
 use super::{Supervisor, notes};
 use crate::control::server::{Asked, Control};
-use crate::control::{Answer, Joined, Request};
+use crate::control::{Answer, Joined, Request, Starts};
 use crate::region;
 
 impl Supervisor {
@@ -27,11 +27,16 @@ impl Supervisor {
                 Ok(()) => Answer::Changed(self.timeline()),
                 Err(reason) => Answer::Refused(reason),
             },
-            Request::Join { terms, image } => {
-                match self.let_in(asked.caller, terms.as_deref(), *image) {
+            Request::Join { terms, image, starts } => {
+                match self.let_in(asked.caller, terms.as_deref(), *image, starts) {
                     Ok(joined) => Answer::Joined(joined),
                     Err(reason) => Answer::Refused(reason),
                 }
+            }
+            Request::Containers => Answer::Containers(self.containers()),
+            Request::End { container } => {
+                self.end_container(container);
+                Answer::Done
             }
             Request::Remove { force } => self.remove(*force),
             Request::Attach { pid, terms, force } => {
@@ -94,7 +99,13 @@ impl Supervisor {
     }
 
     /// Starts following a process that asks for it.
-    fn let_in(&mut self, caller: Pid, terms: Option<&str>, image: u64) -> Result<Joined, String> {
+    fn let_in(
+        &mut self,
+        caller: Pid,
+        terms: Option<&str>,
+        image: u64,
+        starts: &Starts,
+    ) -> Result<Joined, String> {
         if image != region::image_identity() {
             return Err("it was made by another version of eigentime\n\
                         help: end it (`eigentime ctl rm`) and make it anew"
@@ -106,13 +117,22 @@ impl Supervisor {
                         does not see\nhelp: make the timeline outside, and join from there"
                 .to_owned());
         }
-        if time_namespace(caller) != time_namespace(Pid::this()) {
+        // A runtime only has to start its programs in it.
+        let is_program = matches!(starts, Starts::Program);
+        if is_program && time_namespace(caller) != time_namespace(Pid::this()) {
             return Err("the program is in another time namespace than the timeline's \
                         supervisor, so their host clocks differ\n\
-                        help: join from outside of that namespace"
+                        help: join from that namespace; for a timeline that containers and \
+                        programs of the host are to share, make it first, with \
+                        `eigentime run --timeline NAME … -- true`"
                 .to_owned());
         }
-        self.follow(caller).map_err(|error| match error {
+        if let Starts::Inside { container, .. } = starts
+            && self.container(container).is_none()
+        {
+            return Err(format!("container {} has ended", container.id));
+        }
+        self.follow(caller, starts).map_err(|error| match error {
             Errno::EPERM => match notes::status_field(caller, "TracerPid:").as_deref() {
                 Some("0") | None => "ptrace is forbidden here".to_owned(),
                 Some(tracer) => format!("the program is already traced by process {tracer}"),
@@ -134,7 +154,8 @@ fn same_processes(caller: Pid) -> Result<(), String> {
     match namespace(caller) == namespace(Pid::this()) {
         true => Ok(()),
         false => Err("its supervisor is in another process namespace, where processes have other \
-                      numbers\nhelp: do this from outside of the container"
+                      numbers\nhelp: for a timeline that containers and processes of the host are to \
+                      share, make it first, with `eigentime run --timeline NAME … -- true`"
             .to_owned()),
     }
 }

@@ -12,7 +12,7 @@ use syscalls::Sysno;
 
 use super::arch::Registers;
 use super::tracee::Tracee;
-use super::{Supervisor, notes};
+use super::{Standing, Supervisor, notes};
 use crate::control::{
     Member, Reading, Shown, State, Thread, Timeline, WaitsFor, clock_name, rate_number,
 };
@@ -30,14 +30,17 @@ pub struct Found {
 impl Supervisor {
     /// How the timeline stands, and its members.
     pub(super) fn show(&self) -> Shown {
-        Shown { timeline: self.timeline(), members: self.members() }
+        Shown { timeline: self.timeline(), containers: self.containers(), members: self.members() }
     }
 
     /// How the timeline stands.
     pub(super) fn timeline(&self) -> Timeline {
         let (host, virt) = self.now();
-        let readings =
-            Clock::ALL.map(|clock| Reading::new(clock, host[clock as usize], virt[clock as usize]));
+        let ahead = host::namespace_offsets();
+        let readings = Clock::ALL.map(|clock| {
+            let host = host[clock as usize].after(Nanos(-ahead[clock as usize].0));
+            Reading::new(clock, host, virt[clock as usize])
+        });
         let name = self.control.as_ref().map(|control| control.name.to_string());
         Timeline {
             name: name.unwrap_or_default(),
@@ -65,16 +68,18 @@ impl Supervisor {
     pub(super) fn members(&self) -> Vec<Member> {
         let segment = self.region.page().map().after;
         let mut members = BTreeMap::<i32, Member>::new();
-        for (thread, state) in &self.threads {
+        let belongs = |state: &super::Thread| state.standing != Standing::Outside;
+        for (thread, state) in self.threads.iter().filter(|(_, state)| belongs(state)) {
             if let Some(process) = notes::process_of(*thread) {
                 let pid = process.as_raw();
                 let member = members.entry(pid).or_insert_with(|| Member {
                     pid,
                     command: command_of(process),
-                    detached: state.detached,
+                    detached: state.standing == Standing::Detached,
+                    container: self.container_of(state).map(|container| container.id.clone()),
                     threads: Vec::new(),
                 });
-                if !state.detached {
+                if state.standing != Standing::Detached {
                     member.threads.push(self.show_thread(*thread, &segment));
                 }
             }

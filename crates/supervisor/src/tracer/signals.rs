@@ -35,6 +35,15 @@ pub fn pass_to(program: Option<Pid>) {
     let _ = SigSet::all().thread_unblock();
 }
 
+/// Leaves all these signals unheard: what they ask for is another's to do.
+pub fn ignore() {
+    for signal in PASSED_ON.into_iter().chain(IGNORED) {
+        // SAFETY: no handler is involved. These signals can all be ignored.
+        let _ = unsafe { nix::sys::signal::signal(signal, SigHandler::SigIgn) };
+    }
+    let _ = SigSet::all().thread_unblock();
+}
+
 /// Notes that a process has ended.
 pub fn program_ended(process: Pid) {
     let _ = PROGRAM.compare_exchange(process.as_raw(), 0, Ordering::Relaxed, Ordering::Relaxed);

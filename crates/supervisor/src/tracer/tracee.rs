@@ -64,6 +64,22 @@ impl Stop {
 /// How long a thread may take to stop before it is looked whether it has ended.
 const PATIENCE: Duration = Duration::from_millis(5);
 
+/// The longest way through the image and the kernel's vDSO, in instructions, and plenty
+/// more.
+const MOST_STEPS: usize = 10_000;
+
+/// All signals but SIGTRAP, by which the kernel reports a step.
+const ALL_BUT_TRAP: u64 = !(1 << (libc::SIGTRAP - 1));
+
+/// What came of stepping.
+#[derive(Clone, Copy, Debug)]
+pub struct Stepped {
+    /// Is the thread where it was to go?
+    pub arrived: bool,
+    /// Did SIGSTOP, which cannot be blocked, come meanwhile?
+    pub stopped: bool,
+}
+
 /// A traced thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tracee(pub Pid);
@@ -123,6 +139,14 @@ impl Tracee {
         ptrace::setoptions(self.0, OPTIONS | Options::PTRACE_O_EXITKILL)
     }
 
+    /// Lets no filter stop or refuse what the stopped thread calls, until
+    /// [`end_with_tracer`](Self::end_with_tracer): whether the supervisor may do that, which
+    /// takes CAP_SYS_ADMIN on the host.
+    pub fn suspend_filters(self) -> bool {
+        let suspend = Options::from_bits_retain(libc::PTRACE_O_SUSPEND_SECCOMP);
+        ptrace::setoptions(self.0, OPTIONS | Options::PTRACE_O_EXITKILL | suspend).is_ok()
+    }
+
     /// Lets the stopped thread go for good.
     pub fn release(self) -> nix::Result<()> {
         self.request(libc::PTRACE_DETACH, 0)
@@ -141,7 +165,7 @@ impl Tracee {
     /// Lets the thread go on for one instruction, and waits until that is done; with all
     /// signals blocked but SIGTRAP, by which the kernel reports it. Returns whether the
     /// one signal that cannot be blocked, SIGSTOP, came meanwhile.
-    pub fn step(self) -> nix::Result<bool> {
+    fn step(self) -> nix::Result<bool> {
         let mut stopped = false;
         loop {
             self.request(libc::PTRACE_SINGLESTEP, 0)?;
@@ -154,6 +178,22 @@ impl Tracee {
                 _ => {}
             }
         }
+    }
+
+    /// Lets the stopped thread go on, one instruction at a time, until it is where it may
+    /// rest.
+    pub fn step_until(self, mut rests: impl FnMut(&Registers) -> bool) -> nix::Result<Stepped> {
+        let mask = self.signal_mask()?;
+        self.set_signal_mask(ALL_BUT_TRAP)?;
+        let mut stepped = Stepped { arrived: false, stopped: false };
+        for _ in 0..MOST_STEPS {
+            stepped.arrived = rests(&self.registers()?);
+            if stepped.arrived {
+                break;
+            }
+            stepped.stopped |= self.step()?;
+        }
+        self.set_signal_mask(mask).map(|()| stepped)
     }
 
     /// What the signal that is about to be delivered tells.

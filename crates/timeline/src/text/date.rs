@@ -11,7 +11,7 @@ use super::{
     scan::Scanner,
     zone::Zone,
 };
-use crate::{NANOS_PER_SECOND, VirtualInstant};
+use crate::{HostInstant, NANOS_PER_SECOND, VirtualInstant};
 
 const WHAT: &str = "date";
 const HELP: &str =
@@ -47,6 +47,19 @@ const UNIT: u64 = NANOS_PER_SECOND as u64;
 /// ```
 pub fn parse_date(input: &str) -> Result<VirtualInstant, ParseError> {
     parse_date_in(input, &TimeZone::system())
+}
+
+/// Parses a pair of dates on which the host's wall clock and a timeline's agree:
+/// `2026-12-01T00:00:00Z=2038-01-01T00:00:00Z`.
+///
+/// # Errors
+/// If it is no pair, or as [`parse_date`].
+pub fn parse_anchor(input: &str) -> Result<(HostInstant, VirtualInstant), ParseError> {
+    const HELP: &str = "write HOST=VIRTUAL, two dates";
+    let (host, virt) = input.split_once('=').ok_or_else(|| {
+        ParseError::new("anchor", input, input.len()..input.len(), "it is no pair", HELP)
+    })?;
+    Ok((HostInstant(parse_date(host)?.0), parse_date(virt)?))
 }
 
 /// Parses a date as [`parse_date`] does, with `local` as the zone of dates that

@@ -17,7 +17,7 @@ mod rate;
 mod scan;
 mod zone;
 
-pub use date::{format_date, parse_date, parse_date_in};
+pub use date::{format_date, parse_anchor, parse_date, parse_date_in};
 pub use error::ParseError;
 pub use offset::{format_offset, parse_offset};
 pub use rate::{format_rate, parse_rate};

@@ -16,7 +16,7 @@ mod vdso;
 
 use std::time::{Duration, Instant};
 
-use eigentime_timeline::{Anchor, CLOCKS, Clock, HostInstant, Nanos, Rate, Segment};
+use eigentime_timeline::{CLOCKS, Clock, HostInstant, Nanos};
 use eigentime_vdso::PAGE;
 use nix::errno::Errno;
 use nix::unistd::Pid;
@@ -25,7 +25,7 @@ use self::preflight::Found;
 use self::stopped::Stopped;
 use self::vdso::Aside;
 use super::mapping::{Failed, NO_FILE, PRIVATE, READ_WRITE, step};
-use super::rearm::Rearm;
+use super::rearm::{Rearm, at_host_rate};
 use super::show::command_of;
 use super::visit::Visit;
 use super::{Supervisor, Thread};
@@ -91,8 +91,6 @@ impl Supervisor {
         // Whoever attached it reads until nobody can write any more.
         self.first_stderr = None;
         self.uses_timer_descriptors = true;
-        self.interval_timers.insert(stopped.process);
-        self.posix_timers.insert(stopped.process);
     }
 
     fn move_in(
@@ -125,11 +123,11 @@ impl Supervisor {
         let mut notes = prepared.and_then(|notes| ended.map(|_| notes)).map_err(failed)?;
         self.starts_with = None;
         let after = self.region.page().map().after;
-        let change = Rearm::new(as_before(&after), after);
+        let change = Rearm::new(at_host_rate(&after), after);
         // The timers that the process has, it has armed by the host's clocks.
         self.interval_timers.insert(stopped.process);
         self.posix_timers.insert(stopped.process);
-        let rearmed = self.rearm_stopped(visitor, stopped.process, &change);
+        let rearmed = self.rearm_process(visitor, stopped.process, &change);
         if let Err(error) = rearmed {
             notes.push(format!("its timers keep their host time: {}", error.desc()));
         }
@@ -227,29 +225,5 @@ impl Supervisor {
             Ok(_) => Err(Failed("filter the calls of all its threads", Errno::EBUSY)),
             Err(error) => Err(Failed("filter its calls", error)),
         }
-    }
-}
-
-/// The map by which a process lived that is now to live by `after`: its wall clocks are
-/// the host's; on the others what it had waited for is as far ahead as it was.
-pub fn as_before(after: &Segment) -> Segment {
-    let mut before = Segment { rate: Rate::ONE, ..Segment::IDENTITY };
-    for clock in Clock::ALL.into_iter().filter(|clock| !clock.is_wall()) {
-        let host = host::read(clock.id());
-        before.anchors[clock as usize] = Anchor { host, virt: after.virtual_at(clock, host) };
-    }
-    before
-}
-
-impl Supervisor {
-    /// Arms the timers of a process anew, whose thread `visitor` is stopped.
-    fn rearm_stopped(
-        &mut self,
-        visitor: super::tracee::Tracee,
-        process: Pid,
-        change: &Rearm,
-    ) -> nix::Result<()> {
-        super::rearm::rearm_descriptors_of(process, change);
-        self.rearm_timers(visitor, process, change)
     }
 }

@@ -14,12 +14,6 @@ use super::super::notes::{has_ended, is_followed, status_field};
 use super::super::recheck::Recheck;
 use super::super::tracee::{Stop, Tracee};
 
-/// The longest way through the kernel's vDSO, in instructions, and plenty more.
-const MOST_STEPS: usize = 10_000;
-
-/// All signals but SIGTRAP, by which the kernel reports a step.
-const ALL_BUT_TRAP: u64 = !(1 << (libc::SIGTRAP - 1));
-
 /// Why the threads of a process were not stopped.
 pub struct Refused {
     /// The reason.
@@ -34,7 +28,7 @@ pub struct Stopped {
     pub process: Pid,
     threads: Vec<Tracee>,
     /// Signals that arrived meanwhile, for whom.
-    signals: Signals,
+    signals: Vec<(Tracee, i32)>,
     /// Threads in a wait that was interrupted before.
     restarted: HashMap<Pid, Restarted>,
     /// The signals that threads block when they go on; now they block all.
@@ -73,9 +67,6 @@ impl Restarted {
         }
     }
 }
-
-/// Signals, and the threads that they are for.
-type Signals = Vec<(Tracee, i32)>;
 
 impl Stopped {
     /// Starts following a process and stops its threads, or lets it go on as before: but
@@ -136,8 +127,16 @@ impl Stopped {
 
     /// Lets every thread that is in `range` go on until it is out of it.
     pub fn leave(&mut self, range: &Range<u64>) -> nix::Result<()> {
-        let Self { threads, signals, .. } = self;
-        threads.iter().try_for_each(|thread| thread.step_out_of(range, signals))
+        for thread in &self.threads {
+            let stepped = thread.step_until(|registers| !range.contains(&registers.ip()))?;
+            if stepped.stopped {
+                self.signals.push((*thread, libc::SIGSTOP));
+            }
+            if !stepped.arrived {
+                return Err(Errno::ETIMEDOUT);
+            }
+        }
+        Ok(())
     }
 
     fn stop_all(&mut self, deadline: Instant, unstopped: &mut HashSet<Pid>) -> Result<(), String> {
@@ -332,25 +331,6 @@ impl Tracee {
             self.set_registers(registers)?;
         }
         Ok(())
-    }
-
-    /// Lets the thread, which is stopped, go on until it is outside of a range.
-    fn step_out_of(self, range: &Range<u64>, stops: &mut Signals) -> nix::Result<()> {
-        if !range.contains(&self.registers()?.ip()) {
-            return Ok(());
-        }
-        let mask = self.signal_mask()?;
-        self.set_signal_mask(ALL_BUT_TRAP)?;
-        for _ in 0..MOST_STEPS {
-            if !range.contains(&self.registers()?.ip()) {
-                return self.set_signal_mask(mask);
-            }
-            if self.step()? {
-                stops.push((self, libc::SIGSTOP));
-            }
-        }
-        self.set_signal_mask(mask)?;
-        Err(Errno::ETIMEDOUT)
     }
 }
 

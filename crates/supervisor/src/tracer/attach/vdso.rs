@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use eigentime_timeline::mark;
 use eigentime_vdso::symbols;
 use nix::errno::Errno;
 use object::{Object, ObjectSymbol};
@@ -118,6 +119,8 @@ fn diverted(kernel: &KernelVdso, layout: Layout) -> nix::Result<Vec<u8>> {
         let place = copy.get_mut(at..at + JUMP_LENGTH as usize).ok_or(Errno::ENOSPC)?;
         place.iter_mut().zip(jump).for_each(|(byte, new)| *byte = new);
     }
+    let mark = copy.get_mut(mark::OFFSET..).and_then(<[u8]>::first_chunk_mut);
+    *mark.ok_or(Errno::ENOEXEC)? = mark::WORD.to_ne_bytes();
     Ok(copy)
 }
 
@@ -126,11 +129,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_clock_function_leads_to_the_image() {
+    fn every_clock_function_leads_to_the_image_and_the_mark_is_there() {
         let kernel = KernelVdso::of_this_process().unwrap();
         let layout = Layout::at(0x7e90_0000_0000);
         let copy = diverted(&kernel, layout).unwrap();
         assert_eq!(copy.len(), kernel.bytes().len());
+        assert_eq!(copy[mark::OFFSET..][..8], mark::WORD.to_ne_bytes());
+        assert_eq!(kernel.bytes()[mark::OFFSET..][..8], [0; 8]);
         let file = object::File::parse(kernel.bytes()).unwrap();
         let size = eigentime_vdso::IMAGE.len() as u64;
         for name in ["__vdso_clock_gettime", "__vdso_gettimeofday", "__vdso_time", "clock_gettime"]

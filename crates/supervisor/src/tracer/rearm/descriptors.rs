@@ -52,11 +52,6 @@ impl Info {
     }
 }
 
-/// Arms the timers anew that a process holds.
-pub fn rearm_of(process: Pid, change: &Rearm) {
-    rearm(&HashSet::from([process]), change);
-}
-
 /// Arms the timers anew that these processes hold.
 pub fn rearm(processes: &HashSet<Pid>, change: &Rearm) {
     let mut seen = Vec::new();

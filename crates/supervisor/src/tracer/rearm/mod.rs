@@ -12,14 +12,16 @@ mod posix;
 
 use std::collections::HashSet;
 
-use eigentime_timeline::{Clock, HostInstant, Nanos, PARKED, Pending, Rearmed, Segment};
+use eigentime_timeline::{
+    Anchor, Clock, HostInstant, Nanos, PARKED, Pending, Rate, Rearmed, Segment,
+};
 use nix::unistd::Pid;
 
 use super::Supervisor;
 use super::recheck::Recheck;
 use super::tracee::Tracee;
 use crate::host;
-pub use descriptors::{Info, rearm_of as rearm_descriptors_of};
+pub use descriptors::Info;
 pub use posix::{TimerKey, timer_clock};
 
 /// A change of the map after which timers are to be armed anew.
@@ -61,6 +63,18 @@ impl Rearm {
     }
 }
 
+/// The host's clocks as seen beside `timeline`, where a process goes from one to the
+/// other: the wall clocks are the host's; on the others, what is waited for is as far
+/// ahead on both.
+pub fn at_host_rate(timeline: &Segment) -> Segment {
+    let mut beside = Segment { rate: Rate::ONE, ..Segment::IDENTITY };
+    for clock in Clock::ALL.into_iter().filter(|clock| !clock.is_wall()) {
+        let host = host::read(clock.id());
+        beside.anchors[clock as usize] = Anchor { host, virt: timeline.virtual_at(clock, host) };
+    }
+    beside
+}
+
 /// How far apart two readings of a timer can be that has not been set in between.
 const SAME: Nanos = Nanos(1_000_000);
 
@@ -98,14 +112,11 @@ impl Supervisor {
     /// Arms anew what the last changes concern.
     pub(super) fn rearm(&mut self) {
         for change in std::mem::take(&mut self.rearms) {
-            let threads: Vec<_> = self.threads.keys().copied().collect();
-            let processes: HashSet<_> =
-                threads.into_iter().filter_map(|thread| self.process_of(thread)).collect();
             if change.wall_only {
                 self.rearm_descriptors(&change);
             }
-            let concerned = |process: &Pid| self.has_timers(*process, &change);
-            let concerned: HashSet<_> = processes.into_iter().filter(concerned).collect();
+            let mut concerned = self.processes();
+            concerned.retain(|process| self.has_timers(*process, &change));
             self.await_processes(&concerned, change);
         }
     }
@@ -113,11 +124,25 @@ impl Supervisor {
     /// Arms timer descriptors anew, which the supervisor does itself.
     pub(super) fn rearm_descriptors(&mut self, change: &Rearm) {
         if self.uses_timer_descriptors {
-            let threads: Vec<_> = self.threads.keys().copied().collect();
-            let processes: HashSet<_> =
-                threads.into_iter().filter_map(|thread| self.process_of(thread)).collect();
-            descriptors::rearm(&processes, change);
+            descriptors::rearm(&self.processes(), change);
         }
+    }
+
+    /// Arms all timers of a process anew, whose thread `visitor` is stopped.
+    pub(super) fn rearm_process(
+        &mut self,
+        visitor: Tracee,
+        process: Pid,
+        change: &Rearm,
+    ) -> nix::Result<()> {
+        descriptors::rearm(&HashSet::from([process]), change);
+        self.rearm_timers(visitor, process, change)
+    }
+
+    /// The processes that are followed.
+    fn processes(&mut self) -> HashSet<Pid> {
+        let threads: Vec<_> = self.threads.keys().copied().collect();
+        threads.into_iter().filter_map(|thread| self.process_of(thread)).collect()
     }
 
     /// Asks the threads of these processes to stop: the first that does arms the timers.
@@ -146,7 +171,7 @@ impl Supervisor {
         let Some(process) = self.process_of(tracee.0) else { return Ok(()) };
         let (mine, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.awaited)
             .into_iter()
-            .partition(|awaited| awaited.process == process);
+            .partition(|awaited| awaited.concerns(process));
         self.awaited = others;
         let rearmed =
             mine.iter().try_for_each(|awaited| self.rearm_timers(tracee, process, &awaited.change));

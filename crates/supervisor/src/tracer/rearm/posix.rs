@@ -43,9 +43,9 @@ impl Supervisor {
         clock: ClockId,
     ) {
         let Some(process) = self.process_of(tracee.0) else { return };
-        self.posix_timers.insert(process);
-        self.note_setting(process, registers.arg(0) as i32);
         let key = TimerKey { process, timer: registers.arg(0) as i32 };
+        self.posix_timers.insert(process);
+        self.note_setting(key);
         let absolute = registers.arg(1) as u32 & TIMER_ABSTIME != 0;
         if absolute && clock.clock().is_some_and(Clock::is_wall) {
             self.wall_timers.insert(key);
@@ -58,15 +58,15 @@ impl Supervisor {
     pub(in super::super) fn remember_interval_timer(&mut self, tracee: Tracee) {
         if let Some(process) = self.process_of(tracee.0) {
             self.interval_timers.insert(process);
-            self.note_setting(process, INTERVAL);
+            self.note_setting(TimerKey { process, timer: INTERVAL });
         }
     }
 
     /// A timer is about to be set by the map as it is now: if it has changed, and the
     /// timers of the process are still to be armed anew, this one is not.
-    fn note_setting(&mut self, process: Pid, timer: i32) {
-        if self.awaited.iter().any(|awaited| awaited.concerns(process)) {
-            self.set_since.insert(TimerKey { process, timer });
+    fn note_setting(&mut self, key: TimerKey) {
+        if self.awaited.iter().any(|awaited| awaited.concerns(key.process)) {
+            self.set_since.insert(key);
         }
     }
 
@@ -74,6 +74,8 @@ impl Supervisor {
     pub(in super::super) fn forget_timers(&mut self, process: Pid) {
         self.forget_posix_timers(process);
         self.interval_timers.remove(&process);
+        self.awaited.retain(|awaited| !awaited.concerns(process));
+        self.set_since.retain(|key| key.process != process);
         self.settings.remove(&TimerKey { process, timer: INTERVAL });
     }
 
@@ -110,7 +112,7 @@ impl Supervisor {
 
     /// Makes a thread, which is stopped outside of any call, arm the timers of its
     /// process anew.
-    pub(in super::super) fn rearm_timers(
+    pub(super) fn rearm_timers(
         &mut self,
         tracee: Tracee,
         process: Pid,

@@ -1,0 +1,34 @@
+"""What the scripts can be told: refused before anything is measured."""
+
+import math
+from argparse import ArgumentTypeError
+from pathlib import Path
+
+
+def count(text: str) -> int:
+    """A number of things, of which there is one at least."""
+    number = int(text)
+    if number < 1:
+        raise ArgumentTypeError("at least 1")
+    return number
+
+
+def seconds(text: str) -> float:
+    """A time that passes."""
+    number = float(text)
+    if not (number > 0 and math.isfinite(number)):
+        raise ArgumentTypeError(f"{text} s is no time to wait: more than 0")
+    return number
+
+
+def writable(text: str) -> Path:
+    """A file that can be written; it is left as it is until then."""
+    file = Path(text)
+    known = file.exists()
+    try:
+        file.open("a").close()
+    except OSError as error:
+        raise ArgumentTypeError(f"{text}: {error.strerror}") from error
+    if not known:
+        file.unlink()
+    return file

@@ -1,0 +1,200 @@
+"""How near estimates of the available bandwidth are to what a path really had left."""
+
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from eigenbench.columns import Column
+from eigenbench.levels import Level
+from eigenbench.paths import (
+    ADDRESS,
+    LEFT,
+    OTHER,
+    PathError,
+    Road,
+    emulated,
+    laid,
+    served,
+    shaped,
+    truth_of,
+)
+from eigenbench.processes import Deadline, run
+from eigenbench.samples import PERCENT, SECONDS, Probe, Unit
+from eigenbench.suites import Effort, Efforts, Failure, Outcome, Value
+
+MEGABYTES = Unit("MB", "B", 1e6)
+HANG_S = 30.0
+TOKEN = "only for the time of a benchmark"
+
+BANDWIDTH = "bandwidth"
+PRECISE = f"{BANDWIDTH}/precise"
+SYSTEM = f"{BANDWIDTH}/system"
+KITE = f"{BANDWIDTH}/kite"
+YAZ = f"{BANDWIDTH}/yaz"
+
+# What is kept of each estimate: how far it is off, of what was available and of the capacity,
+# whether it has no number, and what it cost.
+OFF, ERROR, NONE, TIME, SENT = "off", "error", "none", "time", "sent"
+KEPT = (
+    (OFF, "off by, of what was available", PERCENT),
+    (ERROR, "error, of the capacity", PERCENT),
+    (NONE, "without a number", PERCENT),
+    (TIME, "time", SECONDS),
+    (SENT, "sent", MEGABYTES),
+)
+
+CROSS_M = (0, 50, 100, 150, 200, 250)
+# The scenarios of the timing paper, and what the kernel can shape of them.
+ROADS: dict[str, tuple[str, Road]] = {
+    **{
+        f"300/{cross}": (f"300 M, cross {cross} M", Road(300e6, cross * 1e6))
+        for cross in CROSS_M
+    },
+    **{
+        f"300-tbf/{cross}": (
+            f"300 M by tbf, cross {cross} M by iperf3",
+            Road(300e6, cross * 1e6, real=True),
+        )
+        for cross in CROSS_M
+    },
+    "1000/500": ("1 G, cross 500 M", Road(1e9, 500e6)),
+    "10000/1000/1": (
+        "10 G, cross 1 G, RTT 1 ms",
+        Road(10e9, 1e9, "0.5ms", 9000),
+    ),
+    "10000/1000/20": (
+        "10 G, cross 1 G, RTT 20 ms",
+        Road(10e9, 1e9, "10ms", 9000),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Estimates from nothing known, one after the other, each beside the truth of its time."""
+
+    eigentime: Path
+    emulator: Path
+    name: str = "bandwidth"
+    title: str = "The available bandwidth of a path, estimated from nothing known"
+    note: str = (
+        "Between two network namespaces. Cross traffic is Poisson, of packets of 1500 bytes, by "
+        "`eigentime-path`; or by iperf3, through the kernel's tbf. Packets of probes have 1500 "
+        "bytes, at 10 G 9000. The truth is the capacity without the cross traffic that came "
+        "while the command ran."
+    )
+    columns: tuple[Column, ...] = ()
+    levels: tuple[str, ...] = (PRECISE, SYSTEM, KITE, YAZ)
+    efforts: Efforts = Efforts(Effort(50, 5400), Effort(2, 240))  # noqa: RUF009
+
+    @property
+    def probes(self) -> tuple[Probe, ...]:
+        """What is kept, of each path."""
+        return tuple(
+            Probe(f"{BANDWIDTH}/{key}/{kept}", f"{title}: {shown}", unit)
+            for key, (title, _) in ROADS.items()
+            for kept, shown, unit in KEPT
+        )
+
+    def measure(
+        self, level: Level, wanted: Sequence[str], deadline: Deadline
+    ) -> Iterator[Outcome]:
+        """One estimate of each path."""
+        for key, (_, road) in ROADS.items():
+            asked = [it for it in wanted if it.startswith(f"{BANDWIDTH}/{key}/")]
+            if not asked or not deadline.remaining():
+                continue
+            try:
+                figures = self._estimate(level, road, deadline)
+            except PathError as error:
+                yield from (Failure(probe, str(error)) for probe in asked)
+                continue
+            for probe in asked:
+                figure = figures.get(probe.rpartition("/")[2])
+                if figure is not None:
+                    yield Value(probe, figure)
+
+    def _estimate(
+        self, level: Level, road: Road, deadline: Deadline
+    ) -> dict[str, float]:
+        """One estimate, and how far it is off."""
+        with laid(road.mtu) as network:
+            command = [str(self.eigentime), "bandwidth", "measure", ADDRESS, "--json"]
+            client = ["env", f"EIGENTIME_TOKEN={TOKEN}", *level.command(*command)]
+            measure = network.there(LEFT, *client)
+            if road.real:
+                with shaped(network, road), served(network, self.eigentime, TOKEN):
+                    before = network.sent_bits(OTHER)
+                    told, begin, end = _run(measure, deadline)
+                    cross = network.sent_bits(OTHER) - before
+                available = road.capacity - cross / (end - begin) * 1e9
+            else:
+                with (
+                    emulated(network, self.emulator, road) as truth,
+                    served(network, self.eigentime, TOKEN),
+                ):
+                    told, begin, end = _run(measure, deadline)
+                    text = truth.read_text()
+                available = truth_of(text[: text.rfind("\n")]).available(begin, end)
+        return figures(told, available, road.capacity)
+
+
+def _run(
+    command: Sequence[str], deadline: Deadline
+) -> tuple[dict[str, object], int, int]:
+    """What the command told, and when it began and ended."""
+    begin = time.monotonic_ns()
+    finished = run(command, deadline.within(HANG_S))
+    end = time.monotonic_ns()
+    if finished.status not in {0, 1}:
+        raise PathError(finished.complaint)
+    told = json.loads(finished.out)
+    assert isinstance(told, dict)
+    return told, begin, end
+
+
+def figures(
+    told: dict[str, object], available: float, capacity: float
+) -> dict[str, float]:
+    """What is kept of an estimate; of one without a number, no error."""
+    found, cost = told["found"], told["cost"]
+    assert isinstance(found, dict)
+    assert isinstance(cost, dict)
+    kept = {TIME: cost["seconds"] * SECONDS.scale, SENT: float(cost["bytes"])}
+    if found["is"] != "available":
+        return {**kept, NONE: 100.0}
+    error = found["rate"] - available
+    return {
+        **kept,
+        NONE: 0.0,
+        OFF: 100 * abs(error) / available,
+        ERROR: 100 * error / capacity,
+    }
+
+
+def bandwidth_levels(eigentime: Path, emulator: Path) -> list[Level]:
+    """The command, by its timings and methods."""
+    built = all(os.access(program, os.X_OK) for program in (eigentime, emulator))
+    absent = "" if built else "not built"
+    if not absent and os.geteuid() != 0:
+        absent = "needs root"
+    rows = (
+        (PRECISE, "regression", ()),
+        (SYSTEM, "regression, system timing", ("--timing", "system")),
+        (KITE, "kite", ("--method", "kite")),
+        (YAZ, "yaz", ("--method", "yaz")),
+    )
+    return [
+        Level(
+            key,
+            title,
+            " ".join(("eigentime bandwidth measure HOST", *options)),
+            # Options come behind the command.
+            (("sh", "-c", 'exec "$@" ' + " ".join(options), "sh"),),
+            absent=absent,
+        )
+        for key, title, options in rows
+    ]

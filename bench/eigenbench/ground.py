@@ -1,0 +1,164 @@
+"""A place of this run for containers: whatever is left there is removed at the end.
+
+Runtimes leave a container's processes to whoever adopts them, which engines' monitors
+do; so does this process, so that they do not stay for somebody who never waits.
+"""
+
+import ctypes
+import itertools
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from eigenbench.processes import POLL_S, Deadline, run
+
+CGROUPS = Path("/sys/fs/cgroup")
+MOUNTS = Path("/proc/self/mountinfo")
+PROCESSES = Path("/proc")
+# Of a container's root file system, for engines that cannot make them there.
+MOUNT_POINTS = ("dev", "etc", "proc", "run", "sys", "tmp")
+# From <linux/prctl.h>.
+SET_CHILD_SUBREAPER = 36
+REMOVAL_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A folder, a root file system for containers, and names that are ours alone."""
+
+    folder: Path
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    @property
+    def rootfs(self) -> Path:
+        """The containers' root file system, which they cannot write."""
+        return self.folder / "rootfs"
+
+    @property
+    def cgroup(self) -> str:
+        """What the names of all control groups begin with."""
+        return _prefix()
+
+    def name(self) -> str:
+        """A name that no other container has."""
+        return f"{_prefix()}-{next(self._numbers)}"
+
+    def reap(self) -> bool:
+        """Take leave of the adopted processes that have ended; whether any are left.
+
+        No other child may be there meanwhile.
+        """
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+            return True
+        return False
+
+    def settle(self, deadline: Deadline) -> bool:
+        """Wait for the end of what names the folder in its arguments.
+
+        Engines leave processes behind that tidy up; whether all have ended in time.
+        """
+        while self.reap() and _naming(self.folder):
+            if not deadline.remaining():
+                return False
+            time.sleep(POLL_S)
+        return True
+
+
+@contextmanager
+def ground(programs: Iterable[Path]) -> Iterator[Ground]:
+    """A ground with `programs`; it is left as if nothing had been there."""
+    folder = Path(tempfile.mkdtemp(prefix="eigenbench-containers-"))
+    there = Ground(folder)
+    _adopt(orphans=True)
+    try:
+        for mount_point in MOUNT_POINTS:
+            (there.rootfs / mount_point).mkdir(parents=True)
+        for program in programs:
+            shutil.copy2(program, there.rootfs)
+        yield there
+    finally:
+        deadline = Deadline(REMOVAL_TIMEOUT_S)
+        _kill_members(deadline)
+        while there.reap() and deadline.remaining():
+            time.sleep(POLL_S)
+        _adopt(orphans=False)
+        for cgroup in _cgroups():
+            _remove_cgroup(cgroup, deadline)
+        for mount in reversed(mounts_below(folder, MOUNTS.read_text())):
+            run(["umount", "--lazy", mount], deadline)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _adopt(*, orphans: bool) -> None:
+    """Become the parent of descendants whose own one has ended, or no longer."""
+    if ctypes.CDLL(None, use_errno=True).prctl(SET_CHILD_SUBREAPER, int(orphans)):
+        raise OSError(ctypes.get_errno(), "cannot adopt processes")
+
+
+def mounts_below(folder: Path, mountinfo: str) -> list[str]:
+    """The mount points in a folder, in the order in which they were mounted."""
+    points = (line.split()[4] for line in mountinfo.splitlines())
+    return [point for point in points if Path(point).is_relative_to(folder)]
+
+
+def _prefix() -> str:
+    return f"eigenbench-{os.getpid()}"
+
+
+def _cgroups() -> list[Path]:
+    """Our control groups, in every hierarchy."""
+    pattern = f"{_prefix()}*"
+    return [*CGROUPS.glob(pattern), *CGROUPS.glob(f"*/{pattern}")]
+
+
+def _members(cgroups: Iterable[Path]) -> list[int]:
+    """The processes in control groups and in those below them."""
+    found = []
+    for cgroup in cgroups:
+        for file in cgroup.rglob("cgroup.procs"):
+            with suppress(OSError):
+                found += map(int, file.read_text().split())
+    # The groups of other process-id namespaces show as 0.
+    return [process for process in found if process]
+
+
+def _naming(folder: Path) -> list[int]:
+    """The processes that name the folder in their arguments, but for ourselves."""
+    wanted = os.fsencode(folder)
+    found = []
+    for process in PROCESSES.iterdir():
+        if process.name.isdigit() and int(process.name) != os.getpid():
+            with suppress(OSError):
+                if wanted in (process / "cmdline").read_bytes():
+                    found.append(int(process.name))
+    return found
+
+
+def _kill_members(deadline: Deadline) -> None:
+    """Kill what is left in our control groups."""
+    while (members := _members(_cgroups())) and deadline.remaining():
+        for process in members:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        time.sleep(POLL_S)
+
+
+def _remove_cgroup(cgroup: Path, deadline: Deadline) -> None:
+    folders = [path for path in cgroup.rglob("*") if path.is_dir()]
+    for folder in [*sorted(folders, reverse=True), cgroup]:
+        while folder.exists():
+            with suppress(OSError):
+                folder.rmdir()
+                break
+            # Its last process may not have been reaped yet.
+            if not deadline.remaining():
+                return
+            time.sleep(POLL_S)

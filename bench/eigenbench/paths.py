@@ -1,0 +1,211 @@
+"""Two hosts on one machine, and a path between them: network namespaces, made and removed here."""
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from eigenbench.processes import POLL_S, Deadline, child, run
+
+# The hosts: who measures, and who is measured; and where cross traffic comes from.
+LEFT, MIDDLE, RIGHT, OTHER = "l", "m", "r", "o"
+ADDRESS = "10.99.0.2"
+PORT = 5201
+READY_S = 10.0
+# The kernel's token bucket counts the Ethernet header, which rates of IP packets do not.
+HEADER = 14
+# Before the programs that measure: they would keep cross traffic from leaving while they send.
+FIRST = ("chrt", "--fifo", "60")
+PACKET = 1500
+
+
+class PathError(Exception):
+    """There is no such path here, and why."""
+
+
+@dataclass(frozen=True)
+class Road:
+    """A path as it is to be: bits per second of IP packets."""
+
+    capacity: float
+    cross: float
+    delay: str = "1ms"
+    mtu: int = PACKET
+    # By the kernel's token bucket and iperf3, or by the emulator.
+    real: bool = False
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What was left of a path, between two instants of CLOCK_MONOTONIC."""
+
+    capacity: float
+    # Nanoseconds at the end of each span, and the bits of cross traffic until then.
+    times: Sequence[int]
+    cross: Sequence[float]
+
+    def available(self, begin_ns: int, end_ns: int) -> float:
+        """The capacity without the cross traffic that came meanwhile, in bits per second."""
+        carried = self._until(end_ns) - self._until(begin_ns)
+        return self.capacity - carried / (end_ns - begin_ns) * 1e9
+
+    def _until(self, at_ns: int) -> float:
+        before = 0.0
+        for time_ns, bits in zip(self.times, self.cross, strict=True):
+            if time_ns > at_ns:
+                break
+            before = bits
+        return before
+
+
+def truth_of(text: str) -> Truth:
+    """The truth that the emulator has written, of its first way."""
+    times, cross, capacity, sum_bits = [], [], 0.0, 0.0
+    for line in text.splitlines():
+        told = json.loads(line)
+        if told["line"] == "path":
+            capacity = told["forward"]["capacity"]
+            times.append(told["from_ns"])
+            cross.append(0.0)
+        elif told["line"] == "span" and told["way"] == "forward":
+            sum_bits += 8 * told["cross"]["bytes"]
+            times.append(told["to_ns"])
+            cross.append(sum_bits)
+    return Truth(capacity, times, cross)
+
+
+@dataclass(frozen=True)
+class Network:
+    """The namespaces and their cables."""
+
+    mtu: int
+
+    def name(self, side: str) -> str:
+        """What `ip` calls the host."""
+        return f"et-bench-{os.getpid()}{side}"
+
+    def there(self, side: str, *command: str) -> list[str]:
+        """A command on that host."""
+        return ["ip", "netns", "exec", self.name(side), *command]
+
+    def sent_bits(self, side: str) -> float:
+        """What a host has sent, as IP packets."""
+        finished = run(
+            self.there(side, "ip", "-j", "-s", "link", "show", "dev", "eth"),
+            Deadline(READY_S),
+        )
+        if not finished.succeeded:
+            raise PathError(finished.complaint)
+        sent = json.loads(finished.out)[0]["stats64"]["tx"]
+        return 8.0 * (sent["bytes"] - HEADER * sent["packets"])
+
+
+@contextmanager
+def laid(mtu: int) -> Iterator[Network]:
+    """A network, as long as it is needed."""
+    network = Network(mtu)
+    try:
+        for side in LEFT, MIDDLE, RIGHT, OTHER:
+            _ip(f"netns add {network.name(side)}")
+        middle = network.name(MIDDLE)
+        for side, number in (LEFT, 1), (RIGHT, 2), (OTHER, 3):
+            own = network.name(side)
+            _ip(
+                f"link add eth netns {own} mtu {mtu} type veth "
+                f"peer name {side} netns {middle} mtu {mtu}"
+            )
+            _ip(f"-n {own} addr add 10.99.0.{number}/24 dev eth")
+            _ip(f"-n {own} link set dev eth up")
+            _ip(f"-n {middle} link set dev {side} up")
+        yield network
+    finally:
+        for side in LEFT, MIDDLE, RIGHT, OTHER:
+            command = ["ip", "netns", "del", network.name(side)]
+            # What could not be made is not there.
+            subprocess.run(command, stderr=subprocess.DEVNULL, check=False)
+
+
+@contextmanager
+def emulated(network: Network, emulator: Path, road: Road) -> Iterator[Path]:
+    """The road, by the emulator; yields the file of its truth."""
+    with TemporaryDirectory() as folder:
+        truth = Path(folder) / "truth"
+        command = [str(emulator), "--capacity", f"{road.capacity:.0f}"]
+        command += ["--delay", road.delay, "--truth", str(truth), "--duration", "60s"]
+        if road.cross:
+            seed = time.monotonic_ns() % 2**32
+            command += ["--cross", f"poisson:{road.cross:.0f}", "--seed", str(seed)]
+        with _waited(network.there(MIDDLE, *command, LEFT, RIGHT), "ready"):
+            yield truth
+
+
+@contextmanager
+def shaped(network: Network, road: Road) -> Iterator[None]:
+    """The road, by a bridge, the kernel's token bucket, and iperf3 as cross traffic."""
+    middle = network.name(MIDDLE)
+    with ExitStack() as stack:
+        _ip(f"-n {middle} link add name bridge type bridge")
+        stack.callback(_ip, f"-n {middle} link del dev bridge")
+        for port in LEFT, RIGHT, OTHER:
+            _ip(f"-n {middle} link set dev {port} master bridge")
+        _ip(f"-n {middle} link set dev bridge up")
+        rate = round(road.capacity * (PACKET + HEADER) / PACKET)
+        tbf = f"root tbf rate {rate} burst 3200 limit 1000000"
+        _run(network.there(MIDDLE, "tc", *f"qdisc add dev {RIGHT} {tbf}".split()))
+        stack.callback(
+            _run,
+            network.there(MIDDLE, "tc", *f"qdisc del dev {RIGHT} root".split()),
+        )
+        if road.cross:
+            if shutil.which("iperf3") is None:
+                raise PathError("iperf3 not installed")
+            listen = network.there(
+                RIGHT, *FIRST, "iperf3", "-s", "-p", str(PORT), "--forceflush"
+            )
+            stack.enter_context(_waited(listen, "listening"))
+            payload = PACKET - 28
+            send = f"iperf3 -u -c {ADDRESS} -p {PORT} -l {payload} -t 60 --forceflush"
+            rate = round(road.cross * payload / PACKET)
+            command = network.there(OTHER, *FIRST, *send.split(), "-b", str(rate))
+            stack.enter_context(_waited(command, "connected to"))
+        yield
+
+
+@contextmanager
+def served(network: Network, eigentime: Path, token: str) -> Iterator[None]:
+    """A server at the right."""
+    command = ["env", f"EIGENTIME_TOKEN={token}", str(eigentime)]
+    command += ["bandwidth", "serve", "--json"]
+    with _waited(network.there(RIGHT, *command), "listening"):
+        yield
+
+
+@contextmanager
+def _waited(command: Sequence[str], word: str) -> Iterator[None]:
+    """A child, from when it has said the word."""
+    with TemporaryDirectory() as folder:
+        said = Path(folder) / "said"
+        with said.open("wb") as out, child(command, out=out, err=out) as process:
+            end = Deadline(READY_S)
+            while word not in said.read_text(errors="replace"):
+                if process.poll() is not None or not end.remaining():
+                    text = said.read_text(errors="replace").strip().splitlines()
+                    raise PathError(text[-1] if text else f"{command[-1]}: no word")
+                time.sleep(POLL_S)
+            yield
+
+
+def _ip(command: str) -> None:
+    _run(["ip", *command.split()])
+
+
+def _run(command: Sequence[str]) -> None:
+    finished = run(command, Deadline(READY_S))
+    if not finished.succeeded:
+        raise PathError(f"{' '.join(command)}: {finished.complaint}")

@@ -1,0 +1,192 @@
+//! The few calls of the kernel that are measured, or used to measure, as safe functions.
+//!
+//! They go through the C library, as those of most programs do.
+
+use std::io;
+use std::mem::size_of;
+
+const NANOS_PER_SECOND: u64 = 1_000_000_000;
+
+/// CLOCK_MONOTONIC in nanoseconds, through the vDSO: the clock that judges all others here.
+#[inline(always)]
+pub fn monotonic() -> u64 {
+    clock(libc::CLOCK_MONOTONIC)
+}
+
+/// Any clock of the kernel's, in nanoseconds.
+#[inline(always)]
+pub fn clock(id: libc::clockid_t) -> u64 {
+    let mut time = timespec(0);
+    // SAFETY: `time` is a timespec that the call may write.
+    unsafe { libc::clock_gettime(id, &raw mut time) };
+    time.tv_sec as u64 * NANOS_PER_SECOND + time.tv_nsec as u64
+}
+
+/// Processor time of the calling thread, in nanoseconds.
+pub fn thread_cpu() -> u64 {
+    clock(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// `nanosleep`, relative.
+pub fn nanosleep(nanos: u64) {
+    // SAFETY: the time is ours to read; no remainder is asked for.
+    unsafe { libc::nanosleep(&timespec(nanos), std::ptr::null_mut()) };
+}
+
+/// `clock_nanosleep` until CLOCK_MONOTONIC shows this.
+pub fn nanosleep_until(nanos: u64) {
+    // SAFETY: as above.
+    unsafe {
+        libc::clock_nanosleep(
+            libc::CLOCK_MONOTONIC,
+            libc::TIMER_ABSTIME,
+            &timespec(nanos),
+            std::ptr::null_mut(),
+        )
+    };
+}
+
+/// `usleep`, in its unit, rounded down.
+pub fn usleep(nanos: u64) {
+    // SAFETY: takes a number.
+    unsafe { libc::usleep((nanos / 1_000) as libc::useconds_t) };
+}
+
+/// A timer as a descriptor, read blockingly.
+pub struct Timerfd(libc::c_int);
+
+impl Timerfd {
+    /// A disarmed one on CLOCK_MONOTONIC.
+    pub fn new() -> io::Result<Self> {
+        // SAFETY: takes numbers, and the descriptor that comes back is ours.
+        let descriptor = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC) };
+        if descriptor < 0 { Err(io::Error::last_os_error()) } else { Ok(Self(descriptor)) }
+    }
+
+    /// Fires once after `nanos`, and waits for that.
+    pub fn sleep(&self, nanos: u64) {
+        self.set(0, nanos.max(1), 0);
+        self.wait();
+    }
+
+    /// Fires first when CLOCK_MONOTONIC shows `start`, and every `period` nanoseconds from then on.
+    pub fn start(&self, start: u64, period: u64) {
+        self.set(libc::TFD_TIMER_ABSTIME, start, period);
+    }
+
+    /// Waits until it has fired: how many times since the last wait.
+    pub fn wait(&self) -> u64 {
+        let mut fired = 0_u64;
+        // SAFETY: reads eight bytes into eight bytes.
+        unsafe { libc::read(self.0, (&raw mut fired).cast(), size_of::<u64>()) };
+        fired
+    }
+
+    fn set(&self, flags: libc::c_int, value: u64, interval: u64) {
+        let setting =
+            libc::itimerspec { it_interval: timespec(interval), it_value: timespec(value) };
+        // SAFETY: the setting is ours to read; the old one is not asked for.
+        unsafe { libc::timerfd_settime(self.0, flags, &setting, std::ptr::null_mut()) };
+    }
+}
+
+impl Drop for Timerfd {
+    fn drop(&mut self) {
+        // SAFETY: the descriptor is ours, and nobody uses it after this.
+        unsafe { libc::close(self.0) };
+    }
+}
+
+/// Keeps the calling thread, and those it starts, on one CPU.
+pub fn pin(cpu: usize) -> io::Result<()> {
+    let said = |error| io::Error::other(format!("CPU {cpu}: {error}"));
+    if cpu >= libc::CPU_SETSIZE as usize {
+        return Err(said(io::ErrorKind::InvalidInput.into()));
+    }
+    // SAFETY: a set of CPUs is plain bits; the macros write into it alone.
+    let set = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        set
+    };
+    // SAFETY: the set is ours and as large as it is said to be.
+    succeeded(unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) })
+        .map_err(said)
+}
+
+/// Keeps the calling thread off one CPU, if there is another that it may run on: where there is
+/// none, it disturbs what runs there.
+pub fn leave(cpu: usize) {
+    // SAFETY: a set of CPUs is plain bits; the macros and the calls write into it alone, and the
+    // calls are told how large it is.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        if cpu >= libc::CPU_SETSIZE as usize
+            || libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) != 0
+        {
+            return;
+        }
+        libc::CPU_CLR(cpu, &mut set);
+        // With no CPU left it fails, and everything stays as it is.
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
+    }
+}
+
+/// Makes the calling thread one of SCHED_FIFO.
+pub fn realtime(priority: i32) -> io::Result<()> {
+    // Some C libraries have more in it, which this policy does not use.
+    // SAFETY: the structure is plain numbers.
+    let mut parameter: libc::sched_param = unsafe { std::mem::zeroed() };
+    parameter.sched_priority = priority;
+    // SAFETY: the parameter is ours to read.
+    succeeded(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameter) })
+}
+
+/// How often the calling thread was taken off its CPU while it wanted to run.
+pub fn involuntary_switches() -> u64 {
+    // SAFETY: the structure is plain numbers, and the call may write all of it.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
+        usage
+    };
+    usage.ru_nivcsw as u64
+}
+
+/// Takes all capabilities from the calling thread, and only from it, as an ordinary user's.
+pub fn give_up_privileges() -> io::Result<()> {
+    #[repr(C)]
+    struct Header {
+        version: u32,
+        pid: i32,
+    }
+    // _LINUX_CAPABILITY_VERSION_3: two sets of three words, see capset(2).
+    let header = Header { version: 0x2008_0522, pid: 0 };
+    let none = [0_u32; 6];
+    // SAFETY: both structures are as the kernel lays them out, and ours to read.
+    let result = unsafe { libc::syscall(libc::SYS_capset, &raw const header, none.as_ptr()) };
+    succeeded(result as libc::c_int)
+}
+
+/// Has the kernel end this process when its parent has ended.
+pub fn end_with_parent() -> io::Result<()> {
+    // SAFETY: takes numbers.
+    succeeded(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) })
+}
+
+/// Lets the kernel drop what it keeps of a file in memory.
+pub fn forget_cached(file: libc::c_int) {
+    // SAFETY: takes numbers; on a descriptor that is none it does nothing.
+    unsafe { libc::posix_fadvise(file, 0, 0, libc::POSIX_FADV_DONTNEED) };
+}
+
+fn succeeded(result: libc::c_int) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+const fn timespec(nanos: u64) -> libc::timespec {
+    libc::timespec {
+        tv_sec: (nanos / NANOS_PER_SECOND) as _,
+        tv_nsec: (nanos % NANOS_PER_SECOND) as libc::c_long,
+    }
+}

@@ -1,0 +1,17 @@
+//! How results leave the program: an object on each line.
+
+use std::io::{self, Write, stdout};
+
+use serde::Serialize;
+
+/// Writes one record.
+///
+/// # Errors
+/// When nobody reads them any more.
+pub fn write(record: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(record)?;
+    line.push(b'\n');
+    let mut out = stdout().lock();
+    out.write_all(&line)?;
+    out.flush()
+}

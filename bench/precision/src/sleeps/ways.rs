@@ -1,0 +1,145 @@
+//! The ways of sleeping that are compared.
+
+use std::thread;
+use std::time::Duration;
+
+use eigentime_clock::Clock;
+use eigentime_clock::sleeper::{self, Sleeper};
+use spin_sleep::SpinSleeper;
+
+use crate::kernel::{self, Timerfd};
+
+/// Sleeps until a target: whoever can be told an instant is told that one, all others a duration.
+pub type Sleep = Box<dyn FnMut(Target)>;
+
+/// When a sleep is to end, in nanoseconds.
+#[derive(Clone, Copy)]
+pub struct Target {
+    /// What CLOCK_MONOTONIC is to show then.
+    pub until: u64,
+    /// From the reading of it that was just taken.
+    pub length: u64,
+}
+
+/// A way of sleeping, ready in its thread.
+pub struct Ready {
+    /// The call.
+    pub sleep: Sleep,
+    /// What was asked for and not granted.
+    pub notes: Vec<String>,
+}
+
+/// A way of sleeping.
+pub struct Way {
+    /// As the harness knows it.
+    pub name: &'static str,
+    /// Whether it changes the whole machine, so that nothing else can be measured beside it.
+    pub apart: bool,
+    privilege: Privilege,
+    make: fn() -> Result<Ready, String>,
+}
+
+/// What the thread is before it sleeps.
+#[derive(Clone, Copy)]
+enum Privilege {
+    /// As it was started.
+    Unchanged,
+    /// One of SCHED_FIFO.
+    Fifo,
+    /// An ordinary user's: whatever is asked for is refused.
+    GivenUp,
+}
+
+/// Above the kernel's threads of the softirqs and the like (which have 50), below its watchdogs.
+pub const PRIORITY: u8 = 80;
+/// What a kernel without other load keeps, in nanoseconds; spin_sleep's default is 125 µs.
+const SPIN_SLEEP_ACCURACY: u32 = 60_000;
+
+/// All of them, in the order of a turn.
+pub const WAYS: &[Way] = &[
+    Way::plain("eigentime", || until(sleeper::Builder::build)),
+    Way::plain("eigentime-for", sleep_for),
+    Way::plain("eigentime-fifo", || until(|builder| builder.realtime(PRIORITY).build())),
+    Way {
+        privilege: Privilege::GivenUp,
+        ..Way::plain("eigentime-refused", || until(|builder| builder.realtime(PRIORITY).build()))
+    },
+    Way::plain("std", thread_sleep),
+    Way { privilege: Privilege::Fifo, ..Way::plain("std-fifo", thread_sleep) },
+    Way::plain("usleep", || simple(kernel::usleep)),
+    Way::plain("nanosleep", || simple(kernel::nanosleep)),
+    Way::plain("timerfd", timerfd),
+    Way::plain("spin-sleep", spin_sleep),
+    Way::plain("spin-sleeper", spin_sleeper),
+    Way { privilege: Privilege::Fifo, ..Way::plain("spin-sleeper-fifo", spin_sleeper) },
+    Way {
+        apart: true,
+        ..Way::plain("eigentime-held", || {
+            until(|builder| builder.realtime(PRIORITY).hold_latency().build())
+        })
+    },
+];
+
+impl Way {
+    const fn plain(name: &'static str, make: fn() -> Result<Ready, String>) -> Self {
+        Self { name, apart: false, privilege: Privilege::Unchanged, make }
+    }
+
+    /// Prepares the calling thread.
+    ///
+    /// # Errors
+    /// Says what is not permitted here.
+    pub fn make(&self) -> Result<Ready, String> {
+        match self.privilege {
+            Privilege::Unchanged => {}
+            Privilege::Fifo => {
+                kernel::realtime(PRIORITY.into()).map_err(|error| format!("SCHED_FIFO: {error}"))?
+            }
+            Privilege::GivenUp => kernel::give_up_privileges()
+                .map_err(|error| format!("giving capabilities up: {error}"))?,
+        }
+        (self.make)()
+    }
+}
+
+fn simple(mut sleep: impl FnMut(u64) + 'static) -> Result<Ready, String> {
+    Ok(Ready { sleep: Box::new(move |target| sleep(target.length)), notes: Vec::new() })
+}
+
+fn thread_sleep() -> Result<Ready, String> {
+    simple(|nanos| thread::sleep(Duration::from_nanos(nanos)))
+}
+
+fn timerfd() -> Result<Ready, String> {
+    let timer = Timerfd::new().map_err(|error| format!("timerfd_create: {error}"))?;
+    simple(move |nanos| timer.sleep(nanos))
+}
+
+fn spin_sleep() -> Result<Ready, String> {
+    simple(|nanos| spin_sleep::sleep(Duration::from_nanos(nanos)))
+}
+
+fn spin_sleeper() -> Result<Ready, String> {
+    let sleeper = SpinSleeper::new(SPIN_SLEEP_ACCURACY)
+        .with_spin_strategy(spin_sleep::SpinStrategy::SpinLoopHint);
+    simple(move |nanos| sleeper.sleep(Duration::from_nanos(nanos)))
+}
+
+fn until(
+    build: impl FnOnce(sleeper::Builder) -> Result<Sleeper, sleeper::Error>,
+) -> Result<Ready, String> {
+    let mut sleeper = build(Sleeper::builder()).map_err(|error| error.to_string())?;
+    let notes = sleeper.degradation().iter().map(ToString::to_string).collect();
+    let clock = Clock::system();
+    let sleep = move |target: Target| {
+        sleeper.sleep_until(clock.at_monotonic(Duration::from_nanos(target.until)));
+    };
+    Ok(Ready { sleep: Box::new(sleep), notes })
+}
+
+fn sleep_for() -> Result<Ready, String> {
+    let mut sleeper = Sleeper::new();
+    simple(move |nanos| {
+        sleeper.sleep_for(Duration::from_nanos(nanos));
+    })
+}

@@ -1,0 +1,431 @@
+//! A line through what trains at several rates above the available bandwidth have met.
+//!
+//! The range is searched first ([`search`](super::search)). Trains then go at two rates, not far
+//! above what is held for A: the lower one as near as it may be without the queue getting empty
+//! by the unevenness of the cross traffic, eight of nine trains at that; the higher one for the
+//! slope. That is what makes the variance of A least: it is found by going on from the lower rate
+//! to A, by the slope. Trains are as long as they have to be for that, and no longer than what
+//! waits for room in a queue can be; they are begun at uneven times, so many that the interval is
+//! narrow enough or the time is over; and so far apart that no more is sent than a part of what the
+//! path would carry.
+
+use std::time::Duration;
+
+use super::knee::{Fit, Knee, Point, knee};
+use super::probing::{End, Probing, Sent, share, share_at};
+use super::robust::{breaks, median, spread};
+use super::search::{Begun, Range, begin};
+use super::strain::Strain;
+use super::{Broken, Estimate, Found, Limit, Method, Path, Step};
+use crate::train::{Spoiled, Train};
+use crate::units::BitRate;
+
+/// How narrow the interval is to be, to either side, as a part of the estimate.
+const NARROW: f64 = 0.01;
+
+/// The fewest trains on a line whose interval is believed.
+const FEWEST: usize = 16;
+
+/// The fewest that are better than nothing when the time is over.
+const ENOUGH: usize = 5;
+
+/// How long a train is at first.
+const FIRST: Duration = Duration::from_millis(5);
+
+/// How long it may become.
+const LONGEST: Duration = Duration::from_millis(160);
+
+/// And how many packets it has at least.
+const PACKETS: u32 = 30;
+
+/// What part of its length a train is longer or shorter by, at most.
+const UNEVEN: f64 = 0.2;
+
+/// For how long a queue may grow, in seconds: some routers have room for no more. Or for how many
+/// packets' times, on slow paths.
+const QUEUE: f64 = 0.015;
+const QUEUE_PACKETS: f64 = 20.0;
+
+/// How far above A the lower rate is, as a part of the capacity, at least and at most.
+const ABOVE: f64 = 0.05;
+const ABOVE_MOST: f64 = 0.12;
+
+/// And in standard deviations of what single trains say of A: the queue is then filled nearly
+/// always, once the head of a train has passed.
+const ABOVE_SPREAD: f64 = 2.0;
+
+/// How much farther above is the higher rate.
+const HIGHER: f64 = 8.0;
+
+/// Which part of the distance from A to the lower rate a train is above A with, to be on the line.
+const ON_LINE: f64 = 0.5;
+
+/// What part of their stretch trains may have got in their second half more than in their first,
+/// for it to be a queue.
+const BEND: f64 = 0.15;
+
+/// How far apart the intervals of two halves are if the path has changed, as a part of the wider
+/// one: not to take two of twenty for that, nor what goes on and off for longer times.
+const HALVES: f64 = 0.5;
+
+/// Of how many trains a line can be relied on for that.
+const SETTLED: usize = 10;
+
+/// By what part of the capacity the path has changed at least.
+const CHANGED_PART: f64 = 0.1;
+
+/// The rates to begin with, by what an overloading train was received at: that is A, or somewhat
+/// more.
+const LEVER: f64 = 2.0;
+const LEVER_LOW: f64 = 0.15;
+
+/// What part of what came through whole in the search the path still carries at least, whatever a
+/// line through few points says.
+const AT_LEAST: f64 = 0.7;
+
+/// How well the slope has to be known not to go on with such rates, as a part of it.
+const SLOPE: f64 = 0.2;
+
+/// What the beginning and the end of a train are off by, in packets: each by half a packet at most,
+/// evenly, two standard deviations of both, and half as much again for the way from the lower rate
+/// to A.
+const PACKETS_APART: f64 = 1.2;
+
+/// How many trains without a line make one look farther up, and by what ratio.
+const LOOKS: u32 = 5;
+const FARTHER: f64 = 1.4;
+
+/// What part of the room in a queue a train may fill.
+const ROOM_PART: f64 = 0.7;
+
+/// How many trains may overflow a queue before anything is known.
+const OVERFLOWED: u32 = 24;
+
+/// By what ratio rates are farther above A where the trains cannot become long enough to have a
+/// shaper's bucket behind them, and by what at most.
+const STEEPER: f64 = 1.5;
+const STEEPEST: f64 = 6.0;
+
+/// What part of the trains may be spoiled, and of how many at least.
+const SPOILED_PART: f64 = 0.5;
+const SPOILED: u32 = 8;
+
+/// Estimates by regression.
+pub(super) fn estimate(
+    path: &mut dyn Path,
+    progress: &mut dyn FnMut(&Step),
+) -> Result<Estimate, Broken> {
+    let (mut probing, range) = match begin(Method::Regression, path, progress)? {
+        Begun::In(probing, range) => (probing, range),
+        Begun::Over(estimate) => return Ok(estimate),
+    };
+    let mut measuring = Measuring::new(range, &mut probing);
+    let found = loop {
+        match measuring.step(&mut probing) {
+            Ok(None) => {}
+            Ok(Some(found)) => break found,
+            Err(End::Over(limit)) => break measuring.conclude(&mut probing, limit),
+            Err(End::Broken(broken)) => return Err(broken),
+        }
+    };
+    let capacity = measuring.fit.as_ref().map(|fit| fit.knee.capacity);
+    let capacity = capacity.filter(|_| matches!(found, Found::Available { .. }));
+    Ok(probing.finish(Method::Regression, found, capacity.map(BitRate::per_second)))
+}
+
+struct Measuring {
+    range: Range,
+    lasting: Duration,
+    longest: Duration,
+    /// For how long packets waited when there was no more room for them, in seconds.
+    room: f64,
+    /// How many trains met that.
+    overflowed: u32,
+    /// How many times as far above A as the spread asks for.
+    steep: f64,
+    packet_bits: f64,
+    trains: Vec<Strain>,
+    fit: Option<Fit>,
+    /// Of how many trains.
+    fitted: usize,
+    /// The first line that could be relied on.
+    settled: Option<Knee>,
+    /// Spoiled since the search.
+    spoiled: u32,
+    receiver_full: u32,
+    too_slow: u32,
+    /// After how many trains there was no line.
+    blind: u32,
+    /// How far above what was received to look for one.
+    lever: f64,
+}
+
+impl Measuring {
+    fn new(range: Range, probing: &mut Probing) -> Self {
+        // Slow paths have few packets in the time.
+        let fewest = probing.train(range.received, Duration::ZERO, PACKETS).length_ns();
+        Self {
+            range,
+            lasting: FIRST.max(Duration::from_nanos(fewest)),
+            longest: LONGEST.max(Duration::from_nanos(2 * fewest)),
+            room: f64::INFINITY,
+            overflowed: 0,
+            steep: 1.0,
+            settled: None,
+            packet_bits: f64::from(probing.bounds().bytes) * 8.0,
+            trains: Vec::new(),
+            fit: None,
+            fitted: 0,
+            spoiled: 0,
+            receiver_full: 0,
+            too_slow: 0,
+            blind: 0,
+            lever: LEVER,
+        }
+    }
+
+    /// Sends a train, and says what is found if that is enough.
+    fn step(&mut self, probing: &mut Probing) -> Result<Option<Found>, End> {
+        let (rate, carries) = self.next(&mut probing.random);
+        let train = self.train(probing, rate);
+        let trusted = self.fit.as_ref().filter(|fit| fit.knee.used >= ENOUGH);
+        // As fast as it may be, by what is known.
+        let fastest = |fit: &Fit| fit.knee.capacity * (1.0 + 3.0 * fit.knee.slope_error);
+        let part = trusted.map_or_else(|| share(self.range.received), |fit| share_at(fastest(fit)));
+        probing.pace(&train, carries, part)?;
+        let sent = probing.send(&train)?;
+        if let Some(found) = self.take(&sent) {
+            return Ok(Some(found));
+        }
+        // Of many, one more does not change much.
+        if self.trains.len() < self.fitted + self.trains.len() / 32 {
+            return Ok(None);
+        }
+        self.fitted = self.trains.len();
+        self.fit = self.line(&self.trains);
+        let Some(fit) = &self.fit else {
+            self.look_around();
+            return Ok(None);
+        };
+        probing.so_far = Some(BitRate::per_second(fit.knee.available.max(0.0)));
+        let now = fit.knee;
+        if self.changed(&now) {
+            return Ok(Some(Found::Unknown { why: Limit::Unsteady }));
+        }
+        if self.lengthen(&now) || now.used < FEWEST {
+            return Ok(None);
+        }
+        Ok(self.narrow(&mut probing.random))
+    }
+
+    /// What a train that was sent says; something is found if too many say nothing.
+    fn take(&mut self, sent: &Sent) -> Option<Found> {
+        if let Some(strain) = sent.clean() {
+            self.too_slow = 0;
+            let Some(room) = strain.overflowed else {
+                self.trains.push(strain);
+                return None;
+            };
+            self.overflowed += 1;
+            self.room = self.room.min(room);
+            if self.fit.is_none() {
+                self.lasting /= 2;
+            }
+            let no_queue = self.overflowed > OVERFLOWED && self.trains.len() < ENOUGH;
+            return no_queue.then_some(Found::Unknown { why: Limit::Unsteady });
+        }
+        self.spoiled += 1;
+        match (sent.judged, sent.strain) {
+            (Err(Spoiled::SenderSlow), Some(strain)) => {
+                self.too_slow += 1;
+                // Twice in a row is no accident.
+                if self.too_slow >= 2 {
+                    self.range.ceiling = self.range.ceiling.min(strain.offered);
+                }
+            }
+            (Err(Spoiled::ReceiverFull), _) => self.receiver_full += 1,
+            _ => {}
+        }
+        let sent = self.trains.len() as u32 + self.spoiled;
+        let too_many =
+            self.spoiled >= SPOILED && f64::from(self.spoiled) > SPOILED_PART * f64::from(sent);
+        too_many.then(|| {
+            let rate = BitRate::per_second(self.range.clean);
+            if self.receiver_full * 2 > self.spoiled {
+                Found::AtLeast { rate, limit: Limit::Receiver }
+            } else if self.range.ceiling <= self.range.clean {
+                Found::AtLeast { rate, limit: Limit::Sender }
+            } else {
+                Found::Unknown { why: Limit::Disturbed }
+            }
+        })
+    }
+
+    /// The rate of the next train, and what the path carries by what is known.
+    fn next(&mut self, random: &mut fastrand::Rng) -> (f64, f64) {
+        let range = self.range;
+        let (low, high, carries) = match &self.fit {
+            Some(fit) if fit.knee.available > 0.0 => {
+                let above = self.above(&fit.knee);
+                let available = fit.knee.available;
+                let lever = if fit.knee.slope_error > SLOPE { available * self.lever } else { 0.0 };
+                (available + above, (available + HIGHER * above).max(lever), available)
+            }
+            _ => {
+                let above = range.received * (self.lever - 1.0);
+                (range.received + LEVER_LOW * above, range.received + above, range.received)
+            }
+        };
+        let carries = carries.min(range.received).max(range.clean * AT_LEAST);
+        let high = high.min(range.ceiling);
+        let low = low.min(f64::midpoint(carries.min(high), high));
+        // As many at the higher rate as make the variance least: by the distances from A.
+        let middle = f64::midpoint(low, high);
+        let highs = self.trains.iter().filter(|it| it.offered > middle).count() as f64;
+        let part = if self.fit.is_some() { 1.0 / (1.0 + HIGHER) } else { 0.5 };
+        let (from, to) = if highs < part * (self.trains.len() + 1) as f64 {
+            (high - 0.2 * (high - low), high)
+        } else {
+            (low, low + 0.2 * (high - low))
+        };
+        (from + (to - from) * random.f64(), carries)
+    }
+
+    /// Where there is no line the range was wrong: farther up it will be seen.
+    fn look_around(&mut self) {
+        self.blind += 1;
+        if self.blind.is_multiple_of(LOOKS) {
+            self.lever *= FARTHER;
+        }
+    }
+
+    /// About as long as all, for what comes at a period must not fit into all in the same way; but no
+    /// longer than there is room in the queue.
+    fn train(&self, probing: &mut Probing, rate: f64) -> Train {
+        let part = 1.0 + UNEVEN * (2.0 * probing.random.f64() - 1.0);
+        let fills = self.fit.as_ref().map_or(f64::INFINITY, |fit| {
+            let over = (rate - fit.knee.available) / fit.knee.capacity;
+            ROOM_PART * self.room / over.max(0.0)
+        });
+        let lasting = self.lasting.mul_f64(part).as_secs_f64().min(fills);
+        probing.train(rate, Duration::from_secs_f64(lasting), PACKETS / 2)
+    }
+
+    /// How far above A the lower rate is.
+    fn above(&self, knee: &Knee) -> f64 {
+        let capacity = knee.capacity;
+        let spread = ABOVE_SPREAD * knee.spread;
+        self.steep * spread.clamp(ABOVE * capacity, ABOVE_MOST * capacity)
+    }
+
+    /// From which rate on trains are on the line.
+    fn on_line(&self, knee: &Knee) -> f64 {
+        knee.available + ON_LINE * self.above(knee)
+    }
+
+    fn line(&self, trains: &[Strain]) -> Option<Fit> {
+        let point = |it: &Strain| Point { rate: it.offered, ratio: it.ratio, weight: it.seconds };
+        let points: Vec<Point> = trains.iter().map(point).collect();
+        let fit = knee(&points, 0.0, |knee| self.on_line(knee))?;
+        let least = AT_LEAST * self.range.clean;
+        if fit.knee.available >= least || fit.knee.slope_error <= SLOPE {
+            return Some(fit);
+        }
+        // The slope may be anything, but not so that the line begins where trains came through.
+        knee(&points, least, |knee| self.on_line(knee))
+    }
+
+    /// Whether the first half of the trains says something else than the second, each by itself.
+    fn halves_differ(&self, random: &mut fastrand::Rng) -> bool {
+        let (early, late) = self.trains.split_at(self.trains.len() / 2);
+        let fits = self.line(early).zip(self.line(late));
+        fits.filter(|(early, late)| early.knee.used.min(late.knee.used) >= ENOUGH).is_some_and(
+            |(early, late)| {
+                let (early, late) = (self.interval(&early, random), self.interval(&late, random));
+                let apart = (early.0 - late.1).max(late.0 - early.1);
+                apart > HALVES * (early.1 - early.0).max(late.1 - late.0)
+            },
+        )
+    }
+
+    /// The trains that are on the line, and as long as those of now.
+    fn on(&self, knee: &Knee) -> impl Iterator<Item = &Strain> {
+        let (rate, least) = (self.on_line(knee), self.lasting.as_secs_f64() * 0.7);
+        self.trains.iter().filter(move |it| it.offered >= rate && it.seconds >= least)
+    }
+
+    /// Makes trains longer if what they meet asks for it, and they may be.
+    fn lengthen(&mut self, knee: &Knee) -> bool {
+        let needed = ABOVE_SPREAD * knee.spread > ABOVE_MOST * knee.capacity;
+        let bends: Vec<f64> = self.on(knee).map(|it| it.bend).collect();
+        if bends.len() < ENOUGH {
+            return false;
+        }
+        let stretch = median(self.on(knee).map(|it| it.ratio - 1.0)).unwrap_or(0.0);
+        let bend = median(bends.iter().copied()).unwrap_or(0.0);
+        let error = 1.25 * spread(&bends).unwrap_or(0.0) / (bends.len() as f64).sqrt();
+        let bent = bend > BEND * stretch && bend > 3.0 * error;
+        let longer = self.lasting * 2;
+        // At the higher rate.
+        let grows = HIGHER * self.above(knee) / knee.capacity * longer.as_secs_f64();
+        let packets = QUEUE_PACKETS * 12_000.0 / knee.capacity;
+        let may = longer <= self.longest && grows <= QUEUE.max(packets);
+        if (needed || bent) && may {
+            self.lasting = longer;
+        } else if bent && self.steep < STEEPEST {
+            self.steep *= STEEPER;
+        }
+        bent || (needed && may)
+    }
+
+    /// Whether an early part of the trains says something else than the rest.
+    fn changed(&mut self, knee: &Knee) -> bool {
+        if self.settled.is_none() && knee.used >= SETTLED && knee.slope_error < SLOPE {
+            self.settled = Some(*knee);
+        }
+        let Some(settled) = self.settled else { return false };
+        // By one line, for all of them.
+        let say = |it: &Strain| settled.capacity * (1.0 - it.ratio) + it.offered;
+        let over = self.trains.iter().filter(|it| it.offered >= self.on_line(&settled));
+        let says: Vec<(f64, f64)> = over.map(|it| (say(it), it.seconds)).collect();
+        breaks(&says, ENOUGH, CHANGED_PART * settled.capacity)
+    }
+
+    /// The estimate, if its interval is narrow enough.
+    fn narrow(&self, random: &mut fastrand::Rng) -> Option<Found> {
+        let fit = self.fit.as_ref().filter(|fit| fit.knee.available > 0.0)?;
+        let (low, high) = self.interval(fit, random);
+        let half = (high - low) / 2.0;
+        (half <= NARROW * fit.knee.available).then(|| available(fit, low, high))
+    }
+
+    /// The interval of a line, and what a train cannot tell, for it is of whole packets and so is
+    /// what it meets.
+    fn interval(&self, fit: &Fit, random: &mut fastrand::Rng) -> (f64, f64) {
+        let (low, high) = fit.interval(random);
+        let seconds = self.lasting.as_secs_f64() * (fit.knee.used as f64).sqrt();
+        let whole = PACKETS_APART * self.packet_bits / seconds;
+        let wider = |end: f64| (end - fit.knee.available).hypot(whole);
+        ((fit.knee.available - wider(low)).max(0.0), fit.knee.available + wider(high))
+    }
+
+    /// What is found when no more may be sent.
+    fn conclude(&self, probing: &mut Probing, limit: Limit) -> Found {
+        let Some(fit) = self.fit.as_ref().filter(|fit| fit.knee.used >= ENOUGH) else {
+            return Found::Unknown { why: limit };
+        };
+        let (low, high) = self.interval(fit, &mut probing.random);
+        if self.halves_differ(&mut probing.random) {
+            return Found::Unknown { why: Limit::Unsteady };
+        }
+        if fit.knee.available <= 0.0 || !high.is_finite() {
+            return Found::AtMost { rate: BitRate::per_second(self.range.received) };
+        }
+        available(fit, low, high)
+    }
+}
+
+fn available(fit: &Fit, low: f64, high: f64) -> Found {
+    let [rate, low, high] = [fit.knee.available, low, high].map(BitRate::per_second);
+    Found::Available { rate, low, high }
+}

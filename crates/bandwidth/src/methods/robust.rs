@@ -1,0 +1,132 @@
+//! Statistics that a few bad values do not ruin.
+
+/// What makes a median absolute deviation a standard deviation, of a normal distribution.
+const NORMAL: f64 = 1.4826;
+
+/// The mean; no number of nothing.
+pub(super) fn mean(of: &[f64]) -> f64 {
+    of.iter().sum::<f64>() / of.len() as f64
+}
+
+/// The value in the middle; none of nothing.
+pub(super) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    quantile(&sorted(values), 0.5)
+}
+
+/// The standard deviation, by the median absolute deviation from the median.
+pub(super) fn spread(values: &[f64]) -> Option<f64> {
+    let middle = median(values.iter().copied())?;
+    median(values.iter().map(|value| (value - middle).abs())).map(|mad| mad * NORMAL)
+}
+
+/// In ascending order.
+pub(super) fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+/// The value below which this part lies, of values in order, between the two next to it.
+pub(super) fn quantile(sorted: &[f64], part: f64) -> Option<f64> {
+    let last = sorted.len().checked_sub(1)?;
+    let place = part * last as f64;
+    let below = place.floor() as usize;
+    let above = (below + 1).min(last);
+    Some(sorted[below] + (sorted[above] - sorted[below]) * (place - below as f64))
+}
+
+/// How many pairs of points are looked at in about: of more points, not all with all.
+const PAIRS: usize = 4_000;
+
+/// The slope of a line through points: the median of the slopes of all pairs (Theil 1950, Sen
+/// 1968), or of as many as are enough. None if no two differ in x.
+pub(super) fn theil_sen(points: &[(f64, f64)]) -> Option<f64> {
+    let n = points.len();
+    let stride = (n * n.saturating_sub(1) / 2 / PAIRS).max(1);
+    let slope = |a: &(f64, f64), b: &(f64, f64)| (a.0 != b.0).then(|| (b.1 - a.1) / (b.0 - a.0));
+    // Each with those some places away.
+    let pairs = (1..n)
+        .step_by(stride)
+        .flat_map(|apart| points.iter().zip(&points[apart..]).filter_map(|(a, b)| slope(a, b)));
+    median(pairs)
+}
+
+/// By how many standard errors an early part of values differs from the late part if they have
+/// changed in between: a normal distribution does not do that in a million series, wherever the
+/// break is looked for.
+const BREAK: f64 = 6.0;
+
+/// Whether the means of values with weights, in the order of time, break somewhere by more than so
+/// much, with so many values on either side at least.
+pub(super) fn breaks(values: &[(f64, f64)], fewest: usize, more_than: f64) -> bool {
+    let weight = |of: &[(f64, f64)]| of.iter().map(|(_, weight)| weight).sum::<f64>();
+    let mean = |of: &[(f64, f64)]| {
+        of.iter().map(|(value, weight)| value * weight).sum::<f64>() / weight(of)
+    };
+    let square = |of: &[(f64, f64)], mean: f64| {
+        of.iter().map(|(value, weight)| weight * (value - mean).powi(2)).sum::<f64>()
+    };
+    (fewest..(values.len() + 1).saturating_sub(fewest)).any(|at| {
+        let (early, late) = values.split_at(at);
+        let (before, after) = (mean(early), mean(late));
+        let variance = (square(early, before) + square(late, after)) / (values.len() - 2) as f64;
+        let error = (variance * (1.0 / weight(early) + 1.0 / weight(late))).sqrt();
+        let by = (before - after).abs();
+        by > BREAK * error && by > more_than
+    })
+}
+
+/// What a mean of few values lies within, in standard errors, with a probability of 95 %: the
+/// quantile of Student's distribution at 97.5 % of so many degrees of freedom.
+pub(super) fn student(freedom: usize) -> f64 {
+    // Hill's expansion about the normal quantile (Abramowitz and Stegun 26.7.5), good to 0.15 % from
+    // 5 on; below, the table.
+    const FEW: [f64; 4] = [12.706, 4.303, 3.182, 2.776];
+    let Some(few) = freedom.checked_sub(1) else { return f64::INFINITY };
+    FEW.get(few).copied().unwrap_or_else(|| {
+        let (z, n) = (1.959_964_f64, freedom as f64);
+        let g1 = (z.powi(3) + z) / 4.0;
+        let g2 = (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0;
+        let g3 = (3.0 * z.powi(7) + 19.0 * z.powi(5) + 17.0 * z.powi(3) - 15.0 * z) / 384.0;
+        z + g1 / n + g2 / n.powi(2) + g3 / n.powi(3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_and_slopes_do_not_mind_bad_values() {
+        assert_eq!(median([]), None);
+        assert_eq!(median([3.0, 1.0]), Some(2.0));
+        assert_eq!(median([3.0, 1.0, 1e9]), Some(3.0));
+        assert_eq!(spread(&[1.0, 2.0, 3.0, 4.0, 1e9]), Some(NORMAL));
+        let mut line: Vec<(f64, f64)> = (0..20).map(|x| (f64::from(x), f64::from(2 * x))).collect();
+        line[3].1 = 1e6;
+        line[15].1 = -1e6;
+        assert_eq!(theil_sen(&line), Some(2.0));
+        assert_eq!(theil_sen(&[(1.0, 2.0), (1.0, 3.0)]), None);
+    }
+
+    #[test]
+    fn a_break_is_where_two_parts_differ_by_more_than_they_vary() {
+        let mut random = fastrand::Rng::with_seed(3);
+        let mut values: Vec<(f64, f64)> = (0..40).map(|_| (random.f64(), 1.0)).collect();
+        assert!(!breaks(&values, 5, 0.1));
+        values[25..].iter_mut().for_each(|it| it.0 += 1.0);
+        assert!(breaks(&values, 5, 0.1));
+        assert!(!breaks(&values, 5, 1.5), "by less than matters");
+        assert!(!breaks(&values[..9], 5, 0.1), "too few");
+    }
+
+    #[test]
+    fn student_s_quantiles_are_those_of_the_tables() {
+        for (freedom, table) in
+            [(1, 12.706), (4, 2.776), (5, 2.571), (6, 2.447), (10, 2.228), (30, 2.042)]
+        {
+            assert!((student(freedom) - table).abs() < 0.004, "{freedom}: {}", student(freedom));
+        }
+        assert_eq!(student(0), f64::INFINITY);
+    }
+}

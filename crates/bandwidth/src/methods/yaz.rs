@@ -1,0 +1,195 @@
+//! The published algorithm, as a reference (Sommers, Barford, Willinger: "Laboratory-based
+//! calibration of available bandwidth estimation tools", 2007; its program as published, version
+//! of <https://github.com/jsommers/yaz>).
+//!
+//! One stream of 50 packets. Its mean gap as it left is compared with its mean gap as it came; if
+//! they differ by more than what is allowed, or more than one packet is lost, the next stream has
+//! a gap that is wider by half of the difference, whichever sign it has; else the rate of this one
+//! is the estimate. Gaps of a millisecond and more are made of smaller packets. Streams follow
+//! each other after 50 ms on the average, exponentially.
+//!
+//! What is done otherwise, for it could not work:
+//! - The program begins at a gap of 40 µs, 300 Mbit/s, whatever it is told. Here that is
+//!   [`Start::Published`]; the default is a rate that was found to overload the path
+//!   ([`search`](super::search)), so that faster paths can be estimated at all.
+//! - Streams that the hosts have spoiled are sent again. The program knows none.
+//! - The program makes one estimate after the other and smooths them outside. Here estimates are
+//!   made until the time is over, and the mean is told, with an interval by Student's
+//!   distribution; of less than three, the interval is the last two gaps that were tried.
+//!
+//! # Bias
+//! The gap never shrinks within an estimate, so that what is met by chance lowers it; and a stream
+//! is accepted while it is still too fast: with cross traffic that is even, it ends at
+//! A / (1 − d C / L), where d is the difference that is allowed, 1 µs at least, and L a packet: at
+//! 1 Gbit/s 9 % too high.
+
+use std::time::Duration;
+
+use super::probing::{End, Probing};
+use super::robust::{mean, student};
+use super::search::{Begun, begin};
+use super::{Broken, Estimate, Found, Limit, Method, Path, Phase, Step};
+use crate::train::{Trace, Train};
+use crate::units::BitRate;
+
+/// How many packets a stream has; the program's default.
+const PACKETS: u32 = 50;
+
+/// How exact the estimate is to be, in bits per second; the program's default.
+const RESOLUTION: f64 = 500e3;
+
+/// What gaps may differ by in all cases, in nanoseconds: `max(1 us, …)` in the program.
+const LEAST_DIFFERENCE_NS: f64 = 1_000.0;
+
+/// From one stream to the next on the average; the program's default.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// The gap it begins with, in nanoseconds: MIN_SPACE in the program.
+const PUBLISHED_START_NS: f64 = 40_000.0;
+
+/// The gap at which packets become smaller, in nanoseconds, and the smallest packet.
+const WIDEST_NS: f64 = 1e6;
+const SMALLEST: u16 = 200;
+
+/// Gaps that are longer than a tick of the system's timer are left out of the mean, in nanoseconds:
+/// 10 ms, at 100 ticks in a second.
+const TICK_NS: f64 = 1e7;
+
+/// How many estimates are enough.
+const ESTIMATES: usize = 10;
+
+/// How many streams in a row may be spoiled.
+const SPOILED: u32 = 10;
+
+/// Where the first stream begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Start {
+    /// At a rate that was found to overload the path.
+    #[default]
+    Searched,
+    /// At a gap of 40 µs.
+    Published,
+}
+
+/// Estimates as the published program does.
+///
+/// # Errors
+/// If the other side is gone.
+pub fn yaz(
+    start: Start,
+    path: &mut dyn Path,
+    progress: &mut dyn FnMut(&Step),
+) -> Result<Estimate, Broken> {
+    let (mut probing, first_ns) = match start {
+        Start::Published => {
+            let mut probing = Probing::new(path, progress);
+            probing.phase = Phase::Measuring;
+            (probing, PUBLISHED_START_NS)
+        }
+        Start::Searched => match begin(Method::Yaz, path, progress)? {
+            Begun::In(probing, range) => {
+                let bytes = probing.bounds().bytes.into();
+                (probing, BitRate::per_second(range.offered).ns_of(bytes))
+            }
+            Begun::Over(estimate) => return Ok(estimate),
+        },
+    };
+    let mut estimates: Vec<Instance> = Vec::new();
+    let mut limit = Limit::Disturbed;
+    while estimates.len() < ESTIMATES {
+        match instance(&mut probing, first_ns) {
+            Ok(Some(estimate)) => {
+                probing.so_far = Some(BitRate::per_second(estimate.rate));
+                estimates.push(estimate);
+            }
+            Ok(None) => break,
+            Err(End::Over(why)) => {
+                limit = why;
+                break;
+            }
+            Err(End::Broken(broken)) => return Err(broken),
+        }
+    }
+    let found = conclude(&estimates).unwrap_or(Found::Unknown { why: limit });
+    Ok(probing.finish(Method::Yaz, found, None))
+}
+
+/// A single estimate.
+#[derive(Clone, Copy, Debug)]
+struct Instance {
+    /// The rate of the stream that was accepted, and of the one before, that was not.
+    rate: f64,
+    refused: f64,
+    /// What the difference that was allowed is, as a part of the gap.
+    allowed: f64,
+}
+
+/// What estimates come to; nothing of none.
+fn conclude(estimates: &[Instance]) -> Option<Found> {
+    let rates: Vec<f64> = estimates.iter().map(|it| it.rate).collect();
+    let last = estimates.last()?;
+    let middle = mean(&rates);
+    let n = rates.len() as f64;
+    let (low, high) = if rates.len() < 3 {
+        (middle * (1.0 - last.allowed), middle.max(last.refused))
+    } else {
+        let square: f64 = rates.iter().map(|rate| (rate - middle).powi(2)).sum();
+        let half = student(rates.len() - 1) * (square / (n - 1.0) / n).sqrt();
+        (middle - half, middle + half)
+    };
+    let [rate, low, high] = [middle, low.max(0.0), high].map(BitRate::per_second);
+    Some(Found::Available { rate, low, high })
+}
+
+/// One estimate, from the first gap to the one that is accepted; none if the hosts spoil it.
+fn instance(probing: &mut Probing, first_ns: f64) -> Result<Option<Instance>, End> {
+    let mut bytes = probing.bounds().bytes;
+    let mut target = first_ns;
+    let mut refused = BitRate::of(bytes.into(), target).bits();
+    let mut spoiled = 0;
+    while spoiled < SPOILED {
+        let pause = -(1.0 - probing.random.f64()).ln();
+        probing.rest(PAUSE.mul_f64(pause))?;
+        let rate = BitRate::of(bytes.into(), target);
+        let rate = if rate > probing.bounds().rate { probing.bounds().rate } else { rate };
+        let (sent, trace) = probing.send_and_see(&Train { packets: PACKETS, bytes, rate })?;
+        let gaps = gaps(&trace).filter(|_| sent.judged.is_ok());
+        let Some((left, came)) = gaps else {
+            spoiled += 1;
+            continue;
+        };
+        let lost = trace.sent_ns.len() - trace.arrived.len();
+        let allowed = difference_allowed(bytes, left);
+        if (came - left).abs() <= allowed && lost <= 1 {
+            let rate = BitRate::of(bytes.into(), left).bits();
+            return Ok(Some(Instance { rate, refused, allowed: allowed / left }));
+        }
+        refused = BitRate::of(bytes.into(), left).bits();
+        target = left + (came - left).abs() / 2.0;
+        if target >= WIDEST_NS && bytes / 2 >= SMALLEST {
+            bytes /= 2;
+            target /= 2.0;
+        }
+    }
+    Ok(None)
+}
+
+/// What the mean gaps may differ by: what the gap would be at a rate less by the resolution, but a
+/// microsecond at least.
+fn difference_allowed(bytes: u16, left_ns: f64) -> f64 {
+    let rate = BitRate::of(bytes.into(), left_ns).bits();
+    let slower = (rate - RESOLUTION).max(RESOLUTION);
+    LEAST_DIFFERENCE_NS.max(BitRate::per_second(slower).ns_of(bytes.into()) - left_ns)
+}
+
+/// The mean gaps of a stream, as it left and as it came, in nanoseconds. Those around a packet that
+/// was lost are taken as they are, as the program does.
+fn gaps(trace: &Trace) -> Option<(f64, f64)> {
+    let mean_gap = |times: &[i64]| {
+        let gaps: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
+        let short: Vec<f64> = gaps.iter().copied().filter(|gap| *gap <= TICK_NS).collect();
+        (!short.is_empty()).then(|| mean(&short))
+    };
+    let came: Vec<i64> = trace.arrived.iter().map(|it| it.at_ns).collect();
+    Some((mean_gap(&trace.sent_ns)?, mean_gap(&came)?))
+}

@@ -1,0 +1,103 @@
+//! How a client finds its server.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::{Duration, Instant};
+
+use super::remote::{Link, Remote};
+use super::{Progress, Server, Step, Wishes};
+use crate::session::error::SessionError;
+use crate::session::exchange::Patience;
+use crate::session::frame::Frames;
+use crate::session::handshake::{as_client, order};
+use crate::session::limits::Offer;
+use crate::session::line::{Line, Timed};
+use crate::session::message::Message;
+use crate::session::probes::Open;
+use crate::session::udp;
+
+/// How long a connection may take, to each of a host's addresses.
+const CONNECTING: Duration = Duration::from_secs(3);
+
+/// How long proving may take, both ways.
+const PROVING: Duration = Duration::from_secs(5);
+
+/// How long a server may be silent while one waits: it tells one's place every second.
+const WAITING: Duration = Duration::from_secs(10);
+
+/// A session with a server, once it is our turn, and the path to it.
+///
+/// # Errors
+/// [`SessionError`]: there is no server, or it refuses, or datagrams do not pass.
+pub fn connect(
+    server: &Server,
+    wishes: Wishes,
+    open: Box<Open>,
+    progress: &mut Progress<'_>,
+) -> Result<Remote, SessionError> {
+    let (connection, address) = reach(server)?;
+    let who = format!("the server at {address}");
+    let until = Instant::now() + PROVING;
+    let line: Box<dyn Line> = match &server.tls {
+        Some(tls) => tls.greet(connection, &server.host, &who, until)?,
+        None => Box::new(Timed::new(connection, until)),
+    };
+    let mut frames = Frames::new(line, who);
+    let met = as_client(&mut frames, &server.token, until)?;
+    let (port, offer) = queue(&mut frames, wishes.queue, progress)?;
+    progress(Step::Begun);
+    let address = udp::with_port(address, server.udp_port.unwrap_or(port));
+    let link = Link { frames, address, patience: Patience::new(met.round_trip) };
+    Remote::new(link, &met.keys, offer, wishes, open, progress)
+}
+
+/// A connection to the first of the host's addresses that has one.
+fn reach(server: &Server) -> Result<(TcpStream, SocketAddr), SessionError> {
+    let host = server.host.trim_start_matches('[').trim_end_matches(']');
+    let unknown = |why: String| SessionError::Unknown { host: server.host.clone(), why };
+    let all = (host, server.port).to_socket_addrs().map_err(|why| unknown(why.to_string()))?;
+    let mut tried = Vec::new();
+    let mut last = None;
+    for address in all {
+        match TcpStream::connect_timeout(&address, CONNECTING) {
+            Ok(connection) => {
+                connection.set_nodelay(true).map_err(SessionError::io("use a connection"))?;
+                return Ok((connection, address));
+            }
+            Err(why) => {
+                tried.push(address.to_string());
+                last = Some(why);
+            }
+        }
+    }
+    let tried = tried.join(" and ");
+    last.map_or_else(
+        || Err(unknown(io::Error::from(io::ErrorKind::NotFound).to_string())),
+        |why| Err(SessionError::Unreachable { tried, why }),
+    )
+}
+
+/// Until it is our turn.
+fn queue(
+    frames: &mut Frames,
+    most: Duration,
+    progress: &mut Progress<'_>,
+) -> Result<(u16, Offer), SessionError> {
+    let begin = Instant::now();
+    let awaited = "one's turn";
+    loop {
+        match frames.receive(awaited, Instant::now() + WAITING)? {
+            Message::Welcome { udp_port, offer } if offer.is_sound() => {
+                return Ok((udp_port, offer));
+            }
+            Message::Busy { before } if begin.elapsed() >= most => {
+                let waited = begin.elapsed();
+                // Whether it hears that or not, the connection ends.
+                let _ = frames.send(&Message::Bye { why: "waited long enough".to_owned() });
+                return Err(SessionError::Busy { who: frames.peer().to_owned(), before, waited });
+            }
+            Message::Busy { before } => progress(Step::Busy(before)),
+            other => return Err(order(frames, &other, awaited)),
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! The path to a server, or from it.
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{Progress, Step, Wishes, packets};
+use crate::methods::{Bounds, Broken, Path};
+use crate::session::error::SessionError;
+use crate::session::exchange::{self, Patience};
+use crate::session::frame::Frames;
+use crate::session::handshake::order;
+use crate::session::knock::{Datagrams, Knock};
+use crate::session::limits::Offer;
+use crate::session::message::{Direction, Message};
+use crate::session::probes::{Open, Probes};
+use crate::session::token::{Cookie, Keys};
+use crate::session::udp;
+use crate::train::{Host, Trace, Train};
+
+/// How often a client knocks before it gives up.
+const KNOCKS: u32 = 8;
+
+/// How long it waits for the answer, besides two round trips.
+const ANSWER: Duration = Duration::from_millis(300);
+
+/// After how long without datagrams what is in between may have forgotten where they go: NAT keeps
+/// that for 30 s at least where it follows its rules (RFC 4787 asks for two minutes).
+const FORGOTTEN: Duration = Duration::from_secs(15);
+
+/// How often a server hears that a client that rests is still there.
+const STILL_HERE: Duration = Duration::from_secs(10);
+
+/// What a server is reached by.
+pub(super) struct Link {
+    pub frames: Frames,
+    /// Where datagrams go.
+    pub address: SocketAddr,
+    pub patience: Patience,
+}
+
+/// A path to a server.
+pub struct Remote {
+    link: Link,
+    datagrams: Datagrams,
+    cookie: Cookie,
+    offer: Offer,
+    wishes: Wishes,
+    open: Box<Open>,
+    probes: Option<Box<dyn Probes>>,
+    /// Our address, as the server sees it.
+    seen_as: SocketAddr,
+    /// The longest packet: of the interfaces at first, then what has passed.
+    bytes: u16,
+    begin: Instant,
+    /// When a datagram of ours went or came last.
+    last: Instant,
+    number: u32,
+    total_bytes: u64,
+    broken: Option<Broken>,
+}
+
+impl Remote {
+    pub(super) fn new(
+        link: Link,
+        keys: &Keys,
+        offer: Offer,
+        wishes: Wishes,
+        open: Box<Open>,
+        progress: &mut Progress<'_>,
+    ) -> Result<Self, SessionError> {
+        let now = Instant::now();
+        let mut remote = Self {
+            seen_as: link.address,
+            link,
+            datagrams: Datagrams::of(keys),
+            cookie: keys.cookie(),
+            offer,
+            wishes,
+            open,
+            probes: None,
+            bytes: 0,
+            begin: now,
+            last: now,
+            number: 0,
+            total_bytes: 0,
+            broken: None,
+        };
+        let most = remote.knock()?;
+        remote.bytes = packets::longest(&mut remote, most)?;
+        progress(Step::Bytes(remote.bytes));
+        Ok(remote)
+    }
+
+    /// Our address, as the server sees it.
+    #[must_use]
+    pub fn seen_as(&self) -> SocketAddr {
+        self.seen_as
+    }
+
+    /// What the server allows.
+    #[must_use]
+    pub fn offer(&self) -> Offer {
+        self.offer
+    }
+
+    pub(super) fn wishes(&self) -> &Wishes {
+        &self.wishes
+    }
+
+    /// Lets the server know where our datagrams come from. The longest packet of the interface that
+    /// trains leave by.
+    fn knock(&mut self) -> Result<u16, SessionError> {
+        self.probes = None;
+        let local = if self.link.address.is_ipv4() {
+            IpAddr::from([0_u8; 4])
+        } else {
+            IpAddr::from([0_u16; 8])
+        };
+        let socket =
+            udp::at(SocketAddr::new(local, 0)).map_err(SessionError::io("open a UDP port"))?;
+        socket.connect(self.link.address).map_err(SessionError::io("use UDP"))?;
+        let (seen_as, theirs) = self.known(&socket)?;
+        let ours =
+            udp::longest_packet(&socket).map_err(SessionError::io("ask for the longest packet"))?;
+        self.seen_as = seen_as;
+        self.probes = Some((self.open)(socket).map_err(SessionError::io("prepare for probes"))?);
+        self.last = Instant::now();
+        Ok(match self.wishes.direction {
+            Direction::Up => ours,
+            Direction::Down => theirs,
+        })
+    }
+
+    /// Knocks until the server knows where we are: our address and its longest packet.
+    fn known(&mut self, socket: &UdpSocket) -> Result<(SocketAddr, u16), SessionError> {
+        let Link { frames, address, patience } = &mut self.link;
+        let mut what = "none arrives at the server";
+        for _ in 0..KNOCKS {
+            let knock = Knock::send(socket, &self.datagrams);
+            frames.send(&Message::Knocked)?;
+            let awaited = "an answer to a knock";
+            match frames.receive(awaited, Instant::now() + patience.answer())? {
+                Message::Answered { heard: false } => continue,
+                Message::Answered { heard: true } => {
+                    what = "what the server sends does not arrive here"
+                }
+                other => return Err(order(frames, &other, awaited)),
+            }
+            let wait = ANSWER + 2 * patience.late();
+            let nonce = knock.answer(wait).map_err(SessionError::io("receive a datagram"))?;
+            let Some(nonce) = nonce else { continue };
+            frames.send(&Message::Echo { nonce })?;
+            let awaited = "one's address";
+            return match frames.receive(awaited, Instant::now() + patience.answer())? {
+                Message::Known { address, bytes } => Ok((address, bytes)),
+                other => Err(order(frames, &other, awaited)),
+            };
+        }
+        Err(SessionError::Datagrams { server: *address, what })
+    }
+
+    /// Sends a train, either way, and says what became of it.
+    pub(super) fn train(&mut self, train: &Train) -> Result<Trace, SessionError> {
+        if self.last.elapsed() > FORGOTTEN {
+            self.knock()?;
+        }
+        let Link { frames, address, patience } = &mut self.link;
+        let probes = self.probes.as_mut().expect("a knock has opened them").as_mut();
+        let (number, direction) = (self.number, self.wishes.direction);
+        self.number += 1;
+        self.total_bytes += train.total_bytes();
+        frames.send(&Message::Prepare { train: *train, direction, number })?;
+        let awaited = "the server to be ready for a train";
+        match frames.receive(awaited, Instant::now() + patience.answer())? {
+            Message::Ready { number: ready } if ready == number => {}
+            other => return Err(order(frames, &other, awaited)),
+        }
+        let (sent, came) = match direction {
+            Direction::Up => {
+                let sent = probes.send(train, *address, self.cookie, number);
+                let sent = sent.map_err(SessionError::io("send probes"))?;
+                frames.send(&Message::Done { number })?;
+                let until = Instant::now() + patience.answer();
+                (sent, exchange::hear_arrived(frames, train, until)?)
+            }
+            Direction::Down => {
+                let end = |frames: &mut Frames, until| exchange::hear_sent(frames, train, until);
+                exchange::receive(frames, probes, (train, self.cookie, number), *patience, end)?
+            }
+        };
+        self.last = Instant::now();
+        Ok(Trace {
+            train: *train,
+            sent_ns: sent.sent_ns,
+            arrived: came.arrived,
+            host: Host {
+                unsent: sent.unsent,
+                overflowed: came.overflowed,
+                clock_trouble: sent.clock_trouble || came.clock_trouble,
+            },
+        })
+    }
+
+    /// Asks whether the server is there.
+    fn ping(&mut self) -> Result<(), SessionError> {
+        let Link { frames, patience, .. } = &mut self.link;
+        frames.send(&Message::Ping)?;
+        let awaited = "a sign of life";
+        match frames.receive(awaited, Instant::now() + patience.answer())? {
+            Message::Pong => Ok(()),
+            other => Err(order(frames, &other, awaited)),
+        }
+    }
+
+    /// What has gone wrong is so from now on.
+    fn lasting<T>(&mut self, result: Result<T, SessionError>) -> Result<T, Broken> {
+        result.map_err(|why| {
+            let why = Broken(why.to_string());
+            self.broken = Some(why.clone());
+            why
+        })
+    }
+}
+
+impl Path for Remote {
+    fn send(&mut self, train: &Train) -> Result<Trace, Broken> {
+        if let Some(why) = &self.broken {
+            return Err(why.clone());
+        }
+        let sent = self.train(train);
+        self.lasting(sent)
+    }
+
+    /// What the user wants, the server allows and the path carries, as far as it is not used yet.
+    fn bounds(&self) -> Bounds {
+        let allowed = self.offer.rate;
+        let left = Duration::try_from_secs_f64(self.offer.seconds).unwrap_or(Duration::MAX);
+        Bounds {
+            bytes: self.bytes,
+            rate: self.wishes.rate.filter(|wish| *wish < allowed).unwrap_or(allowed),
+            time: self.wishes.time.min(left.saturating_sub(self.begin.elapsed())),
+            total_bytes: self
+                .wishes
+                .total_bytes
+                .min(self.offer.bytes.saturating_sub(self.total_bytes)),
+        }
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.begin.elapsed()
+    }
+
+    fn rest(&mut self, time: Duration) {
+        let end = Instant::now() + time;
+        while self.broken.is_none() {
+            let left = end.saturating_duration_since(Instant::now());
+            thread::sleep(left.min(STILL_HERE));
+            if left <= STILL_HERE {
+                return;
+            }
+            // The next train says what is wrong.
+            let alive = self.ping();
+            let _ = self.lasting(alive);
+        }
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        // A server that does not hear it sees the end of the connection.
+        let _ = self.link.frames.send(&Message::Bye { why: "done".to_owned() });
+    }
+}

@@ -1,0 +1,261 @@
+//! Why there is no session, or none any more.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::tls::TlsError;
+
+/// What one side has against the other, as the other is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Code {
+    /// What came is not of this protocol.
+    NotOurs,
+    /// The other speaks another version.
+    Version,
+    /// The other does not know the token.
+    Token,
+    /// Others are served first, for longer than one may wait, or too many wait.
+    Busy,
+    /// A rate above what is allowed.
+    Rate,
+    /// More bytes than are allowed.
+    Bytes,
+    /// More time than is allowed.
+    Time,
+    /// Nothing was asked for, for too long.
+    Idle,
+    /// A train that cannot be sent.
+    Train,
+    /// No address for probes is proven yet.
+    Address,
+    /// A message where another was due.
+    Order,
+    /// The host failed to do what was asked.
+    Failed,
+    /// Something a later version may say.
+    #[serde(other)]
+    Other,
+}
+
+/// What one side tells the other before it ends the session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// For programs.
+    pub code: Code,
+    /// For people.
+    pub message: String,
+}
+
+/// Why there is no session, or none any more.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// The operating system refused something.
+    #[error("cannot {what}: {why}")]
+    Io {
+        /// What was to be done.
+        what: String,
+        /// What it said.
+        why: io::Error,
+    },
+    /// The other side has ended the connection.
+    #[error("{who} has closed the connection, while {awaited} was awaited")]
+    Gone {
+        /// Who.
+        who: String,
+        /// What should have come.
+        awaited: &'static str,
+    },
+    /// The other side says nothing.
+    #[error("{who} is silent: for {waited:.1?} {awaited} was awaited")]
+    Silent {
+        /// Who.
+        who: String,
+        /// What should have come.
+        awaited: &'static str,
+        /// For how long.
+        waited: Duration,
+    },
+    /// The other side is something else.
+    #[error("{who} does not speak eigentime's protocol: it sent {what}")]
+    NotOurs {
+        /// Who.
+        who: String,
+        /// What it said.
+        what: String,
+    },
+    /// The other side speaks another version.
+    #[error(
+        "{who} speaks version {theirs} of the protocol, this is {ours}: install the same version of eigentime on both hosts"
+    )]
+    Version {
+        /// Who.
+        who: String,
+        /// Our version.
+        ours: u32,
+        /// Theirs.
+        theirs: u32,
+    },
+    /// The other side does not know the token.
+    #[error("{who} does not know the token: give both hosts the same")]
+    Token {
+        /// Who.
+        who: String,
+    },
+    /// A message that was changed on its way, or sent by somebody else.
+    #[error("a message that is not of {who} came over its connection: somebody is in between")]
+    Forged {
+        /// Who should have sent it.
+        who: String,
+    },
+    /// A message where another was due.
+    #[error("{who} sent {what}, while {awaited} was awaited")]
+    Order {
+        /// Who.
+        who: String,
+        /// What came.
+        what: String,
+        /// What should have come.
+        awaited: &'static str,
+    },
+    /// A report that contradicts itself.
+    #[error("{who} sent a report that cannot be: {what}")]
+    Report {
+        /// Who.
+        who: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A message that is too long for a frame.
+    #[error("a message of {bytes} bytes, more than the {limit} of a frame")]
+    TooLong {
+        /// Its length.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The other side has refused, and says why.
+    #[error("{who} says: {}", failure.message)]
+    Refused {
+        /// Who.
+        who: String,
+        /// Why.
+        failure: Failure,
+    },
+    /// The other side has taken its leave.
+    #[error("{who} has ended the session: {why}")]
+    Bye {
+        /// Who.
+        who: String,
+        /// Why.
+        why: String,
+    },
+    /// No address of that name.
+    #[error("'{host}' is not known: {why}")]
+    Unknown {
+        /// The name.
+        host: String,
+        /// What the resolver said.
+        why: String,
+    },
+    /// Nobody listens there.
+    #[error(
+        "cannot reach a server at {tried}: {why}; is `eigentime bandwidth serve` running there, and does a firewall let TCP and UDP pass to its port?"
+    )]
+    Unreachable {
+        /// What was tried.
+        tried: String,
+        /// What the last attempt came to.
+        why: io::Error,
+    },
+    /// Others are served first, for longer than one wants to wait.
+    #[error("{who} is busy: {before} before you, after {waited:.0?} of waiting")]
+    Busy {
+        /// Who.
+        who: String,
+        /// How many are served first.
+        before: u32,
+        /// How long that was waited for.
+        waited: Duration,
+    },
+    /// Datagrams do not come through.
+    #[error(
+        "UDP does not pass between here and {server}: {what}; a firewall or NAT in between has to let it"
+    )]
+    Datagrams {
+        /// The port that was tried.
+        server: SocketAddr,
+        /// Which way they are lost.
+        what: &'static str,
+    },
+    /// Packets of the size that was asked for do not come through.
+    #[error(
+        "packets of {asked} bytes do not pass: {passes} bytes do; ask for no more, or let the size be found"
+    )]
+    TooBig {
+        /// What was asked for.
+        asked: u16,
+        /// What passes.
+        passes: u16,
+    },
+    /// Not even small probes come through.
+    #[error(
+        "no probe comes through, not even of {tried} bytes, though datagrams of the session do: something in between drops them"
+    )]
+    NoProbes {
+        /// The smallest size that was tried.
+        tried: u16,
+    },
+    /// A limit of this side.
+    #[error("{0}")]
+    Limit(Failed),
+    /// No encryption.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+}
+
+/// A limit that was reached, or a request that cannot be met.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.message)]
+pub struct Failed(pub Failure);
+
+impl Failed {
+    /// With this code and message.
+    #[must_use]
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self(Failure { code, message: message.into() })
+    }
+}
+
+impl From<Failed> for SessionError {
+    fn from(failed: Failed) -> Self {
+        Self::Limit(failed)
+    }
+}
+
+impl SessionError {
+    /// What could not be done.
+    pub fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let what = what.into();
+        move |why| Self::Io { what, why }
+    }
+
+    /// What the other side is to be told of it, if it still listens and may know.
+    #[must_use]
+    pub fn failure(&self) -> Option<Failure> {
+        let code = match self {
+            Self::Limit(failed) => return Some(failed.0.clone()),
+            Self::NotOurs { .. } => Code::NotOurs,
+            Self::Version { .. } => Code::Version,
+            Self::Token { .. } => Code::Token,
+            Self::Order { .. } | Self::Report { .. } | Self::Forged { .. } => Code::Order,
+            Self::Silent { .. } => Code::Idle,
+            Self::Io { .. } | Self::TooLong { .. } => Code::Failed,
+            _ => return None,
+        };
+        Some(Failure { code, message: self.to_string() })
+    }
+}

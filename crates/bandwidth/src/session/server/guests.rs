@@ -1,0 +1,63 @@
+//! How many may connect before they have proven anything.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+
+use crate::session::limits::network;
+
+/// Connections that have not proven themselves yet.
+#[derive(Debug, Default)]
+pub struct Guests(Mutex<HashMap<IpAddr, usize>>);
+
+/// One of them, until this goes.
+#[derive(Debug)]
+pub struct Guest<'a> {
+    guests: &'a Guests,
+    network: IpAddr,
+}
+
+impl Guests {
+    /// One more, unless there are so many in all, or so many from there, already.
+    pub fn enter(&self, who: IpAddr, most: usize, most_of_one: usize) -> Option<Guest<'_>> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let network = network(who);
+        let from_there = all.get(&network).copied().unwrap_or(0);
+        if from_there >= most_of_one || all.values().sum::<usize>() >= most {
+            return None;
+        }
+        all.insert(network, from_there + 1);
+        Some(Guest { guests: self, network })
+    }
+}
+
+impl Drop for Guest<'_> {
+    fn drop(&mut self) {
+        let mut all = self.guests.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = all.get_mut(&self.network) {
+            *count -= 1;
+            if *count == 0 {
+                all.remove(&self.network);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_address_cannot_take_all_the_room() {
+        let guests = Guests::default();
+        let [one, other, third] =
+            ["192.0.2.1", "192.0.2.2", "2001:db8::1"].map(|it| it.parse().unwrap());
+        let first = guests.enter(one, 3, 2).unwrap();
+        let _second = guests.enter(one, 3, 2).unwrap();
+        assert!(guests.enter(one, 3, 2).is_none());
+        let _third = guests.enter(other, 3, 2).unwrap();
+        assert!(guests.enter(third, 3, 2).is_none());
+        drop(first);
+        assert!(guests.enter(third, 3, 2).is_some());
+    }
+}

@@ -1,0 +1,180 @@
+//! When the packets of a train leave.
+//!
+//! With [`Timing::Precise`] the processor's counter is read until a packet is due: a wake-up takes
+//! tens of microseconds, in which at 1 Gbit/s several packets are due. Only long gaps are slept
+//! through in part. [`Timing::System`] is what most programs do, and what the precise one is to be
+//! compared with: they read the kernel's clock and sleep by `usleep`.
+
+use std::hint::spin_loop;
+use std::time::Duration;
+
+use eigentime_clock::sleeper::{Policy, Sleeper};
+use eigentime_clock::{Clock, Instant};
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+
+use super::Train;
+
+/// What trains are paced and stamped by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Timing {
+    /// The library's clock and sleeper.
+    #[default]
+    Precise,
+    /// `clock_gettime` and `usleep`.
+    System,
+}
+
+/// Gaps that are at least so long are slept through, but for the end.
+const ROOMY: Duration = Duration::from_micros(500);
+
+/// What is not slept of such a gap: wake-ups are seldom later.
+const SPUN: Duration = Duration::from_micros(150);
+
+/// From the beginning of a train to its first packet.
+const LEAD: Duration = Duration::from_micros(50);
+
+/// The times at which the packets of one train are due.
+#[derive(Debug)]
+pub enum Pace<'a> {
+    /// By the library.
+    Precise {
+        /// The clock.
+        clock: Clock,
+        /// Sleeps through long gaps.
+        sleeper: &'a mut Sleeper,
+        /// When the first packet is due.
+        begin: Instant,
+        /// What is sent.
+        train: Train,
+    },
+    /// By the system: each gap begins when the last packet left.
+    System {
+        /// What is sent.
+        train: Train,
+        /// When that was, in nanoseconds.
+        last_ns: Option<i64>,
+    },
+}
+
+impl<'a> Pace<'a> {
+    /// Of a train that begins now.
+    pub fn begin(timing: Timing, train: Train, sleeper: &'a mut Sleeper) -> Self {
+        match timing {
+            Timing::Precise => {
+                let clock = Clock::system();
+                let now = clock.now_ordered();
+                Self::Precise { clock, sleeper, begin: now.checked_add(LEAD).unwrap_or(now), train }
+            }
+            Timing::System => Self::System { train, last_ns: None },
+        }
+    }
+
+    /// Waits until a packet is due, and says when it is, by CLOCK_MONOTONIC, in nanoseconds.
+    pub fn wait(&mut self, packet: u32) -> i64 {
+        match self {
+            Self::Precise { clock, sleeper, begin, train } => {
+                let due = Duration::from_nanos(train.due_ns(packet));
+                let target = begin.checked_add(due).unwrap_or(*begin);
+                if train.gap_ns() >= ROOMY.as_nanos() as f64
+                    && let Some(nearly) = target.checked_sub(SPUN)
+                {
+                    sleeper.sleep_until(nearly);
+                }
+                loop {
+                    let now = clock.now_ordered();
+                    if now >= target {
+                        return nanos(clock.monotonic(now));
+                    }
+                    spin_loop();
+                }
+            }
+            Self::System { train, last_ns } => {
+                let mut now = system_now();
+                if let Some(last) = *last_ns {
+                    let target = last + train.gap_ns() as i64;
+                    while now < target {
+                        let microseconds = (target - now) / 1000;
+                        // SAFETY: it takes no pointers.
+                        unsafe { libc::usleep(u32::try_from(microseconds).unwrap_or(u32::MAX)) };
+                        now = system_now();
+                    }
+                }
+                *last_ns = Some(now);
+                now
+            }
+        }
+    }
+}
+
+/// A sleeper for the thread that sends: it may run before all others while a train is sent, if
+/// that is asked for and allowed.
+///
+/// # Panics
+/// Never: the priority is one that exists.
+#[must_use]
+pub fn sleeper(realtime: bool) -> Sleeper {
+    /// The middle: above what asks for the least, below what the kernel's own threads have.
+    const PRIORITY: u8 = 50;
+    let policy = Policy { cpu: 1.0, ..Policy::default() };
+    let builder = Sleeper::builder().policy(policy);
+    let builder = if realtime { builder.realtime(PRIORITY) } else { builder };
+    builder.build().expect("a priority from 1 to 99, a share of one")
+}
+
+fn system_now() -> i64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
+}
+
+fn nanos(time: Duration) -> i64 {
+    i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::BitRate;
+
+    /// The times of all packets.
+    fn times(timing: Timing, train: Train) -> Vec<i64> {
+        let mut sleeper = sleeper(false);
+        let mut pace = Pace::begin(timing, train, &mut sleeper);
+        (0..train.packets).map(|packet| pace.wait(packet)).collect()
+    }
+
+    #[test]
+    fn no_packet_leaves_early() {
+        for (timing, gap_us) in
+            [(Timing::Precise, 10), (Timing::Precise, 1000), (Timing::System, 10)]
+        {
+            let gap_ns = gap_us * 1000;
+            let rate = BitRate::of(1500.0, gap_ns as f64);
+            let times = times(timing, Train { packets: 50, bytes: 1500, rate });
+            for (packet, time) in times.iter().enumerate() {
+                let due = times[0] + packet as i64 * gap_ns;
+                // The first may be late itself.
+                let early = due - time;
+                let late = (times[0] - times[1] + gap_ns).max(0);
+                assert!(early <= late + 1000, "{timing:?} {gap_us} µs: {packet}: {early} ns early");
+            }
+        }
+    }
+
+    #[test]
+    fn precise_trains_keep_a_rate_at_which_others_cannot() {
+        let train = Train { packets: 400, bytes: 1500, rate: BitRate::mega(1000.0) };
+        let span = |timing| {
+            // The shortest of a few: others may have the processor meanwhile.
+            let spans = (0..5).map(|_| {
+                let times = times(timing, train);
+                times[times.len() - 1] - times[0]
+            });
+            spans.min().expect("there are five") as f64
+        };
+        let length = train.length_ns() as f64;
+        assert!(span(Timing::Precise) < length * 1.2, "{} of {length}", span(Timing::Precise));
+        assert!(span(Timing::System) > length * 1.5, "usleep wakes later than after 12 µs");
+    }
+}

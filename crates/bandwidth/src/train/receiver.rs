@@ -1,0 +1,324 @@
+//! Receives trains, with the times at which the kernel had the packets.
+//!
+//! The receiver sleeps while packets come and takes them from the socket afterwards: waking it for
+//! each would cost the host, and on the same machine the sender, more than the packet does.
+
+use std::io::{self, IoSliceMut};
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use nix::cmsg_space;
+use nix::errno::Errno;
+use nix::sys::socket::sockopt::{RcvBuf, RcvBufForce, Timestamping};
+use nix::sys::socket::{
+    ControlMessageOwned, MsgFlags, TimestampingFlag, Timestamps, getsockopt, recvmsg, setsockopt,
+};
+use nix::sys::time::TimeSpec;
+use rustix::time::{ClockId, clock_gettime};
+
+use super::packet::Probe;
+use super::{Arrival, Train};
+
+/// The room that is asked for in the socket: half a second at 4 Gbit/s. The kernel grants what
+/// net.core.rmem_max allows, unless the program may exceed it (CAP_NET_ADMIN).
+const ROOM: usize = 256 << 20;
+
+/// What a packet takes of it: its own length twice, and what the kernel writes beside it.
+const BESIDE: usize = 1024;
+
+/// The socket is looked at so often while a train comes, unless it would be full before.
+const LOOK: Duration = Duration::from_millis(20);
+const LOOK_AT_LEAST: Duration = Duration::from_micros(500);
+
+/// By how much the wall clock, which stamps are of, and the monotonic one may part in a train: what
+/// NTP may steer by at most (500 ppm), and what the reading of both may be off by, in nanoseconds.
+const STEERED: f64 = 0.000_5;
+const APART_NS: i64 = 20_000;
+
+/// A packet, and when it came: by the network card, if that stamps, and by the kernel.
+#[derive(Clone, Copy, Debug)]
+struct Stamped {
+    packet: u32,
+    hardware_ns: Option<i64>,
+    system_ns: i64,
+}
+
+/// What has come of a train.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Received {
+    /// The packets, in the order of their coming, each once.
+    pub arrived: Vec<Arrival>,
+    /// How many the socket had no room for.
+    pub overflowed: u32,
+    /// Packets that came twice.
+    pub doubled: u32,
+    /// The clock did not go evenly meanwhile.
+    pub clock_trouble: bool,
+    /// The times are the network card's.
+    pub by_hardware: bool,
+}
+
+/// A socket that stamps what it receives.
+#[derive(Debug)]
+pub struct Receiver {
+    socket: UdpSocket,
+    /// How many bytes it keeps.
+    room: usize,
+}
+
+impl Receiver {
+    /// Receives from this socket from now on.
+    ///
+    /// # Errors
+    /// If the system has no stamps.
+    pub fn new(socket: UdpSocket) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        let flags = TimestampingFlag::SOF_TIMESTAMPING_RX_SOFTWARE
+            | TimestampingFlag::SOF_TIMESTAMPING_SOFTWARE
+            | TimestampingFlag::SOF_TIMESTAMPING_RX_HARDWARE
+            | TimestampingFlag::SOF_TIMESTAMPING_RAW_HARDWARE;
+        setsockopt(&socket, Timestamping, &flags)?;
+        if setsockopt(&socket, RcvBufForce, &ROOM).is_err() {
+            setsockopt(&socket, RcvBuf, &ROOM)?;
+        }
+        // The kernel doubles what it is told, for what it writes beside packets.
+        let room = getsockopt(&socket, RcvBuf)?;
+        Ok(Self { socket, room })
+    }
+
+    /// The socket, to send from.
+    #[must_use]
+    pub fn socket(&self) -> &UdpSocket {
+        &self.socket
+    }
+
+    /// How many packets of this length it keeps.
+    #[must_use]
+    pub fn keeps(&self, bytes: u16) -> usize {
+        self.room / (2 * usize::from(bytes) + BESIDE)
+    }
+
+    /// Receives a train: until all of it is there, or `over` says that no more is to come. That is
+    /// asked again and again how long it may wait for word of it, and is to wait as long.
+    ///
+    /// # Errors
+    /// If the socket cannot receive.
+    pub fn receive(
+        &mut self,
+        train: &Train,
+        expected: Probe,
+        over: &mut dyn FnMut(Duration) -> bool,
+    ) -> io::Result<Received> {
+        let (mut received, mut stamped) = (Received::default(), Vec::new());
+        let mut seen = vec![false; train.packets as usize];
+        let dropped_before = self.dropped()?;
+        let (clocks, begun) = (wall_ahead(), monotonic());
+        let full_in = train.gap_ns() * self.keeps(train.bytes) as f64 / 4.0;
+        let look = Duration::from_nanos(full_in as u64).clamp(LOOK_AT_LEAST, LOOK);
+        loop {
+            let is_over = over(look);
+            received.doubled += self.drain(expected, &mut seen, &mut stamped)?;
+            if is_over || stamped.len() == seen.len() {
+                break;
+            }
+        }
+        received.overflowed = self.dropped()?.wrapping_sub(dropped_before);
+        let passed = (monotonic() - begun) as f64;
+        let apart = (wall_ahead() - clocks).abs();
+        received.clock_trouble = apart > APART_NS + (passed * STEERED) as i64;
+        // By one clock, all of them.
+        let hardware: Option<Vec<i64>> = stamped.iter().map(|it| it.hardware_ns).collect();
+        received.by_hardware = hardware.is_some() && !stamped.is_empty();
+        let times = hardware.unwrap_or_else(|| stamped.iter().map(|it| it.system_ns).collect());
+        let arrivals = stamped.iter().zip(times);
+        received.arrived =
+            arrivals.map(|(it, at_ns)| Arrival { packet: it.packet, at_ns }).collect();
+        Ok(received)
+    }
+
+    /// Takes away what nobody waits for any more.
+    ///
+    /// # Errors
+    /// If the socket cannot receive.
+    pub fn discard(&mut self) -> io::Result<()> {
+        let nobody = Probe { cookie: 0, train: 0, packet: 0 };
+        self.drain(nobody, &mut [], &mut Vec::new()).map(drop)
+    }
+
+    /// How many packets the socket had no room for, since it is there.
+    fn dropped(&self) -> io::Result<u32> {
+        /// Where it stands among what the kernel tells (<linux/sock_diag.h>).
+        const SK_MEMINFO_DROPS: usize = 8;
+        let mut told = [0_u32; SK_MEMINFO_DROPS + 1];
+        let mut length = size_of_val(&told) as libc::socklen_t;
+        // SAFETY: the kernel writes `length` bytes at most.
+        let result = unsafe {
+            libc::getsockopt(
+                self.socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_MEMINFO,
+                told.as_mut_ptr().cast(),
+                &raw mut length,
+            )
+        };
+        Errno::result(result)?;
+        Ok(told[SK_MEMINFO_DROPS])
+    }
+
+    /// Takes what is there, and says how many of them came twice.
+    fn drain(
+        &self,
+        expected: Probe,
+        seen: &mut [bool],
+        stamped: &mut Vec<Stamped>,
+    ) -> io::Result<u32> {
+        let mut doubled = 0;
+        let mut front = [0; Probe::BYTES];
+        let mut beside = cmsg_space!(Timestamps);
+        loop {
+            let mut parts = [IoSliceMut::new(&mut front)];
+            let flags = MsgFlags::MSG_DONTWAIT;
+            let message = match recvmsg::<()>(
+                self.socket.as_raw_fd(),
+                &mut parts,
+                Some(&mut beside),
+                flags,
+            ) {
+                Ok(message) => message,
+                Err(Errno::EAGAIN) => return Ok(doubled),
+                // What a packet of ours has met on its way.
+                Err(Errno::EINTR | Errno::ECONNREFUSED) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let mut stamps = None;
+            for control in message.cmsgs()? {
+                if let ControlMessageOwned::ScmTimestampsns(found) = control {
+                    stamps = Some(found);
+                }
+            }
+            let length = message.bytes;
+            let Some(probe) = Probe::read(&front[..length.min(Probe::BYTES)]) else { continue };
+            if (probe.cookie, probe.train) != (expected.cookie, expected.train) {
+                continue;
+            }
+            let Some(known) = seen.get_mut(probe.packet as usize) else { continue };
+            if std::mem::replace(known, true) {
+                doubled += 1;
+                continue;
+            }
+            stamped.push(Stamped {
+                packet: probe.packet,
+                hardware_ns: stamps.and_then(|stamps| ns(stamps.hw_raw)),
+                system_ns: stamps.and_then(|stamps| ns(stamps.system)).unwrap_or_else(wall),
+            });
+        }
+    }
+}
+
+/// A stamp; none where there is none.
+fn ns(stamp: TimeSpec) -> Option<i64> {
+    Some(stamp.tv_sec() * 1_000_000_000 + stamp.tv_nsec()).filter(|ns| *ns != 0)
+}
+
+fn nanos_of(clock: ClockId) -> i64 {
+    let time = clock_gettime(clock);
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
+}
+
+fn monotonic() -> i64 {
+    nanos_of(ClockId::Monotonic)
+}
+
+fn wall() -> i64 {
+    nanos_of(ClockId::Realtime)
+}
+
+/// How far the wall clock is ahead of the monotonic one: the narrowest of a few readings.
+fn wall_ahead() -> i64 {
+    let bracket = || {
+        let before = monotonic();
+        let wall = wall();
+        let after = monotonic();
+        (after - before, wall - before)
+    };
+    (0..5).map(|_| bracket()).min().map_or(0, |(_, ahead)| ahead)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::train::Timing;
+    use crate::train::sender::Sender;
+    use crate::units::BitRate;
+
+    const PROBE: Probe = Probe { cookie: 7, train: 3, packet: 0 };
+
+    fn socket() -> UdpSocket {
+        UdpSocket::bind("127.0.0.1:0").unwrap()
+    }
+
+    #[test]
+    fn a_train_over_loopback_comes_whole_and_in_order() {
+        let (sending, receiving) = (socket(), socket());
+        let to = receiving.local_addr().unwrap();
+        sending.connect(to).unwrap();
+        let mut receiver = Receiver::new(receiving).unwrap();
+        let train = Train { packets: 60, bytes: 1000, rate: BitRate::mega(40.0) };
+        let sent = Sender::new(Timing::Precise, false).send(&sending, to, &train, PROBE).unwrap();
+        assert_eq!((sent.sent_ns.len(), sent.refused), (60, 0));
+        // All were sent: they are in the socket.
+        let received = receiver.receive(&train, PROBE, &mut |_| true).unwrap();
+        let packets: Vec<u32> = received.arrived.iter().map(|it| it.packet).collect();
+        assert_eq!(packets, (0..60).collect::<Vec<_>>());
+        assert!(received.arrived.is_sorted_by_key(|it| it.at_ns), "stamps go back");
+        assert_eq!((received.overflowed, received.doubled), (0, 0));
+        let span = received.arrived[59].at_ns - received.arrived[0].at_ns;
+        let length = train.length_ns() as i64;
+        assert!((length / 2..length * 10).contains(&span), "{span} ns for {length}");
+    }
+
+    #[test]
+    fn what_belongs_to_others_is_not_counted() {
+        let (sending, receiving) = (socket(), socket());
+        let to = receiving.local_addr().unwrap();
+        sending.connect(to).unwrap();
+        let mut receiver = Receiver::new(receiving).unwrap();
+        let send = |probe: Probe| {
+            let mut payload = [0; 64];
+            probe.write(&mut payload);
+            sending.send(&payload).unwrap();
+        };
+        sending.send(b"garbage").unwrap();
+        sending.send(b"").unwrap();
+        for probe in [
+            Probe { cookie: 8, ..PROBE },
+            Probe { train: 4, ..PROBE },
+            Probe { packet: 2, ..PROBE },
+            Probe { packet: u32::MAX, ..PROBE },
+            Probe { packet: 1, ..PROBE },
+            Probe { packet: 1, ..PROBE },
+        ] {
+            send(probe);
+        }
+        let train = Train { packets: 2, bytes: 92, rate: BitRate::mega(1.0) };
+        let received = receiver.receive(&train, PROBE, &mut |_| true).unwrap();
+        assert_eq!(received.arrived.iter().map(|it| it.packet).collect::<Vec<_>>(), [1]);
+        assert_eq!(received.doubled, 1);
+    }
+
+    #[test]
+    fn a_socket_that_is_full_says_how_much_it_dropped() {
+        let (sending, receiving) = (socket(), socket());
+        let to = receiving.local_addr().unwrap();
+        sending.connect(to).unwrap();
+        let mut receiver = Receiver::new(receiving).unwrap();
+        setsockopt(receiver.socket(), RcvBuf, &4096).unwrap();
+        let train = Train { packets: 200, bytes: 1000, rate: BitRate::mega(1000.0) };
+        Sender::new(Timing::Precise, false).send(&sending, to, &train, PROBE).unwrap();
+        let before = receiver.dropped().unwrap();
+        let kept = receiver.receive(&train, PROBE, &mut |_| true).unwrap().arrived.len();
+        assert!((1..200).contains(&kept), "it kept {kept}");
+        assert_eq!(kept as u32 + before, 200);
+    }
+}

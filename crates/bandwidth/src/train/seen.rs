@@ -1,0 +1,173 @@
+//! What a trace says: how fast the packets left, how fast they came, and whether the train says
+//! anything of the path at all.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::Trace;
+use crate::units::BitRate;
+
+/// How much faster or slower than asked a train may have left on the whole.
+const OFF_RATE: f64 = 0.02;
+
+/// What part of a train's length a single packet may have left before or behind its time, if all
+/// had left evenly: a sender that was kept from its processor sends the rest in a burst, one that
+/// is slow is so all the time.
+const LATE_PART: f64 = 0.05;
+
+/// What part of a train's length nothing may have arrived in, and how long at least, in nanoseconds,
+/// if what was due then comes at once afterwards; other traffic holds up a train as well, but iperf3
+/// and its like send what is due in one millisecond.
+const SILENT_PART: f64 = 0.2;
+const SILENT_NS: f64 = 1.5e6;
+
+/// How far apart packets are that come at once, in nanoseconds, and as a part of the gap they were
+/// sent at: they have waited in the receiver. What has waited in the path comes at its rate.
+const AT_ONCE_NS: f64 = 2_000.0;
+const AT_ONCE: f64 = 0.1;
+
+/// How many of them it takes.
+const TOGETHER: usize = 3;
+
+/// What came of a train.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Seen {
+    /// How fast its packets left.
+    pub offered: BitRate,
+    /// How fast they came, by the span between the first and the last that arrived.
+    pub received: BitRate,
+    /// How many did not come.
+    pub lost: u32,
+    /// How many came after one that was sent later.
+    pub reordered: u32,
+    /// By how much the last third took longer on its way than the first third, in nanoseconds: a
+    /// queue has grown.
+    pub delay_growth_ns: f64,
+}
+
+/// Why a train says nothing of the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Spoiled {
+    /// The sender was kept from its processor.
+    SenderLate,
+    /// It could not keep the rate.
+    SenderSlow,
+    /// The sender's host has refused packets.
+    NotSent,
+    /// The receiver's host has dropped packets.
+    ReceiverFull,
+    /// Nothing came for a while and then much at once.
+    Stalled,
+    /// A clock went unevenly.
+    Clock,
+    /// Less than two packets came.
+    Nothing,
+}
+
+impl fmt::Display for Spoiled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SenderLate => "the sender was kept from its processor",
+            Self::SenderSlow => "the sender could not keep the rate",
+            Self::NotSent => "the sender's host refused packets",
+            Self::ReceiverFull => "the receiver's host dropped packets",
+            Self::Stalled => "nothing came for a while, and then much at once",
+            Self::Clock => "a clock went unevenly",
+            Self::Nothing => "nothing came",
+        })
+    }
+}
+
+impl Trace {
+    /// What it says of the path, or why it says nothing.
+    ///
+    /// # Errors
+    /// [`Spoiled`], by what the hosts say first, and then by what the packets show.
+    pub fn judge(&self) -> Result<Seen, Spoiled> {
+        let seen = self.seen().ok_or(Spoiled::Nothing)?;
+        let host = &self.host;
+        let length = self.train.length_ns() as f64;
+        let signs = [
+            (host.clock_trouble, Spoiled::Clock),
+            (host.unsent > 0, Spoiled::NotSent),
+            (host.overflowed > 0, Spoiled::ReceiverFull),
+            (self.most_uneven_ns() > length * LATE_PART, Spoiled::SenderLate),
+            (
+                (seen.offered.bits() / self.train.rate.bits() - 1.0).abs() > OFF_RATE,
+                Spoiled::SenderSlow,
+            ),
+            (self.has_stalled(), Spoiled::Stalled),
+        ];
+        match signs.into_iter().find(|(is_so, _)| *is_so) {
+            Some((_, why)) => Err(why),
+            None => Ok(seen),
+        }
+    }
+
+    /// The same, whatever the hosts were doing; none of less than two packets.
+    #[must_use]
+    pub fn seen(&self) -> Option<Seen> {
+        let bytes = f64::from(self.train.bytes);
+        let (sent_first, sent_last) = (*self.sent_ns.first()?, *self.sent_ns.last()?);
+        let gaps_sent = self.sent_ns.len().checked_sub(1).filter(|gaps| *gaps > 0)?;
+        let first = self.arrived.first()?;
+        let last = self.arrived.last()?;
+        let gaps_come = self.arrived.len().checked_sub(1).filter(|gaps| *gaps > 0)?;
+        let [sent, come] = [sent_last - sent_first, last.at_ns - first.at_ns];
+        if sent <= 0 || come <= 0 {
+            return None;
+        }
+        let highest = |(highest, late), packet: u32| {
+            if packet < highest { (highest, late + 1) } else { (packet, late) }
+        };
+        let (_, reordered) = self.arrived.iter().map(|it| it.packet).fold((0, 0), highest);
+        Some(Seen {
+            offered: BitRate::of(bytes * gaps_sent as f64, sent as f64),
+            received: BitRate::of(bytes * gaps_come as f64, come as f64),
+            lost: self.sent_ns.len().saturating_sub(self.arrived.len()) as u32,
+            reordered,
+            delay_growth_ns: self.delay_growth_ns(),
+        })
+    }
+
+    /// By how much a packet left before or behind its time at most, in nanoseconds, by the first and
+    /// the last.
+    fn most_uneven_ns(&self) -> f64 {
+        let (Some(first), Some(last)) = (self.sent_ns.first(), self.sent_ns.last()) else {
+            return 0.0;
+        };
+        let gaps = self.sent_ns.len().saturating_sub(1).max(1);
+        let gap = (last - first) as f64 / gaps as f64;
+        let late =
+            |(packet, sent): (usize, &i64)| ((sent - first) as f64 - gap * packet as f64).abs();
+        self.sent_ns.iter().enumerate().map(late).fold(0.0, f64::max)
+    }
+
+    /// Whether nothing came for a while and then much at once.
+    fn has_stalled(&self) -> bool {
+        let long = (self.train.length_ns() as f64 * SILENT_PART).max(SILENT_NS);
+        let short = (self.train.gap_ns() * AT_ONCE).min(AT_ONCE_NS) * (TOGETHER - 1) as f64;
+        let apart = |of: &[super::Arrival]| (of[of.len() - 1].at_ns - of[0].at_ns) as f64;
+        self.arrived
+            .windows(TOGETHER + 1)
+            .any(|of| apart(&of[..2]) > long && apart(&of[1..]) < short)
+    }
+
+    /// The median delay of the last third of the arrivals less that of the first third.
+    fn delay_growth_ns(&self) -> f64 {
+        let delay = |it: &super::Arrival| {
+            let sent = self.sent_ns.get(it.packet as usize)?;
+            Some((it.at_ns - sent) as f64)
+        };
+        let third = self.arrived.len().div_ceil(3);
+        let middle = |part: &[super::Arrival]| {
+            let mut delays: Vec<f64> = part.iter().filter_map(delay).collect();
+            delays.sort_by(f64::total_cmp);
+            delays.get(delays.len() / 2).copied()
+        };
+        let (early, late) = (&self.arrived[..third], &self.arrived[self.arrived.len() - third..]);
+        middle(late).zip(middle(early)).map_or(0.0, |(late, early)| late - early)
+    }
+}

@@ -1,0 +1,150 @@
+//! What comes to the UDP port: nobody unknown is answered, and nobody with more than came.
+
+use std::net::UdpSocket;
+
+use eigentime_bandwidth::methods::Path;
+use eigentime_bandwidth::session::client::{Server, Wishes};
+use eigentime_bandwidth::session::error::Code;
+use eigentime_bandwidth::session::hex::Hex;
+use eigentime_bandwidth::session::knock::{Datagrams, Knock};
+use eigentime_bandwidth::session::message::{Direction, Message};
+
+use crate::raw::{failure, guest, next};
+use crate::support::{PATIENCE, Running, Setup, connect, refusal, train};
+use crate::wiretap::{Wiretap, answered, to};
+
+const BOTH_LISTEN: [&str; 2] = ["127.0.0.1:0", "[::]:0"];
+
+/// Datagrams as an attacker may make them, who has seen those of a session.
+fn forged(seen: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let mut all: Vec<_> = [0, 1, 61, 62, 63, 1400].map(|length| vec![0x45; length]).to_vec();
+    all.extend((0..20).map(|seed| {
+        let mut random = fastrand::Rng::with_seed(seed);
+        [&b"ETKN\x01?"[..], &(0..56).map(|_| random.u8(..)).collect::<Vec<_>>()].concat()
+    }));
+    for one in seen {
+        all.push(one.clone());
+        let mut changed = one.clone();
+        *changed.last_mut().unwrap() ^= 1;
+        all.push(changed);
+    }
+    all
+}
+
+#[test]
+fn garbage_and_what_was_overheard_is_never_answered() {
+    let Some(tap) = Wiretap::new() else { return };
+    for listen in BOTH_LISTEN {
+        let server = Running::new(Setup { listen, ..Setup::default() });
+        let port = server.address.port();
+        let known = Server { host: "127.0.0.1".to_owned(), ..server.known() };
+        let address = format!("127.0.0.1:{port}").parse().unwrap();
+        // Nobody has a session; then somebody has; then nobody again.
+        let strange = to(address);
+        forged(&[]).iter().for_each(|it| assert!(strange.send(it).is_ok()));
+        assert!(tap.seen(port).iter().all(|it| it.from != port));
+        let mut path =
+            connect(&known, Wishes { direction: Direction::Down, ..Wishes::default() }).unwrap();
+        path.send(&train(10, 500, 50.0)).unwrap();
+        let client = path.seen_as().port();
+        let seen = tap.seen(port);
+        let knocks = seen.iter().filter(|it| it.to == port && it.payload.starts_with(b"ETKN"));
+        let knocks: Vec<_> = knocks.map(|it| it.payload.clone()).collect();
+        assert!(!knocks.is_empty(), "the session has begun with one");
+        forged(&knocks).iter().for_each(|it| assert!(strange.send(it).is_ok()));
+        assert_eq!(path.send(&train(10, 500, 50.0)).unwrap().arrived.len(), 10, "no harm is done");
+        drop(path);
+        server.told.ended();
+        forged(&knocks).iter().for_each(|it| assert!(strange.send(it).is_ok()));
+        let seen = tap.seen(port);
+        let sent: Vec<_> = seen.iter().filter(|it| it.from == port).collect();
+        assert!(sent.len() >= 10 && sent.iter().all(|it| it.to == client), "{listen}: {sent:?}");
+        assert!(!answered(&strange), "{listen}");
+    }
+}
+
+#[test]
+fn until_an_address_is_proven_no_more_goes_there_than_came() {
+    let Some(tap) = Wiretap::new() else { return };
+    let server = Running::new(Setup::default());
+    let (mut client, met) = guest(server.address);
+    let datagrams = Datagrams::of(&met.keys);
+    // Whoever gets what the client's knocks are answered with, if their sender is not true.
+    let victim = to(server.address);
+    for _ in 0..5 {
+        let _ = Knock::send(&victim, &datagrams);
+        client.send(&Message::Knocked).unwrap();
+        assert!(matches!(next(&mut client), Ok(Message::Answered { heard: true })));
+    }
+    client.send(&Message::Echo { nonce: Hex([7; 16]) }).unwrap();
+    assert_eq!(failure(&mut client).code, Code::Address);
+    let seen = tap.seen(server.address.port());
+    let bytes = |from: bool| -> usize {
+        let those = seen.iter().filter(|it| (it.from == server.address.port()) == from);
+        those.map(|it| it.payload.len()).sum()
+    };
+    assert!(bytes(true) > 0 && bytes(true) <= bytes(false), "{} for {}", bytes(true), bytes(false));
+}
+
+#[test]
+fn no_train_goes_anywhere_before_an_address_is_proven() {
+    let Some(tap) = Wiretap::new() else { return };
+    let server = Running::new(Setup::default());
+    for direction in [Direction::Down, Direction::Up] {
+        for knocks in [0, 1] {
+            let (mut client, met) = guest(server.address);
+            let datagrams = Datagrams::of(&met.keys);
+            let victim = to(server.address);
+            for _ in 0..knocks {
+                let _ = Knock::send(&victim, &datagrams);
+                client.send(&Message::Knocked).unwrap();
+                assert!(matches!(next(&mut client), Ok(Message::Answered { heard: true })));
+            }
+            client
+                .send(&Message::Prepare { train: train(10, 1000, 50.0), direction, number: 0 })
+                .unwrap();
+            assert_eq!(failure(&mut client).code, Code::Address);
+        }
+    }
+    let seen = tap.seen(server.address.port());
+    assert!(seen.iter().all(|it| it.payload.len() < 100), "a probe has gone out");
+}
+
+#[test]
+fn an_address_that_changes_is_learnt_anew() {
+    let server = Running::new(Setup::default());
+    let (mut client, met) = guest(server.address);
+    let datagrams = Datagrams::of(&met.keys);
+    for _ in 0..2 {
+        let socket = to(server.address);
+        let knock = Knock::send(&socket, &datagrams);
+        client.send(&Message::Knocked).unwrap();
+        assert!(matches!(next(&mut client), Ok(Message::Answered { heard: true })));
+        let nonce = knock.answer(PATIENCE).unwrap().expect("an answer");
+        client.send(&Message::Echo { nonce }).unwrap();
+        let Ok(Message::Known { address, .. }) = next(&mut client) else { panic!("unknown") };
+        assert_eq!(address, socket.local_addr().unwrap());
+        let down =
+            Message::Prepare { train: train(5, 1000, 50.0), direction: Direction::Down, number: 0 };
+        client.send(&down).unwrap();
+        assert!(matches!(next(&mut client), Ok(Message::Ready { number: 0 })));
+        assert!(matches!(next(&mut client), Ok(Message::Sent { last: true, .. })));
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        for _ in 0..5 {
+            assert_eq!(socket.recv(&mut [0; 2000]).unwrap(), 1000 - 28);
+        }
+    }
+}
+
+#[test]
+fn datagrams_that_are_lost_are_told_as_such() {
+    let server = Running::new(Setup::default());
+    let elsewhere = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let udp_port = Some(elsewhere.local_addr().unwrap().port());
+    let why = refusal(connect(&Server { udp_port, ..server.known() }, Wishes::default()));
+    assert!(
+        why.contains("UDP does not pass") && why.contains("none arrives at the server"),
+        "{why}"
+    );
+    server.serves();
+}

@@ -1,0 +1,16 @@
+//! Sessions between a server and clients over the loopback, and what must not become one.
+
+mod datagrams;
+mod deaths;
+mod garbage;
+mod limits;
+mod nat;
+mod plain;
+mod raw;
+mod reports;
+mod support;
+mod tls;
+mod token;
+mod trains;
+mod turns;
+mod wiretap;

@@ -1,0 +1,195 @@
+//! Reading the clock, and what instants mean.
+
+use std::time::Duration;
+
+use eigentime_clock::{Clock, Instant};
+
+use crate::nanos;
+
+/// An instant: a count of ticks of this process's clock. A later one is larger; what is between
+/// two says `eigentime_between`, and what the kernel's clocks show says `eigentime_to_monotonic`
+/// and its like. In another process the count means something else.
+pub type eigentime_instant = u64;
+
+static CLOCK: Clock = Clock::system();
+
+/// Now, as cheaply as the processor can tell it: it may be read a few nanoseconds before what
+/// stands in front of it in the program, or after what stands behind it. Like all reads, it can be
+/// called from any thread, from a signal handler, and after a fork.
+#[unsafe(no_mangle)]
+pub extern "C" fn eigentime_now() -> eigentime_instant {
+    Instant::now().as_ticks()
+}
+
+/// Now, after all that the program has done so far, and before all that it does next.
+#[unsafe(no_mangle)]
+pub extern "C" fn eigentime_now_ordered() -> eigentime_instant {
+    Instant::now_ordered().as_ticks()
+}
+
+/// An instant of late, for next to nothing: the last one that anybody in the process kept.
+#[unsafe(no_mangle)]
+pub extern "C" fn eigentime_recent() -> eigentime_instant {
+    CLOCK.recent().as_ticks()
+}
+
+/// The counter itself.
+#[unsafe(no_mangle)]
+pub extern "C" fn eigentime_raw() -> u64 {
+    CLOCK.raw()
+}
+
+/// The counter itself, read in order.
+#[unsafe(no_mangle)]
+pub extern "C" fn eigentime_raw_ordered() -> u64 {
+    CLOCK.raw_ordered()
+}
+
+/// Ticks in a second.
+#[unsafe(no_mangle)]
+pub extern "C" fn eigentime_frequency() -> f64 {
+    CLOCK.frequency()
+}
+
+/// CLOCK_MONOTONIC now, in nanoseconds; read as `eigentime_now` does.
+#[unsafe(no_mangle)]
+pub extern "C" fn eigentime_monotonic_ns() -> i64 {
+    eigentime_to_monotonic(eigentime_now())
+}
+
+/// CLOCK_MONOTONIC now, in nanoseconds; read as `eigentime_now_ordered` does.
+#[unsafe(no_mangle)]
+pub extern "C" fn eigentime_monotonic_ordered_ns() -> i64 {
+    eigentime_to_monotonic(eigentime_now_ordered())
+}
+
+/// CLOCK_MONOTONIC of late, in nanoseconds; read as `eigentime_recent` does.
+#[unsafe(no_mangle)]
+pub extern "C" fn eigentime_monotonic_recent_ns() -> i64 {
+    eigentime_to_monotonic(eigentime_recent())
+}
+
+/// CLOCK_REALTIME now, in nanoseconds since 1970; read as `eigentime_now` does.
+#[unsafe(no_mangle)]
+pub extern "C" fn eigentime_wall_ns() -> i64 {
+    eigentime_to_wall(eigentime_now())
+}
+
+/// CLOCK_REALTIME now, in nanoseconds since 1970; read as `eigentime_now_ordered` does.
+#[unsafe(no_mangle)]
+pub extern "C" fn eigentime_wall_ordered_ns() -> i64 {
+    eigentime_to_wall(eigentime_now_ordered())
+}
+
+/// CLOCK_REALTIME of late, in nanoseconds since 1970; read as `eigentime_recent` does.
+#[unsafe(no_mangle)]
+pub extern "C" fn eigentime_wall_recent_ns() -> i64 {
+    eigentime_to_wall(eigentime_recent())
+}
+
+/// What CLOCK_MONOTONIC shows at an instant, in nanoseconds.
+#[unsafe(no_mangle)]
+pub extern "C" fn eigentime_to_monotonic(instant: eigentime_instant) -> i64 {
+    nanos::signed(CLOCK.monotonic(Instant::from_ticks(instant)))
+}
+
+/// What CLOCK_REALTIME shows at an instant, in nanoseconds since 1970.
+#[unsafe(no_mangle)]
+pub extern "C" fn eigentime_to_wall(instant: eigentime_instant) -> i64 {
+    nanos::since_epoch(CLOCK.wall(Instant::from_ticks(instant)))
+}
+
+/// What CLOCK_BOOTTIME shows at an instant, in nanoseconds.
+#[unsafe(no_mangle)]
+pub extern "C" fn eigentime_to_boottime(instant: eigentime_instant) -> i64 {
+    nanos::signed(CLOCK.boottime(Instant::from_ticks(instant)))
+}
+
+/// The instant at which CLOCK_MONOTONIC shows so many nanoseconds; less than none is none.
+#[unsafe(no_mangle)]
+pub extern "C" fn eigentime_from_monotonic(monotonic_ns: i64) -> eigentime_instant {
+    CLOCK.at_monotonic(nanos::duration(monotonic_ns)).as_ticks()
+}
+
+/// The instant at which CLOCK_REALTIME, as it is set now, shows so many nanoseconds since 1970.
+#[unsafe(no_mangle)]
+pub extern "C" fn eigentime_from_wall(wall_ns: i64) -> eigentime_instant {
+    CLOCK.at_wall(nanos::system_time(wall_ns)).as_ticks()
+}
+
+/// Nanoseconds from one instant to another; negative if the other is earlier.
+#[unsafe(no_mangle)]
+pub extern "C" fn eigentime_between(from: eigentime_instant, to: eigentime_instant) -> i64 {
+    let [from, to] = [from, to].map(Instant::from_ticks);
+    if to >= from {
+        nanos::signed(to.duration_since(from))
+    } else {
+        -nanos::signed(from.duration_since(to))
+    }
+}
+
+/// The instant so many nanoseconds later, or earlier if they are negative; at most the last one
+/// that there is, or the first.
+#[unsafe(no_mangle)]
+pub extern "C" fn eigentime_add(instant: eigentime_instant, ns: i64) -> eigentime_instant {
+    let instant = Instant::from_ticks(instant);
+    let distance = Duration::from_nanos(ns.unsigned_abs());
+    let (there, end) = if ns < 0 {
+        (instant.checked_sub(distance), 0)
+    } else {
+        (instant.checked_add(distance), u64::MAX)
+    };
+    there.map_or(end, Instant::as_ticks)
+}
+
+/// Compares the clock with the kernel's now, rather than when it is due: for a program that has
+/// a moment to spare, and does not want to do it in a read.
+#[unsafe(no_mangle)]
+pub extern "C" fn eigentime_upkeep() {
+    CLOCK.upkeep();
+}
+
+/// Says that this process makes, or will make, none but the most necessary system calls (under a
+/// seccomp filter, say): from now on readings make none but clock_gettime, and leave the rest to
+/// `eigentime_upkeep` and `eigentime_trust`.
+#[unsafe(no_mangle)]
+pub extern "C" fn eigentime_confine() {
+    CLOCK.confine();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_and_back() {
+        let start = eigentime_now();
+        // The rate may be refined between two calls: in the first moments by some ten ppm.
+        for away in [1_000_000, -1_000_000] {
+            let back = eigentime_between(start, eigentime_add(start, away));
+            assert!((back - away).abs() < 1000, "{away} came back as {back}");
+        }
+        let wall = eigentime_to_wall(start);
+        assert!((eigentime_to_wall(eigentime_from_wall(wall)) - wall).abs() < 1000);
+        let monotonic = eigentime_to_monotonic(start);
+        let there = eigentime_to_monotonic(eigentime_from_monotonic(monotonic));
+        assert!((there - monotonic).abs() < 1000);
+    }
+
+    #[test]
+    fn the_ends_of_the_scale() {
+        let now = eigentime_now();
+        for ns in [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX] {
+            let there = eigentime_add(now, ns);
+            assert_eq!(there.cmp(&now), ns.cmp(&0), "{ns}");
+            // Whatever comes of it, it comes.
+            let instant = eigentime_from_monotonic(ns);
+            eigentime_from_wall(ns);
+            eigentime_to_wall(instant);
+            eigentime_to_boottime(instant);
+        }
+        assert_eq!(eigentime_add(u64::MAX, 1), u64::MAX);
+        assert_eq!(eigentime_add(0, -1), 0);
+        assert!(eigentime_between(0, u64::MAX) > 0);
+    }
+}

@@ -1,0 +1,80 @@
+//! A reading with its errors.
+
+use std::mem::size_of;
+
+use eigentime_clock::{Clock, Instant, Reading};
+
+use crate::clock::eigentime_instant;
+use crate::growing::{Growing, give};
+use crate::nanos;
+use crate::status::{eigentime_status, status};
+
+/// The error of which nothing is known: the kernel says that its clock is not synchronized.
+pub const EIGENTIME_UNBOUNDED: u64 = u64::MAX;
+
+/// An instant, what the kernel's clocks show at it, and how well that is known.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct eigentime_reading {
+    /// The size of this struct: `EIGENTIME_READING_INIT` sets it.
+    pub size: usize,
+    /// The instant itself.
+    pub instant: eigentime_instant,
+    /// CLOCK_MONOTONIC, in nanoseconds.
+    pub monotonic_ns: i64,
+    /// CLOCK_REALTIME, in nanoseconds since 1970.
+    pub wall_ns: i64,
+    /// How far `monotonic_ns` can be from the kernel's clock, before or after.
+    pub error_ns: u64,
+    /// How far `wall_ns` can be from the kernel's clock.
+    pub wall_error_ns: u64,
+    /// How far `wall_ns` can be from UTC, or `EIGENTIME_UNBOUNDED`.
+    pub utc_error_ns: u64,
+}
+
+// SAFETY: the size is first.
+unsafe impl Growing for eigentime_reading {
+    const NAME: &'static str = "eigentime_reading";
+    const FIRST: usize = 56;
+}
+
+impl From<Reading> for eigentime_reading {
+    fn from(reading: Reading) -> Self {
+        Self {
+            size: size_of::<Self>(),
+            instant: reading.instant.as_ticks(),
+            monotonic_ns: nanos::signed(reading.monotonic),
+            wall_ns: nanos::since_epoch(reading.wall),
+            error_ns: nanos::bound(reading.error),
+            wall_error_ns: nanos::bound(reading.wall_error),
+            utc_error_ns: nanos::bound(reading.utc_error),
+        }
+    }
+}
+
+/// Now, with all that is known of it; read as `eigentime_now` does.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn eigentime_read(reading: *mut eigentime_reading) -> eigentime_status {
+    // SAFETY: the caller's struct.
+    status(unsafe { give(&Clock::system().read().into(), reading) })
+}
+
+/// Now, with all that is known of it; read as `eigentime_now_ordered` does.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn eigentime_read_ordered(
+    reading: *mut eigentime_reading,
+) -> eigentime_status {
+    // SAFETY: the caller's struct.
+    status(unsafe { give(&Clock::system().read_ordered().into(), reading) })
+}
+
+/// All that is known of an instant.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn eigentime_read_at(
+    instant: eigentime_instant,
+    reading: *mut eigentime_reading,
+) -> eigentime_status {
+    let known = Clock::system().reading(Instant::from_ticks(instant));
+    // SAFETY: the caller's struct.
+    status(unsafe { give(&known.into(), reading) })
+}

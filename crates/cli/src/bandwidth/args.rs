@@ -1,0 +1,302 @@
+//! The command line of `eigentime bandwidth`.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+use eigentime_bandwidth::BitRate;
+use eigentime_bandwidth::methods::Choice;
+use eigentime_bandwidth::session::DEFAULT_PORT;
+use eigentime_bandwidth::session::message::Direction;
+use eigentime_bandwidth::session::tls::Fingerprint;
+use eigentime_bandwidth::train::Timing;
+
+use crate::args::parse_span;
+
+/// What help says at its end.
+pub const NOTES: &str = "\
+Both hosts know a token, in a file or in EIGENTIME_TOKEN; serve makes one if there is none.
+Datagrams go to the same port as TCP.
+
+Examples:
+  eigentime bandwidth serve --token-file token
+  eigentime bandwidth measure server.example --token-file token
+  eigentime bandwidth measure server.example --direction down --json
+  eigentime bandwidth measure server.example --watch --interval 30s
+  eigentime bandwidth measure server.example --fail-under 100M
+
+Exit status: 0; 1 if --fail-under says so, or if the last estimate has no number; 125 if eigentime
+fails, the arguments are wrong or the other host cannot be reached; 130 if it was interrupted before
+the first estimate.";
+
+/// Options of `eigentime bandwidth`.
+#[derive(Debug, Args)]
+pub struct BandwidthOptions {
+    /// What to do
+    #[command(subcommand)]
+    pub action: Action,
+}
+
+/// The two ends.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// Wait for others to measure the path to this host, one after the other
+    Serve(Box<ServeOptions>),
+
+    /// Measure what the path to a host that serves still carries
+    Measure(Box<MeasureOptions>),
+}
+
+/// Who may.
+#[derive(Debug, Args)]
+pub struct TokenOptions {
+    /// The file with the token that both hosts know [default: the variable EIGENTIME_TOKEN]
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+}
+
+/// How trains are sent.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct MannerOptions {
+    /// What packets are paced and stamped by
+    #[arg(long, value_name = "TIMING", default_value = "precise")]
+    pub timing: TimingName,
+
+    /// Send without a real-time priority, also where it is allowed
+    #[arg(long)]
+    pub no_realtime: bool,
+}
+
+/// What packets are paced by.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum TimingName {
+    /// The processor's counter, and spinning
+    Precise,
+    /// The kernel's clock and usleep, as most programs do
+    System,
+}
+
+impl From<TimingName> for Timing {
+    fn from(name: TimingName) -> Self {
+        match name {
+            TimingName::Precise => Self::Precise,
+            TimingName::System => Self::System,
+        }
+    }
+}
+
+/// Options of `eigentime bandwidth serve`.
+#[derive(Debug, Args)]
+pub struct ServeOptions {
+    #[command(flatten)]
+    pub token: TokenOptions,
+
+    /// The address to listen at [default: all]
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<IpAddr>,
+
+    /// The port, for TCP and UDP; 0 for any
+    #[arg(long, default_value_t = DEFAULT_PORT)]
+    pub port: u16,
+
+    /// Encrypt the control channel, with a certificate made now; clients are given its fingerprint
+    #[arg(long)]
+    pub tls: bool,
+
+    /// Encrypt it with this certificate (a PEM file, with those that lead to an authority)
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub certificate: Option<PathBuf>,
+
+    /// The certificate's key, as a PEM file
+    #[arg(long, value_name = "FILE", requires = "certificate")]
+    pub key: Option<PathBuf>,
+
+    /// The highest rate that a client may try [default: 10G]
+    #[arg(long, value_name = "RATE")]
+    pub max_rate: Option<BitRate>,
+
+    /// How many bytes a client may have sent in a session, such as 8G; ten times that in an hour
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub max_bytes: Option<u64>,
+
+    /// How long a session may last [default: 5m]
+    #[arg(long, value_name = "SPAN", value_parser = parse_span)]
+    pub max_time: Option<Duration>,
+
+    /// End after so many sessions
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub sessions: Option<u32>,
+
+    /// Print what happens as JSON, a line each
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    pub manner: MannerOptions,
+}
+
+/// Which way trains go.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum DirectionName {
+    /// From here to the server
+    Up,
+    /// From the server to here
+    Down,
+}
+
+impl From<DirectionName> for Direction {
+    fn from(name: DirectionName) -> Self {
+        match name {
+            DirectionName::Up => Self::Up,
+            DirectionName::Down => Self::Down,
+        }
+    }
+}
+
+/// How it is found.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum MethodName {
+    /// What has done best: regression
+    Auto,
+    /// A line through what trains of several rates have met
+    Regression,
+    /// Instant estimates again and again, with trains as long as they have to be
+    Kite,
+    /// The published one, as a reference
+    Yaz,
+}
+
+impl From<MethodName> for Choice {
+    fn from(name: MethodName) -> Self {
+        match name {
+            MethodName::Auto => Self::Auto,
+            MethodName::Regression => Self::Regression,
+            MethodName::Kite => Self::Kite,
+            MethodName::Yaz => Self::Yaz,
+        }
+    }
+}
+
+/// Options of `eigentime bandwidth measure`.
+#[derive(Debug, Args)]
+pub struct MeasureOptions {
+    /// The host that serves, with its port if that is another: host, host:port, [address]:port
+    #[arg(value_name = "HOST")]
+    pub host: String,
+
+    #[command(flatten)]
+    pub token: TokenOptions,
+
+    /// The port that datagrams go to, if something in between has given them another
+    #[arg(long, value_name = "PORT")]
+    pub udp_port: Option<u16>,
+
+    /// How it is found
+    #[arg(long, value_name = "METHOD", default_value = "auto")]
+    pub method: MethodName,
+
+    /// Which way
+    #[arg(long, value_name = "WAY", default_value = "up")]
+    pub direction: DirectionName,
+
+    #[command(flatten)]
+    pub manner: MannerOptions,
+
+    /// The length of the longest packets, as IP packets [default: the longest that pass]
+    #[arg(long, value_name = "BYTES")]
+    pub packet_size: Option<u16>,
+
+    /// The highest rate to try
+    #[arg(long, value_name = "RATE")]
+    pub max_rate: Option<BitRate>,
+
+    /// How many bytes an estimate may send, such as 50M
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub max_bytes: Option<u64>,
+
+    /// How long an estimate may take
+    #[arg(long, value_name = "SPAN", value_parser = parse_span, default_value = "5s")]
+    pub time: Duration,
+
+    /// How many estimates
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub count: u32,
+
+    /// Go on until Ctrl-C, with a chart and a moving average
+    #[arg(long, conflicts_with = "count")]
+    pub watch: bool,
+
+    /// From one estimate to the next, at least
+    #[arg(long, value_name = "SPAN", value_parser = parse_span)]
+    pub interval: Option<Duration>,
+
+    /// How long to wait while others are served
+    #[arg(long, value_name = "SPAN", value_parser = parse_span, default_value = "1m")]
+    pub wait: Duration,
+
+    /// Encrypt the control channel; the server is one that the system trusts
+    #[arg(long)]
+    pub tls: bool,
+
+    /// Encrypt it; the server is vouched for by one of these authorities (a PEM file)
+    #[arg(long, value_name = "FILE", conflicts_with = "fingerprint")]
+    pub authority: Option<PathBuf>,
+
+    /// Encrypt it; the server is the one with this fingerprint
+    #[arg(long, value_name = "SHA256", value_parser = parse_fingerprint)]
+    pub fingerprint: Option<Fingerprint>,
+
+    /// Print JSON, a line for each estimate
+    #[arg(long, conflicts_with = "prometheus")]
+    pub json: bool,
+
+    /// Print metrics of the last estimate for Prometheus, as node_exporter's textfile collector takes
+    /// them
+    #[arg(long)]
+    pub prometheus: bool,
+
+    /// Write to this file instead, all at once, after each estimate
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// End with status 1 if less than this is available
+    #[arg(long, value_name = "RATE")]
+    pub fail_under: Option<BitRate>,
+
+    /// Show nothing while it measures
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// Bytes with k, M or G, which are powers of 1000.
+fn parse_bytes(text: &str) -> Result<u64, String> {
+    const UNITS: [(char, f64); 4] = [('k', 1e3), ('M', 1e6), ('G', 1e9), ('T', 1e12)];
+    let unit = UNITS.iter().find(|(name, _)| text.ends_with(*name));
+    let (number, one) =
+        unit.map_or((text, 1.0), |(name, one)| (text.trim_end_matches(*name), *one));
+    let bytes = number.trim().parse::<f64>().ok().map(|number| number * one);
+    let bytes = bytes.filter(|bytes| (1.0..1e18).contains(bytes));
+    bytes
+        .map(|bytes| bytes as u64)
+        .ok_or_else(|| "write bytes as a number above 0, with k, M, G or T: 50M, 1.5G".to_owned())
+}
+
+fn parse_fingerprint(text: &str) -> Result<Fingerprint, String> {
+    text.parse().map_err(|_| "a fingerprint is 64 hexadecimal digits, as serve prints them".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_read_as_people_write_them() {
+        for (text, bytes) in [("1500", 1500), ("50M", 50_000_000), ("1.5G", 1_500_000_000)] {
+            assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "M", "0", "-1", "1e40", "much", "nan"] {
+            assert!(parse_bytes(text).is_err(), "{text}");
+        }
+    }
+}

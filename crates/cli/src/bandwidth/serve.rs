@@ -1,0 +1,120 @@
+//! The end that waits.
+
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use eigentime_bandwidth::session::event::{Entry, Event};
+use eigentime_bandwidth::session::limits::Limits;
+use eigentime_bandwidth::session::server::{Patience, Server, Settings, Stop, anywhere};
+use eigentime_bandwidth::session::sockets::{Manner, open};
+use eigentime_bandwidth::session::tls::{Identity, ServerTls};
+use eigentime_bandwidth::session::token::Token;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use super::args::{MannerOptions, ServeOptions};
+use super::token;
+
+/// How many sessions' worth a client may have in an hour, as by default.
+const SESSIONS: u32 = 10;
+
+/// How trains are sent.
+pub fn manner(options: MannerOptions) -> Manner {
+    Manner { timing: options.timing.into(), realtime: !options.no_realtime }
+}
+
+/// Serves until a signal comes, or as many sessions as were asked for.
+pub fn serve(options: &ServeOptions) -> Result<i32, String> {
+    // Before anything is listened at: whoever ends it early ends it well.
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(|why| why.to_string())?;
+    let known = match token(&options.token)? {
+        Some(token) => token,
+        None => {
+            let text = Token::generate();
+            eprintln!("eigentime: no token was given: clients need EIGENTIME_TOKEN={text}");
+            text.parse().map_err(|why| format!("{why}"))?
+        }
+    };
+    let stop: &'static OnceLock<Stop> = Box::leak(Box::default());
+    let settings = Settings {
+        listen: match options.listen {
+            Some(address) => SocketAddr::new(address, options.port),
+            None => anywhere(options.port),
+        },
+        token: known,
+        tls: tls(options)?,
+        limits: limits(options),
+        patience: Patience::default(),
+        open: open(manner(options.manner)),
+        tell: Box::new(teller(options, stop)),
+    };
+    let server = Server::bind(settings).map_err(|why| why.to_string())?;
+    let handle = stop.get_or_init(|| server.stop()).clone();
+    let handler = signals.handle();
+    let waiting = thread::spawn(move || {
+        if signals.forever().next().is_some() {
+            handle.stop();
+        }
+    });
+    let served = server.run().map_err(|why| why.to_string());
+    handler.close();
+    waiting.join().map_err(|_| "the thread that waits for signals has failed".to_owned())?;
+    served.map(|()| 0)
+}
+
+/// Prints what happens, and stops the server after as many sessions as were asked for.
+fn teller(
+    options: &ServeOptions,
+    stop: &'static OnceLock<Stop>,
+) -> impl Fn(&Entry) + Send + Sync + 'static {
+    let (json, sessions, ended) = (options.json, options.sessions, AtomicU32::new(0));
+    move |entry| {
+        print(entry, json);
+        let is_last = matches!(entry.event, Event::Ended { .. })
+            && sessions == Some(ended.fetch_add(1, Ordering::Relaxed) + 1);
+        if let Some(stop) = stop.get().filter(|_| is_last) {
+            stop.stop();
+        }
+    }
+}
+
+/// To standard output as JSON, or to standard error for people. Nobody may be left to read it.
+fn print(entry: &Entry, json: bool) {
+    let written = match serde_json::to_string(entry).ok().filter(|_| json) {
+        Some(text) => {
+            let mut output = io::stdout().lock();
+            writeln!(output, "{text}").and_then(|()| output.flush())
+        }
+        None => writeln!(io::stderr().lock(), "{entry}"),
+    };
+    drop(written);
+}
+
+fn tls(options: &ServeOptions) -> Result<Option<ServerTls>, String> {
+    let identity = match (&options.certificate, &options.key) {
+        (Some(certificates), Some(key)) => {
+            Identity::Files { certificates: certificates.clone(), key: key.clone() }
+        }
+        _ if options.tls => Identity::New(vec!["localhost".to_owned()]),
+        _ => return Ok(None),
+    };
+    ServerTls::new(&identity).map(Some).map_err(|why| why.to_string())
+}
+
+fn limits(options: &ServeOptions) -> Limits {
+    let mut limits = Limits::default();
+    limits.rate = options.max_rate.unwrap_or(limits.rate);
+    if let Some(bytes) = options.max_bytes {
+        limits.session.bytes = bytes;
+        limits.hour.bytes = bytes.saturating_mul(SESSIONS.into());
+    }
+    if let Some(time) = options.max_time {
+        limits.session.time = time;
+        limits.hour.time = time.saturating_mul(SESSIONS).max(Duration::from_secs(60));
+    }
+    limits
+}

@@ -1,0 +1,377 @@
+//! How the line follows the kernel's clock: by its slope, never by a step.
+//!
+//! From time to time the counter is compared with CLOCK_MONOTONIC. The slope between the oldest
+//! and the newest comparison that are of one rate is the counter's; what the line is off by goes
+//! into the slope of the time to come. The error that is stated for a reading is the sum of
+//!
+//! - what the line was off by at its base, until that is corrected, and the half width of the
+//!   bracket that says so;
+//! - for each tick since: the uncertainty of the slope, which is that of two brackets over the
+//!   time between them, and what the kernel may change its own rate by, which is one unit of its
+//!   multiplier, or as much as it has been seen to do lately.
+//!
+//! No system call and no allocation is made here, and all zeroes is a valid state: that of a
+//! process that was just forked.
+
+use crate::kernel::Sample;
+use crate::line::{Line, ONE, Slope};
+
+/// Comparisons that are kept: the slope is measured over so many intervals.
+const SAMPLES: usize = 16;
+
+/// What the kernel's rate may be off by from its mean. Its clocksource's multiplier has about 23
+/// bits, of which it changes the last to stay on course (`timekeeping_adjust`).
+const DITHER: f64 = 2e-7;
+
+/// The fastest that CLOCK_MONOTONIC is led by NTP and `adjtime` together, and as much again: 500 ppm
+/// each (MAXFREQ and MAX_TICKADJ in <linux/timex.h>). Who sets the length of the tick instead
+/// (ADJ_TICK) can lead it by a tenth, which is a jump to us.
+const FASTEST_SLEW: f64 = 2e-3;
+
+/// What a correction may miss by, in nanoseconds: it is made of whole ones.
+const CORRECTION_ROUNDING: u64 = 1;
+
+/// A line that was not off by more than this did not jump.
+const SMALLEST_JUMP: u64 = 2_000;
+
+/// The part of a change of rate that is still reckoned with at the next comparison: the half of it
+/// after two seconds.
+const MEMORY: f64 = 0.97;
+
+/// A change is seen by its mean over an interval, in the middle of which it may have come; and what
+/// it led to is being corrected while the next one comes.
+const UNSEEN: f64 = 2.0;
+
+/// The first interval between two comparisons, in nanoseconds; each is twice the one before.
+const SHORTEST: u64 = 1_000_000;
+
+/// The longest. A slew that begins is noticed after so long.
+const LONGEST: u64 = 100_000_000;
+
+/// CLOCK_MONOTONIC is where no slew can have led it: the machine was suspended or moved, or the
+/// counter changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Jumped {
+    /// What the line is ahead of the kernel's clock, in nanoseconds.
+    pub ahead: i64,
+}
+
+/// What is remembered of the comparisons.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Discipline {
+    samples: [Sample; SAMPLES],
+    count: usize,
+    interval: u64,
+    /// By how much the kernel has changed its rate lately.
+    changes: f64,
+    /// The highest rate that was certainly exceeded, and the lowest that certainly was not: where
+    /// the first is above the second, the rate has varied.
+    above: f64,
+    below: f64,
+}
+
+/// A slope and how far it can be off.
+#[derive(Clone, Copy)]
+struct Rate {
+    nanos_per_tick: f64,
+    relative_error: f64,
+}
+
+impl Discipline {
+    /// The state of a process that has not compared anything.
+    pub const NEW: Self = Self {
+        samples: [Sample::ZERO; SAMPLES],
+        count: 0,
+        interval: 0,
+        changes: 0.0,
+        above: 0.0,
+        below: 0.0,
+    };
+
+    /// The first line, from two comparisons; none if the counter did not move as a counter does.
+    pub fn begin(&mut self, first: Sample, second: Sample) -> Option<Line> {
+        *self = Self::NEW;
+        self.remember(first);
+        self.remember(second);
+        let rate = between(&first, &second)?;
+        let base = Line { base_ticks: second.ticks, base_nanos: second.nanos, ..Line::NANOSECONDS };
+        Some(self.draw(&base, &second, rate))
+    }
+
+    /// The line from here on, after a comparison.
+    pub fn follow(&mut self, line: &Line, sample: Sample) -> Result<Line, Jumped> {
+        let off = (line.at(sample.ticks).wrapping_sub(sample.nanos)).cast_signed();
+        let room = line.error_at(sample.ticks).saturating_add(sample.error(line.rate));
+        let elapsed = sample.nanos.abs_diff(line.base_nanos) as f64;
+        let slew = (elapsed * FASTEST_SLEW) as u64 + SMALLEST_JUMP;
+        if off.unsigned_abs() > room.saturating_add(slew) {
+            return Err(Jumped { ahead: off });
+        }
+        let last = self.samples[0];
+        let latest = if self.count > 0 { between(&last, &sample) } else { None };
+        self.changes *= MEMORY;
+        if let (Some(latest), Some(whole)) = (latest, self.rate(&last)) {
+            let change = (latest.nanos_per_tick / whole.nanos_per_tick - 1.0).abs();
+            let seen = change - latest.relative_error - whole.relative_error;
+            if seen > DITHER {
+                // What is older is of another rate.
+                self.count = 1;
+                self.changes = self.changes.max(UNSEEN * seen);
+            }
+        }
+        // Comparisons that somebody asks for in between say where the clock is, but not how fast.
+        if self.count < 2 || sample.nanos.saturating_sub(last.nanos) >= self.interval / 2 {
+            self.remember(sample);
+        }
+        let rate = self.rate(&sample).unwrap_or(Rate {
+            nanos_per_tick: line.rate.get(),
+            relative_error: line.growth as f64 / line.rate.nanos_per_tick as f64,
+        });
+        Ok(self.draw(line, &sample, rate))
+    }
+
+    /// Ticks until the next comparison is due.
+    pub fn due_in(&self, line: &Line) -> u64 {
+        line.rate.ticks(self.interval).unwrap_or(u64::MAX)
+    }
+
+    /// The line from a comparison on: from where the old one is then to where the kernel's clock
+    /// will be an interval later, and on from there. Who reads it takes it [`Line::after`] the old
+    /// one from a count on that nobody has read yet.
+    fn draw(&mut self, old: &Line, sample: &Sample, rate: Rate) -> Line {
+        self.above = self.above.max(rate.nanos_per_tick * (1.0 - rate.relative_error));
+        let highest = rate.nanos_per_tick * (1.0 + rate.relative_error);
+        self.below = if self.below == 0.0 { highest } else { self.below.min(highest) };
+        let variation = (self.above - self.below).max(0.0) / rate.nanos_per_tick;
+
+        let base_nanos = old.at(sample.ticks);
+        let off = base_nanos.wrapping_sub(sample.nanos).cast_signed();
+        let correction = (off as f64 / self.interval as f64).clamp(-0.5, 0.5);
+        let unknown = rate.relative_error + DITHER + self.changes;
+        let slope = Slope::new(rate.nanos_per_tick);
+        let error_after = sample.error(slope) + CORRECTION_ROUNDING;
+        let growth = |relative: f64| (relative * rate.nanos_per_tick * ONE as f64) as u64;
+        Line {
+            base_ticks: sample.ticks,
+            base_nanos,
+            rate: slope,
+            base_fraction: 0,
+            reach: 0,
+            correction: Slope::new(rate.nanos_per_tick * (1.0 - correction)),
+            bend: slope.ticks(self.interval).unwrap_or(0),
+            error: off.unsigned_abs() + error_after,
+            error_after,
+            growth: growth(unknown),
+            past_growth: growth(unknown + variation),
+            ..*old
+        }
+    }
+
+    /// The newest sample is the first.
+    fn remember(&mut self, sample: Sample) {
+        self.interval = (self.interval * 2).clamp(SHORTEST, LONGEST);
+        self.samples.copy_within(0..SAMPLES - 1, 1);
+        self.samples[0] = sample;
+        self.count = (self.count + 1).min(SAMPLES);
+    }
+
+    /// From the oldest sample to this one.
+    fn rate(&self, newest: &Sample) -> Option<Rate> {
+        between(self.samples.get(self.count.checked_sub(1)?)?, newest)
+    }
+}
+
+fn between(older: &Sample, newer: &Sample) -> Option<Rate> {
+    let ticks = newer.ticks.checked_sub(older.ticks).filter(|ticks| *ticks > 0)? as f64;
+    let nanos = newer.nanos.checked_sub(older.nanos).filter(|nanos| *nanos > 0)? as f64;
+    let nanos_per_tick = nanos / ticks;
+    let unclear = (older.half_width + newer.half_width) as f64 * nanos_per_tick + 2.0;
+    // What a slope has room for.
+    (1e-3..1e3)
+        .contains(&nanos_per_tick)
+        .then_some(Rate { nanos_per_tick, relative_error: unclear / nanos })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SECOND: f64 = 1e9;
+
+    /// A kernel's clock over a counter, and brackets around its readings.
+    struct Kernel {
+        hertz: f64,
+        /// What CLOCK_MONOTONIC is at a time: with slews, not steps.
+        slew: fn(f64) -> f64,
+    }
+
+    impl Kernel {
+        fn ticks(&self, time: f64) -> u64 {
+            (time * self.hertz / SECOND) as u64 + 1_000_000_000_000
+        }
+
+        fn nanos(&self, time: f64) -> f64 {
+            5e12 + time + (self.slew)(time)
+        }
+
+        /// A comparison whose kernel part was at `place` of the bracket: 0 to 1.
+        fn sample(&self, time: f64, width: f64, place: f64) -> Sample {
+            let start = time - width * place;
+            let (first, last) = (self.ticks(start), self.ticks(start + width));
+            Sample {
+                ticks: first + (last - first) / 2,
+                nanos: self.nanos(time) as u64,
+                half_width: (last - first).div_ceil(2) + 1,
+            }
+        }
+
+        fn begun(&self, discipline: &mut Discipline) -> Line {
+            let (first, second) = (self.sample(0.0, 40.0, 0.1), self.sample(1e6, 40.0, 0.9));
+            discipline.begin(first, second).unwrap()
+        }
+    }
+
+    fn off(line: &Line, kernel: &Kernel, time: f64) -> f64 {
+        line.at(kernel.ticks(time)) as f64 - kernel.nanos(time)
+    }
+
+    /// A tick and the rounding of two conversions.
+    const ROUNDING: f64 = 3.0;
+
+    proptest! {
+        #[test]
+        fn every_reading_is_within_its_bound(
+            hertz in 1e9..5e9,
+            pauses in prop::collection::vec((1e3..3e9, 25.0..400.0, 0.0..1.0), 1..60),
+            rate in -400e-6..400e-6,
+        ) {
+            let kernel = Kernel { hertz: hertz * (1.0 + rate), slew: |_| 0.0 };
+            let mut discipline = Discipline::NEW;
+            let mut line = kernel.begun(&mut discipline);
+            let mut time = 1e6;
+            for (pause, width, place) in pauses {
+                for part in [0.0, 0.3, 0.9, 1.0] {
+                    let then = time + pause * part;
+                    let error = line.error_at(kernel.ticks(then)) as f64;
+                    prop_assert!(off(&line, &kernel, then).abs() <= error + ROUNDING);
+                }
+                time += pause;
+                line = discipline.follow(&line, kernel.sample(time, width, place)).unwrap();
+                // The past is as good as its bound, too.
+                let error = line.error_at(kernel.ticks(time / 2.0)) as f64;
+                prop_assert!(off(&line, &kernel, time / 2.0).abs() <= error + ROUNDING);
+            }
+        }
+
+        #[test]
+        fn the_line_never_steps(
+            pauses in prop::collection::vec((1e3..3e8, 25.0..400.0, 0.0..1.0), 1..60),
+        ) {
+            let kernel = Kernel { hertz: 2.6e9, slew: |time| 1e-4 * time };
+            let mut discipline = Discipline::NEW;
+            let mut line = kernel.begun(&mut discipline);
+            let mut time = 1e6;
+            for (pause, width, place) in pauses {
+                time += pause;
+                let sample = kernel.sample(time, width, place);
+                let next = discipline.follow(&line, sample).unwrap();
+                prop_assert_eq!(next.at(sample.ticks), line.at(sample.ticks));
+                line = next;
+            }
+        }
+    }
+
+    /// Compares every 100 ms for so many seconds; the worst error, and the worst one in relation
+    /// to its bound, of readings in between after a start of two seconds.
+    fn watch(kernel: &Kernel, seconds: u32) -> (f64, f64) {
+        let mut discipline = Discipline::NEW;
+        let mut line = kernel.begun(&mut discipline);
+        let (mut worst, mut of_bound) = (0.0_f64, 0.0_f64);
+        let mut time = 1e6;
+        for step in 0..seconds * 10 {
+            let place = f64::from(step * 7 % 11) / 10.0;
+            for part in 1..10 {
+                let then = time + 1e7 * f64::from(part);
+                let error = off(&line, kernel, then).abs();
+                if then > 2.0 * SECOND {
+                    worst = worst.max(error);
+                    of_bound = of_bound.max(error / line.error_at(kernel.ticks(then)) as f64);
+                }
+            }
+            time += 1e8;
+            line = discipline.follow(&line, kernel.sample(time, 45.0, place)).unwrap();
+        }
+        (worst, of_bound)
+    }
+
+    #[test]
+    fn a_steady_kernel_is_followed_closely() {
+        let (worst, of_bound) = watch(&Kernel { hertz: 2.59612e9, slew: |_| 0.0 }, 60);
+        assert!(worst < 45.0, "{worst} ns");
+        assert!(of_bound <= 1.0, "{of_bound} of the bound");
+    }
+
+    #[test]
+    fn a_slew_is_followed_and_reckoned_with() {
+        // 20 ppm from the tenth second on.
+        let slew = |time: f64| (time - 10.0 * SECOND).max(0.0) * 20e-6;
+        let mut discipline = Discipline::NEW;
+        let kernel = Kernel { hertz: 2.6e9, slew };
+        let mut line = kernel.begun(&mut discipline);
+        let mut outside = Vec::new();
+        for step in 1..300 {
+            let time = f64::from(step) * 1e8;
+            let error = off(&line, &kernel, time).abs();
+            if error > line.error_at(kernel.ticks(time)) as f64 + ROUNDING {
+                outside.push(step);
+            }
+            line = discipline.follow(&line, kernel.sample(time, 45.0, 0.5)).unwrap();
+        }
+        // Nobody can know of it before the first comparison after it.
+        assert!(outside.iter().all(|step| *step == 101), "outside at {outside:?}");
+        assert!(off(&line, &kernel, 30.0 * SECOND).abs() < 45.0);
+    }
+
+    #[test]
+    fn a_jump_is_told_from_a_slew() {
+        let kernel = Kernel { hertz: 2.6e9, slew: |time| if time > SECOND { 3e6 } else { 0.0 } };
+        let mut discipline = Discipline::NEW;
+        let line = kernel.begun(&mut discipline);
+        let line = discipline.follow(&line, kernel.sample(0.9 * SECOND, 45.0, 0.5)).unwrap();
+        let Jumped { ahead } =
+            discipline.follow(&line, kernel.sample(1.1 * SECOND, 45.0, 0.5)).unwrap_err();
+        assert!((-3_100_000..-2_900_000).contains(&ahead), "{ahead}");
+    }
+
+    #[test]
+    fn a_forked_process_goes_on_from_the_line_alone() {
+        let kernel = Kernel { hertz: 2.6e9, slew: |_| 0.0 };
+        let mut discipline = Discipline::NEW;
+        let line = kernel.begun(&mut discipline);
+        let line = discipline.follow(&line, kernel.sample(1e8, 45.0, 0.5)).unwrap();
+        let mut forked = Discipline::NEW;
+        let mut line = forked.follow(&line, kernel.sample(2e8, 45.0, 0.5)).unwrap();
+        for step in 3..20 {
+            let time = f64::from(step) * 1e8;
+            let error = line.error_at(kernel.ticks(time)) as f64;
+            assert!(off(&line, &kernel, time).abs() <= error + ROUNDING);
+            line = forked.follow(&line, kernel.sample(time, 45.0, 0.5)).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_is_no_counter_makes_no_line() {
+        let sample = |ticks, nanos| Sample { ticks, nanos, half_width: 20 };
+        let begin = |first, second| {
+            let mut discipline = Discipline::NEW;
+            discipline.begin(first, second)
+        };
+        assert_eq!(begin(sample(5, 100), sample(5, 1_000_000)), None, "it stands");
+        assert_eq!(begin(sample(9, 100), sample(5, 1_000_000)), None, "it goes back");
+        assert_eq!(begin(sample(5, 100), sample(9, 1_000_000)), None, "it is too slow");
+        assert_eq!(begin(sample(5, 100), sample(9_000_000, 100)), None, "the clock stands");
+    }
+}

@@ -1,0 +1,377 @@
+//! From ticks to nanoseconds and back: a straight line.
+
+/// Bits behind the binary point of a [`Line`]'s slopes: room for counters from 1 MHz (1000 ns a
+/// tick) on, and a rounding of 3e-16 at 3 GHz.
+pub const SHIFT: u32 = 53;
+
+/// One, as a slope.
+pub const ONE: u64 = 1 << SHIFT;
+
+/// Nanoseconds per tick and ticks per nanosecond, each with [`SHIFT`] binary places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slope {
+    pub nanos_per_tick: u64,
+    pub ticks_per_nano: u64,
+}
+
+impl Slope {
+    /// A tick is a nanosecond.
+    pub const ONE: Self = Self { nanos_per_tick: ONE, ticks_per_nano: ONE };
+
+    /// From nanoseconds per tick, which must be between 1/2048 and 2047.
+    pub fn new(nanos_per_tick: f64) -> Self {
+        let fixed = |slope: f64| (slope * ONE as f64) as u64;
+        Self { nanos_per_tick: fixed(nanos_per_tick), ticks_per_nano: fixed(1.0 / nanos_per_tick) }
+    }
+
+    /// Nanoseconds per tick.
+    pub fn get(self) -> f64 {
+        self.nanos_per_tick as f64 / ONE as f64
+    }
+
+    /// How long so many ticks take, in nanoseconds, rounded.
+    pub const fn nanos(self, ticks: u64) -> u64 {
+        saturated(rounded(ticks, self.nanos_per_tick))
+    }
+
+    /// The ticks in so many nanoseconds, rounded; none if they are too many.
+    pub const fn ticks(self, nanos: u64) -> Option<u64> {
+        let ticks = rounded(nanos, self.ticks_per_nano);
+        if ticks > u64::MAX as u128 { None } else { Some(ticks as u64) }
+    }
+}
+
+/// What a count of ticks means by the kernel's clocks, and how well that is known.
+///
+/// From its base on, the line first has a slope that leads it to where the kernel's clock is, so
+/// that a correction is never a step; after that bend it has the slope that was measured. Before
+/// its base it goes on for a while as the line did that was there before, so that a count is the
+/// same nanosecond whether it is asked for before or after a new line is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// The count at which the line was drawn.
+    pub base_ticks: u64,
+    /// What the line has for CLOCK_MONOTONIC there, in nanoseconds.
+    pub base_nanos: u64,
+    /// The part of a nanosecond that belongs to it, with [`SHIFT`] binary places.
+    pub base_fraction: u64,
+    /// As it was measured: of durations, and of what is not corrected.
+    pub rate: Slope,
+    /// Of the correction.
+    pub correction: Slope,
+    /// How many ticks the correction takes.
+    pub bend: u64,
+    /// Of the line that was there before.
+    pub before: Slope,
+    /// How many ticks that one reaches back from the base.
+    pub reach: u64,
+    /// CLOCK_REALTIME minus CLOCK_MONOTONIC, in nanoseconds.
+    pub wall_ahead: i64,
+    /// CLOCK_BOOTTIME minus CLOCK_MONOTONIC, in nanoseconds.
+    pub boot_ahead: i64,
+    /// The error at the base against CLOCK_MONOTONIC, in nanoseconds.
+    pub error: u64,
+    /// What of it is left after the correction.
+    pub error_after: u64,
+    /// By how much the error can grow after the base, in nanoseconds per tick with [`SHIFT`]
+    /// binary places.
+    pub growth: u64,
+    /// The same of what is before the base.
+    pub past_growth: u64,
+    /// What has to be added for CLOCK_REALTIME, in nanoseconds.
+    pub wall_error: u64,
+    /// How far the kernel's wall clock can be from UTC, in nanoseconds; [`UNKNOWN`] if it is not
+    /// synchronized.
+    pub utc_error: u64,
+    /// The count before which nothing is known.
+    pub known_from: u64,
+}
+
+/// How many words a line takes in a latch.
+pub const WORDS: usize = 20;
+
+/// No bound is known.
+pub const UNKNOWN: u64 = u64::MAX;
+
+/// What is in a nanosecond of a base behind the binary point.
+const FRACTION: u128 = (1 << SHIFT) - 1;
+
+impl Line {
+    /// Ticks that are nanoseconds of CLOCK_MONOTONIC.
+    pub const NANOSECONDS: Self = Self {
+        base_ticks: 0,
+        base_nanos: 0,
+        base_fraction: 0,
+        rate: Slope::ONE,
+        correction: Slope::ONE,
+        bend: 0,
+        before: Slope::ONE,
+        reach: 0,
+        wall_ahead: 0,
+        boot_ahead: 0,
+        error: 0,
+        error_after: 0,
+        growth: 0,
+        past_growth: 0,
+        wall_error: 0,
+        utc_error: UNKNOWN,
+        known_from: 0,
+    };
+
+    /// The line goes through this point from here on, whatever was there before.
+    pub const fn from(self, ticks: u64, nanos: u64) -> Self {
+        Self { base_ticks: ticks, base_nanos: nanos, base_fraction: 0, bend: 0, reach: 0, ..self }
+    }
+
+    /// The line from a count on, where it begins without a step after another, which it
+    /// continues into the past.
+    pub const fn after(self, old: &Self, ticks: u64) -> Self {
+        let since = ticks.saturating_sub(old.base_ticks);
+        let (before, reach) =
+            if since <= old.bend { (old.correction, since) } else { (old.rate, since - old.bend) };
+        let fixed = old.fixed(ticks);
+        Self {
+            base_ticks: ticks,
+            base_nanos: saturated(fixed >> SHIFT),
+            base_fraction: (fixed & FRACTION) as u64,
+            before,
+            reach,
+            ..self
+        }
+    }
+
+    /// What CLOCK_MONOTONIC shows at a count, in whole nanoseconds; not below zero.
+    pub const fn at(&self, ticks: u64) -> u64 {
+        saturated(self.fixed(ticks) >> SHIFT)
+    }
+
+    /// The same with [`SHIFT`] binary places.
+    const fn fixed(&self, ticks: u64) -> u128 {
+        let base = (self.base_nanos as u128) << SHIFT | self.base_fraction as u128;
+        if ticks >= self.base_ticks {
+            let since = ticks - self.base_ticks;
+            base.saturating_add(bent(since, self.bend, self.correction, self.rate))
+        } else {
+            let until = self.base_ticks - ticks;
+            base.saturating_sub(bent(until, self.reach, self.before, self.rate))
+        }
+    }
+
+    /// The count at which CLOCK_MONOTONIC shows so many nanoseconds.
+    pub const fn when(&self, nanos: u64) -> u64 {
+        let away = nanos.abs_diff(self.base_nanos);
+        if nanos >= self.base_nanos {
+            match unbent(away, self.bend, self.correction, self.rate) {
+                Some(ticks) => self.base_ticks.saturating_add(ticks),
+                None => u64::MAX,
+            }
+        } else {
+            match unbent(away, self.reach, self.before, self.rate) {
+                Some(ticks) => self.base_ticks.saturating_sub(ticks),
+                None => 0,
+            }
+        }
+    }
+
+    /// How far [`Line::at`] can be from CLOCK_MONOTONIC, in nanoseconds, or [`UNKNOWN`].
+    pub const fn error_at(&self, ticks: u64) -> u64 {
+        if ticks < self.known_from {
+            return UNKNOWN;
+        }
+        let distance = self.base_ticks.abs_diff(ticks);
+        let (error, growth) = if ticks < self.base_ticks {
+            (self.error, self.past_growth)
+        } else if distance <= self.bend {
+            (self.error, self.growth)
+        } else {
+            (self.error_after, self.growth)
+        };
+        error.saturating_add(saturated(rounded(distance, growth)))
+    }
+
+    /// The line as words.
+    pub const fn to_words(self) -> [u64; WORDS] {
+        [
+            self.base_ticks,
+            self.base_nanos,
+            self.base_fraction,
+            self.rate.nanos_per_tick,
+            self.rate.ticks_per_nano,
+            self.correction.nanos_per_tick,
+            self.correction.ticks_per_nano,
+            self.bend,
+            self.before.nanos_per_tick,
+            self.before.ticks_per_nano,
+            self.reach,
+            self.wall_ahead.cast_unsigned(),
+            self.boot_ahead.cast_unsigned(),
+            self.error,
+            self.error_after,
+            self.growth,
+            self.past_growth,
+            self.wall_error,
+            self.utc_error,
+            self.known_from,
+        ]
+    }
+
+    /// The line that the words are of.
+    pub const fn from_words(words: [u64; WORDS]) -> Self {
+        Self {
+            base_ticks: words[0],
+            base_nanos: words[1],
+            base_fraction: words[2],
+            rate: Slope { nanos_per_tick: words[3], ticks_per_nano: words[4] },
+            correction: Slope { nanos_per_tick: words[5], ticks_per_nano: words[6] },
+            bend: words[7],
+            before: Slope { nanos_per_tick: words[8], ticks_per_nano: words[9] },
+            reach: words[10],
+            wall_ahead: words[11].cast_signed(),
+            boot_ahead: words[12].cast_signed(),
+            error: words[13],
+            error_after: words[14],
+            growth: words[15],
+            past_growth: words[16],
+            wall_error: words[17],
+            utc_error: words[18],
+            known_from: words[19],
+        }
+    }
+}
+
+/// Nanoseconds, with [`SHIFT`] binary places, of ticks of which the first few have a slope of
+/// their own.
+const fn bent(ticks: u64, few: u64, first: Slope, then: Slope) -> u128 {
+    let near = if ticks < few { ticks } else { few };
+    let near_nanos = near as u128 * first.nanos_per_tick as u128;
+    near_nanos.saturating_add((ticks - near) as u128 * then.nanos_per_tick as u128)
+}
+
+/// The ticks in so many nanoseconds, of which the first few have a slope of their own; none if
+/// they are too many.
+const fn unbent(nanos: u64, few: u64, first: Slope, then: Slope) -> Option<u64> {
+    let near = first.nanos(few);
+    if nanos <= near {
+        return first.ticks(nanos);
+    }
+    match then.ticks(nanos - near) {
+        Some(ticks) => ticks.checked_add(few),
+        None => None,
+    }
+}
+
+const fn rounded(count: u64, slope: u64) -> u128 {
+    (count as u128 * slope as u128 + (1 << (SHIFT - 1))) >> SHIFT
+}
+
+const fn saturated(value: u128) -> u64 {
+    if value > u64::MAX as u128 { u64::MAX } else { value as u64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A line of a counter with this frequency.
+    fn line(hertz: u64, base_ticks: u64, base_nanos: u64) -> Line {
+        let rate = slope(hertz);
+        let correction = Slope::new(rate.get() * (1.0 + 5e-6));
+        let before = Slope::new(rate.get() * (1.0 - 5e-6));
+        let (bend, reach) = (hertz / 10, hertz / 20);
+        let line = Line { rate, correction, before, ..Line::NANOSECONDS };
+        Line { base_ticks, base_nanos, bend, reach, ..line }
+    }
+
+    fn slope(hertz: u64) -> Slope {
+        let slope = |a: u64, b: u64| ((u128::from(a) << SHIFT) / u128::from(b)) as u64;
+        Slope {
+            nanos_per_tick: slope(1_000_000_000, hertz),
+            ticks_per_nano: slope(hertz, 1_000_000_000),
+        }
+    }
+
+    prop_compose! {
+        fn lines()(
+            hertz in 1_000_000_u64..6_000_000_000,
+            ticks in 0..u64::MAX / 2,
+            nanos in 0..u64::MAX / 4,
+        ) -> Line {
+            line(hertz, ticks, nanos)
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn there_and_back(line in lines(), away in -1_000_000_000_000_i64..1_000_000_000_000) {
+            let nanos = line.base_nanos.saturating_add_signed(away);
+            let back = line.at(line.when(nanos));
+            // A tick to either side, and rounding.
+            let room = line.rate.nanos_per_tick / ONE + 2;
+            if line.when(nanos) != 0 {
+                prop_assert!(back.abs_diff(nanos) <= room, "{nanos} came back as {back}");
+            }
+        }
+
+        #[test]
+        fn never_backwards(line in lines(), ticks: u64, more: u64) {
+            prop_assert!(line.at(ticks) <= line.at(ticks.saturating_add(more)));
+        }
+
+        /// A new line changes nothing of what was before it, back to the last bend.
+        #[test]
+        fn what_is_past_stays(
+            old in lines(),
+            new in lines(),
+            later in 0..10_000_000_000_u64,
+            back in 0.0..1.0,
+        ) {
+            let base = old.base_ticks + later;
+            let line = new.after(&old, base);
+            prop_assert_eq!(line.at(base), old.at(base));
+            let ticks = base - (line.reach as f64 * back) as u64;
+            prop_assert_eq!(line.at(ticks), old.at(ticks));
+        }
+
+        #[test]
+        fn errors_grow_with_the_distance(line in lines(), growth in 0..ONE, near: u32, far: u32) {
+            let line = Line { error: 30, error_after: 30, growth, past_growth: growth, ..line };
+            let (near, far) = (near.min(far), near.max(far));
+            let at = |away: u32| line.error_at(line.base_ticks.saturating_add(away.into()));
+            prop_assert!(30 == at(0) && at(near) <= at(far));
+            let before = line.base_ticks.saturating_sub(far.into());
+            if before > 0 {
+                prop_assert_eq!(line.error_at(before), at(far));
+            }
+        }
+    }
+
+    #[test]
+    fn nanoseconds_are_themselves() {
+        for nanos in [0, 1, 999_999_999, u64::MAX / 2, u64::MAX] {
+            assert_eq!(Line::NANOSECONDS.at(nanos), nanos);
+            assert_eq!(Line::NANOSECONDS.when(nanos), nanos);
+        }
+    }
+
+    #[test]
+    fn a_year_of_a_fast_counter_is_exact() {
+        let rate = slope(4_000_000_000);
+        let year = 31_557_600_000_000_000;
+        assert_eq!(rate.nanos(year * 4), year);
+        assert_eq!(rate.ticks(year), Some(year * 4));
+    }
+
+    #[test]
+    fn nothing_is_known_of_what_was_before() {
+        let line = Line { known_from: 10, ..Line::NANOSECONDS };
+        assert_eq!((line.error_at(9), line.error_at(10)), (UNKNOWN, 0));
+    }
+
+    #[test]
+    fn words_are_the_line() {
+        let words = std::array::from_fn(|word| word as u64 + 1);
+        assert_eq!(Line::from_words(words).to_words(), words);
+    }
+}

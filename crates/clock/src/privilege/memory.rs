@@ -1,0 +1,154 @@
+use std::io;
+use std::mem::MaybeUninit;
+
+use rustix::mm::{MlockFlags, mlock_with, munlock};
+use rustix::param::page_size;
+
+/// Keeps some of the process's memory from being paged out.
+///
+/// Not all of it, as mlockall(2) would, which is for the whole process and cannot be given back
+/// without taking away what the program has locked itself: only pages that hold nothing else, so
+/// that unlocking them is nobody's loss. What they hold at the edges, and the program's text, is
+/// read at each deadline, and so the last to be paged out.
+#[derive(Debug)]
+pub struct MemoryLock {
+    locked: Vec<(usize, usize)>,
+}
+
+/// A stretch of memory: where it begins and how many bytes it has.
+#[derive(Clone, Copy, Debug)]
+pub struct Stretch {
+    begin: usize,
+    length: usize,
+}
+
+/// So much of the stack is there from the beginning: what a short callback needs.
+const WARM: usize = 64 * 1024;
+
+impl Stretch {
+    /// What these lie in.
+    pub fn of<T>(items: *const T, capacity: usize) -> Self {
+        Self { begin: items as usize, length: capacity * size_of::<T>() }
+    }
+
+    /// The stack of the calling thread.
+    ///
+    /// # Errors
+    /// If the system does not say.
+    pub fn stack() -> io::Result<Self> {
+        let mut attributes = MaybeUninit::uninit();
+        let mut begin = std::ptr::null_mut();
+        let mut length = 0;
+        // SAFETY: `pthread_getattr_np` fills in the attributes of the calling thread, unless it
+        // fails; they are read, and then given back, once.
+        let failed = unsafe {
+            let failed = libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr());
+            if failed == 0 {
+                libc::pthread_attr_getstack(attributes.as_ptr(), &mut begin, &mut length);
+                libc::pthread_attr_destroy(attributes.as_mut_ptr());
+            }
+            failed
+        };
+        match failed {
+            0 => Ok(Self { begin: begin as usize, length }),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+
+    /// The whole pages in it.
+    fn pages(self) -> Option<(usize, usize)> {
+        let page = page_size();
+        let begin = self.begin.next_multiple_of(page);
+        let end = (self.begin + self.length) / page * page;
+        (begin < end).then(|| (begin, end - begin))
+    }
+}
+
+impl MemoryLock {
+    /// Locks the whole pages of these, all of which have to be the caller's own for as long as it
+    /// has the lock. Pages that are not there yet come when they are first touched, and stay.
+    ///
+    /// # Errors
+    /// If it is not allowed so much: why, and what would help.
+    pub fn take(stretches: &[Stretch]) -> Result<Self, String> {
+        let mut lock = Self { locked: Vec::with_capacity(stretches.len()) };
+        for (begin, length) in stretches.iter().filter_map(|stretch| stretch.pages()) {
+            // SAFETY: locking changes nothing about what the memory holds.
+            let locked = unsafe { mlock_with(begin as *mut _, length, MlockFlags::ONFAULT) };
+            locked.map_err(|error| {
+                format!(
+                    "{} KiB: {error}: raise RLIMIT_MEMLOCK (ulimit -l), or give CAP_IPC_LOCK",
+                    length / 1024
+                )
+            })?;
+            lock.locked.push((begin, length));
+        }
+        Ok(lock)
+    }
+
+    /// Touches what the stack will need, so that it is there.
+    #[inline(never)]
+    pub fn warm_stack() {
+        std::hint::black_box(&mut [0u8; WARM]);
+    }
+}
+
+impl Drop for MemoryLock {
+    fn drop(&mut self) {
+        for (begin, length) in &self.locked {
+            // SAFETY: unlocking changes nothing about what the memory holds. It fails if the
+            // memory is gone, and the lock with it.
+            let _ = unsafe { munlock(*begin as *mut _, *length) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How much of the memory around an address is locked, in KiB.
+    fn locked(address: usize) -> u64 {
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let mut within = false;
+        for line in maps.lines() {
+            if let Some((begin, end)) = line.split(' ').next().unwrap().split_once('-') {
+                let bound = |text| usize::from_str_radix(text, 16).unwrap();
+                within = (bound(begin)..bound(end)).contains(&address);
+            } else if let Some(size) = line.strip_prefix("Locked:")
+                && within
+            {
+                return size.trim().trim_end_matches(" kB").parse().unwrap();
+            }
+        }
+        panic!("the address is in no mapping");
+    }
+
+    #[test]
+    fn a_stack_is_locked_until_the_lock_is_dropped() {
+        std::thread::spawn(|| {
+            let stack = Stretch::stack().unwrap();
+            assert!((stack.begin..stack.begin + stack.length).contains(&(&raw const stack).addr()));
+            let lock = match MemoryLock::take(&[stack]) {
+                Ok(lock) => lock,
+                Err(why) => return eprintln!("skipped: needs to lock a stack: {why}"),
+            };
+            MemoryLock::warm_stack();
+            assert!(locked((&raw const stack).addr()) >= (WARM / 1024) as u64 / 2);
+            drop(lock);
+            assert_eq!(locked((&raw const stack).addr()), 0);
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn pages_that_hold_something_else_are_left_alone() {
+        let page = page_size();
+        let stretch = |begin, length| Stretch { begin, length }.pages();
+        assert_eq!(stretch(page + 1, page), None);
+        assert_eq!(stretch(page + 1, 2 * page), Some((2 * page, page)));
+        assert_eq!(stretch(page, page), Some((page, page)));
+        assert_eq!(stretch(page, 0), None);
+    }
+}

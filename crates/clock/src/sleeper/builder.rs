@@ -1,0 +1,100 @@
+use super::waiter::Waiter;
+use super::{Degradation, Error, Guard, KernelWait, Policy, Sleeper, Statistics, Wish};
+use crate::Clock;
+use crate::privilege::{LatencyHold, Pin, Realtime};
+
+/// What a sleeper is to be: see [`Sleeper::builder`].
+#[derive(Clone, Debug, Default)]
+#[must_use = "nothing is asked for before it is built"]
+pub struct Builder {
+    policy: Policy,
+    clock: Clock,
+    kernel_wait: KernelWait,
+    realtime: Option<u8>,
+    hold_latency: bool,
+    pin: Option<usize>,
+}
+
+impl Builder {
+    /// How punctual sleeps are to be, and what that may cost.
+    pub fn policy(self, policy: Policy) -> Self {
+        Self { policy, ..self }
+    }
+
+    /// The clock that targets are of. With [a mock](Clock::mock) a sleep takes no time: it moves
+    /// the mock to the target, unless that is past it, and returns.
+    pub fn clock(self, clock: Clock) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// What to wait with in the kernel.
+    pub fn kernel_wait(self, kernel_wait: KernelWait) -> Self {
+        Self { kernel_wait, ..self }
+    }
+
+    /// Makes the thread that builds it a real-time one (SCHED_FIFO) of this priority, from 1 to
+    /// 99: it then runs before all ordinary threads, also while it is not sleeping.
+    pub fn realtime(self, priority: u8) -> Self {
+        Self { realtime: Some(priority), ..self }
+    }
+
+    /// Keeps all processors out of the idle states from which they wake late, at the price of the
+    /// power that those save (/dev/cpu_dma_latency).
+    pub fn hold_latency(self) -> Self {
+        Self { hold_latency: true, ..self }
+    }
+
+    /// Keeps the thread that builds it on this processor.
+    pub fn pin(self, cpu: usize) -> Self {
+        Self { pin: Some(cpu), ..self }
+    }
+
+    /// Makes the sleeper, and asks for what it is to have: what is not granted is in
+    /// [`Sleeper::degradation`].
+    ///
+    /// # Errors
+    /// If what was asked for is impossible anywhere.
+    pub fn build(self) -> Result<Sleeper, Error> {
+        if let Some(priority) = self.realtime.filter(|priority| !(1..=99).contains(priority)) {
+            return Err(Error::Priority(priority));
+        }
+        if !(0.0..=1.0).contains(&self.policy.quantile) {
+            return Err(Error::Quantile(self.policy.quantile));
+        }
+        if !(0.0..=1.0).contains(&self.policy.cpu) {
+            return Err(Error::Cpu(self.policy.cpu));
+        }
+        Ok(self.granted())
+    }
+
+    pub(super) fn granted(self) -> Sleeper {
+        let mut lost = Vec::new();
+        let mut waiter = Waiter::new(self.kernel_wait);
+        lost.extend(waiter.lost());
+        let pin = self.pin.and_then(|cpu| note(&mut lost, Wish::Pin(cpu), Pin::take(cpu)));
+        let latency_hold = self
+            .hold_latency
+            .then(|| note(&mut lost, Wish::HoldLatency, LatencyHold::take()))
+            .flatten();
+        // Last, so that nothing of the above is done with this priority.
+        let realtime = self.realtime.and_then(|priority| {
+            note(&mut lost, Wish::Realtime(priority), Realtime::take(priority))
+        });
+        Sleeper {
+            _realtime: realtime,
+            _latency_hold: latency_hold,
+            _pin: pin,
+            clock: self.clock,
+            policy: self.policy,
+            guard: Guard::new(),
+            waiter,
+            statistics: Statistics::default(),
+            last: None,
+            degradation: lost,
+        }
+    }
+}
+
+fn note<T>(lost: &mut Vec<Degradation>, what: Wish, granted: Result<T, String>) -> Option<T> {
+    granted.map_err(|why| lost.push(Degradation { what, why })).ok()
+}

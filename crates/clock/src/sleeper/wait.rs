@@ -1,0 +1,241 @@
+use std::hint::black_box;
+use std::time::Duration;
+
+use super::kernel::{KernelWaiter, Woken};
+use super::spin::{Spun, spin};
+use super::{Guard, Interrupted, Lateness, Policy, Slept};
+use crate::{Clock, Instant};
+
+/// A thread that was awake in time and is so late was kept off its processor: a reading of the
+/// clock takes some 50 ns.
+const KEPT: Duration = Duration::from_micros(2);
+
+/// A clock that is so far behind the kernel's timers is looked after.
+const ASTRAY: Duration = Duration::from_millis(1);
+
+/// The last part is rehearsed if so much time is left for it.
+const REHEARSED: Duration = Duration::from_micros(5);
+
+/// Sleeps until an instant: in the kernel until a guard before it, and then spinning.
+///
+/// This is what a [`Sleeper`](super::Sleeper) does. It takes no memory and no lock, so that it
+/// can be called in a signal handler (with a guard of the handler's own, and if `kernel` can be).
+///
+/// # Errors
+/// [`Interrupted`] if a signal handler has run in the kernel's part, and `interruptible` asks for
+/// that. A handler that runs while it spins is not noticed.
+pub fn wait_until(
+    guard: &mut Guard,
+    policy: &Policy,
+    clock: &Clock,
+    target: Instant,
+    kernel: &mut impl KernelWaiter,
+    interruptible: bool,
+) -> Result<Slept, Interrupted> {
+    // The upkeep of the clock is done now, if it is due, and not at the end.
+    let begin = clock.now();
+    let target = target.min(begin.last());
+    let length = nanos(target - begin);
+    if length == 0 || clock.skip_to(target) {
+        let woke = clock.now().max(begin);
+        guard.woken(woke);
+        return Ok(Slept::at_once(target, woke));
+    }
+    let cycle = guard.cycle(target).unwrap_or(length);
+    let ahead = guard.plan(policy, length, cycle);
+    let is_spun = ahead >= length;
+    let ahead = Duration::from_nanos(ahead);
+    let (mut now, mut kernel_miss) = (begin, None);
+    if !is_spun {
+        let end = target.checked_sub(ahead).unwrap_or(begin);
+        now = in_kernel(clock, end, begin, kernel, |now| interruptible && now < target)
+            .inspect_err(|now| guard.woken(*now))
+            .map_err(|now| Interrupted { remaining: target - now })?;
+        let late = now - end;
+        guard.observe(length, nanos(late));
+        kernel_miss = Some(late);
+    }
+    let last = Last { target, ahead, kernel_miss };
+    if !is_spun && target.checked_sub(REHEARSED).is_some_and(|before| now < before) {
+        rehearse(guard, clock, &last, now);
+    }
+    spin_to(guard, clock, &last, now).or_else(|stopped| {
+        // Spinning would not end: whoever has stopped the clock keeps the kernel's timers, too.
+        let woke = in_kernel(clock, target, stopped, kernel, |_| interruptible)
+            .inspect_err(|now| guard.woken(*now))
+            .map_err(|now| Interrupted { remaining: target - now })?;
+        guard.woken(woke);
+        Ok(Slept { guard: ahead, kernel_miss, ..Slept::at_once(target, woke) })
+    })
+}
+
+/// What is known of a sleep before its last part.
+#[derive(Clone, Copy)]
+struct Last {
+    target: Instant,
+    ahead: Duration,
+    kernel_miss: Option<Duration>,
+}
+
+/// What the processor has last done some milliseconds ago takes it a microsecond, or several
+/// where others have used its caches meanwhile. There is time to do it in vain once before it
+/// matters: and with it what most programs do next, which is to look at a clock.
+fn rehearse(guard: &mut Guard, clock: &Clock, last: &Last, now: Instant) {
+    let rehearsal = Last { target: now, ..*last };
+    let _ = black_box(spin_to(guard, clock, black_box(&rehearsal), now));
+    black_box(std::time::Instant::now().elapsed());
+}
+
+/// The last part of a sleep, from the reading `now` on. If the clock stands, its last reading is
+/// the error.
+#[inline(never)]
+fn spin_to(
+    guard: &mut Guard,
+    clock: &Clock,
+    &Last { target, ahead, kernel_miss }: &Last,
+    now: Instant,
+) -> Result<Slept, Instant> {
+    let Spun { woke, spun, reached } = spin(clock, now, target);
+    guard.spent(nanos(spun));
+    if !reached {
+        return Err(woke);
+    }
+    guard.woken(woke);
+    let miss = woke - target;
+    let lateness = match kernel_miss {
+        Some(late) if late > ahead => Lateness::WokenLate,
+        _ if miss > KEPT => Lateness::Preempted,
+        _ => Lateness::OnTime,
+    };
+    Ok(Slept { target, woke, miss, spun, kernel_miss, guard: ahead, lateness })
+}
+
+/// Waits in the kernel until the clock shows `end`, from the reading `now` on: until when that
+/// was. The reading at which a signal ended it, if such a one is to end it, is the error.
+fn in_kernel(
+    clock: &Clock,
+    end: Instant,
+    mut now: Instant,
+    kernel: &mut impl KernelWaiter,
+    ends: impl Fn(Instant) -> bool,
+) -> Result<Instant, Instant> {
+    let mut ahead = Duration::ZERO;
+    while now < end {
+        let woken = kernel.wait(clock.monotonic(end) + ahead);
+        if woken == Woken::Due {
+            clock.has_come(end);
+        }
+        now = clock.now_in_haste();
+        if woken == Woken::Due && end.checked_duration_since(now).is_some_and(|left| left > ASTRAY)
+        {
+            // The clock has gone astray, as after a change of namespace.
+            clock.upkeep();
+            now = clock.now();
+        }
+        match woken {
+            Woken::BySignal if ends(now) => return Err(now),
+            Woken::BySignal => {}
+            // The kernel's clock is ahead of ours, by next to nothing or after a disturbance.
+            Woken::Due => ahead += end - now,
+        }
+    }
+    Ok(now)
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So far ahead that a thread that is kept off its processor gets there before it.
+    const AHEAD: Duration = Duration::from_secs(1);
+
+    /// A kernel that returns after a moment, whatever it was asked for.
+    struct Hasty {
+        woken: Woken,
+        asked: Vec<Duration>,
+    }
+
+    impl Hasty {
+        fn new(woken: Woken) -> Self {
+            Self { woken, asked: Vec::new() }
+        }
+    }
+
+    impl KernelWaiter for Hasty {
+        fn wait(&mut self, until: Duration) -> Woken {
+            self.asked.push(until);
+            std::thread::sleep(AHEAD / 100);
+            self.woken
+        }
+    }
+
+    const POLICY: Policy = Policy::new();
+    const CLOCK: Clock = Clock::system();
+
+    #[test]
+    fn a_signal_ends_a_sleep_that_is_to_be_ended() {
+        let (mut guard, mut kernel) = (Guard::new(), Hasty::new(Woken::BySignal));
+        let target = CLOCK.now() + Duration::from_secs(100);
+        let ended = wait_until(&mut guard, &POLICY, &CLOCK, target, &mut kernel, true);
+        let remaining = ended.unwrap_err().remaining;
+        // The rate may be refined meanwhile.
+        assert!(!remaining.is_zero() && remaining <= Duration::from_secs(101));
+        assert_eq!(kernel.asked.len(), 1);
+        assert!(kernel.asked[0] < CLOCK.monotonic(target), "a guard before the target");
+    }
+
+    #[test]
+    fn what_is_beyond_the_clock_is_waited_for_in_the_kernel() {
+        for beyond in [1 << 63, u64::MAX] {
+            let (mut guard, mut kernel) = (Guard::new(), Hasty::new(Woken::BySignal));
+            let target = Instant::from_ticks(beyond);
+            let ended = wait_until(&mut guard, &POLICY, &CLOCK, target, &mut kernel, true);
+            let decade = Duration::from_secs(10 * 365 * 86_400);
+            assert!(ended.unwrap_err().remaining > decade);
+            assert!(kernel.asked[0] > decade);
+        }
+    }
+
+    #[test]
+    fn a_sleep_goes_on_after_signals_and_is_never_short() {
+        for (woken, interruptible) in [(Woken::BySignal, false), (Woken::Due, true)] {
+            let (mut guard, mut kernel) = (Guard::new(), Hasty::new(woken));
+            let target = CLOCK.now() + AHEAD;
+            let ended = wait_until(&mut guard, &POLICY, &CLOCK, target, &mut kernel, interruptible);
+            let slept = ended.unwrap();
+            // The rate may be refined meanwhile.
+            let miss = slept.woke - target;
+            let rounded = Duration::from_nanos(1);
+            assert!(slept.woke >= target && slept.miss.abs_diff(miss) <= miss / 1000 + rounded);
+            assert!(kernel.asked.len() > 1 && slept.kernel_miss.is_some());
+            let is_more = kernel.asked[1].saturating_sub(kernel.asked[0]) > AHEAD / 2;
+            assert_eq!(is_more, woken == Woken::Due, "a kernel that is ahead is asked for more");
+        }
+    }
+
+    #[test]
+    fn a_target_that_has_passed_asks_nobody() {
+        let (mut guard, mut kernel) = (Guard::new(), Hasty::new(Woken::Due));
+        let target = CLOCK.now().checked_sub(Duration::from_secs(1)).unwrap();
+        let ended = wait_until(&mut guard, &POLICY, &CLOCK, target, &mut kernel, true);
+        let slept = ended.unwrap();
+        // A second by the rate as it was known then.
+        assert!(slept.miss >= Duration::from_millis(999) && slept.lateness == Lateness::OnTime);
+        assert!(kernel.asked.is_empty() && slept.kernel_miss.is_none() && slept.spun.is_zero());
+    }
+
+    #[test]
+    fn without_a_guard_the_kernel_wakes_late() {
+        let (mut guard, mut kernel) = (Guard::new(), Hasty::new(Woken::Due));
+        let policy = Policy { cpu: 0.0, ..POLICY };
+        let target = CLOCK.now() + AHEAD;
+        let slept = wait_until(&mut guard, &policy, &CLOCK, target, &mut kernel, true).unwrap();
+        assert!(slept.guard.is_zero() && slept.spun <= slept.miss);
+        let late = slept.kernel_miss.unwrap();
+        assert_eq!(slept.lateness == Lateness::WokenLate, !late.is_zero());
+    }
+}

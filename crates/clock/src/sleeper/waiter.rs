@@ -1,0 +1,64 @@
+use super::kernel::{KernelWaiter, Nanosleep, Timerfd, Woken};
+use super::{Degradation, Wish};
+use std::time::Duration;
+
+/// What a sleeper waits with in the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum KernelWait {
+    /// A timerfd: no timer slack delays it, so that the thread's is not touched. It takes a
+    /// descriptor; without one it is [`KernelWait::Nanosleep`], and that is a degradation.
+    #[default]
+    Timerfd,
+    /// clock_nanosleep(2), which takes no descriptor. Meanwhile the thread's timer slack is a
+    /// nanosecond; then it is put back. Signal handlers that run meanwhile see that, and one
+    /// that jumps out leaves it so.
+    Nanosleep,
+}
+
+#[derive(Debug)]
+pub enum Waiter {
+    Timerfd(Timerfd),
+    Nanosleep { degradation: Option<Degradation> },
+}
+
+impl Waiter {
+    pub fn new(wait: KernelWait) -> Self {
+        match wait {
+            KernelWait::Timerfd => Timerfd::new().map_or_else(Self::without, Self::Timerfd),
+            KernelWait::Nanosleep => Self::Nanosleep { degradation: None },
+        }
+    }
+
+    /// Whether it has lost something that was not asked for yet.
+    pub const fn has_lost(&self) -> bool {
+        matches!(self, Self::Nanosleep { degradation: Some(_) })
+    }
+
+    /// What it has lost, the first time that it is asked after that.
+    pub fn lost(&mut self) -> Option<Degradation> {
+        match self {
+            Self::Timerfd(_) => None,
+            Self::Nanosleep { degradation } => degradation.take(),
+        }
+    }
+
+    fn without(error: rustix::io::Errno) -> Self {
+        let why = format!(
+            "{error}: clock_nanosleep is used, with the timer slack at 1 ns meanwhile; close \
+             descriptors or raise RLIMIT_NOFILE to have it"
+        );
+        Self::Nanosleep { degradation: Some(Degradation { what: Wish::Timerfd, why }) }
+    }
+}
+
+impl KernelWaiter for Waiter {
+    fn wait(&mut self, until: Duration) -> Woken {
+        if let Self::Timerfd(timer) = self {
+            match timer.wait(until) {
+                Ok(woken) => return woken,
+                Err(error) => *self = Self::without(error),
+            }
+        }
+        Nanosleep.wait(until)
+    }
+}

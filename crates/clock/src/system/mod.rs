@@ -1,0 +1,289 @@
+//! The process's clock: what is read at every call, and what is done when upkeep is due.
+//!
+//! A count is the processor's counter plus an offset, which is zero unless the counter was
+//! measured anew after a jump. Where the counter is not to be trusted, a count is made from
+//! CLOCK_MONOTONIC by the same line that counts are made to nanoseconds with, so that all instants
+//! of a process can be compared.
+
+mod hot;
+mod phase;
+mod record;
+
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Relaxed, SeqCst},
+    fence,
+};
+
+use rustix::time::ClockId;
+
+use crate::counter;
+use crate::kernel;
+use crate::latch::Latch;
+use crate::line::{self, Line, Slope, UNKNOWN};
+use crate::trust::{self, Reason, Trust};
+use crate::verdict::{self, timeline, vmclock};
+
+use hot::HOT;
+use phase::{PHASE, Turn};
+use record::Record;
+
+macro_rules! latch {
+    ($words:expr) => {{
+        use std::sync::atomic::AtomicUsize;
+        let copies = [const { [const { AtomicU64::new(0) }; $words] }; 2];
+        Latch::new(AtomicUsize::new(0), copies)
+    }};
+}
+
+/// The line; written by the thread that has the record.
+static LINE: Latch<{ line::WORDS }> = latch!(line::WORDS);
+
+/// The line's rate once more, for durations, which need nothing else of it.
+static RATE: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// What is read, and why; written by the thread that has the record.
+static TRUST: Latch<{ trust::WORDS }> = latch!(trust::WORDS);
+
+/// A clock that is so far behind was put back, in nanoseconds: other threads read it, too.
+const PUT_BACK: u64 = 1_000_000;
+
+/// The count, as the processor comes to it.
+#[inline]
+pub fn now() -> u64 {
+    HOT.count(counter::read()).unwrap_or_else(slow)
+}
+
+/// The count, without the upkeep that may be due: for whom a few microseconds are too long.
+#[inline]
+pub fn now_in_haste() -> u64 {
+    HOT.count(counter::read()).unwrap_or_else(|| match HOT.offset() {
+        Some(offset) if !timeline::is_here() => counter::read().wrapping_add(offset),
+        _ => slow(),
+    })
+}
+
+/// The count, after all that came before.
+#[inline]
+pub fn now_ordered() -> u64 {
+    HOT.count(counter::read_ordered()).unwrap_or_else(slow)
+}
+
+/// A count of late.
+#[inline]
+pub fn recent() -> u64 {
+    match HOT.recent() {
+        recent if recent != 0 && HOT.is_counting() => recent,
+        _ => now(),
+    }
+}
+
+/// The counter itself.
+#[inline]
+pub fn raw() -> u64 {
+    counter::read()
+}
+
+/// The counter itself, in order.
+#[inline]
+pub fn raw_ordered() -> u64 {
+    counter::read_ordered()
+}
+
+/// The line that counts are on now: as far as CLOCK_MONOTONIC is concerned.
+pub fn line() -> Line {
+    if ready() == Turn::Unfinished {
+        // Counts are the counter's; what they mean is not known yet.
+        let line = Line { error: UNKNOWN, error_after: UNKNOWN, ..Line::NANOSECONDS };
+        return with_others(line.from(counter::read_ordered(), kernel::monotonic()));
+    }
+    Line::from_words(LINE.read())
+}
+
+/// The rate of counts, as it is known now.
+pub fn rate() -> Slope {
+    if ready() == Turn::Unfinished {
+        return Slope::ONE;
+    }
+    // Each is a rate by itself: that one is older does not matter.
+    let [nanos_per_tick, ticks_per_nano] = [0, 1].map(|word: usize| RATE[word].load(Relaxed));
+    Slope { nanos_per_tick, ticks_per_nano }
+}
+
+/// Makes a line the one that is read.
+fn write(line: &Line) {
+    LINE.write(&line.to_words());
+    RATE[0].store(line.rate.nanos_per_tick, Relaxed);
+    RATE[1].store(line.rate.ticks_per_nano, Relaxed);
+}
+
+/// The line, with how far the other clocks are ahead.
+pub fn line_to_others() -> Line {
+    let line = line();
+    // Another clock may be set at any time; where the kernel's is read it is asked each time.
+    if HOT.is_counting() { line } else { with_others(line) }
+}
+
+fn with_others(line: Line) -> Line {
+    let (wall, boot) = (kernel::ahead(ClockId::Realtime), kernel::ahead(ClockId::Boottime));
+    Line { wall_ahead: wall.middle(), wall_error: wall.error(), boot_ahead: boot.middle(), ..line }
+}
+
+/// The same, with what the kernel says of its own clock where the counter is not in use.
+pub fn line_to_utc() -> Line {
+    let mut line = line_to_others();
+    if !HOT.is_counting() && !HOT.is_confined() && !timeline::is_here() {
+        line.utc_error = record::utc_error();
+    }
+    line
+}
+
+/// What is read, and why, as of now.
+pub fn trust() -> Trust {
+    if ready() == Turn::Unfinished {
+        return Trust::Kernel(Reason::Measuring);
+    }
+    if let Some(mut record) = Record::take()
+        && (!HOT.is_counting() || record.is_unexamined_since(kernel::monotonic()))
+    {
+        record.upkeep(true);
+    }
+    Trust::from_words(TRUST.read())
+}
+
+/// Compares the clock with the kernel's, and asks the kernel for its verdict.
+pub fn upkeep() {
+    ready();
+    if let Some(mut record) = Record::take() {
+        record.upkeep(true);
+    }
+}
+
+/// The upkeep of a thread that does nothing else.
+pub fn routine() {
+    if let Some(mut record) = Record::take() {
+        record.upkeep(false);
+    }
+}
+
+/// From now on no reader makes system calls other than `clock_gettime`.
+pub fn confine() {
+    HOT.confine();
+    ready();
+}
+
+/// Takes the counter out of use for good.
+pub fn distrust(reason: Reason) {
+    ready();
+    if let Some(mut record) = Record::take() {
+        record.give_up(reason);
+    }
+}
+
+/// What is done when the count cannot simply be read.
+#[cold]
+#[inline(never)]
+fn slow() -> u64 {
+    if ready() == Turn::Unfinished {
+        // A signal handler has interrupted the very first reading.
+        return counter::read_ordered();
+    }
+    if HOT.is_counting() {
+        routine();
+    } else if HOT.is_to_be_tried(kernel::monotonic())
+        && let Some(mut record) = Record::take()
+    {
+        record.try_again();
+    }
+    match HOT.offset() {
+        Some(offset) if !timeline::is_here() => counter::read_ordered().wrapping_add(offset),
+        _ => kernel_count(),
+    }
+}
+
+/// The count by the kernel's clock. Instants never go back, so where that clock does (when a
+/// program leaves a timeline that was ahead of the host), they go on from the last one.
+fn kernel_count() -> u64 {
+    // In this order: whatever was counted before, the clock was not behind it when it is read.
+    // Between a reading and a later look others may have counted on for any time.
+    let last = HOT.last();
+    fence(SeqCst);
+    let now = kernel::monotonic();
+    let line = Line::from_words(LINE.read());
+    let count = line.when(now);
+    if count >= last {
+        HOT.raise(count);
+        return count;
+    }
+    if line.rate.nanos(last - count) < PUT_BACK {
+        return count;
+    }
+    if let Some(mut record) = Record::take() {
+        record.go_on_from(last, now);
+    }
+    last
+}
+
+/// The kernel says that this count has come: its timer for it has expired.
+pub fn has_come(count: u64) {
+    if !HOT.is_counting() {
+        HOT.raise(count);
+    }
+}
+
+/// In a forked child.
+extern "C" fn look_again() {
+    HOT.expire();
+}
+
+/// Sees to it that the clock is measured.
+#[inline]
+fn ready() -> Turn {
+    match PHASE.turn() {
+        Turn::First => {
+            without_signals(|| {
+                begin();
+                PHASE.finish();
+            });
+            Turn::Ready
+        }
+        turn => turn,
+    }
+}
+
+/// Does something that no signal handler is to interrupt: it would find the clock unmeasured, and
+/// could leave by a jump and never come back. A process that makes no system calls but the most
+/// necessary ones takes that upon itself.
+fn without_signals(what: impl FnOnce()) {
+    if HOT.is_confined() {
+        return what();
+    }
+    // SAFETY: there are sets to be written and read.
+    unsafe {
+        let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&raw mut all);
+        let blocked = libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+        what();
+        if blocked == 0 {
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
+        }
+    }
+}
+
+/// The first measurement.
+#[cold]
+fn begin() {
+    timeline::look();
+    vmclock::look();
+    // What was forked may live in another time namespace: it looks before it counts.
+    // SAFETY: the handler stores a number in a static. If there is no room for it, a child looks
+    // when its upkeep is due.
+    unsafe { libc::pthread_atfork(None, None, Some(look_again)) };
+    let record = Record::make();
+    let verdict = verdict::examine().and_then(|()| record.ok_or(Reason::NoMemory)?.measure());
+    if let Err(reason) = verdict {
+        // Instants are nanoseconds of CLOCK_MONOTONIC here, now and later.
+        write(&Line { error: 1, error_after: 1, ..Line::NANOSECONDS });
+        TRUST.write(&Trust::Kernel(reason).to_words());
+    }
+}

@@ -1,0 +1,174 @@
+//! Who measures first.
+
+use std::sync::atomic::{
+    AtomicU32, AtomicU64,
+    Ordering::{Acquire, Relaxed, SeqCst},
+};
+
+use crate::counter;
+
+use rustix::process::getpid;
+use rustix::thread::{futex, gettid, sched_yield};
+
+/// What the caller is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// To measure, and then to say that it is done.
+    First,
+    /// Nothing: it is done.
+    Ready,
+    /// Nothing: it is done by the code that this has interrupted, and later.
+    Unfinished,
+}
+
+/// How often a thread yields to the one that measures, which takes a millisecond or two, before
+/// it looks whether there is such a thread: in a child that was forked meanwhile there is none. One
+/// that is there is waited for, however long others keep it from running: two that measure would
+/// write one line over the other.
+const PATIENCE: u32 = 10_000;
+
+const NEW: u32 = 0;
+const READY: u32 = 1;
+/// Others are the measuring thread's id, of which there are 2²², and this.
+const BUSY: u32 = 2;
+
+/// A measurement that began so many ticks ago will not end: a signal handler has jumped out of it.
+/// It is a tenth of a second or more, whatever the counter's rate.
+const LOST: u64 = 1 << 29;
+
+/// What is between the state and the id of the thread in it.
+const ID: u32 = 2;
+
+pub static PHASE: Phase = Phase::at(NEW);
+
+pub struct Phase {
+    state: AtomicU32,
+    /// Threads that sleep until it changes.
+    sleepers: AtomicU32,
+    /// When the measurement began, by the counter.
+    since: AtomicU64,
+}
+
+impl Phase {
+    const fn at(state: u32) -> Self {
+        let (state, sleepers) = (AtomicU32::new(state), AtomicU32::new(0));
+        Self { state, sleepers, since: AtomicU64::new(0) }
+    }
+
+    fn is_lost(&self) -> bool {
+        counter::read().saturating_sub(self.since.load(Relaxed)) > LOST
+    }
+
+    #[inline]
+    pub fn turn(&self) -> Turn {
+        if self.state.load(Acquire) == READY { Turn::Ready } else { self.wait() }
+    }
+
+    pub fn finish(&self) {
+        self.state.store(READY, SeqCst);
+        if self.sleepers.load(SeqCst) > 0 {
+            // Where nobody can be woken nobody could sleep.
+            let _ = futex::wake(&self.state, futex::Flags::PRIVATE, u32::MAX >> 1);
+        }
+    }
+
+    /// Waits until the state is another one, without keeping a thread of a lower priority from
+    /// running, as yielding does.
+    fn sleep(&self, found: u32) {
+        self.sleepers.fetch_add(1, SeqCst);
+        // It returns early for many reasons, after which the state is looked at again.
+        let _ = futex::wait(&self.state, futex::Flags::PRIVATE, found, None);
+        self.sleepers.fetch_sub(1, SeqCst);
+    }
+
+    #[cold]
+    fn wait(&self) -> Turn {
+        let own = gettid().as_raw_nonzero().get().cast_unsigned() << ID | BUSY;
+        let mut patience = PATIENCE;
+        loop {
+            let found = self.state.load(Acquire);
+            if found == READY {
+                return Turn::Ready;
+            }
+            let interrupted = found == own && !self.is_lost();
+            if interrupted {
+                return Turn::Unfinished;
+            }
+            let is_late = patience == 0;
+            let mine = found == NEW || found == own || (is_late && !is_here(found >> ID));
+            if mine {
+                if self.state.compare_exchange(found, own, Acquire, Relaxed).is_ok() {
+                    self.since.store(counter::read(), Relaxed);
+                    return Turn::First;
+                }
+            } else if is_late {
+                self.sleep(found);
+            } else {
+                patience -= 1;
+                sched_yield();
+            }
+        }
+    }
+}
+
+/// Has this process a thread of this id?
+fn is_here(thread: u32) -> bool {
+    let process = getpid().as_raw_nonzero().get();
+    // SAFETY: signal 0 is none: it is only asked whom it would reach. A signal handler that reads
+    // the clock must leave `errno` as it was.
+    unsafe {
+        let errno = libc::__errno_location();
+        let before = *errno;
+        let asked = libc::syscall(libc::SYS_tgkill, process, thread, 0);
+        *errno = before;
+        asked == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn one_is_first_and_an_interrupted_one_is_told() {
+        let phase = Phase::at(NEW);
+        assert_eq!(phase.turn(), Turn::First);
+        assert_eq!(phase.turn(), Turn::Unfinished, "the same thread again: a signal handler");
+        phase.finish();
+        assert_eq!(phase.turn(), Turn::Ready);
+    }
+
+    #[test]
+    fn who_has_been_jumped_out_of_begins_again() {
+        let phase = Phase::at(NEW);
+        assert_eq!(phase.turn(), Turn::First);
+        phase.since.store(counter::read() - 2 * LOST, Relaxed);
+        assert_eq!(phase.turn(), Turn::First);
+    }
+
+    #[test]
+    fn who_is_not_there_is_not_waited_for() {
+        // The parent's thread, in a child.
+        let phase = Phase::at((1 << 22) << ID | BUSY);
+        assert_eq!(phase.turn(), Turn::First);
+    }
+
+    #[test]
+    fn who_is_there_is_waited_for() {
+        let phase = &Phase::at(NEW);
+        thread::scope(|scope| {
+            assert_eq!(phase.turn(), Turn::First);
+            let waiting = scope.spawn(|| phase.turn());
+            // Long enough for many looks; a slow machine makes this no stricter.
+            for _ in 0..10 * PATIENCE {
+                sched_yield();
+            }
+            let was_impatient = waiting.is_finished();
+            phase.finish();
+            assert_eq!(waiting.join().unwrap(), Turn::Ready);
+            assert!(!was_impatient);
+        });
+    }
+}

@@ -1,0 +1,360 @@
+//! What upkeep remembers between two times, and what it does.
+//!
+//! It lies in a page that the kernel empties in a forked child (MADV_WIPEONFORK): whatever a
+//! thread of the parent was doing to it at that moment, the child finds a record that nobody has
+//! taken and in which nothing stands, which is a valid one.
+
+use std::ops::{Deref, DerefMut};
+use std::ptr;
+use std::sync::atomic::{
+    AtomicPtr, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
+use rustix::time::ClockId;
+
+use super::hot::HOT;
+use super::{LINE, TRUST, write};
+use crate::counter;
+use crate::discipline::Discipline;
+use crate::interval::Interval;
+use crate::kernel::{self, Sample};
+use crate::line::{Line, Slope, UNKNOWN};
+use crate::trust::{Reason, Trust};
+use crate::verdict::{self, timeline, vmclock};
+
+/// The size of the page.
+const PAGE: usize = 4096;
+
+/// How long the first measurement takes, in nanoseconds: its error is then some 30 ppm, which the
+/// ones that follow bring down within a second to 0.03.
+const FIRST_SPAN: u64 = 1_000_000;
+
+/// How far ahead of the present a new line begins, in nanoseconds: longer than it takes to write
+/// it, unless the thread is interrupted. If it is so three times, the old line stays.
+const LEADS: [u64; 3] = [50_000, 500_000, 5_000_000];
+
+/// How long the counter is measured again after a jump, before it is taken into use.
+const AGAIN_SPAN: u64 = 10_000_000;
+
+/// Between two questions to the kernel that take system calls, in nanoseconds.
+const EXAMINED_EVERY: u64 = 1_000_000_000;
+
+/// What the kernel adds to its own error in that time, in microseconds: 500 ppm.
+const EXAMINED_GROWTH: u64 = 500;
+
+/// Who has the record for so long, in ticks, does not have it any more: a signal handler has jumped
+/// out of the upkeep, which takes some microseconds. It is seconds, whatever the counter's rate.
+const LOST: u64 = 1 << 34;
+
+/// A reading may be so much older than the last comparison and still be one of the counter in
+/// use, in nanoseconds: another thread came first.
+const LATE: u64 = 1_000_000;
+
+/// More of CLOCK_BOOTTIME than of CLOCK_MONOTONIC has passed: the machine slept.
+const SLEPT: u64 = 1_000_000;
+
+static PLACE: AtomicPtr<Page> = AtomicPtr::new(ptr::null_mut());
+
+#[repr(C)]
+struct Page {
+    /// When the record was taken, by the counter; zero if it is free.
+    taken: AtomicU64,
+    kept: Kept,
+}
+
+const _: () = assert!(size_of::<Page>() <= PAGE);
+
+/// All zeroes in a new process.
+#[repr(C)]
+pub struct Kept {
+    discipline: Discipline,
+    /// Whether the next three were set.
+    known: bool,
+    wall: Interval,
+    boot: Interval,
+    disruptions: u64,
+    /// When the kernel was asked last, by CLOCK_MONOTONIC.
+    examined: u64,
+    /// The first of two comparisons after a jump, or none.
+    again: Sample,
+}
+
+/// The record, taken: there is one taker at a time.
+pub struct Record {
+    page: &'static mut Page,
+    mark: u64,
+}
+
+impl Deref for Record {
+    type Target = Kept;
+
+    fn deref(&self) -> &Kept {
+        &self.page.kept
+    }
+}
+
+impl DerefMut for Record {
+    fn deref_mut(&mut self) -> &mut Kept {
+        &mut self.page.kept
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        // Unless it was taken for lost.
+        let _ = self.page.taken.compare_exchange(self.mark, 0, Release, Relaxed);
+    }
+}
+
+impl Record {
+    /// The record, unless another thread has it, or the code that this has interrupted, or there
+    /// is none because the counter was never in use.
+    pub fn take() -> Option<Self> {
+        let page = PLACE.load(Acquire);
+        if page.is_null() {
+            return None;
+        }
+        // SAFETY: the page is never unmapped. Only the mark is borrowed as long as it is not won.
+        let taken = unsafe { &(*page).taken };
+        let (now, since) = (counter::read() | 1, taken.load(Relaxed));
+        if since != 0 && now.saturating_sub(since) < LOST {
+            return None;
+        }
+        taken.compare_exchange(since, now, Acquire, Relaxed).ok()?;
+        // SAFETY: who sets the mark is the only one to have the page until it clears it.
+        Some(Self { page: unsafe { &mut *page }, mark: now })
+    }
+
+    /// A new record.
+    pub fn make() -> Option<Self> {
+        // SAFETY: a new mapping, where the kernel has room for it.
+        let page = unsafe {
+            let access = ProtFlags::READ | ProtFlags::WRITE;
+            let page = mmap_anonymous(ptr::null_mut(), PAGE, access, MapFlags::PRIVATE).ok()?;
+            madvise(page, PAGE, Advice::LinuxWipeOnFork).ok()?;
+            page
+        };
+        PLACE.store(page.cast(), Release);
+        Self::take()
+    }
+
+    /// The first measurement: waits a millisecond.
+    pub fn measure(&mut self) -> Result<(), Reason> {
+        let first = kernel::compare(ClockId::Monotonic);
+        while kernel::monotonic().saturating_sub(first.nanos) < FIRST_SPAN {
+            std::hint::spin_loop();
+        }
+        let line = self
+            .discipline
+            .begin(first, kernel::compare(ClockId::Monotonic))
+            .ok_or(Reason::NoRate)?;
+        HOT.begin(0);
+        self.examined = line.base_nanos;
+        let utc_error = if HOT.is_confined() { UNKNOWN } else { utc_error() };
+        self.publish(Line { utc_error, ..line });
+        TRUST.write(&Trust::Counter.to_words());
+        Ok(())
+    }
+
+    /// Whether the kernel has not been asked for a while.
+    pub fn is_unexamined_since(&self, now: u64) -> bool {
+        now.saturating_sub(self.examined) >= EXAMINED_EVERY
+    }
+
+    /// Compares the counter with the kernel's clock, and asks for the kernel's verdict if that is
+    /// due or `now`.
+    pub fn upkeep(&mut self, now: bool) {
+        let Some(offset) = HOT.offset() else {
+            return self.try_again();
+        };
+        if timeline::is_here() {
+            return self.give_up(Reason::Timeline);
+        }
+        let marker = vmclock::disruptions();
+        if self.known && marker != self.disruptions {
+            return self.give_up(Reason::Moved);
+        }
+        let (sample, old) =
+            (with(kernel::compare(ClockId::Monotonic), offset), Line::from_words(LINE.read()));
+        let due = !HOT.is_confined() && self.is_unexamined_since(sample.nanos);
+        if now || due {
+            self.examined = sample.nanos;
+            if let Err(reason) = verdict::examine_again() {
+                return self.give_up(reason);
+            }
+        }
+        match self.page.kept.discipline.follow(&old, sample) {
+            Ok(mut line) => {
+                if now || due {
+                    line.utc_error = utc_error();
+                }
+                self.join(line, &old, offset);
+            }
+            Err(_) => {
+                let slept = self.known
+                    && kernel::ahead(ClockId::Boottime).low - self.boot.high > SLEPT as i64;
+                self.give_up(if slept { Reason::Suspended } else { Reason::Jumped });
+            }
+        }
+    }
+
+    /// Makes a line the one that is read after another, from a count in the future on: what has
+    /// been read must not change.
+    fn join(&mut self, line: Line, old: &Line, offset: u64) {
+        let (now, line) = (line.base_ticks, self.with_others(line));
+        for lead in LEADS {
+            let lead = old.rate.ticks(lead).unwrap_or(0);
+            let base = counter::read().wrapping_add(offset).saturating_add(lead);
+            let line = line.after(old, base);
+            // Who was interrupted here for longer than that tries again.
+            if counter::read().wrapping_add(offset) < base {
+                write(&line);
+                break;
+            }
+        }
+        self.extend(&line, now);
+    }
+
+    /// Makes a line the one that is read, whatever was before.
+    fn publish(&mut self, line: Line) {
+        let line = self.with_others(line);
+        write(&line);
+        self.extend(&line, line.base_ticks);
+    }
+
+    /// The line with what the other clocks are ahead by.
+    fn with_others(&mut self, line: Line) -> Line {
+        let (wall, boot) = (kernel::ahead(ClockId::Realtime), kernel::ahead(ClockId::Boottime));
+        let kept = &mut self.page.kept;
+        // They stay the same until the clock is set or the machine sleeps, and are known the
+        // better the more often they are asked for.
+        let narrowed = |old: Interval, new: Interval| {
+            if kept.known { old.and(new).unwrap_or(new) } else { new }
+        };
+        (kept.wall, kept.boot) = (narrowed(kept.wall, wall), narrowed(kept.boot, boot));
+        if !kept.known {
+            kept.disruptions = vmclock::disruptions();
+            kept.known = true;
+        }
+        Line {
+            wall_ahead: kept.wall.middle(),
+            wall_error: kept.wall.error(),
+            boot_ahead: kept.boot.middle(),
+            ..line
+        }
+    }
+
+    /// Lets the counter be read until the next comparison is due, `now` being the last.
+    fn extend(&self, line: &Line, now: u64) {
+        HOT.note(now);
+        let late = line.rate.ticks(LATE).unwrap_or(0);
+        let from = now.wrapping_sub(HOT.raw_offset()).wrapping_sub(late);
+        HOT.extend(from, self.discipline.due_in(line).saturating_add(late));
+    }
+
+    /// Goes on with the kernel's clock: instants go on from here, readings are the kernel's.
+    pub fn give_up(&mut self, reason: Reason) {
+        let line = Line::from_words(LINE.read());
+        let count = match HOT.offset() {
+            Some(offset) => counter::read_ordered().wrapping_add(offset),
+            None => line.when(kernel::monotonic()),
+        };
+        let line = Line {
+            error: 1,
+            error_after: 1,
+            growth: 0,
+            past_growth: 0,
+            known_from: count,
+            utc_error: UNKNOWN,
+            ..line.from(count, kernel::monotonic())
+        };
+        write(&line);
+        TRUST.write(&Trust::Kernel(reason).to_words());
+        HOT.raise(count);
+        HOT.end();
+        self.page.kept.again = Sample::ZERO;
+        HOT.try_at(line.base_nanos);
+    }
+
+    /// Goes on from a count at a reading of the kernel's clock, which was put back.
+    pub fn go_on_from(&mut self, count: u64, now: u64) {
+        let line = Line::from_words(LINE.read());
+        // Unless another thread was here before.
+        if line.when(now) < count {
+            write(&Line { known_from: count, ..line.from(count, now) });
+        }
+    }
+
+    /// Takes the counter into use again, once it has been measured again.
+    pub fn try_again(&mut self) {
+        let now = kernel::monotonic();
+        if !HOT.is_to_be_tried(now) {
+            return;
+        }
+        HOT.try_at(now.saturating_add(EXAMINED_EVERY));
+        let verdict = match Trust::from_words(TRUST.read()) {
+            Trust::Kernel(Reason::Warp) => return,
+            // What has passed leaves the kernel's last verdict as it was.
+            Trust::Kernel(
+                Reason::Suspended | Reason::Moved | Reason::Jumped | Reason::Timeline,
+            ) if HOT.is_confined() && !timeline::is_here() => Ok(()),
+            _ if HOT.is_confined() => return,
+            _ => verdict::examine(),
+        };
+        if let Err(reason) = verdict {
+            self.again = Sample::ZERO;
+            TRUST.write(&Trust::Kernel(reason).to_words());
+            return;
+        }
+        let line = Line::from_words(LINE.read());
+        if line.rate == Slope::ONE {
+            // Instants are nanoseconds, and cannot become anything else.
+            TRUST.write(&Trust::Kernel(Reason::Begun).to_words());
+            return;
+        }
+        let (first, sample) = (self.again, kernel::compare(ClockId::Monotonic));
+        if first == Sample::ZERO || sample.nanos.saturating_sub(first.nanos) < AGAIN_SPAN {
+            self.again = sample;
+            HOT.try_at(now.saturating_add(AGAIN_SPAN));
+            return;
+        }
+        self.again = Sample::ZERO;
+        let offset = line.when(sample.nanos).wrapping_sub(sample.ticks);
+        let measured = self.page.kept.discipline.begin(with(first, offset), with(sample, offset));
+        if let Some(measured) = measured {
+            HOT.begin(offset);
+            self.page.kept.known = false;
+            self.publish(Line { known_from: measured.base_ticks, ..measured });
+            TRUST.write(&Trust::Counter.to_words());
+        }
+    }
+}
+
+/// A comparison in counts.
+const fn with(sample: Sample, offset: u64) -> Sample {
+    Sample { ticks: sample.ticks.wrapping_add(offset), ..sample }
+}
+
+/// How far the kernel's wall clock can be from UTC, in nanoseconds, by the kernel's own word;
+/// [`UNKNOWN`] if it is not synchronized or does not say.
+pub fn utc_error() -> u64 {
+    // SAFETY: all zeroes asks for nothing to be changed.
+    let mut timex: libc::timex = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes what it knows into `timex`; a signal handler that reads the clock
+    // must leave `errno` as it was.
+    let state = unsafe {
+        let errno = libc::__errno_location();
+        let before = *errno;
+        let state = libc::syscall(libc::SYS_adjtimex, &raw mut timex);
+        *errno = before;
+        state
+    };
+    let synchronized =
+        state >= 0 && state != i64::from(libc::TIME_ERROR) && timex.status & libc::STA_UNSYNC == 0;
+    match u64::try_from(timex.maxerror) {
+        Ok(micros) if synchronized => (micros + EXAMINED_GROWTH).saturating_mul(1000),
+        _ => UNKNOWN,
+    }
+}

@@ -1,0 +1,223 @@
+use std::io;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use super::alarm::Alarm;
+use super::record::Record;
+use super::schedule::Schedule;
+use super::shared::{Shared, nanos};
+use super::worker::Worker;
+use super::{Error, MOST_EVENTS, SHIELD, Ticker};
+use crate::Clock;
+use crate::privilege::{
+    Degradation, InterruptSteering, LatencyHold, MemoryLock, Pin, Realtime, Stretch, Wish,
+};
+use crate::sleeper::{self, Policy};
+
+/// What a ticker is to be: see [`Ticker::builder`].
+#[derive(Clone, Debug)]
+#[must_use = "nothing is asked for before it is started"]
+pub struct Builder {
+    clock: Clock,
+    policy: Policy,
+    capacity: usize,
+    window: Duration,
+    realtime: Option<u8>,
+    pin: Option<usize>,
+    lock_memory: bool,
+    steer_interrupts: bool,
+    hold_latency: bool,
+}
+
+/// How many events a ticker is made for.
+const CAPACITY: usize = 1024;
+/// The thread's name.
+const NAME: &str = "eigentime-tick";
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            clock: Clock::system(),
+            // Precision is what a ticker is for: it spins as much as that takes.
+            policy: Policy { cpu: 1.0, ..Policy::default() },
+            capacity: CAPACITY,
+            window: SHIELD,
+            realtime: None,
+            pin: None,
+            lock_memory: false,
+            steer_interrupts: false,
+            hold_latency: false,
+        }
+    }
+}
+
+impl Builder {
+    /// The clock that deadlines are of. [A mock](Clock::mock) is looked at each millisecond.
+    pub fn clock(self, clock: Clock) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// How punctual events are to be, and what that may cost: see the
+    /// [module's documentation](super).
+    pub fn policy(self, policy: Policy) -> Self {
+        Self { policy, ..self }
+    }
+
+    /// How many events it can have, 1024 unless this says otherwise and [`MOST_EVENTS`] at most:
+    /// their memory is taken at the start, none later.
+    pub fn capacity(self, capacity: usize) -> Self {
+        Self { capacity: capacity.max(1), ..self }
+    }
+
+    /// How long before the deadlines of the shielded event nothing else is done: [`SHIELD`]
+    /// unless this says otherwise, and half of that event's period at most.
+    pub fn shield(self, window: Duration) -> Self {
+        Self { window, ..self }
+    }
+
+    /// Keeps the thread on this processor.
+    pub fn pin(self, cpu: usize) -> Self {
+        Self { pin: Some(cpu), ..self }
+    }
+
+    /// Makes the thread a real-time one (SCHED_FIFO) of this priority, from 1 to 99. Where it
+    /// spins all the time, the kernel stops it for 50 ms of each second
+    /// (/proc/sys/kernel/sched_rt_runtime_us), which shows as [`Tick::stolen`](super::Tick).
+    pub fn realtime(self, priority: u8) -> Self {
+        Self { realtime: Some(priority), ..self }
+    }
+
+    /// Locks the thread's stack and its list of events into memory; nothing else of the process.
+    pub fn lock_memory(self) -> Self {
+        Self { lock_memory: true, ..self }
+    }
+
+    /// Has the interrupts of devices handled on other processors than the one that the thread is
+    /// [pinned](Builder::pin) to. They come back when the ticker is dropped; after a crash by a
+    /// small process that is started for that, or where it cannot be had, when the next ticker is
+    /// started that asks for it, or by [`Ticker::repair`].
+    pub fn steer_interrupts(self) -> Self {
+        Self { steer_interrupts: true, ..self }
+    }
+
+    /// Keeps processors out of idle states from which they wake late, from 2 ms before a deadline
+    /// on, or all the time if deadlines are closer together than 20 ms.
+    pub fn hold_latency(self) -> Self {
+        Self { hold_latency: true, ..self }
+    }
+
+    /// Starts the thread and asks for what it is to have: what is not granted is in
+    /// [`Ticker::degradation`].
+    ///
+    /// # Errors
+    /// If what was asked for is impossible anywhere, or the thread cannot be started.
+    pub fn start(self) -> Result<Ticker, Error> {
+        self.check()?;
+        let failed = |what| move |error: io::Error| Error::Start { what, error };
+        let descriptor = |error: rustix::io::Errno| failed("a file descriptor")(error.into());
+        let shared = Arc::new(Shared::new(self.clock.clone(), self.capacity).map_err(descriptor)?);
+        let alarm = Alarm::new().map_err(descriptor)?;
+        let (report, reported) = mpsc::sync_channel(1);
+        let theirs = Arc::clone(&shared);
+        let main = move || {
+            theirs.begin();
+            block_signals();
+            let schedule = Schedule::with_capacity(self.capacity, nanos(self.window));
+            let (granted, lost) = Granted::ask(&self, &schedule);
+            let Granted { latency, realtime, pin, memory, interrupts } = granted;
+            // Only if whoever has started it has panicked: then it is stopped, too.
+            let _ = report.send(lost);
+            if memory.is_some() {
+                MemoryLock::warm_stack();
+            }
+            Worker::new(theirs, schedule, self.policy, alarm, latency, memory).run();
+            drop((realtime, pin, interrupts));
+        };
+        let thread =
+            thread::Builder::new().name(NAME.into()).spawn(main).map_err(failed("a thread"))?;
+        let lost = reported.recv().map_err(io::Error::other).map_err(failed("its thread"))?;
+        Ok(Ticker { shared, thread: Some(thread), degradation: lost })
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        if let Some(priority) = self.realtime.filter(|priority| !(1..=99).contains(priority)) {
+            return Err(sleeper::Error::Priority(priority).into());
+        }
+        if self.capacity > MOST_EVENTS {
+            return Err(Error::Capacity { asked: self.capacity, most: MOST_EVENTS });
+        }
+        if !(0.0..=1.0).contains(&self.policy.quantile) {
+            return Err(sleeper::Error::Quantile(self.policy.quantile).into());
+        }
+        if !(0.0..=1.0).contains(&self.policy.cpu) {
+            return Err(sleeper::Error::Cpu(self.policy.cpu).into());
+        }
+        Ok(())
+    }
+}
+
+/// What the thread was given; dropping it gives it back.
+struct Granted {
+    realtime: Option<Realtime>,
+    latency: Option<LatencyHold>,
+    memory: Option<MemoryLock>,
+    interrupts: Option<InterruptSteering>,
+    pin: Option<Pin>,
+}
+
+impl Granted {
+    fn ask(wishes: &Builder, schedule: &Schedule<Arc<Record>>) -> (Self, Vec<Degradation>) {
+        let mut lost = Vec::new();
+        let pin = wishes.pin.and_then(|cpu| note(&mut lost, Wish::Pin(cpu), Pin::take(cpu)));
+        let interrupts = wishes.steer_interrupts.then(|| match (&pin, wishes.pin) {
+            (Some(_), Some(cpu)) => InterruptSteering::take(cpu),
+            _ => Err("from which processor is not known: pin the ticker to one".into()),
+        });
+        let interrupts = interrupts.and_then(|steered| {
+            let mut steered = note(&mut lost, Wish::SteerInterrupts, steered)?;
+            if let Some(why) = steered.take_left() {
+                lost.push(Degradation { what: Wish::SteerInterrupts, why });
+            }
+            Some(steered)
+        });
+        let memory = wishes.lock_memory.then(|| {
+            let stack = Stretch::stack().map_err(|error| format!("the stack: {error}"))?;
+            MemoryLock::take(&[&[stack][..], &schedule.memory()].concat())
+        });
+        let memory = memory.and_then(|taken| note(&mut lost, Wish::LockMemory, taken));
+        let latency = wishes.hold_latency.then(LatencyHold::take);
+        let latency = latency.and_then(|taken| note(&mut lost, Wish::HoldLatency, taken));
+        // Last, so that nothing of the above is done with this priority.
+        let realtime = wishes.realtime.and_then(|priority| {
+            note(&mut lost, Wish::Realtime(priority), Realtime::take(priority))
+        });
+        (Self { realtime, latency, memory, interrupts, pin }, lost)
+    }
+}
+
+fn note<T>(lost: &mut Vec<Degradation>, what: Wish, granted: Result<T, String>) -> Option<T> {
+    granted.map_err(|why| lost.push(Degradation { what, why })).ok()
+}
+
+/// Has the program's signal handlers run on its other threads; what the processor itself raises
+/// stays.
+fn block_signals() {
+    // SAFETY: the set is filled in before it is used, and only the calling thread's mask changes.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigfillset(&raw mut set);
+        for raised in [
+            libc::SIGSEGV,
+            libc::SIGBUS,
+            libc::SIGFPE,
+            libc::SIGILL,
+            libc::SIGTRAP,
+            libc::SIGABRT,
+            libc::SIGSYS,
+        ] {
+            libc::sigdelset(&raw mut set, raised);
+        }
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+    }
+}

@@ -1,0 +1,105 @@
+use std::fmt;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use super::record::Record;
+use super::shared::Shared;
+use super::{Counter, Ended, EventId, EventStatistics};
+
+/// An event that was added. Dropping it removes the event: after that it is not delivered any
+/// more, and its callback, if it was running on the ticker's thread, has returned (unless it is
+/// that callback which drops it).
+#[must_use = "dropping the handle removes the event"]
+pub struct EventHandle {
+    shared: Arc<Shared>,
+    record: Arc<Record>,
+    counter: Option<Arc<Counter>>,
+    eventfd: Option<Arc<OwnedFd>>,
+    kept: bool,
+}
+
+impl EventHandle {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        record: Arc<Record>,
+        counter: Option<Arc<Counter>>,
+        eventfd: Option<Arc<OwnedFd>>,
+    ) -> Self {
+        Self { shared, record, counter, eventfd, kept: false }
+    }
+
+    /// Which event it is.
+    #[must_use]
+    pub fn id(&self) -> EventId {
+        self.record.id
+    }
+
+    /// What it is called.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.record.name
+    }
+
+    /// The deadlines that were delivered.
+    #[must_use]
+    pub fn fired(&self) -> u64 {
+        self.record.seen.fired.load(Relaxed)
+    }
+
+    /// The deadlines that were missed, up to the last that was delivered.
+    #[must_use]
+    pub fn missed(&self) -> u64 {
+        self.record.seen.missed.load(Relaxed)
+    }
+
+    /// How late the last delivery was.
+    #[must_use]
+    pub fn last_miss(&self) -> Option<Duration> {
+        self.record.seen.last_miss()
+    }
+
+    /// All that was seen of it.
+    #[must_use]
+    pub fn statistics(&self) -> EventStatistics {
+        EventStatistics { ended: self.ended(), ..self.record.statistics() }
+    }
+
+    /// Why nothing more will come, if so.
+    #[must_use]
+    pub fn ended(&self) -> Option<Ended> {
+        if self.shared.is_forked() { Some(Ended::Forked) } else { self.record.ended() }
+    }
+
+    /// The counter that counts it, if one does.
+    #[must_use]
+    pub fn counter(&self) -> Option<&Arc<Counter>> {
+        self.counter.as_ref()
+    }
+
+    /// The eventfd that it is written to, if there is one.
+    #[must_use]
+    pub fn eventfd(&self) -> Option<BorrowedFd<'_>> {
+        self.eventfd.as_ref().map(|descriptor| descriptor.as_fd())
+    }
+
+    /// Lets the event go on without a handle, as long as the ticker lives.
+    pub fn keep(mut self) {
+        self.kept = true;
+    }
+}
+
+impl Drop for EventHandle {
+    fn drop(&mut self) {
+        if !self.kept {
+            self.shared.remove(&self.record);
+        }
+    }
+}
+
+impl fmt::Debug for EventHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("EventHandle").field(&self.statistics()).finish()
+    }
+}

@@ -1,0 +1,50 @@
+//! The library's own source, with the standard library's atomics: for Miri, too.
+
+use std::sync::atomic;
+
+#[path = "../../src/latch.rs"]
+pub mod latch;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::thread;
+
+const WORDS: usize = 8;
+
+fn zeroes() -> latch::Latch<WORDS> {
+    let copy = || std::array::from_fn(|_| AtomicU64::new(0));
+    latch::Latch::new(AtomicUsize::new(0), [copy(), copy()])
+}
+
+#[test]
+fn what_was_written_is_read() {
+    let latch = zeroes();
+    assert_eq!(latch.read(), [0; WORDS]);
+    for value in 1..5 {
+        latch.write(&[value; WORDS]);
+        assert_eq!(latch.read(), [value; WORDS]);
+    }
+}
+
+#[test]
+fn readers_see_whole_values_in_order() {
+    let values = if cfg!(miri) { 50 } else { 200_000 };
+    let (latch, done) = (zeroes(), AtomicBool::new(false));
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut last = 0;
+                while !done.load(Relaxed) {
+                    let words = latch.read();
+                    assert!(words.iter().all(|word| *word == words[0]), "torn: {words:?}");
+                    assert!(words[0] >= last, "{} after {last}", words[0]);
+                    last = words[0];
+                }
+            });
+        }
+        for value in 1..=values {
+            latch.write(&[value; WORDS]);
+        }
+        done.store(true, Relaxed);
+    });
+    assert_eq!(latch.read(), [values; WORDS]);
+}

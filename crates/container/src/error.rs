@@ -1,0 +1,177 @@
+//! What can stop a container from being started.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+
+use crate::host::limits::Unlimited;
+use crate::host::namespaces::Refused;
+use crate::host::network::Unconnected;
+use crate::spec::users::NoSuchUser;
+
+/// Why a container could not be started, and what would help.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Something could not be done with a file.
+    #[error("cannot {action} {}: {cause}", .path.display())]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// The system's word.
+        cause: io::Error,
+    },
+    /// A call of the kernel failed.
+    #[error("cannot {action}: {}", .cause.desc())]
+    System {
+        /// What was tried.
+        action: &'static str,
+        /// The kernel's word.
+        cause: Errno,
+    },
+    /// The state directory has no place.
+    #[error(
+        "neither HOME nor XDG_DATA_HOME says where containers and images can be kept\n\
+         help: set EIGENTIME_STATE to a directory of your own"
+    )]
+    NoHome,
+    /// Others have a hand in the state directory.
+    #[error(
+        "{} belongs to another user or can be written by others\n\
+         help: set EIGENTIME_STATE to a directory of your own", .0.display()
+    )]
+    NotOurs(PathBuf),
+    /// User namespaces are refused, or ids cannot be mapped.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// A tool is missing.
+    #[error("{tool} is not installed, and {purpose} takes it\nhelp: apt-get install {package}")]
+    NoTool {
+        /// Its name.
+        tool: &'static str,
+        /// What it is for.
+        purpose: &'static str,
+        /// The distribution's package that has it.
+        package: &'static str,
+    },
+    /// A tool failed.
+    #[error("{what}: {said}")]
+    Tool {
+        /// What it was to do.
+        what: String,
+        /// What it said.
+        said: String,
+    },
+    /// A directory is no root file system.
+    #[error("--rootfs {}: {cause}\nhelp: name a directory that holds a system, such as debootstrap makes", .path.display())]
+    NoRootfs {
+        /// As it was named.
+        path: PathBuf,
+        /// The system's word.
+        cause: io::Error,
+    },
+    /// An image has no contents that can be understood.
+    #[error("the image {reference} cannot be used: {reason}")]
+    BadImage {
+        /// As it was named.
+        reference: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// There is no such image here.
+    #[error("there is no image {0} here\nhelp: `eigentime images` lists those that are")]
+    NoImage(String),
+    /// The beginning of a digest fits several images.
+    #[error("{0} is the beginning of several images' digests\nhelp: write more of it")]
+    Ambiguous(String),
+    /// An image, or its write layer, is in use.
+    #[error("{what} is in use by a container\nhelp: {help}")]
+    InUse {
+        /// The image, or its write layer.
+        what: String,
+        /// What would help.
+        help: &'static str,
+    },
+    /// The overlay could not be mounted.
+    #[error(
+        "cannot mount an overlay over {}: {}\nhelp: the layers are in {}; set EIGENTIME_STATE to a \
+         directory on ext4, xfs, btrfs or tmpfs, or use --persist with --rootfs",
+        .lower.display(), .cause.desc(), .layers.display()
+    )]
+    Overlay {
+        /// The file system below.
+        lower: PathBuf,
+        /// Where the writes go.
+        layers: PathBuf,
+        /// The kernel's word.
+        cause: Errno,
+    },
+    /// There is nothing to run.
+    #[error(
+        "the image says no command, and none was given\nhelp: write it after the options: -- COMMAND"
+    )]
+    NoCommand,
+    /// The user is not in the container.
+    #[error(transparent)]
+    NoSuchUser(#[from] NoSuchUser),
+    /// A limit cannot be set.
+    #[error(transparent)]
+    Unlimited(#[from] Unlimited),
+    /// There is no connection for the network.
+    #[error(transparent)]
+    Unconnected(#[from] Unconnected),
+    /// The parent has ended.
+    #[error("eigentime was killed before the container was started")]
+    ParentGone,
+    /// The parent has not connected the network, and says why by itself.
+    #[error("the container has no network")]
+    NoConnection,
+    /// A volume's source is not there.
+    #[error("--volume {}: {cause}", .path.display())]
+    NoVolume {
+        /// The source.
+        path: PathBuf,
+        /// The system's word.
+        cause: io::Error,
+    },
+    /// The program is not in the container.
+    #[error("cannot run '{0}': there is no such program in the container")]
+    NotFound(String),
+    /// The program cannot be executed.
+    #[error("cannot run '{0}': it is not an executable file in the container")]
+    NotExecutable(String),
+    /// The bundle could not be described.
+    #[error("cannot describe the container to the runtime: {0}")]
+    Bundle(String),
+    /// The timeline could not be made.
+    #[error(transparent)]
+    Timeline(#[from] eigentime_supervisor::Error),
+    /// The runtime did not start the program.
+    #[error("{} did not start the container; what it says is above", .0.display())]
+    NotStarted(PathBuf),
+}
+
+impl Error {
+    /// For `map_err` on what is done with a file.
+    pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |cause| Self::File { action, path, cause }
+    }
+
+    /// For `map_err` on a call of the kernel.
+    pub(crate) fn system(action: &'static str) -> impl FnOnce(Errno) -> Self {
+        move |cause| Self::System { action, cause }
+    }
+
+    /// The exit status by which `docker run` tells such a failure.
+    #[must_use]
+    pub fn exit_status(&self) -> i32 {
+        match self {
+            Self::NotFound(_) => 127,
+            Self::NotExecutable(_) => 126,
+            _ => 125,
+        }
+    }
+}

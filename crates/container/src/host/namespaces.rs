@@ -1,0 +1,371 @@
+//! The user and mount namespace that containers are prepared in.
+//!
+//! Whoever calls, root or not, goes on as root of a user namespace of its own: layers are
+//! unpacked and mounted there, the runtime runs there, and what a container leaves is
+//! removed there. Nothing that is mounted there is ever seen by the host.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::process::{Command, Output};
+
+use nix::errno::Errno;
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, setns, unshare};
+use nix::sys::wait::waitpid;
+use nix::unistd::{ForkResult, Pid, User, fork, getpid, pipe};
+
+/// Why there is no user namespace.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    /// The kernel makes none.
+    #[error(
+        "a container needs a user namespace, and making one was refused ({})\n\
+         help: allow them to ordinary users (sysctl user.max_user_namespaces, \
+         kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns), or run as root",
+        .0.desc()
+    )]
+    Namespace(Errno),
+    /// The ids cannot be mapped.
+    #[error(
+        "the ids of a container cannot be mapped: {0}\n\
+         help: see to it that newuidmap and newgidmap are there (apt-get install uidmap) and that \
+         /etc/subuid and /etc/subgid are right"
+    )]
+    Map(String),
+    /// A step failed.
+    #[error("cannot {action}: {}", .cause.desc())]
+    System {
+        /// What was tried.
+        action: &'static str,
+        /// The kernel's word.
+        cause: Errno,
+    },
+}
+
+impl Refused {
+    fn system(action: &'static str) -> impl FnOnce(Errno) -> Self {
+        move |cause| Self::System { action, cause }
+    }
+}
+
+/// Ids in a row: the same row is called differently inside and outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Extent {
+    inside: u32,
+    outside: u32,
+    count: u32,
+}
+
+/// The ids that there are in a user namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ids(Vec<Extent>);
+
+impl Ids {
+    /// Is there this one?
+    #[must_use]
+    pub fn has(&self, id: u32) -> bool {
+        self.0.iter().any(|extent| id.checked_sub(extent.inside).is_some_and(|n| n < extent.count))
+    }
+
+    /// The ids of root, called as they are.
+    ///
+    /// They are given in two rows, the first of which is 0 alone: runtimes take a
+    /// namespace for the host's if its first row is all ids.
+    fn of_root(map: &str) -> Self {
+        let rows = parse_map(map).into_iter().flat_map(|row| {
+            let same = |inside, count| Extent { inside, outside: inside, count };
+            let first = if row.inside == 0 { 1.min(row.count) } else { 0 };
+            [same(row.inside, first), same(row.inside + first, row.count - first)]
+        });
+        Self(rows.filter(|row| row.count > 0).collect())
+    }
+
+    /// The ids of an ordinary user: its own is 0, and those that it has besides follow.
+    /// `ranges` is /etc/subuid or /etc/subgid.
+    fn of_user(own: u32, ranges: &str, uid: u32, name: Option<&str>) -> Self {
+        let mut rows = vec![Extent { inside: 0, outside: own, count: 1 }];
+        let mut inside = 1_u32;
+        for line in ranges.lines() {
+            let mut words = line.trim().split(':');
+            let whose = words.next().unwrap_or_default();
+            let mut number = || words.next()?.parse::<u32>().ok();
+            let (Some(outside), Some(count)) = (number(), number()) else { continue };
+            if Some(whose) == name || whose == uid.to_string() {
+                let Some(next) = inside.checked_add(count) else { break };
+                rows.push(Extent { inside, outside, count });
+                inside = next;
+            }
+        }
+        Self(rows)
+    }
+
+    /// Those that a map of the kernel says.
+    #[cfg(test)]
+    pub(crate) fn parse(map: &str) -> Self {
+        Self(parse_map(map))
+    }
+
+    fn is_one(&self) -> bool {
+        matches!(self.0.as_slice(), [Extent { count: 1, .. }])
+    }
+
+    /// As the kernel takes it.
+    fn text(&self) -> String {
+        let line = |row: &Extent| format!("{} {} {}\n", row.inside, row.outside, row.count);
+        self.0.iter().map(line).collect()
+    }
+
+    /// As newuidmap takes it.
+    fn words(&self) -> Vec<String> {
+        self.text().split_whitespace().map(str::to_owned).collect()
+    }
+}
+
+/// The rows of a `uid_map`.
+fn parse_map(map: &str) -> Vec<Extent> {
+    let row = |line: &str| {
+        let mut words = line.split_whitespace().map(|word| word.parse::<u32>().ok());
+        let [inside, outside, count] = [words.next()??, words.next()??, words.next()??];
+        Some(Extent { inside, outside, count })
+    };
+    map.lines().filter_map(row).collect()
+}
+
+/// What the namespaces of this process have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Namespaces {
+    /// The users.
+    pub uids: Ids,
+    /// The groups.
+    pub gids: Ids,
+}
+
+impl Namespaces {
+    /// Is there but one user? Then programs cannot become another one.
+    #[must_use]
+    pub fn have_one_user(&self) -> bool {
+        self.uids.is_one() || self.gids.is_one()
+    }
+
+    /// What the user who is root here is called outside.
+    #[must_use]
+    pub fn caller(&self) -> Option<u32> {
+        self.uids.0.iter().find(|row| row.inside == 0).map(|row| row.outside)
+    }
+}
+
+/// Moves the calling process, which must have one thread only, into a user namespace in
+/// which it is root, and into a mount namespace that the host sees nothing of. The user
+/// namespace is that of `beside`, if it can be; else it is a new one.
+///
+/// # Errors
+///
+/// If that is not allowed here.
+pub fn enter(beside: Option<Pid>) -> Result<Namespaces, Refused> {
+    let joined = beside.map(join).transpose()?.flatten();
+    let namespaces = match joined {
+        Some(namespaces) => {
+            unshare(CloneFlags::CLONE_NEWNS).map_err(Refused::Namespace)?;
+            namespaces
+        }
+        None => make()?,
+    };
+    let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+    mount(None::<&str>, "/", None::<&str>, private, None::<&str>)
+        .map_err(Refused::system("keep mounts from the host"))?;
+    Ok(namespaces)
+}
+
+/// Goes into the user namespace of another process, if it is another one in which this
+/// user is root. Where they share one, this process goes into the other's time namespace:
+/// from inside a new user namespace it could not.
+fn join(process: Pid) -> Result<Option<Namespaces>, Refused> {
+    let open = |kind: &str| {
+        let [own, other] = [getpid(), process].map(|process| format!("/proc/{process}/ns/{kind}"));
+        let link = |path: &str| fs::read_link(path).ok();
+        // One that cannot be seen lies further up, where no other one can be entered.
+        let differs = link(&other).is_some_and(|other| Some(other) != link(&own));
+        differs.then(|| File::open(other).ok()).flatten()
+    };
+    let read = |kind: &str| fs::read_to_string(format!("/proc/{process}/{kind}_map"));
+    let ids = |kind| read(kind).map(|map| Ids(parse_map(&map)));
+    if let (Some(user), Ok(uids), Ok(gids)) = (open("user"), ids("uid"), ids("gid")) {
+        let namespaces = Namespaces { uids, gids };
+        if namespaces.caller() != Some(nix::unistd::geteuid().as_raw()) {
+            return Ok(None);
+        }
+        let entered = setns(user, CloneFlags::CLONE_NEWUSER);
+        entered.map_err(Refused::system("enter the timeline's user namespace"))?;
+        return Ok(Some(namespaces));
+    }
+    if let Some(time) = open("time") {
+        let entered = setns(time, CloneFlags::from_bits_retain(libc::CLONE_NEWTIME));
+        entered.map_err(Refused::system("enter the timeline's time namespace"))?;
+    }
+    Ok(None)
+}
+
+fn make() -> Result<Namespaces, Refused> {
+    let wanted = wanted()?;
+    let mapper = match &wanted {
+        // Nobody has to help: a user may always map the own ids.
+        (namespaces, By::Itself) if namespaces.have_one_user() => None,
+        (namespaces, by) => Some(Mapper::start(namespaces, *by)?),
+    };
+    unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS).map_err(Refused::Namespace)?;
+    let namespaces = wanted.0;
+    match mapper {
+        Some(mapper) => mapper.map()?,
+        None => map_own(&namespaces)?,
+    }
+    Ok(namespaces)
+}
+
+/// Who writes the maps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    /// A process with the caller's privileges.
+    Itself,
+    /// newuidmap and newgidmap, which see to it that the ids are the user's.
+    Tools,
+}
+
+fn wanted() -> Result<(Namespaces, By), Refused> {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let (uid, gid) = (nix::unistd::geteuid(), nix::unistd::getegid());
+    if uid.is_root() {
+        let [uids, gids] = ["/proc/self/uid_map", "/proc/self/gid_map"];
+        let namespaces =
+            Namespaces { uids: Ids::of_root(&read(uids)), gids: Ids::of_root(&read(gids)) };
+        return Ok((namespaces, By::Itself));
+    }
+    let user = User::from_uid(uid).map_err(Refused::system("read the name of the user"))?;
+    let name = user.as_ref().map(|user| user.name.as_str());
+    let ids = |own, ranges| Ids::of_user(own, &read(ranges), uid.as_raw(), name);
+    let uids = ids(uid.as_raw(), "/etc/subuid");
+    let gids = ids(gid.as_raw(), "/etc/subgid");
+    if uids.is_one() || gids.is_one() {
+        let one = |own| Ids(vec![Extent { inside: 0, outside: own, count: 1 }]);
+        let namespaces = Namespaces { uids: one(uid.as_raw()), gids: one(gid.as_raw()) };
+        return Ok((namespaces, By::Itself));
+    }
+    Ok((Namespaces { uids, gids }, By::Tools))
+}
+
+/// Without privilege, groups may be mapped only once setgroups() is given up.
+fn map_own(namespaces: &Namespaces) -> Result<(), Refused> {
+    let settings = [
+        ("/proc/self/setgroups", "deny".to_owned()),
+        ("/proc/self/uid_map", namespaces.uids.text()),
+        ("/proc/self/gid_map", namespaces.gids.text()),
+    ];
+    for (path, text) in settings {
+        fs::write(path, text).map_err(|error| Refused::Map(format!("{path}: {error}")))?;
+    }
+    Ok(())
+}
+
+/// A process that stays outside, and maps the ids from there.
+struct Mapper {
+    process: Pid,
+    go: File,
+    said: File,
+}
+
+impl Mapper {
+    fn start(namespaces: &Namespaces, by: By) -> Result<Self, Refused> {
+        let (waits, go) = pipe().map_err(Refused::system("make a pipe"))?;
+        let (said, says) = pipe().map_err(Refused::system("make a pipe"))?;
+        let whose = getpid();
+        // SAFETY: this process has one thread, so the child may do all that it may.
+        match unsafe { fork() }.map_err(Refused::system("start a process"))? {
+            ForkResult::Child => {
+                drop((go, said));
+                map_from_outside(namespaces, by, whose, waits, says);
+                // SAFETY: ends this process without running the caller's exit handlers.
+                unsafe { libc::_exit(0) }
+            }
+            ForkResult::Parent { child } => {
+                Ok(Self { process: child, go: File::from(go), said: File::from(said) })
+            }
+        }
+    }
+
+    fn map(mut self) -> Result<(), Refused> {
+        let mut said = String::new();
+        let talked = self.go.write_all(b"!").and_then(|()| {
+            drop(self.go);
+            self.said.read_to_string(&mut said)
+        });
+        waitpid(self.process, None).map_err(Refused::system("wait for the ids' map"))?;
+        match talked {
+            Ok(_) if said == DONE => Ok(()),
+            Ok(_) => Err(Refused::Map(said)),
+            Err(error) => Err(Refused::Map(error.to_string())),
+        }
+    }
+}
+
+/// What the mapper says when it is done.
+const DONE: &str = "done";
+
+fn map_from_outside(namespaces: &Namespaces, by: By, whose: Pid, waits: OwnedFd, says: OwnedFd) {
+    let mut word = [0];
+    if File::from(waits).read_exact(&mut word).is_err() {
+        return;
+    }
+    let maps = [("uid", &namespaces.uids), ("gid", &namespaces.gids)];
+    let mapped = maps.iter().try_for_each(|(kind, ids)| match by {
+        By::Itself => {
+            let path = format!("/proc/{whose}/{kind}_map");
+            fs::write(&path, ids.text()).map_err(|error| format!("{path}: {error}"))
+        }
+        By::Tools => {
+            let tool = format!("new{kind}map");
+            let output = Command::new(&tool).arg(whose.to_string()).args(ids.words()).output();
+            told(&tool, output)
+        }
+    });
+    let text = mapped.map_or_else(|reason| reason, |()| DONE.to_owned());
+    // If the caller is gone, nobody is left to be told.
+    let _ = File::from(says).write_all(text.as_bytes());
+}
+
+fn told(tool: &str, output: io::Result<Output>) -> Result<(), String> {
+    match output {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+        Err(error) => Err(format!("{tool}: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(inside: u32, outside: u32, count: u32) -> Extent {
+        Extent { inside, outside, count }
+    }
+
+    #[test]
+    fn root_keeps_all_its_ids() {
+        let ids = Ids::of_root("         0          0 4294967295\n");
+        assert_eq!(ids.text(), "0 0 1\n1 1 4294967294\n");
+        assert!(ids.has(0) && ids.has(1_000_000) && !ids.has(u32::MAX));
+        // Root of a namespace has those that there are in it.
+        assert_eq!(Ids::of_root("0 1000 1\n1 100000 65536\n").text(), "0 0 1\n1 1 65536\n");
+        assert!(Ids::of_root("0 1000 1\n").is_one());
+    }
+
+    #[test]
+    fn a_users_ranges_follow_one_another() {
+        let ranges = "other:1:5\nme:100000:10\nbad\n1234:300000:20\nme:x:1\n";
+        let ids = Ids::of_user(1234, ranges, 1234, Some("me"));
+        assert_eq!(ids.0, [row(0, 1234, 1), row(1, 100_000, 10), row(11, 300_000, 20)]);
+        assert!(ids.has(30) && !ids.has(31));
+        assert_eq!(ids.words().len(), 9);
+        assert!(Ids::of_user(1234, "other:1:5", 1234, Some("me")).is_one());
+        assert!(Ids::of_user(1234, "1:1:5", 1234, None).is_one());
+    }
+}

@@ -1,0 +1,114 @@
+//! The network of a container.
+
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use nix::unistd::{Pid, pipe};
+
+use crate::image::tool;
+
+/// What network a container has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Network {
+    /// The host's.
+    Host,
+    /// One of its own that leads nowhere.
+    None,
+    /// One of its own that leads out.
+    Private,
+}
+
+/// Why a network does not lead out.
+#[derive(Debug, thiserror::Error)]
+pub enum Unconnected {
+    /// No tool.
+    #[error(
+        "--net private takes slirp4netns, which is not installed\n\
+         help: apt-get install slirp4netns, or use --net host or --net none"
+    )]
+    NoTool,
+    /// No device.
+    #[error(
+        "--net private takes {DEVICE}, which this user cannot use: {0}\n\
+         help: chmod 0666 {DEVICE}, as most distributions have it, or use --net host or --net none"
+    )]
+    NoDevice(std::io::Error),
+    /// The tool failed.
+    #[error("slirp4netns does not connect the container: {0}")]
+    Failed(String),
+}
+
+const TOOL: &str = "slirp4netns";
+
+/// What slirp4netns makes its interface with.
+const DEVICE: &str = "/dev/net/tun";
+
+/// Where slirp4netns answers for the host's name servers.
+pub(crate) const RESOLVER: &str = "nameserver 10.0.2.3\n";
+
+/// Checks that a network can be made to lead out.
+///
+/// # Errors
+///
+/// What is missing.
+pub fn check() -> Result<(), Unconnected> {
+    let device = OpenOptions::new().read(true).write(true).open(Path::new(DEVICE));
+    device.map_err(Unconnected::NoDevice)?;
+    match Command::new(TOOL).arg("--version").output() {
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(Unconnected::NoTool),
+        Err(error) => Err(Unconnected::Failed(error.to_string())),
+        Ok(_) => Ok(()),
+    }
+}
+
+/// Connects the network of a process, and returns when it is connected. It stays so as
+/// long as the connection and the calling process live.
+///
+/// # Errors
+///
+/// If that fails.
+pub fn connect(process: Pid) -> Result<Connection, Unconnected> {
+    let failed = |error: std::io::Error| Unconnected::Failed(error.to_string());
+    let (ready, says) = pipe().map_err(|error| failed(error.into()))?;
+    let mut command = Command::new(TOOL);
+    command
+        .args(["--configure", "--mtu=65520", "--disable-host-loopback", "--netns-type=path"])
+        .arg(format!("--ready-fd={}", says.as_raw_fd()))
+        .arg(format!("/proc/{process}/ns/net"))
+        .arg("tap0")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    tool::ends_with_caller(&mut command);
+    tool::inherits(&mut command, says.as_raw_fd());
+    let mut child = command.spawn().map_err(failed)?;
+    drop(says);
+    if is_ready(ready) {
+        return Ok(Connection(child));
+    }
+    let mut said = String::new();
+    if let Some(mut stderr) = child.stderr.take() {
+        stderr.read_to_string(&mut said).map_err(failed)?;
+    }
+    let status = child.wait().map_err(failed)?;
+    Err(Unconnected::Failed(format!("{} ({status})", said.trim())))
+}
+
+fn is_ready(ready: OwnedFd) -> bool {
+    let mut word = [0];
+    std::fs::File::from(ready).read_exact(&mut word).is_ok()
+}
+
+/// What keeps a network connected.
+pub struct Connection(Child);
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

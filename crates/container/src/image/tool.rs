@@ -1,0 +1,119 @@
+//! Tools that do what is not ours to do: they fetch and unpack images.
+
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::RawFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::sys::prctl;
+use nix::sys::signal::Signal;
+
+use crate::error::Error;
+
+/// A program of another package.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tool {
+    /// Its name, which is that of the package, too.
+    pub name: &'static str,
+    /// What it is for.
+    pub purpose: &'static str,
+}
+
+/// Fetches images, from wherever they are.
+pub const SKOPEO: Tool = Tool { name: "skopeo", purpose: "fetching an image" };
+
+/// Unpacks images.
+pub const UMOCI: Tool = Tool { name: "umoci", purpose: "unpacking an image" };
+
+impl Tool {
+    /// Runs it with these arguments, variables and input, to do what is said in `what`, and
+    /// returns what it prints.
+    ///
+    /// # Errors
+    ///
+    /// If it is not there, or fails.
+    pub fn run(
+        self,
+        what: impl FnOnce() -> String,
+        arguments: &[String],
+        variables: &[(&str, String)],
+        input: &[u8],
+    ) -> Result<Vec<u8>, Error> {
+        let mut command = Command::new(self.name);
+        command.args(arguments).envs(variables.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        ends_with_caller(&mut command);
+        let output = command.spawn().and_then(|mut child| {
+            let mut stdin = child.stdin.take().expect("it has a pipe");
+            // What does not read all of it says why by itself.
+            let _ = stdin.write_all(input);
+            drop(stdin);
+            child.wait_with_output()
+        });
+        match output {
+            Ok(output) if output.status.success() => Ok(output.stdout),
+            Ok(output) => {
+                let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+                Err(Error::Tool { what: what(), said: message(&said).unwrap_or(said) })
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let Self { name, purpose } = self;
+                Err(Error::NoTool { tool: name, purpose, package: name })
+            }
+            Err(error) => Err(Error::Tool { what: what(), said: error.to_string() }),
+        }
+    }
+}
+
+/// What a line of a Go program's log says last: `time="..." level=fatal msg="..."`.
+fn message(said: &str) -> Option<String> {
+    let quoted = said.lines().last()?.split_once("msg=")?.1;
+    serde_json::from_str(quoted).ok()
+}
+
+/// Sees to it that the kernel ends the command when the thread ends that starts it.
+pub fn ends_with_caller(command: &mut Command) {
+    let end = || prctl::set_pdeathsig(Signal::SIGKILL).map_err(io::Error::from);
+    // SAFETY: it only makes a system call.
+    unsafe { command.pre_exec(end) };
+}
+
+/// Hands a descriptor on to the command.
+pub(crate) fn inherits(command: &mut Command, descriptor: RawFd) {
+    let keep = move || {
+        // SAFETY: the caller's descriptor is open in the new process as well.
+        let descriptor = unsafe { std::os::fd::BorrowedFd::borrow_raw(descriptor) };
+        fcntl(descriptor, FcntlArg::F_SETFD(FdFlag::empty())).map(drop).map_err(io::Error::from)
+    };
+    // SAFETY: it only makes a system call.
+    unsafe { command.pre_exec(keep) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_is_read_for_its_message() {
+        let said = "noise\ntime=\"2026\" level=fatal msg=\"no \\\"x\\\" there\"";
+        assert_eq!(message(said).as_deref(), Some("no \"x\" there"));
+        assert_eq!(message("plain"), None);
+        assert_eq!(message(""), None);
+    }
+
+    #[test]
+    fn a_missing_tool_is_told() {
+        let tool = Tool { name: "eigentime-no-such-tool", purpose: "testing" };
+        let failed = tool.run(String::new, &[], &[], b"").unwrap_err();
+        assert!(matches!(failed, Error::NoTool { tool: "eigentime-no-such-tool", .. }));
+    }
+
+    #[test]
+    fn a_tool_gets_its_input_and_tells_its_failure() {
+        let cat = Tool { name: "cat", purpose: "testing" };
+        assert_eq!(cat.run(String::new, &[], &[], b"text").unwrap(), b"text");
+        let failed = cat.run(|| "it".to_owned(), &["/no/such".to_owned()], &[], b"").unwrap_err();
+        assert!(failed.to_string().starts_with("it: cat: /no/such"), "{failed}");
+    }
+}

@@ -1,0 +1,56 @@
+//! Timelines that containers share.
+//!
+//! A supervisor can follow the programs of its own user namespace and of those below it. So
+//! a container that shares the timeline of another one goes into the user namespace of that,
+//! in place of one of its own.
+
+use std::fs::{self, DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use eigentime_supervisor::control::place::{Name, Place};
+use eigentime_supervisor::control::{Answer, Request, client};
+use nix::fcntl::Flock;
+use nix::unistd::Pid;
+
+use crate::error::Error;
+use crate::host::state::{Hold, lock};
+
+/// The right to start a container in a timeline: one that makes it has made it before the
+/// next one looks for it.
+pub struct Turn {
+    path: PathBuf,
+    _lock: Flock<File>,
+}
+
+impl Turn {
+    /// Waits for it.
+    ///
+    /// # Errors
+    ///
+    /// If there can be no lock.
+    pub fn take(state: &Path, timeline: &Name) -> Result<Self, Error> {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(state);
+        made.map_err(Error::file("make", state))?;
+        let path = state.join(format!(".timeline-{timeline}"));
+        Ok(Self { _lock: lock(&path, Hold::Alone)?, path })
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        // What is left of it does no harm.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// The supervisor of a timeline, if there is one.
+#[must_use]
+pub fn supervisor(timeline: &Name) -> Option<Pid> {
+    // What is wrong with it is told when the container joins it.
+    let place = Place::existing().ok()??;
+    match client::ask(&place, timeline, &Request::Show) {
+        Ok(Answer::Shown(shown)) => Some(Pid::from_raw(shown.timeline.supervisor)),
+        _ => None,
+    }
+}

@@ -1,0 +1,148 @@
+//! containerd: the table of runtimes that its plugin for Kubernetes has, which is called
+//! otherwise in each form of `config.toml`.
+
+use std::path::Path;
+
+use toml_edit::{Document, Item, Value};
+
+use super::engines::{Caller, Unusable};
+use super::toml::{self, Setting};
+use crate::program::{self, Version};
+
+/// The newest form of the file (containerd 2.4).
+pub const NEWEST: i64 = 4;
+
+/// The runtime's own name, and the name of what containerd starts by default.
+const ENTRY: &str = "eigentime";
+const DEFAULT: &str = "runc";
+
+/// The shim by which containerd calls runc, and whatever is called as runc is.
+const SHIM: &str = "io.containerd.runc.v2";
+
+/// What of a pod's and a container's annotations is passed on.
+const ANNOTATIONS: [&str; 1] = ["io.eigentime.*"];
+
+/// A remark by which the entry is known that `add` makes beside its own.
+const DEFAULT_REMARK: &str = " # eigentime setup: the default, which a table hides";
+
+/// A form of the file.
+struct Form {
+    /// What it says its version is; 0 is nothing.
+    versions: &'static [i64],
+    /// What the plugin is called.
+    plugin: &'static str,
+    /// Whether a table of runtimes takes the place of the default one, so that it has to
+    /// name the default runtime, too.
+    hides_default: bool,
+}
+
+const FORMS: [Form; 3] = [
+    Form { versions: &[0, 1], plugin: "cri", hides_default: true },
+    Form { versions: &[2], plugin: "io.containerd.grpc.v1.cri", hides_default: true },
+    Form { versions: &[3, NEWEST], plugin: "io.containerd.cri.v1.runtime", hides_default: false },
+];
+
+impl Form {
+    fn of(document: &Document<&str>) -> Result<&'static Self, Unusable> {
+        let version = document.get("version");
+        let number = version.map_or(Some(0), Item::as_integer);
+        let form = FORMS.iter().find(|form| number.is_some_and(|it| form.versions.contains(&it)));
+        form.ok_or_else(|| {
+            let shown = version.map(|version| version.to_string()).unwrap_or_default();
+            Unusable::Version(shown.trim().to_owned())
+        })
+    }
+
+    fn table(&self) -> [&'static str; 4] {
+        ["plugins", self.plugin, "containerd", "runtimes"]
+    }
+
+    fn runtime(&self, name: &'static str) -> [&'static str; 5] {
+        let [plugins, plugin, containerd, runtimes] = self.table();
+        [plugins, plugin, containerd, runtimes, name]
+    }
+}
+
+/// The oldest form that the installed version takes without a warning.
+pub fn fresh() -> Option<String> {
+    let version = Version::of(&program::find("containerd")?)?;
+    Some(match version.is_at_least([2, 0, 0]) {
+        true => "version = 3\n".to_owned(),
+        false => "version = 2\n".to_owned(),
+    })
+}
+
+pub fn add(text: &str, runtime: &str) -> Result<String, Unusable> {
+    let document = toml::parse(text)?;
+    let form = Form::of(&document)?;
+    let entry = form.runtime(ENTRY);
+    let options = [entry.as_slice(), &["options"]].concat();
+    let mut settings = Vec::new();
+    if form.hides_default && toml::get(&document, &form.table()).is_none() {
+        let shim = Value::from(SHIM).decorated(" ", DEFAULT_REMARK);
+        settings.push(Setting::new(&form.runtime(DEFAULT), "runtime_type", shim));
+    }
+    settings.extend([
+        Setting::new(&entry, "runtime_type", SHIM),
+        Setting::new(&entry, "pod_annotations", toml::list(&ANNOTATIONS)),
+        Setting::new(&entry, "container_annotations", toml::list(&ANNOTATIONS)),
+        Setting::new(&options, "BinaryName", runtime),
+    ]);
+    // The kubelet and all runtimes have to manage control groups the same way.
+    let runc = [form.runtime(DEFAULT).as_slice(), &["options", "SystemdCgroup"]].concat();
+    if let Some(systemd) = toml::get(&document, &runc).and_then(Item::as_bool) {
+        settings.push(Setting::new(&options, "SystemdCgroup", systemd));
+    }
+    toml::add(text, &entry, &settings)
+}
+
+pub fn remove(text: &str) -> Result<String, Unusable> {
+    let form = Form::of(&toml::parse(text)?)?;
+    let rest = toml::remove(text, &form.runtime(ENTRY))?;
+    match rest != text && default_is_ours(&rest, form)? {
+        true => toml::remove(&rest, &form.runtime(DEFAULT)),
+        false => Ok(rest),
+    }
+}
+
+/// Is nothing left in the table of runtimes but what `add` made?
+fn default_is_ours(text: &str, form: &Form) -> Result<bool, Unusable> {
+    let document = toml::parse(text)?;
+    let only = |path: &[&str], key: &str| {
+        let table = toml::get(&document, path).and_then(Item::as_table_like);
+        table.is_some_and(|table| table.len() == 1 && table.contains_key(key))
+    };
+    let default = form.runtime(DEFAULT);
+    let shim = [default.as_slice(), &["runtime_type"]].concat();
+    let remark = toml::get(&document, &shim)
+        .and_then(|shim| shim.as_value()?.decor().suffix()?.span())
+        .map(|span| text[span].trim_end());
+    Ok(only(&form.table(), DEFAULT)
+        && only(&default, "runtime_type")
+        && remark == Some(DEFAULT_REMARK))
+}
+
+pub fn entry(text: &str) -> Result<Option<String>, Unusable> {
+    let document = toml::parse(text)?;
+    let form = Form::of(&document)?;
+    let name = [form.runtime(ENTRY).as_slice(), &["options", "BinaryName"]].concat();
+    Ok(toml::get(&document, &name).and_then(|name| name.as_str().map(str::to_owned)))
+}
+
+pub fn is_default(text: &str) -> Result<bool, Unusable> {
+    let document = toml::parse(text)?;
+    let [plugins, plugin, containerd, _] = Form::of(&document)?.table();
+    let default = [plugins, plugin, containerd, "default_runtime_name"];
+    let default = toml::get(&document, &default).and_then(|name| name.as_str());
+    Ok(default == Some(ENTRY))
+}
+
+pub fn caution(_: &Caller, _: &Path, text: &str) -> Option<String> {
+    let document = toml::parse(text).ok()?;
+    let disabled = document.get("disabled_plugins")?.as_array()?;
+    let names = disabled.iter().filter_map(Value::as_str);
+    names.into_iter().any(|name| FORMS.iter().any(|form| form.plugin == name)).then(|| {
+        "the plugin for Kubernetes (cri), which uses the entry, is among the disabled_plugins"
+            .to_owned()
+    })
+}

@@ -1,0 +1,192 @@
+//! The entry by which an engine finds `eigentime-oci`: a few lines in a file of the
+//! engine, which are added and taken out again, and all else in the file stays as it is.
+//!
+//! - `engines`: the table of engines.
+//! - `podman`, `docker`, `containerd`: the entry in the text of each.
+//! - `toml`: settings in a TOML text, comments and order kept.
+//! - `file`: replacing a file, with a backup.
+//!
+//! The modules of the engines know texts only. [`plan`] reads the file and says what would
+//! become of it, [`Plan::carry_out`] writes.
+
+mod containerd;
+mod docker;
+mod engines;
+mod file;
+mod podman;
+mod toml;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use similar::TextDiff;
+
+pub use engines::{Caller, ENGINES, Engine, Unusable};
+
+/// What is to be done with an engine's entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action<'a> {
+    /// Let it name this `eigentime-oci`.
+    Add(&'a Path),
+    /// Take it out.
+    Remove,
+}
+
+/// Why an entry was neither added nor taken out.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The engine's file cannot be read.
+    #[error("cannot read {file}: {cause}{}", way_out(cause))]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// What the kernel says.
+        cause: io::Error,
+    },
+    /// A symbolic link is in the file's place, and nothing is where it leads.
+    #[error("{0} is a symbolic link that leads nowhere\nhelp: remove it, or make its target")]
+    Dangling(PathBuf),
+    /// There is something in the file that no entry can be added to.
+    #[error("{file}{cause}")]
+    Unusable {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        cause: Unusable,
+    },
+    /// What a new file has to look like depends on the version of the engine, which is
+    /// not known.
+    #[error(
+        "cannot tell which version of {0} is installed, by which its new file would have to go\n\
+         help: install it first, or make the file: `{0} config default` prints one"
+    )]
+    UnknownVersion(&'static str),
+    /// The name of a file has bytes in it that the engine's file cannot hold.
+    #[error("the name of {0} is no UTF-8, as the engine's file has to be")]
+    NoText(PathBuf),
+    /// The file has changed since it was read.
+    #[error("{0} was changed meanwhile, so nothing was written\nhelp: try again")]
+    Changed(PathBuf),
+    /// Something could not be written.
+    #[error("cannot {what} {file}: {cause}{}", way_out(cause))]
+    NotWritten {
+        /// What was to be done.
+        what: &'static str,
+        /// The file.
+        file: PathBuf,
+        /// What the kernel says.
+        cause: io::Error,
+    },
+}
+
+fn way_out(cause: &io::Error) -> &'static str {
+    match cause.kind() {
+        io::ErrorKind::PermissionDenied => "\nhelp: do it as root (sudo eigentime setup ...)",
+        io::ErrorKind::ReadOnlyFilesystem => "\nhelp: name a file elsewhere by --config",
+        _ => "",
+    }
+}
+
+/// What becomes of an engine's file.
+#[derive(Debug)]
+pub struct Plan {
+    /// The file.
+    pub file: PathBuf,
+    /// What is in it now; nothing if there is no such file.
+    pub before: Option<String>,
+    /// What will be in it; nothing if there will be none.
+    pub after: Option<String>,
+}
+
+/// Says what would become of the engine's file.
+///
+/// # Errors
+///
+/// If the file cannot be read, or there is something in it that cannot be dealt with.
+pub fn plan(engine: &Engine, file: &Path, action: Action<'_>) -> Result<Plan, Error> {
+    let before = file::read(file)?;
+    let unusable = |cause| Error::Unusable { file: file.to_owned(), cause };
+    let after = match action {
+        Action::Add(runtime) => {
+            let runtime = runtime.to_str().ok_or_else(|| Error::NoText(runtime.to_owned()))?;
+            let text = match &before {
+                Some(text) => text.clone(),
+                None => (engine.fresh)().ok_or(Error::UnknownVersion(engine.name))?,
+            };
+            Some((engine.add)(&text, runtime).map_err(unusable)?)
+        }
+        Action::Remove => match &before {
+            Some(text) => without(engine, file, text)?,
+            None => None,
+        },
+    };
+    Ok(Plan { file: file.to_owned(), before, after })
+}
+
+/// The text without the entry; nothing if the file has been made for the entry only.
+///
+/// Where adding has made the present text of a backup, it is the backup's text to the
+/// letter. Else what is left of the present text, which may lack an empty table.
+fn without(engine: &Engine, file: &Path, text: &str) -> Result<Option<String>, Error> {
+    let unusable = |cause| Error::Unusable { file: file.to_owned(), cause };
+    let Some(runtime) = (engine.entry)(text).map_err(unusable)? else {
+        return Ok(Some(text.to_owned()));
+    };
+    if (engine.is_default)(text).map_err(unusable)? {
+        return Err(unusable(Unusable::Default(engine.name)));
+    }
+    let made_this = |from: &str| (engine.add)(from, &runtime).is_ok_and(|made| made == text);
+    if let Some(backup) = file::backups(file).into_iter().rev().find(|backup| made_this(backup)) {
+        return Ok(Some(backup));
+    }
+    if (engine.fresh)().is_some_and(|fresh| made_this(&fresh)) {
+        return Ok(None);
+    }
+    (engine.remove)(text).map(Some).map_err(unusable)
+}
+
+impl Plan {
+    /// Is there anything to do?
+    pub fn changes(&self) -> bool {
+        self.before != self.after
+    }
+
+    /// The change, as `diff -u` shows it.
+    pub fn diff(&self) -> String {
+        let [before, after] = [&self.before, &self.after];
+        let text = |side: &'_ Option<String>| side.as_deref().unwrap_or_default().to_owned();
+        let name = |side: &Option<String>| match side {
+            Some(_) => self.file.display().to_string(),
+            None => "/dev/null".to_owned(),
+        };
+        TextDiff::from_lines(text(before), text(after))
+            .unified_diff()
+            .header(&name(before), &name(after))
+            .to_string()
+    }
+
+    /// Writes, and returns where a copy of what was there is.
+    ///
+    /// # Errors
+    ///
+    /// If the file has changed meanwhile, or cannot be written. It is as it was then.
+    pub fn carry_out(&self) -> Result<Option<PathBuf>, Error> {
+        file::replace(&self.file, self.before.as_deref(), self.after.as_deref())
+    }
+}
+
+/// What an engine's file says of `eigentime-oci`: which file the entry names, if there
+/// is one.
+///
+/// # Errors
+///
+/// If the file cannot be read, or is malformed.
+pub fn entry(engine: &Engine, file: &Path) -> Result<Option<PathBuf>, Error> {
+    let Some(text) = file::read(file)? else { return Ok(None) };
+    let found = (engine.entry)(&text);
+    let found = found.map_err(|cause| Error::Unusable { file: file.to_owned(), cause })?;
+    Ok(found.map(PathBuf::from))
+}
+
+#[cfg(test)]
+mod tests;

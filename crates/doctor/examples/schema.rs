@@ -1,0 +1,5 @@
+//! Prints `docs/doctor/schema.json`.
+
+fn main() {
+    print!("{}", eigentime_doctor::schema::text());
+}

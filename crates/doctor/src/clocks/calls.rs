@@ -1,0 +1,194 @@
+//! The calls that read clocks, and who is to serve them.
+
+use std::ffi::{c_long, c_void};
+use std::hint::black_box;
+use std::ptr;
+
+use super::oracle::Asked;
+use super::vdso::Vdso;
+
+/// What is to be expected of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// Programs make it all the time: the vDSO is there for it.
+    Vdso,
+    /// The vDSO of today's kernels serves it; those before Linux 5.3 do not all.
+    VdsoOfLate,
+    /// No vDSO serves it, for this reason.
+    Kernel(&'static str),
+}
+
+/// A call that reads a clock.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    /// The function.
+    pub function: &'static str,
+    /// The clock that it is asked for; empty where there is no choice.
+    pub clock: &'static str,
+    /// The same for the oracle.
+    pub asked: Asked,
+    /// Who is to serve it.
+    pub expected: Expected,
+}
+
+const fn read(clock: &'static str, id: libc::clockid_t, expected: Expected) -> Call {
+    Call { function: "clock_gettime", clock, asked: Asked::ClockGettime(id), expected }
+}
+
+const CPU_TIME: Expected = Expected::Kernel("the scheduler keeps processor time");
+const ALARM: Expected = Expected::Kernel("the kernel asks whether there is a clock that can wake");
+/// What only some architectures have in their vDSO.
+const EXTRA: Expected = match cfg!(target_arch = "x86_64") {
+    true => Expected::Vdso,
+    false => Expected::Kernel("the vDSO of this architecture has no such function"),
+};
+
+/// All of them, in the order of the page.
+pub const CALLS: &[Call] = &[
+    read("CLOCK_REALTIME", libc::CLOCK_REALTIME, Expected::Vdso),
+    read("CLOCK_MONOTONIC", libc::CLOCK_MONOTONIC, Expected::Vdso),
+    read("CLOCK_MONOTONIC_RAW", libc::CLOCK_MONOTONIC_RAW, Expected::VdsoOfLate),
+    read("CLOCK_BOOTTIME", libc::CLOCK_BOOTTIME, Expected::VdsoOfLate),
+    read("CLOCK_TAI", libc::CLOCK_TAI, Expected::VdsoOfLate),
+    read("CLOCK_REALTIME_COARSE", libc::CLOCK_REALTIME_COARSE, Expected::Vdso),
+    read("CLOCK_MONOTONIC_COARSE", libc::CLOCK_MONOTONIC_COARSE, Expected::Vdso),
+    read("CLOCK_PROCESS_CPUTIME_ID", libc::CLOCK_PROCESS_CPUTIME_ID, CPU_TIME),
+    read("CLOCK_THREAD_CPUTIME_ID", libc::CLOCK_THREAD_CPUTIME_ID, CPU_TIME),
+    read("CLOCK_REALTIME_ALARM", libc::CLOCK_REALTIME_ALARM, ALARM),
+    read("CLOCK_BOOTTIME_ALARM", libc::CLOCK_BOOTTIME_ALARM, ALARM),
+    Call {
+        function: "gettimeofday",
+        clock: "",
+        asked: Asked::Gettimeofday,
+        expected: Expected::Vdso,
+    },
+    Call { function: "time", clock: "", asked: Asked::Time, expected: EXTRA },
+    Call { function: "getcpu", clock: "", asked: Asked::Getcpu, expected: EXTRA },
+    Call {
+        function: "clock_getres",
+        clock: "CLOCK_MONOTONIC",
+        asked: Asked::ClockGetres(libc::CLOCK_MONOTONIC),
+        expected: Expected::VdsoOfLate,
+    },
+];
+
+impl Call {
+    /// How it is called on the page.
+    pub fn name(&self) -> &'static str {
+        if self.function == "clock_gettime" { self.clock } else { self.function }
+    }
+}
+
+/// Makes a call so many times.
+pub type Batch<'a> = Box<dyn FnMut(u64) + 'a>;
+
+fn batch<'a>(mut call: impl FnMut() + 'a) -> Batch<'a> {
+    Box::new(move |count| {
+        for _ in 0..count {
+            call();
+        }
+    })
+}
+
+/// The loop of a batch alone.
+pub fn nothing() -> Batch<'static> {
+    batch(|| {
+        black_box(0);
+    })
+}
+
+/// Calls by the vDSO; None where it has no such function.
+pub fn by_vdso(vdso: &Vdso, asked: Asked) -> Option<Batch<'static>> {
+    // SAFETY, of all: the functions are given room for what they write, or null where they accept
+    // it; the vDSO stays mapped.
+    Some(match asked {
+        Asked::ClockGettime(clock) => {
+            let (call, mut time) = (vdso.clock_gettime()?, zero_timespec());
+            // SAFETY: see above.
+            batch(move || _ = black_box(unsafe { call(clock, &raw mut time) }))
+        }
+        Asked::ClockGetres(clock) => {
+            let (call, mut time) = (vdso.clock_getres()?, zero_timespec());
+            // SAFETY: see above.
+            batch(move || _ = black_box(unsafe { call(clock, &raw mut time) }))
+        }
+        Asked::Gettimeofday => {
+            let (call, mut time) = (vdso.gettimeofday()?, zero_timeval());
+            // SAFETY: see above.
+            batch(move || _ = black_box(unsafe { call(&raw mut time, ptr::null_mut()) }))
+        }
+        Asked::Time => {
+            let call = vdso.time()?;
+            // SAFETY: see above.
+            batch(move || _ = black_box(unsafe { call(ptr::null_mut()) }))
+        }
+        Asked::Getcpu => {
+            let (call, mut cpu) = (vdso.getcpu()?, 0);
+            let none = ptr::null_mut();
+            // SAFETY: see above.
+            batch(move || _ = black_box(unsafe { call(&raw mut cpu, none, ptr::null_mut()) }))
+        }
+    })
+}
+
+/// Calls by system calls, whoever serves them otherwise.
+///
+/// # Errors
+/// What the kernel answers, where it refuses; None where there is no such system call.
+pub fn by_system_call(asked: Asked) -> Result<Batch<'static>, Option<std::io::Error>> {
+    let (number, first): (c_long, c_long) = match asked {
+        Asked::ClockGettime(clock) => (libc::SYS_clock_gettime, clock.into()),
+        Asked::ClockGetres(clock) => (libc::SYS_clock_getres, clock.into()),
+        Asked::Gettimeofday => (libc::SYS_gettimeofday, 0),
+        #[cfg(target_arch = "x86_64")]
+        Asked::Time => (libc::SYS_time, 0),
+        #[cfg(not(target_arch = "x86_64"))]
+        Asked::Time => return Err(None),
+        Asked::Getcpu => (libc::SYS_getcpu, 0),
+    };
+    // `struct timespec` and `struct timeval` are alike in their size; `getcpu` writes less.
+    let mut written = zero_timespec();
+    let mut call = move || {
+        let written = (&raw mut written).cast::<c_void>();
+        // SAFETY: each is given room for what it writes, or null where it accepts it.
+        unsafe {
+            match asked {
+                Asked::ClockGettime(_) | Asked::ClockGetres(_) => {
+                    libc::syscall(number, first, written)
+                }
+                _ => libc::syscall(number, written, 0, 0),
+            }
+        }
+    };
+    if call() == -1 {
+        return Err(Some(std::io::Error::last_os_error()));
+    }
+    Ok(batch(move || _ = black_box(call())))
+}
+
+const fn zero_timespec() -> libc::timespec {
+    libc::timespec { tv_sec: 0, tv_nsec: 0 }
+}
+
+const fn zero_timeval() -> libc::timeval {
+    libc::timeval { tv_sec: 0, tv_usec: 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_told_apart() {
+        let mut names: Vec<_> = CALLS.iter().map(Call::name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), CALLS.len());
+    }
+
+    #[test]
+    fn clocks_that_are_not_there_are_refused() {
+        let refused = by_system_call(Asked::ClockGettime(!1000_i32 << 3 | 3)).err().flatten();
+        assert_eq!(refused.and_then(|error| error.raw_os_error()), Some(libc::EINVAL));
+    }
+}

@@ -1,0 +1,87 @@
+//! Why the vDSO serves clocks, or does not: the chain of causes, from the clocksource to the
+//! hypervisor and the kernel's own log, and what can be done.
+//!
+//! Whether clocks fall back is asked of the oracle. What is looked at here only explains it: no
+//! name of a clocksource or a hypervisor says that clocks are slow.
+//!
+//! - `evidence`: what there is to be read.
+//! - `log`, `mode`, `processor`: parts of it.
+//! - `rules`: what explains that clocks fall back.
+
+mod evidence;
+mod log;
+mod mode;
+mod processor;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+use super::oracle::{self, Asked, Served};
+use super::vdso::Vdso;
+use crate::machine::Unknown;
+use crate::{Advice, Finding, Machine, Options, Verdict};
+use evidence::Evidence;
+
+/// Something that explains it, and what can be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// What it is, as a clause.
+    what: String,
+    /// What can be done, the safest first.
+    advice: Vec<Advice>,
+}
+
+impl Cause {
+    fn new(what: impl Into<String>) -> Self {
+        Self { what: what.into(), advice: Vec::new() }
+    }
+
+    fn advise(mut self, what: impl Into<String>, risk: impl Into<String>) -> Self {
+        self.advice.push(Advice { what: what.into(), risk: risk.into() });
+        self
+    }
+}
+
+/// The check.
+pub fn look(machine: &Machine, _: &Options) -> Finding {
+    /// One that every program reads, and that the kernel serves by its clocksource.
+    const ASKED: [Asked; 1] = [Asked::ClockGettime(libc::CLOCK_MONOTONIC)];
+    let served = Vdso::find().and_then(|vdso| oracle::ask(&vdso, &ASKED));
+    // Without a vDSO there is nobody to ask, and no doubt.
+    let served = match (Vdso::find(), served) {
+        (Err(_), _) => Ok(Served::SystemCall),
+        (Ok(_), served) => served.map(|served| served[0]),
+    };
+    tell(&Evidence::of(machine), &served)
+}
+
+/// What is to be said of it.
+fn tell(evidence: &Evidence, served: &Result<Served, Unknown>) -> Finding {
+    let name = match &evidence.clocksource {
+        Ok(name) => format!("the kernel keeps time by {name}"),
+        Err(why) => format!("what the kernel keeps time by is unknown ({why})"),
+    };
+    let falls_back = matches!(served, Ok(Served::SystemCall | Served::Failed(_)));
+    let causes = if falls_back { rules::of_fallback(evidence) } else { rules::of_doubt(evidence) };
+    let first = causes.first().map_or("", |cause| &cause.what);
+    let (verdict, found) = match served {
+        Err(why) => (Verdict::Note, format!("{name}; whether the vDSO reads it is unknown: {why}")),
+        Ok(Served::Vdso) if causes.is_empty() => {
+            (Verdict::Ok, format!("{name}, and the vDSO reads it"))
+        }
+        Ok(Served::Vdso) => (Verdict::Note, format!("{name}, and the vDSO reads it; {first}")),
+        Ok(_) if causes.is_empty() => {
+            (Verdict::Warning, format!("{name}, and the vDSO does not read it; nothing says why"))
+        }
+        Ok(_) => (Verdict::Warning, format!("{name}, and the vDSO does not read it: {first}")),
+    };
+    let mut finding = Finding::new(verdict, found);
+    finding.lines = evidence.lines();
+    finding.lines.extend(causes.iter().skip(1).map(|cause| format!("also: {}", cause.what)));
+    for advice in causes.into_iter().flat_map(|cause| cause.advice) {
+        if !finding.advice.contains(&advice) {
+            finding.advice.push(advice);
+        }
+    }
+    evidence.facts(finding)
+}

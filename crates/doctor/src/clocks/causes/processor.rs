@@ -1,0 +1,62 @@
+//! What the processor says: whether there is a hypervisor, and what its counter is worth.
+
+use crate::machine::{Machine, Unknown};
+#[cfg(target_arch = "x86_64")]
+use crate::surroundings::hypervisor;
+
+/// The signatures of the hypervisors under this machine; none on bare metal.
+///
+/// # Errors
+/// [`Unknown`] where the processor has no way to say so.
+#[cfg(target_arch = "x86_64")]
+pub fn hypervisors(machine: &Machine) -> Result<Vec<String>, Unknown> {
+    match machine.is_real() {
+        true => Ok(hypervisor::signatures(machine)),
+        false => Err(Unknown::because("CPUID: this is not the machine itself")),
+    }
+}
+
+/// The hypervisors that the device tree names.
+///
+/// # Errors
+/// [`Unknown`] where there is no device tree.
+#[cfg(target_arch = "aarch64")]
+pub fn hypervisors(machine: &Machine) -> Result<Vec<String>, Unknown> {
+    machine.names("/proc/device-tree")?;
+    let compatible = machine.text("/proc/device-tree/hypervisor/compatible");
+    Ok(compatible.map_or_else(
+        |_| Vec::new(),
+        |text| text.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect(),
+    ))
+}
+
+/// What the kernel says of the first processor.
+///
+/// # Errors
+/// [`Unknown`] where `/proc/cpuinfo` cannot be read or has no flags.
+pub fn flags(machine: &Machine) -> Result<Vec<String>, Unknown> {
+    let text = machine.text("/proc/cpuinfo")?;
+    let flags = text.lines().find_map(|line| {
+        let (key, flags) = line.split_once(':')?;
+        ["flags", "Features"].contains(&key.trim()).then_some(flags)
+    });
+    let flags = flags.ok_or_else(|| Unknown::because("/proc/cpuinfo has no line of flags"))?;
+    Ok(flags.split_whitespace().map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_and_the_processor_agree_on_hypervisors() {
+        let machine = Machine::default();
+        let (Ok(flags), Ok(found)) = (flags(&machine), hypervisors(&machine)) else {
+            return println!("skipped: needs /proc/cpuinfo and a way to ask the processor");
+        };
+        if cfg!(target_arch = "x86_64") {
+            let flagged = flags.iter().any(|flag| flag == "hypervisor");
+            assert_eq!(flagged, !found.is_empty(), "{found:?}");
+        }
+    }
+}

@@ -1,0 +1,382 @@
+//! Who serves a call: the vDSO alone, or the kernel after all? Found out, and not timed.
+//!
+//! A child of this process forbids itself the system calls in question by a seccomp filter, which
+//! answers them with an error number that no kernel uses, and then calls the functions of the vDSO.
+//! Who gets that number has made a system call. It needs no privilege; and a call that the child
+//! makes on purpose first shows that the filter holds.
+
+use std::ffi::{c_int, c_long};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::ptr;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::{Errno, read};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, waitpid};
+use rustix::time::Timespec;
+
+use super::vdso::Vdso;
+use crate::machine::Unknown;
+
+/// A call of which it is asked who serves it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// `clock_gettime` of this clock.
+    ClockGettime(libc::clockid_t),
+    /// `clock_getres` of this clock.
+    ClockGetres(libc::clockid_t),
+    /// `gettimeofday`.
+    Gettimeofday,
+    /// `time`.
+    Time,
+    /// `getcpu`.
+    Getcpu,
+}
+
+/// Who serves a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Served {
+    /// The vDSO, without the kernel.
+    Vdso,
+    /// The kernel: the vDSO makes a system call, or has no such function.
+    SystemCall,
+    /// Neither: the vDSO itself refuses it, with this error number.
+    Failed(i32),
+}
+
+/// The error number by which the filter answers: above all of Linux, below the greatest that the
+/// kernel passes on (MAX_ERRNO, 4095).
+const SENTINEL: c_int = 3333;
+
+/// How long the child may take: its work is done in microseconds, on an idle machine.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// What the filter answers, and so cannot be called by the child but through the vDSO.
+#[cfg(target_arch = "x86_64")]
+const CALLS: &[libc::c_long] = &[
+    libc::SYS_clock_gettime,
+    libc::SYS_clock_getres,
+    libc::SYS_gettimeofday,
+    libc::SYS_getcpu,
+    libc::SYS_time,
+];
+#[cfg(target_arch = "aarch64")]
+const CALLS: &[libc::c_long] =
+    &[libc::SYS_clock_gettime, libc::SYS_clock_getres, libc::SYS_gettimeofday, libc::SYS_getcpu];
+
+/// What `struct seccomp_data` calls this architecture (linux/audit.h).
+#[cfg(target_arch = "x86_64")]
+const ARCHITECTURE: u32 = 0xc000_003e;
+#[cfg(target_arch = "aarch64")]
+const ARCHITECTURE: u32 = 0xc000_00b7;
+
+/// Offsets in `struct seccomp_data`.
+const NUMBER: u32 = 0;
+const ARCH: u32 = 4;
+
+/// What the child answers in place of what was served: 0, or its error number.
+const BY_VDSO: c_int = 0;
+
+/// Why the child gave up: what its first word is then, in the place of [`DONE`].
+const DONE: c_int = 0;
+const NO_PRIVILEGES_REFUSED: c_int = 1;
+const FILTER_REFUSED: c_int = 2;
+const FILTER_WITHOUT_EFFECT: c_int = 3;
+
+/// The greatest number of questions that one child is asked: what it says is written at once.
+const MOST: usize = 128;
+
+/// Asks who serves these calls, in a child of this process. It may have other threads.
+///
+/// # Errors
+/// [`Unknown`] where no such child can be made or no filter can be set, as in some sandboxes.
+pub fn ask(vdso: &Vdso, asked: &[Asked]) -> Result<Vec<Served>, Unknown> {
+    // SAFETY: what is called makes system calls with memory of its own.
+    ask_children(asked, |asked| unsafe { call(vdso, asked) })
+}
+
+/// The same of the functions of this program's C library, which may not know those of the vDSO.
+/// [`Asked::Getcpu`] is its `sched_getcpu`.
+///
+/// # Errors
+/// [`Unknown`], as [`ask`].
+pub fn ask_libc(asked: &[Asked]) -> Result<Vec<Served>, Unknown> {
+    // SAFETY: as above.
+    ask_children(asked, |asked| unsafe { call_libc(asked) })
+}
+
+fn ask_children(asked: &[Asked], call: impl Fn(Asked) -> c_int) -> Result<Vec<Served>, Unknown> {
+    let program = program(CALLS);
+    let mut served = Vec::with_capacity(asked.len());
+    for some in asked.chunks(MOST) {
+        served.extend(ask_one_child(&program, some.len(), &mut |at| call(some[at]))?);
+    }
+    Ok(served)
+}
+
+/// Asks whether a call of the caller's own is the system call of this number, or one of those that
+/// the vDSO is for. It is made once, in a child, and gives 0 or an error number with a minus sign.
+///
+/// # Errors
+/// [`Unknown`], as [`ask`].
+///
+/// # Safety
+/// The call may do only what a signal handler may.
+pub unsafe fn ask_of(number: c_long, call: &mut dyn FnMut() -> c_int) -> Result<Served, Unknown> {
+    let program = program(&[CALLS, &[number]].concat());
+    ask_one_child(&program, 1, &mut |_| call()).map(|served| served[0])
+}
+
+fn ask_one_child(
+    program: &[libc::sock_filter],
+    asked: usize,
+    call: &mut dyn FnMut(usize) -> c_int,
+) -> Result<Vec<Served>, Unknown> {
+    let refused = |what: &str, error: &io::Error| Unknown::because(format!("{what}: {error}"));
+    let (from, to) =
+        pipe_with(PipeFlags::CLOEXEC).map_err(|it| refused("no pipe can be made", &it.into()))?;
+    let mut answers = vec![0; asked + 2];
+    // SAFETY: the child, which has this thread only, makes system calls and calls the vDSO; it
+    // allocates nothing, takes no lock, and returns from nothing.
+    let child = match unsafe { fork() } {
+        // SAFETY: this is the child.
+        0 => unsafe { be_the_child(program, &mut answers, call, &to) },
+        failed if failed < 0 => {
+            return Err(refused("no child can be made", &io::Error::last_os_error()));
+        }
+        child => Child(Pid::from_raw(child as i32)),
+    };
+    drop(to);
+    let said = hear(&from, answers.len() * size_of::<c_int>())
+        .map_err(|error| refused("the child was not heard", &error.into()))?;
+    let ended = child.end();
+    let mut words = said.chunks_exact(size_of::<c_int>()).map(|word| {
+        c_int::from_ne_bytes(word.try_into().expect("chunks are as long as they were asked to be"))
+    });
+    let (Some(state), Some(error)) = (words.next(), words.next()) else {
+        let how = ended.map_or_else(|| "without a word".into(), |how| format!("{how:?}"));
+        return Err(Unknown::because(format!("the child that was to ask has ended: {how}")));
+    };
+    let why = || io::Error::from_raw_os_error(error);
+    match state {
+        DONE => Ok(words.map(served).collect()),
+        NO_PRIVILEGES_REFUSED => Err(refused("no_new_privs is refused", &why())),
+        FILTER_REFUSED => Err(refused("a seccomp filter is refused", &why())),
+        _ => Err(Unknown::because("a seccomp filter has no effect here")),
+    }
+}
+
+fn served(result: c_int) -> Served {
+    match -result {
+        BY_VDSO => Served::Vdso,
+        SENTINEL => Served::SystemCall,
+        error => Served::Failed(error),
+    }
+}
+
+/// The filter: these calls are answered with the sentinel, all others are made.
+fn program(refused: &[c_long]) -> Vec<libc::sock_filter> {
+    let statement = |code, k| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
+    let load = |offset| statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset);
+    let answer = |action| statement(libc::BPF_RET | libc::BPF_K, action);
+    let if_equal = |k: u32, jt: usize, jf: usize| libc::sock_filter {
+        code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
+        jt: jt as u8,
+        jf: jf as u8,
+        k,
+    };
+    let calls = refused.len();
+    let mut program = vec![load(ARCH), if_equal(ARCHITECTURE, 0, calls + 1), load(NUMBER)];
+    // From each of them over the rest, and over the answer that lets a call be made.
+    program.extend(refused.iter().enumerate().map(|(at, call)| {
+        if_equal(u32::try_from(*call).expect("numbers of calls are small"), calls - at, 0)
+    }));
+    program.push(answer(libc::SECCOMP_RET_ALLOW));
+    program.push(answer(libc::SECCOMP_RET_ERRNO | SENTINEL as u32));
+    program
+}
+
+/// Forks without what the C library and others have registered for it (pthread_atfork), with all
+/// signals blocked in the child: handlers of the program must not run there.
+///
+/// # Safety
+/// The child may call only what a signal handler may.
+unsafe fn fork() -> libc::c_long {
+    // SAFETY: plain system calls with room for what they write; without CLONE_VM the child has
+    // a copy of this stack.
+    unsafe {
+        let mut all = std::mem::zeroed::<libc::sigset_t>();
+        let mut before = std::mem::zeroed::<libc::sigset_t>();
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, &raw mut before);
+        let child = libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0);
+        if child != 0 {
+            let error = *libc::__errno_location();
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, ptr::null_mut());
+            *libc::__errno_location() = error;
+        }
+        child
+    }
+}
+
+/// Sets the filter, asks, writes the answers and ends.
+///
+/// # Safety
+/// For the child of [`fork`] only.
+unsafe fn be_the_child(
+    program: &[libc::sock_filter],
+    answers: &mut [c_int],
+    call: &mut dyn FnMut(usize) -> c_int,
+    to: &OwnedFd,
+) -> ! {
+    // SAFETY: what is called makes system calls with memory of this function's arguments, which
+    // the child has for its own.
+    unsafe {
+        (answers[0], answers[1]) = confine(program);
+        if answers[0] == DONE {
+            for (at, answer) in answers[2..].iter_mut().enumerate() {
+                *answer = call(at);
+            }
+        }
+        let length = size_of_val(answers);
+        // Less than a pipe takes at once (PIPE_BUF); nobody is there to be told of a failure.
+        libc::write(to.as_raw_fd(), answers.as_ptr().cast(), length);
+        libc::_exit(0)
+    }
+}
+
+/// Sets the filter, and sees that it holds: why it did not work, and the error number.
+///
+/// # Safety
+/// It cannot be undone.
+unsafe fn confine(program: &[libc::sock_filter]) -> (c_int, c_int) {
+    let program =
+        libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
+    // SAFETY: the kernel copies the program; the time is written to where there is room.
+    unsafe {
+        // Whoever started it may end before it does; then nobody wants the answers.
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
+        if libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 {
+            return (NO_PRIVILEGES_REFUSED, *libc::__errno_location());
+        }
+        let mode = libc::SECCOMP_MODE_FILTER;
+        if libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program, 0, 0) != 0 {
+            return (FILTER_REFUSED, *libc::__errno_location());
+        }
+        let mut time = std::mem::zeroed::<libc::timespec>();
+        let result = libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_MONOTONIC, &raw mut time);
+        match result == -1 && *libc::__errno_location() == SENTINEL {
+            true => (DONE, 0),
+            false => (FILTER_WITHOUT_EFFECT, 0),
+        }
+    }
+}
+
+/// Makes a call by the vDSO: 0, or its error number with a minus sign.
+///
+/// # Safety
+/// None; it allocates nothing and takes no lock.
+unsafe fn call(vdso: &Vdso, asked: Asked) -> c_int {
+    // SAFETY: the functions are given room for what they write, or null where they accept it.
+    let result = unsafe {
+        let mut time = std::mem::zeroed::<libc::timespec>();
+        match asked {
+            Asked::ClockGettime(clock) => vdso.clock_gettime().map(|it| it(clock, &raw mut time)),
+            Asked::ClockGetres(clock) => vdso.clock_getres().map(|it| it(clock, &raw mut time)),
+            Asked::Gettimeofday => {
+                let mut time = std::mem::zeroed::<libc::timeval>();
+                vdso.gettimeofday().map(|it| it(&raw mut time, ptr::null_mut()))
+            }
+            // A time before 1970 is a time; the one that is the sentinel is in 1969.
+            Asked::Time => vdso.time().map(|it| match it(ptr::null_mut()) {
+                time if time == -c_long::from(SENTINEL) => -SENTINEL,
+                _ => 0,
+            }),
+            Asked::Getcpu => {
+                let mut cpu = 0;
+                vdso.getcpu().map(|it| it(&raw mut cpu, ptr::null_mut(), ptr::null_mut()))
+            }
+        }
+    };
+    result.unwrap_or(-SENTINEL)
+}
+
+/// Makes a call by the C library: 0, or its error number with a minus sign.
+///
+/// # Safety
+/// None; all of these may be called by signal handlers.
+unsafe fn call_libc(asked: Asked) -> c_int {
+    // SAFETY: as in `call`; `errno` is this thread's.
+    unsafe {
+        let mut time = std::mem::zeroed::<libc::timespec>();
+        let failed = match asked {
+            Asked::ClockGettime(clock) => libc::clock_gettime(clock, &raw mut time) != 0,
+            Asked::ClockGetres(clock) => libc::clock_getres(clock, &raw mut time) != 0,
+            Asked::Gettimeofday => {
+                let mut time = std::mem::zeroed::<libc::timeval>();
+                libc::gettimeofday(&raw mut time, ptr::null_mut()) != 0
+            }
+            Asked::Time => libc::time(ptr::null_mut()) == -1,
+            Asked::Getcpu => libc::sched_getcpu() < 0,
+        };
+        if failed { -*libc::__errno_location() } else { 0 }
+    }
+}
+
+/// Reads until so many bytes are there, the pipe has ended or the time is over.
+fn hear(from: &OwnedFd, wanted: usize) -> Result<Vec<u8>, Errno> {
+    let deadline = Instant::now() + LIMIT;
+    let mut heard = vec![0; wanted];
+    let mut length = 0;
+    while length < wanted {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+        match poll(&mut [PollFd::new(from, PollFlags::IN)], Some(&left)) {
+            Ok(0) => return Err(Errno::TIMEDOUT),
+            Ok(_) => match read(from, &mut heard[length..]) {
+                Ok(0) => break,
+                Ok(more) => length += more,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error),
+            },
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    heard.truncate(length);
+    Ok(heard)
+}
+
+/// The child, which is ended and waited for when it is dropped.
+struct Child(Option<Pid>);
+
+impl Child {
+    /// Ends it: what it had to say, it has said. None if somebody else has waited for it.
+    fn end(mut self) -> Option<WaitStatus> {
+        self.reap()
+    }
+
+    fn reap(&mut self) -> Option<WaitStatus> {
+        let pid = self.0.take()?;
+        // It may have ended already, and is not yet waited for: the number is still its own.
+        let _ = kill_process(pid, Signal::KILL);
+        loop {
+            match waitpid(Some(pid), WaitOptions::empty()) {
+                Ok(status) => return status.map(|(_, status)| status),
+                Err(Errno::INTR) => {}
+                Err(_) => return None,
+            }
+        }
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        self.reap();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,252 @@
+//! Is the clock right, how is it led, and is a leap second coming: the kernel's own account.
+
+use super::adjtimex::{Leap, State};
+use super::services::Services;
+use crate::machine::{Machine, Unknown};
+use crate::units::length;
+use crate::{Finding, Options};
+
+/// What NTP can lead a clock by at most: MAXFREQ in <linux/timex.h>, in ppm.
+const MOST_PPM: f64 = 500.0;
+/// What the quartz of a machine is off by at most, if it is a good one: 100 ppm, as data sheets of
+/// cheap ones say. More than that is seldom the quartz alone.
+const MUCH_PPM: f64 = 100.0;
+/// By how much the rate that is seen may differ from the one that the kernel states before we call
+/// it a correction under way: the clock's multiplier has steps of about 0.2 ppm, and the kernel
+/// alternates between two of them.
+const CORRECTION_PPM: f64 = 1.0;
+/// The shortest time over which that can be seen, in seconds: two readings within 100 ns each.
+const SHORTEST_LOOK: f64 = 0.5;
+/// From when on an error of the clock is worth a warning, in microseconds: one second. What dates
+/// to the second (logs, certificates) is wrong then.
+const LARGE_ERROR_US: i64 = 1_000_000;
+/// A correction that is left to do, from when on it is worth a note, in nanoseconds: 1 ms.
+const LARGE_OFFSET_NS: i64 = 1_000_000;
+/// TAI minus UTC since 1 January 2017 (IERS Bulletin C 52), in seconds.
+const TAI_SECONDS: i32 = 37;
+
+/// The check: is the clock right, as far as the kernel knows?
+pub fn synchronization(machine: &Machine, _: &Options) -> Finding {
+    match State::now() {
+        Ok(state) => judge_synchronization(&state, Services::of(machine).ok().as_ref()),
+        Err(why) => Finding::unknown("whether the clock is synchronized", &why)
+            .fact("synchronized", Err::<bool, _>(why)),
+    }
+}
+
+fn judge_synchronization(state: &State, services: Option<&Services>) -> Finding {
+    let leader = services.and_then(|all| Some(all.leading(Some(state)).first()?.0));
+    let candidate = services.and_then(Services::candidate);
+    let maximum = state.maximum_error_us;
+    let finding = match (state.is_synchronized(), leader) {
+        (true, _) => match maximum {
+            None => Finding::warning(
+                "the kernel says that the clock is synchronized, but nobody has told it for hours: \
+                 its bound of the error has grown to its limit of 16 s",
+            )
+            .advise("look whether the time service still reaches its servers", ""),
+            Some(error) if error >= LARGE_ERROR_US => Finding::warning(format!(
+                "synchronized, but it can be off by {}",
+                length(error as f64 * 1e3)
+            )),
+            Some(error) => Finding::ok(format!(
+                "synchronized, and off by {} at most, as the kernel thinks",
+                length(error as f64 * 1e3)
+            )),
+        },
+        // What the flag is for is writing the clock of the hardware, which not every service does.
+        (false, Some(service)) => Finding::note(format!(
+            "{} leads the clock, but has not told the kernel that the clock is synchronized",
+            service.program
+        ))
+        .advise(
+            "wait if it has just started; chrony tells the kernel only with the line 'rtcsync' in \
+             its configuration",
+            "with rtcsync the kernel writes the hardware's clock every 11 minutes",
+        ),
+        (false, None) => Finding::warning(
+            "nobody has told the kernel that the clock is right (STA_UNSYNC): it drifts by some \
+             seconds a day",
+        )
+        .advise(
+            match candidate {
+                Some(service) => format!(
+                    "look why {} has not led it yet (time-service): it may have just started, or \
+                     reach no server",
+                    service.program
+                ),
+                None => "run chrony or systemd-timesyncd on the host; a container has its host's \
+                         clock"
+                    .into(),
+            },
+            "the first correction may be a step",
+        ),
+    };
+    finding
+        .fact("synchronized", state.is_synchronized())
+        .fact("status_bits", u64::from(state.status.unsigned_abs()))
+        .fact("maximum_error_us", state.stated_maximum_us as f64)
+        .fact("estimated_error_us", state.stated_estimate_us as f64)
+}
+
+/// The check: how is the clock led, and is a correction under way?
+pub fn slew(machine: &Machine, _: &Options) -> Finding {
+    let run = machine.run();
+    let seen = if run.seconds() < SHORTEST_LOOK {
+        Err(Unknown::because("too little time has passed since the checks began"))
+    } else {
+        run.led_by_ppm().ok_or_else(|| Unknown::because("CLOCK_MONOTONIC_RAW stands still"))
+    };
+    match State::now() {
+        Ok(state) => judge_slew(&state, seen),
+        Err(why) => {
+            Finding::unknown("how the clock is led", &why).fact("monotonic_against_raw_ppm", seen)
+        }
+    }
+}
+
+fn judge_slew(state: &State, seen: Result<f64, Unknown>) -> Finding {
+    let steady = state.steady_ppm();
+    let correction = seen.as_ref().map(|seen| seen - steady).unwrap_or(0.0);
+    let is_correcting = correction.abs() > CORRECTION_PPM || state.adjtime_us != 0;
+    let is_far = state.offset_ns.abs() > LARGE_OFFSET_NS;
+    let finding = if steady.abs() >= MOST_PPM {
+        Finding::warning(format!(
+            "the clock is led by {steady:+.1} ppm, which is as much as NTP can: it cannot follow"
+        ))
+        .advise(
+            "look for what makes the counter's rate wrong: the hypervisor, or a calibration that \
+             was disturbed at boot",
+            "",
+        )
+    } else if is_correcting || is_far {
+        Finding::note(format!(
+            "a correction is under way: CLOCK_MONOTONIC and CLOCK_REALTIME run {correction:+.1} \
+             ppm besides the {steady:+.1} ppm for good",
+        ))
+    } else if steady.abs() > MUCH_PPM {
+        Finding::note(format!(
+            "the clock is led by {steady:+.1} ppm, more than a good quartz needs"
+        ))
+    } else {
+        Finding::ok(format!("the clock is led by {steady:+.1} ppm, and no correction is under way"))
+    };
+    let finding = match &seen {
+        Ok(seen) => {
+            finding.line(format!("CLOCK_MONOTONIC runs {seen:+.2} ppm against the raw one"))
+        }
+        Err(why) => finding.line(format!("what it really runs by is unknown: {why}")),
+    };
+    finding
+        .fact("frequency_ppm", state.frequency_ppm)
+        .fact("tick_ppm", state.tick_ppm)
+        .fact("offset_ns", state.offset_ns as f64)
+        .fact("adjtime_us", state.adjtime_us as f64)
+        .fact("kernel_loop", state.has_loop())
+        .fact("monotonic_against_raw_ppm", seen)
+}
+
+/// The check: is a leap second coming, and is CLOCK_TAI right?
+pub fn leap_second(_: &Machine, _: &Options) -> Finding {
+    match State::now() {
+        Ok(state) => judge_leap(&state),
+        Err(why) => Finding::unknown("whether a leap second is coming", &why),
+    }
+}
+
+fn judge_leap(state: &State) -> Finding {
+    let leap = state.leap();
+    let tai = state.tai_seconds;
+    let finding = match leap {
+        Leap::Insert => Finding::warning(
+            "a leap second is to be inserted at the end of the day (UTC): CLOCK_REALTIME goes back \
+             by a second then",
+        ),
+        Leap::Delete => Finding::warning(
+            "a leap second is to be left out at the end of the day (UTC): CLOCK_REALTIME goes on \
+             by a second then",
+        ),
+        Leap::Now => {
+            Finding::warning("a leap second is being inserted: this second is there twice")
+        }
+        Leap::Over => Finding::note("a leap second has come, and nobody has taken its notice back"),
+        Leap::None if tai == 0 => Finding::note(format!(
+            "no leap second is coming; CLOCK_TAI shows UTC, and not TAI, which is {TAI_SECONDS} s \
+             ahead: nobody has told the kernel"
+        ))
+        .advise("chrony with leapsectz (or leapseclist), or ntpd with a leapfile, tell it", ""),
+        Leap::None => Finding::ok(format!("no leap second is coming; CLOCK_TAI is {tai} s ahead")),
+    };
+    let finding = match leap {
+        Leap::Insert | Leap::Delete | Leap::Now => finding.advise(
+            "let the servers smear it, or measure lengths by CLOCK_MONOTONIC, which has none",
+            "smeared and unsmeared servers must not be mixed",
+        ),
+        _ => finding,
+    };
+    finding.fact("leap_second", leap.name()).fact("tai_seconds", f64::from(tai))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::adjtimex::tests::WELL;
+    use super::*;
+    use crate::Verdict;
+    use crate::testing::Tree;
+
+    const UNSYNCHRONIZED: State = State { status: 0x40, returned: 5, ..WELL };
+
+    #[test]
+    fn a_flag_without_a_service_is_not_enough() {
+        let cases = [
+            (WELL, Verdict::Ok),
+            (State { maximum_error_us: None, ..WELL }, Verdict::Warning),
+            (State { maximum_error_us: Some(2_000_000), ..WELL }, Verdict::Warning),
+            (UNSYNCHRONIZED, Verdict::Warning),
+        ];
+        for (state, verdict) in cases {
+            assert_eq!(judge_synchronization(&state, None).verdict, verdict, "{state:?}");
+        }
+    }
+
+    #[test]
+    fn a_service_that_leads_is_no_alarm_and_its_name_alone_is() {
+        let tree = Tree::new("state-services");
+        tree.file("proc/1/comm", "init\n");
+        tree.file("proc/7/comm", "chronyd\n");
+        tree.file("proc/7/status", "CapEff:\t0000000002000000\n");
+        let services = Services::of(&tree.machine()).unwrap();
+        // chrony without rtcsync: no alarm.
+        let finding = judge_synchronization(&UNSYNCHRONIZED, Some(&services));
+        assert_eq!(finding.verdict, Verdict::Note);
+        assert!(finding.advice[0].what.contains("rtcsync"));
+        let alone = State { frequency_ppm: 0.0, ..UNSYNCHRONIZED };
+        let finding = judge_synchronization(&alone, Some(&services));
+        assert_eq!(finding.verdict, Verdict::Warning);
+        assert!(finding.advice[0].what.contains("chronyd"), "{:?}", finding.advice);
+    }
+
+    #[test]
+    fn corrections_are_told_from_what_is_for_good() {
+        let cases = [
+            (WELL, Ok(-12.4), Verdict::Ok),
+            (WELL, Ok(70.0), Verdict::Note),
+            (WELL, Err(Unknown::because("too early")), Verdict::Ok),
+            (State { adjtime_us: 900, ..WELL }, Ok(-12.5), Verdict::Note),
+            (State { frequency_ppm: 200.0, ..WELL }, Ok(200.0), Verdict::Note),
+            (State { frequency_ppm: -500.0, ..WELL }, Ok(-500.0), Verdict::Warning),
+        ];
+        for (state, seen, verdict) in cases {
+            assert_eq!(judge_slew(&state, seen.clone()).verdict, verdict, "{state:?} {seen:?}");
+        }
+    }
+
+    #[test]
+    fn leap_seconds_are_warned_of() {
+        assert_eq!(judge_leap(&WELL).verdict, Verdict::Ok);
+        assert_eq!(judge_leap(&State { tai_seconds: 0, ..WELL }).verdict, Verdict::Note);
+        let coming = judge_leap(&State { status: 0x10, returned: 1, ..WELL });
+        assert_eq!(coming.verdict, Verdict::Warning);
+        assert!(coming.found.contains("goes back"));
+    }
+}

@@ -1,0 +1,176 @@
+//! Whether somebody sets the clock while we look.
+
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use rustix::io::{Errno, read};
+use rustix::time::{
+    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+
+use crate::machine::{Machine, Unknown};
+use crate::{Finding, Options, units};
+
+/// What CLOCK_REALTIME may have moved by against CLOCK_MONOTONIC without having been set: both are
+/// led by the same hand, and whole nanoseconds are rounded twice.
+const ROUNDING: u64 = 2;
+
+/// How far CLOCK_REALTIME is ahead of CLOCK_MONOTONIC.
+#[derive(Clone, Copy, Debug)]
+struct Ahead {
+    nanos: i64,
+    /// How far that may be off.
+    width: u64,
+}
+
+impl Ahead {
+    fn now() -> Self {
+        const TRIES: usize = 9;
+        let tries = (0..TRIES).map(|_| {
+            let before = units::nanos(ClockId::Monotonic);
+            let real = units::nanos(ClockId::Realtime);
+            let after = units::nanos(ClockId::Monotonic);
+            Self { nanos: real.wrapping_sub(before), width: after.abs_diff(before) }
+        });
+        tries.min_by_key(|it| it.width).unwrap_or(Self { nanos: 0, width: u64::MAX })
+    }
+
+    /// By how much it has moved, if it certainly has.
+    fn moved_to(self, later: Self) -> Option<i64> {
+        let moved = later.nanos.wrapping_sub(self.nanos);
+        let unclear = self.width.saturating_add(later.width).saturating_add(ROUNDING);
+        (moved.unsigned_abs() > unclear).then_some(moved)
+    }
+}
+
+/// Watches CLOCK_REALTIME from a moment on.
+///
+/// Twofold: a timer that the kernel cancels when the clock is set (TFD_TIMER_CANCEL_ON_SET in
+/// timerfd_create(2)), which sees also what was set there and back; and what the clock is ahead of
+/// CLOCK_MONOTONIC by, which sees also what a system without such timers does.
+#[derive(Debug)]
+pub struct Watch {
+    ahead: Ahead,
+    timer: Result<OwnedFd, Unknown>,
+    /// The kernel says it once.
+    was_cancelled: AtomicBool,
+}
+
+impl Watch {
+    /// From here on.
+    pub fn begin() -> Self {
+        let timer = timer().map_err(|error| {
+            Unknown::because(format!("a timer that is cancelled when the clock is set: {error}"))
+        });
+        Self { ahead: Ahead::now(), timer, was_cancelled: AtomicBool::new(false) }
+    }
+
+    /// Was the clock set since?
+    pub fn was_set(&self) -> bool {
+        if let Ok(timer) = &self.timer {
+            let mut expirations = [0; 8];
+            if read(timer, &mut expirations) == Err(Errno::CANCELED) {
+                self.was_cancelled.store(true, Relaxed);
+            }
+        }
+        self.was_cancelled.load(Relaxed) || self.moved_ns().is_some()
+    }
+
+    /// By how much, in nanoseconds, it certainly is ahead of where it would be.
+    pub fn moved_ns(&self) -> Option<i64> {
+        self.ahead.moved_to(Ahead::now())
+    }
+
+    /// Why the kernel cannot say it, if it cannot.
+    pub fn unknown(&self) -> Option<&Unknown> {
+        self.timer.as_ref().err()
+    }
+}
+
+fn timer() -> Result<OwnedFd, Errno> {
+    /// A day that no clock comes to, in seconds since the epoch: the last of an `i32` of days.
+    const NEVER: i64 = 1 << 40;
+    let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+    let timer = timerfd_create(TimerfdClockId::Realtime, flags)?;
+    let never = Itimerspec {
+        it_interval: Timespec::default(),
+        it_value: Timespec { tv_sec: NEVER, tv_nsec: 0 },
+    };
+    timerfd_settime(&timer, TimerfdTimerFlags::ABSTIME | TimerfdTimerFlags::CANCEL_ON_SET, &never)?;
+    Ok(timer)
+}
+
+/// The check: was the clock set since the checks began?
+pub fn steps(machine: &Machine, _: &Options) -> Finding {
+    let run = machine.run();
+    judge(run.watch.was_set(), run.watch.moved_ns(), run.seconds(), run.watch.unknown())
+}
+
+fn judge(was_set: bool, moved: Option<i64>, seconds: f64, unknown: Option<&Unknown>) -> Finding {
+    let finding = match (was_set, moved) {
+        (true, Some(moved)) => Finding::warning(format!(
+            "CLOCK_REALTIME was set by {} in the {seconds:.1} s that were looked at",
+            units::length(moved as f64)
+        )),
+        (true, None) => Finding::warning(format!(
+            "CLOCK_REALTIME was set in the {seconds:.1} s that were looked at, to where it was"
+        )),
+        (false, _) => Finding::ok(format!(
+            "CLOCK_REALTIME was not set in the {seconds:.1} s that were looked at"
+        )),
+    };
+    let finding = match was_set {
+        true => finding.advise(
+            "have the clock slewed: chrony without makestep after its start, ntpd -x; and measure \
+             lengths by CLOCK_MONOTONIC",
+            "a clock that is far off takes hours to be right then",
+        ),
+        false => finding,
+    };
+    let finding = match unknown {
+        Some(why) => finding.line(format!("seen by comparing clocks only: {why}")),
+        None => finding,
+    };
+    finding
+        .fact("realtime_was_set", was_set)
+        .fact("realtime_moved_seconds", moved.unwrap_or(0) as f64 / 1e9)
+        .fact("looked_seconds", seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Verdict;
+
+    #[test]
+    fn a_clock_has_moved_if_it_is_beyond_doubt() {
+        let [narrow, wide] = [50, 1_000_000].map(|width| Ahead { nanos: 1000, width });
+        let later = |nanos| Ahead { nanos, width: 50 };
+        assert_eq!(narrow.moved_to(later(1090)), None);
+        assert_eq!(narrow.moved_to(later(2000)), Some(1000));
+        assert_eq!(narrow.moved_to(later(-1_000_000)), Some(-1_001_000));
+        assert_eq!(wide.moved_to(later(500_000)), None);
+    }
+
+    #[test]
+    fn a_clock_that_nobody_sets_was_not_set() {
+        let watch = Watch::begin();
+        let set = watch.was_set();
+        // Whatever serves time here may set it just now: then both must say so for good.
+        assert_eq!(watch.was_set(), set);
+    }
+
+    #[test]
+    fn steps_are_warned_of() {
+        let cases = [
+            (false, None, Verdict::Ok),
+            (true, Some(-2_000_000_000), Verdict::Warning),
+            (true, None, Verdict::Warning),
+        ];
+        for (was_set, moved, verdict) in cases {
+            assert_eq!(judge(was_set, moved, 3.0, None).verdict, verdict);
+        }
+        assert!(judge(true, Some(-2_000_000_000), 3.0, None).found.contains("-2 s"));
+    }
+}

@@ -1,0 +1,283 @@
+//! What a check says.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::machine::Unknown;
+
+/// How it stands with something, from good to bad.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// As it should be.
+    Ok,
+    /// Worth knowing, or unknown.
+    Note,
+    /// Time costs more or is less precise than it could be.
+    Warning,
+    /// Time is wrong, or something cannot work.
+    Problem,
+}
+
+/// Where a finding belongs on the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Topic {
+    /// What reading clocks costs, and why.
+    Clocks,
+    /// Clocks that go backwards.
+    Order,
+    /// Who steers the clocks.
+    Discipline,
+    /// Timers and wake-ups.
+    Timers,
+    /// Hypervisor, container, namespaces, control groups.
+    Surroundings,
+    /// What timelines and containers need.
+    Containers,
+}
+
+impl Verdict {
+    /// All of them, from good to bad.
+    pub const ALL: [Self; 4] = [Self::Ok, Self::Note, Self::Warning, Self::Problem];
+
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Problem => "problem",
+        }
+    }
+}
+
+impl Topic {
+    /// All of them, in the order of the page.
+    pub const ALL: [Self; 6] = [
+        Self::Clocks,
+        Self::Order,
+        Self::Discipline,
+        Self::Timers,
+        Self::Surroundings,
+        Self::Containers,
+    ];
+
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Clocks => "clocks",
+            Self::Order => "order",
+            Self::Discipline => "discipline",
+            Self::Timers => "timers",
+            Self::Surroundings => "surroundings",
+            Self::Containers => "containers",
+        }
+    }
+}
+
+/// A value of a fact, or why there is none.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Value {
+    /// A count.
+    Count(u64),
+    /// A number in the unit that the fact's name ends with.
+    Number(f64),
+    /// Whether.
+    Flag(bool),
+    /// A word or a sentence.
+    Text(String),
+    /// It cannot be read, for this reason.
+    Unknown(String),
+}
+
+/// Something that was found out, for programs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+pub struct Fact {
+    /// What: stable, in snake case, with the unit at its end (`_ns`, `_ppm`, `_ratio`, `_seconds`).
+    pub name: String,
+    /// Of what, where there are several: `clock` → `CLOCK_MONOTONIC`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// What it is.
+    #[serde(flatten)]
+    pub value: Value,
+}
+
+/// What can be done, and what it may cost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+pub struct Advice {
+    /// What to do.
+    pub what: String,
+    /// What may go wrong by it; empty where nothing can.
+    #[serde(default)]
+    pub risk: String,
+}
+
+/// What a check found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+pub struct Finding {
+    /// The check's.
+    pub key: String,
+    /// The check's.
+    pub topic: Topic,
+    /// How it stands.
+    pub verdict: Verdict,
+    /// What was found, in a sentence.
+    pub found: String,
+    /// More of it, a line each: the chain of causes, a row for each clock.
+    #[serde(default)]
+    pub lines: Vec<String>,
+    /// What can be done.
+    #[serde(default)]
+    pub advice: Vec<Advice>,
+    /// What was found, for programs.
+    #[serde(default)]
+    pub facts: Vec<Fact>,
+}
+
+impl Finding {
+    /// With this verdict and sentence. Its key and topic are filled in from the table.
+    pub fn new(verdict: Verdict, found: impl Into<String>) -> Self {
+        Self {
+            key: String::new(),
+            topic: Topic::Clocks,
+            verdict,
+            found: found.into(),
+            lines: Vec::new(),
+            advice: Vec::new(),
+            facts: Vec::new(),
+        }
+    }
+
+    /// As it should be.
+    pub fn ok(found: impl Into<String>) -> Self {
+        Self::new(Verdict::Ok, found)
+    }
+
+    /// Worth knowing.
+    pub fn note(found: impl Into<String>) -> Self {
+        Self::new(Verdict::Note, found)
+    }
+
+    /// Costlier or less precise than it could be.
+    pub fn warning(found: impl Into<String>) -> Self {
+        Self::new(Verdict::Warning, found)
+    }
+
+    /// Wrong, or unable to work.
+    pub fn problem(found: impl Into<String>) -> Self {
+        Self::new(Verdict::Problem, found)
+    }
+
+    /// What was asked for could not be read.
+    pub fn unknown(what: &str, why: &Unknown) -> Self {
+        Self::note(format!("{what} is unknown: {why}"))
+    }
+
+    /// Adds a line.
+    #[must_use]
+    pub fn line(mut self, line: impl Into<String>) -> Self {
+        self.lines.push(line.into());
+        self
+    }
+
+    /// Adds advice; `risk` is empty where nothing can go wrong.
+    #[must_use]
+    pub fn advise(mut self, what: impl Into<String>, risk: impl Into<String>) -> Self {
+        self.advice.push(Advice { what: what.into(), risk: risk.into() });
+        self
+    }
+
+    /// Adds a fact.
+    #[must_use]
+    pub fn fact(self, name: &str, value: impl Into<Value>) -> Self {
+        self.fact_of(name, &[], value)
+    }
+
+    /// Adds a fact of one of several.
+    #[must_use]
+    pub fn fact_of(mut self, name: &str, labels: &[(&str, &str)], value: impl Into<Value>) -> Self {
+        let labels = labels.iter().map(|(label, of)| ((*label).into(), (*of).into())).collect();
+        let value = value.into();
+        // Whatever machine a test makes up, a name is known and always of one kind.
+        #[cfg(test)]
+        if let (Some((known, _)), Some(kind)) = (crate::facts::of(name), crate::facts::kind(&value))
+        {
+            assert_eq!(kind, known, "{name}");
+        } else {
+            let is_known = crate::facts::of(name).is_some() || name.starts_with("made_up_");
+            assert!(is_known, "{name} is not in the table of facts");
+        }
+        self.facts.push(Fact { name: name.into(), labels, value });
+        self
+    }
+}
+
+macro_rules! values {
+    ($($from:ty => $made:expr),* $(,)?) => {
+        $(impl From<$from> for Value {
+            fn from(from: $from) -> Self {
+                $made(from)
+            }
+        })*
+    };
+}
+
+values! {
+    bool => Self::Flag,
+    u64 => Self::Count,
+    u32 => |it: u32| Self::Count(it.into()),
+    f64 => |it: f64| match it.is_finite() {
+        true => Self::Number(it),
+        // JSON has no other numbers.
+        false => Self::Unknown(format!("it is {it}")),
+    },
+    &str => |it: &str| Self::Text(it.into()),
+    String => Self::Text,
+    Unknown => |it: Unknown| Self::Unknown(it.to_string()),
+}
+
+impl<T: Into<Value>> From<Result<T, Unknown>> for Value {
+    fn from(read: Result<T, Unknown>) -> Self {
+        read.map_or_else(Self::from, Into::into)
+    }
+}
+
+/// What all checks found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+pub struct Report {
+    /// The version of this form.
+    pub schema: u32,
+    /// Which Eigentime looked.
+    pub version: String,
+    /// The worst of all verdicts.
+    pub verdict: Verdict,
+    /// What each check found, in the order of the page.
+    pub findings: Vec<Finding>,
+}
+
+impl Report {
+    /// The version of the form that this code writes.
+    pub const SCHEMA: u32 = 1;
+
+    /// The report of these findings.
+    pub fn of(findings: Vec<Finding>) -> Self {
+        let verdict = findings.iter().map(|finding| finding.verdict).max();
+        Self {
+            schema: Self::SCHEMA,
+            version: env!("CARGO_PKG_VERSION").into(),
+            verdict: verdict.unwrap_or(Verdict::Ok),
+            findings,
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What is compared.
+
+use eigentime_clock::warp;
+use rustix::time::{ClockId, DynamicClockId, clock_getres, clock_gettime_dynamic};
+
+use crate::clocks::stopwatch::Stopwatch;
+use crate::units;
+
+/// What the processor calls its counter.
+#[cfg(target_arch = "x86_64")]
+pub const COUNTER: &str = "tsc";
+/// What the processor calls its counter.
+#[cfg(target_arch = "aarch64")]
+pub const COUNTER: &str = "cntvct";
+
+/// A clock that can be compared.
+#[derive(Clone, Copy, Debug)]
+pub struct Compared {
+    /// `tsc`, `CLOCK_MONOTONIC`, …
+    pub name: &'static str,
+    kind: Kind,
+    /// Does it follow CLOCK_REALTIME when that is set?
+    pub is_set_with_realtime: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Counter,
+    Clock(ClockId),
+    Tai,
+}
+
+/// Every clock of the system that all processors share. The alarm clocks are the same as those
+/// without alarms, and the clocks of processor time belong to each process or thread.
+pub const ALL: [Compared; 8] = [
+    Compared { name: COUNTER, kind: Kind::Counter, is_set_with_realtime: false },
+    Compared::by("CLOCK_REALTIME", ClockId::Realtime),
+    Compared::by("CLOCK_MONOTONIC", ClockId::Monotonic),
+    Compared::by("CLOCK_MONOTONIC_RAW", ClockId::MonotonicRaw),
+    Compared::by("CLOCK_BOOTTIME", ClockId::Boottime),
+    Compared { name: "CLOCK_TAI", kind: Kind::Tai, is_set_with_realtime: true },
+    Compared::by("CLOCK_REALTIME_COARSE", ClockId::RealtimeCoarse),
+    Compared::by("CLOCK_MONOTONIC_COARSE", ClockId::MonotonicCoarse),
+];
+
+/// Those of them that this kernel has.
+pub fn available() -> Vec<Compared> {
+    ALL.into_iter().filter(Compared::is_available).collect()
+}
+
+impl Compared {
+    const fn by(name: &'static str, id: ClockId) -> Self {
+        let is_set_with_realtime = matches!(id, ClockId::Realtime | ClockId::RealtimeCoarse);
+        Self { name, kind: Kind::Clock(id), is_set_with_realtime }
+    }
+
+    /// Does this kernel have it?
+    pub fn is_available(&self) -> bool {
+        match self.kind {
+            Kind::Tai => clock_gettime_dynamic(DynamicClockId::Tai).is_ok(),
+            Kind::Counter | Kind::Clock(_) => true,
+        }
+    }
+
+    /// The one of this name, in any case, with or without `CLOCK_`.
+    pub fn named(name: &str) -> Option<Self> {
+        let name = name.to_ascii_uppercase();
+        let found = ALL.iter().find(|clock| {
+            let its = clock.name.to_ascii_uppercase();
+            its == name || its.strip_prefix("CLOCK_") == Some(&name)
+        });
+        found.copied()
+    }
+
+    /// Its value: nanoseconds, or ticks of the counter.
+    #[inline]
+    pub fn read(&self) -> i64 {
+        match self.kind {
+            Kind::Counter => warp::read_counter(),
+            Kind::Clock(id) => units::nanos(id),
+            // Only those that are there are read (`available`).
+            Kind::Tai => clock_gettime_dynamic(DynamicClockId::Tai).map_or(0, units::of),
+        }
+    }
+
+    /// Nanoseconds in a unit of [`read`](Self::read).
+    pub fn unit_ns(&self, rate: &CounterRate) -> f64 {
+        match self.kind {
+            Kind::Counter => 1.0 / rate.ticks_per_ns(),
+            Kind::Clock(_) | Kind::Tai => 1.0,
+        }
+    }
+
+    /// What the clock goes on by at once, in nanoseconds: a warp is at least that. For the
+    /// counter, a tick.
+    pub fn step_ns(&self, rate: &CounterRate) -> f64 {
+        match self.kind {
+            Kind::Counter => self.unit_ns(rate),
+            Kind::Clock(id) => units::of(clock_getres(id)) as f64,
+            // The kernel keeps it as CLOCK_REALTIME and whole seconds.
+            Kind::Tai => units::of(clock_getres(ClockId::Realtime)) as f64,
+        }
+    }
+}
+
+/// How fast the counter is, by the host's time.
+#[derive(Clone, Copy, Debug)]
+pub enum CounterRate {
+    /// By CLOCK_MONOTONIC_RAW, from a moment on.
+    Since {
+        /// The counter then.
+        ticks: i64,
+        /// The clock then, in nanoseconds.
+        nanos: i64,
+    },
+    /// So many ticks in a nanosecond: in a timeline, whose clocks have a rate of their own.
+    Known(f64),
+}
+
+impl CounterRate {
+    /// From here on.
+    pub fn begin() -> Self {
+        if let Some(Stopwatch::Counter(rate)) = Stopwatch::new() {
+            return Self::Known(rate.ticks_per_ns());
+        }
+        let (ticks, nanos) = now();
+        Self::Since { ticks, nanos }
+    }
+
+    /// Ticks in a nanosecond; one if there is no clock to tell it by.
+    pub fn ticks_per_ns(&self) -> f64 {
+        let rate = match *self {
+            Self::Known(rate) => rate,
+            Self::Since { ticks, nanos } => {
+                let now = now();
+                (now.0 - ticks) as f64 / (now.1 - nanos) as f64
+            }
+        };
+        if rate.is_finite() && rate > 0.0 { rate } else { 1.0 }
+    }
+}
+
+fn now() -> (i64, i64) {
+    const TRIES: usize = 7;
+    let tries = (0..TRIES).map(|_| {
+        let before = warp::read_counter();
+        let nanos = units::nanos(ClockId::MonotonicRaw);
+        let after = warp::read_counter();
+        (after.abs_diff(before), (before + (after - before) / 2, nanos))
+    });
+    tries.min_by_key(|(width, _)| *width).map_or((0, 0), |(_, both)| both)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_have_names() {
+        for clock in ALL {
+            assert_eq!(Compared::named(clock.name).unwrap().name, clock.name);
+            assert!(clock.read() > 0, "{}", clock.name);
+        }
+        assert_eq!(Compared::named("monotonic_raw").unwrap().name, "CLOCK_MONOTONIC_RAW");
+        assert!(Compared::named("CLOCK_PROCESS_CPUTIME_ID").is_none());
+        assert!(Compared::named("").is_none());
+    }
+
+    #[test]
+    fn a_coarse_clock_goes_in_larger_steps() {
+        let rate = CounterRate::begin();
+        let step = |name| Compared::named(name).unwrap().step_ns(&rate);
+        assert!(step("CLOCK_MONOTONIC_COARSE") >= step("CLOCK_MONOTONIC"));
+        let begin = units::nanos(ClockId::MonotonicRaw);
+        while units::nanos(ClockId::MonotonicRaw) < begin + 1_000_000 {}
+        // From 1 MHz to 10 GHz.
+        assert!((1e-3..10.0).contains(&rate.ticks_per_ns()), "{}", rate.ticks_per_ns());
+    }
+}

@@ -1,0 +1,178 @@
+//! What runs this machine, if it is a virtual one.
+
+use std::collections::BTreeMap;
+
+use crate::machine::Machine;
+use crate::{Finding, Options};
+
+/// What hypervisors call themselves in CPUID, for people; whatever is not here is shown as it is.
+const SIGNATURES: [(&str, &str); 12] = [
+    ("KVMKVMKVM", "KVM"),
+    ("Linux KVM Hv", "KVM, as Hyper-V"),
+    ("Microsoft Hv", "Hyper-V"),
+    ("VMwareVMware", "VMware"),
+    ("XenVMMXenVMM", "Xen"),
+    ("VBoxVBoxVBox", "VirtualBox"),
+    ("TCGTCGTCGTCG", "QEMU without KVM"),
+    ("bhyve bhyve ", "bhyve"),
+    ("ACRNACRNACRN", "ACRN"),
+    ("QNXQVMBSQG", "QNX"),
+    ("SRESRESRESRE", "Jailhouse or SRE"),
+    (" prl hyperv  ", "Parallels"),
+];
+
+/// The files of the firmware that name a machine.
+const DMI: [&str; 4] = ["sys_vendor", "product_name", "board_vendor", "bios_vendor"];
+
+/// The check: is there a hypervisor, and which?
+pub fn hypervisor(machine: &Machine, _: &Options) -> Finding {
+    judge(&signatures(machine), &traces(machine))
+}
+
+/// What the hypervisors call themselves; none on bare metal, and none on made-up machines.
+pub fn signatures(machine: &Machine) -> Vec<String> {
+    if machine.is_real() { cpuid::signatures() } else { Vec::new() }
+}
+
+/// What files say of a hypervisor, and of the machine.
+#[derive(Debug, Default)]
+struct Traces {
+    /// Files that are there in virtual machines only, with what they say.
+    sure: BTreeMap<&'static str, String>,
+    /// What the firmware calls the machine: those of clouds are real ones, too.
+    dmi: Vec<(&'static str, String)>,
+}
+
+fn traces(machine: &Machine) -> Traces {
+    let mut traces = Traces::default();
+    let sure = ["/sys/hypervisor/type", "/proc/device-tree/hypervisor/compatible"];
+    for path in sure {
+        if let Ok(line) = machine.line(path) {
+            traces.sure.insert(path, line.trim_end_matches('\0').replace('\0', ", "));
+        }
+    }
+    if machine.text("/proc/cpuinfo").is_ok_and(|text| text.contains("User Mode Linux")) {
+        traces.sure.insert("/proc/cpuinfo", "User Mode Linux".into());
+    }
+    for name in DMI {
+        if let Ok(line) = machine.line(&format!("/sys/class/dmi/id/{name}"))
+            && !line.is_empty()
+        {
+            traces.dmi.push((name, line));
+        }
+    }
+    traces
+}
+
+fn judge(signatures: &[String], traces: &Traces) -> Finding {
+    let names: Vec<_> = signatures.iter().map(|signature| named(signature)).collect();
+    let said = names.first().cloned().or_else(|| traces.sure.values().next().cloned());
+    let mut finding = match &said {
+        Some(name) => Finding::note(format!(
+            "this is a virtual machine ({name}): its processors can be taken away at any time"
+        )),
+        None if cfg!(target_arch = "x86_64") => Finding::ok("the processor knows of no hypervisor"),
+        None => Finding::ok("no file speaks of a hypervisor"),
+    };
+    for (signature, name) in signatures.iter().zip(&names) {
+        finding = finding.line(format!("CPUID says '{}': {name}", signature.trim_end()));
+    }
+    if signatures.len() > 1 {
+        finding = finding.line("one hypervisor offers the interfaces of another, or is in it");
+    }
+    for (path, says) in &traces.sure {
+        finding = finding.line(format!("{path} says '{says}'"));
+    }
+    for (name, says) in &traces.dmi {
+        finding = finding.line(format!("the firmware's {name} is '{says}'"));
+        finding = finding.fact_of("dmi", &[("name", name)], says.as_str());
+    }
+    finding
+        .fact("virtual_machine", said.is_some())
+        .fact("hypervisor", said.unwrap_or_else(|| "none".into()))
+}
+
+/// What people call a hypervisor.
+pub fn named(signature: &str) -> String {
+    let known = SIGNATURES.iter().find(|(known, _)| known.trim_end() == signature.trim_end());
+    known.map_or_else(|| format!("one that calls itself '{signature}'"), |(_, name)| (*name).into())
+}
+
+#[cfg(target_arch = "x86_64")]
+mod cpuid {
+    use core::arch::x86_64::__cpuid;
+
+    /// The bit of leaf 1 that says that there is a hypervisor (ECX).
+    const PRESENT: u32 = 1 << 31;
+    /// Where hypervisors begin, how far apart they are when there are several, and where the
+    /// kernel, too, stops looking (`hypervisor_cpuid_base` in arch/x86/include/asm/processor.h).
+    const BASE: u32 = 0x4000_0000;
+    const STEP: usize = 0x100;
+    const END: u32 = 0x4001_0000;
+
+    /// What the hypervisors call themselves; most outer interfaces first.
+    pub fn signatures() -> Vec<String> {
+        let leaf = |leaf| __cpuid(leaf);
+        if leaf(1).ecx & PRESENT == 0 {
+            return Vec::new();
+        }
+        let mut signatures = Vec::new();
+        for base in (BASE..END).step_by(STEP) {
+            let says = leaf(base);
+            let letters = [says.ebx, says.ecx, says.edx].map(u32::to_le_bytes).concat();
+            // Where there is none, some processors answer with their last leaf: no letters.
+            let letters: Vec<_> = letters.into_iter().take_while(|it| *it != 0).collect();
+            let is_name = letters.len() >= 4 && letters.iter().all(|it| matches!(it, b' '..=b'~'));
+            let is_leaf = (base..base + STEP as u32).contains(&says.eax) || says.eax == 0;
+            match String::from_utf8(letters) {
+                Ok(name) if is_name && is_leaf && !signatures.contains(&name) => {
+                    signatures.push(name);
+                }
+                _ => {}
+            }
+        }
+        signatures
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod cpuid {
+    /// Only x86-64 has an instruction that hypervisors answer.
+    pub fn signatures() -> Vec<String> {
+        Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Verdict;
+    use crate::testing::Tree;
+
+    #[test]
+    fn signatures_have_names_or_are_shown() {
+        let judged = |signatures: &[&str]| {
+            let signatures: Vec<_> = signatures.iter().map(|it| (*it).to_owned()).collect();
+            judge(&signatures, &Traces::default())
+        };
+        assert_eq!(judged(&[]).verdict, Verdict::Ok);
+        assert!(judged(&["KVMKVMKVM"]).found.contains("(KVM)"));
+        let nested = judged(&["Microsoft Hv", "KVMKVMKVM"]);
+        assert!(nested.found.contains("Hyper-V") && nested.lines.len() == 3, "{nested:?}");
+        assert!(judged(&["NewNewNew"]).found.contains("one that calls itself 'NewNewNew'"));
+    }
+
+    #[test]
+    fn the_firmware_alone_does_not_make_a_virtual_machine() {
+        let tree = Tree::new("hypervisor");
+        // An EC2 instance on bare metal.
+        tree.file("sys/class/dmi/id/sys_vendor", "Amazon EC2\n");
+        tree.file("sys/class/dmi/id/product_name", "c5.metal\n");
+        let look = || hypervisor(&tree.machine(), &Options::default());
+        assert_eq!(look().verdict, Verdict::Ok);
+        assert!(look().lines[1].contains("c5.metal"));
+        tree.file("proc/device-tree/hypervisor/compatible", "linux,kvm\0");
+        assert_eq!(look().verdict, Verdict::Note);
+        assert!(look().found.contains("linux,kvm"));
+    }
+}

@@ -1,0 +1,44 @@
+//! Hypervisor, container, namespaces, control groups, and what they take away.
+//!
+//! - `hypervisor`: what runs this machine, if it is a virtual one; `migration`: whether it can be
+//!   moved, and whether that would be told.
+//! - `gvisor`: a kernel in user space.
+//! - `container`: whether this process is in one.
+//! - `namespace`: its time namespace; `timeline`: whether it is in one of Eigentime's.
+//! - `stat`, `steal`: processor time, and how much of it the hypervisor gave to others.
+//! - `cgroup`, `limits`: processor time that control groups keep from this process.
+//! - `processors`: how many it may use; `pressure`: how much they are wanted.
+//! - `suspend`: whether the machine slept; `firmware`: what the firmware takes.
+
+pub mod cgroup;
+mod container;
+mod firmware;
+mod gvisor;
+pub mod hypervisor;
+mod limits;
+mod migration;
+mod namespace;
+mod pressure;
+mod processors;
+pub mod stat;
+mod steal;
+mod suspend;
+pub mod timeline;
+
+use crate::{Check, Topic::Surroundings};
+
+/// The checks of this topic.
+pub const CHECKS: &[Check] = &[
+    Check { key: "hypervisor", topic: Surroundings, look: hypervisor::hypervisor },
+    Check { key: "gvisor", topic: Surroundings, look: gvisor::gvisor },
+    Check { key: "container", topic: Surroundings, look: container::container },
+    Check { key: "time-namespace", topic: Surroundings, look: namespace::time_namespace },
+    Check { key: "timeline", topic: Surroundings, look: timeline::timeline },
+    Check { key: "steal", topic: Surroundings, look: steal::steal },
+    Check { key: "processor-limits", topic: Surroundings, look: limits::limits },
+    Check { key: "processors", topic: Surroundings, look: processors::processors },
+    Check { key: "processor-pressure", topic: Surroundings, look: pressure::pressure },
+    Check { key: "suspend", topic: Surroundings, look: suspend::suspend },
+    Check { key: "firmware-interrupts", topic: Surroundings, look: firmware::interrupts },
+    Check { key: "migration", topic: Surroundings, look: migration::migration },
+];

@@ -1,0 +1,91 @@
+//! How fast processors run when they are woken.
+
+use std::collections::BTreeSet;
+
+use crate::machine::{Machine, Unknown};
+use crate::{Finding, Options};
+
+const FOLDER: &str = "/sys/devices/system/cpu/cpufreq";
+
+/// What all policies say in this file, without doubles.
+fn words(machine: &Machine, file: &str) -> Result<String, Unknown> {
+    let policies = machine.names(FOLDER)?.into_iter().filter(|name| name.starts_with("policy"));
+    let read = |policy| machine.line(&format!("{FOLDER}/{policy}/{file}"));
+    let words = policies.map(read).collect::<Result<BTreeSet<_>, _>>()?;
+    match words.is_empty() {
+        true => Err(Unknown::because(format!("{FOLDER}: there are no policies"))),
+        false => Ok(words.into_iter().collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// Are there any, whether they can be read or not?
+fn has_policies(machine: &Machine) -> bool {
+    let names = machine.names(FOLDER);
+    names.map_or_else(
+        |_| machine.has(FOLDER),
+        |names| names.iter().any(|it| it.starts_with("policy")),
+    )
+}
+
+/// The check: who decides on it?
+pub fn frequency(machine: &Machine, _: &Options) -> Finding {
+    let governor = words(machine, "scaling_governor");
+    let driver = words(machine, "scaling_driver");
+    let finding = match (&governor, &driver) {
+        (Ok(governor), Ok(driver)) if governor == "performance" => {
+            Finding::ok(format!("processors run at full speed ({driver}, {governor})"))
+        }
+        (Ok(governor), Ok(driver)) => Finding::note(format!(
+            "processors slow down when there is little to do ({driver}, {governor})"
+        ))
+        .advise(
+            "where wake-ups have to be on time, and for measurements: the governor 'performance'",
+            "more power",
+        ),
+        _ if !machine.has("/sys/devices/system/cpu") => {
+            let why = Unknown::because("/sys/devices/system/cpu: there is none");
+            Finding::unknown("who leads the speed of processors", &why)
+        }
+        (Err(why), _) | (_, Err(why)) if has_policies(machine) => {
+            Finding::unknown("who leads the speed of processors", why)
+        }
+        (Err(why), _) | (_, Err(why)) => Finding::ok(format!(
+            "the kernel does not lead the speed of processors ({why}): in a virtual machine its \
+             host does"
+        )),
+    };
+    finding.fact("frequency_governor", governor).fact("frequency_driver", driver)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Verdict;
+    use crate::testing::Tree;
+
+    #[test]
+    fn all_policies_count() {
+        let tree = Tree::new("cpufreq");
+        let look = || frequency(&tree.machine(), &Options::default());
+        assert!(look().found.contains("unknown"));
+        tree.file("sys/devices/system/cpu/online", "0-7\n");
+        assert!(look().found.contains("the kernel does not lead"), "{}", look().found);
+        tree.file("sys/devices/system/cpu/cpufreq/policy0/other", "");
+        assert_eq!(look().verdict, Verdict::Note);
+        assert!(look().found.contains("is unknown: "), "{}", look().found);
+        for policy in ["policy0", "policy4"] {
+            tree.file(
+                &format!("sys/devices/system/cpu/cpufreq/{policy}/scaling_governor"),
+                "performance\n",
+            );
+            tree.file(
+                &format!("sys/devices/system/cpu/cpufreq/{policy}/scaling_driver"),
+                "intel_pstate\n",
+            );
+        }
+        assert_eq!(look().verdict, Verdict::Ok);
+        tree.file("sys/devices/system/cpu/cpufreq/policy4/scaling_governor", "powersave\n");
+        assert_eq!(look().verdict, Verdict::Note);
+        assert!(look().found.contains("performance, powersave"));
+    }
+}

@@ -1,0 +1,40 @@
+//! What timers are made of, and how late they wake.
+//!
+//! - `config`: what the kernel was built and started with.
+//! - `tick`: the tick, and whether timers are finer than it.
+//! - `slack`: by how much the kernel may put wake-ups off.
+//! - `preemption`: when the kernel lets a thread that wakes run.
+//! - `idle`: how deep processors sleep, and who holds them back.
+//! - `frequency`: how fast they run when they are woken.
+//! - `scheduling`: throttling of real-time threads, isolated processors, timer migration.
+//! - `steering`: interrupts that a program has left where they do not belong.
+//! - `devices`: what makes the interrupt.
+//! - `wake_ups`: how late threads do wake, and what explains it.
+
+pub mod config;
+mod devices;
+mod frequency;
+mod idle;
+mod preemption;
+mod scheduling;
+pub mod slack;
+mod steering;
+pub mod tick;
+pub mod wake_ups;
+
+use crate::{Check, Topic::Timers};
+
+/// The checks of this topic.
+pub const CHECKS: &[Check] = &[
+    Check { key: "tick", topic: Timers, look: tick::tick },
+    Check { key: "high-resolution-timers", topic: Timers, look: tick::high_resolution },
+    Check { key: "clock-event-devices", topic: Timers, look: devices::clock_events },
+    Check { key: "timer-slack", topic: Timers, look: slack::timer_slack },
+    Check { key: "preemption", topic: Timers, look: preemption::preemption },
+    Check { key: "idle-states", topic: Timers, look: idle::idle_states },
+    Check { key: "processor-frequency", topic: Timers, look: frequency::frequency },
+    Check { key: "real-time-throttling", topic: Timers, look: scheduling::throttling },
+    Check { key: "isolated-processors", topic: Timers, look: scheduling::isolation },
+    Check { key: "interrupt-steering", topic: Timers, look: steering::steering },
+    Check { key: "wake-ups", topic: Timers, look: wake_ups::wake_ups },
+];

@@ -1,0 +1,223 @@
+//! What a bundle says of its container, and what is changed in it.
+
+use std::fs;
+use std::io;
+use std::path::{self, Path, PathBuf};
+
+use eigentime_container::settings::{Settings, VARIABLE, Wrong};
+use eigentime_supervisor::replaced;
+use serde_json::Value;
+
+/// A document of a bundle that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {reason}", .path.display())]
+pub struct Unusable {
+    path: PathBuf,
+    reason: String,
+}
+
+/// A JSON document of a bundle.
+pub struct Document {
+    path: PathBuf,
+    value: Value,
+}
+
+impl Document {
+    /// Reads a document; one that was changed, and not put back since its supervisor was
+    /// killed, is put back first.
+    pub fn read(path: &Path) -> Result<Self, Unusable> {
+        // The supervisor, which puts it back, is in another directory.
+        let path = path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let text = is_regular(&path)
+            .and_then(|()| replaced::put_back(&path))
+            .and_then(|()| fs::read(&path));
+        let value = text
+            .map_err(|error| error.to_string())
+            .and_then(|text| serde_json::from_slice(&text).map_err(|error| error.to_string()));
+        match value {
+            Ok(value) => Ok(Self { path, value }),
+            Err(reason) => Err(Unusable { path, reason }),
+        }
+    }
+
+    /// What it asks for.
+    pub fn settings(&self) -> Result<Settings, Wrong> {
+        let annotations = self.value["annotations"].as_object().into_iter().flatten();
+        let annotations = annotations.filter_map(|(name, value)| Some((&**name, value.as_str()?)));
+        let variables = self.value["process"]["env"].as_array().into_iter().flatten();
+        Settings::parse(annotations, variables.filter_map(Value::as_str))
+    }
+
+    /// An annotation.
+    pub fn annotation(&self, name: &str) -> Option<&str> {
+        self.value["annotations"][name].as_str()
+    }
+
+    /// From where a file of the container is mounted.
+    pub fn source_of(&self, destination: &str) -> Option<&Path> {
+        let mounts = self.value["mounts"].as_array()?;
+        let mount = mounts.iter().find(|mount| mount["destination"] == destination)?;
+        mount["source"].as_str().map(Path::new)
+    }
+
+    /// Is the container to have a namespace of this kind?
+    pub fn has_namespace(&self, kind: &str) -> bool {
+        let namespaces = self.value["linux"]["namespaces"].as_array();
+        namespaces.is_some_and(|all| all.iter().any(|namespace| namespace["type"] == kind))
+    }
+
+    /// Does its user namespace hold more than one user?
+    pub fn maps_several_users(&self) -> bool {
+        let maps = self.value["linux"]["uidMappings"].as_array().map_or(&[][..], Vec::as_slice);
+        maps.len() > 1 || maps.iter().any(|map| map["size"].as_u64() > Some(1))
+    }
+
+    /// Takes the time namespace out, which the runtime is started in, and the variables
+    /// that are settings. Returns whether there were any.
+    pub fn take_ours(&mut self) -> bool {
+        let before = self.value.clone();
+        if let Some(Value::Array(variables)) = self.value.pointer_mut("/process/env") {
+            take_variables(variables);
+        }
+        if let Some(Value::Object(linux)) = self.value.get_mut("linux") {
+            linux.remove("timeOffsets");
+            if let Some(Value::Array(namespaces)) = linux.get_mut("namespaces") {
+                namespaces.retain(|namespace| namespace["type"] != "time");
+            }
+        }
+        self.value != before
+    }
+
+    /// The same for the description of a program that is started later.
+    pub fn take_variables(&mut self) -> bool {
+        match self.value.get_mut("env") {
+            Some(Value::Array(variables)) => take_variables(variables),
+            _ => false,
+        }
+    }
+
+    /// Puts the container into a time namespace that is there.
+    pub fn join_time_namespace(&mut self, path: &Path) {
+        let namespace = serde_json::json!({ "type": "time", "path": path });
+        if let Some(Value::Array(namespaces)) = self.value.pointer_mut("/linux/namespaces") {
+            namespaces.push(namespace);
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes the document in place of what it was, which is kept.
+    pub fn replace(&self) -> Result<(), Unusable> {
+        let text = serde_json::to_vec(&self.value).expect("a value is plain data");
+        replaced::replace(&self.path, &text).map_err(|error| Unusable {
+            path: self.path.clone(),
+            reason: format!(
+                "what is Eigentime's in it cannot be taken out: {error}\n\
+                 help: let it be written to, or use annotations in place of variables"
+            ),
+        })
+    }
+}
+
+/// What is no file can be read once only, and that is for the runtime.
+fn is_regular(path: &Path) -> io::Result<()> {
+    match fs::metadata(path)?.is_file() {
+        true => Ok(()),
+        false => Err(io::Error::other("it is no regular file")),
+    }
+}
+
+/// Takes the settings out of an environment. Returns whether there were any.
+fn take_variables(variables: &mut Vec<Value>) -> bool {
+    let before = variables.len();
+    let is_ours =
+        |variable: &Value| variable.as_str().is_some_and(|text| text.starts_with(VARIABLE));
+    variables.retain(|variable| !is_ours(variable));
+    variables.len() != before
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUNDLE: &str = r#"{
+        "process": { "env": ["PATH=/bin", "EIGENTIME_RATE=10"], "args": ["date"] },
+        "annotations": { "io.eigentime.date": "@1", "org.example": "x" },
+        "mounts": [{ "destination": "/etc/hostname", "source": "/d/1/hostname" }],
+        "hooks": { "poststop": [{ "path": "/bin/true" }] },
+        "linux": {
+            "namespaces": [{ "type": "pid" }, { "type": "time" }, { "type": "mount" }],
+            "timeOffsets": { "monotonic": { "secs": 5 } },
+            "uidMappings": [{ "containerID": 0, "hostID": 1000, "size": 1 }],
+            "unknown": 18446744073709551615
+        }
+    }"#;
+
+    /// A file of a bundle in a directory of its own, which is removed in the end.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str, text: &str) -> Self {
+            let folder = format!("eigentime-bundle-{}-{name}", std::process::id());
+            let folder = std::env::temp_dir().join(folder);
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("config.json"), text).unwrap();
+            Self(folder)
+        }
+
+        fn file(&self) -> PathBuf {
+            self.0.join("config.json")
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn nothing_is_taken_but_what_is_ours() {
+        let scratch = Scratch::new("taken", BUNDLE);
+        let mut document = Document::read(&scratch.file()).unwrap();
+        assert!(document.has_namespace("time") && !document.maps_several_users());
+        assert_eq!(document.source_of("/etc/hostname"), Some(Path::new("/d/1/hostname")));
+        let settings = document.settings().unwrap();
+        assert!(settings.clocks.is_some() && settings.timeline.is_none());
+        assert!(document.take_ours());
+        assert!(!document.take_ours());
+        let mut expected: Value = serde_json::from_str(BUNDLE).unwrap();
+        expected["process"]["env"] = serde_json::json!(["PATH=/bin"]);
+        expected["linux"]["namespaces"] =
+            serde_json::json!([{ "type": "pid" }, { "type": "mount" }]);
+        expected["linux"].as_object_mut().unwrap().remove("timeOffsets");
+        assert_eq!(document.value, expected);
+        document.join_time_namespace(Path::new("/proc/1/ns/time"));
+        assert!(document.has_namespace("time"));
+    }
+
+    #[test]
+    fn what_was_left_replaced_is_put_back_first() {
+        let scratch = Scratch::new("left", BUNDLE);
+        let mut document = Document::read(&scratch.file()).unwrap();
+        document.take_ours();
+        document.replace().unwrap();
+        let again = Document::read(&scratch.file()).unwrap();
+        assert!(again.has_namespace("time"));
+        assert_eq!(fs::read_to_string(scratch.file()).unwrap(), BUNDLE);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        let scratch = Scratch::new("unreadable", "{");
+        let error = Document::read(&scratch.file()).err().unwrap().to_string();
+        assert!(error.contains("config.json: EOF"), "{error}");
+        let error = Document::read(Path::new("/nonexistent/config.json")).err().unwrap();
+        assert!(error.to_string().contains("No such file"), "{error}");
+        let error = Document::read(Path::new("/dev/null")).err().unwrap();
+        assert!(error.to_string().contains("no regular file"), "{error}");
+    }
+}

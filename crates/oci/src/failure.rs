@@ -1,0 +1,59 @@
+//! How engines are told what went wrong: on standard error, and in the log file that
+//! they read.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use eigentime_timeline::text::format_date;
+use eigentime_timeline::{Nanos, VirtualInstant};
+
+use crate::arguments::Arguments;
+
+/// Tells it wherever the engine may look.
+pub fn tell(arguments: &Arguments, reason: &str) {
+    eprintln!("eigentime-oci: {reason}");
+    let Some(log) = &arguments.log else { return };
+    let line = line(reason, &now(), arguments.log_is_json);
+    // Where that cannot be written, it stands on standard error all the same.
+    let _ = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(log)
+        .and_then(|mut file| file.write_all(line.as_bytes()));
+}
+
+fn now() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    format_date(VirtualInstant(Nanos::from_secs(since.as_secs() as i64)))
+}
+
+/// A line as runc writes it.
+fn line(reason: &str, time: &str, is_json: bool) -> String {
+    let text = format!("eigentime-oci: {reason}");
+    if is_json {
+        let entry = serde_json::json!({ "level": "error", "msg": text, "time": time });
+        format!("{entry}\n")
+    } else {
+        format!("time=\"{time}\" level=error msg={}\n", serde_json::Value::from(text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_those_of_runc() {
+        let reason = "no \"x\"\nhelp: y";
+        let json: serde_json::Value =
+            serde_json::from_str(&line(reason, "2038-01-19T03:14:07Z", true)).unwrap();
+        assert_eq!(json["msg"], format!("eigentime-oci: {reason}"));
+        assert_eq!(
+            (&json["level"], &json["time"]),
+            (&"error".into(), &"2038-01-19T03:14:07Z".into())
+        );
+        let text = line(reason, "t", false);
+        assert_eq!(text, "time=\"t\" level=error msg=\"eigentime-oci: no \\\"x\\\"\\nhelp: y\"\n");
+    }
+}

@@ -1,0 +1,179 @@
+//! `eigentime-oci`, which engines call as their OCI runtime. It brings containers into
+//! timelines and hands over to another runtime, which does all the rest.
+//!
+//! - `arguments`: what an engine calls it with.
+//! - `bundle`: what a bundle says of its container, and what is changed in it.
+//! - `engine`: what engines call their containers.
+//! - `failure`: how engines are told what went wrong.
+#![cfg_attr(not(test), no_main)]
+
+mod arguments;
+mod bundle;
+mod engine;
+mod failure;
+
+use std::cell::RefCell;
+use std::env;
+use std::ffi::{CString, OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use eigentime_container::runtime;
+use eigentime_supervisor::container::{self, Bundle, Contained, Container};
+use eigentime_supervisor::{is_privileged, replaced};
+
+use arguments::{Arguments, Verb};
+use bundle::Document;
+
+/// The exit status of a failure, as of other runtimes.
+const FAILED: i32 = 1;
+
+/// What the C library calls first (but in unit tests, which have a start of their own):
+/// the process becomes the real runtime, and must not carry traces of Rust's start-up.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub extern "C" fn main() -> i32 {
+    eigentime_supervisor::hold_closed_descriptors();
+    let arguments = Arguments::parse(env::args_os().skip(1));
+    let Err(reason) = run(&arguments);
+    failure::tell(&arguments, &reason);
+    FAILED
+}
+
+/// Becomes the real runtime. Returns only if that failed.
+fn run(arguments: &Arguments) -> Result<std::convert::Infallible, String> {
+    let command = command(arguments)?;
+    let root = arguments.root();
+    let container =
+        |id: &String| Container { id: id.clone(), root: root.clone(), ..Container::default() };
+    match &arguments.verb {
+        Verb::Create { bundle, config, id } => {
+            let config = config.clone().unwrap_or_else(|| bundle.join("config.json"));
+            create(&config, container(id), &command)?;
+        }
+        Verb::Exec { id, process } => exec(&container(id), process.as_deref(), &command)?,
+        // So that the runtime finds the container's processes as it left them.
+        Verb::Other => {
+            container::visit(&root, arguments.rest.iter().filter_map(|word| word.to_str()))
+                .map_err(|error| error.to_string())?
+        }
+    }
+    let Err(error) = nix::unistd::execv(&command[0], &command);
+    Err(format!("cannot run {}: {}", command[0].to_string_lossy(), error.desc()))
+}
+
+/// The real runtime with its arguments.
+fn command(arguments: &Arguments) -> Result<Vec<CString>, String> {
+    let named = runtime::asked_for(arguments.runtime.clone());
+    let runtime = runtime::find(named.as_deref()).map_err(|missing| missing.to_string())?;
+    if is_this_program(&runtime) {
+        return Err(format!(
+            "the OCI runtime {} is this program\n\
+             help: name the real one with --eigentime-runtime or {}",
+            runtime.display(),
+            runtime::VARIABLE
+        ));
+    }
+    let words = [runtime.into_os_string()].into_iter().chain(arguments.rest.iter().cloned());
+    Ok(words.map(word).collect())
+}
+
+fn word(word: OsString) -> CString {
+    CString::new(word.into_vec()).expect("arguments hold no null byte")
+}
+
+fn is_this_program(runtime: &Path) -> bool {
+    let [own, other] = [Path::new("/proc/self/exe"), runtime].map(fs::canonicalize);
+    matches!((own, other), (Ok(own), Ok(other)) if own == other)
+}
+
+/// Becomes the runtime that makes a container in a timeline. Returns if the container is
+/// to live by the host's clocks, or if that failed.
+fn create(config: &Path, container: Container, command: &[CString]) -> Result<(), String> {
+    let document = Document::read(config).map_err(|error| error.to_string())?;
+    let settings = document.settings().map_err(|wrong| wrong.to_string())?;
+    if settings.is_empty() {
+        return Ok(());
+    }
+    if !document.has_namespace("mount") {
+        return Err("the container has no mount namespace of its own, by which its programs \
+                    are known from the runtime's\nhelp: give it one"
+            .to_owned());
+    }
+    if !is_privileged() && document.maps_several_users() {
+        return Err("an ordinary user's runtime that is followed cannot map several users: \
+                    newuidmap has no privilege then\nhelp: map one user only, or call the \
+                    runtime in a user namespace, as `podman` and `eigentime run --rootfs` do"
+            .to_owned());
+    }
+    let time_namespace = document.has_namespace("time");
+    let name = engine::name_of(&document);
+    let path = document.path().to_owned();
+    let bundle = ForRuntime { document: RefCell::new(document), runtime: &command[0] };
+    let contained = Contained {
+        runtime: command.to_vec(),
+        container: Container { name, ..container },
+        clocks: settings.clocks,
+        timeline: settings.timeline,
+        time_namespace,
+        bundle: &bundle,
+        put_back: vec![path.clone()],
+        dies_with: None,
+    };
+    let error = container::start(&contained);
+    put_back(&path);
+    Err(error.to_string())
+}
+
+/// Puts a file back that may have been replaced; what fails, the next call does.
+fn put_back(path: &Path) {
+    let _ = replaced::put_back(path);
+}
+
+/// A bundle, and the runtime that is to read it.
+struct ForRuntime<'a> {
+    document: RefCell<Document>,
+    runtime: &'a CString,
+}
+
+impl Bundle for ForRuntime<'_> {
+    fn is_heeded(&self) -> bool {
+        let runtime = Path::new(OsStr::from_bytes(self.runtime.as_bytes()));
+        runtime::enters_time_namespaces(runtime)
+    }
+
+    fn write(&self, time_namespace: Option<&Path>) -> Result<(), String> {
+        let mut document = self.document.borrow_mut();
+        let has_ours = document.take_ours();
+        if let Some(path) = time_namespace {
+            document.join_time_namespace(path);
+        }
+        match has_ours || time_namespace.is_some() {
+            true => document.replace().map_err(|error| error.to_string()),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Becomes the runtime that starts a program in a container, if that lives by a
+/// timeline. Returns if it does not, or if that failed.
+fn exec(container: &Container, process: Option<&Path>, command: &[CString]) -> Result<(), String> {
+    // What is no file can be read once only, and that is for the runtime.
+    let process = process.filter(|process| process.is_file());
+    let take = || {
+        let Some(process) = process else { return Ok(Vec::new()) };
+        let mut document = Document::read(process).map_err(|error| error.to_string())?;
+        match document.take_variables() {
+            true => document.replace().map_err(|error| error.to_string())?,
+            false => return Ok(Vec::new()),
+        }
+        Ok(vec![document.path().to_owned()])
+    };
+    let entered = container::enter(container, command, take);
+    if let Some(process) = process
+        && entered.is_err()
+    {
+        put_back(process);
+    }
+    entered.map_err(|error| error.to_string())
+}

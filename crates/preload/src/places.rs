@@ -1,0 +1,195 @@
+//! Where threads keep what they know about the kernel's punctuality.
+//!
+//! That is some kilobytes, too many for thread-local storage, which is taken from the threads'
+//! stacks. So each thread that waits takes a place here, and gives it back when it ends.
+
+use std::cell::{Cell, UnsafeCell};
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use eigentime_clock::sleeper::Guard;
+
+use crate::{memory, sandbox, wait};
+
+/// Threads that can wait at once; all others wait as they do without the library. Memory is
+/// taken for those only that do.
+const COUNT: usize = 1024;
+
+/// A key of thread-specific data below this has its place in the thread itself, so that setting
+/// it takes no memory (`PTHREAD_KEY_2NDLEVEL_SIZE` of glibc).
+const KEYS_IN_THREADS: libc::pthread_key_t = 32;
+
+static PLACES: [Place; COUNT] = [const { Place::new() }; COUNT];
+
+/// Which of them are taken: apart, so that those that are not need no memory to be asked.
+static TAKEN: [AtomicBool; COUNT] = [const { AtomicBool::new(false) }; COUNT];
+
+/// Places that were ever taken are below this.
+static USED: AtomicUsize = AtomicUsize::new(0);
+
+/// The key that has a thread's end announced; more than 32 bits if there is none.
+static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
+
+thread_local! {
+    /// The thread's place. There is nothing to initialize or to drop, so that a signal handler
+    /// can read it first.
+    static MINE: Cell<Option<&'static Place>> = const { Cell::new(None) };
+}
+
+/// Stands on the stack while a wait is under way, in memory that others use after it.
+pub struct Mark(AtomicU64);
+
+impl Mark {
+    /// What is hardly ever there by chance.
+    const STANDING: u64 = 0x7761_6974_9e37_79b9;
+
+    /// For a wait that has not begun.
+    pub const fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+}
+
+/// A thread's place.
+pub struct Place {
+    /// Where on the stack the [`Mark`] of the wait is that is under way, zero if there is none.
+    waiting: AtomicUsize,
+    /// The timer slack to put back, in nanoseconds; zero if it is as the program wants it.
+    slack: AtomicU64,
+    guard: UnsafeCell<Guard>,
+}
+
+// SAFETY: `guard` is used by the one thread that has taken the place, and by one wait of it.
+unsafe impl Sync for Place {}
+
+impl Place {
+    const fn new() -> Self {
+        Self {
+            waiting: AtomicUsize::new(0),
+            slack: AtomicU64::new(0),
+            guard: UnsafeCell::new(Guard::new()),
+        }
+    }
+
+    /// What the thread knows.
+    #[expect(clippy::mut_from_ref, reason = "`take` gives it to one wait at a time")]
+    pub fn guard(&self) -> &mut Guard {
+        // SAFETY: the thread has taken the place, and a signal handler's wait is refused it.
+        unsafe { &mut *self.guard.get() }
+    }
+
+    /// Notes the timer slack to put back.
+    pub fn keep_slack(&self, nanos: u64) {
+        self.slack.store(nanos, Ordering::Relaxed);
+    }
+
+    /// The timer slack to put back, or zero.
+    pub fn kept_slack(&self) -> u64 {
+        self.slack.load(Ordering::Relaxed)
+    }
+
+    /// The wait is over.
+    pub fn give_back(&self) {
+        self.waiting.store(0, Ordering::Relaxed);
+    }
+
+    /// Makes it as new, for the next thread.
+    fn reset(&self) {
+        self.give_back();
+        self.keep_slack(0);
+        *self.guard() = Guard::new();
+        self.taken().store(false, Ordering::Release);
+    }
+
+    fn taken(&self) -> &'static AtomicBool {
+        let number = (ptr::from_ref(self).addr() - PLACES.as_ptr().addr()) / size_of::<Self>();
+        &TAKEN[number]
+    }
+}
+
+/// Has the end of threads announced; must be called once, before threads wait.
+pub fn prepare() {
+    let mut key = 0;
+    // SAFETY: the function is one of this library's, which stays.
+    let made = unsafe { libc::pthread_key_create(&raw mut key, Some(leave)) };
+    if made == 0 && key < KEYS_IN_THREADS {
+        KEY.store(key, Ordering::Relaxed);
+    }
+}
+
+/// The thread's place for a wait; none if there is none, or if another wait of the thread is
+/// under way, in which a signal handler wants to wait.
+pub fn take(mark: &Mark) -> Option<&'static Place> {
+    let place = MINE.get().or_else(settle)?;
+    let here = ptr::from_ref(mark).expose_provenance();
+    let waiting = place.waiting.load(Ordering::Relaxed);
+    if waiting != 0 {
+        if !is_left(waiting, here) {
+            return None;
+        }
+        wait::put_back_slack(place);
+    }
+    mark.0.store(Mark::STANDING, Ordering::Relaxed);
+    // In this order for a signal handler of the thread.
+    place.waiting.store(here, Ordering::Release);
+    Some(place)
+}
+
+/// Whether a wait with its mark at this address was left: by a handler's jump, or because a child
+/// of `vfork` has ended in it. It would stand above us otherwise, unless this is a handler with a
+/// stack of its own, and its mark as it was.
+fn is_left(waiting: usize, here: usize) -> bool {
+    // SAFETY: there is a stack_t to be written.
+    let is_on_main_stack = || unsafe {
+        let mut stack: libc::stack_t = std::mem::zeroed();
+        libc::sigaltstack(ptr::null(), &raw mut stack) == 0
+            && stack.ss_flags & libc::SS_ONSTACK == 0
+    };
+    if waiting <= here && sandbox::unless_confined(is_on_main_stack) == Some(true) {
+        return true;
+    }
+    // The stack may be gone, and in a sandbox nobody can say.
+    let mark = ptr::with_exposed_provenance::<u64>(waiting);
+    // SAFETY: whatever is there is a number; only this thread writes to its stack.
+    sandbox::unless_confined(|| unsafe { memory::read(mark) } != Some(Mark::STANDING)) == Some(true)
+}
+
+#[cold]
+fn settle() -> Option<&'static Place> {
+    let key = KEY.load(Ordering::Relaxed);
+    if key == u32::MAX {
+        return None;
+    }
+    // A place that somebody has left is taken before one that takes new memory.
+    let is_free = |taken: &AtomicBool| {
+        // Looked at first, so that those that are taken stay in all processors' caches.
+        !taken.load(Ordering::Relaxed) && !taken.swap(true, Ordering::Acquire)
+    };
+    let number = TAKEN.iter().position(is_free)?;
+    USED.fetch_max(number + 1, Ordering::Relaxed);
+    let place = &PLACES[number];
+    // SAFETY: the key is ours; it needs no memory.
+    let set = unsafe { libc::pthread_setspecific(key, ptr::from_ref(place).cast()) };
+    if set != 0 {
+        TAKEN[number].store(false, Ordering::Release);
+        return None;
+    }
+    MINE.set(Some(place));
+    Some(place)
+}
+
+/// A thread ends.
+unsafe extern "C" fn leave(place: *mut c_void) {
+    MINE.set(None);
+    // SAFETY: `settle` has given it to the thread.
+    let place: &Place = unsafe { &*place.cast_const().cast() };
+    place.reset();
+}
+
+/// A child has but the one thread that has forked.
+pub fn forget_others() {
+    let mine = MINE.get().map_or(ptr::null(), ptr::from_ref);
+    // Memory that was not touched is not to be touched.
+    let used = &PLACES[..USED.load(Ordering::Relaxed)];
+    used.iter().filter(|place| !ptr::eq(*place, mine)).for_each(Place::reset);
+}

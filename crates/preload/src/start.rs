@@ -1,0 +1,47 @@
+//! What is done when the library is loaded, and when it goes.
+
+use eigentime_clock::cancellation;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::{functions, places, report, sandbox, settings};
+
+#[cfg_attr(not(test), unsafe(link_section = ".init_array"))]
+#[used]
+static BEGIN: extern "C" fn() = begin;
+
+#[cfg_attr(not(test), unsafe(link_section = ".fini_array"))]
+#[used]
+static END: extern "C" fn() = end;
+
+/// All that takes memory or system calls is done here, where both are free. What the program
+/// calls before this ran (another library's start may) works as well, only less precisely.
+extern "C" fn begin() {
+    cancellation::put_off(prepare);
+}
+
+fn prepare() {
+    functions::look_up_all();
+    #[cfg(target_arch = "x86_64")]
+    crate::hook::find();
+    // The first time, this looks for the vDSO.
+    let _ = clock_gettime(ClockId::Monotonic);
+    settings::read();
+    report::prepare();
+    places::prepare();
+    if sandbox::begins_confined() {
+        sandbox::begin_confined();
+    }
+    // SAFETY: the function does in a child what is safe there: it writes to memory.
+    let failed = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+    debug_assert_eq!(failed, 0, "there was no memory for a few bytes");
+}
+
+extern "C" fn in_child() {
+    places::forget_others();
+    sandbox::forget_others();
+    report::forget();
+}
+
+extern "C" fn end() {
+    cancellation::put_off(report::write);
+}

@@ -1,0 +1,171 @@
+//! The wait itself: in the kernel until a guard before its end, and then spinning.
+
+use std::num::NonZeroU64;
+use std::ptr;
+use std::time::Duration;
+
+use eigentime_clock::sleeper::{KernelWaiter, Woken, wait_until};
+
+use rustix::thread::{current_timer_slack, set_current_timer_slack};
+
+use crate::clocks::{self, CLOCK};
+use crate::functions::real;
+use crate::places::{Mark, Place};
+use crate::{places, report, sandbox, settings, time};
+
+/// How a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It is over.
+    OnTime,
+    /// A signal handler has run when so much was left of it.
+    Interrupted(Duration),
+}
+
+/// Before this much is left of a wait, the kernel alone waits: what the counter is off by, of
+/// the kernel's clock, is nothing in so short a time.
+const NEAR: Duration = Duration::from_millis(100);
+
+/// A wait of this length can have the counter compared with the kernel's clock within it.
+const ROOMY: Duration = Duration::from_millis(5);
+
+/// More than the counter is ever off by, unless the machine was disturbed.
+const LARGEST_ERROR: Duration = Duration::from_micros(1);
+
+unsafe extern "C-unwind" {
+    fn pthread_testcancel();
+}
+
+/// Waits for so long; none if the real function has to.
+pub fn sleep(duration: Duration) -> Option<Ended> {
+    // Those that wait for nothing want other threads to run.
+    if duration.is_zero() || clocks::is_forbidden() {
+        return None;
+    }
+    sleep_until(clocks::monotonic() + duration)
+}
+
+/// Waits until CLOCK_MONOTONIC shows this; none if the real function has to.
+pub fn sleep_until(deadline: Duration) -> Option<Ended> {
+    if clocks::is_forbidden() {
+        return None;
+    }
+    let asked_for = deadline.saturating_sub(clocks::monotonic());
+    if asked_for.is_zero() || !is_compared(asked_for) {
+        return None;
+    }
+    // A signal handler of this thread may be what has interrupted another wait.
+    let mark = Mark::new();
+    let place = places::take(&mark)?;
+    // SAFETY: threads can be cancelled here, as in the real function.
+    unsafe { pthread_testcancel() };
+    let mut kernel = Kernel::new(place);
+    if asked_for > NEAR * 2 && kernel.wait_plainly(deadline - NEAR) != Woken::Due {
+        place.give_back();
+        return kernel.ended(deadline);
+    }
+    let mut target = CLOCK.at_monotonic(deadline);
+    // The kernel's own clock must not show an earlier time than was asked for, either.
+    let error = CLOCK.error(target).within().unwrap_or_default().min(LARGEST_ERROR);
+    target = target.checked_add(error).unwrap_or(target);
+    let slept =
+        wait_until(place.guard(), &settings::get().policy, &CLOCK, target, &mut kernel, true);
+    place.give_back();
+    // SAFETY: as above.
+    unsafe { pthread_testcancel() };
+    match slept {
+        Ok(slept) => {
+            report::slept(&slept);
+            Some(Ended::OnTime)
+        }
+        Err(_) => kernel.ended(deadline),
+    }
+}
+
+/// Whether the counter has been compared with the kernel's clock, by now if there is time for it.
+/// A program's first short wait is left to the kernel: many make no other.
+fn is_compared(asked_for: Duration) -> bool {
+    if clocks::is_compared() {
+        return true;
+    }
+    if asked_for < ROOMY && clocks::is_first_wait() {
+        return false;
+    }
+    clocks::compare();
+    true
+}
+
+/// The C library's `clock_nanosleep`, at which a thread can be cancelled.
+struct Kernel {
+    place: &'static Place,
+    /// It was asked to do what it cannot: a filter of system calls may forbid it.
+    refused: bool,
+}
+
+impl Kernel {
+    fn new(place: &'static Place) -> Self {
+        Self { place, refused: false }
+    }
+
+    /// With the timer slack as it is.
+    fn wait_plainly(&mut self, until: Duration) -> Woken {
+        let until = time::timespec(until);
+        let (clock, flags) = (libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME);
+        // SAFETY: there is a time to read and none to write.
+        match unsafe { real::clock_nanosleep(clock, flags, &raw const until, ptr::null_mut()) } {
+            0 => Woken::Due,
+            libc::EINTR => Woken::BySignal,
+            _ => {
+                // Ends the wait, as a signal does.
+                self.refused = true;
+                Woken::BySignal
+            }
+        }
+    }
+
+    /// What comes of a wait that did not end by itself; none if the real function has to wait.
+    fn ended(&self, deadline: Duration) -> Option<Ended> {
+        if self.refused {
+            return None;
+        }
+        report::interrupted();
+        let left = deadline.saturating_sub(clocks::monotonic());
+        Some(if left.is_zero() { Ended::OnTime } else { Ended::Interrupted(left) })
+    }
+}
+
+impl KernelWaiter for Kernel {
+    fn wait(&mut self, until: Duration) -> Woken {
+        lower_slack(self.place);
+        let woken = self.wait_plainly(until);
+        put_back_slack(self.place);
+        woken
+    }
+}
+
+/// Sets the thread's timer slack, which its timers may be late by for the sake of fewer wake-ups,
+/// to as little as there is. In a sandbox it stays: that may be forbidden.
+fn lower_slack(place: &Place) {
+    const LEAST: NonZeroU64 = NonZeroU64::MIN;
+    sandbox::unless_confined(|| {
+        // Real-time threads have none.
+        let slack = current_timer_slack().ok().filter(|slack| *slack > LEAST.get());
+        if let Some(slack) = slack {
+            // First: a signal handler may leave the wait by a jump.
+            place.keep_slack(slack);
+            // Where a filter forbids it, it stays.
+            let _ = set_current_timer_slack(Some(LEAST));
+        }
+    });
+}
+
+/// Puts it back as it was. A wait that the program's sandbox has come in the way of leaves it.
+pub fn put_back_slack(place: &Place) {
+    if let Some(slack) = NonZeroU64::new(place.kept_slack()) {
+        sandbox::unless_confined(|| {
+            // It could be set a moment ago.
+            let _ = set_current_timer_slack(Some(slack));
+        });
+        place.keep_slack(0);
+    }
+}

@@ -1,0 +1,183 @@
+//! What is called: a row for each metric.
+//!
+//! The first fifteen are those of Table IV of *Time namespaces in containers*, in its order and by its
+//! names. What a name does not say, the row does: raw ones execute the system call's instruction
+//! themselves, as `syscall(2)` does; those of the vDSO call its function where it is, without
+//! the C library.
+
+use std::ffi::c_long;
+use std::mem::MaybeUninit;
+use std::ptr::null_mut;
+
+use eigentime_doctor::clocks::vdso::Vdso;
+use libc::{
+    CLOCK_BOOTTIME, CLOCK_MONOTONIC, CLOCK_MONOTONIC_COARSE, CLOCK_MONOTONIC_RAW, CLOCK_REALTIME,
+    CLOCK_REALTIME_COARSE, CLOCK_THREAD_CPUTIME_ID, clockid_t, timespec, timeval,
+};
+use syscalls::{Sysno, raw_syscall};
+
+use super::batch::{Bench, Call, Repeated, Sleep};
+use super::refusal;
+use super::timers::{Creating, CreatingDescriptors, Deleting, Timer, TimerDescriptor};
+
+/// What is called.
+pub struct Metric {
+    /// Its name in the records.
+    pub name: &'static str,
+    /// Whether it is one of the first paper's.
+    pub of_the_paper: bool,
+    /// The system call that it is, or that its vDSO function falls back to.
+    pub number: c_long,
+    /// Makes what it needs, or says what is missing.
+    pub prepare: fn() -> Result<Box<dyn Bench>, String>,
+}
+
+/// How long the paper sleeps: 100 ms.
+static SLEEP: timespec = timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+type Prepared = Result<Box<dyn Bench>, String>;
+
+const fn of_the_paper(name: &'static str, number: c_long, prepare: fn() -> Prepared) -> Metric {
+    Metric { name, of_the_paper: true, number, prepare }
+}
+
+const fn beyond(name: &'static str, number: c_long, prepare: fn() -> Prepared) -> Metric {
+    Metric { name, of_the_paper: false, number, prepare }
+}
+
+/// All of them.
+#[rustfmt::skip]
+pub const METRICS: &[Metric] = &[
+    of_the_paper("clock_nanosleep", libc::SYS_clock_nanosleep, || boxed(Sleep(clock_nanosleep))),
+    of_the_paper("nanosleep", libc::SYS_nanosleep, || boxed(Sleep(nanosleep))),
+    // Table III does not call it a vDSO one, and its 130 ns are those of a system call.
+    of_the_paper("clock_getres", libc::SYS_clock_getres, || boxed(Repeated(|| clock_getres(CLOCK_MONOTONIC)))),
+    of_the_paper("clock_gettime_boottime", libc::SYS_clock_gettime, raw_clock::<CLOCK_BOOTTIME>),
+    of_the_paper("clock_gettime_monotonic", libc::SYS_clock_gettime, raw_clock::<CLOCK_MONOTONIC>),
+    of_the_paper("gettimeofday", libc::SYS_gettimeofday, || boxed(Repeated(gettimeofday))),
+    of_the_paper("timer_create", libc::SYS_timer_create, || boxed(Creating::new())),
+    // Arms a timer that is armed, or stopped before the first time: in 31 years.
+    of_the_paper("timer_settime", libc::SYS_timer_settime, || timer(Timer::settime)),
+    of_the_paper("timer_delete", libc::SYS_timer_delete, || boxed(Deleting::new())),
+    // Of a timer that has never expired.
+    of_the_paper("timer_getoverrun", libc::SYS_timer_getoverrun, || timer(Timer::getoverrun)),
+    of_the_paper("timerfd_create", libc::SYS_timerfd_create, || boxed(CreatingDescriptors::new())),
+    of_the_paper("timerfd_settime", libc::SYS_timerfd_settime, timer_descriptor),
+    of_the_paper("vdso_clock_gettime_boottime", libc::SYS_clock_gettime, || vdso_clock(CLOCK_BOOTTIME)),
+    of_the_paper("vdso_clock_gettime_monotonic", libc::SYS_clock_gettime, || vdso_clock(CLOCK_MONOTONIC)),
+    of_the_paper("vdso_gettimeofday", libc::SYS_gettimeofday, vdso_gettimeofday),
+
+    beyond("clock_gettime_realtime", libc::SYS_clock_gettime, raw_clock::<CLOCK_REALTIME>),
+    beyond("vdso_clock_gettime_realtime", libc::SYS_clock_gettime, || vdso_clock(CLOCK_REALTIME)),
+    beyond("vdso_clock_gettime_realtime_coarse", libc::SYS_clock_gettime, || vdso_clock(CLOCK_REALTIME_COARSE)),
+    beyond("vdso_clock_gettime_monotonic_coarse", libc::SYS_clock_gettime, || vdso_clock(CLOCK_MONOTONIC_COARSE)),
+    beyond("vdso_clock_gettime_monotonic_raw", libc::SYS_clock_gettime, || vdso_clock(CLOCK_MONOTONIC_RAW)),
+    // No vDSO serves a clock of processor time: what a fallback costs.
+    beyond("vdso_clock_gettime_thread_cputime", libc::SYS_clock_gettime, || vdso_clock(CLOCK_THREAD_CPUTIME_ID)),
+    beyond("vdso_clock_getres", libc::SYS_clock_getres, vdso_clock_getres),
+    beyond("vdso_getcpu", libc::SYS_getcpu, vdso_getcpu),
+    beyond("getcpu", libc::SYS_getcpu, || boxed(Repeated(getcpu))),
+];
+
+fn boxed(call: impl Call + 'static) -> Prepared {
+    Ok(Box::new(call))
+}
+
+/// With a timer that is there for as long as it is called.
+fn timer(call: impl Fn(&Timer) -> isize + 'static) -> Prepared {
+    let timer = Timer::new().map_err(|error| refusal("timer_create", error))?;
+    boxed(Repeated(move || call(&timer)))
+}
+
+fn timer_descriptor() -> Prepared {
+    let timer = TimerDescriptor::new().map_err(|error| refusal("timerfd_create", error))?;
+    boxed(Repeated(move || timer.settime()))
+}
+
+#[inline(always)]
+fn clock_nanosleep() -> isize {
+    let left = null_mut::<timespec>();
+    // SAFETY: the kernel reads `SLEEP`.
+    unsafe {
+        raw_syscall!(Sysno::clock_nanosleep, CLOCK_MONOTONIC, 0, &raw const SLEEP, left) as isize
+    }
+}
+
+#[inline(always)]
+fn nanosleep() -> isize {
+    // SAFETY: the kernel reads `SLEEP`.
+    unsafe { raw_syscall!(Sysno::nanosleep, &raw const SLEEP, null_mut::<timespec>()) as isize }
+}
+
+#[inline(always)]
+fn clock_getres(clock: clockid_t) -> isize {
+    let mut time = MaybeUninit::<timespec>::uninit();
+    // SAFETY: there is room for what the kernel writes.
+    unsafe { raw_syscall!(Sysno::clock_getres, clock, time.as_mut_ptr()) as isize }
+}
+
+fn raw_clock<const CLOCK: clockid_t>() -> Prepared {
+    boxed(Repeated(|| {
+        let mut time = MaybeUninit::<timespec>::uninit();
+        // SAFETY: there is room for what the kernel writes.
+        unsafe { raw_syscall!(Sysno::clock_gettime, CLOCK, time.as_mut_ptr()) as isize }
+    }))
+}
+
+#[inline(always)]
+fn gettimeofday() -> isize {
+    let mut time = MaybeUninit::<timeval>::uninit();
+    let zone = null_mut::<libc::timezone>();
+    // SAFETY: there is room for what the kernel writes.
+    unsafe { raw_syscall!(Sysno::gettimeofday, time.as_mut_ptr(), zone) as isize }
+}
+
+#[inline(always)]
+fn getcpu() -> isize {
+    let mut cpu = MaybeUninit::<u32>::uninit();
+    let (node, cache) = (null_mut::<u32>(), null_mut::<u8>());
+    // SAFETY: there is room for what the kernel writes.
+    unsafe { raw_syscall!(Sysno::getcpu, cpu.as_mut_ptr(), node, cache) as isize }
+}
+
+/// A function of the vDSO.
+fn of_vdso<F>(find: impl FnOnce(&Vdso) -> Option<F>, name: &str) -> Result<F, String> {
+    let vdso = Vdso::find().map_err(|why| why.to_string())?;
+    find(&vdso).ok_or_else(|| format!("a vDSO with {name}: this kernel's has none"))
+}
+
+fn vdso_clock(clock: clockid_t) -> Prepared {
+    let read = of_vdso(Vdso::clock_gettime, "clock_gettime")?;
+    boxed(Repeated(move || {
+        let mut time = MaybeUninit::<timespec>::uninit();
+        // SAFETY: there is room for what the function writes.
+        unsafe { read(clock, time.as_mut_ptr()) as isize }
+    }))
+}
+
+fn vdso_clock_getres() -> Prepared {
+    let read = of_vdso(Vdso::clock_getres, "clock_getres")?;
+    boxed(Repeated(move || {
+        let mut time = MaybeUninit::<timespec>::uninit();
+        // SAFETY: there is room for what the function writes.
+        unsafe { read(CLOCK_MONOTONIC, time.as_mut_ptr()) as isize }
+    }))
+}
+
+fn vdso_gettimeofday() -> Prepared {
+    let read = of_vdso(Vdso::gettimeofday, "gettimeofday")?;
+    boxed(Repeated(move || {
+        let mut time = MaybeUninit::<timeval>::uninit();
+        // SAFETY: there is room for what the function writes.
+        unsafe { read(time.as_mut_ptr(), null_mut()) as isize }
+    }))
+}
+
+fn vdso_getcpu() -> Prepared {
+    let read = of_vdso(Vdso::getcpu, "getcpu")?;
+    boxed(Repeated(move || {
+        let mut cpu = MaybeUninit::uninit();
+        // SAFETY: there is room for what the function writes.
+        unsafe { read(cpu.as_mut_ptr(), null_mut(), null_mut()) as isize }
+    }))
+}

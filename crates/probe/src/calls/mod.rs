@@ -1,0 +1,253 @@
+//! What calls of clocks and timers cost: many equal ones, timed together.
+//!
+//! A call of some twenty nanoseconds is shorter than what reading a clock around it takes, and so a
+//! *record* is the mean of many, as in the first paper: 1,000,000. Before anything is timed, the
+//! very code that is to be timed makes one call in a confined child, which shows whether the vDSO
+//! or the kernel serves it. The bare loop is timed with the calls, and subtracted.
+//!
+//! - `metrics`: what is called: a table.
+//! - `batch`: the loop, and how its time is taken.
+//! - `timers`: calls that make or end something, which has to be undone or prepared meanwhile.
+
+mod batch;
+mod metrics;
+mod timers;
+
+use std::error::Error;
+use std::ffi::c_int;
+use std::io::{self, Write};
+
+use clap::builder::PossibleValuesParser;
+use eigentime_doctor::clocks::oracle;
+use eigentime_probe::record::{Calls, Record, Served, Skipped};
+use rustix::io::Errno;
+
+use crate::output::Output;
+use crate::ticks;
+use batch::Bench;
+use metrics::{METRICS, Metric};
+
+/// What it can be told.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// What to call
+    #[arg(
+        long, value_name = "NAME", required_unless_present = "list", hide_possible_values = true,
+        value_parser = PossibleValuesParser::new(METRICS.iter().map(|metric| metric.name))
+    )]
+    metric: Option<String>,
+    /// How many records
+    #[arg(long, default_value_t = 200, value_name = "N")]
+    records: u32,
+    /// How many calls make a record; without it 1000000, or one sleep
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    calls: Option<u64>,
+    /// How many calls are made before, at least as many as are timed at once; without it a tenth
+    /// of a record's
+    #[arg(long, value_name = "N")]
+    warm_up: Option<u64>,
+    /// Print the names of the metrics, and measure nothing
+    #[arg(long, conflicts_with = "metric")]
+    list: bool,
+    /// With --list: also those that are not in the first paper
+    #[arg(long, requires = "list")]
+    all: bool,
+}
+
+/// Calls in a record of the first paper.
+const CALLS: u64 = 1_000_000;
+
+impl Options {
+    /// Whether only the names are asked for.
+    pub fn is_list(&self) -> bool {
+        self.list
+    }
+
+    /// Prints the names of the metrics, one a line, in the order of the paper.
+    ///
+    /// # Errors
+    /// When nobody reads any more.
+    pub fn list(&self) -> Result<(), Box<dyn Error>> {
+        let mut out = io::stdout().lock();
+        for metric in METRICS.iter().filter(|metric| metric.of_the_paper || self.all) {
+            writeln!(out, "{}", metric.name)?;
+        }
+        Ok(out.flush()?)
+    }
+}
+
+/// Measures, and prints the records.
+///
+/// # Errors
+/// When a call fails that did not fail in the beginning, or the counter does not go evenly.
+pub fn run(options: &Options, output: &mut Output) -> Result<(), Box<dyn Error>> {
+    let wanted = options.metric.as_deref().unwrap_or_default();
+    let metric = METRICS.iter().find(|metric| metric.name == wanted);
+    let metric = metric.ok_or_else(|| format!("there is no metric {wanted:?}"))?;
+    match prepare(metric, options) {
+        Ok((bench, served)) => measure(metric, bench, served, options, output),
+        Err(why) => Ok(output.put(&Record::Skipped(Skipped { what: metric.name.into(), why }))?),
+    }
+}
+
+/// What is measured, warm and proven; or why it cannot be.
+fn prepare(metric: &Metric, options: &Options) -> Result<(Box<dyn Bench>, Served), String> {
+    let mut bench = (metric.prepare)()?;
+    let served = served(metric, &mut *bench)?;
+    let calls = options.calls(&*bench);
+    // At least as many as are made at once, which shows that they are not refused.
+    let warm_up = options.warm_up.unwrap_or(calls / 10).max(calls.min(bench.chunk()));
+    bench.record(warm_up).map_err(|error| refusal(metric.name, error))?;
+    Ok((bench, served))
+}
+
+impl Options {
+    fn calls(&self, bench: &dyn Bench) -> u64 {
+        self.calls.unwrap_or(if bench.is_sleep() { 1 } else { CALLS })
+    }
+}
+
+/// Who serves the calls, by the oracle: the code that is to be timed makes one.
+fn served(metric: &Metric, bench: &mut dyn Bench) -> Result<Served, String> {
+    let mut once = || c_int::try_from(bench.once()).unwrap_or(0).min(0);
+    // SAFETY: what is timed makes one system call, or calls one function of the vDSO, with memory
+    // that was there before.
+    match unsafe { oracle::ask_of(metric.number, &mut once) } {
+        Ok(oracle::Served::Vdso) => Ok(Served::Vdso),
+        Ok(oracle::Served::SystemCall) => Ok(Served::SystemCall),
+        Ok(oracle::Served::Failed(error)) => {
+            Err(format!("it is refused: {}", io::Error::from_raw_os_error(error)))
+        }
+        Err(why) => Err(format!("nobody can say whether it is a system call: {why}")),
+    }
+}
+
+fn measure(
+    metric: &Metric,
+    mut bench: Box<dyn Bench>,
+    served: Served,
+    options: &Options,
+    output: &mut Output,
+) -> Result<(), Box<dyn Error>> {
+    let calls = options.calls(&*bench);
+    let loop_ns = bench.bare(calls);
+    for index in 0..options.records {
+        let ticks = bench.record(calls).map_err(|error| refusal(metric.name, error))?;
+        let elapsed = ticks::nanos(ticks);
+        let whole = elapsed / calls as f64;
+        output.put(&Record::Calls(Calls {
+            metric: metric.name.into(),
+            served,
+            index,
+            calls,
+            elapsed_ns: elapsed.round() as u64,
+            loop_ns,
+            call_ns: if bench.is_sleep() { whole } else { whole - loop_ns },
+        }))?;
+    }
+    Ok(ticks::check()?)
+}
+
+/// What would help, where calls of the table are refused.
+const HELP: &[(Errno, &str)] = &[
+    (Errno::AGAIN, "timers count as pending signals: raise RLIMIT_SIGPENDING (ulimit -i)"),
+    (Errno::MFILE, "raise RLIMIT_NOFILE (ulimit -n)"),
+    (Errno::NFILE, "the machine has no descriptors left: raise fs.file-max"),
+    (Errno::NOSYS, "this kernel or sandbox does not have it"),
+    (Errno::PERM, "a sandbox forbids it"),
+];
+
+/// What failed, why, and what would help.
+fn refusal(what: &str, error: Errno) -> String {
+    let help = HELP.iter().find(|(known, _)| *known == error);
+    let help = help.map(|(_, help)| format!(": {help}")).unwrap_or_default();
+    format!("{what} failed: {}{help}", io::Error::from(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The order of Table IV.
+    const PAPER: [&str; 15] = [
+        "clock_nanosleep",
+        "nanosleep",
+        "clock_getres",
+        "clock_gettime_boottime",
+        "clock_gettime_monotonic",
+        "gettimeofday",
+        "timer_create",
+        "timer_settime",
+        "timer_delete",
+        "timer_getoverrun",
+        "timerfd_create",
+        "timerfd_settime",
+        "vdso_clock_gettime_boottime",
+        "vdso_clock_gettime_monotonic",
+        "vdso_gettimeofday",
+    ];
+
+    #[test]
+    fn the_first_fifteen_are_those_of_the_paper() {
+        let of_the_paper = METRICS.iter().filter(|metric| metric.of_the_paper);
+        assert_eq!(of_the_paper.map(|metric| metric.name).collect::<Vec<_>>(), PAPER);
+        assert!(METRICS[..PAPER.len()].iter().all(|metric| metric.of_the_paper));
+        for (at, metric) in METRICS.iter().enumerate() {
+            assert!(METRICS[..at].iter().all(|other| other.name != metric.name), "{}", metric.name);
+        }
+    }
+
+    #[test]
+    fn each_is_served_by_whom_its_name_says() {
+        for metric in METRICS {
+            let mut bench = match (metric.prepare)() {
+                Ok(bench) => bench,
+                Err(why) => {
+                    println!("skipped: {}: needs what is missing: {why}", metric.name);
+                    continue;
+                }
+            };
+            match served(metric, &mut *bench) {
+                // Where the vDSO falls back, that is what is found; the doctor's tests know where.
+                Ok(_) if metric.name.starts_with("vdso_") => {}
+                Ok(served) => assert_eq!(served, Served::SystemCall, "{}", metric.name),
+                Err(why) => println!("skipped: {}: needs seccomp filters: {why}", metric.name),
+            }
+        }
+    }
+
+    #[test]
+    fn cpu_clocks_fall_back_and_say_so() {
+        let metric = METRICS.iter().find(|it| it.name == "vdso_clock_gettime_thread_cputime");
+        let metric = metric.unwrap();
+        match (metric.prepare)().and_then(|mut bench| served(metric, &mut *bench)) {
+            Ok(served) => assert_eq!(served, Served::SystemCall),
+            Err(why) => println!("skipped: needs a vDSO and seccomp filters: {why}"),
+        }
+    }
+
+    #[test]
+    fn each_takes_time_and_leaves_nothing_behind() {
+        let descriptors = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+        for metric in METRICS.iter().filter(|metric| !metric.name.ends_with("nanosleep")) {
+            let Ok(mut bench) = (metric.prepare)() else { continue };
+            // More than a chunk of those that have to be undone, and no multiple of it.
+            let calls = 1000;
+            match bench.record(calls) {
+                Ok(ticks) => {
+                    let each = ticks::nanos(ticks) / calls as f64;
+                    assert!(each > 0.5, "{}: {each} ns a call", metric.name);
+                }
+                Err(error) => println!("skipped: {}", refusal(metric.name, error)),
+            }
+        }
+        // Other tests open files meanwhile, but not as many.
+        assert!(descriptors() < 500, "{}", descriptors());
+    }
+
+    #[test]
+    fn a_refusal_says_what_would_help() {
+        assert!(refusal("timer_create", Errno::AGAIN).contains("RLIMIT_SIGPENDING"));
+        assert!(refusal("timer_create", Errno::INVAL).contains("timer_create failed"));
+    }
+}

@@ -1,0 +1,183 @@
+//! A disk: small direct reads, one after the other, so that its interrupts come all the time.
+//!
+//! - `target`: the file or the device that is read.
+//! - `disk`: which disk that is, and its interrupts.
+
+mod disk;
+mod target;
+
+use std::fs;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use eigentime_clock::InterruptSteering;
+
+use super::Options;
+use super::activity::Activity;
+use super::load::{Judgement, Pace, Running, Threads, Unable, Within, numbers};
+use disk::Disk;
+use target::{BLOCK, Block, Target};
+
+/// Readers: the disk has something to do while one of them has not come back yet.
+const READERS: u64 = 2;
+/// From so many reads a second on it is a load: any disk does more.
+const ENOUGH: f64 = 10.0;
+/// From this part of the reads on that reach the disk, in percent; the rest comes from memory.
+const FROM_DISK: f64 = 50.0;
+
+struct Io {
+    threads: Threads,
+    what: String,
+    reads: Arc<AtomicU64>,
+    pace: Pace,
+    /// Bytes that the kernel has got from a disk for this process; not all kernels count them.
+    fetched: Option<Pace>,
+    is_direct: bool,
+    disk: Option<Disk>,
+    interrupts: Pace,
+    steering: Steering,
+}
+
+/// What has become of the wish to have the interrupts on one processor.
+struct Steering {
+    /// As long as it is there they are.
+    held: Option<InterruptSteering>,
+    to: Option<usize>,
+    pace: Pace,
+    said: String,
+}
+
+/// Makes or opens what is read, and starts the readers.
+pub fn start(options: &Options) -> Result<Box<dyn Running>, Unable> {
+    let target = match &options.device {
+        Some(device) => Target::device(device)?,
+        None => Target::file_in(&options.folder)?,
+    };
+    let disk = Disk::of(target.device);
+    let steering = Steering::towards(options.steer_to.map(|it| it.0), disk.as_ref());
+    let dropped = target.drop_caches();
+    let (threads, reads) = (Threads::new(), Arc::new(AtomicU64::new(0)));
+    let (what, is_direct) = (format!("{}, {dropped}", target.what), target.is_direct);
+    let target = Arc::new(target);
+    for reader in 0..READERS {
+        let (target, reads) = (Arc::clone(&target), Arc::clone(&reads));
+        let started = threads.start(move |within| read(within, &target, reader, &reads));
+        if let (Err(error), 0) = (started, reader) {
+            return Err(error.into());
+        }
+    }
+    let interrupts = Pace::from(disk.as_ref().map_or(0, |disk| disk.interrupts_so_far(None)));
+    Ok(Box::new(Io {
+        threads,
+        what,
+        reads,
+        pace: Pace::default(),
+        fetched: fetched().map(Pace::from),
+        is_direct,
+        disk,
+        interrupts,
+        steering,
+    }))
+}
+
+fn read(within: &Within, target: &Target, reader: u64, reads: &AtomicU64) -> io::Result<()> {
+    let mut block = Block::new();
+    let blocks = target.size / BLOCK;
+    // Each in a part of its own, round and round.
+    let mut next = reader * blocks / READERS;
+    while !within.is_over() {
+        target.read(&mut block, next * BLOCK)?;
+        reads.fetch_add(1, Relaxed);
+        next = (next + 1) % blocks;
+        if next == 0 {
+            target.forget();
+        }
+    }
+    Ok(())
+}
+
+impl Running for Io {
+    fn judge(&mut self, now: &Activity) -> Judgement {
+        let reads = self.pace.per_second(self.reads.load(Relaxed), now.elapsed);
+        let bytes = reads * BLOCK as f64;
+        let fetched = self.fetched.as_mut().zip(fetched());
+        let fetched = fetched.map(|(pace, number)| pace.per_second(number, now.elapsed));
+        let from_disk = fetched.map(|it| if bytes > 0.0 { it / bytes * 100.0 } else { 0.0 });
+        // Where nobody counts, direct reads are what they say.
+        let reach_disk = from_disk.map_or(self.is_direct, |percent| percent >= FROM_DISK);
+        let trouble = self.threads.trouble();
+        let is_loading = trouble.is_none() && reads >= ENOUGH && reach_disk;
+        let how = match (trouble, from_disk) {
+            (Some(trouble), _) => trouble,
+            (None, _) if reads < ENOUGH => format!("only {reads:.1} reads a second"),
+            (None, Some(percent)) if !reach_disk => {
+                format!("{percent:.0} % of the reads reach a disk: the rest comes from memory")
+            }
+            (None, None) if !reach_disk => "whether reads reach a disk is not known".to_owned(),
+            (None, Some(_)) => format!("{READERS} readers of {}", self.what),
+            (None, None) => format!("{READERS} readers of {}; not counted here", self.what),
+        };
+        let mut numbers = numbers([("reads_per_second", reads), ("bytes_per_second", bytes)]);
+        if let Some(percent) = from_disk {
+            numbers.insert("from_disk_percent".to_owned(), percent.min(100.0));
+        }
+        if let Some(disk) = &self.disk {
+            let all = self.interrupts.per_second(disk.interrupts_so_far(None), now.elapsed);
+            numbers.insert("disk_interrupts_per_second".to_owned(), all);
+            self.steering.look(disk, now, &mut numbers);
+        }
+        let is_gone = self.steering.held.is_some()
+            && self.steering.said.is_empty()
+            && !numbers.contains_key("steered_to_cpu");
+        let said = if is_gone { "; not steered: somebody else does" } else { &self.steering.said };
+        Judgement { is_loading, how: format!("{how}{said}"), numbers }
+    }
+}
+
+impl Steering {
+    fn towards(to: Option<usize>, disk: Option<&Disk>) -> Self {
+        let mut steering = Self { held: None, to, pace: Pace::default(), said: String::new() };
+        let Some(cpu) = to else { return steering };
+        let Some(disk) = disk.filter(|disk| !disk.interrupts.is_empty()) else {
+            steering.said = "; not steered: it is not known which interrupts are the disk's".into();
+            return steering;
+        };
+        steering.pace = Pace::from(disk.interrupts_so_far(Some(cpu)));
+        match InterruptSteering::bring(&disk.interrupts, cpu) {
+            Ok(mut held) => {
+                if let Some(why) = held.take_left() {
+                    steering.said = format!("; not all steered: {why}");
+                }
+                steering.held = Some(held);
+            }
+            Err(why) => steering.said = format!("; not steered: {why}"),
+        }
+        steering
+    }
+
+    /// Which interrupts there are, and how many of them come where they should.
+    fn look(
+        &mut self,
+        disk: &Disk,
+        now: &Activity,
+        numbers: &mut std::collections::BTreeMap<String, f64>,
+    ) {
+        let Some(cpu) = self.to else { return };
+        let there = self.pace.per_second(disk.interrupts_so_far(Some(cpu)), now.elapsed);
+        numbers.insert("disk_interrupts_there_per_second".to_owned(), there);
+        let steered = if self.held.is_some() { disk.steered(cpu) } else { Vec::new() };
+        if !steered.is_empty() {
+            numbers.insert("steered_to_cpu".to_owned(), cpu as f64);
+        }
+        for (number, interrupt) in steered.iter().enumerate() {
+            numbers.insert(format!("steered_interrupt_{number}"), f64::from(*interrupt));
+        }
+    }
+}
+
+/// Bytes that were really fetched from storage for this process: see proc_pid_io(5).
+fn fetched() -> Option<u64> {
+    let counts = fs::read_to_string("/proc/self/io").ok()?;
+    counts.lines().find_map(|line| line.strip_prefix("read_bytes: ")?.parse().ok())
+}

@@ -1,0 +1,115 @@
+//! `eigentime-probe`: arguments in, one measurement, records out.
+//!
+//! - `calls`: equal calls, timed together.
+//! - `reads`: single readings of clocks, hot and cold.
+//! - `sleeps`: how late sleeps end.
+//! - `events`: how even the events of timers are.
+//! - `warps`: clocks compared between processors.
+//! - `facts`: what the doctor says of this place.
+//! - `loads`: what keeps the machine busy meanwhile.
+//! - `serve`: many measurements, as it is told.
+//! - `init`: serving as the only program of a virtual machine.
+//! - `setting`: processor, policy, slack: what every measurement is made with.
+//! - `ticks`: time by the processor's counter.
+//! - `output`: records to standard output.
+
+mod calls;
+mod events;
+mod facts;
+mod init;
+mod loads;
+mod output;
+mod reads;
+mod serve;
+mod setting;
+mod sleeps;
+mod ticks;
+mod warps;
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use output::Output;
+use setting::Setting;
+
+/// Measures clocks, sleeps and timer events; prints a JSON record a line
+#[derive(Debug, Parser)]
+#[command(name = "eigentime-probe", version, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// What calls of clocks and timers cost: many equal ones, timed together
+    Calls(Measured<calls::Options>),
+    /// What single readings of clocks cost, as a distribution
+    Read(Measured<reads::Options>),
+    /// How late sleeps end
+    Sleep(Measured<sleeps::Options>),
+    /// How even the events of timers are
+    Events(Measured<events::Options>),
+    /// Whether clocks go backwards, within a thread and between processors
+    Warp(warps::Options),
+    /// What bends time here: the findings of `eigentime doctor`
+    Facts(facts::Options),
+    /// Keep the machine busy, and say how much
+    Load(loads::Options),
+    /// Make the measurements that standard input asks for, until it ends
+    Serve,
+}
+
+/// A measurement, and what it is made with.
+#[derive(Debug, clap::Args)]
+struct Measured<Options: clap::Args> {
+    #[command(flatten)]
+    setting: Setting,
+    #[command(flatten)]
+    options: Options,
+}
+
+impl<Options: clap::Args> Measured<Options> {
+    /// Measures, if its setting can be had.
+    fn measure(
+        &self,
+        run: impl FnOnce(&Options, &mut Output) -> Result<(), Box<dyn Error>>,
+        output: &mut Output,
+    ) -> Result<(), Box<dyn Error>> {
+        match self.setting.apply(output)? {
+            true => run(&self.options, output),
+            false => Ok(()),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    if init::is_wanted() {
+        return init::run();
+    }
+    let arguments = Arguments::parse();
+    match run(arguments.what) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("eigentime-probe: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(what: What) -> Result<(), Box<dyn Error>> {
+    let mut output = Output::new();
+    match what {
+        What::Calls(it) if it.options.is_list() => it.options.list(),
+        What::Calls(it) => it.measure(calls::run, &mut output),
+        What::Read(it) => it.measure(reads::run, &mut output),
+        What::Sleep(it) => it.measure(sleeps::run, &mut output),
+        What::Events(it) => it.measure(events::run, &mut output),
+        What::Warp(options) => warps::run(&options, &mut output),
+        What::Facts(options) => facts::run(&options, &mut output),
+        What::Load(options) => loads::run(&options, &mut output),
+        What::Serve => serve::run(),
+    }
+}

@@ -1,0 +1,27 @@
+//! Records to standard output.
+
+use std::io::{self, Write};
+
+use eigentime_probe::Record;
+
+/// Where records go: a line each, at once.
+pub struct Output(io::Stdout);
+
+impl Output {
+    /// Standard output.
+    pub fn new() -> Self {
+        Self(io::stdout())
+    }
+
+    /// Prints a record.
+    ///
+    /// # Errors
+    /// When nobody reads any more.
+    pub fn put(&mut self, record: &Record) -> io::Result<()> {
+        let mut line = serde_json::to_vec(record)?;
+        line.push(b'\n');
+        let mut out = self.0.lock();
+        out.write_all(&line)?;
+        out.flush()
+    }
+}

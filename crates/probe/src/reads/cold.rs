@@ -1,0 +1,239 @@
+//! Taking what a reading touches out of the caches.
+//!
+//! As the kernel's own test does (tools/testing/selftests/timens/gettime_perf_cold.c of the patches for
+//! time namespaces): the lines of the vDSO's code, and of the data that the kernel keeps for it in
+//! the pages before.
+
+use std::ops::Range;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use eigentime_doctor::clocks::vdso::Vdso;
+use rustix::param::page_size;
+use rustix::pipe::{PipeFlags, pipe_with};
+
+/// What is flushed: the first byte of each line.
+pub struct Cold(Vec<usize>);
+
+/// Who has which memory.
+const MAPS: &str = "/proc/self/maps";
+
+impl Cold {
+    /// The vDSO's code and data.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub fn vdso() -> Result<Self, String> {
+        let vdso = Vdso::find().map_err(|why| why.to_string())?;
+        let maps = maps()?;
+        let named = |wanted: fn(&str) -> bool| -> Vec<Range<usize>> {
+            mappings(&maps).filter(|it| wanted(it.name)).map(|it| it.range).collect()
+        };
+        let data = named(|name| name.starts_with("[vvar"));
+        if data.is_empty() {
+            return Err(format!("{MAPS} shows no data of the vDSO ([vvar])"));
+        }
+        // In a timeline the program's vDSO is not the kernel's, which it calls.
+        let code = named(|name| name == "[vdso]");
+        let reader = Reader::new()?;
+        let mut pages = Vec::new();
+        for range in data {
+            // Of the pages for several kinds of clocks most are not there; to touch one of those
+            // would be the end of the program.
+            pages.extend(range.step_by(page_size()).filter(|page| reader.can_read(*page)));
+        }
+        if pages.is_empty() {
+            return Err("the data of the vDSO cannot be read".into());
+        }
+        let code = [vec![vdso.memory()], code].concat();
+        pages.extend(code.into_iter().flat_map(|range| range.step_by(page_size())));
+        Ok(Self::of(pages))
+    }
+
+    /// What the library keeps for its readings: the program's own variables, and the code of
+    /// a function.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub fn library(function: usize) -> Result<Self, String> {
+        let maps = maps()?;
+        let code = mappings(&maps)
+            .find(|it| it.range.contains(&function))
+            .ok_or_else(|| format!("{MAPS} does not show the program's own code"))?;
+        let mut pages = vec![function / page_size() * page_size()];
+        // What has values in the file, and what follows without any, as a mapping without a name.
+        let mut end = code.range.end;
+        for next in mappings(&maps).skip_while(|it| it.range.start < code.range.end) {
+            if next.range.start != end || !(next.name == code.name || next.name.is_empty()) {
+                break;
+            }
+            end = next.range.end;
+            if next.is_writable {
+                pages.extend(next.range.step_by(page_size()));
+            }
+        }
+        Ok(Self::of(pages))
+    }
+
+    fn of(pages: Vec<usize>) -> Self {
+        let line = line();
+        let mut lines: Vec<_> =
+            pages.iter().flat_map(|page| (*page..page + page_size()).step_by(line)).collect();
+        lines.sort_unstable();
+        lines.dedup();
+        Self(lines)
+    }
+
+    /// Takes it out of all caches.
+    pub fn make(&self) {
+        for line in &self.0 {
+            // SAFETY: each is in a page that is mapped, and stays so, and can be read.
+            unsafe { flush(*line) };
+        }
+        barrier();
+    }
+}
+
+fn maps() -> Result<String, String> {
+    std::fs::read_to_string(MAPS).map_err(|error| format!("{MAPS}: {error}"))
+}
+
+/// A stretch of memory, as the kernel shows it.
+#[derive(Debug, PartialEq, Eq)]
+struct Mapping<'a> {
+    range: Range<usize>,
+    is_writable: bool,
+    name: &'a str,
+}
+
+fn mappings(maps: &str) -> impl Iterator<Item = Mapping<'_>> {
+    maps.lines().filter_map(|line| {
+        let mut fields = line.splitn(6, ' ');
+        let (start, end) = fields.next()?.split_once('-')?;
+        let number = |text| usize::from_str_radix(text, 16).ok();
+        let range = number(start)?..number(end)?;
+        let is_writable = fields.next()?.contains('w');
+        // Offset, device and inode; then spaces, and the name if it has one.
+        let name = fields.nth(3).unwrap_or_default().trim_start();
+        Some(Mapping { range, is_writable, name })
+    })
+}
+
+/// Finds out whether memory can be read by having the kernel read it, which refuses where the
+/// program would be ended.
+struct Reader {
+    to: OwnedFd,
+    /// Open for as long as something is written.
+    _from: OwnedFd,
+}
+
+impl Reader {
+    fn new() -> Result<Self, String> {
+        let (_from, to) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| error.to_string())?;
+        Ok(Self { to, _from })
+    }
+
+    fn can_read(&self, at: usize) -> bool {
+        // SAFETY: whether there is something to read is what the kernel finds out. One byte for
+        // each page of a few fits in the pipe.
+        unsafe { libc::write(self.to.as_raw_fd(), at as *const _, 1) == 1 }
+    }
+}
+
+/// The length of a line of the data cache, in bytes.
+#[cfg(target_arch = "x86_64")]
+fn line() -> usize {
+    // CPUID 1: EBX has the line that CLFLUSH flushes in its second byte, in units of 8.
+    let lines = core::arch::x86_64::__cpuid(1).ebx >> 8 & 0xff;
+    (lines as usize * 8).max(16)
+}
+
+#[cfg(target_arch = "aarch64")]
+fn line() -> usize {
+    let types: u64;
+    // SAFETY: Linux lets programs read CTR_EL0, or answers for it.
+    unsafe {
+        core::arch::asm!("mrs {}, ctr_el0", out(reg) types, options(nostack, nomem, preserves_flags));
+    }
+    // DminLine, in words, as a power of 2.
+    4 << (types >> 16 & 0xf)
+}
+
+/// Takes a line out of all caches.
+///
+/// # Safety
+/// The address can be read.
+#[inline(always)]
+unsafe fn flush(at: usize) {
+    // SAFETY: every x86-64 processor has CLFLUSH; it changes nothing that programs see.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        core::arch::x86_64::_mm_clflush(at as *const u8);
+    }
+    // SAFETY: Linux lets programs do this (SCTLR_EL1.UCI); it changes nothing that they see.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        core::arch::asm!("dc civac, {}", in(reg) at, options(nostack, preserves_flags));
+    }
+}
+
+/// Waits until all flushing is done.
+#[inline(always)]
+fn barrier() {
+    // SAFETY: it changes nothing; MFENCE, of SSE2, is in every x86-64 processor.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        core::arch::x86_64::_mm_mfence();
+    }
+    // SAFETY: it changes nothing.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        core::arch::asm!("dsb sy", "isb", options(nostack, preserves_flags));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MADE_UP: &str = "\
+5558f8c76000-5558f8c97000 rw-p 00000000 00:00 0 
+7f7b74013000-7f7b74017000 r--p 00000000 00:00 0                          [vvar]
+7f7b74017000-7f7b74019000 r--p 00000000 00:00 0                          [vvar_vclock]
+7f607fd6f000-7f607fd70000 r--p 00000000 fe:00 325835                     /a name (deleted)
+ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]
+";
+
+    #[test]
+    fn mappings_have_their_names() {
+        let found: Vec<_> = mappings(MADE_UP).collect();
+        assert_eq!(found[0].range, 0x5558_f8c7_6000..0x5558_f8c9_7000);
+        assert_eq!(found[1].range, 0x7f7b_7401_3000..0x7f7b_7401_7000);
+        let names: Vec<_> = found.iter().map(|it| it.name).collect();
+        assert_eq!(names, ["", "[vvar]", "[vvar_vclock]", "/a name (deleted)", "[vsyscall]"]);
+        let are_writable: Vec<_> = found.iter().map(|it| it.is_writable).collect();
+        assert_eq!(are_writable, [true, false, false, false, false]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_touched() {
+        let reader = Reader::new().unwrap();
+        assert!(reader.can_read(&raw const reader as usize));
+        assert!(!reader.can_read(0) && !reader.can_read(1 << 40));
+    }
+
+    #[test]
+    fn all_lines_of_code_and_data_are_flushed_and_the_clock_goes_on() {
+        let cold = match Cold::vdso() {
+            Ok(cold) => cold,
+            Err(why) => return println!("skipped: needs a vDSO and its data: {why}"),
+        };
+        let code = Vdso::find().unwrap().memory();
+        assert!(cold.0.contains(&code.start));
+        let pages = cold.0.len() * line() / page_size();
+        assert!(pages > code.len() / page_size(), "{pages}: data, too");
+        for _ in 0..100 {
+            cold.make();
+        }
+        assert!(std::time::Instant::now().elapsed().as_secs() < 60);
+    }
+}

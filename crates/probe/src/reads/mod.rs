@@ -1,0 +1,297 @@
+//! What single readings of clocks cost, as a distribution.
+//!
+//! Each reading is put between two readings of the processor's counter, in order: after all that
+//! came before, and before all that comes next. What such a bracket takes with nothing in it is
+//! measured first, and recorded beside what each bracket has taken: where the counter goes in steps
+//! that are longer than what is measured, only means, and medians between the steps, can be
+//! subtracted from each other. A mean over a loop, as `calls` gives, is less than these: there,
+//! readings overlap.
+//!
+//! - `cold`: taking what a reading touches out of the caches.
+//! - `histogram`: values and how often they came.
+
+mod cold;
+mod histogram;
+
+use std::error::Error;
+use std::hint::black_box;
+use std::io;
+use std::mem::MaybeUninit;
+
+use clap::ValueEnum;
+use eigentime_clock::{Clock, counter};
+use eigentime_doctor::clocks::oracle;
+use eigentime_doctor::clocks::vdso::Vdso;
+use eigentime_probe::record::{Reads, Record, Served, Skipped};
+use libc::{CLOCK_MONOTONIC, timespec};
+use syscalls::{Sysno, raw_syscall};
+
+use crate::output::Output;
+use crate::setting::Breaks;
+use crate::ticks;
+use cold::Cold;
+use histogram::{Counted, gcd, median};
+
+/// What it can be told.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// What to read
+    #[arg(long)]
+    source: Source,
+    /// Whether what is read is in the processor's caches
+    #[arg(long, default_value = "hot")]
+    cache: Cache,
+    /// How many readings
+    #[arg(long, default_value_t = 10_000, value_name = "N")]
+    count: u64,
+}
+
+/// What is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum Source {
+    /// The processor's counter, by its instruction
+    Tsc,
+    /// CLOCK_MONOTONIC, by the vDSO
+    ClockGettime,
+    /// CLOCK_MONOTONIC, by a system call
+    ClockGettimeRaw,
+    /// The library's clock, `Clock::now`
+    Library,
+}
+
+/// Where what is read is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Cache {
+    /// In the caches, for it was read just before
+    Hot,
+    /// In memory: the vDSO's code and data are flushed before each reading
+    Cold,
+}
+
+/// Readings that are made before any counts.
+const WARM_UP: usize = 10_001;
+/// Empty brackets of which mean and median are taken: so many that the mean of a counter with steps
+/// of 10 ns is known to a tenth of a nanosecond.
+const EMPTY: u64 = 50_000;
+/// Readings that are kept until they are counted, so that hot ones follow each other.
+const BATCH: usize = 1024;
+
+/// Measures, and prints the records.
+///
+/// # Errors
+/// When the counter does not go evenly, or nobody reads any more.
+pub fn run(options: &Options, output: &mut Output) -> Result<(), Box<dyn Error>> {
+    match reads(options)? {
+        Ok(reads) => output.put(&Record::Reads(reads))?,
+        Err(why) => {
+            let what = format!("{} {}", name(options.source), name(options.cache));
+            output.put(&Record::Skipped(Skipped { what, why }))?;
+        }
+    }
+    Ok(ticks::check()?)
+}
+
+fn name(it: impl ValueEnum) -> String {
+    it.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+}
+
+/// The readings, or what is missing for them.
+fn reads(options: &Options) -> Result<Result<Reads, String>, Box<dyn Error>> {
+    let cold = match cold(options) {
+        Ok(cold) => cold,
+        Err(why) => return Ok(Err(why)),
+    };
+    let served = match options.source {
+        Source::Tsc | Source::Library => None,
+        Source::ClockGettimeRaw => Some(Served::SystemCall),
+        Source::ClockGettime => match served() {
+            Ok(served) => Some(served),
+            Err(why) => return Ok(Err(why)),
+        },
+    };
+    let empty = collect(EMPTY, None, &mut |batch, cold| fill(batch, cold, || ()))?;
+    let count = |read: &mut dyn FnMut(&mut [u64], Option<&Cold>)| {
+        collect(options.count, cold.as_ref(), read)
+    };
+    let counted = match options.source {
+        Source::Tsc => count(&mut |batch, cold| fill(batch, cold, counter::read)),
+        Source::Library => count(&mut |batch, cold| fill(batch, cold, library)),
+        Source::ClockGettimeRaw => count(&mut |batch, cold| fill(batch, cold, system_call)),
+        Source::ClockGettime => match Vdso::find().map(|vdso| vdso.clock_gettime()) {
+            Ok(Some(function)) => count(&mut |batch, cold| {
+                fill(batch, cold, || {
+                    let mut time = MaybeUninit::<timespec>::uninit();
+                    // SAFETY: there is room for what the function writes.
+                    unsafe { function(CLOCK_MONOTONIC, time.as_mut_ptr()) }
+                })
+            }),
+            Ok(None) => return Ok(Err("the vDSO has no clock_gettime".into())),
+            Err(why) => return Ok(Err(why.to_string())),
+        },
+    }?;
+    let step_ticks = gcd(empty.step(), counted.step()).max(1);
+    let empty = empty.into_record();
+    Ok(Ok(Reads {
+        source: name(options.source),
+        cache: name(options.cache),
+        served,
+        empty_mean_ticks: empty.mean,
+        empty_median_ticks: median(&empty, step_ticks),
+        step_ticks,
+        ticks_per_ns: ticks::per_nano(),
+        histogram: counted.into_record(),
+    }))
+}
+
+/// Who serves CLOCK_MONOTONIC of the vDSO, by the oracle.
+fn served() -> Result<Served, String> {
+    let unknown =
+        |why: &dyn std::fmt::Display| format!("nobody can say whether it is a system call: {why}");
+    let vdso = Vdso::find().map_err(|why| why.to_string())?;
+    let asked = oracle::ask(&vdso, &[oracle::Asked::ClockGettime(CLOCK_MONOTONIC)]);
+    match asked.map_err(|why| unknown(&why))?.first() {
+        Some(oracle::Served::Vdso) => Ok(Served::Vdso),
+        Some(oracle::Served::SystemCall) => Ok(Served::SystemCall),
+        Some(oracle::Served::Failed(error)) => {
+            Err(format!("it is refused: {}", io::Error::from_raw_os_error(*error)))
+        }
+        None => Err(unknown(&"no answer")),
+    }
+}
+
+/// What is to be flushed; or why this cannot be read cold.
+fn cold(options: &Options) -> Result<Option<Cold>, String> {
+    match (options.cache, options.source) {
+        (Cache::Hot, _) => Ok(None),
+        (Cache::Cold, Source::ClockGettime) => Cold::vdso().map(Some),
+        (Cache::Cold, Source::Library) => Cold::library(library as *const () as usize).map(Some),
+        (Cache::Cold, Source::Tsc) => Err("reading the counter touches no memory".into()),
+        (Cache::Cold, Source::ClockGettimeRaw) => {
+            Err("no program can flush the kernel's own code and data".into())
+        }
+    }
+}
+
+#[inline(never)]
+fn library() -> eigentime_clock::Instant {
+    Clock::system().now()
+}
+
+#[inline(always)]
+fn system_call() -> usize {
+    let mut time = MaybeUninit::<timespec>::uninit();
+    // SAFETY: there is room for what the kernel writes.
+    unsafe { raw_syscall!(Sysno::clock_gettime, CLOCK_MONOTONIC, time.as_mut_ptr()) }
+}
+
+/// So many readings, in batches.
+fn collect(
+    count: u64,
+    cold: Option<&Cold>,
+    read: &mut dyn FnMut(&mut [u64], Option<&Cold>),
+) -> Result<Counted, Box<dyn Error>> {
+    read(&mut vec![0; WARM_UP], None);
+    let mut counted = Counted::new()?;
+    let mut breaks = Breaks::default();
+    // The first of a batch follows upon the counting of the batch before: it is one too many.
+    let mut batch = vec![0; BATCH + 1];
+    let mut left = count;
+    while left > 0 {
+        let now = usize::try_from(left).unwrap_or(BATCH).min(BATCH);
+        let before = counter::read();
+        read(&mut batch[..=now], cold);
+        let busy = counter::read().saturating_sub(before);
+        for taken in &batch[1..=now] {
+            counted.count(*taken)?;
+        }
+        left -= now as u64;
+        breaks.after(ticks::duration(busy));
+    }
+    Ok(counted)
+}
+
+/// Readings, each in its bracket, in ticks.
+#[inline(always)]
+fn fill<T>(batch: &mut [u64], cold: Option<&Cold>, mut read: impl FnMut() -> T) {
+    for taken in batch {
+        if let Some(cold) = cold {
+            cold.make();
+        }
+        let before = ticks::begin();
+        black_box(read());
+        // 0 where the counter went backwards: that it did, the warp test tells.
+        *taken = ticks::end().saturating_sub(before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(source: Source, cache: Cache, count: u64) -> Result<Reads, String> {
+        reads(&Options { source, cache, count }).unwrap()
+    }
+
+    #[test]
+    fn every_reading_is_counted() {
+        for source in Source::value_variants() {
+            for count in [0, 1, BATCH as u64, BATCH as u64 + 1] {
+                match of(*source, Cache::Hot, count) {
+                    Ok(reads) => {
+                        let counts = reads.histogram.buckets.iter().map(|(_, count)| count);
+                        assert_eq!(counts.sum::<u64>(), count);
+                        assert_eq!(reads.histogram.count, count);
+                        assert_eq!(reads.source, name(*source));
+                    }
+                    Err(why) => println!("skipped: {source:?}: needs what is missing: {why}"),
+                }
+            }
+        }
+    }
+
+    fn middle(reads: &Reads) -> f64 {
+        median(&reads.histogram, reads.step_ticks)
+    }
+
+    #[test]
+    fn what_is_recorded_is_the_bracket_and_what_it_takes_empty() {
+        let reads = of(Source::Tsc, Cache::Hot, 5_000).unwrap();
+        assert!(reads.empty_mean_ticks > 0.0 && reads.empty_median_ticks > 0.0, "{reads:?}");
+        assert!(reads.histogram.buckets.iter().all(|(least, _)| {
+            // Of those that have a bucket of their own.
+            *least >= 2_048 || least % reads.step_ticks == 0
+        }));
+        assert_eq!(reads.served, None);
+        match of(Source::ClockGettime, Cache::Hot, 1) {
+            Ok(reads) => assert!(reads.served.is_some(), "{reads:?}"),
+            Err(why) => println!("skipped: needs a vDSO and a filter: {why}"),
+        }
+    }
+
+    #[test]
+    fn cold_readings_take_longer_than_hot_ones() {
+        let (hot, cold) = match (
+            of(Source::ClockGettime, Cache::Hot, 500),
+            of(Source::ClockGettime, Cache::Cold, 500),
+        ) {
+            (Ok(hot), Ok(cold)) => (hot, cold),
+            (_, Err(why)) | (Err(why), _) => {
+                return println!("skipped: needs a vDSO and its data: {why}");
+            }
+        };
+        assert!(middle(&cold) > middle(&hot), "{cold:?} {hot:?}");
+    }
+
+    #[test]
+    fn what_cannot_be_made_cold_says_why() {
+        assert!(of(Source::Tsc, Cache::Cold, 1).unwrap_err().contains("no memory"));
+        assert!(of(Source::ClockGettimeRaw, Cache::Cold, 1).unwrap_err().contains("kernel"));
+    }
+
+    #[test]
+    fn names_are_those_of_the_records() {
+        let names: Vec<_> = Source::value_variants().iter().map(|it| name(*it)).collect();
+        assert_eq!(names, ["tsc", "clock_gettime", "clock_gettime_raw", "library"]);
+    }
+}

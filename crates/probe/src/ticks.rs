@@ -1,0 +1,92 @@
+//! Time by the processor's counter: what everything short is measured with.
+//!
+//! Ticks are the host's wherever the probe runs, and reading them costs no system call. How many
+//! make a nanosecond is measured once.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use eigentime_clock::counter::{self, Parted, Rate};
+
+static RATE: OnceLock<Rate> = OnceLock::new();
+
+/// The counter after all that came before, and before all that comes next.
+#[inline(always)]
+pub fn begin() -> u64 {
+    let ticks = counter::read_ordered();
+    fence();
+    ticks
+}
+
+/// The counter after all that came before.
+#[inline(always)]
+pub fn end() -> u64 {
+    counter::read_ordered()
+}
+
+/// Nothing that comes next is carried out before what came before.
+#[inline(always)]
+fn fence() {
+    // SAFETY: it changes nothing; LFENCE, of SSE2, is in every x86-64 processor.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        core::arch::x86_64::_mm_lfence();
+    }
+    // SAFETY: it changes nothing.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        core::arch::asm!("isb", options(nostack, preserves_flags));
+    }
+}
+
+/// Measures how many ticks make a nanosecond, if that was not done.
+///
+/// # Errors
+/// If there is no clock to measure it by.
+pub fn measure() -> Result<&'static Rate, &'static str> {
+    if let Some(rate) = RATE.get() {
+        return Ok(rate);
+    }
+    let rate = Rate::measure().ok_or(
+        "the processor's counter cannot be compared with any clock: CLOCK_MONOTONIC, or in a \
+         timeline the processor time of a busy thread, stands still",
+    )?;
+    Ok(RATE.get_or_init(|| rate))
+}
+
+/// Ticks in a nanosecond.
+///
+/// # Panics
+/// If there is no clock to measure it by: nothing is measured then ([`measure`]).
+pub fn per_nano() -> f64 {
+    measure().expect("a setting is applied first").ticks_per_ns()
+}
+
+/// Ticks as nanoseconds.
+pub fn nanos(ticks: u64) -> f64 {
+    ticks as f64 / per_nano()
+}
+
+/// Ticks as a duration, in whole nanoseconds.
+pub fn duration(ticks: u64) -> Duration {
+    Duration::from_nanos(nanos(ticks) as u64)
+}
+
+/// Whether the counter has gone with the kernel's clock since its rate was measured.
+///
+/// # Errors
+/// If not: what is measured in ticks is worth nothing then.
+pub fn check() -> Result<(), Parted> {
+    RATE.get().map_or(Ok(()), Rate::check)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bracket_of_nothing_is_short_and_forward() {
+        let width = (0..100).map(|_| begin().abs_diff(end())).min();
+        assert!(width.is_some_and(|width| nanos(width) < 100_000.0), "{width:?}");
+    }
+}

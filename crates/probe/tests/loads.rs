@@ -1,0 +1,325 @@
+//! `eigentime-probe load`.
+
+mod running;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use eigentime_probe::Record;
+use running::{PATIENCE, Probe, complaint, probe, records, wait_for};
+use rustix::fs::Access;
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::thread::CpuSet;
+
+/// A folder to write to: where the program was built, which is on a disk more often; the one for
+/// temporary files where somebody else has built it.
+fn folder() -> PathBuf {
+    let built = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let is_ours = rustix::fs::access(built, Access::WRITE_OK).is_ok();
+    if is_ours { built.to_owned() } else { std::env::temp_dir() }
+}
+
+fn load(name: &str, more: &[&str]) -> Vec<String> {
+    let folder = folder();
+    let arguments = ["load", name, "--folder", folder.to_str().expect("it is UTF-8")];
+    [&arguments[..], more].concat().into_iter().map(str::to_owned).collect()
+}
+
+#[test]
+fn each_is_seen_to_load_and_ends_in_time() {
+    for name in ["idle", "cpu", "io", "network"] {
+        let records = records(&load(name, &["--seconds", "1"]));
+        if let [Record::Skipped(skipped)] = &records[..] {
+            assert_eq!(skipped.what, name);
+            eprintln!("skipped: needs {}", skipped.why);
+            continue;
+        }
+        assert!(records.len() >= 2, "{name}: one at first, one a second later: {records:?}");
+        for record in &records {
+            let Record::Load(it) = record else { panic!("{record:?}") };
+            assert_eq!(it.load, name);
+            assert!(it.looked_ns >= 400_000_000 && (0.0..=100.0).contains(&it.cpu_percent));
+        }
+        let Record::Load(first) = &records[0] else { unreachable!("as above") };
+        assert!(first.is_loading, "{first:?}");
+        for number in match name {
+            "cpu" => &["roots_per_second", "threads"][..],
+            "io" => &["reads_per_second", "bytes_per_second"],
+            "network" => &["tcp_requests_per_second", "udp_requests_per_second"],
+            _ => &[],
+        } {
+            assert!(first.numbers[*number] > 0.0, "{first:?}");
+        }
+    }
+}
+
+#[test]
+fn each_ends_by_a_signal() {
+    for (name, signal) in [
+        ("idle", Signal::INT),
+        ("cpu", Signal::TERM),
+        ("io", Signal::TERM),
+        ("network", Signal::HUP),
+    ] {
+        let mut probe = Probe::start(&load(name, &[]));
+        if let Err(skipped) = probe.first_of_load() {
+            eprintln!("skipped: needs {}", skipped.why);
+            continue;
+        }
+        probe.kill(signal);
+        let status = probe.wait();
+        assert!(status.success(), "{name}: {status}");
+    }
+}
+
+#[test]
+fn a_signal_before_the_first_record_ends_it_too() {
+    let mut probe = Probe::start(&load("cpu", &[]));
+    // Whether it is blocked already or not.
+    probe.kill(Signal::TERM);
+    let status = probe.wait();
+    use std::os::unix::process::ExitStatusExt;
+    assert!(status.success() || status.signal() == Some(15), "{status}");
+}
+
+#[test]
+fn each_ends_with_its_reader() {
+    for name in ["idle", "cpu", "network"] {
+        let mut child = probe(&load(name, &[])).stdout(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        wait_for(Pid::from_child(&child));
+        let status = child.wait().unwrap();
+        assert!(status.success(), "{name}: {status}");
+    }
+}
+
+/// Processes that a process has started, as far as the kernel tells.
+fn children(pid: Pid) -> String {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok()).collect()
+}
+
+#[test]
+fn nothing_is_left_of_one_that_is_killed() {
+    let folder = folder().join(format!("killed-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    for name in ["cpu", "io", "network"] {
+        let folder_name = folder.to_str().unwrap();
+        let mut probe = Probe::start(&["load", name, "--folder", folder_name]);
+        if let Err(skipped) = probe.first_of_load() {
+            eprintln!("skipped: needs {}", skipped.why);
+            continue;
+        }
+        assert_eq!(children(probe.pid()), "", "it is one process");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "its file has no name");
+        probe.kill(Signal::KILL);
+        assert!(!probe.wait().success());
+    }
+    fs::remove_dir(folder).unwrap();
+}
+
+/// A process that somebody else has started and may have ended.
+struct Stranger(Pid);
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        let arguments = fs::read(format!("/proc/{}/cmdline", self.0)).unwrap_or_default();
+        if arguments.starts_with(env!("CARGO_BIN_EXE_eigentime-probe").as_bytes()) {
+            let _ = kill_process(self.0, Signal::KILL);
+        }
+    }
+}
+
+#[test]
+fn each_ends_with_the_process_that_has_started_it() {
+    for name in ["idle", "cpu", "network"] {
+        // A shell that goes on after it has started the load, whose output nobody reads: what it
+        // says goes into a file.
+        let said = folder().join(format!("said-{}-{name}", std::process::id()));
+        let script = "\"$0\" load \"$1\" >\"$2\" 2>&1 & echo $!; wait";
+        let mut shell = Command::new("sh")
+            .args(["-c", script, env!("CARGO_BIN_EXE_eigentime-probe"), name])
+            .arg(&said)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(shell.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let load = Stranger(Pid::from_raw(line.trim().parse().unwrap()).unwrap());
+        // Whose parent has gone before it could look has another one.
+        let has_begun = || fs::metadata(&said).is_ok_and(|said| said.len() > 0);
+        let begun = eventually(has_begun);
+        shell.kill().unwrap();
+        shell.wait().unwrap();
+        assert!(begun, "{name}: it has said nothing");
+        wait_for(load.0);
+        fs::remove_file(said).unwrap();
+    }
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let absent = ["load", "io", "--folder", "/nonexistent/folder"];
+    let (status, said) = complaint(&absent);
+    assert_eq!(status, Some(1), "{said}");
+    assert!(said.contains("/nonexistent/folder"), "{said}");
+    let (status, said) = complaint(&["load", "io", "--device", "/dev/null"]);
+    assert_eq!(status, Some(1), "{said}");
+    assert!(said.contains("no block device"), "{said}");
+    assert_eq!(complaint(&["load", "nuclear"]).0, Some(2));
+    match &records(&["load", "io", "--folder", "/dev/shm", "--seconds", "1"])[..] {
+        [Record::Skipped(it)] => assert!(it.what == "io" && !it.why.is_empty()),
+        _ => eprintln!("skipped: needs a /dev/shm in memory"),
+    }
+}
+
+#[test]
+fn without_a_network_it_is_skipped() {
+    let program = env!("CARGO_BIN_EXE_eigentime-probe");
+    let unshared = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--net", "--", program, "load", "network"])
+        .args(["--seconds", "1"])
+        .output();
+    match unshared {
+        Ok(output) if !output.stdout.is_empty() => {
+            let text = String::from_utf8(output.stdout).unwrap();
+            let record: Record = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+            let Record::Skipped(it) = record else { panic!("{record:?}") };
+            assert!(it.what == "network" && it.why.contains("127.0.0.1"), "{it:?}");
+            assert!(output.status.success());
+        }
+        _ => eprintln!("skipped: needs unshare, and user namespaces that are allowed"),
+    }
+}
+
+/// Whether it is so in the end.
+fn eventually(is_so: impl Fn() -> bool) -> bool {
+    let over = Instant::now() + PATIENCE;
+    while !is_so() {
+        if Instant::now() > over {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    true
+}
+
+/// Has the tests that steer come one after the other: they would be in each other's way.
+fn steering() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Processors as the kernel lists them.
+fn cpus(list: &str) -> BTreeSet<usize> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        first.parse().unwrap()..=last.parse().unwrap()
+    };
+    list.trim().split(',').filter(|part| !part.is_empty()).flat_map(range).collect()
+}
+
+/// On which processors an interrupt is to come.
+fn affinity(number: &str) -> BTreeSet<usize> {
+    cpus(&fs::read_to_string(format!("/proc/irq/{number}/smp_affinity_list")).unwrap())
+}
+
+/// What is written down of those who steer.
+fn record() -> String {
+    fs::read_to_string("/run/eigentime/interrupts").unwrap_or_default()
+}
+
+/// The interrupts that are elsewhere than they were, and where they were.
+fn moved() -> BTreeMap<String, BTreeSet<usize>> {
+    let of = |line: &str| match line.split(' ').collect::<Vec<_>>()[..] {
+        ["interrupt", number, was, now] if was != now && affinity(number) == cpus(now) => {
+            Some((number.to_owned(), cpus(was)))
+        }
+        _ => None,
+    };
+    record().lines().filter_map(of).collect()
+}
+
+/// Kills it; what it has moved is where it was in the end. Whoever else steers only delays it.
+fn killed_it_gives_back(mut probe: Probe, signal: Signal, number: &str, was: &BTreeSet<usize>) {
+    probe.kill(signal);
+    probe.wait();
+    let is_back = || affinity(number) == *was;
+    assert!(eventually(is_back), "interrupt {number}: {:?}, {}", affinity(number), record());
+}
+
+#[test]
+fn a_load_that_steers_says_what_became_of_it() {
+    let _one = steering();
+    let mut probe = Probe::start(&load("io", &["--steer-to", "auto"]));
+    let first = match probe.first_of_load() {
+        Ok(first) => first,
+        Err(skipped) => return eprintln!("skipped: needs {}", skipped.why),
+    };
+    assert!(first.is_loading, "whether it may steer or not: {first:?}");
+    let allowed = rustix::thread::sched_getaffinity(None).unwrap();
+    let last = (0..CpuSet::MAX_CPU).rfind(|cpu| allowed.is_set(*cpu)).unwrap();
+    match first.numbers.get("steered_to_cpu") {
+        Some(cpu) => assert_eq!(*cpu, last as f64),
+        None => assert!(first.how.contains("steered: "), "{first:?}"),
+    }
+    probe.kill(Signal::TERM);
+    assert!(probe.wait().success());
+    assert_eq!(complaint(&load("io", &["--steer-to", "nowhere"])).0, Some(2));
+}
+
+#[test]
+fn interrupts_that_were_steered_are_put_back_however_it_ends() {
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("skipped: needs root");
+    }
+    let _one = steering();
+    for signal in [Signal::TERM, Signal::KILL] {
+        let mut probe = Probe::start(&load("io", &["--steer-to", "0"]));
+        let first = match probe.first_of_load() {
+            Ok(first) => first,
+            Err(skipped) => return eprintln!("skipped: needs {}", skipped.why),
+        };
+        let number = first.numbers.get("steered_interrupt_0").map(ToString::to_string);
+        let was = number.and_then(|number| Some((moved().remove(&number)?, number)));
+        let Some((was, number)) = was else {
+            return eprintln!("skipped: needs a disk whose interrupts can be moved: {}", first.how);
+        };
+        killed_it_gives_back(probe, signal, &number, &was);
+    }
+}
+
+#[test]
+fn a_ticker_that_is_killed_gives_its_interrupts_back() {
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("skipped: needs root");
+    }
+    let _one = steering();
+    // For ten minutes, if nobody ended it.
+    let ticks = ["--interval", "1000000", "--count", "600000"];
+    let mut probe = Probe::start(&[&["events", "--source", "ticker"][..], &ticks].concat());
+    let Some(Record::Began(began)) = probe.next() else { panic!("it has not begun") };
+    if began.cpu.is_none() {
+        return eprintln!("skipped: needs a processor to stay on");
+    }
+    let owner = format!("owner {} ", probe.pid().as_raw_nonzero());
+    // Where /run and /proc may be written to; what is refused is taken off the record again.
+    let has_steered = || {
+        let record = record();
+        record.contains(&owner) && (!record.contains("interrupt ") || !moved().is_empty())
+    };
+    if !eventually(has_steered) {
+        return eprintln!("skipped: needs interrupts that root may steer: {}", record());
+    }
+    let Some((number, was)) = moved().pop_first() else {
+        return eprintln!("skipped: needs an interrupt that can be moved");
+    };
+    killed_it_gives_back(probe, Signal::KILL, &number, &was);
+}

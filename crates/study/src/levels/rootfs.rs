@@ -1,0 +1,169 @@
+//! A container's file system with nothing but the probe, of which nothing is left.
+//!
+//! Three see to that, because each of them can be killed: the study removes it when it has done
+//! with the container; `eigentime bench enter`, which outlives the container, removes it after
+//! that; and the next one that is made removes those of this user that nobody holds any more.
+//! Whoever needs one holds a shared lock of its folder, which the kernel releases with its last
+//! process. It cannot be removed as soon as the container runs: mounts go with the folders that
+//! they are on.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{Flock, FlockArg};
+
+use super::Unavailable;
+
+/// With what their names begin: folders for results are called otherwise.
+const PREFIX: &str = "eigentime-rootfs-";
+
+/// How often one is made anew that a sweep has taken before it was held.
+const TRIES: usize = 10;
+
+/// A file system that is gone when this is dropped.
+#[derive(Debug)]
+pub struct Rootfs {
+    path: PathBuf,
+    _held: Flock<File>,
+}
+
+impl Rootfs {
+    /// One with this file, at this place in it.
+    ///
+    /// # Errors
+    /// Where it cannot be made.
+    pub fn with(probe: &Path, name: &str) -> Result<Self, Unavailable> {
+        Self::below(&std::env::temp_dir(), probe, name)
+    }
+
+    fn below(folder: &Path, probe: &Path, name: &str) -> Result<Self, Unavailable> {
+        sweep_below(folder);
+        let refused = |cause: io::Error| {
+            let why = "the container's file system cannot be made in";
+            Unavailable::new(
+                format!("{why} {}: {cause}", folder.display()),
+                "set TMPDIR to a folder where this user may write",
+            )
+        };
+        let rootfs = Self::empty(folder).map_err(refused)?;
+        fs::copy(probe, rootfs.path.join(name.trim_start_matches('/'))).map_err(refused)?;
+        Ok(rootfs)
+    }
+
+    fn empty(folder: &Path) -> io::Result<Self> {
+        for _ in 0..TRIES {
+            let name = format!("{PREFIX}{}-{:08x}", std::process::id(), fastrand::u32(..));
+            let path = folder.join(name);
+            fs::DirBuilder::new().mode(0o755).create(&path)?;
+            if let Some(held) = hold(&path)? {
+                return Ok(Self { path, _held: held });
+            }
+        }
+        Err(io::Error::other("it is removed again and again"))
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Rootfs {
+    fn drop(&mut self) {
+        // What cannot be removed now is swept later.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Holds a file system, so that nobody sweeps it; none: it is gone.
+///
+/// # Errors
+/// If the folder cannot be opened.
+pub fn hold(path: &Path) -> io::Result<Option<Flock<File>>> {
+    let Some(folder) = opened(path)? else { return Ok(None) };
+    let held = match Flock::lock(folder, FlockArg::LockSharedNonblock) {
+        Ok(held) => held,
+        // Somebody is about to sweep it.
+        Err((_, nix::errno::Errno::EWOULDBLOCK)) => return Ok(None),
+        Err((_, errno)) => return Err(errno.into()),
+    };
+    let is_there = fs::symlink_metadata(path).is_ok_and(|now| {
+        held.metadata().is_ok_and(|then| (now.dev(), now.ino()) == (then.dev(), then.ino()))
+    });
+    Ok(is_there.then_some(held))
+}
+
+fn opened(path: &Path) -> io::Result<Option<File>> {
+    match File::open(path) {
+        Ok(folder) => Ok(Some(folder)),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(cause) => Err(cause),
+    }
+}
+
+/// Removes one, once nothing runs in it any more. Other folders are left alone.
+pub fn remove(path: &Path) {
+    if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX)) {
+        // The study may have removed it already.
+        let _ = fs::remove_dir_all(path);
+    }
+}
+
+/// Removes those of this user that nobody holds: what killed processes have left.
+pub fn sweep() {
+    sweep_below(&std::env::temp_dir());
+}
+
+fn sweep_below(folder: &Path) {
+    let Ok(files) = fs::read_dir(folder) else { return };
+    let user = nix::unistd::geteuid().as_raw();
+    for file in files.flatten() {
+        let path = file.path();
+        let is_one = file.file_name().to_string_lossy().starts_with(PREFIX)
+            && fs::symlink_metadata(&path).is_ok_and(|it| it.is_dir() && it.uid() == user);
+        if is_one
+            && let Ok(folder) = File::open(&path)
+            && let Ok(_held) = Flock::lock(folder, FlockArg::LockExclusiveNonblock)
+        {
+            // What cannot be removed is in the way of nobody.
+            let _ = fs::remove_dir_all(&path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_holds_is_swept() {
+        let name = format!("eigentime-sweep-{}-{:016x}", std::process::id(), fastrand::u64(..));
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir(&folder).unwrap();
+        let file = folder.join("file");
+        fs::write(&file, "probe").unwrap();
+        let left = folder.join(format!("{PREFIX}1-00000000"));
+        fs::create_dir_all(left.join("proc")).unwrap();
+        let results = folder.join("eigentime-bench-20261121T000000Z");
+        fs::create_dir(&results).unwrap();
+
+        let held = Rootfs::below(&folder, &file, "/eigentime-probe").unwrap();
+        assert!(!left.exists() && results.exists() && file.exists());
+        let also = hold(held.path()).unwrap().unwrap();
+        assert_eq!(fs::read(held.path().join("eigentime-probe")).unwrap(), b"probe");
+        let path = held.path().to_owned();
+        let other = Rootfs::below(&folder, &file, "/eigentime-probe").unwrap();
+        assert!(path.exists());
+        drop(held);
+        assert!(!path.exists() && hold(&path).unwrap().is_none());
+        drop((also, other));
+        // Only what was made here is removed.
+        remove(&results);
+        assert!(results.exists());
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 2);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

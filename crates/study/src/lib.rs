@@ -1,0 +1,27 @@
+//! Runs probes over levels and loads, and keeps what they measured.
+//!
+//! - `levels`: where probes run: how each is started and spoken to.
+//! - `load`: what keeps them busy meanwhile.
+//! - `measurement`: what is measured.
+//! - `preset`: plans that have names.
+//! - `plan`: what is measured in which order.
+//! - `results`: what is kept.
+//! - `session`: the conversation with a probe.
+//! - `stop`: how a study is asked to stop.
+//! - `study`: from a plan to its results.
+//! - `summary`: the table at the end.
+#![warn(missing_docs)]
+#![forbid(unsafe_code)]
+
+#[cfg(test)]
+mod fake;
+pub mod levels;
+pub mod load;
+pub mod measurement;
+pub mod plan;
+pub mod preset;
+pub mod results;
+pub mod session;
+pub mod stop;
+pub mod study;
+pub mod summary;

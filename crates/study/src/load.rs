@@ -1,0 +1,120 @@
+//! What keeps a level busy while it is measured: the probe itself, in a run beside the others.
+
+use std::path::Path;
+use std::time::Duration;
+
+use eigentime_probe::Record;
+use eigentime_probe::record;
+use serde::{Deserialize, Serialize};
+
+use crate::session::{Beside, Failure, Session};
+
+/// How long a load may take until it loads.
+const BEGINNING: Duration = Duration::from_secs(60);
+
+/// A load.
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Load {
+    /// Nothing: it is only looked at what else runs.
+    Idle,
+    /// Square roots in a hundred threads.
+    Cpu,
+    /// Direct reads from a disk.
+    Io,
+    /// Requests and replies over the loopback device.
+    Network,
+}
+
+impl Load {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Idle, Self::Cpu, Self::Io, Self::Network];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Cpu => "cpu",
+            Self::Io => "io",
+            Self::Network => "network",
+        }
+    }
+
+    /// How much longer a measurement takes under it, about: a hundred threads share the processors
+    /// with the probe.
+    #[must_use]
+    pub fn slowdown(self) -> u32 {
+        match self {
+            Self::Idle => 1,
+            Self::Cpu => 8,
+            Self::Io | Self::Network => 2,
+        }
+    }
+
+    /// The load of this name.
+    ///
+    /// # Errors
+    /// What there is instead.
+    pub fn named(name: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|load| load.name() == name).ok_or_else(|| {
+            let all = Self::ALL.map(Self::name).join(", ");
+            format!("there is no load '{name}': there are {all}")
+        })
+    }
+}
+
+/// What became of a load that was to be started.
+pub enum Started {
+    /// It loads, or it is idle as it should be.
+    Running(Beside),
+    /// It does not, and why; what it said until then.
+    Not {
+        /// Why.
+        why: String,
+        /// Its records.
+        records: Vec<Record>,
+    },
+}
+
+/// Starts a load, and waits until it is seen what it does to the machine. The processor is that of
+/// the measurements, if the plan names one: the disk's interrupts are to come there.
+///
+/// # Errors
+/// If the probe cannot be spoken to, or the study is to stop.
+pub fn start(
+    session: &mut Session,
+    load: Load,
+    folder: &Path,
+    cpu: Option<u32>,
+) -> Result<Started, Failure> {
+    let mut arguments = vec!["load".to_owned(), load.name().to_owned()];
+    if load != Load::Idle {
+        arguments.extend(["--folder".to_owned(), folder.to_string_lossy().into_owned()]);
+    }
+    if load == Load::Io {
+        // As far as it can be had: the record says what became of it.
+        let cpu = cpu.map_or_else(|| "auto".to_owned(), |cpu| cpu.to_string());
+        arguments.extend(["--steer-to".to_owned(), cpu]);
+    }
+    let mut refused = None;
+    let begun = session.run_beside(&arguments, BEGINNING, |record| match record {
+        // What runs on an idle machine is not ours to end: it is in the results.
+        Record::Load(it) if it.is_loading || load == Load::Idle => true,
+        Record::Load(record::Load { how: why, .. }) => {
+            refused = Some(why.clone());
+            true
+        }
+        Record::Skipped(skipped) => {
+            refused = Some(skipped.why.clone());
+            true
+        }
+        _ => false,
+    });
+    match (begun, refused) {
+        (Ok(beside), None) => Ok(Started::Running(beside)),
+        (Ok(beside), Some(why)) => Ok(Started::Not { why, records: session.stop(beside)? }),
+        (Err(failure), _) => Err(failure),
+    }
+}

@@ -1,0 +1,306 @@
+//! Plans that have names, as a table; what they leave open can be said beside them.
+
+use std::time::Duration;
+
+use crate::levels::Asked;
+use crate::load::Load;
+use crate::measurement::{CLOCKS, EVENTS, METHODS, METRICS, Measurement, ORDINARY, READS, sleeps};
+
+/// A plan that has a name.
+#[derive(Clone, Copy, Debug)]
+pub struct Preset {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is for.
+    pub about: &'static str,
+    /// The levels.
+    pub levels: &'static [Asked],
+    /// The loads.
+    pub loads: &'static [Load],
+    /// Into how many blocks everything is divided.
+    pub blocks: u32,
+    /// Records of each metric.
+    pub records: u32,
+    /// Calls in a record.
+    pub calls: u64,
+    /// Calls in a record under a load, where the probe has a small part of the processor.
+    pub calls_under_load: u64,
+    /// Records of metrics that sleep for 100 ms, one call each.
+    pub sleeping_records: u32,
+    /// Single readings.
+    pub reads: u32,
+    /// Sleeps of each kind.
+    pub sleeps: u32,
+    /// How long they are.
+    pub sleep_intervals: &'static [Duration],
+    /// With which timer slacks, in nanoseconds; none: what the probe is started with.
+    pub slacks: &'static [Option<u32>],
+    /// With which policies.
+    pub policies: &'static [&'static str],
+    /// Events of each source.
+    pub events: u32,
+    /// From one to the next.
+    pub event_intervals: &'static [Duration],
+    /// How long clocks are compared.
+    pub warp: Duration,
+}
+
+const fn us(micros: u64) -> Duration {
+    Duration::from_micros(micros)
+}
+
+/// All of them; the second one is what is meant where nobody says.
+pub const PRESETS: [Preset; 3] = [
+    Preset {
+        name: "quick",
+        about: "an answer in less than a minute",
+        levels: &[Asked::Baseline, Asked::Namespace, Asked::Container],
+        loads: &[Load::Idle],
+        blocks: 2,
+        records: 10,
+        calls: 20_000,
+        calls_under_load: 1_000,
+        sleeping_records: 4,
+        reads: 20_000,
+        sleeps: 100,
+        sleep_intervals: &[us(1_000)],
+        slacks: &[None],
+        policies: &[ORDINARY],
+        events: 1_000,
+        event_intervals: &[us(100)],
+        warp: Duration::from_millis(500),
+    },
+    Preset {
+        name: "standard",
+        about: "every level, in some minutes; loads that are named add some more",
+        levels: &[Asked::Baseline, Asked::Namespace, Asked::Container, Asked::Vm],
+        loads: &[Load::Idle],
+        blocks: 5,
+        records: 30,
+        calls: 50_000,
+        calls_under_load: 2_000,
+        sleeping_records: 10,
+        reads: 50_000,
+        sleeps: 200,
+        sleep_intervals: &[us(100), us(1_000)],
+        slacks: &[None],
+        policies: &[ORDINARY, "fifo:50"],
+        events: 1_000,
+        event_intervals: &[us(50), us(100)],
+        warp: Duration::from_secs(2),
+    },
+    Preset {
+        name: "paper",
+        about: "the papers' counts: 200 records of 1,000,000 calls (under loads 10,000), 4500 events; \
+                hours",
+        levels: &[Asked::Baseline, Asked::Namespace, Asked::Container, Asked::Vm],
+        loads: &Load::ALL,
+        blocks: 10,
+        records: 200,
+        calls: 1_000_000,
+        calls_under_load: 10_000,
+        sleeping_records: 200,
+        reads: 1_000_000,
+        sleeps: 1_000,
+        sleep_intervals: &[us(50), us(100), us(1_000), us(10_000)],
+        slacks: &[None, Some(1)],
+        policies: &[ORDINARY, "fifo:50"],
+        events: 4_500,
+        event_intervals: &[us(10), us(50), us(100), us(150)],
+        warp: Duration::from_secs(10),
+    },
+];
+
+/// What is said beside a preset; empty lists and none leave it as it is.
+#[derive(Clone, Debug, Default)]
+pub struct Wishes {
+    /// Kinds of measurements: `calls`, `read`, `sleep`, `events`, `warp`.
+    pub kinds: Vec<String>,
+    /// Metrics of `calls`.
+    pub metrics: Vec<String>,
+    /// What is read and compared, and whose events.
+    pub sources: Vec<String>,
+    /// Caches of `read`.
+    pub caches: Vec<String>,
+    /// Ways of sleeping.
+    pub methods: Vec<String>,
+    /// Of sleeps and events.
+    pub intervals: Vec<Duration>,
+    /// Timer slacks of sleeps, in nanoseconds.
+    pub slacks: Vec<u32>,
+    /// Policies of sleeps.
+    pub policies: Vec<String>,
+    /// Records of each metric, those that sleep included.
+    pub records: Option<u32>,
+    /// Calls in a record, under loads, too.
+    pub calls: Option<u64>,
+    /// Readings, sleeps, events.
+    pub count: Option<u32>,
+    /// How long clocks are compared.
+    pub warp: Option<Duration>,
+}
+
+impl Preset {
+    /// The preset of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Self> {
+        PRESETS.iter().find(|preset| preset.name == name)
+    }
+
+    /// Its measurements under a load, with these wishes.
+    #[must_use]
+    pub fn measurements(&self, load: Load, wishes: &Wishes) -> Vec<Measurement> {
+        let all = [self.calls(load, wishes), self.reads(wishes), self.sleeps(wishes)];
+        let rest = [self.events(wishes), self.warp(wishes)];
+        let wanted = |it: &Measurement| wanted(&wishes.kinds, it.kind());
+        all.into_iter().chain(rest).flatten().filter(wanted).collect()
+    }
+
+    fn calls(&self, load: Load, wishes: &Wishes) -> Vec<Measurement> {
+        let usual = if load == Load::Idle { self.calls } else { self.calls_under_load };
+        let metrics = METRICS.iter().filter(|(name, _)| wanted(&wishes.metrics, name));
+        let calls = metrics.map(|(metric, _)| {
+            let (records, calls) = match sleeps(metric) {
+                true => (self.sleeping_records, 1),
+                false => (self.records, wishes.calls.unwrap_or(usual)),
+            };
+            let records = wishes.records.unwrap_or(records);
+            Measurement::Calls { metric: (*metric).into(), records, calls }
+        });
+        calls.collect()
+    }
+
+    fn reads(&self, wishes: &Wishes) -> Vec<Measurement> {
+        let sources = READS.iter().filter(|(source, _)| wanted(&wishes.sources, source));
+        let reads = sources.flat_map(|(source, caches)| {
+            let caches = caches.iter().filter(|cache| wanted(&wishes.caches, cache));
+            caches.map(|cache| Measurement::Read {
+                source: (*source).into(),
+                cache: (*cache).into(),
+                count: wishes.count.unwrap_or(self.reads),
+            })
+        });
+        reads.collect()
+    }
+
+    fn sleeps(&self, wishes: &Wishes) -> Vec<Measurement> {
+        let intervals = or(&wishes.intervals, self.sleep_intervals);
+        let asked: Vec<_> = wishes.slacks.iter().copied().map(Some).collect();
+        let slacks = or(&asked, self.slacks);
+        let usual: Vec<_> = self.policies.iter().map(|policy| (*policy).to_owned()).collect();
+        let policies = or(&wishes.policies, &usual);
+        let mut sleeps = Vec::new();
+        for method in METHODS.iter().filter(|method| wanted(&wishes.methods, method)) {
+            for interval in &intervals {
+                for policy in &policies {
+                    // Threads of real-time policies have no slack.
+                    let slacks = if policy == ORDINARY { slacks.as_slice() } else { &[None] };
+                    sleeps.extend(slacks.iter().map(|slack_ns| Measurement::Sleep {
+                        method: (*method).into(),
+                        interval_ns: nanos(*interval),
+                        policy: policy.clone(),
+                        slack_ns: *slack_ns,
+                        count: wishes.count.unwrap_or(self.sleeps),
+                    }));
+                }
+            }
+        }
+        sleeps
+    }
+
+    fn events(&self, wishes: &Wishes) -> Vec<Measurement> {
+        let intervals = or(&wishes.intervals, self.event_intervals);
+        let sources = EVENTS.iter().filter(|source| wanted(&wishes.sources, source));
+        let events = sources.flat_map(|source| {
+            intervals.iter().map(|interval| Measurement::Events {
+                source: (*source).into(),
+                interval_ns: nanos(*interval),
+                count: wishes.count.unwrap_or(self.events),
+            })
+        });
+        events.collect()
+    }
+
+    /// Of the clocks among the sources, if sources are named.
+    fn warp(&self, wishes: &Wishes) -> Vec<Measurement> {
+        let named =
+            CLOCKS.iter().filter(|(source, _)| wishes.sources.iter().any(|it| it == source));
+        let clocks: Vec<_> = named.map(|(_, clock)| (*clock).to_owned()).collect();
+        if clocks.is_empty() && !wishes.sources.is_empty() {
+            return Vec::new();
+        }
+        let seconds = wishes.warp.unwrap_or(self.warp).as_secs_f64();
+        vec![Measurement::Warp { seconds, clocks }]
+    }
+}
+
+/// Is it among those that are asked for, or are all?
+fn wanted(asked: &[String], one: &str) -> bool {
+    asked.is_empty() || asked.iter().any(|asked| asked == one)
+}
+
+fn or<T: Clone>(asked: &[T], usual: &[T]) -> Vec<T> {
+    if asked.is_empty() { usual.to_vec() } else { asked.to_vec() }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_paper_has_the_papers_counts() {
+        let paper = Preset::named("paper").unwrap();
+        let all = paper.measurements(Load::Idle, &Wishes::default());
+        let calls = all.iter().filter(|it| it.kind() == "calls");
+        let long = |it: &&Measurement| {
+            matches!(it, Measurement::Calls { records: 200, calls: 1_000_000, .. })
+        };
+        assert_eq!((calls.clone().count(), calls.filter(long).count()), (15, 13));
+        let events = all.iter().filter(|it| matches!(it, Measurement::Events { count: 4500, .. }));
+        assert_eq!(events.count(), EVENTS.len() * 4);
+        // 7 methods, 4 intervals, both slacks of the ordinary policy and the real-time one.
+        assert_eq!(all.iter().filter(|it| it.kind() == "sleep").count(), 7 * 4 * 3);
+    }
+
+    #[test]
+    fn sources_that_are_clocks_are_those_that_are_compared() {
+        let warps = |sources: &[&str]| {
+            let sources = sources.iter().map(|it| (*it).to_owned()).collect();
+            let wishes = Wishes { kinds: vec!["warp".into()], sources, ..Wishes::default() };
+            let all = PRESETS[0].measurements(Load::Idle, &wishes);
+            all.iter().map(|it| it.arguments(None).join(" ")).collect::<Vec<_>>()
+        };
+        assert_eq!(warps(&[]), ["warp --seconds 0.5"]);
+        assert_eq!(warps(&["tsc", "ticker"]), ["warp --seconds 0.5 --clock tsc"]);
+        assert!(warps(&["ticker"]).is_empty());
+    }
+
+    #[test]
+    fn wishes_count_more_than_presets() {
+        let wishes = Wishes {
+            kinds: vec!["sleep".into(), "calls".into()],
+            metrics: vec!["nanosleep".into(), "clock_getres".into()],
+            methods: vec!["epoll".into()],
+            intervals: vec![us(70)],
+            slacks: vec![1, 50_000],
+            policies: vec![ORDINARY.into()],
+            records: Some(3),
+            calls: Some(9),
+            count: Some(5),
+            ..Wishes::default()
+        };
+        let quick = Preset::named("quick").unwrap().measurements(Load::Cpu, &wishes);
+        let told: Vec<_> = quick.iter().map(|it| it.arguments(None).join(" ")).collect();
+        let expected = [
+            "calls --metric nanosleep --records 3 --calls 1",
+            "calls --metric clock_getres --records 3 --calls 9",
+            "sleep --method epoll --interval 70000 --count 5 --policy other --slack 1",
+            "sleep --method epoll --interval 70000 --count 5 --policy other --slack 50000",
+        ];
+        assert_eq!(told, expected);
+    }
+}

@@ -1,0 +1,207 @@
+//! `manifest.json`: what was measured where, by whom and with what outcome.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::hash::{DefaultHasher, Hasher};
+use std::io::{self, Write};
+use std::path::Path;
+
+use eigentime_doctor::Report;
+use serde::{Deserialize, Serialize};
+
+use crate::load::Load;
+use crate::plan::Plan;
+use crate::summary::Summary;
+
+/// What it is called.
+pub const FILE: &str = "manifest.json";
+
+/// The version of the form that this code writes.
+pub const FORM: u32 = 1;
+
+/// All of it.
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// [`FORM`].
+    pub form: u32,
+    /// The runs whose measurements are in the tables; several after `eigentime bench merge`.
+    pub runs: Vec<Run>,
+}
+
+/// A run of `eigentime bench`, which may have been interrupted and continued.
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// By which rows name it.
+    pub run: String,
+    /// Who measured.
+    pub by: By,
+    /// What was to be measured.
+    pub plan: Plan,
+    /// How far it is.
+    pub state: State,
+    /// When it was worked on.
+    pub sessions: Vec<Session>,
+    /// What is known of the levels, by name.
+    pub levels: BTreeMap<String, LevelFacts>,
+    /// Steps of the plan: at the levels that could be had.
+    pub steps: usize,
+    /// Those that are done.
+    pub steps_done: usize,
+    /// What could not be measured, and why.
+    pub skipped: Vec<Skip>,
+    /// What failed in the last session: it is tried again when the run is continued.
+    pub failed: Vec<Skip>,
+    /// The numbers of the table on the terminal.
+    pub summary: Summary,
+}
+
+/// Who measures: a run is continued by the same only.
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct By {
+    /// The machine, by its host name or as it was told.
+    pub machine: String,
+    /// Its kernel: `Linux 6.18.44 x86_64`.
+    pub kernel: String,
+    /// The version of Eigentime.
+    pub eigentime: String,
+    /// The probe's size in bytes, and a checksum of it.
+    pub probe: String,
+}
+
+/// How far a run is.
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// It was begun, and has not ended in order.
+    Running,
+    /// It was interrupted.
+    Interrupted,
+    /// Something failed, which is tried again when the run is continued.
+    Incomplete,
+    /// All that can be measured is measured.
+    Complete,
+}
+
+/// When a run was worked on, in RFC 3339.
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Session {
+    /// From when.
+    pub begin: String,
+    /// Until when; null if it has not ended in order.
+    pub end: Option<String>,
+}
+
+/// What is known of a level.
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LevelFacts {
+    /// How it was made: `accelerator`, `namespaces`, …
+    pub notes: BTreeMap<String, String>,
+    /// What the doctor said there, before the first measurement.
+    pub facts: Option<Report>,
+    /// Why it could not be had, if it could not.
+    pub unavailable: Option<String>,
+}
+
+/// What was not measured.
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Skip {
+    /// At which level.
+    pub level: String,
+    /// Under which load; null: under all.
+    pub load: Option<Load>,
+    /// What: a metric, a method, a source, a load, or the probe's arguments.
+    pub what: String,
+    /// Why.
+    pub why: String,
+}
+
+impl Manifest {
+    /// The manifest of a folder; None if it has none.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is of another form.
+    pub fn read(folder: &Path) -> io::Result<Option<Self>> {
+        #[derive(Deserialize)]
+        struct Form {
+            form: u32,
+        }
+        let path = folder.join(FILE);
+        let bad = |why: String| {
+            io::Error::new(io::ErrorKind::InvalidData, format!("{}: {why}", path.display()))
+        };
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let Form { form } = serde_json::from_str(&text).map_err(|error| bad(error.to_string()))?;
+        if form != FORM {
+            return Err(bad(format!("its form is {form}, and this version knows {FORM}")));
+        }
+        serde_json::from_str(&text).map(Some).map_err(|error| bad(error.to_string()))
+    }
+
+    /// Writes it: as a whole, or not at all.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(&self, folder: &Path) -> io::Result<()> {
+        let unfinished = folder.join(format!("{FILE}.unfinished"));
+        let mut to = io::BufWriter::new(fs::File::create(&unfinished)?);
+        serde_json::to_writer_pretty(&mut to, self)?;
+        to.write_all(b"\n")?;
+        to.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+        fs::rename(unfinished, folder.join(FILE))?;
+        fs::File::open(folder)?.sync_all()
+    }
+}
+
+impl By {
+    /// This program, on this machine; `machine` is what to call it, else its host name.
+    ///
+    /// # Errors
+    /// If the probe cannot be read.
+    pub fn here(machine: Option<&str>, probe: &Path) -> io::Result<Self> {
+        let told = nix::sys::utsname::uname()?;
+        let [system, release, architecture, host] =
+            [told.sysname(), told.release(), told.machine(), told.nodename()]
+                .map(|word| word.to_string_lossy().into_owned());
+        let probe = fs::read(probe)?;
+        let mut sum = DefaultHasher::new();
+        sum.write(&probe);
+        Ok(Self {
+            machine: machine.map_or(host, str::to_owned),
+            kernel: format!("{system} {release} {architecture}"),
+            eigentime: env!("CARGO_PKG_VERSION").to_owned(),
+            probe: format!("{} bytes, {:016x}", probe.len(), sum.finish()),
+        })
+    }
+
+    /// In what another differs from this one, a line each.
+    #[must_use]
+    pub fn differences(&self, other: &Self) -> Vec<String> {
+        [
+            ("machine", &self.machine, &other.machine),
+            ("kernel", &self.kernel, &other.kernel),
+            ("eigentime", &self.eigentime, &other.eigentime),
+            ("probe", &self.probe, &other.probe),
+        ]
+        .into_iter()
+        .filter(|(_, one, other)| one != other)
+        .map(|(name, one, other)| format!("{name}: {one} there, {other} here"))
+        .collect()
+    }
+}
+
+/// The time, in RFC 3339.
+#[must_use]
+pub fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}

@@ -1,0 +1,170 @@
+//! How the numbers of a row are written.
+
+use super::{Numbers, Row};
+
+/// How many values both medians must have to be compared: of one or two, the MAD says nothing.
+pub const ENOUGH_VALUES: u64 = 5;
+
+/// A unit of time.
+#[derive(Clone, Copy)]
+pub struct Unit {
+    pub ns: f64,
+    pub name: &'static str,
+}
+
+/// What a section of the table is about.
+pub struct Kind {
+    /// The first word of its measurements.
+    pub word: &'static str,
+    /// What it is called above the section.
+    pub title: &'static str,
+    /// What is written of a row where there is room.
+    pub wide: Form,
+    /// What is written where there is less.
+    pub narrow: Form,
+}
+
+/// What is written of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// As the papers have it: of what is an average already, or on a grid.
+    Mean,
+    /// Of what has a long tail.
+    Tail,
+    /// The same without the tail.
+    Median,
+}
+
+impl Form {
+    /// What the numbers are.
+    pub fn heading(self) -> &'static str {
+        match self {
+            Self::Mean => "mean ±SD (median)",
+            Self::Tail => "median ±MAD / p99 / max",
+            Self::Median => "median ±MAD",
+        }
+    }
+}
+
+impl Unit {
+    /// In which these lengths can be read: by the least of them, so that no digit is lost.
+    pub fn of(lengths: impl Iterator<Item = f64>) -> Self {
+        let least = lengths.map(f64::abs).fold(f64::INFINITY, f64::min);
+        match least {
+            1e7..f64::INFINITY => Self { ns: 1e6, name: "ms" },
+            1e4..1e7 => Self { ns: 1e3, name: "µs" },
+            _ => Self { ns: 1.0, name: "ns" },
+        }
+    }
+
+    /// With so many figures that count, and no more than two of them behind the point.
+    fn number(self, ns: f64, figures: i32) -> String {
+        let value = ns / self.ns;
+        let before = if value.abs() < 1.0 { 1 } else { value.abs().log10().floor() as i32 + 1 };
+        let behind = (figures - before).clamp(0, 2) as usize;
+        // What rounds to nothing has no sign.
+        let text = format!("{value:.behind$}");
+        match is_nothing(&text) {
+            true => text.trim_start_matches('-').to_owned(),
+            false => text,
+        }
+    }
+}
+
+/// Has a number been rounded to nothing?
+fn is_nothing(number: &str) -> bool {
+    number.trim_matches(['-', '+', '0', '.']).is_empty()
+}
+
+/// A length by itself: 90 ns, 4 ms.
+pub fn length(ns: f64) -> String {
+    let unit = match ns.abs() {
+        1e6.. => Unit { ns: 1e6, name: "ms" },
+        1e3.. => Unit { ns: 1e3, name: "µs" },
+        _ => Unit { ns: 1.0, name: "ns" },
+    };
+    let number = unit.number(ns, 3);
+    let number = match number.contains('.') {
+        true => number.trim_end_matches('0').trim_end_matches('.'),
+        false => &number,
+    };
+    format!("{number} {}", unit.name)
+}
+
+impl Row {
+    /// Its numbers, how they compare with the first level's, and what is to be known of them.
+    pub(super) fn cell(&self, first: Option<&Self>, unit: Unit, form: Form) -> String {
+        let mut parts = Vec::new();
+        match &self.numbers {
+            Some(numbers) => parts.push(self.written(numbers, unit, form)),
+            None => parts.push(match self.came.unwrap_or_default() {
+                1 => "1 event,".to_owned(),
+                came => format!("{came} events,"),
+            }),
+        }
+        parts.extend(first.and_then(|first| self.compared(first, unit)));
+        if self.is_unexpected_system_call() {
+            parts.push("system call".to_owned());
+        }
+        if self.missed > 0 || self.numbers.is_none() {
+            parts.push(format!("{} missed", self.missed));
+        }
+        parts.join(" ")
+    }
+
+    fn written(&self, it: &Numbers, unit: Unit, form: Form) -> String {
+        let value = |ns| unit.number(ns, 3);
+        let spread = |ns| unit.number(ns, 2);
+        let [mean, median] = [it.mean_ns, it.median_ns].map(value);
+        match form {
+            Form::Mean => format!("{mean} ±{} ({median})", spread(it.sd_ns)),
+            Form::Median => format!("{median} ±{}", spread(it.mad_ns)),
+            Form::Tail => {
+                let corrected = self.corrected_p99_ns.map(|ns| format!(" ({})", value(ns)));
+                let (corrected, mad) = (corrected.unwrap_or_default(), spread(it.mad_ns));
+                let [p99, max] = [it.p99_ns, it.max_ns].map(value);
+                format!("{median} ±{mad} / {p99}{corrected} / {max}")
+            }
+        }
+    }
+
+    /// How much more its median is; ≈ if that is within the scatter, or rounds to nothing. None
+    /// where that cannot be said.
+    fn compared(&self, first: &Self, unit: Unit) -> Option<String> {
+        if self.count.min(first.count) < ENOUGH_VALUES {
+            return None;
+        }
+        let (it, other) = (self.numbers?, first.numbers?);
+        let difference = it.median_ns - other.median_ns;
+        let text = if other.median_ns <= 0.0 {
+            let number = unit.number(difference, 3);
+            let sign = if difference < 0.0 { "" } else { "+" };
+            (!is_nothing(&number)).then(|| format!("{sign}{number} {}", unit.name))
+        } else {
+            let percent = difference / other.median_ns * 100.0;
+            // 9.96 is 10.0 with a figure behind the point.
+            let figures = if percent.abs() < 9.95 { 1 } else { 0 };
+            let number = format!("{percent:+.figures$}");
+            (!is_nothing(&number)).then(|| format!("{number}%"))
+        };
+        let is_scatter = difference.abs() <= it.mad_ns.max(other.mad_ns);
+        match text.filter(|_| !is_scatter) {
+            Some(text) => Some(text),
+            // What is left of the few that came is no sign that places are alike.
+            None if self.is_mostly_missed() || first.is_mostly_missed() => None,
+            None => Some("≈".to_owned()),
+        }
+    }
+
+    /// Were there more deadlines or events missed than kept?
+    fn is_mostly_missed(&self) -> bool {
+        self.missed > self.came.unwrap_or(self.count)
+    }
+
+    /// Is it of the vDSO, and served by the kernel?
+    fn is_unexpected_system_call(&self) -> bool {
+        let is_of_vdso = self.measurement.starts_with("calls vdso_")
+            || self.measurement.starts_with("read clock_gettime,");
+        is_of_vdso && self.served.iter().any(|served| served == "system_call")
+    }
+}

@@ -1,0 +1,199 @@
+//! What many values come to.
+
+/// Values of a measurement, in nanoseconds.
+#[derive(Debug, Default)]
+pub struct Values {
+    /// Known one by one.
+    points: Vec<f64>,
+    /// Known by the stretch that they are in: a counter has steps, a histogram has buckets.
+    cells: Vec<Cell>,
+    /// What was added at a time.
+    parts: Vec<Part>,
+}
+
+/// So many values between two, as likely here as there.
+#[derive(Clone, Copy, Debug)]
+pub struct Cell {
+    pub low: f64,
+    pub high: f64,
+    pub count: u64,
+}
+
+/// Values that were added together.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    pub count: u64,
+    pub mean: f64,
+    pub sd: f64,
+    pub max: f64,
+}
+
+/// What they come to, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Numbers {
+    pub count: u64,
+    pub mean: f64,
+    /// Uncorrected.
+    pub sd: f64,
+    pub median: f64,
+    /// The median of the distances from the median.
+    pub mad: f64,
+    pub p99: f64,
+    pub max: f64,
+}
+
+impl Values {
+    /// Adds values that are known one by one.
+    pub fn add_points(&mut self, points: impl Iterator<Item = f64>) {
+        let begin = self.points.len();
+        self.points.extend(points);
+        let new = &self.points[begin..];
+        if !new.is_empty() {
+            let count = new.len() as f64;
+            let mean = new.iter().sum::<f64>() / count;
+            let sd = (new.iter().map(|it| (it - mean).powi(2)).sum::<f64>() / count).sqrt();
+            let max = new.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            self.parts.push(Part { count: new.len() as u64, mean, sd, max });
+        }
+    }
+
+    /// Adds values that are known by their cells, and what is known of all of them.
+    pub fn add_cells(&mut self, cells: impl Iterator<Item = Cell>, all: Part) {
+        self.cells.extend(cells.filter(|cell| cell.count > 0));
+        if all.count > 0 {
+            self.parts.push(all);
+        }
+    }
+
+    /// Those that are known one by one.
+    pub fn points(&self) -> &[f64] {
+        &self.points
+    }
+
+    /// What all of them come to; None of none.
+    pub fn numbers(self) -> Option<Numbers> {
+        let count: u64 = self.parts.iter().map(|part| part.count).sum();
+        if count == 0 {
+            return None;
+        }
+        let mean_of = |of: &dyn Fn(&Part) -> f64| {
+            self.parts.iter().map(|part| of(part) * part.count as f64).sum::<f64>() / count as f64
+        };
+        let mean = mean_of(&|part| part.mean);
+        let sd = mean_of(&|part| part.sd.powi(2) + (part.mean - mean).powi(2)).sqrt();
+        let max = self.parts.iter().map(|part| part.max).fold(f64::NEG_INFINITY, f64::max);
+        let [median, mad, p99] = match self.cells.is_empty() {
+            true => of_points(self.points),
+            false => of_cells(&self.cells),
+        };
+        // A cell reaches half a step above the value that was seen.
+        Some(Numbers { count, mean, sd, median, mad, p99: p99.min(max), max })
+    }
+}
+
+/// Median, MAD and 99th percentile.
+fn of_points(mut points: Vec<f64>) -> [f64; 3] {
+    let [median, p99] = [middle(&mut points), p99(&points)];
+    let mut distances: Vec<_> = points.iter().map(|point| (point - median).abs()).collect();
+    [median, middle(&mut distances), p99]
+}
+
+/// The one in the middle, or the mean of both; it sorts them.
+fn middle(points: &mut [f64]) -> f64 {
+    points.sort_unstable_by(f64::total_cmp);
+    let half = points.len() / 2;
+    match points.len() % 2 {
+        1 => points[half],
+        _ => f64::midpoint(points[half - 1], points[half]),
+    }
+}
+
+/// The least that 99 of 100 sorted ones are not above.
+fn p99(points: &[f64]) -> f64 {
+    points[(points.len() * 99).div_ceil(100).saturating_sub(1)]
+}
+
+/// The 99th percentile of such values; None of none.
+pub fn p99_of(mut points: Vec<f64>) -> Option<f64> {
+    points.sort_unstable_by(f64::total_cmp);
+    (!points.is_empty()).then(|| p99(&points))
+}
+
+/// The same of values in cells: the median of grouped data.
+fn of_cells(cells: &[Cell]) -> [f64; 3] {
+    let all: f64 = cells.iter().map(|cell| cell.count as f64).sum();
+    // How many are not above this.
+    let below = |value: f64| -> f64 {
+        let part = |cell: &Cell| match cell.high > cell.low {
+            true => ((value - cell.low) / (cell.high - cell.low)).clamp(0.0, 1.0),
+            false => f64::from(u8::from(cell.low <= value)),
+        };
+        cells.iter().map(|cell| part(cell) * cell.count as f64).sum()
+    };
+    let low = cells.iter().map(|cell| cell.low).fold(f64::INFINITY, f64::min);
+    let high = cells.iter().map(|cell| cell.high).fold(f64::NEG_INFINITY, f64::max);
+    let median = solve([low, high], all / 2.0, &below);
+    let near = |distance: f64| below(median + distance) - below(median - distance);
+    let mad = solve([0.0, high - low], all / 2.0, &near);
+    [median, mad, solve([low, high], all * 0.99, &below)]
+}
+
+/// Where a growing function reaches a value, by halving.
+fn solve([mut low, mut high]: [f64; 2], wanted: f64, function: &dyn Fn(f64) -> f64) -> f64 {
+    /// More than a double has digits.
+    const HALVINGS: u32 = 64;
+    for _ in 0..HALVINGS {
+        let between = f64::midpoint(low, high);
+        match function(between) < wanted {
+            true => low = between,
+            false => high = between,
+        }
+    }
+    high
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(points: &[f64]) -> Numbers {
+        let mut values = Values::default();
+        // Added in two parts: it is all the same.
+        values.add_points(points[..1].iter().copied());
+        values.add_points(points[1..].iter().copied());
+        values.numbers().unwrap()
+    }
+
+    #[test]
+    fn numbers_are_those_of_all_values() {
+        let it = of(&[4.0, 1.0, 2.0, 1.0]);
+        assert_eq!((it.count, it.mean, it.median, it.mad, it.max), (4, 2.0, 1.5, 0.5, 4.0));
+        assert!((it.sd - 1.5_f64.sqrt()).abs() < 1e-12);
+        assert_eq!(of(&[5.0, 5.0, 7.0]).median, 5.0);
+        assert_eq!(Values::default().numbers(), None);
+    }
+
+    #[test]
+    fn one_that_is_far_off_moves_the_mean_and_not_the_median() {
+        let mut points: Vec<_> = (0..999).map(|it| 300.0 + f64::from(it % 3)).collect();
+        points.push(1e6);
+        let it = of(&points);
+        assert!(it.mean > 1_000.0 && it.sd > 30_000.0, "{it:?}");
+        assert_eq!((it.median, it.mad, it.p99, it.max), (301.0, 1.0, 302.0, 1e6));
+    }
+
+    #[test]
+    fn the_median_of_a_counter_with_steps_is_between_them() {
+        // Steps of 10 ns: a quarter of the values at 20, three at 30.
+        let mut values = Values::default();
+        let cell = |at: f64, count| Cell { low: at - 5.0, high: at + 5.0, count };
+        let all = Part { count: 400, mean: 27.5, sd: 4.0, max: 30.0 };
+        values.add_cells([cell(20.0, 100), cell(30.0, 300), cell(40.0, 0)].into_iter(), all);
+        let it = values.numbers().unwrap();
+        // 100 are below 25, 100 of 300 more are needed.
+        assert!((it.median - (25.0 + 10.0 / 3.0)).abs() < 1e-9, "{it:?}");
+        assert_eq!((it.count, it.mean, it.sd, it.max), (400, 27.5, 4.0, 30.0));
+        assert!(it.mad > 2.0 && it.mad < 5.0, "{it:?}");
+        assert_eq!(it.p99, it.max, "none was seen that is greater");
+    }
+}

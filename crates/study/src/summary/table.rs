@@ -1,0 +1,405 @@
+//! Rows as text.
+
+use std::collections::BTreeMap;
+
+use super::cells::{ENOUGH_VALUES, Form, Kind, Unit};
+use super::{Row, Summary};
+use crate::load::Load;
+use crate::measurement::{METRICS, sleeps};
+use crate::results::manifest::LevelFacts;
+
+/// A level, as it is called above its numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// The level's name.
+    pub level: String,
+    /// What is written above: `vm (tcg)`.
+    pub title: String,
+}
+
+impl Column {
+    /// Of a level of which this is known.
+    #[must_use]
+    pub fn of(level: &str, facts: Option<&LevelFacts>) -> Self {
+        let accelerator = facts.and_then(|facts| facts.notes.get("accelerator"));
+        let title = match accelerator {
+            Some(accelerator) => format!("{level} ({accelerator})"),
+            None => level.to_owned(),
+        };
+        Self { level: level.to_owned(), title }
+    }
+}
+
+/// What there is, in this order.
+const KINDS: [Kind; 5] = [
+    Kind { word: "calls", title: "calls", wide: Form::Mean, narrow: Form::Mean },
+    Kind { word: ASLEEP, title: "calls, asked for 100 ms", wide: Form::Mean, narrow: Form::Mean },
+    Kind { word: "read", title: "read", wide: Form::Tail, narrow: Form::Median },
+    Kind { word: "sleep", title: "sleep, late by", wide: Form::Tail, narrow: Form::Median },
+    Kind {
+        word: "events",
+        title: "events, from one to the next",
+        wide: Form::Mean,
+        narrow: Form::Mean,
+    },
+];
+
+/// Calls that sleep.
+const ASLEEP: &str = "calls that sleep";
+
+/// Between columns.
+const GAP: &str = "  ";
+
+impl Summary {
+    /// As text: what is to be known first, then a table for each load and kind of measurement,
+    /// `width` characters wide if it can be. Measurements are below one another and levels side by
+    /// side, or below one another where there is no room; the first of `columns` is what the
+    /// others are compared with.
+    #[must_use]
+    pub fn table(&self, columns: &[Column], width: usize) -> String {
+        let mut text = String::new();
+        for remark in &self.remarks {
+            text += &format!("note: {remark}\n");
+        }
+        if let [first, _, ..] = columns {
+            text += &format!(
+                "Other levels are compared with {} by medians of {ENOUGH_VALUES} values or more; ≈: the difference\n\
+                 is within the scatter (the larger MAD, the median of the distances from the median).\n",
+                first.title
+            );
+        }
+        for load in Load::ALL {
+            for kind in &KINDS {
+                let is_here = |row: &&Row| row.load == load && row.kind() == kind.word;
+                let rows: Vec<_> = self.rows.iter().filter(is_here).collect();
+                if !rows.is_empty() {
+                    if !text.is_empty() {
+                        text.push('\n');
+                    }
+                    text += &Section { load, kind, rows, columns }.text(width);
+                }
+            }
+        }
+        if !self.warps.is_empty() && !text.is_empty() {
+            text.push('\n');
+        }
+        text + &self.warp_lines(columns)
+    }
+}
+
+/// A table of one load and one kind of measurement.
+struct Section<'a> {
+    load: Load,
+    kind: &'a Kind,
+    rows: Vec<&'a Row>,
+    columns: &'a [Column],
+}
+
+impl Section<'_> {
+    fn text(&self, width: usize) -> String {
+        // The heading may be broken by the terminal.
+        let fits = |text: &String| text.lines().skip(1).all(|line| line.chars().count() <= width);
+        // What is slept through is not to be left out.
+        let forms = [Some(self.kind.wide), Some(self.kind.narrow).filter(|_| !self.has_tail())];
+        let beside = forms.into_iter().flatten().map(|form| self.beside(form)).find(fits);
+        beside.unwrap_or_else(|| self.below(self.kind.wide))
+    }
+
+    fn has_tail(&self) -> bool {
+        self.rows.iter().any(|row| row.corrected_p99_ns.is_some())
+    }
+
+    fn heading(&self, form: Form) -> String {
+        let through = match form == Form::Tail && self.has_tail() {
+            true => " (in brackets: with the deadlines that were slept through)",
+            false => "",
+        };
+        let (load, kind) = (self.load.name(), self.kind.title);
+        format!("load {load}, {kind}: {}{through}\n", form.heading())
+    }
+
+    /// Levels side by side.
+    fn beside(&self, form: Form) -> String {
+        let columns: Vec<_> = self.columns().collect();
+        let titles = columns.iter().map(|column| column.title.clone());
+        let mut lines: Vec<Vec<_>> =
+            vec![[String::new(), String::new()].into_iter().chain(titles).collect()];
+        for name in self.names() {
+            let unit = self.unit(name);
+            let cells = columns.iter().map(|column| {
+                self.cell(name, column, unit, form).unwrap_or_else(|| "–".to_owned())
+            });
+            let begin = [short(name).to_owned(), unit.name.to_owned()];
+            lines.push(begin.into_iter().chain(cells).collect());
+        }
+        self.heading(form) + &aligned(&lines, 2)
+    }
+
+    /// Levels below one another.
+    fn below(&self, form: Form) -> String {
+        let mut lines = Vec::new();
+        for name in self.names() {
+            let unit = self.unit(name);
+            let mut begin = short(name);
+            for column in self.columns() {
+                if let Some(cell) = self.cell(name, column, unit, form) {
+                    let begin = std::mem::take(&mut begin).to_owned();
+                    lines.push(vec![begin, column.title.clone(), unit.name.to_owned(), cell]);
+                }
+            }
+        }
+        self.heading(form) + &aligned(&lines, 4)
+    }
+
+    /// Levels that have anything here.
+    fn columns(&self) -> impl Iterator<Item = &Column> {
+        let has = |column: &&Column| self.rows.iter().any(|row| row.level == column.level);
+        self.columns.iter().filter(has)
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        let names: BTreeMap<_, _> =
+            self.rows.iter().map(|row| (row.place(), row.measurement.as_str())).collect();
+        names.into_values()
+    }
+
+    fn find(&self, name: &str, level: &str) -> Option<&Row> {
+        self.rows.iter().find(|row| row.level == level && row.measurement == name).copied()
+    }
+
+    /// The unit of a row: one for all levels.
+    fn unit(&self, name: &str) -> Unit {
+        let rows = self.rows.iter().filter(|row| row.measurement == name);
+        Unit::of(rows.filter_map(|row| row.numbers).map(|it| it.median_ns))
+    }
+
+    fn cell(&self, name: &str, column: &Column, unit: Unit, form: Form) -> Option<String> {
+        let first = self.columns.first().filter(|first| *first != column);
+        let first = first.and_then(|first| self.find(name, &first.level));
+        Some(self.find(name, &column.level)?.cell(first, unit, form))
+    }
+}
+
+/// A measurement without its kind.
+fn short(name: &str) -> &str {
+    name.split_once(' ').map_or(name, |(_, rest)| rest)
+}
+
+impl Row {
+    fn kind(&self) -> &str {
+        match self.measurement.split_once(' ') {
+            Some(("calls", metric)) if sleeps(metric) => ASLEEP,
+            Some((kind, _)) => kind,
+            None => &self.measurement,
+        }
+    }
+
+    /// Where it stands in its section: metrics as in the paper, sleeps by their way, then their
+    /// interval.
+    fn place(&self) -> (usize, &str, Option<u64>, &str) {
+        let rest = short(&self.measurement);
+        let metric = METRICS.iter().position(|(known, _)| *known == rest);
+        let way = rest.split(' ').next().unwrap_or_default();
+        (metric.unwrap_or(METRICS.len()), way, self.interval_ns, rest)
+    }
+}
+
+/// Columns below one another; the first ones are flush left.
+fn aligned(lines: &[Vec<String>], flush_left: usize) -> String {
+    let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max()
+    };
+    let widths: Vec<_> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    let mut text = String::new();
+    for line in lines {
+        let cells = line.iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
+            let padding = " ".repeat(width - cell.chars().count());
+            match column < flush_left {
+                true => format!("{cell}{padding}"),
+                false => format!("{padding}{cell}"),
+            }
+        });
+        text += cells.collect::<Vec<_>>().join(GAP).trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Numbers;
+    use super::*;
+
+    fn row(level: &str, measurement: &str, median: f64, mad: f64) -> Row {
+        Row {
+            load: Load::Idle,
+            level: level.into(),
+            measurement: measurement.into(),
+            interval_ns: None,
+            served: vec!["vdso".into()],
+            count: ENOUGH_VALUES,
+            came: None,
+            numbers: Some(Numbers {
+                mean_ns: median + 1.0,
+                sd_ns: 40_543.0,
+                median_ns: median,
+                mad_ns: mad,
+                p99_ns: 2.0 * median,
+                max_ns: 9.0 * median,
+            }),
+            missed: 0,
+            corrected_p99_ns: None,
+            degradation: Vec::new(),
+        }
+    }
+
+    fn table(rows: Vec<Row>, width: usize) -> String {
+        let columns = ["baseline", "namespace", "vm"].map(|level| Column::of(level, None));
+        Summary { rows, ..Summary::default() }.table(&columns, width)
+    }
+
+    fn line<'a>(text: &'a str, begin: &str) -> &'a str {
+        text.lines().find(|line| line.starts_with(begin)).unwrap_or_else(|| panic!("{text}"))
+    }
+
+    #[test]
+    fn what_has_a_tail_is_shown_by_medians() {
+        let text = table(vec![row("baseline", "read tsc, hot", 310.0, 4.0)], 100);
+        assert!(text.contains("load idle, read: median ±MAD / p99"), "{text}");
+        assert!(line(&text, "tsc, hot").ends_with("ns  310 ±4.0 / 620 / 2790"), "{text}");
+        assert!(!text.contains("40543"), "{text}");
+    }
+
+    #[test]
+    fn levels_are_compared_by_medians_unless_the_difference_is_within_the_scatter() {
+        let rows = vec![
+            row("baseline", "calls gettimeofday", 100.0, 1.0),
+            row("namespace", "calls gettimeofday", 101.0, 0.5),
+            row("vm", "calls gettimeofday", 102.0, 0.5),
+            row("baseline", "read tsc, hot", -1.0, 0.5),
+            row("vm", "read tsc, hot", 9.0, 0.5),
+        ];
+        let text = table(rows, 200);
+        assert!(text.contains("≈: the difference\nis within the scatter"), "{text}");
+        let line_of = line(&text, "gettimeofday");
+        assert!(line_of.contains("(101) ≈ ") && line_of.ends_with("(102) +2.0%"), "{text}");
+        // A percentage of less than nothing would say nothing.
+        assert!(line(&text, "tsc, hot").ends_with("+10.0 ns"), "{text}");
+    }
+
+    #[test]
+    fn what_says_too_little_is_not_compared() {
+        let line_of = |change: &dyn Fn(&mut Row), median: f64, mad: f64| {
+            let mut rows = vec![
+                row("baseline", "events ticker 50 µs", 50_000.0, mad),
+                row("vm", "events ticker 50 µs", median, mad),
+            ];
+            change(&mut rows[1]);
+            line(&table(rows, 200), "ticker 50 µs").to_owned()
+        };
+        let as_it_is = |_: &mut Row| {};
+        assert!(line_of(&as_it_is, 60_000.0, 1.0).ends_with("(60.0) +20%"));
+        // Too few.
+        let few = |row: &mut Row| row.count = ENOUGH_VALUES - 1;
+        assert!(line_of(&few, 60_000.0, 0.0).ends_with("(60.0)"));
+        // Hardly any came: a difference is one all the same, and none is not.
+        let missed = |row: &mut Row| (row.came, row.missed) = (Some(6), 4_494);
+        assert!(line_of(&missed, 60_000.0, 1.0).ends_with("(60.0) +20% 4494 missed"));
+        assert!(line_of(&missed, 50_000.0, 1.0).ends_with("(50.0) 4494 missed"));
+        // What rounds to nothing has no sign.
+        assert!(line_of(&as_it_is, 49_980.0, 1.0).ends_with("(50.0) ≈"));
+        assert!(line_of(&as_it_is, 54_980.0, 1.0).ends_with("(55.0) +10%"));
+    }
+
+    #[test]
+    fn one_event_is_shown_with_those_that_were_missed() {
+        let alone = |level: &str, came, missed| Row {
+            count: 0,
+            came: Some(came),
+            missed,
+            numbers: None,
+            ..row(level, "events ticker 50 µs", 0.0, 0.0)
+        };
+        let text = table(vec![alone("baseline", 1, 4_499)], 100);
+        assert!(line(&text, "ticker 50 µs").ends_with("1 event, 4499 missed"), "{text}");
+        let rows = vec![row("baseline", "events ticker 50 µs", 50_000.0, 1.0), alone("vm", 2, 0)];
+        let text = table(rows, 100);
+        assert!(line(&text, "ticker 50 µs").contains("µs"), "{text}");
+        assert!(line(&text, "ticker 50 µs").ends_with("2 events, 0 missed"), "{text}");
+    }
+
+    #[test]
+    fn a_row_has_one_unit() {
+        let rows = vec![
+            row("baseline", "sleep epoll 1 ms", 9_000.0, 1.0),
+            row("vm", "sleep epoll 1 ms", 75_000_000.0, 1.0),
+        ];
+        let text = table(rows, 200);
+        let line = line(&text, "epoll 1 ms");
+        assert!(line.contains(" ns ") && !line.contains("ms ±") && !line.contains("µs"), "{text}");
+    }
+
+    #[test]
+    fn it_is_as_wide_as_the_terminal() {
+        let mut rows: Vec<_> = ["baseline", "namespace", "vm"]
+            .map(|level| row(level, "sleep clock_nanosleep 100 µs, fifo:50", 58_000.0, 1_200.0))
+            .into();
+        for (width, heading) in [(200, "max"), (100, "±MAD")] {
+            let text = table(rows.clone(), width);
+            let mut lines = text.lines().skip(4);
+            assert!(lines.all(|line| line.chars().count() <= width), "{width}: {text}");
+            assert!(line(&text, "load idle").ends_with(heading), "{width}: {text}");
+        }
+        let text = table(rows.clone(), 60);
+        assert!(text.lines().any(|line| line.trim_start().starts_with("namespace  µs")), "{text}");
+        // Deadlines that were slept through are not left out for want of room.
+        rows[1].missed = 419;
+        rows[1].count = 419;
+        rows[1].corrected_p99_ns = Some(750_000.0);
+        let text = table(rows, 100);
+        assert!(text.contains("/ 116 (750) / 522 ≈ 419 missed"), "{text}");
+        assert!(text.lines().skip(4).all(|line| line.chars().count() <= 100), "{text}");
+    }
+
+    #[test]
+    fn calls_of_three_levels_fit() {
+        let long = METRICS.map(|(name, _)| format!("calls {name}"));
+        let rows = long.iter().flat_map(|name| {
+            ["baseline", "namespace", "vm"].map(|level| {
+                let median = if level == "vm" { 1_140.0 } else { 1_040.0 };
+                let mut row = row(level, name, median, 1.0);
+                row.numbers.as_mut().unwrap().sd_ns = 1.2;
+                row
+            })
+        });
+        let text = table(rows.collect(), 100);
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        assert!(line(&text, "vdso_clock_gettime_monotonic").ends_with("(1140) +9.6%"), "{text}");
+        let asleep = text.lines().position(|line| line.contains("asked for 100 ms")).unwrap();
+        assert!(text.lines().nth(asleep + 2).unwrap().starts_with("clock_nanosleep"), "{text}");
+    }
+
+    #[test]
+    fn a_system_call_in_place_of_the_vdso_is_marked() {
+        for (name, marked) in [
+            ("calls vdso_gettimeofday", true),
+            ("read clock_gettime, hot", true),
+            ("read clock_gettime_raw, hot", false),
+            ("calls gettimeofday", false),
+        ] {
+            let mut row = row("baseline", name, 300.0, 1.0);
+            row.served = vec!["system_call".into()];
+            let text = table(vec![row], 100);
+            assert_eq!(text.contains(" system call"), marked, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_virtual_machine_says_what_it_is() {
+        let mut facts = LevelFacts::default();
+        facts.notes.insert("accelerator".into(), "tcg".into());
+        assert_eq!(Column::of("vm", Some(&facts)).title, "vm (tcg)");
+        assert_eq!(Column::of("baseline", None).title, "baseline");
+    }
+}

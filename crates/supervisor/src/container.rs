@@ -1,0 +1,248 @@
+//! Containers: the calling process becomes the OCI runtime, and what that starts in the
+//! container is a member of a timeline.
+
+use std::convert::Infallible;
+use std::ffi::CString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use eigentime_timeline::Nanos;
+use nix::unistd::Pid;
+
+pub use crate::control::Container;
+use crate::control::client::Failure;
+use crate::control::place::{Name, Place};
+use crate::control::server::await_end;
+use crate::control::{self, Answer, Request, Starts, client};
+use crate::error::Error;
+use crate::launch::check_this_process;
+use crate::named::{self, Entry, Found};
+use crate::namespace;
+use crate::plan::Clocks;
+use crate::region::Layout;
+use crate::replaced::fingerprint;
+use crate::tracer::TimeNamespace;
+
+/// What an OCI runtime is to do, and the clocks of what it starts.
+pub struct Contained<'a> {
+    /// The runtime and its arguments.
+    pub runtime: Vec<CString>,
+    /// The container that it makes.
+    pub container: Container,
+    /// The clocks; none: the host's, or those that the shared timeline has.
+    pub clocks: Option<Clocks>,
+    /// The timeline to share; else one that is called by the container's number.
+    pub timeline: Option<Name>,
+    /// Is there to be a time namespace even if no offset needs one?
+    pub time_namespace: bool,
+    /// What describes the container to the runtime.
+    pub bundle: &'a dyn Bundle,
+    /// Files that were replaced, to be put back once the container has ended.
+    pub put_back: Vec<PathBuf>,
+    /// The process with whose end the container ends.
+    pub dies_with: Option<Pid>,
+}
+
+/// What describes a container to its runtime.
+pub trait Bundle {
+    /// Would the runtime enter a time namespace that the bundle names? Runtimes that
+    /// would not are started in it.
+    fn is_heeded(&self) -> bool;
+
+    /// Writes what the runtime is to read, with the time namespace that the container is to
+    /// be put into, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written.
+    fn write(&self, time_namespace: Option<&Path>) -> Result<(), String>;
+}
+
+/// Turns the calling process into the OCI runtime that makes a container. Returns only if
+/// that failed.
+///
+/// The calling process must have a single thread.
+pub fn start(contained: &Contained<'_>) -> Error {
+    match prepare(contained) {
+        Ok(never) => match never {},
+        Err(error) => error,
+    }
+}
+
+fn prepare(contained: &Contained<'_>) -> Result<Infallible, Error> {
+    contained.clocks.as_ref().unwrap_or(&Clocks::HOST).check()?;
+    check_this_process()?;
+    let starts = |inherits_time| Starts::Container {
+        container: Container { inherits_time, ..contained.container.clone() },
+        put_back: contained.put_back.clone(),
+        dies_with: contained.dies_with.map(Pid::as_raw),
+    };
+    let (clocks, command) = (contained.clocks.as_ref(), &contained.runtime);
+    let name = match &contained.timeline {
+        Some(name) => name.clone(),
+        None => free_name(&contained.container)?,
+    };
+    let entry = Entry { name: &name, clocks, command, starts: starts(false) };
+    // Without privilege, no namespace of another user namespace can be entered.
+    let inherits = || !namespace::is_privileged() || !contained.bundle.is_heeded();
+    named::find(&name, |found| match found {
+        Found::None(place, turn) => {
+            let needs = contained.time_namespace || entry.clocks().offsets() != [Nanos::ZERO; 2];
+            let inherits = needs && inherits();
+            if !namespace::is_privileged() {
+                // The filter must not cost the container's programs their privileges.
+                namespace::enter_user_namespace()?;
+            }
+            let own = if needs { TimeNamespace::Own } else { TimeNamespace::None };
+            let (layout, supervisor) = named::make(&entry, &starts(inherits), own, place, turn)?;
+            go_to_time_of(supervisor, contained.bundle, inherits)?;
+            Ok(entry.start(layout, entry.clocks().motion.effective())?)
+        }
+        // Somebody else has just taken the name.
+        Found::There(..) if contained.timeline.is_none() => {
+            Err(is_there(&contained.container).into())
+        }
+        Found::There(stream, supervisor) => {
+            let inherits = namespace::other_time(supervisor).is_some() && inherits();
+            join_user_of(supervisor)?;
+            let joined = named::join(&entry, &starts(inherits), stream)?;
+            go_to_time_of(supervisor, contained.bundle, inherits)?;
+            Ok(entry.start(Layout::at(joined.base), control::rate_of(joined.rate))?)
+        }
+    })
+}
+
+/// Sees to it that the container is in the time namespace of its timeline.
+fn go_to_time_of(supervisor: Pid, bundle: &dyn Bundle, inherits: bool) -> Result<(), Error> {
+    let other = namespace::other_time(supervisor);
+    if inherits && other.is_some() {
+        join_time_of(supervisor)?;
+    }
+    let named = other.filter(|_| !inherits);
+    bundle.write(named.as_deref()).map_err(Error::Timeline)
+}
+
+fn join_time_of(supervisor: Pid) -> Result<(), Error> {
+    namespace::join_time(supervisor).map_err(Error::system("enter the timeline's time namespace"))
+}
+
+fn join_user_of(supervisor: Pid) -> Result<(), Error> {
+    if namespace::is_privileged() {
+        return Ok(());
+    }
+    namespace::join_user(supervisor).map_err(Error::system("enter the timeline's user namespace"))
+}
+
+/// Turns the calling process into the OCI runtime that enters a container. Returns only
+/// if that failed, or if no timeline has the container. `prepare` does what is left to be
+/// done in the first case, and returns the files to be put back.
+///
+/// The calling process must have a single thread.
+///
+/// # Errors
+///
+/// If the container cannot be entered.
+pub fn enter(
+    container: &Container,
+    runtime: &[CString],
+    prepare: impl FnOnce() -> Result<Vec<PathBuf>, String>,
+) -> Result<(), Error> {
+    let Some(place) = Place::existing()? else { return Ok(()) };
+    let Some(name) = place.timeline_of(container) else { return Ok(()) };
+    let found = match client::ask(&place, &name, &Request::Containers) {
+        Ok(Answer::Containers(all)) => all.into_iter().find(|one| one.is(container)),
+        // It has ended, and with it the container.
+        Err(Failure::NoSuch(_) | Failure::Gone(_)) => None,
+        Ok(other) => return Err(Error::Timeline(format!("timeline '{name}' answers {other:?}"))),
+        Err(failure) => return Err(Error::Timeline(failure.to_string())),
+    };
+    let Some(container) = found else { return Ok(()) };
+    check_this_process()?;
+    let put_back = prepare().map_err(Error::Timeline)?;
+    let starts = Starts::Inside { container: container.clone(), put_back };
+    let entry = Entry { name: &name, clocks: None, command: runtime, starts };
+    let entered = named::find(&name, |found| match found {
+        // With its timeline the container has ended.
+        Found::None(..) => {
+            Err(Error::Timeline(format!("container {} has ended", container.id)).into())
+        }
+        Found::There(stream, supervisor) => {
+            join_user_of(supervisor)?;
+            let joined = named::join(&entry, &entry.starts, stream)?;
+            if container.inherits_time {
+                join_time_of(supervisor)?;
+            }
+            Ok(entry.start(Layout::at(joined.base), control::rate_of(joined.rate))?)
+        }
+    });
+    match entered? {}
+}
+
+/// Moves the calling process to where the runtime is that makes the container which one
+/// of these words names, if it could not enter a time namespace by itself: it tells by
+/// the moment of its start, as it sees it, whether the container is still there.
+///
+/// The calling process must have a single thread.
+///
+/// # Errors
+///
+/// If it may not.
+pub fn visit<'a>(root: &str, words: impl IntoIterator<Item = &'a str>) -> Result<(), Error> {
+    let Ok(Some(place)) = Place::existing() else { return Ok(()) };
+    let containers = words.into_iter().map(|word| Container {
+        id: word.to_owned(),
+        root: root.to_owned(),
+        ..Container::default()
+    });
+    let inherits = |container: Container| {
+        let name = place.timeline_of(&container)?;
+        let all = client::containers_of(&place, &name);
+        all.iter().any(|one| one.is(&container) && one.inherits_time).then_some(name)
+    };
+    let Some(name) = containers.filter_map(inherits).next() else { return Ok(()) };
+    let Some(stream) = place.connect(&name)? else { return Ok(()) };
+    let supervisor = client::supervisor_of(&stream);
+    join_user_of(supervisor)?;
+    join_time_of(supervisor)
+}
+
+/// A name for a container's own timeline: its number, unless another has that.
+fn free_name(container: &Container) -> Result<Name, Error> {
+    /// A container that is started again may still be ending.
+    const PATIENCE: Duration = Duration::from_secs(2);
+    let place = Place::open()?;
+    let own = own_name(&container.id);
+    let Some(stream) = place.connect(&own)? else { return Ok(own) };
+    let supervisor = client::supervisor_of(&stream);
+    drop(stream);
+    let found = client::containers_of(&place, &own);
+    let is_same = |one: &Container| one.is(container);
+    if found.is_empty() || found.iter().any(is_same) {
+        await_end(supervisor, Some(PATIENCE));
+    }
+    if place.connect(&own)?.is_none() {
+        return Ok(own);
+    }
+    match client::containers_of(&place, &own).iter().any(is_same) {
+        true => Err(is_there(container)),
+        false => Ok(numbered(&format!("{} {}", container.root, container.id))),
+    }
+}
+
+fn is_there(container: &Container) -> Error {
+    Error::Timeline(format!(
+        "container {} is there already\n\
+         help: wait for its end, or call the new one by another name",
+        container.id
+    ))
+}
+
+/// The name of a container's own timeline: its number, where that can be a name.
+fn own_name(id: &str) -> Name {
+    id.parse().unwrap_or_else(|_| numbered(id))
+}
+
+fn numbered(text: &str) -> Name {
+    let name = format!("container-{:016x}", fingerprint(text.as_bytes()));
+    name.parse().expect("letters, digits and '-'")
+}

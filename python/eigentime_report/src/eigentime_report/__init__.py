@@ -1,0 +1,129 @@
+"""From results of `eigentime bench` to conclusions.
+
+    results = load("results")
+    overhead_table(results)                  # Table IV, shown as a table in a notebook
+    ccdf(results.cells("sleep/nanosleep/1ms/other/slack=50us")).to_plotly()
+    for sentence in conclude(results):
+        print(sentence.text)
+
+Read in this order: `units`, `results` (what was measured), `statistics`, `papers` (what was
+published), `analysis` (all comparisons, made once), `tables`, `charts`, `conclusions`,
+`comparison` (two sets of results), `page`, `report` (all put together), `outputs` and `cli`.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from eigentime_report.analysis import Analysis, analyse
+    from eigentime_report.charts import (
+        Chart,
+        ccdf,
+        forest,
+        interval_histogram,
+        qq,
+        raw_series,
+    )
+    from eigentime_report.charts.distribution import distribution
+    from eigentime_report.comparison import compare_results, judge, parse
+    from eigentime_report.conclusions import Sentence, conclude
+    from eigentime_report.page import Page
+    from eigentime_report.page.render import render
+    from eigentime_report.report import comparison_page, report_page
+    from eigentime_report.results import (
+        Cell,
+        FolderError,
+        Quantity,
+        Replicates,
+        Results,
+        load,
+    )
+    from eigentime_report.tables import (
+        Table,
+        descriptives_table,
+        events_table,
+        every_table,
+        factors_table,
+        levels_table,
+        loads_table,
+        miss_time_table,
+        overhead_table,
+        pairs_table,
+        published_table,
+        served_table,
+        tests_table,
+        timer_cost_table,
+        warps_table,
+        write,
+    )
+
+# Where names are, those first that are imported soonest.
+_PLACES = (
+    "results",
+    "analysis",
+    "tables",
+    "charts",
+    "conclusions",
+    "comparison",
+    "page",
+    "report",
+)
+
+__all__ = [
+    "Analysis",
+    "Cell",
+    "Chart",
+    "FolderError",
+    "Page",
+    "Quantity",
+    "Replicates",
+    "Results",
+    "Sentence",
+    "Table",
+    "analyse",
+    "ccdf",
+    "compare_results",
+    "comparison_page",
+    "conclude",
+    "descriptives_table",
+    "distribution",
+    "events_table",
+    "every_table",
+    "factors_table",
+    "forest",
+    "interval_histogram",
+    "judge",
+    "levels_table",
+    "load",
+    "loads_table",
+    "miss_time_table",
+    "overhead_table",
+    "pairs_table",
+    "parse",
+    "published_table",
+    "qq",
+    "raw_series",
+    "render",
+    "report_page",
+    "served_table",
+    "tests_table",
+    "timer_cost_table",
+    "warps_table",
+    "write",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """What computes and draws takes a second to import: that is done when it is asked for."""
+    if name in __all__:
+        for place in _PLACES:
+            module = import_module(f"{__name__}.{place}")
+            if hasattr(module, name):
+                return getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

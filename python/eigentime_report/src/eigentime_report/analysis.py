@@ -1,0 +1,399 @@
+"""Every comparison of a set of results, made once and held for tables, charts and sentences."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigentime_report import statistics
+from eigentime_report.results import Cell, Quantity, Replicates, Results
+
+Factor: TypeAlias = Literal["level", "load"]
+
+# What is taken of each replicate, and compared. Of events it is their standard
+# deviation, as in the timer-event paper: the mean interval of a periodic timer is what was asked
+# for, however late single events are.
+COMPARED: Mapping[str, str] = {
+    "calls": "mean",
+    "read": "median",
+    "sleep": "median",
+    "events": "sd",
+}
+
+# What the timing paper's factors are tried on, in its order.
+FACTORED = ("median", "mad", "maximum", "minimum")
+
+# Units of tests, the smallest first.
+UNITS = ("record", "batch", "block")
+
+
+# A timer that misses more of its events than this does not keep its interval: the few that came
+# may well be even.
+MISSED = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Description:
+    """What the values of a cell are like."""
+
+    quantity: Quantity
+    level: str
+    load: str
+    numbers: statistics.Descriptives
+    # By quantile, with intervals.
+    tails: Mapping[float, statistics.Interval]
+    # Of events, the 99 % interval of the mean.
+    mean_99: statistics.Interval | None
+    outliers: statistics.Outliers
+    replicates: int
+    unit: str
+    facts: Mapping[str, float | int | str]
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """A quantity at several levels under one load, or under several loads at one level."""
+
+    quantity: Quantity
+    factor: Factor
+    # The load or the level that is the same in all of it.
+    held: str
+    # What was taken of each replicate: of sleeps of 100 ms, how late it is.
+    statistic: str
+    # What the replicates are: blocks, records, batches; and why.
+    unit: str
+    why: str
+    # In how many blocks the least of them were measured.
+    blocks: int
+    comparison: statistics.Comparison
+
+    @property
+    def base(self) -> str:
+        """What the others are compared with."""
+        return self.comparison.groups[0].name
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The levels or loads beside the first one."""
+        return tuple(group.name for group in self.comparison.groups[1:])
+
+    def against_base(self, other: str) -> statistics.Contrast:
+        """By how much `other` is more than the first one."""
+        return self.comparison.pair(other, self.base)
+
+
+@dataclass(frozen=True, eq=False)
+class FactorTest:
+    """Which of function, level and load matter to one statistic of a group of quantities."""
+
+    kind: str
+    # The factors that all of them share: `1 ms, other`.
+    among: str
+    statistic: str
+    unit: str
+    effects: tuple[statistics.FactorEffect, ...]
+    # Functions that were not measured everywhere, and are not in it.
+    left_out: tuple[str, ...]
+
+
+class Analysis:
+    """Comparisons and descriptions of a set of results, each made when it is first asked for."""
+
+    def __init__(
+        self, results: Results, *, confidence: float = 0.95, same_within: float = 0.01
+    ) -> None:
+        self.results = results
+        self.confidence = confidence
+        self.same_within = same_within
+        self._compared: dict[tuple[str, Factor, str], Compared | None] = {}
+        self._descriptions: dict[tuple[str, str, str], Description | None] = {}
+        self._estimates: dict[tuple[str, str, str], statistics.Interval | None] = {}
+        self._factor_tests: dict[str, tuple[FactorTest, ...]] = {}
+
+    @cached_property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds that were measured, in the order of the quantities."""
+        return tuple(
+            dict.fromkeys(quantity.kind for quantity in self.results.quantities)
+        )
+
+    def quantities(self, kind: str) -> tuple[Quantity, ...]:
+        """The quantities of a kind."""
+        return tuple(it for it in self.results.quantities if it.kind == kind)
+
+    def description(
+        self, quantity: Quantity, level: str, load: str
+    ) -> Description | None:
+        """What the values are like there; None where nothing was measured."""
+        key = (quantity.name, level, load)
+        if key not in self._descriptions:
+            cell = self.results.cell(quantity, level, load)
+            self._descriptions[key] = self._describe(cell) if cell else None
+        return self._descriptions[key]
+
+    def descriptions(self, kind: str) -> Iterator[Description]:
+        """All of a kind, by quantity, load and level."""
+        for quantity in self.quantities(kind):
+            for load in self.results.loads:
+                for level in self.results.levels:
+                    if found := self.description(quantity, level, load):
+                        yield found
+
+    def estimate(
+        self, quantity: Quantity, level: str, load: str
+    ) -> statistics.Interval | None:
+        """The mean of what is compared of the replicates there, with its interval."""
+        key = (quantity.name, level, load)
+        if key not in self._estimates:
+            cell = self.results.cell(quantity, level, load)
+            self._estimates[key] = (
+                estimate(cell, COMPARED[quantity.kind], self.confidence)
+                if cell
+                else None
+            )
+        return self._estimates[key]
+
+    def compared(
+        self, quantity: Quantity, factor: Factor, held: str
+    ) -> Compared | None:
+        """The comparison over levels under the load `held`, or over loads at the level `held`.
+
+        None where there are not two of them.
+        """
+        key = (quantity.name, factor, held)
+        if key not in self._compared:
+            self._compared[key] = self._compare(quantity, factor, held)
+        return self._compared[key]
+
+    def comparisons(self, kind: str, factor: Factor) -> Iterator[Compared]:
+        """All of a kind, quantity after quantity."""
+        for quantity in self.quantities(kind):
+            for held in (
+                self.results.loads if factor == "level" else self.results.levels
+            ):
+                if found := self.compared(quantity, factor, held):
+                    yield found
+
+    def factor_tests(self, kind: str) -> tuple[FactorTest, ...]:
+        """Function × level × load on median, MAD, maximum and minimum of the replicates."""
+        if kind not in self._factor_tests:
+            self._factor_tests[kind] = tuple(self._factored(kind))
+        return self._factor_tests[kind]
+
+    def _describe(self, cell: Cell) -> Description:
+        numbers = describe(cell)
+        values, weights, blocks = sample(cell)
+        return Description(
+            quantity=cell.quantity,
+            level=cell.level,
+            load=cell.load,
+            numbers=numbers,
+            tails=statistics.quantile_intervals(
+                values,
+                tuple(numbers.quantiles),
+                weights,
+                blocks,
+                confidence=self.confidence,
+            ),
+            mean_99=(
+                statistics.mean_interval(cell.values, 0.99)
+                if cell.quantity.kind == "events"
+                else None
+            ),
+            outliers=statistics.outliers(values, weights),
+            replicates=cell.replicates.count,
+            unit=cell.replicates.unit,
+            facts=cell.facts,
+        )
+
+    def _compare(
+        self, quantity: Quantity, factor: Factor, held: str
+    ) -> Compared | None:
+        places = (
+            [(level, held) for level in self.results.levels]
+            if factor == "level"
+            else [(held, load) for load in self.results.loads]
+        )
+        found = [self.results.cell(quantity, *place) for place in places]
+        cells = [cell for cell in found if cell and keeps_time(cell)]
+        # Without the first one there is nothing that the others could be compared with.
+        if len(cells) < 2 or next(filter(None, found)) is not cells[0]:
+            return None
+        statistic = COMPARED[quantity.kind]
+        unit, replicates = of_one_unit(cells)
+        names = [getattr(cell, factor) for cell in cells]
+        # A part of 100 ms is far more than that part of how late they end.
+        rows = {
+            name: getattr(its, statistic) - quantity.asked_ns
+            for name, its in zip(names, replicates, strict=True)
+        }
+        return Compared(
+            quantity=quantity,
+            factor=factor,
+            held=held,
+            statistic=statistic,
+            unit=unit,
+            why=_why(dict(zip(names, replicates, strict=True))),
+            blocks=min(its.blocks for its in replicates),
+            comparison=statistics.compare(
+                rows,
+                alpha=1 - self.confidence,
+                same_within=self.same_within,
+                resolutions={
+                    name: cell.resolution(statistic, getattr(its, statistic))
+                    for name, cell, its in zip(names, cells, replicates, strict=True)
+                },
+            ),
+        )
+
+    def _factored(self, kind: str) -> Iterator[FactorTest]:
+        strata: dict[str, list[Quantity]] = {}
+        for quantity in self.quantities(kind):
+            strata.setdefault(_stratum(quantity), []).append(quantity)
+        for among, quantities in strata.items():
+            by_function = {it: self.results.cells(it) for it in quantities}
+            most = max(map(len, by_function.values()))
+            left_out = [
+                it.subject for it, its in by_function.items() if len(its) < most
+            ]
+            cells = [
+                cell for its in by_function.values() if len(its) == most for cell in its
+            ]
+            # A single record has no scatter of its own.
+            unit, replicates = of_one_unit(cells, ("batch", "block"))
+            factors = {
+                "function": [cell.quantity.subject for cell in cells],
+                "level": [cell.level for cell in cells],
+                "load": [cell.load for cell in cells],
+            }
+            varied = {
+                name: words for name, words in factors.items() if len(set(words)) > 1
+            }
+            if not varied:
+                continue
+            counts = [its.count for its in replicates]
+            labels = {name: _repeated(words, counts) for name, words in varied.items()}
+            for statistic in FACTORED:
+                values: NDArray[np.float64] = np.concatenate(
+                    [getattr(its, statistic) for its in replicates]
+                )
+                effects = statistics.factorial(
+                    values, labels, confidence=self.confidence
+                )
+                yield FactorTest(
+                    kind, among, statistic, unit, tuple(effects), tuple(left_out)
+                )
+
+
+def analyse(
+    results: Results, *, confidence: float = 0.95, same_within: float = 0.01
+) -> Analysis:
+    """The analysis of these results: what is compared in it is compared once."""
+    return Analysis(results, confidence=confidence, same_within=same_within)
+
+
+def estimate(cell: Cell, statistic: str, confidence: float) -> statistics.Interval:
+    """The mean of a statistic of the replicates; no closer than the clock shows it."""
+    row = getattr(cell.replicates, statistic)
+    interval = statistics.mean_interval(row, confidence)
+    return widened(interval, cell.resolution(statistic, row))
+
+
+def widened(interval: statistics.Interval, resolution: float) -> statistics.Interval:
+    """An interval with what the clock does not show."""
+    if resolution == 0 or interval.low is None or interval.high is None:
+        return interval
+    return replace(
+        interval,
+        low=interval.low - resolution,
+        high=interval.high + resolution,
+        note=statistics.coarse_text(resolution),
+    )
+
+
+def missed_share(cell: Cell) -> float:
+    """How many of the events were merged into later ones, of 1; of all else 0."""
+    missed = cell.facts.get("missed", 0)
+    if cell.quantity.kind != "events" or not isinstance(missed, int):
+        return 0.0
+    return missed / (missed + cell.count)
+
+
+def keeps_time(cell: Cell) -> bool:
+    """Are there as good as all events, so that their evenness can be compared?"""
+    return missed_share(cell) <= MISSED
+
+
+def describe(cell: Cell) -> statistics.Descriptives:
+    """What the values of a cell are like; of readings, between the steps of the counter."""
+    numbers = statistics.describe(cell.values, cell.weights)
+    if cell.histogram is None:
+        return numbers
+    n = numbers.n
+    return replace(
+        numbers,
+        mean=cell.mean,
+        sd_uncorrected=cell.sd,
+        sd=cell.sd * (n / (n - 1)) ** 0.5 if n > 1 else None,
+        median=cell.median,
+        mad=cell.mad,
+        half_iqr=(cell.quantile(0.75) - cell.quantile(0.25)) / 2,
+        minimum=cell.minimum,
+        maximum=cell.maximum,
+    )
+
+
+def sample(
+    cell: Cell,
+) -> tuple[NDArray[np.float64], NDArray[np.int64] | None, NDArray[np.int32]]:
+    """Values, how often each came, and their blocks; of readings the middles of their buckets.
+
+    So they are measured as the median is, between the steps of the counter.
+    """
+    its = cell.histogram
+    if its is None:
+        return cell.values, cell.weights, cell.blocks
+    middles = np.clip((its.low + its.high) / 2, cell.minimum, cell.maximum)
+    return middles, its.counts, its.blocks
+
+
+def of_one_unit(
+    cells: Sequence[Cell], units: Sequence[str] = UNITS
+) -> tuple[str, list[Replicates]]:
+    """The cells' replicates, all of the unit that every one of them has.
+
+    A cell with too few blocks has smaller units, and so have the others beside it then.
+    """
+    places = [UNITS.index(cell.replicates.unit) for cell in cells]
+    unit = max(UNITS[min(places)], units[0], key=UNITS.index)
+    return unit, [
+        cell.replicates if cell.replicates.unit == unit else cell.by(unit)
+        for cell in cells
+    ]
+
+
+def _why(replicates: Mapping[str, Replicates]) -> str:
+    """Why this unit, by the level or load that has the fewest blocks, which is named."""
+    blocks = [its.blocks for its in replicates.values()]
+    least = {name: its for name, its in replicates.items() if its.blocks == min(blocks)}
+    why = min(least.values(), key=lambda it: it.count).why
+    return why if len(least) == len(blocks) else f"{', '.join(least)}: {why}"
+
+
+def _stratum(quantity: Quantity) -> str:
+    """What is the same of quantities whose functions are compared with each other."""
+    words = list(quantity.factors.values())
+    if quantity.kind == "calls":
+        words.append(
+            "sleeps of 100 ms" if quantity.subject.endswith("nanosleep") else "calls"
+        )
+    return ", ".join(words)
+
+
+def _repeated(words: Sequence[str], counts: Sequence[int]) -> list[str]:
+    return [
+        word for word, count in zip(words, counts, strict=True) for _ in range(count)
+    ]

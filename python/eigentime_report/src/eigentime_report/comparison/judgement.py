@@ -1,0 +1,235 @@
+"""Whether what conditions forbid has happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from eigentime_report import units
+from eigentime_report.analysis import COMPARED
+from eigentime_report.comparison.conditions import Condition, Of
+from eigentime_report.comparison.shifts import (
+    EXTREMES,
+    FEWEST_BLOCKS,
+    Measured,
+    Shift,
+    Untold,
+    asked_of,
+    measure,
+    shift,
+)
+from eigentime_report.conclusions.wording import CHANGE, DURATION, PERCENT
+from eigentime_report.results import Cell, Quantity, Results
+from eigentime_report.results.names import having, offered
+from eigentime_report.results.replicates import ENOUGH_BLOCKS, things
+from eigentime_report.statistics import coarse_text
+
+# What a limit is a limit of, in words, and how its numbers are written.
+WRITTEN: Mapping[Of, tuple[str, Callable[[float], str]]] = {
+    Of.PERCENT: ("the change", lambda it: units.percent(max(it / 100, -1.0))),
+    Of.CHANGE: ("the change", lambda it: CHANGE.write(it, units.FIGURES)),
+    Of.VALUE: ("it", lambda it: units.duration(it)),
+}
+
+
+class Outcome(Enum):
+    """What became of a condition, at one quantity, level and load."""
+
+    HELD = "held"
+    FAILED = "failed"
+    # Beyond the limit, but that may be chance: it does not fail.
+    OPEN = "open"
+    NOT_JUDGED = "not judged"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """An outcome, and its numbers or its reason in words."""
+
+    condition: Condition
+    outcome: Outcome
+    text: str
+    # None where the condition is about nothing that was measured.
+    quantity: Quantity | None = None
+    level: str | None = None
+    load: str | None = None
+
+    def __str__(self) -> str:
+        place = ""
+        if self.quantity:
+            place = f"{self.quantity.name} at {self.level}, {self.load}: "
+        return (
+            f"{self.outcome.value}: {self.condition.text.strip()}: {place}{self.text}"
+        )
+
+
+def judge(
+    conditions: Iterable[Condition],
+    before: Results | None,
+    after: Results,
+    *,
+    confidence: float = 0.95,
+) -> list[Judgement]:
+    """Judges each condition wherever it can be: changes from `before` to `after`, values of `after`."""
+    return [
+        judgement
+        for condition in conditions
+        for judgement in _judge(condition, before, after, confidence)
+    ]
+
+
+def _judge(
+    condition: Condition, before: Results | None, after: Results, confidence: float
+) -> Iterator[Judgement]:
+    if condition.is_of_change and before is None:
+        reason = (
+            "a change is between two folders: name the one from before, and then this one; "
+            "or give a value as the limit, such as 200us"
+        )
+        yield Judgement(condition, Outcome.NOT_JUDGED, reason)
+        return
+    compared_with = before if condition.is_of_change else None
+    # What was measured before only is not passed over: what it was like afterwards is unknown.
+    sets = [it for it in (after, compared_with) if it]
+    quantities = {it.name: it for results in sets for it in results.quantities}
+    places = dict.fromkeys(it for results in sets for it in _places(condition, results))
+    found = False
+    for quantity in having(condition.parts, quantities.values()):
+        for level, load in places:
+            cell = after.find(quantity, level, load)
+            other = compared_with.find(quantity, level, load) if compared_with else None
+            if other is None and (cell is None or compared_with):
+                continue
+            found = True
+            try:
+                outcome, text = verdict(condition, other, cell, confidence)
+            except Untold as untold:
+                outcome, text = Outcome.NOT_JUDGED, str(untold)
+            yield Judgement(condition, outcome, text, quantity, level, load)
+    if not found:
+        reason = why_nothing(condition, [it for it in (compared_with, after) if it])
+        yield Judgement(condition, Outcome.NOT_JUDGED, reason)
+
+
+def _places(condition: Condition, results: Results) -> Iterator[tuple[str, str]]:
+    for level in results.levels:
+        for load in results.loads:
+            if condition.level in (None, level) and condition.load in (None, load):
+                yield level, load
+
+
+def verdict(
+    condition: Condition,
+    before: Cell | None,
+    after: Cell | None,
+    confidence: float,
+) -> tuple[Outcome, str]:
+    """What becomes of a condition at one place, and its numbers; `Untold` if it cannot be judged."""
+    if after is None:
+        raise Untold("it was measured before, and is missing afterwards")
+    statistic = condition.statistic or COMPARED[after.quantity.kind]
+    if before is None:
+        _check_blocks(statistic, after)
+        return _of_value(
+            condition, statistic, measure(statistic, after, confidence), confidence
+        )
+    found = shift(statistic, before, after, confidence)
+    what = f"{statistic} miss time" if asked_of(statistic, after) else statistic
+    return _of_change(condition, found, _changed(what, found, confidence))
+
+
+def _check_blocks(statistic: str, cell: Cell) -> None:
+    """The greatest and the least value are what was seen; all else drifts from block to block."""
+    blocks = len(np.unique(cell.blocks))
+    if blocks < FEWEST_BLOCKS and statistic not in EXTREMES:
+        raise Untold(
+            f"it was measured in {things(blocks, 'block')}, and it takes {FEWEST_BLOCKS} to tell a "
+            f"value from drift: `eigentime bench --blocks {ENOUGH_BLOCKS}`"
+        )
+
+
+def _of_value(
+    condition: Condition, statistic: str, it: Measured, confidence: float
+) -> tuple[Outcome, str]:
+    """A value fails if its whole interval is beyond the limit: if its nearer end is."""
+    text = _measured(statistic, it, confidence)
+    _check_seen(condition, it.value, it.resolution, it.resolution, text)
+    nearer = it.low if condition.is_upper else it.high
+    is_beyond = condition.is_met(nearer) and condition.is_met(it.value)
+    return Outcome.FAILED if is_beyond else Outcome.HELD, text
+
+
+def _of_change(condition: Condition, it: Shift, text: str) -> tuple[Outcome, str]:
+    """A change fails if it is beyond the limit and not chance."""
+    change, unseen = it.difference, it.resolution
+    if condition.limit.of is Of.PERCENT:
+        change, unseen = it.percent(change), it.percent(unseen)
+    _check_seen(condition, change, unseen, it.resolution, text)
+    if not condition.is_met(change):
+        return Outcome.HELD, text
+    if not it.is_significant:
+        reason = f"{text}, which may be chance: more blocks would decide"
+        return Outcome.OPEN, reason
+    return Outcome.FAILED, text
+
+
+def _check_seen(
+    condition: Condition, known: float, unseen: float, step_ns: float, text: str
+) -> None:
+    """Whether something is beyond the limit must not hang on what the clock does not show."""
+    low, high = known - unseen, known + unseen
+    if condition.is_met(low) == condition.is_met(high):
+        return
+    what, one = WRITTEN[condition.limit.of]
+    raise Untold(
+        f"{text}: {coarse_text(step_ns)}, so {what} may be anything from {one(low)} to {one(high)}, "
+        "and the limit is among that"
+    )
+
+
+def _measured(statistic: str, it: Measured, confidence: float) -> str:
+    text = f"{statistic} {DURATION.one(it.value, it.low, it.high)}"
+    if it.low == it.high:
+        return text
+    return (
+        f"{text} ({100 * confidence:g} % interval {DURATION.between(it.low, it.high)})"
+    )
+
+
+def _changed(statistic: str, it: Shift, confidence: float) -> str:
+    unit = units.unit_for([it.before, it.after])
+    before, after = (units.duration(end, unit) for end in (it.before, it.after))
+    # As parts of what there was before, or in nanoseconds where that says nothing: where it is not
+    # above 0, or so uncertain that more than all of it might be gone.
+    is_part = it.before > 0 and (it.shares or it.low is None or it.low > -it.before)
+    writer, whole = (PERCENT, it.before) if is_part else (CHANGE, 1.0)
+    ends = (None if end is None else end / whole for end in (it.low, it.high))
+    low, high = it.shares if is_part and it.shares else ends
+    change = writer.one(it.difference / whole, low, high)
+    text = f"{statistic} {before} before, {after} afterwards, {change}"
+    if low is not None and high is not None:
+        text += f" ({100 * confidence:g} % interval {writer.between(low, high)})"
+    return text
+
+
+def why_nothing(condition: Condition, folders: Sequence[Results]) -> str:
+    """Why a condition is about nothing, and what it could be about."""
+    for results in folders:
+        where = f" in {results.folders[0]}" if len(folders) > 1 else ""
+        if not having(condition.parts, results.quantities):
+            near = offered(condition.parts, results.quantities)
+            return f"nothing{where} is called that; {near}"
+        for what, wanted, known in (
+            ("level", condition.level, results.levels),
+            ("load", condition.load, results.loads),
+        ):
+            if wanted is not None and wanted not in known:
+                return f"there is no {what} '{wanted}'{where}: there are {', '.join(known)}"
+    places = ", ".join(filter(None, (condition.level, condition.load)))
+    return (
+        f"it was not measured {f'at {places}' if places else 'at the same level and load'}"
+        + (" in both folders" if len(folders) > 1 else "")
+    )

@@ -1,0 +1,302 @@
+"""By how much a statistic of a quantity differs between two cells, and how well that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import ceil, expm1, hypot, log
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigentime_report import statistics, units
+from eigentime_report.analysis import UNITS, of_one_unit, sample, widened
+from eigentime_report.results import Cell
+from eigentime_report.results.quantity import CALLS
+from eigentime_report.results.replicates import BLOCK, ENOUGH_BLOCKS, things
+from eigentime_report.statistics.decisions import KRUSKAL_DUNN
+
+Floats: TypeAlias = NDArray[np.float64]
+
+BEFORE, AFTER = "before", "afterwards"
+
+# Taken of each replicate, and then compared as levels are; by the names that replicates have.
+REPLICATED: Mapping[str, str] = {
+    "mean": "mean",
+    "median": "median",
+    "mad": "mad",
+    "max": "maximum",
+    "min": "minimum",
+}
+SD = "sd"
+# Taken of all values: a replicate has too few for its tail, and the mean of the blocks' medians
+# would hang on one block that was disturbed.
+QUANTILES: Mapping[str, float] = {
+    "median": 0.5,
+    "p90": 0.9,
+    "p99": 0.99,
+    "p99.9": 0.999,
+}
+STATISTICS = ("mean", *QUANTILES, "max", "min", SD, "mad")
+
+# Statistics of which what was asked for is a part.
+PLACES = tuple(it for it in STATISTICS if it not in (SD, "mad"))
+
+# Blocks of one run are more alike than two runs are. From fewer than these nobody can say how much
+# anything differs, and nothing is decided from them.
+FEWEST_BLOCKS = 3
+
+# These grow, or shrink, with the number of samples alone.
+EXTREMES = ("max", "min")
+# By how much that number may differ, as a ratio.
+ALIKE = 1.1
+
+
+class Untold(Exception):
+    """Whether there is a change, or how large a value is, cannot be told, for this reason."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A statistic of a cell with its interval, in nanoseconds, and what the clock does not show of it."""
+
+    value: float
+    low: float
+    high: float
+    resolution: float
+
+
+@dataclass(frozen=True)
+class Shift:
+    """How a statistic has changed, in nanoseconds; ranks alone give no interval of that.
+
+    What the clock does not show (`resolution`) is in the interval.
+    """
+
+    before: float
+    after: float
+    low: float | None
+    high: float | None
+    is_significant: bool
+    resolution: float
+    # The interval as parts of what there was before, where that is known better than as a difference.
+    shares: tuple[float, float] | None = None
+
+    @property
+    def difference(self) -> float:
+        """By how much there is more of it afterwards."""
+        return self.after - self.before
+
+    def percent(self, difference: float) -> float:
+        """A difference in percent of what there was before."""
+        if self.before <= 0:
+            raise Untold(
+                f"it was {units.duration(self.before)} before, of which percent say nothing: "
+                "a limit such as +100ns can be judged"
+            )
+        return 100 * difference / self.before
+
+
+def asked_of(statistic: str, cell: Cell) -> int:
+    """What was asked for of it: a sleep of 100 ms is compared by how late it ends."""
+    return cell.quantity.asked_ns if statistic in PLACES else 0
+
+
+def measure(statistic: str, cell: Cell, confidence: float) -> Measured:
+    """The statistic of one cell; the greatest and the least value are facts, not estimates."""
+    if statistic in EXTREMES:
+        value = cell.maximum if statistic == "max" else cell.minimum
+        return Measured(value, value, value, cell.step_ns)
+    if statistic in QUANTILES:
+        return _quantile(statistic, cell, confidence)
+    row = replicated(statistic, cell, unit_of(statistic, cell))
+    known = statistics.mean_interval(row, confidence)
+    return _known(known, cell.resolution(statistic, row))
+
+
+def shift(statistic: str, before: Cell, after: Cell, confidence: float) -> Shift:
+    """The change of the statistic from one cell to the other."""
+    fewest = ENOUGH_BLOCKS if statistic in QUANTILES else FEWEST_BLOCKS
+    if reason := too_few(before, after, fewest):
+        raise Untold(reason)
+    if statistic in QUANTILES:
+        return _of_intervals(
+            _quantile(statistic, before, confidence),
+            _quantile(statistic, after, confidence),
+            asked_of(statistic, after),
+        )
+    most, least = max(before.count, after.count), min(before.count, after.count)
+    if statistic in EXTREMES and most > ALIKE * least:
+        raise Untold(
+            f"the {statistic} of more samples lies further out, and there were "
+            f"{units.count(before.count)} before and {units.count(after.count)} afterwards: "
+            "measure as many"
+        )
+    return of_comparison(compare(statistic, before, after, confidence=confidence))
+
+
+def compare(
+    statistic: str,
+    before: Cell,
+    after: Cell,
+    *,
+    confidence: float,
+    same_within: float = 0.01,
+) -> statistics.Comparison:
+    """The comparison of both, block by block; nothing is decided from too few of them.
+
+    What is smaller than a block says how alike its samples are, and not how alike runs are.
+    """
+    cells = {BEFORE: before, AFTER: after}
+    rows = {name: replicated(statistic, it, BLOCK) for name, it in cells.items()}
+    found = statistics.compare(
+        {name: row - asked_of(statistic, cells[name]) for name, row in rows.items()},
+        alpha=1 - confidence,
+        same_within=same_within,
+        resolutions={
+            name: cells[name].resolution(statistic, row) for name, row in rows.items()
+        },
+    )
+    reason = too_few(before, after, FEWEST_BLOCKS)
+    if not reason:
+        return found
+    undecided = (
+        it
+        if it.verdict == statistics.NOT_TESTED
+        else replace(it, verdict=statistics.UNDECIDED, because=reason)
+        for it in found.pairs
+    )
+    return replace(found, pairs=tuple(undecided))
+
+
+def too_few(before: Cell, after: Cell, fewest: int) -> str:
+    """Why nothing is decided, if there are fewer blocks than these on a side."""
+    blocks = [len(np.unique(it.blocks)) for it in (before, after)]
+    if min(blocks) >= fewest:
+        return ""
+    return (
+        f"it was measured in {things(blocks[0], 'block')} before and {blocks[1]} afterwards, "
+        f"and it takes {fewest} on each side to tell a change from drift: "
+        f"`eigentime bench --blocks {ENOUGH_BLOCKS}`"
+    )
+
+
+def of_comparison(comparison: statistics.Comparison) -> Shift:
+    """What a comparison of both says of the change."""
+    pair = comparison.pair(AFTER, BEFORE)
+    before, after = middles(comparison)
+    if pair.verdict == statistics.NOT_TESTED or before is None or after is None:
+        raise Untold(pair.because)
+    shares, differs = None, pair.verdict == statistics.DIFFERS
+    if pair.percent_low is not None and pair.percent_high is not None:
+        shares = (pair.percent_low / 100, pair.percent_high / 100)
+    ratio = pair.ratio
+    if ratio and ratio.low is not None and ratio.high is not None:
+        # Its logarithm bears that one block is far away, which hides any difference from a test of
+        # means; and what is told is what is judged.
+        unseen = pair.resolution / before if before > 0 else 0.0
+        shares = (ratio.low - unseen, ratio.high + unseen)
+        differs = not shares[0] <= 0 <= shares[1]
+    return Shift(before, after, pair.low, pair.high, differs, pair.resolution, shares)
+
+
+def middles(comparison: statistics.Comparison) -> list[float | None]:
+    """What the difference of each pair is a difference of: means, or medians of what was ranked."""
+    by_ranks = comparison.chosen == KRUSKAL_DUNN
+    return [group.median if by_ranks else group.mean for group in comparison.groups]
+
+
+def unit_of(statistic: str, *cells: Cell) -> str:
+    """What the replicates of these cells are, for this statistic."""
+    if min(len(np.unique(cell.blocks)) for cell in cells) >= FEWEST_BLOCKS:
+        return BLOCK
+    # A single record has a mean and nothing else.
+    unit, _ = of_one_unit(cells, UNITS if statistic == "mean" else UNITS[1:])
+    return unit
+
+
+def replicated(statistic: str, cell: Cell, unit: str) -> Floats:
+    """The statistic of each replicate."""
+    replicates = cell.by(unit)
+    if statistic != SD:
+        row: Floats = getattr(replicates, REPLICATED[statistic])
+        return row
+    if cell.histogram:
+        blocks = np.unique(cell.blocks)
+        return np.array([cell.histogram.of_block(int(block)).sd for block in blocks])
+    parts = [
+        part
+        for block in np.unique(replicates.block)
+        for part in np.array_split(
+            cell.values[cell.blocks == block],
+            np.count_nonzero(replicates.block == block),
+        )
+    ]
+    return np.array([part.std(ddof=1) for part in parts if len(part) > 1])
+
+
+def _quantile(statistic: str, cell: Cell, confidence: float) -> Measured:
+    values, weights, blocks = sample(cell)
+    found = statistics.quantile_interval(
+        values, QUANTILES[statistic], weights, blocks, confidence=confidence
+    )
+    if found.low is None or found.high is None:
+        raise Untold(_more_values(statistic, cell, confidence))
+    # As it is shown elsewhere: of readings, between the steps of the counter.
+    value = cell.median if statistic == "median" else found.value
+    low, high = min(found.low, value), max(found.high, value)
+    resolution = cell.resolution(statistic, np.array([value]))
+    return _known(replace(found, value=value, low=low, high=high), resolution)
+
+
+def needed(statistic: str, confidence: float) -> int:
+    """How many values it takes so that some lie on both sides of a quantile, with that confidence."""
+    q = QUANTILES[statistic]
+    return ceil(log((1 - confidence) / 2) / log(max(q, 1 - q)))
+
+
+def _more_values(statistic: str, cell: Cell, confidence: float) -> str:
+    option = "--records" if cell.quantity.kind == CALLS else "--count"
+    at_least = units.count(needed(statistic, confidence))
+    return (
+        f"{units.count(cell.count)} values are too few for the {statistic}: it takes {at_least} at "
+        f"{100 * confidence:.4g} %, so that some lie beyond it: `eigentime bench {option} N`, "
+        f"{at_least} or more in all blocks together"
+    )
+
+
+def _known(interval: statistics.Interval, resolution: float) -> Measured:
+    its = widened(interval, resolution)
+    if its.low is None or its.high is None:
+        raise Untold(its.note)
+    return Measured(its.value, its.low, its.high, resolution)
+
+
+def _of_intervals(before: Measured, after: Measured, asked_ns: int) -> Shift:
+    """A change from the intervals of its two sides, as a difference, and as a ratio if there is one."""
+    sides = [np.array([it.low, it.value, it.high]) - asked_ns for it in (before, after)]
+    low, high = _apart(*sides)
+    shares = None
+    if min(it[0] for it in sides) > 0:
+        # A ratio's logarithm is a difference, and no ratio is below 0.
+        least, most = (expm1(end) for end in _apart(*np.log(sides)))
+        shares = (least, most)
+    decisive = shares or (low, high)
+    return Shift(
+        float(sides[0][1]),
+        float(sides[1][1]),
+        low,
+        high,
+        not decisive[0] <= 0 <= decisive[1],
+        max(before.resolution, after.resolution),
+        shares,
+    )
+
+
+def _apart(before: Floats, after: Floats) -> tuple[float, float]:
+    """The interval of a difference from those of its two sides (Zou and Donner 2008)."""
+    difference = after[1] - before[1]
+    below = hypot(after[1] - after[0], before[2] - before[1])
+    above = hypot(after[2] - after[1], before[1] - before[0])
+    return float(difference - below), float(difference + above)

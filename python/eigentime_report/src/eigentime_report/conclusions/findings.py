@@ -1,0 +1,222 @@
+"""What a comparison says of one quantity at one level or load, against the first one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import ceil, log1p, sqrt
+from typing import Literal, TypeAlias
+
+from eigentime_report.analysis import Compared
+from eigentime_report.conclusions.shown import Shown, against, shown
+from eigentime_report.results import Cell, Quantity
+from eigentime_report.statistics import (
+    DIFFERS,
+    IDENTICAL,
+    MEAN_RATIO,
+    MEDIAN_RATIO,
+    NOT_TESTED,
+    UNDECIDED,
+    Contrast,
+)
+from eigentime_report.statistics.posthoc import ADJUSTMENTS, DUNN
+
+Verdict: TypeAlias = Literal["more", "less", "slight", "same", "undecided", "untested"]
+Ends: TypeAlias = tuple[float | None, float | None]
+
+# In this order they are told.
+ORDER: tuple[Verdict, ...] = ("more", "less", "slight", "same", "undecided", "untested")
+
+# Those that say that there is a difference, and to which side.
+DECIDED: tuple[Verdict, ...] = ("more", "less")
+
+# From here on, a change is told in times; to the other side from a half.
+TIMES_FROM, TIMES_BELOW = 1.0, -0.5
+
+WHY_SINGLE = "there is one {unit} only, and it takes more to see how much they differ"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A verdict with its effect: a part of one, or nanoseconds where a part says nothing."""
+
+    quantity: Quantity
+    verdict: Verdict
+    change: float | None
+    # An end that is None with the other one known is not told: it would be below nothing.
+    low: float | None
+    high: float | None
+    is_relative: bool
+    p: float | None
+    because: str
+    # What the clock does not show, in nanoseconds, where this alone keeps it undecided.
+    unseen_ns: float | None = None
+    # The change in nanoseconds.
+    difference: float | None = None
+    # The ends of its interval.
+    low_ns: float | None = None
+    high_ns: float | None = None
+    # What tables show of all values, and what of it is to the other side, so that it is undecided.
+    shown: Shown | None = None
+    against: Sequence[str] = ()
+    # Its p among all that one reads about together, where this alone keeps it undecided.
+    among: float | None = None
+    # How much it matters, by what it surely is at least: 0 where there may be no change.
+    importance: float = 0.0
+
+    @property
+    def is_in_times(self) -> bool:
+        """Is it so large that one tells how many times as much it is?"""
+        change = self.change or 0.0
+        return self.is_relative and not TIMES_BELOW < change < TIMES_FROM
+
+    @property
+    def in_ns(self) -> "Finding":
+        """The same in nanoseconds."""
+        return replace(
+            self,
+            change=self.difference,
+            low=self.low_ns,
+            high=self.high_ns,
+            is_relative=False,
+        )
+
+    @property
+    def as_shown(self) -> "Finding":
+        """The same, by how much what tables show has changed."""
+        if self.shown is None:
+            return self
+        change = self.shown.change if self.is_relative else None
+        return replace(
+            self,
+            change=self.shown.difference if change is None else change,
+            difference=self.shown.difference,
+            is_relative=change is not None,
+        )
+
+
+def finding(compared: Compared, other: str) -> Finding:
+    """Of `other` against the first one."""
+    pair = compared.against_base(other)
+    asked = compared.quantity.asked_ns
+    # Of what a sleep was asked for, no part is told: it is not what it costs.
+    is_relative = pair.percent is not None and not asked
+    change = pair.difference
+    if is_relative and pair.percent is not None:
+        change = pair.percent / 100
+    low, high = _ratio_ends(pair) if is_relative else (pair.low, pair.high)
+    single = [group.name for group in compared.comparison.groups if group.n < 2]
+    is_more = (pair.difference or 0) > 0
+    verdicts: dict[str, Verdict] = {
+        DIFFERS: "slight" if pair.is_within else "more" if is_more else "less",
+        IDENTICAL: "same",
+        NOT_TESTED: "untested",
+        UNDECIDED: "undecided",
+    }
+    # What is left is "same within 1 %".
+    verdict = verdicts.get(pair.verdict, "same")
+    return Finding(
+        quantity=compared.quantity,
+        verdict=verdict,
+        change=change,
+        low=low,
+        high=high,
+        is_relative=is_relative,
+        p=pair.p,
+        because=WHY_SINGLE.format(unit=compared.unit) if single else pair.because,
+        difference=pair.difference,
+        low_ns=pair.low,
+        high_ns=pair.high,
+        importance=_importance(compared, pair) if verdict in DECIDED else 0.0,
+        unseen_ns=pair.resolution if pair.is_coarse else None,
+    )
+
+
+def beside(finding: Finding, base: Cell, other: Cell) -> Finding:
+    """The finding with what tables show; it is undecided where that is to the other side."""
+    found = replace(finding, shown=shown(base, other))
+    if finding.verdict not in DECIDED:
+        return found
+    if others := against(base, other, is_more=finding.verdict == "more"):
+        return replace(found, verdict="undecided", importance=0.0, against=others)
+    return found
+
+
+def _ratio_ends(pair: Contrast) -> Ends:
+    """The interval of a change, as a part of one.
+
+    Of large changes it is that of the ratio: no ratio is below 0, as the difference's interval may
+    be. Both are in the table.
+    """
+    low, high = (
+        None if it is None else it / 100 for it in (pair.percent_low, pair.percent_high)
+    )
+    change = (pair.percent or 0.0) / 100
+    ratio = pair.effect(MEDIAN_RATIO if pair.test.startswith(DUNN) else MEAN_RATIO)
+    is_large = not TIMES_BELOW < change < TIMES_FROM or (low or 0.0) <= -1
+    # Where the clock shows no less, the ratio's own interval does not know it.
+    if (
+        is_large
+        and not pair.is_coarse
+        and ratio
+        and ratio.low is not None
+        and ratio.high is not None
+    ):
+        ends = ratio.low - 1, ratio.high - 1
+        # It holds by another computation than the test, and is not told where both differ.
+        if (low or 0.0) * (high or 0.0) <= 0 or ends[0] * ends[1] > 0:
+            low, high = ends
+    return (None if low is not None and low <= -1 else low), high
+
+
+def _importance(compared: Compared, pair: Contrast) -> float:
+    """The geometric mean of what the change surely is of what was, and of what was asked for.
+
+    A sleep that ends twice as late matters little if it lasts a second, and much if it lasts as
+    long as it is late. Of calls and readings nothing was asked for but themselves.
+    """
+    if pair.difference is None or pair.low is None or pair.high is None:
+        return 0.0
+    sure = min(abs(pair.low), abs(pair.high)) if pair.low * pair.high > 0 else 0.0
+    groups = {group.name: group for group in compared.comparison.groups}
+    was = groups[pair.j].mean or 0.0
+    if was <= 0:
+        return 0.0
+    asked = compared.quantity.asked_ns or compared.quantity.interval_ns or was
+    left = -sure if pair.difference < 0 else sure
+    relative = abs(log1p(max(left / was, -0.999)))
+    return sqrt(relative * sure / asked)
+
+
+def beyond_chance(findings: Sequence[Finding], alpha: float) -> list[Finding]:
+    """The findings that one reads about together, so that chance makes an error in alpha of all.
+
+    Of a hundred quantities that do not differ, five do by their own tests. So what differs
+    has to do so after Holm's adjustment for all that are in the sentence; what then does not
+    is undecided.
+    """
+    tested = [it.p for it in findings if it.p is not None]
+    adjusted = iter(ADJUSTMENTS["holm"](tested))
+    judged = []
+    for it in findings:
+        p = None if it.p is None else next(adjusted)
+        if it.verdict in DECIDED and p is not None and p >= alpha:
+            it = replace(it, verdict="undecided", importance=0.0, among=p)
+        judged.append(it)
+    return judged
+
+
+def times_as_many(finding: Finding, same_within: float) -> int | None:
+    """How many times as many units would decide what is undecided; None if it cannot be told.
+
+    Intervals shrink with the root of the number of units: until they leave 0 out, or are
+    within what counts as the same, whichever comes first. They are those of the difference, which
+    is what is tested.
+    """
+    difference, change = finding.difference, finding.change
+    if not finding.is_relative or not difference or not change:
+        return None
+    if finding.low_ns is None or finding.high_ns is None:
+        return None
+    reach = (finding.high_ns - finding.low_ns) / 2
+    same = same_within * difference / change
+    wanted = max(abs(difference), same - abs(difference))
+    return max(2, ceil((reach / wanted) ** 2)) if wanted > 0 else None

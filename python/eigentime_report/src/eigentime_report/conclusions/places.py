@@ -1,0 +1,75 @@
+"""How one speaks of levels and loads."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from eigentime_report.results import Results
+from eigentime_report.tables.text import listed
+
+
+@dataclass(frozen=True)
+class Place:
+    """A level or a load: what it is, and where one is then."""
+
+    name: str
+    noun: str
+    there: str
+
+
+LEVELS = {
+    "baseline": ("the host", "on the host"),
+    "namespace": ("a time namespace", "in a time namespace"),
+    "container": ("a container", "in a container"),
+    "vm": ("a virtual machine", "in a virtual machine"),
+}
+LOADS = {
+    "idle": ("an idle machine", "when idle"),
+    "cpu": ("CPU load", "under CPU load"),
+    "io": ("IO load", "under IO load"),
+    "network": ("network load", "under network load"),
+}
+TRANSLATED = "tcg"
+
+
+def level(name: str, results: Results) -> Place:
+    """A level; a virtual machine that a translator ran is called that.
+
+    Where several folders are kept apart, it is told of which one it is.
+    """
+    label = label_of(name, results)
+    own = name.removeprefix(f"{label}: ")
+    noun, there = LEVELS.get(own, (f"level {own}", f"at level {own}"))
+    by = " by TCG" if is_translated(name, results) else ""
+    of = f" of {label}" if label else ""
+    return Place(name, f"{noun}{by}{of}", f"{there}{by}{of}")
+
+
+def label_of(level: str, results: Results) -> str:
+    """The folder that a level is of, where several are kept apart; else nothing."""
+    labels = [run.label for run in results.runs if run.label]
+    return max(
+        (it for it in labels if level.startswith(f"{it}: ")), key=len, default=""
+    )
+
+
+def at(names: Sequence[str], results: Results) -> str:
+    """`on the host and in a container`; of folders of which it is all levels, `in q1 and q2`."""
+    levels: dict[str, list[str]] = {}
+    for it in results.levels:
+        levels.setdefault(label_of(it, results), []).append(it)
+    whole = [label for label, own in levels.items() if label and {*own} <= {*names}]
+    told = [
+        level(it, results).there for it in names if label_of(it, results) not in whole
+    ]
+    return listed([*told, f"in {listed(whole)}"] if whole else told)
+
+
+def load(name: str) -> Place:
+    """A load."""
+    noun, there = LOADS.get(name, (f"load {name}", f"under load {name}"))
+    return Place(name, noun, there)
+
+
+def is_translated(name: str, results: Results) -> bool:
+    """Was it a virtual machine by QEMU's translator?"""
+    return any(it.accelerator == TRANSLATED for _, it in results.places(name))

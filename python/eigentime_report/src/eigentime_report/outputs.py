@@ -1,0 +1,320 @@
+"""A report as files, by their suffixes, and as text for a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from eigentime_report.comparison import CONDITIONS, Judgement
+from eigentime_report.files import replacing
+from eigentime_report.page import Fold, Page, Section, Sentence, render
+from eigentime_report.parts import Tell, unheard
+from eigentime_report.tables import Between, Form, Marked, Table, write
+from eigentime_report.tables.writers.markdown import escape
+
+# The version of the form of JSON.
+JSON_FORM = 1
+
+TABLE_FORMS: Mapping[str, Form] = {
+    ".csv": "csv",
+    ".html": "html",
+    ".md": "markdown",
+    ".tex": "latex",
+}
+
+# GitHub takes so many characters in an issue or a comment.
+ISSUE = 65_536
+
+# Text on a terminal is not wider than this, however wide that is.
+WIDEST = 100
+NO_BREAK = "\u00a0"
+
+
+class OutputError(Exception):
+    """Something that cannot be written, with the reason and the way out."""
+
+
+def suffix_of(path: Path) -> str:
+    """What a file's suffix says, in capitals or not."""
+    return path.suffix.lower()
+
+
+def only(page: Page, patterns: Sequence[str]) -> Page:
+    """The page in short: its first sentences and notes, and the tables whose names match."""
+    known = [table.key for table in page.tables()]
+    for pattern in patterns:
+        if not any(fnmatchcase(key, pattern) for key in known):
+            near = get_close_matches(pattern, known)
+            offered = f"near it: {', '.join(near)}; " if near else ""
+            raise OutputError(
+                f"no table is called '{pattern}'\n"
+                f"help: {offered}there are {', '.join(known)}"
+            )
+    sections = (
+        replace(
+            section,
+            words=(),
+            blocks=tuple(
+                table
+                for table in _tables(section)
+                if any(fnmatchcase(table.key, pattern) for pattern in patterns)
+            ),
+        )
+        for section in page.sections
+    )
+    return replace(
+        page, more_sentences=(), sections=tuple(it for it in sections if it.blocks)
+    )
+
+
+def check(path: Path) -> None:
+    """Refuses what cannot be written, before anything is computed for it."""
+    if suffix_of(path) not in SUFFIXES:
+        raise OutputError(
+            f"{path}: a report is written as {', '.join(SUFFIXES)}, which the suffix says\n"
+            "help: -o report.html is a page, -o tables.csv a folder of CSV files"
+        )
+    is_folder = suffix_of(path) == FOLDER_SUFFIX
+    if path.exists() and path.is_dir() != is_folder:
+        raise OutputError(
+            f"{path}: {'a file' if is_folder else 'a folder'} of that name is there already"
+        )
+    check_folder(path if is_folder else path.parent)
+
+
+def check_folder(path: Path) -> None:
+    """Makes a folder, or says why it cannot be written to."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{path}: it cannot be made: {error.strerror}") from error
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise OutputError(f"{path}: this user may not write there")
+
+
+def write_report(path: Path, page: Page, judgements: Sequence[Judgement]) -> None:
+    """Writes a report to a file, or to a folder of CSV files, as the suffix says."""
+    suffix = suffix_of(path)
+    if suffix == FOLDER_SUFFIX:
+        write_tables(path, page, (FOLDER_SUFFIX,))
+    else:
+        _write(path, TEXTS[suffix](page, judgements))
+
+
+def write_tables(
+    folder: Path, page: Page, suffixes: Sequence[str] = tuple(TABLE_FORMS)
+) -> None:
+    """Writes each table to files of its own, called by the table's key."""
+    for table in page.tables():
+        for suffix in suffixes:
+            _write(folder / f"{table.key}{suffix}", write(table, TABLE_FORMS[suffix]))
+
+
+def write_figures(
+    folder: Path, page: Page, suffixes: Sequence[str], tell: Tell = unheard
+) -> None:
+    """Writes each chart as images, called by the chart's key."""
+    charts = list(page.charts())
+    for done, chart in enumerate(charts, start=1):
+        tell(f"drawing {done} of {len(charts)} images")
+        for suffix in suffixes:
+            path = folder / f"{chart.key}{suffix}"
+            with _writing(path):
+                chart.save(path)
+
+
+def _write(path: Path, text: str) -> None:
+    """Writes all of a file or nothing; what is no character, as in a title, by its number."""
+    with _writing(path), replacing(path) as new:
+        new.write_text(text, encoding="utf-8", errors="backslashreplace")
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """What stops a file from being written is said as ours."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(
+            f"{path}: it cannot be written: {error.strerror or error}\n"
+            "help: name another place, or make room there"
+        ) from error
+
+
+def html(page: Page, judgements: Sequence[Judgement]) -> str:
+    """The page, with its charts."""
+    return render(page)
+
+
+def markdown(page: Page, judgements: Sequence[Judgement]) -> str:
+    """What to conclude, as a list, and all tables."""
+    return "\n".join(_markdown(page))
+
+
+def _markdown(page: Page) -> Iterator[str]:
+    yield f"# {escape(page.title)}\n"
+    if page.subtitle:
+        yield f"{escape(page.subtitle)}\n"
+    for title, texts in (
+        ("What to conclude", [it.text for it in page.sentences]),
+        ("What to know first", page.notes),
+        ("What matters less", [it.text for it in page.more_sentences]),
+    ):
+        if texts:
+            yield f"## {title}\n"
+            yield from (f"- {_prose(text)}" for text in texts)
+            yield ""
+    for section in page.sections:
+        yield f"## {escape(section.title)}\n"
+        yield from (f"{_prose(words)}\n" for words in section.words)
+        yield from (write(table, "markdown") for table in _tables(section))
+
+
+def _prose(text: str) -> str:
+    """A sentence, in which options are between backticks; the rest is escaped."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return escape(text)
+    # Within words a `_` is one, and names are to be found.
+    return "`".join(
+        part if place % 2 else escape(part).replace("\\_", "_")
+        for place, part in enumerate(parts)
+    )
+
+
+def _tables(section: Section) -> Iterator[Table]:
+    """The tables of a section, those in folds, too."""
+    for block in section.blocks:
+        blocks = block.blocks if isinstance(block, Fold) else (block,)
+        yield from (each for each in blocks if isinstance(each, Table))
+
+
+def tables(page: Page) -> str:
+    """All tables and nothing else, to read."""
+    return "\n".join(write(table, "markdown") for table in page.tables())
+
+
+def latex(page: Page, judgements: Sequence[Judgement]) -> str:
+    """All tables, for a document that takes them in by `\\input`."""
+    return "\n".join(write(table, "latex") for table in page.tables())
+
+
+def document(page: Page, judgements: Sequence[Judgement]) -> dict[str, Any]:
+    """All of it but the charts, for programs."""
+    return {
+        "form": JSON_FORM,
+        "title": page.title,
+        "subtitle": page.subtitle,
+        "conclusions": _sentences(page.sentences),
+        "minor": _sentences(page.more_sentences),
+        "notes": list(page.notes),
+        "conditions": [
+            {
+                "condition": it.condition.text,
+                "outcome": it.outcome.value,
+                "quantity": it.quantity.name if it.quantity else None,
+                "level": it.level,
+                "load": it.load,
+                "because": it.text,
+            }
+            for it in judgements
+        ],
+        "tables": {table.key: _table(table) for table in page.tables()},
+    }
+
+
+def _sentences(sentences: Sequence[Sentence]) -> list[dict[str, str]]:
+    return [{"text": it.text, "table": it.table_key} for it in sentences]
+
+
+def _table(table: Table) -> dict[str, Any]:
+    keys = [column.key for column in table.columns]
+    return {
+        "title": table.title,
+        "units": {column.key: column.unit for column in table.columns if column.unit},
+        "rows": [
+            {key: _plain(cell) for key, cell in zip(keys, row.cells, strict=True)}
+            for row in table.rows
+        ],
+        "notes": list(table.notes),
+    }
+
+
+def _plain(cell: Any) -> Any:
+    if isinstance(cell, Marked):
+        return cell.value
+    if isinstance(cell, Between):
+        return [cell.low, cell.high]
+    # numpy's numbers are none to json.
+    return cell.item() if hasattr(cell, "item") else cell
+
+
+def as_json(page: Page, judgements: Sequence[Judgement]) -> str:
+    """The same as text."""
+    found = document(page, judgements)
+    return json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+TEXTS: Mapping[str, Callable[[Page, Sequence[Judgement]], str]] = {
+    ".html": html,
+    ".md": markdown,
+    ".tex": latex,
+    ".json": as_json,
+}
+
+# This is a folder: each table has other columns.
+FOLDER_SUFFIX = ".csv"
+SUFFIXES = (*TEXTS, FOLDER_SUFFIX)
+
+
+def on_terminal(page: Page) -> str:
+    """What to conclude, in lines that fit, and how much more a page has."""
+    lines = [page.title, *_wrapped(page.subtitle), ""]
+    for sentence in page.sentences:
+        # Outcomes are told by themselves, as errors are.
+        if sentence.table_key != CONDITIONS:
+            lines += _item(sentence.text)
+    more = [
+        f"{count} {what}{'s' if count > 1 else ''}"
+        for count, what in (
+            (len(page.more_sentences), "more sentence"),
+            (len(page.notes), "note"),
+        )
+        if count
+    ]
+    rest = (
+        f"{' and '.join(more)}, all tables and plots"
+        if more
+        else "All tables and plots"
+    )
+    lines += ["", *_wrapped(f"{rest} are on the page: -o report.html")]
+    return "\n".join(lines)
+
+
+def _item(text: str) -> list[str]:
+    """An item of a list."""
+    return _wrapped(text, "- ", "  ")
+
+
+def _wrapped(text: str, first: str = "", others: str = "") -> list[str]:
+    """Lines in which no number is parted from its unit, and no word is broken."""
+    width = min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST)
+    held = re.sub(r"(?<=\d) (?=%|[nµm]?s\b)", NO_BREAK, text)
+    lines = textwrap.wrap(
+        held,
+        width,
+        initial_indent=first,
+        subsequent_indent=others,
+        break_on_hyphens=False,
+    )
+    return [line.replace(NO_BREAK, " ") for line in lines]

@@ -1,0 +1,32 @@
+"""The report as a page: one file of HTML for the browser, for paper, and for no network.
+
+    page = Page("What time costs", sentences=..., sections=[Section("calls", "Calls", ...)])
+    Path("report.html").write_text(render(page), encoding="utf-8")
+
+Read in this order: `sections` (what a page is), `render` (its HTML), `packed` (its charts'
+data), `templates/` and `assets/` (what it looks like and does).
+"""
+
+from eigentime_report.page.render import render
+from eigentime_report.page.sections import (
+    Block,
+    Choice,
+    Facts,
+    Fold,
+    Option,
+    Page,
+    Section,
+    Sentence,
+)
+
+__all__ = [
+    "Block",
+    "Choice",
+    "Facts",
+    "Fold",
+    "Option",
+    "Page",
+    "Section",
+    "Sentence",
+    "render",
+]

@@ -1,0 +1,15 @@
+"""Results folders of `eigentime bench`, read.
+
+Read in this order: `quantity` (what is measured), `cell` (what was measured of it at a
+level under a load), `replicates` and `histogram` (what tests and medians are made of),
+`results` (all of it). Below them are `folder`, `manifest`, `tables` and `file` (what is
+on the disk), `samples` (their rows, kept once), `notes` (what a reader must know) and `errors`.
+"""
+
+from eigentime_report.results.cell import Cell
+from eigentime_report.results.errors import FolderError
+from eigentime_report.results.quantity import Quantity
+from eigentime_report.results.replicates import Replicates
+from eigentime_report.results.results import Results, load
+
+__all__ = ["Cell", "FolderError", "Quantity", "Replicates", "Results", "load"]

@@ -1,0 +1,190 @@
+"""What one or several folders of results have, and reading them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+import polars as pl
+
+from eigentime_report.results import manifest
+from eigentime_report.results.cell import Cell, Fact
+from eigentime_report.results.errors import FolderError
+from eigentime_report.results.folder import Folder
+from eigentime_report.results.manifest import Level, Run
+from eigentime_report.results.names import having, offered
+from eigentime_report.results.notes import about
+from eigentime_report.results.quantity import KINDS, Quantity, in_order
+from eigentime_report.results.samples import Key, Samples
+from eigentime_report.results.tables import LOADS, SAMPLES, WARPS
+
+Item = TypeVar("Item")
+
+
+class Results:
+    """Measurements of one or several runs, by quantity, level and load."""
+
+    def __init__(self, folders: Sequence[Folder]) -> None:
+        self.folders: tuple[Path, ...] = tuple(it.path for it in folders)
+        self.runs: tuple[Run, ...] = tuple(run for it in folders for run in it.runs)
+        # Clocks that were compared, and what the loads did.
+        self.warps: pl.DataFrame = pl.concat(it.whole(WARPS) for it in folders)
+        self.load_checks: pl.DataFrame = pl.concat(it.whole(LOADS) for it in folders)
+        planned = _once(run.name_of(it.name) for run in self.runs for it in run.levels)
+        loads = in_order(load for run in self.runs for load in run.loads)
+        self._samples = {
+            kind.name: Samples(
+                kind, [it.content(table) for it in folders], planned, loads
+            )
+            for kind, table in zip(KINDS, SAMPLES, strict=True)
+        }
+        keys = [key for samples in self._samples.values() for key in samples.keys]
+        if not keys and self.warps.is_empty():
+            raise FolderError(
+                self.folders[0],
+                "there are no measurements in it: no step of its run is done",
+                "continue the run by the same command, or name another folder",
+            )
+        at = {level for _, level, _ in keys} | set(self.warps["level"])
+        under = {load for _, _, load in keys} | set(self.warps["load"])
+        # The first one is what the others are compared with.
+        self.levels: tuple[str, ...] = tuple(it for it in planned if it in at)
+        self.loads: tuple[str, ...] = tuple(it for it in loads if it in under)
+        self.quantities: tuple[Quantity, ...] = tuple(_once(it for it, _, _ in keys))
+        self._keys = {
+            (str(it), level, load): (it, level, load) for it, level, load in keys
+        }
+        self._cells: dict[Key, Cell] = {}
+        self._empty = [file for it in folders for file in it.empty]
+        self._lone = [text for it in folders for text in it.lone]
+
+    def __repr__(self) -> str:
+        names = ", ".join(str(it) for it in self.folders)
+        return (
+            f"<Results of {names}: {len(self.quantities)} quantities, "
+            f"levels {', '.join(self.levels)}, loads {', '.join(self.loads)}>"
+        )
+
+    def cell(self, quantity: Quantity | str, level: str, load: str) -> Cell | None:
+        """What was measured of a quantity, or of what has these parts of its name, there.
+
+        None if nothing was measured there; KeyError if there is no such quantity, level or load,
+        or if several quantities have these parts.
+        """
+        found = self._named(quantity)
+        if len(found) > 1:
+            names = ", ".join(map(str, found))
+            raise KeyError(f"'{quantity}' may be any of {names}: `cells` gives all")
+        _check_known("level", level, self.levels)
+        _check_known("load", load, self.loads)
+        return self.find(found[0], level, load)
+
+    def find(self, quantity: Quantity, level: str, load: str) -> Cell | None:
+        """The same for what these results may know nothing of, as of two sets: None then."""
+        key = self._keys.get((str(quantity), level, load))
+        if key is None:
+            return None
+        if key not in self._cells:
+            cell = self._samples[key[0].kind].cell(key, self._accelerator(level))
+            assert cell, key
+            self._cells[key] = cell
+        return self._cells[key]
+
+    def cells(self, quantity: Quantity | str, load: str | None = None) -> list[Cell]:
+        """The cells of all quantities that have these parts of a name, `sleep/nanosleep`.
+
+        Of each: of each load, or of this one, and of each level. KeyError if there is none.
+        """
+        if load is not None:
+            _check_known("load", load, self.loads)
+        found = [
+            self.find(each, level, where)
+            for each in self._named(quantity)
+            for where in (self.loads if load is None else (load,))
+            for level in self.levels
+        ]
+        return [cell for cell in found if cell]
+
+    def places(self, level: str) -> list[tuple[Run, Level]]:
+        """What each run knows of a level."""
+        return [
+            (run, it)
+            for run in self.runs
+            for it in run.levels
+            if run.name_of(it.name) == level
+        ]
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know: what speaks against the numbers, and what is missing."""
+        measured = {(str(it), level, load) for it, level, load in self._keys.values()}
+        return tuple(
+            about(self.runs, self.levels, self.loads, measured, self._empty, self._lone)
+        )
+
+    def _named(self, quantity: Quantity | str) -> list[Quantity]:
+        """The quantity of this name, or all that have its parts."""
+        name = str(quantity)
+        if known := [it for it in self.quantities if it.name == name]:
+            return known
+        parts = name.split("/")
+        if found := having(parts, self.quantities):
+            return found
+        raise KeyError(f"nothing is called '{name}'; {offered(parts, self.quantities)}")
+
+    def _accelerator(self, level: str) -> Mapping[str, Fact]:
+        known = [it.accelerator for _, it in self.places(level) if it.accelerator]
+        return {"accelerator": ", ".join(_once(known))} if known else {}
+
+
+def load(*folders: str | Path, labels: Sequence[str] | None = None) -> Results:
+    """Read folders that `eigentime bench` or `eigentime bench merge` has written.
+
+    Rows of several folders are taken together, level by level, as if they had been
+    merged. With `labels`, one for each folder, they are kept apart: their levels are
+    called `LABEL: LEVEL`.
+
+    Raises `FolderError` for what cannot be read.
+    """
+    if not folders:
+        raise ValueError(
+            "no folder is named: at least one that eigentime bench has written"
+        )
+    if labels is not None and not len(set(labels)) == len(labels) == len(folders):
+        raise ValueError(
+            f"{len(folders)} folders need as many labels, each of them once"
+        )
+    paths = [Path(it) for it in folders]
+    runs = [manifest.read(path) for path in paths]
+    _check_once([run for each in runs for run in each])
+    opened = []
+    blocks = 0
+    for place, (path, own) in enumerate(zip(paths, runs, strict=True)):
+        label = labels[place] if labels else ""
+        opened.append(Folder(path, own, label, sum(map(len, runs[:place])), blocks))
+        blocks += sum(run.blocks for run in own)
+    return Results(opened)
+
+
+def _check_once(runs: Sequence[Run]) -> None:
+    """Each run is in one folder, and once."""
+    known: dict[str, Run] = {}
+    for run in runs:
+        other = known.setdefault(run.run, run)
+        if other is not run:
+            raise FolderError(
+                run.folder,
+                f"its run of {run.begin} is in {other.folder} already: one is a copy, or was "
+                "merged of the other",
+                "name each run once, and leave the other folder out",
+            )
+
+
+def _check_known(what: str, name: str, known: Sequence[str]) -> None:
+    if name not in known:
+        raise KeyError(f"there is no {what} '{name}': there are {', '.join(known)}")
+
+
+def _once(items: Iterable[Item]) -> list[Item]:
+    """Each of them once, in their order."""
+    return list(dict.fromkeys(items))

@@ -1,0 +1,324 @@
+"""What factors do, alone and together, without assuming a distribution.
+
+The test is the ANOVA-type statistic of Brunner, Dette and Munk (1997, JASA 92, 1494-1502),
+for the hypotheses of Akritas, Arnold and Brunner (1997, JASA 92, 258-265): cells may scatter
+differently, have unequal sizes, ties and outliers. The aligned rank transform, which is
+better known, finds interactions where there are none (Tsandilas and Casiez 2025).
+
+Ranks are pseudo-ranks, and effects are relative effects with the intervals of Brunner,
+Konietschke, Pauly and Puri (2017, JRSS B 79, 1463-1485), so that neither depends on how
+large the cells are. A relative effect is how likely a value of one cell is greater than
+one of any cell, ties by half: 0.5 where a factor does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import combinations, product
+from math import prod, sqrt
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from eigentime_report.statistics.effects import (
+    CONFIDENCE,
+    Effect,
+    effect,
+    no_effect_size,
+)
+from eigentime_report.statistics.groups import Values, unusable, values_of
+
+TEST = "ANOVA-type statistic"
+RANGE = "range of relative effects"
+MOST_FACTORS = 3
+TIMES = " × "
+
+# Traces that are smaller are what rounding leaves of 0.
+NOTHING = 1e-14
+
+
+@dataclass(frozen=True)
+class RelativeEffect:
+    """How likely a value at these levels is greater than one anywhere; ties count half."""
+
+    levels: tuple[str, ...]
+    n: int
+    value: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class FactorEffect:
+    """One factor's effect, or an interaction's; without a statistic and a p, the note says why."""
+
+    term: str
+    test: str
+    statistic: float | None
+    df1: float | None
+    df2: float | None
+    p: float | None
+    n: int
+    # By how much the relative effects of the term's levels differ at most, the effects of
+    # its parts taken away.
+    effect: Effect
+    relative_effects: tuple[RelativeEffect, ...] = ()
+    note: str = ""
+
+
+def factorial(
+    values: ArrayLike,
+    factors: Mapping[str, Sequence[str]],
+    *,
+    confidence: float = CONFIDENCE,
+) -> list[FactorEffect]:
+    """Each factor and each interaction of up to three crossed factors.
+
+    `factors` has each factor's level for every value. Factors with one level are left out.
+    """
+    row = values_of(values)
+    if not 1 <= len(factors) <= MOST_FACTORS:
+        raise ValueError(f"1 to {MOST_FACTORS} factors, not {len(factors)}")
+    for name, levels in factors.items():
+        if len(levels) != row.size:
+            raise ValueError(
+                f"factor {name!r} has {len(levels)} levels for {row.size} values"
+            )
+    if reason := unusable(row):
+        return [_untested((name,), row.size, reason, confidence) for name in factors]
+    design = _Design.of(factors)
+    found = [
+        _untested((name,), row.size, f"it has one level: {levels[0]}", confidence)
+        for name, levels in factors.items()
+        if name not in design.names
+    ]
+    if reason := design.lacks():
+        tested = [
+            _untested(term, row.size, reason, confidence) for term in design.terms()
+        ]
+    else:
+        cells = _Cells.of(row, design)
+        tested = [_test(term, design, cells, confidence) for term in design.terms()]
+    return tested + found
+
+
+def _untested(
+    term: tuple[str, ...], n: int, why: str, confidence: float
+) -> FactorEffect:
+    size = no_effect_size(RANGE, confidence, why)
+    name = TIMES.join(term)
+    return FactorEffect(name, TEST, None, None, None, None, n, size, note=why)
+
+
+@dataclass(frozen=True, eq=False)
+class _Design:
+    """Factors of two or more levels, and the cell of each value: the last factor runs fastest."""
+
+    names: tuple[str, ...]
+    levels: tuple[tuple[str, ...], ...]
+    cell: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, factors: Mapping[str, Sequence[str]]) -> _Design:
+        """The design, with levels in the order in which they come first."""
+        levels = {name: tuple(dict.fromkeys(given)) for name, given in factors.items()}
+        names = tuple(name for name, its in levels.items() if len(its) > 1)
+        cell = np.zeros(len(next(iter(factors.values()))), dtype=np.int64)
+        for name in names:
+            places = {level: place for place, level in enumerate(levels[name])}
+            codes = np.array([places[level] for level in factors[name]], dtype=np.int64)
+            cell = cell * len(places) + codes
+        return cls(names, tuple(levels[name] for name in names), cell)
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """How many values each cell has."""
+        return np.bincount(self.cell, minlength=prod(map(len, self.levels)))
+
+    def terms(self) -> list[tuple[str, ...]]:
+        """Factors first, then what they do together."""
+        return [
+            term
+            for count in range(1, len(self.names) + 1)
+            for term in combinations(self.names, count)
+        ]
+
+    def lacks(self) -> str:
+        """Which cells keep the design from being tested; empty if none does."""
+        labels = [TIMES.join(cell) for cell in product(*self.levels)]
+        sizes = self.sizes
+        empty = [label for label, n in zip(labels, sizes, strict=True) if n == 0]
+        if empty:
+            return f"no values at {_some(empty)}"
+        single = [label for label, n in zip(labels, sizes, strict=True) if n == 1]
+        if single:
+            return f"a single value, which does not scatter, at {_some(single)}"
+        return ""
+
+    def centring(self, term: tuple[str, ...]) -> Values:
+        """The projection of cells on what a term adds to its parts."""
+        return _kron(
+            np.eye(len(its)) - 1 / len(its)
+            if name in term
+            else np.full((len(its), len(its)), 1 / len(its))
+            for name, its in zip(self.names, self.levels, strict=True)
+        )
+
+    def averaging(self, term: tuple[str, ...]) -> Values:
+        """The mean over all other factors, for each combination of the term's levels."""
+        return _kron(
+            np.eye(len(its)) if name in term else np.full((1, len(its)), 1 / len(its))
+            for name, its in zip(self.names, self.levels, strict=True)
+        )
+
+    def combinations(self, term: tuple[str, ...]) -> list[tuple[str, ...]]:
+        """The term's levels, in the order of `averaging`."""
+        each = zip(self.names, self.levels, strict=True)
+        return list(product(*(its for name, its in each if name in term)))
+
+
+def _kron(parts: object) -> Values:
+    found: Values = reduce(np.kron, parts)  # type: ignore[call-overload]
+    return found
+
+
+def _some(labels: Sequence[str], most: int = 3) -> str:
+    more = len(labels) - most
+    return ", ".join(labels[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """Relative effects of the cells, and how they scatter."""
+
+    sizes: NDArray[np.int64]
+    relative: Values
+    # Of each cell's mean pseudo-rank, by n, if factors do nothing: the cells are independent.
+    variance: Values
+    # Of the relative effects, whatever factors do: all depend on each other.
+    covariance: Values
+
+    @classmethod
+    def of(cls, values: Values, design: _Design) -> _Cells:
+        """From the share of each cell's values that each value exceeds, ties by half."""
+        sizes = design.sizes
+        count = sizes.size
+        members = [np.flatnonzero(design.cell == cell) for cell in range(count)]
+        exceeded = np.stack([_share_below(values[rows], values) for rows in members])
+        pseudo_ranks = exceeded.mean(axis=0)
+        covariance = np.zeros((count, count))
+        for cell, rows in enumerate(members):
+            # What a value of this cell moves: its own effect up, the others' down.
+            moves = -exceeded[:, rows] / count
+            moves[cell] = (exceeded[:, rows].sum(axis=0) - exceeded[cell, rows]) / count
+            covariance += np.cov(moves) / rows.size
+        return cls(
+            sizes,
+            np.array([pseudo_ranks[rows].mean() for rows in members]),
+            np.array([pseudo_ranks[rows].var(ddof=1) / rows.size for rows in members]),
+            covariance,
+        )
+
+
+def _share_below(cell: Values, values: Values) -> Values:
+    ordered = np.sort(cell)
+    less = np.searchsorted(ordered, values, side="left")
+    up_to = np.searchsorted(ordered, values, side="right")
+    return np.asarray((less + up_to) / (2 * cell.size), dtype=np.float64)
+
+
+def _test(
+    term: tuple[str, ...], design: _Design, cells: _Cells, confidence: float
+) -> FactorEffect:
+    centring = design.centring(term)
+    scatter = centring * cells.variance
+    trace = float(np.trace(scatter))
+    between = float(cells.relative @ centring @ cells.relative)
+    n = int(cells.sizes.sum())
+    name = TIMES.join(term)
+    if trace <= NOTHING:
+        why = "no cell scatters: " + (
+            "the levels do not overlap" if between > NOTHING else "all values are alike"
+        )
+        return FactorEffect(
+            name,
+            TEST,
+            None,
+            None,
+            None,
+            None,
+            n,
+            no_effect_size(RANGE, confidence, why),
+            _relative_effects(term, design, cells, None, confidence),
+            why,
+        )
+    diagonal = np.diag(centring)
+    df1 = trace**2 / float(np.sum(scatter * scatter.T))
+    df2 = float(diagonal @ cells.variance) ** 2 / float(
+        np.sum(np.square(diagonal * cells.variance) / (cells.sizes - 1))
+    )
+    statistic = between / trace
+    return FactorEffect(
+        name,
+        TEST,
+        statistic,
+        df1,
+        df2,
+        float(stats.f.sf(statistic, df1, df2)),
+        n,
+        _range(term, design, cells, df2, confidence),
+        _relative_effects(term, design, cells, df2, confidence),
+    )
+
+
+def _relative_effects(
+    term: tuple[str, ...],
+    design: _Design,
+    cells: _Cells,
+    df: float | None,
+    confidence: float,
+) -> tuple[RelativeEffect, ...]:
+    """With intervals that stay between 0 and 1, by the logit."""
+    averaging = design.averaging(term)
+    values = averaging @ cells.relative
+    variances = np.diag(averaging @ cells.covariance @ averaging.T)
+    sizes = (averaging > 0) @ cells.sizes
+    t = None if df is None else float(stats.t.isf((1 - confidence) / 2, df))
+    found = []
+    for place, levels in enumerate(design.combinations(term)):
+        p, n = float(values[place]), int(sizes[place])
+        if t is None or variances[place] <= NOTHING:
+            found.append(RelativeEffect(levels, n, p, None, None))
+            continue
+        logit = np.log(p / (1 - p))
+        reach = t * sqrt(float(variances[place])) / (p * (1 - p))
+        low, high = (float(1 / (1 + np.exp(-(logit + end)))) for end in (-reach, reach))
+        found.append(RelativeEffect(levels, n, p, low, high))
+    return tuple(found)
+
+
+def _range(
+    term: tuple[str, ...],
+    design: _Design,
+    cells: _Cells,
+    df: float,
+    confidence: float,
+) -> Effect:
+    """The largest difference, with an interval that holds for all of them together."""
+    contrast = design.averaging(term) @ design.centring(term)
+    parts = contrast @ cells.relative
+    covariance = contrast @ cells.covariance @ contrast.T
+    first, second = np.triu_indices(parts.size, k=1)
+    differences = np.abs(parts[first] - parts[second])
+    own = np.diag(covariance)
+    variances = own[first] + own[second] - 2 * covariance[first, second]
+    t = float(stats.t.isf((1 - confidence) / 2 / differences.size, df))
+    reach = t * np.sqrt(np.maximum(variances, 0.0))
+    value = float(differences.max())
+    low = max(float((differences - reach).max()), 0.0)
+    high = min(float((differences + reach).max()), 1.0)
+    note = "" if reach.max() > NOTHING else "the levels do not overlap"
+    return effect(RANGE, value, low, high, confidence, note)

@@ -1,0 +1,136 @@
+"""A table as data: numbers in columns with units. How they are written is the writers' business."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Literal, TypeAlias
+
+from eigentime_report import units
+
+Align: TypeAlias = Literal["left", "right"]
+Unit: TypeAlias = Literal["", "ns", "%", "+%", "p", "df", "count", "number", "times"]
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A value with the letter of a note."""
+
+    value: float | int | str
+    mark: str
+
+
+@dataclass(frozen=True)
+class Between:
+    """An interval; it is one cell to read, and two columns of a CSV file.
+
+    An end that too few values could tell is None.
+    """
+
+    low: float | None
+    high: float | None
+
+    @classmethod
+    def of(cls, low: float | None, high: float | None) -> "Between | None":
+        """None where neither end is known."""
+        return None if low is None and high is None else cls(low, high)
+
+
+# None is a cell in which nothing stands: it was not measured, or does not apply.
+Cell: TypeAlias = float | int | str | bool | Marked | Between | None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column; its unit says how its numbers are written."""
+
+    key: str
+    title: str
+    unit: Unit = ""
+    # Columns next to each other with the same words here have them above all of them.
+    band: str = ""
+    # How many figures of its numbers count, to a reader.
+    figures: int = units.FIGURES
+    is_interval: bool = False
+
+    @property
+    def align(self) -> Align:
+        """Text to the left, numbers to the right."""
+        return "right" if self.unit or self.is_interval else "left"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row; those of one group stand together, and the group's name is their first cell."""
+
+    cells: tuple[Cell, ...]
+    group: str | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class Table:
+    """Rows and columns with their title; the notes stand below."""
+
+    key: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+    caption: str = ""
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row.cells) != len(self.columns):
+                raise ValueError(
+                    f"table {self.key}: a row has {len(row.cells)} cells, and there are "
+                    f"{len(self.columns)} columns"
+                )
+
+    def __repr__(self) -> str:
+        rows = f"{len(self.rows)} row{'' if len(self.rows) == 1 else 's'}"
+        columns = ", ".join(column.key for column in self.columns)
+        return f"<Table {self.key}: {self.title}; {rows} of {columns}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from eigentime_report.tables.writers import write
+
+        return write(self, "html")
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no rows."""
+        return not self.rows
+
+    def column(self, key: str) -> tuple[Cell, ...]:
+        """The cells of a column."""
+        keys = [column.key for column in self.columns]
+        if key not in keys:
+            raise KeyError(
+                f"table {self.key} has no column {key}; it has {', '.join(keys)}"
+            )
+        place = keys.index(key)
+        return tuple(row.cells[place] for row in self.rows)
+
+    def groups(self) -> Iterator[tuple[str | None, tuple[Row, ...]]]:
+        """Rows that stand together; a row without a group stands alone."""
+        numbered = enumerate(self.rows)
+        for (group, _), rows in groupby(
+            numbered,
+            key=lambda item: (item[1].group, item[0] if item[1].group is None else -1),
+        ):
+            yield group, tuple(row for _, row in rows)
+
+    def bands(self) -> Iterator[tuple[str, tuple[Column, ...]]]:
+        """Columns under the same words."""
+        for band, columns in groupby(self.columns, key=lambda column: column.band):
+            yield band, tuple(columns)
+
+    @property
+    def is_banded(self) -> bool:
+        """Whether any columns have words above them."""
+        return any(column.band for column in self.columns)
+
+
+def plain(cell: Cell) -> float | int | str | bool | Between | None:
+    """The cell without its mark."""
+    return cell.value if isinstance(cell, Marked) else cell

@@ -1,0 +1,249 @@
+"""Tests of quantities over levels or loads: of all at once, and of pairs."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from eigentime_report.analysis import Analysis, Compared, Factor, analyse
+from eigentime_report.results import Results
+from eigentime_report.statistics import (
+    CLIFFS_DELTA,
+    DIFFERS,
+    HEDGES_G,
+    MEAN_RATIO,
+    MEDIAN_RATIO,
+    Contrast,
+    Effect,
+    Omnibus,
+    TestResult,
+)
+from eigentime_report.tables.descriptives import TITLES
+from eigentime_report.tables.table import Between, Cell, Column, Row, Table
+from eigentime_report.tables.text import listed
+
+TESTS = (
+    Column("quantity", "Quantity"),
+    Column("held", "At or under"),
+    Column("what", "What is tested"),
+    Column("test", "Test"),
+    Column("value", "Test's value", "number"),
+    Column("df1", "df1", "df"),
+    Column("df2", "df2", "df"),
+    Column("p", "p", "p"),
+    Column("n", "n", "count"),
+    Column("effect", "Effect", band="Effect size"),
+    Column("size", "Size", "number", band="Effect size"),
+    Column("size_interval", "CI", "number", band="Effect size", is_interval=True),
+    Column("magnitude", "Is", band="Effect size"),
+    Column("says", "What it says"),
+)
+
+EFFECTS = {
+    HEDGES_G: Column("g", "Hedges' g", "number"),
+    CLIFFS_DELTA: Column("delta", "Cliff's delta", "number"),
+    MEAN_RATIO: Column("means", "Ratio of means", "number"),
+    MEDIAN_RATIO: Column("medians", "Ratio of medians", "number"),
+}
+
+PAIRS = (
+    Column("quantity", "Quantity"),
+    Column("held", "At or under"),
+    Column("i", "(I)"),
+    Column("j", "(J)"),
+    Column("difference", "Difference (I − J)", "ns"),
+    Column("difference_interval", "CI", "ns", is_interval=True),
+    Column("change", "Change", "+%"),
+    Column("change_interval", "CI", "+%", is_interval=True),
+    Column("verdict", "Verdict"),
+    Column("test", "Test"),
+    Column("p", "p", "p"),
+    Column("n", "n", "count"),
+    Column("ranks_test", "Test", band="Ranks"),
+    Column("ranks_p", "p", "p", band="Ranks"),
+    *(
+        column
+        for effect in EFFECTS.values()
+        for column in (
+            replace(effect, band="Effect sizes"),
+            Column(
+                f"{effect.key}_interval",
+                "CI",
+                "number",
+                band="Effect sizes",
+                is_interval=True,
+            ),
+        )
+    ),
+    Column("because", "Because"),
+)
+
+WHOLE: Mapping[Factor, str] = {"level": "over levels", "load": "over loads"}
+
+STATISTICS = {"mean": "mean", "median": "median", "sd": "SD"}
+
+
+def tests_table(
+    results: Results,
+    kind: str,
+    factor: Factor = "level",
+    *,
+    analysis: Analysis | None = None,
+) -> Table:
+    """Of each quantity: normality, equal scatter, the test that suits, and the one of ranks."""
+    found = analysis or analyse(results)
+    compared = list(found.comparisons(kind, factor))
+    return Table(
+        key=f"tests-{kind}-{factor}s",
+        title=f"{TITLES.get(kind, kind)}: tests {WHOLE[factor]}",
+        columns=TESTS,
+        rows=tuple(row for each in compared for row in _tests(each)),
+        notes=(
+            *_notes(compared),
+            (
+                "Which test suits: where the groups scatter differently by the test in the table, "
+                "Welch's ANOVA; else one-way ANOVA; and where a group does not scatter at all, "
+                "Kruskal and Wallis's test of ranks, which stands beside the others always."
+            ),
+        ),
+    )
+
+
+def pairs_table(
+    results: Results,
+    kind: str,
+    factor: Factor = "level",
+    *,
+    analysis: Analysis | None = None,
+) -> Table:
+    """Of each two levels, or loads: difference, interval, test, effect sizes and verdict."""
+    found = analysis or analyse(results)
+    compared = list(found.comparisons(kind, factor))
+    confidence = 100 * found.confidence
+    return Table(
+        key=f"pairs-{kind}-{factor}s",
+        title=f"{TITLES.get(kind, kind)}: differences {WHOLE[factor]}",
+        columns=PAIRS,
+        rows=tuple(row for each in compared for row in _pairs(each)),
+        notes=(
+            *_notes(compared),
+            (
+                f"Intervals hold at {confidence:g} % for all pairs of a comparison together, as the p do. "
+                "Change is of the mean of (J), and of its median where ranks were tested; it is not told "
+                "where that is 0 or less."
+            ),
+            (
+                f"Verdict: pairs differ where p is below {1 - found.confidence:g}; they are the same "
+                f"within {100 * found.same_within:g} % where the interval of the change lies within it; "
+                "what is neither is undecided, and more blocks would decide it."
+            ),
+            (
+                "The sentences allow for how many quantities are told together: p is adjusted once more "
+                "(Holm), so what differs here may be open there. Those of the opening tell by how much "
+                "the values of the descriptives differ, which may be far from the mean of the units."
+            ),
+        ),
+    )
+
+
+def _notes(compared: list[Compared]) -> Iterator[str]:
+    if compared:
+        statistic = STATISTICS[compared[0].statistic]
+        yield f"What is compared is the {statistic} of each unit."
+    if any(each.quantity.asked_ns for each in compared):
+        yield "Of sleeps of 100 ms it is by how much they are longer than that."
+    reasons: dict[str, list[Compared]] = {}
+    for each in compared:
+        reasons.setdefault(each.why, []).append(each)
+    for why, its in reasons.items():
+        yield f"{_which(its, compared)}: {why}" if len(reasons) > 1 else why
+
+
+def _which(its: list[Compared], among: list[Compared]) -> str:
+    """Of which quantities a note is, and at or under what: `nanosleep (baseline and vm)`."""
+    titles = dict.fromkeys(each.quantity.title for each in its)
+    is_all = len(titles) == len({each.quantity for each in among})
+    held = listed(list(dict.fromkeys(each.held for each in its)))
+    return f"{'All' if is_all else listed(list(titles))} ({held})"
+
+
+def _tests(compared: Compared) -> Iterator[Row]:
+    comparison = compared.comparison
+    for group, test in comparison.shapiro.items():
+        yield _row(compared, f"normal: {group}", test)
+    yield _row(compared, "equal scatter", comparison.levene)
+    all_equal = f"equal {compared.factor}s"
+    if comparison.omnibus.test != comparison.kruskal.test:
+        yield _row(compared, all_equal, comparison.omnibus, comparison.because)
+    yield _row(
+        compared, all_equal, comparison.kruskal, "; ".join(comparison.disagreements)
+    )
+
+
+def _row(
+    compared: Compared, what: str, test: TestResult | Omnibus, says: str = ""
+) -> Row:
+    freedom: tuple[Cell, ...] = (None, None)
+    size: tuple[Cell, ...] = (None,) * 4
+    if isinstance(test, Omnibus):
+        freedom = (test.df1, test.df2)
+        size = (test.effect.name, *_sized(test.effect), test.effect.magnitude)
+    return Row(
+        cells=(
+            compared.quantity.name,
+            compared.held,
+            what,
+            test.test,
+            test.statistic,
+            *freedom,
+            test.p,
+            test.n,
+            *size,
+            test.note or says,
+        ),
+        group=f"{compared.quantity.name} {compared.held}",
+    )
+
+
+def _pairs(compared: Compared) -> Iterator[Row]:
+    ranks = {(it.i, it.j): it for it in compared.comparison.dunn}
+    for pair in compared.comparison.pairs:
+        rank = ranks.get((pair.i, pair.j))
+        yield Row(
+            cells=(
+                compared.quantity.name,
+                compared.held,
+                pair.i,
+                pair.j,
+                pair.difference,
+                Between.of(pair.low, pair.high),
+                pair.percent,
+                Between.of(pair.percent_low, pair.percent_high),
+                verdict(pair),
+                pair.test,
+                pair.p,
+                pair.n,
+                rank.test if rank else None,
+                rank.p if rank else None,
+                *_effects(pair),
+                pair.because,
+            ),
+            group=f"{compared.quantity.name} {compared.held}",
+        )
+
+
+def verdict(pair: Contrast) -> str:
+    """The verdict; where pairs differ by less than what counts as the same, that too."""
+    return (
+        f"{pair.verdict}, and little"
+        if pair.verdict == DIFFERS and pair.is_within
+        else pair.verdict
+    )
+
+
+def _effects(pair: Contrast) -> list[Cell]:
+    return [cell for name in EFFECTS for cell in _sized(pair.effect(name))]
+
+
+def _sized(effect: Effect | None) -> tuple[float | None, Between | None]:
+    return (
+        (effect.value, Between.of(effect.low, effect.high)) if effect else (None, None)
+    )

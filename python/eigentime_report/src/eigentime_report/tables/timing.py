@@ -1,0 +1,143 @@
+"""Tables 1 and 2 of the timing paper: what reading a timer costs, and how late sleeps end."""
+
+from collections.abc import Iterator, Mapping
+
+from eigentime_report import papers
+from eigentime_report.analysis import describe
+from eigentime_report.results import Cell, Quantity, Results
+from eigentime_report.tables.table import Cell as TableCell
+from eigentime_report.tables.table import Column, Row, Table
+
+STATISTICS = (("mad", "MAD"), ("max", "Max"), ("median", "Median"), ("min", "Min"))
+
+COLUMNS = (
+    Column("function", "Function"),
+    Column("condition", "With"),
+    Column("platform", "Platform"),
+    Column("load", "Load"),
+    *(Column(key, title, "ns", band="Here", figures=4) for key, title in STATISTICS),
+    *(
+        Column(f"paper_{key}", title, "ns", band="In the paper", figures=4)
+        for key, title in STATISTICS
+    ),
+)
+
+NOTES = (
+    "MAD is half the interquartile range, as in the paper, in this table only.",
+    (
+        "The paper's platforms that are no level here stand below ours. Its numbers are those that can "
+        "be read in the text at hand: rows are cut off there, and numbers run together, which are read "
+        "with one decimal each."
+    ),
+)
+
+
+def timer_cost_table(results: Results) -> Table:
+    """Table 1: the time counter against clock_gettime, by platform and load."""
+    ours = {
+        name: title for title, name in papers.timing().functions["timer_cost"].items()
+    }
+    functions = {
+        quantity: ours[quantity.name]
+        for quantity in results.quantities
+        if quantity.name in ours
+    }
+    return _table(
+        results,
+        functions,
+        paper="timer_cost",
+        key="timer-cost",
+        title="What reading the time costs: Table 1 of the timing paper",
+        caption="TSC is the processor's counter, System Call is clock_gettime, as the paper calls it.",
+    )
+
+
+def miss_time_table(results: Results) -> Table:
+    """Table 2: how late sleeps end, by platform and load."""
+    ours = {
+        method: title
+        for title, method in papers.timing().functions["miss_time"].items()
+    }
+    functions = {
+        quantity: ours[quantity.subject]
+        for quantity in results.quantities
+        if quantity.kind == "sleep" and quantity.subject in ours
+    }
+    return _table(
+        results,
+        functions,
+        paper="miss_time",
+        key="miss-time",
+        title="How late sleeps end: Table 2 of the timing paper",
+        caption="HPTSleep is a sleep whose end is waited for busily, which is sleeper here; uSleep is "
+        "usleep. The paper does not say for how long it slept.",
+    )
+
+
+def _table(
+    results: Results,
+    functions: Mapping[Quantity, str],
+    *,
+    paper: str,
+    key: str,
+    title: str,
+    caption: str,
+) -> Table:
+    rows = [
+        _row(cell, function, paper)
+        for quantity, function in functions.items()
+        for cell in results.cells(quantity)
+    ]
+    if rows:
+        rows += _theirs(results, set(functions.values()), paper)
+    source = papers.timing().source
+    return Table(
+        key=key,
+        title=title,
+        columns=COLUMNS,
+        rows=tuple(rows),
+        notes=(*NOTES, f"The paper: {source.citation}"),
+        caption=caption,
+    )
+
+
+def _row(cell: Cell, function: str, paper: str) -> Row:
+    numbers = describe(cell)
+    # The paper's threads have the policy that all threads have.
+    is_theirs = cell.quantity.factors.get("policy", "other") == "other"
+    theirs = (
+        papers.timing().row(paper, function, cell.level, cell.load)
+        if is_theirs
+        else None
+    )
+    ours = (numbers.half_iqr, numbers.maximum, numbers.median, numbers.minimum)
+    title = cell.quantity.title
+    shown = (
+        ""
+        if paper == "timer_cost"
+        else title.removeprefix(cell.quantity.subject).strip()
+    )
+    return Row(
+        (function, shown, cell.level, cell.load, *ours, *_numbers(theirs)),
+        group=f"{function} {shown}",
+    )
+
+
+def _theirs(results: Results, functions: set[str], paper: str) -> Iterator[Row]:
+    """Rows of platforms or loads that are none of ours."""
+    published = papers.timing()
+    have = {
+        (published.platforms.get(level), published.loads.get(load))
+        for level in results.levels
+        for load in results.loads
+    }
+    for row in published.tables[paper]:
+        if row.function in functions and (row.platform, row.load) not in have:
+            yield Row(
+                (row.function, "", row.platform, row.load, *[None] * 4, *_numbers(row)),
+                group=f"{row.function} in the paper",
+            )
+
+
+def _numbers(row: papers.TimingRow | None) -> tuple[TableCell, ...]:
+    return (row.mad_ns, row.max_ns, row.median_ns, row.min_ns) if row else (None,) * 4

@@ -1,0 +1,161 @@
+"""Numbers as they are written: with units, and with no more figures than say something."""
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+# Where there is no number.
+NOTHING = "–"
+MINUS = "−"
+# Figures of a number that count.
+FIGURES = 3
+# Below this, a probability is not written as a number.
+LEAST_P = 0.001
+# Nor is anything that is nearer to 0 than this.
+LEAST = 0.0001
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit of time."""
+
+    name: str
+    ns: float
+    # As it is typed, and written in names.
+    typed: str
+
+
+NANOSECONDS = Unit("ns", 1.0, "ns")
+MICROSECONDS = Unit("µs", 1e3, "us")
+MILLISECONDS = Unit("ms", 1e6, "ms")
+SECONDS = Unit("s", 1e9, "s")
+UNITS = (NANOSECONDS, MICROSECONDS, MILLISECONDS, SECONDS)
+
+_TYPED = {name: unit for unit in UNITS for name in (unit.typed, unit.name)}
+# The Greek letter as well as the sign.
+_TYPED["μs"] = MICROSECONDS
+_LENGTH = re.compile(
+    r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*(\D+?)\s*", re.IGNORECASE
+)
+
+
+def unit_for(lengths: Iterable[float | None]) -> Unit:
+    """A unit in which all these nanoseconds can be read, of a row, a column or an axis.
+
+    The least of them decides, as in the table of `eigentime bench`, so that none loses
+    its digits.
+    """
+    known = [abs(it) for it in lengths if it is not None and it != 0]
+    least = min(known, default=0.0)
+    if least >= 1e10:
+        return SECONDS
+    if least >= 1e7:
+        return MILLISECONDS
+    return MICROSECONDS if least >= 1e4 else NANOSECONDS
+
+
+def duration(ns: float | None, unit: Unit | None = None, figures: int = FIGURES) -> str:
+    """A length of time: `19.8 ns`, `1.02 ms`; in the unit that fits, or in this one."""
+    if ns is None:
+        return NOTHING
+    # What is rounded up to the next unit is written in it.
+    if unit is None:
+        rounded = abs(float(f"{_finite(ns):.{figures - 1}e}"))
+        fits = [it for it in UNITS if rounded >= it.ns]
+        unit = fits[-1] if fits else NANOSECONDS
+    return f"{number(ns / unit.ns, figures)} {unit.name}"
+
+
+def number(value: float | None, figures: int = FIGURES) -> str:
+    """A number with so many figures that count, none of them before the point dropped."""
+    if value is None:
+        return NOTHING
+    if _finite(value) == 0:
+        return "0"
+    # As it is after rounding: 9.999 has one digit before the point more than it seems.
+    exponent = int(f"{abs(value):.{figures - 1}e}".partition("e")[2])
+    if abs(value) < LEAST:
+        return f"< {LEAST}" if value > 0 else f"> {MINUS}{LEAST}"
+    return _signed(f"{value:,.{max(figures - 1 - exponent, 0)}f}")
+
+
+def percent(part: float | None, figures: int = 2, sign: bool = True) -> str:
+    """A part of one as a percentage, by how much something is more: `+3.1 %`."""
+    if part is None:
+        return NOTHING
+    value = 100 * _finite(part)
+    text = _signed(f"{value:{'+' if sign else ''},.{_places(value, figures)}f}")
+    nothing = not text.strip("+−0.")
+    return f"{text.lstrip('+−') if nothing else text} %"
+
+
+def margin(part: float) -> str:
+    """A limit as it was given: `1 %`, `0.5 %`."""
+    return f"{100 * part:g} %"
+
+
+def times(ratio: float | None, figures: int = 2) -> str:
+    """How many times as much: `4.1 times`."""
+    return NOTHING if ratio is None else f"{number(ratio, figures)} times"
+
+
+def count(things: int | None) -> str:
+    """How many: `1,234,567`."""
+    return NOTHING if things is None else _signed(f"{things:,}")
+
+
+def p_value(p: float | None) -> str:
+    """A probability of a test: `0.012`, `< 0.001`."""
+    if p is None:
+        return NOTHING
+    if _finite(p) < LEAST_P:
+        return f"< {LEAST_P}"
+    return f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+
+
+def span(ns: float) -> str:
+    """A length that was asked for, in full: `100 µs`, `1 ms`, `70.5 µs`."""
+    value, unit = _in_full(ns)
+    return f"{value} {unit.name}"
+
+
+def typed_span(ns: float) -> str:
+    """The same as it is typed, for names: `100us`, `1ms`."""
+    value, unit = _in_full(ns)
+    return f"{value}{unit.typed}"
+
+
+def nanoseconds(text: str) -> float:
+    """The nanoseconds of a length as people type it: `200us`, `1.5 ms`, `-3ns`."""
+    match = _LENGTH.fullmatch(text)
+    unit = _TYPED.get(match[2].lower()) if match else None
+    if match is None or unit is None:
+        known = ", ".join(it.typed for it in UNITS)
+        raise ValueError(f"{text!r} is no length of time: a number and one of {known}")
+    return float(match[1]) * unit.ns
+
+
+def _in_full(ns: float) -> tuple[str, Unit]:
+    fits = [it for it in UNITS if abs(ns) >= it.ns]
+    unit = fits[-1] if fits else NANOSECONDS
+    return f"{ns / unit.ns:.12g}", unit
+
+
+def _places(value: float, figures: int) -> int:
+    """Digits behind the point: one at least for what is below ten, and never more than two."""
+    if value == 0:
+        return 1
+    return min(max(figures - 1 - math.floor(math.log10(abs(value))), 0), 2)
+
+
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise ValueError(
+            f"{value} is no number to show: whoever counted it has to say why"
+        )
+    return value
+
+
+def _signed(text: str) -> str:
+    return text.replace("-", MINUS)

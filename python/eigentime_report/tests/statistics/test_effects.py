@@ -1,0 +1,71 @@
+"""Sizes of effects: signs, magnitudes, and what has none."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from eigentime_report.statistics import (
+    cliffs_delta,
+    hedges_g,
+    mean_ratio,
+    median_ratio,
+    omega_squared,
+)
+from scipy import stats
+
+
+@pytest.mark.parametrize("effect", [hedges_g, cliffs_delta])
+def test_the_first_group_is_set_against_the_second(effect: Any) -> None:
+    a, b = [5.0, 6, 7, 9, 8], [1.0, 2, 6, 4, 3]
+    found, turned = effect(a, b), effect(b, a)
+    assert found.value > 0
+    assert turned.value == pytest.approx(-found.value)
+    assert (turned.low, turned.high) == pytest.approx((-found.high, -found.low))
+
+
+def test_cliffs_delta_is_counted_pair_by_pair() -> None:
+    generator = np.random.default_rng(24)
+    a, b = generator.integers(0, 6, 17), generator.integers(1, 8, 9)
+    expected = np.sign(np.subtract.outer(a, b)).mean()
+    assert cliffs_delta(a, b).value == pytest.approx(expected)
+
+
+def test_groups_that_do_not_overlap(sound: Any) -> None:
+    found = sound(cliffs_delta([5.0, 6, 7, 8], [1.0, 2, 3, 4]))
+    assert (found.value, found.high) == (1, 1)
+    t = stats.t.ppf(0.975, 6)
+    assert found.low == pytest.approx((4 - t**2) / (4 + t**2))
+    assert found.note == "the groups do not overlap"
+    more = cliffs_delta(np.arange(100.0) + 200, np.arange(100.0))
+    assert more.low is not None and more.low > 0.9
+
+
+@pytest.mark.parametrize(
+    ("shift", "magnitude"),
+    [(0.1, "negligible"), (0.3, "small"), (0.6, "medium"), (1.0, "large")],
+)
+def test_magnitudes(shift: float, magnitude: str) -> None:
+    scores = stats.norm.ppf((np.arange(200) + 0.5) / 200)
+    scores = scores / scores.std(ddof=1)
+    assert hedges_g(scores + shift, scores).magnitude == magnitude
+    assert hedges_g(scores, scores + shift).magnitude == magnitude
+
+
+def test_ratios(sound: Any) -> None:
+    a, b = np.array([9.0, 10, 11, 10, 10]), np.array([4.0, 5, 6, 5, 5])
+    for effect in (mean_ratio, median_ratio):
+        found = sound(effect(a, b))
+        assert found.value == 2
+        assert found.low < 2 < found.high
+        assert found.magnitude == ""
+        assert effect(b, a).value == 0.5
+        assert "greater than 0" in effect(a, b - 5).note
+    assert "no interval" in mean_ratio(a, b - 4.9).note
+    assert "no interval" in median_ratio(a, [-30.0, -1, 1, 2, 30]).note
+    assert "fewer than 5 values" in median_ratio(a, [4.0, 5, 6]).note
+
+
+def test_no_variance_is_explained_by_less_than_chance(sound: Any) -> None:
+    found = sound(omega_squared(0.4, 2, 60, 63))
+    assert (found.value, found.low) == (0, 0)
+    assert found.high > 0

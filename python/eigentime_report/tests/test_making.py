@@ -1,0 +1,157 @@
+"""Folders that are made are of the form that `eigentime bench` writes."""
+
+import json
+import re
+from pathlib import Path
+
+import making
+import numpy as np
+import polars as pl
+import pytest
+from making.tables import EVERYWHERE, TABLES
+
+DOCUMENTS = Path(__file__).parents[3] / "docs" / "bench"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Some of everything."""
+    return making.folder(
+        tmp_path / "run",
+        calls=[making.Calls("timer_create", 280, sd=4), making.Calls("nanosleep", 1e8)],
+        reads=[making.Reads("tsc", 17, sd=1)],
+        sleeps=[making.Sleeps("epoll", 1_000, 900, policy="fifo:50", count=20_000)],
+        events=[making.Events("hrtimer", 50_000, sd=150)],
+        warps=["tsc"],
+        levels=["baseline", "vm", "web"],
+        loads=["idle", "io"],
+        blocks=3,
+        notes={"vm": {"accelerator": "kvm"}},
+        unavailable={"web": "no route to host"},
+        skipped=[making.Skip("vm", "hrtimer", "no module")],
+        remarks=["others were busy"],
+    )
+
+
+def test_the_manifest_is_as_its_schema_says(folder: Path) -> None:
+    jsonschema = pytest.importorskip("jsonschema", reason="needs jsonschema")
+    schema = json.loads((DOCUMENTS / "manifest.schema.json").read_text("utf-8"))
+    said = json.loads((folder / "manifest.json").read_text("utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(said)
+    [run] = said["runs"]
+    assert run["plan"]["loads"][1]["load"] == "io"
+    assert [it["kind"] for it in run["plan"]["loads"][0]["measurements"]] == [
+        "calls",
+        "calls",
+        "read",
+        "sleep",
+        "events",
+        "warp",
+    ]
+    # Blocks, loads, levels that can be had, measurements.
+    assert run["steps"] == run["steps_done"] == 3 * 2 * 2 * 6
+
+
+def test_tables_have_the_columns_that_are_documented(folder: Path) -> None:
+    text = (DOCUMENTS / "columns.md").read_text("utf-8")
+    parts = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
+    documented = {
+        part.split("\n", 1)[0].strip("`"): re.findall(
+            r"^\| `(\w+)` \|", part, re.MULTILINE
+        )
+        for part in parts
+    }
+    everywhere = documented.pop("In every table")
+    assert everywhere == list(EVERYWHERE)
+    assert set(documented) == {f"{name}.parquet" for name in TABLES}
+    for file, columns in documented.items():
+        schema = pl.read_parquet_schema(folder / file)
+        assert list(schema) == everywhere + columns
+        assert schema == dict(TABLES[file.removesuffix(".parquet")])
+
+
+def test_each_step_has_its_place_in_the_order(folder: Path) -> None:
+    tables = [pl.read_parquet(folder / f"{name}.parquet") for name in TABLES]
+    steps = pl.concat(table.select(list(EVERYWHERE)).unique() for table in tables)
+    assert sorted(steps["order"]) == list(range(3 * 2 * 2 * (6 + 1)))
+    assert set(steps["level"]) == {"baseline", "vm"}
+    by_block = steps.group_by("block").agg(pl.col("order").min()).sort("block")
+    assert by_block["order"].is_sorted()
+    # Drawn by lot: not the same in each block.
+    metrics = pl.read_parquet(folder / "calls.parquet").filter(level="vm", load="io")
+    first = metrics.unique("block", keep="first", maintain_order=True)
+    assert len(steps) == len(steps.unique("order")) and len(first) == 3
+
+
+def test_effects_are_in_the_values(tmp_path: Path) -> None:
+    calls = making.Calls(
+        "gettimeofday",
+        100.0,
+        records=4_000,
+        sd=2.0,
+        levels={"slow": 1.5, "noisy": making.Effect(plus=30, scatter=4)},
+        loads={"cpu": making.Effect(times=2)},
+        pairs={("slow", "cpu"): making.Effect(plus=7)},
+        blocks=[0, 10],
+    )
+    folder = making.folder(
+        tmp_path / "run",
+        calls=[calls],
+        levels=["quick", "slow", "noisy"],
+        loads=["idle", "cpu"],
+        blocks=2,
+    )
+    table = pl.read_parquet(folder / "calls.parquet")
+    found = {
+        place: (values.mean(), values.std())
+        for place, values in (
+            (place, group["call_ns"].to_numpy())
+            for place, group in table.group_by("level", "load", "block")
+        )
+    }
+    for place, mean, sd in [
+        (("quick", "idle", 0), 100, 2),
+        (("quick", "idle", 1), 110, 2),
+        (("slow", "idle", 0), 150, 2),
+        (("noisy", "idle", 1), 140, 8),
+        (("slow", "cpu", 0), 307, 2),
+        (("noisy", "cpu", 0), 260, 8),
+    ]:
+        assert found[place] == (
+            pytest.approx(mean, abs=0.6),
+            pytest.approx(sd, rel=0.08),
+        )
+
+
+@pytest.mark.parametrize("shape", ["normal", "exponential", "lognormal", "constant"])
+def test_scatter_is_as_great_as_asked_for(tmp_path: Path, shape: str) -> None:
+    sleeps = making.Sleeps(
+        "epoll", 1_000_000, 60_000, sd=900, shape=shape, count=60_000
+    )
+    folder = making.folder(tmp_path / "run", sleeps=[sleeps], levels=["here"], blocks=1)
+    miss = pl.read_parquet(folder / "sleeps.parquet")["miss_ns"].to_numpy()
+    assert miss.mean() == pytest.approx(60_000, abs=20)
+    assert miss.std() == pytest.approx(0 if shape == "constant" else 900, rel=0.1)
+
+
+def test_a_seed_gives_the_same_again(tmp_path: Path) -> None:
+    reads = [making.Reads("tsc", 17, sd=1)]
+    one = making.folder(tmp_path / "a" / "run", reads=reads, seed=3)
+    same = making.folder(tmp_path / "b" / "run", reads=reads, seed=3)
+    other = making.folder(tmp_path / "c" / "run", reads=reads, seed=4)
+    tables = [pl.read_parquet(it / "reads.parquet") for it in (one, same, other)]
+    assert tables[0].equals(tables[1])
+    assert not tables[0].equals(tables[2])
+
+
+def test_many_rows_are_written_in_parts(tmp_path: Path) -> None:
+    sleeps = [
+        making.Sleeps("epoll", 1_000, 500, count=600_000),
+        making.Sleeps("epoll", 2_000, 500, count=7),
+    ]
+    folder = making.folder(tmp_path / "run", sleeps=sleeps, levels=["here"], blocks=1)
+    table = pl.read_parquet(folder / "sleeps.parquet")
+    assert len(table) == 600_007
+    own = table.filter(interval_ns=1_000)["sleep"].to_numpy()
+    np.testing.assert_array_equal(own, np.arange(600_000))
+    assert not (folder / "sleeps.parts").exists()

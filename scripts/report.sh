@@ -1,0 +1,162 @@
+#!/usr/bin/env bash
+# Installs `eigentime report`, the Python package python/eigentime_report, with what it needs, into an
+# environment of its own, build/venv; build/bin/eigentime-report runs it. It does nothing when that is
+# there already.
+#
+#   scripts/report.sh          for `make build`
+#   scripts/report.sh tests    for `make test`: also build/report/tests, where its tests run
+#   scripts/report.sh lock     writes the lists of versions anew, from pyproject.toml: requirements.lock,
+#                              and requirements-build.lock and requirements-tests.lock of what only
+#                              building and testing need; and fetches plotly.js for pages (needs npm),
+#                              the version of the Python package plotly that is listed then
+#
+# Versions are those of the lists, and each file's checksum has to be the one in them. Where there is no
+# Python 3.11, it says so and ends well: all other commands work without it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+readonly SOURCE=python/eigentime_report
+readonly VENV=build/venv
+readonly WORK=build/report
+readonly TESTS=$WORK/tests
+# What installs and builds, so that build/venv has nothing but what `eigentime report` needs.
+readonly TOOLS=$WORK/tools
+readonly UV=0.9.10
+# plotly.js with no more than pages need, a quarter of the one that the Python package has.
+readonly PLOTLY=plotly.js-basic-dist-min
+readonly PAGES=$SOURCE/src/eigentime_report/page/assets
+# The oldest Python that the lists are for.
+readonly OLDEST=3.11
+
+# What is compiled belongs beside its source: whoever runs it later may not be allowed to write there.
+unset PYTHONPYCACHEPREFIX PYTHONDONTWRITEBYTECODE
+
+say() { echo "report: $*" >&2; }
+
+# The first Python that is new enough, and can make environments. The system's comes first: every user
+# can run it once that is installed.
+interpreter() {
+    local python
+    for python in /usr/bin/python3 python3 python3.14 python3.13 python3.12 python3.11; do
+        if "$python" -c "import ensurepip, sys, venv; sys.exit(sys.version_info < (${OLDEST/./, }))" 2>/dev/null; then
+            command -v "$python"
+            return
+        fi
+    done
+    return 1
+}
+
+# What an environment was made of.
+made_of() { # LIST
+    "$python" -c 'import sys; print(sys.executable, sys.version)'
+    sha256sum <"$1"
+}
+
+# Is this in a file already? If not, it is to be put there when that is done.
+is_done() { # FILE TEXT
+    [ "$(cat "$1" 2>/dev/null)" = "$2" ]
+}
+
+pip() { # FOLDER ARGUMENT...: does something to an environment
+    local folder=$1
+    shift
+    "$TOOLS/bin/python" -m pip --python "$folder/bin/python" --quiet --disable-pip-version-check "$@"
+}
+
+# Makes an environment anew, unless it is there and was made of the same things.
+environment() { # FOLDER LIST OPTION...: of venv
+    local folder=$1 list=$SOURCE/$2 made
+    shift 2
+    made=$(made_of "$list")
+    if is_done "$folder/made-of" "$made"; then return 0; fi
+    say "installing what $list lists into $folder"
+    rm -rf "$folder"
+    "$python" -m venv "$@" "$folder"
+    if ! pip "$folder" install --no-deps --only-binary=:all: --require-hashes --requirement "$list"; then
+        say "$list cannot be installed for $("$python" --version), with the reason above: that takes a connection to the package registry, once"
+        return 1
+    fi
+    echo "$made" >"$folder/made-of"
+}
+
+# Builds the package's wheel and installs that, unless it was made of the same files.
+package() {
+    local made
+    made=$(find "$SOURCE"/{pyproject.toml,README.md,LICENCES.md,LICENSE-*,src} -type f ! -name '*.pyc' -print0 | sort --zero-terminated |
+        xargs --null sha256sum)
+    if is_done "$VENV/package-made-of" "$made"; then return 0; fi
+    rm -f "$WORK"/*.whl
+    pip "$TOOLS" wheel --no-deps --no-index --no-build-isolation --wheel-dir "$WORK" "./$SOURCE"
+    pip "$VENV" install --no-deps --no-index --force-reinstall "$WORK"/*.whl
+    echo "$made" >"$VENV/package-made-of"
+}
+
+launcher() {
+    if ! cmp --quiet scripts/report/eigentime-report "$VENV/eigentime-report"; then
+        install --mode=755 scripts/report/eigentime-report "$VENV/eigentime-report"
+    fi
+    install --mode=644 "$SOURCE/LICENCES.md" "$VENV/LICENCES.md"
+    mkdir -p build/bin
+    ln -sfn ../venv/eigentime-report build/bin/eigentime-report
+}
+
+# What only tests need, in front of what build/venv has.
+tests() {
+    local sites
+    environment "$TESTS" requirements-tests.lock --without-pip
+    sites=$("$TESTS/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+    realpath --relative-to="$sites" "$VENV"/lib/python*/site-packages >"$sites/eigentime-report.pth"
+}
+
+lock() {
+    local tool=$WORK/lock all
+    if ! is_done "$tool/made-of" "$UV"; then
+        rm -rf "$tool"
+        "$python" -m venv "$tool"
+        "$tool/bin/pip" install --quiet --disable-pip-version-check "uv==$UV"
+        echo "$UV" >"$tool/made-of"
+    fi
+    compile() { # LIST ARGUMENT...
+        local list=$SOURCE/$1
+        shift
+        UV_CACHE_DIR=$WORK/uv-cache UV_CUSTOM_COMPILE_COMMAND='scripts/report.sh lock' "$tool/bin/uv" pip compile \
+            --quiet --upgrade --universal --python-version "$OLDEST" --generate-hashes --no-annotate --output-file "$list" "$@"
+    }
+    compile requirements.lock "$SOURCE/pyproject.toml"
+    sed -nE 's/^requires = \["(.*)"\]$/\1/p' "$SOURCE/pyproject.toml" | compile requirements-build.lock -
+    mapfile -t all < <(sed -nE 's/^([a-z0-9-]+)==.*/--no-emit-package=\1/p' "$SOURCE/requirements.lock")
+    compile requirements-tests.lock --constraints "$SOURCE/requirements.lock" "${all[@]}" --group "$SOURCE/pyproject.toml:tests"
+}
+
+# npm checks that it is what the registry has.
+plotly() {
+    local folder=$WORK/plotly version
+    environment "$VENV" requirements.lock --without-pip
+    version=$("$VENV/bin/python" -c 'import plotly.offline; print(plotly.offline.get_plotlyjs_version())')
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    npm pack --silent --pack-destination "$folder" "$PLOTLY@$version" >"$folder/name"
+    tar --extract --to-stdout --file "$folder/$(cat "$folder/name")" package/plotly-basic.min.js |
+        gzip --no-name --best >"$PAGES/plotly-basic.min.js.gz"
+}
+
+main() {
+    if ! python=$(interpreter); then
+        say "there is no Python $OLDEST or later here, with its module venv: 'eigentime report' is not built, all else is"
+        say "Ubuntu 22.04 has it in the package python3.11-venv"
+        return 0
+    fi
+    case ${1-} in
+        lock) lock; environment "$TOOLS" requirements-build.lock; plotly; return ;;
+        "" | tests) ;;
+        *) say "unknown argument '$1'; there are tests and lock"; return 1 ;;
+    esac
+    mkdir -p "$WORK"
+    environment "$TOOLS" requirements-build.lock
+    environment "$VENV" requirements.lock --without-pip
+    package
+    launcher
+    if [ "${1-}" = tests ]; then tests; fi
+}
+
+main "$@"

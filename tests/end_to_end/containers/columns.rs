@@ -1,0 +1,102 @@
+//! The engines of this machine: each started when the first test asks for it.
+
+use std::sync::OnceLock;
+
+use crate::containers::abilities::Ability;
+use crate::containers::abilities::Ability::{
+    Bundles, Names, OtherUsers, Pods, Privileged, Pull, Restart, User,
+};
+use crate::containers::bundle;
+use crate::containers::containerd;
+use crate::containers::docker;
+use crate::containers::engine::Engine;
+use crate::containers::host;
+use crate::containers::podman;
+use crate::needs::Need;
+use crate::suite::Broken;
+
+type Started = Result<Box<dyn Engine>, String>;
+
+/// An engine and how it is started.
+pub struct Column {
+    /// In names of tests.
+    pub label: &'static str,
+    tools: &'static [&'static str],
+    /// What it has no means for, wherever it is.
+    lacks: &'static [Ability],
+    start: fn() -> Result<Box<dyn Engine>, Broken>,
+    started: OnceLock<Started>,
+}
+
+const fn column(
+    label: &'static str,
+    tools: &'static [&'static str],
+    lacks: &'static [Ability],
+    start: fn() -> Result<Box<dyn Engine>, Broken>,
+) -> Column {
+    Column { label, tools, lacks, start, started: OnceLock::new() }
+}
+
+/// All of them.
+pub static COLUMNS: [Column; 7] = [
+    column("podman", &["podman", "conmon", "runc", "tar"], &[Bundles], podman::of_root),
+    column(
+        "podman_rootless",
+        &["podman", "conmon", "runc", "newuidmap", "setpriv", "useradd", "tar"],
+        &[Bundles],
+        podman::rootless,
+    ),
+    column(
+        "docker",
+        &["dockerd", "docker", "containerd", "runc", "setpriv"],
+        &[Bundles, Pods],
+        docker::start,
+    ),
+    column(
+        "containerd",
+        &["containerd", "ctr", "runc", "setpriv"],
+        // Its `run` has no option for the user.
+        &[Bundles, Pods, Names, Restart, User],
+        containerd::start,
+    ),
+    column("runc", &["runc"], &[Pods, Pull, Names, Restart, Privileged], bundle::runc),
+    column(
+        "runc_rootless",
+        &["runc", "setpriv", "useradd"],
+        // Its user namespace has one user.
+        &[Pods, Pull, Names, Restart, Privileged, User, OtherUsers],
+        bundle::rootless,
+    ),
+    column("crun", &["crun", "unshare"], &[Pods, Pull, Names, Restart, Privileged], bundle::crun),
+];
+
+impl Column {
+    /// Whether it has the means for all of this.
+    pub fn has(&self, abilities: &[Ability]) -> bool {
+        abilities.iter().all(|ability| !self.lacks.contains(ability))
+    }
+
+    /// What it needs before it can be tried.
+    pub fn needs(&self) -> Vec<Need> {
+        let tools = self.tools.iter().chain(&["busybox", "sha256sum"]);
+        let mut needs: Vec<Need> = tools.map(|tool| Need::Tool(tool)).collect();
+        needs.extend([Need::Root, Need::Program(crate::programs::Build::Static)]);
+        needs
+    }
+
+    /// The engine, started; or what this machine lacks.
+    pub fn engine(&self) -> Result<&dyn Engine, String> {
+        host::remember();
+        let started = self.started.get_or_init(|| {
+            (self.start)().map_err(|broken| format!("{} to start: {broken}", self.label))
+        });
+        started.as_ref().map(AsRef::as_ref).map_err(Clone::clone)
+    }
+
+    /// Ends it, if it was started.
+    pub fn shut_down(&self) {
+        if let Some(Ok(engine)) = self.started.get() {
+            engine.shut_down();
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! A container of one test, which goes with the test.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::command::{Finished, run};
+use crate::containers::commandline::LIMIT;
+use crate::containers::engine::{Engine, Exec, printed};
+use crate::containers::spec::Spec;
+use crate::named::shown::Shown;
+use crate::session::Session;
+use crate::suite::{Broken, Outcome};
+use crate::workspace;
+
+/// How long a condition may take to come about on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// A name that no container had.
+pub fn new_name() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!("et-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// A profile that takes some calls away, also those by which one process steps into another.
+pub fn profile() -> Result<PathBuf, Broken> {
+    let path = workspace::scratch()?.join("profile.json");
+    fs::write(
+        &path,
+        r#"{
+            "defaultAction": "SCMP_ACT_ALLOW",
+            "syscalls": [{
+                "names": ["mkdir", "mkdirat", "ptrace", "memfd_create", "seccomp",
+                          "process_vm_readv", "process_vm_writev"],
+                "action": "SCMP_ACT_ERRNO"
+            }]
+        }"#,
+    )?;
+    Ok(path)
+}
+
+/// Looks until something holds.
+pub fn wait_until(what: &str, mut holds: impl FnMut() -> Result<bool, Broken>) -> Outcome {
+    let end = Instant::now() + PATIENCE;
+    while !holds()? {
+        if Instant::now() > end {
+            return Err(Broken(format!("not within {PATIENCE:?}: {what}")));
+        }
+        thread::sleep(PAUSE);
+    }
+    Ok(())
+}
+
+/// A container that runs, and is removed at the end.
+pub struct Container<'a> {
+    engine: &'a dyn Engine,
+    pub name: String,
+}
+
+impl Drop for Container<'_> {
+    fn drop(&mut self) {
+        self.engine.remove(&self.name);
+    }
+}
+
+impl<'a> Container<'a> {
+    /// Starts one in the background.
+    pub fn start(engine: &'a dyn Engine, spec: &Spec) -> Result<Self, Broken> {
+        let container = Container { engine, name: new_name() };
+        run(&mut engine.start(&container.name, spec)?, LIMIT)?.expect_code(0)?;
+        Ok(container)
+    }
+
+    /// Starts one that serves, and waits until it does.
+    pub fn serve(engine: &'a dyn Engine, spec: &Spec) -> Result<Self, Broken> {
+        let container = Self::start(engine, spec)?;
+        container.await_output("ready")?;
+        Ok(container)
+    }
+
+    /// One that is about to be run in the foreground.
+    pub fn foreground(engine: &'a dyn Engine, spec: &Spec) -> Result<(Self, Command), Broken> {
+        let container = Container { engine, name: new_name() };
+        let command = engine.run(&container.name, spec)?;
+        Ok((container, command))
+    }
+
+    /// One whose first process answers what its clocks show.
+    pub fn talk(engine: &'a dyn Engine, spec: Spec) -> Result<(Session, Self), Broken> {
+        let spec = Spec { command: vec!["/opt/reads".into()], ..spec };
+        let (container, command) = Self::foreground(engine, &spec)?;
+        Ok((Session::start(command)?, container))
+    }
+
+    /// Another program in it that does.
+    pub fn talk_too(&self) -> Result<Session, Broken> {
+        let mut command = self.engine.exec(&self.name, Exec::Plain);
+        command.arg("/opt/reads");
+        Session::start(command)
+    }
+
+    /// Runs a program in it.
+    pub fn exec(&self, words: &[&str]) -> Result<Finished, Broken> {
+        self.exec_by(Exec::Plain, words)
+    }
+
+    /// Runs a program in it in another way.
+    pub fn exec_by(&self, how: Exec, words: &[&str]) -> Result<Finished, Broken> {
+        run(self.engine.exec(&self.name, how).args(words), LIMIT)
+    }
+
+    /// What it has said so far.
+    pub fn output(&self) -> Result<String, Broken> {
+        Ok(run(&mut self.engine.logs(&self.name), LIMIT)?.output())
+    }
+
+    /// Waits until it has said this.
+    pub fn await_output(&self, text: &str) -> Outcome {
+        let mut last = String::new();
+        wait_until(&format!("{} says {text}", self.name), || {
+            last = self.output()?;
+            Ok(last.contains(text))
+        })
+        .map_err(|broken| Broken(format!("{broken}, but {last:?}")))
+    }
+
+    /// Its id.
+    pub fn id(&self) -> Result<String, Broken> {
+        self.engine.id(&self.name)
+    }
+
+    /// Its first process.
+    pub fn init(&self) -> Result<u32, Broken> {
+        self.engine.init(&self.name)
+    }
+
+    /// Sends its first process a signal.
+    pub fn signal(&self, signal: &str) -> Outcome {
+        run(&mut self.engine.signal(&self.name, signal), LIMIT)?.expect_code(0)?;
+        Ok(())
+    }
+}
+
+/// Runs a container to its end.
+pub fn run_to_end(engine: &dyn Engine, spec: &Spec) -> Result<Finished, Broken> {
+    let (_container, mut command) = Container::foreground(engine, spec)?;
+    run(&mut command, LIMIT)
+}
+
+/// `eigentime ctl WORDS` of an engine's user, whatever it answers.
+pub fn ctl(engine: &dyn Engine, words: &[&str]) -> Result<Finished, Broken> {
+    run(engine.ctl()?.args(words), LIMIT)
+}
+
+/// The same, which must be done; what it prints.
+pub fn ctl_done(engine: &dyn Engine, words: &[&str]) -> Result<String, Broken> {
+    printed(&ctl(engine, words)?)
+}
+
+/// How a timeline stands.
+pub fn show(engine: &dyn Engine, name: &str) -> Result<Shown, Broken> {
+    let text = ctl_done(engine, &["show", name, "--json"])?;
+    serde_json::from_str(&text).map_err(|error| Broken(format!("{error} in\n{text}")))
+}

@@ -1,0 +1,162 @@
+//! What all engines can do, each in its own words.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::command::Finished;
+use crate::containers::bundle::Bundles;
+use crate::containers::spec::Spec;
+use crate::suite::Broken;
+
+/// Why an engine cannot make such a container: it has no option for it.
+#[derive(Debug)]
+pub struct Unable(pub String);
+
+impl From<Unable> for Broken {
+    fn from(unable: Unable) -> Self {
+        Broken(unable.0)
+    }
+}
+
+/// How a program comes into a container that runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exec {
+    /// As the container's user, its output here, and input there.
+    Plain,
+    /// As another user.
+    User(u32, u32),
+    /// In the background.
+    Detached,
+}
+
+impl Exec {
+    /// The option that asks for it, which all of them call alike; none for a plain one.
+    pub fn option(self) -> Option<String> {
+        match self {
+            Exec::Plain => None,
+            Exec::User(user, group) => Some(format!("--user={user}:{group}")),
+            Exec::Detached => Some("--detach".to_owned()),
+        }
+    }
+}
+
+/// An engine, or a runtime that is called directly.
+pub trait Engine: Send + Sync {
+    /// Runs a container in the foreground, with input, and leaves nothing of it.
+    fn run(&self, name: &str, spec: &Spec) -> Result<Command, Unable>;
+
+    /// Starts a container in the background.
+    fn start(&self, name: &str, spec: &Spec) -> Result<Command, Unable>;
+
+    /// Runs a program in a container, to which its words are added.
+    fn exec(&self, name: &str, how: Exec) -> Command;
+
+    /// Sends a signal, called `TERM` or `KILL`, to a container's first process.
+    fn signal(&self, name: &str, signal: &str) -> Command;
+
+    /// Removes a container, running or not.
+    fn remove(&self, name: &str);
+
+    /// Prints what a container has said.
+    fn logs(&self, name: &str) -> Command;
+
+    /// Stops a container and starts it again.
+    fn restart(&self, name: &str) -> Command;
+
+    /// A container's full id.
+    fn id(&self, name: &str) -> Result<String, Broken>;
+
+    /// The number that a container's first process has on the host.
+    fn init(&self, name: &str) -> Result<u32, Broken>;
+
+    /// `eigentime ctl` of the user and the place that its timelines have.
+    fn ctl(&self) -> Result<Command, Broken>;
+
+    /// Fetches an image from a registry that does without encryption.
+    fn pull(&self, reference: &str) -> Command;
+
+    /// Makes a pod.
+    fn make_pod(&self, name: &str) -> Result<(), Broken>;
+
+    /// Removes a pod with all its containers.
+    fn remove_pod(&self, name: &str);
+
+    /// The runtime itself, if there is no engine.
+    fn bundles(&self) -> Option<&Bundles> {
+        None
+    }
+
+    /// Removes all containers and ends all daemons.
+    fn shut_down(&self);
+}
+
+/// Who calls an engine's commands: a user, with its environment, by way of other commands.
+#[derive(Clone, Debug, Default)]
+pub struct Caller {
+    /// Comes before each command.
+    pub prefix: Vec<OsString>,
+    /// Replaces the environment, if it is not this process's.
+    pub replaces_environment: bool,
+    /// None removes a variable.
+    pub environment: Vec<(OsString, Option<OsString>)>,
+    pub directory: Option<PathBuf>,
+}
+
+impl Caller {
+    /// A variable more.
+    pub fn with(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.environment.push((name.into(), Some(value.into())));
+        self
+    }
+
+    /// A variable less.
+    pub fn without(mut self, name: &str) -> Self {
+        self.environment.push((name.into(), None));
+        self
+    }
+
+    /// A command, to which its words are added.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut words: Vec<&OsStr> = self.prefix.iter().map(OsString::as_os_str).collect();
+        words.push(program.as_ref());
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]);
+        if self.replaces_environment {
+            command.env_clear();
+        }
+        for (name, value) in &self.environment {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
+        command
+    }
+}
+
+/// Lets a shell run a command: the script finds a file as `$1` and the words behind it.
+pub fn by_script(script: &str, file: &Path, command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script, "sh"]).arg(file);
+    shell.arg(command.get_program()).args(command.get_args());
+    for (variable, value) in command.get_envs() {
+        match value {
+            Some(value) => shell.env(variable, value),
+            None => shell.env_remove(variable),
+        };
+    }
+    if let Some(directory) = command.get_current_dir() {
+        shell.current_dir(directory);
+    }
+    shell
+}
+
+/// What a command printed, which must have succeeded; without the spaces around it.
+pub fn printed(ended: &Finished) -> Result<String, Broken> {
+    ended.expect_code(0)?;
+    Ok(ended.output().trim().to_owned())
+}

@@ -1,0 +1,123 @@
+//! Containers begin and end as their engine says, and their timelines with them.
+
+use rustix::process::Signal;
+
+use crate::command::start;
+use crate::containers::Scenario;
+use crate::containers::abilities::Ability;
+use crate::containers::container::{Container, PATIENCE, ctl, ctl_done, show, wait_until};
+use crate::containers::engine::Engine;
+use crate::containers::spec::Spec;
+use crate::ensure;
+use crate::processes::{Watch, send, tracer_of};
+use crate::suite::{Broken, Outcome};
+use crate::timeline::FUTURE;
+
+use std::process::Stdio;
+
+/// The rows of the table.
+pub const SCENARIOS: &[Scenario] = &[
+    Scenario { name: "life::logs", takes: &[], body: logs },
+    Scenario { name: "life::restart", takes: &[Ability::Restart], body: restart },
+    Scenario { name: "life::stop", takes: &[], body: stop },
+    Scenario { name: "life::removed", takes: &[], body: removed },
+    Scenario { name: "life::killed", takes: &[], body: killed },
+    Scenario { name: "life::supervisor_killed", takes: &[], body: supervisor_killed },
+    Scenario { name: "life::ends_at_once", takes: &[], body: ends_at_once },
+];
+
+/// The supervisor of a container's timeline, which must be its init's tracer.
+fn supervisor(engine: &dyn Engine, container: &Container<'_>) -> Result<Watch, Broken> {
+    let shown = show(engine, &container.id()?)?;
+    let init = container.init()?;
+    ensure!(
+        tracer_of(init) == Some(shown.supervisor),
+        "{init} is traced by {:?}, not by {}",
+        tracer_of(init),
+        shown.supervisor
+    );
+    Watch::new(shown.supervisor)
+}
+
+/// Nothing is left of a container's timeline.
+fn expect_gone(engine: &dyn Engine, id: &str, supervisor: &Watch) -> Outcome {
+    ensure!(supervisor.ends_within(PATIENCE)?, "its supervisor goes on");
+    let listed = ctl_done(engine, &["list"])?;
+    ensure!(!listed.contains(id), "its timeline is listed:\n{listed}");
+    Ok(())
+}
+
+fn logs(engine: &dyn Engine) -> Outcome {
+    let script = "date +%Y; echo to errors >&2; exec /opt/contained serve";
+    let spec = Spec::new(&["sh", "-c", script]).set("date", FUTURE.0);
+    let container = Container::serve(engine, &spec)?;
+    container.await_output("2100")
+}
+
+/// It starts at the date again, with a timeline anew.
+fn restart(engine: &dyn Engine) -> Outcome {
+    let container = Container::serve(engine, &Spec::serving().set("date", FUTURE.0))?;
+    let id = container.id()?;
+    let first = supervisor(engine, &container)?;
+    ctl_done(engine, &["leap", &id, "+10d"])?;
+    crate::command::run(&mut engine.restart(&container.name), PATIENCE)?.expect_code(0)?;
+    ensure!(first.ends_within(PATIENCE)?, "the supervisor of its first time goes on");
+    wait_until("it serves again", || Ok(container.exec(&["true"])?.status.success()))?;
+    let ended = container.exec(&["date", "+%s"])?;
+    ended.expect_code(0)?;
+    let since = ended.output().trim().parse::<i64>()? - FUTURE.1;
+    ended.ensure((0..60).contains(&since), "it does not start at its date again")?;
+    supervisor(engine, &container)?;
+    Ok(())
+}
+
+/// A program that ends well when it is asked to.
+fn stop(engine: &dyn Engine) -> Outcome {
+    let spec = Spec::serving().set("date", FUTURE.0);
+    let (container, mut command) = Container::foreground(engine, &spec)?;
+    let mut running = start(command.stdin(Stdio::null()))?;
+    running.next_line(PATIENCE)?;
+    let (id, supervisor) = (container.id()?, supervisor(engine, &container)?);
+    container.signal("TERM")?;
+    running.finish(PATIENCE)?.expect_code(3)?;
+    expect_gone(engine, &id, &supervisor)
+}
+
+fn removed(engine: &dyn Engine) -> Outcome {
+    let container = Container::serve(engine, &Spec::serving().set("rate", "2"))?;
+    let (id, supervisor) = (container.id()?, supervisor(engine, &container)?);
+    drop(container);
+    expect_gone(engine, &id, &supervisor)
+}
+
+/// Its first process is killed from outside.
+fn killed(engine: &dyn Engine) -> Outcome {
+    let container = Container::serve(engine, &Spec::serving().set("rate", "2"))?;
+    let (id, supervisor) = (container.id()?, supervisor(engine, &container)?);
+    send(container.init()?, Signal::KILL)?;
+    expect_gone(engine, &id, &supervisor)
+}
+
+/// A container does not go on without its clock.
+fn supervisor_killed(engine: &dyn Engine) -> Outcome {
+    let container = Container::serve(engine, &Spec::serving().set("rate", "2"))?;
+    let shown = show(engine, &container.id()?)?;
+    let init = Watch::new(container.init()?)?;
+    send(shown.supervisor, Signal::KILL)?;
+    ensure!(init.ends_within(PATIENCE)?, "its first process goes on without a supervisor");
+    let refused = ctl(engine, &["show", &container.id()?])?;
+    refused.ensure(!refused.status.success(), "its timeline still answers")
+}
+
+/// Nothing is left of one that ends before anybody looks.
+fn ends_at_once(engine: &dyn Engine) -> Outcome {
+    for _ in 0..5 {
+        let spec = Spec::new(&["true"]).set("date", FUTURE.0);
+        let (container, mut command) = Container::foreground(engine, &spec)?;
+        crate::command::run(&mut command, PATIENCE)?.expect_code(0)?;
+        wait_until("its timeline is gone", || {
+            Ok(!ctl_done(engine, &["list", "--json"])?.contains(&container.name))
+        })?;
+    }
+    Ok(())
+}

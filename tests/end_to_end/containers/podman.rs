@@ -1,0 +1,89 @@
+//! podman with storage of its own, for root and for an ordinary user.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Mutex;
+
+use crate::containers::commandline::{Channel, CommandLine, Words};
+use crate::containers::engine::{Caller, Engine};
+use crate::containers::ordinary;
+use crate::containers::spec::Runtime;
+use crate::suite::Broken;
+use crate::workspace;
+
+const WORDS: Words = Words {
+    channel: Channel::Annotations,
+    global: |runtime| {
+        let words: &[&str] = match runtime {
+            Runtime::Wrapper => &["--runtime=eigentime"],
+            Runtime::WrapperOfNothing => {
+                &["--runtime=eigentime", "--runtime-flag=eigentime-runtime=/nonexistent"]
+            }
+            Runtime::Bare => &["--runtime=runc"],
+        };
+        words.iter().map(|&word| word.to_owned()).collect()
+    },
+    to_pull: || &["--tls-verify=false"],
+    to_run: |_| Vec::new(),
+};
+
+/// For root. podman hands no `XDG_RUNTIME_DIR` to root's runtime, so that timelines are
+/// where root's usually are.
+pub fn of_root() -> Result<Box<dyn Engine>, Broken> {
+    let directory = workspace::scratch()?;
+    // A container's monitor writes in the directory where it is called.
+    let caller = Caller { directory: Some(directory.clone()), ..Caller::default() };
+    let caller = caller.without("XDG_RUNTIME_DIR");
+    podman(caller, &directory, &directory, workspace::binary())
+}
+
+/// For an ordinary user.
+pub fn rootless() -> Result<Box<dyn Engine>, Broken> {
+    let user = ordinary::user()?;
+    let eigentime = workspace::public()?.join("eigentime");
+    podman(user.caller(), &user.home, &user.runtime, &eigentime)
+}
+
+/// `state` is for what is there only while it runs.
+fn podman(
+    caller: Caller,
+    storage: &Path,
+    state: &Path,
+    eigentime: &Path,
+) -> Result<Box<dyn Engine>, Broken> {
+    // Where the right to raise limits is missing, podman's own defaults fail.
+    let settings = format!(
+        "[containers]\n\
+         default_ulimits = [\"nofile=1024:1024\", \"nproc=4096:4096\"]\n\
+         log_driver = \"k8s-file\"\n\
+         [engine]\n\
+         cgroup_manager = \"cgroupfs\"\n\
+         events_logger = \"file\"\n\
+         [engine.runtimes]\n\
+         eigentime = [\"{}\"]\n\
+         [network]\n\
+         network_config_dir = \"{}\"\n",
+        eigentime.with_file_name("eigentime-oci").display(),
+        storage.join("networks").display(),
+    );
+    let file = workspace::scratch()?.join("containers.conf");
+    fs::write(&file, settings)?;
+    let place =
+        |option: &str, path: &Path, name: &str| [option.into(), path.join(name).into_os_string()];
+    let base = [
+        place("--root", storage, "storage"),
+        place("--runroot", state, "run"),
+        place("--tmpdir", state, "tmp"),
+        place("--volumepath", storage, "volumes"),
+    ];
+    Ok(Box::new(CommandLine {
+        ctl: caller.clone(),
+        caller: caller.with("CONTAINERS_CONF", file),
+        program: "podman",
+        base: base.concat(),
+        words: WORDS,
+        eigentime: eigentime.to_owned(),
+        daemon: Mutex::default(),
+        loaded: Mutex::default(),
+    }))
+}
