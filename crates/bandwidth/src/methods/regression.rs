@@ -384,11 +384,13 @@ impl Measuring {
             self.settled = Some(*knee);
         }
         let Some(settled) = self.settled else { return false };
-        // By one line, for all of them.
-        let say = |it: &Strain| settled.capacity * (1.0 - it.ratio) + it.offered;
-        let over = self.trains.iter().filter(|it| it.offered >= self.on_line(&settled));
-        let says: Vec<(f64, f64)> = over.map(|it| (say(it), it.seconds)).collect();
-        breaks(&says, ENOUGH, CHANGED_PART * settled.capacity)
+        // By one line, for all of them: the trains of later may go below where it begins.
+        let off = |it: &Strain| {
+            let over = (it.offered - settled.available).max(0.0);
+            settled.capacity * (it.ratio - 1.0) - over
+        };
+        let off: Vec<(f64, f64)> = self.trains.iter().map(|it| (off(it), it.seconds)).collect();
+        breaks(&off, ENOUGH, CHANGED_PART * settled.capacity)
     }
 
     /// The estimate, if its interval is narrow enough.
@@ -420,6 +422,10 @@ impl Measuring {
         }
         if fit.knee.available <= 0.0 || !high.is_finite() {
             return Found::AtMost { rate: BitRate::per_second(self.range.received) };
+        }
+        if low <= 0.0 && high >= self.range.received {
+            // No more than the search has said: trains contradict each other.
+            return Found::Unknown { why: Limit::Unsteady };
         }
         available(fit, low, high)
     }

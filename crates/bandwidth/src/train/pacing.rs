@@ -165,16 +165,16 @@ mod tests {
     #[test]
     fn precise_trains_keep_a_rate_at_which_others_cannot() {
         let train = Train { packets: 400, bytes: 1500, rate: BitRate::mega(1000.0) };
-        let span = |timing| {
-            // The shortest of a few: others may have the processor meanwhile.
-            let spans = (0..5).map(|_| {
-                let times = times(timing, train);
-                times[times.len() - 1] - times[0]
-            });
-            spans.min().expect("there are five") as f64
-        };
         let length = train.length_ns() as f64;
-        assert!(span(Timing::Precise) < length * 1.2, "{} of {length}", span(Timing::Precise));
-        assert!(span(Timing::System) > length * 1.5, "usleep wakes later than after 12 µs");
+        let spans = |timing| {
+            (0..100).map(move |_| {
+                let times = times(timing, train);
+                (times[times.len() - 1] - times[0]) as f64 / length
+            })
+        };
+        // Others may have the processor meanwhile, but not each time.
+        assert!(spans(Timing::Precise).any(|span| span < 1.2), "it never keeps its rate");
+        let mut system = spans(Timing::System).take(5);
+        assert!(system.all(|span| span > 1.5), "usleep wakes later than after 12 µs");
     }
 }

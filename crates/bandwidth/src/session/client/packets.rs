@@ -17,6 +17,9 @@ const PACKETS: u32 = 5;
 /// How fast: slow enough for most paths, fast enough not to take long.
 const RATE_MEGA: f64 = 10.0;
 
+/// How near to the longest is near enough, as a part of it: between what links of the list carry.
+const NEAR: u16 = 16;
+
 /// The longest that passes, where an interface carries so many bytes.
 pub(super) fn longest(remote: &mut Remote, interface: u16) -> Result<u16, SessionError> {
     let asked = remote.wishes().bytes;
@@ -26,16 +29,32 @@ pub(super) fn longest(remote: &mut Remote, interface: u16) -> Result<u16, Sessio
     }
     let first = asked.unwrap_or(most);
     let smaller = SIZES.into_iter().filter(|size| *size < first);
+    let mut fails = None;
     for bytes in std::iter::once(first).chain(smaller) {
-        let rate = BitRate::mega(RATE_MEGA.min(remote.offer().rate.bits() / 1e6));
-        let trace = remote.train(&Train { packets: PACKETS, bytes, rate })?;
-        if trace.arrived.is_empty() {
+        if !does_pass(remote, bytes)? {
+            fails = Some(bytes);
             continue;
         }
+        let passes = fails.map_or(Ok(bytes), |fails| between(remote, bytes, fails))?;
         return match asked {
-            Some(asked) if bytes < asked => Err(SessionError::TooBig { asked, passes: bytes }),
-            _ => Ok(bytes),
+            Some(asked) if passes < asked => Err(SessionError::TooBig { asked, passes }),
+            _ => Ok(passes),
         };
     }
     Err(SessionError::NoProbes { tried: SIZES[SIZES.len() - 1] })
+}
+
+/// About the longest that passes, between one that does and one that does not.
+fn between(remote: &mut Remote, mut passes: u16, mut fails: u16) -> Result<u16, SessionError> {
+    while fails - passes > passes / NEAR {
+        let middle = u16::midpoint(passes, fails);
+        *if does_pass(remote, middle)? { &mut passes } else { &mut fails } = middle;
+    }
+    Ok(passes)
+}
+
+fn does_pass(remote: &mut Remote, bytes: u16) -> Result<bool, SessionError> {
+    let rate = BitRate::mega(RATE_MEGA.min(remote.offer().rate.bits() / 1e6));
+    let trace = remote.train(&Train { packets: PACKETS, bytes, rate })?;
+    Ok(!trace.arrived.is_empty())
 }

@@ -35,9 +35,9 @@ use super::udp;
 /// How often a client that waits is told its place, and looked after.
 const TELLING: Duration = Duration::from_secs(1);
 
-/// The longest segments of the control channel, both ways, in bytes: they pass wherever IPv6 does,
-/// also where longer packets vanish without a word, which is to be found out by probes.
-const SEGMENT: u32 = 1280 - 60;
+/// The longest segments of the control channel, both ways, in bytes: they pass wherever the shortest
+/// probes do, also where longer packets vanish without a word, which those are to find out.
+const SEGMENT: u32 = 576 - 40;
 
 /// How many free ports are tried for one that is free for TCP and UDP.
 const PORTS: u32 = 20;
