@@ -12,7 +12,7 @@ use crate::workspace;
 pub const LIMIT: Duration = Duration::from_secs(120);
 
 /// What both hosts know.
-const TOKEN: &str = "a token for tests, and only for tests";
+pub const TOKEN: &str = "a token for tests, and only for tests";
 
 /// The host that is measured.
 pub const RIGHT: &str = "10.99.0.2";
@@ -126,17 +126,42 @@ impl Lab {
         Ok(Service(Some(running)))
     }
 
+    /// No UDP comes to that host any more.
+    pub fn deafen(&self, side: &str) -> Outcome {
+        let host = self.name(side);
+        // Rules before the one for the host itself, which is always the first.
+        for rule in
+            ["add pref 2 lookup local", "add pref 1 iif eth ipproto udp blackhole", "del pref 0"]
+        {
+            ip(&format!("-n {host} rule {rule}"))?;
+        }
+        Ok(())
+    }
+
     /// A server at the right.
     pub fn serve(&self, options: &[&str]) -> Result<Service, Broken> {
+        self.serve_at_all(options).map(|(server, _)| server)
+    }
+
+    /// One that encrypts, and the fingerprint of its certificate.
+    pub fn serve_encrypted(&self) -> Result<(Service, String), Broken> {
+        let (server, said) = self.serve_at_all(&["--tls"])?;
+        let said: serde_json::Value = serde_json::from_str(&said)?;
+        let fingerprint = said["fingerprint"].as_str().ok_or(Broken("no fingerprint".into()))?;
+        Ok((server, fingerprint.to_owned()))
+    }
+
+    /// And what it says first.
+    fn serve_at_all(&self, options: &[&str]) -> Result<(Service, String), Broken> {
         let mut command = self.there("r", workspace::binary());
         command.args(["bandwidth", "serve", "--json"]).args(options).env("EIGENTIME_TOKEN", TOKEN);
         let mut running = start(&mut command)?;
-        let said = running.next_line(LIMIT)?;
+        let said = running.next_line(LIMIT)?.to_owned();
         if !said.contains("listening") {
             let why = format!("it said '{said}'");
             return Err(running.give_up(why));
         }
-        Ok(Service(Some(running)))
+        Ok((Service(Some(running)), said))
     }
 
     /// A client at the left.

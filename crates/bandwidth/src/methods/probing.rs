@@ -182,6 +182,16 @@ impl<'a> Probing<'a> {
         found: Found,
         capacity: Option<BitRate>,
     ) -> Estimate {
+        let spoiled: u32 = self.spoiled.iter().map(|(_, trains)| trains).sum();
+        let found = match found {
+            // It was not for want of time.
+            Found::Unknown { why: Limit::Time | Limit::Bytes }
+                if 2 * spoiled > self.cost.trains =>
+            {
+                Found::Unknown { why: Limit::Disturbed }
+            }
+            found => found,
+        };
         let path = match &found {
             Found::Available { rate, .. } | Found::AtMost { rate } => rate.bits(),
             Found::AtLeast { .. } | Found::Unknown { .. } => f64::INFINITY,

@@ -106,9 +106,9 @@ const OVERFLOWED: u32 = 24;
 const STEEPER: f64 = 1.5;
 const STEEPEST: f64 = 6.0;
 
-/// What part of the trains may be spoiled, and of how many at least.
+/// What part of the trains may be spoiled, and how many at least before it is given up.
 const SPOILED_PART: f64 = 0.5;
-const SPOILED: u32 = 8;
+const SPOILED: u32 = 16;
 
 /// Estimates by regression.
 pub(super) fn estimate(

@@ -49,7 +49,7 @@ const LONGER: u32 = 4;
 const LONGEST: Duration = Duration::from_millis(50);
 
 /// How many trains in a row may be spoiled.
-const TRIES: u32 = 8;
+const TRIES: u32 = 16;
 
 /// By how much the rates of a sender that cannot do more differ at most, as a ratio.
 const SAME: f64 = 1.05;

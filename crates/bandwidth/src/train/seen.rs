@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Trace;
 use crate::units::BitRate;
 
-/// How much faster or slower than asked a train may have left on the whole.
+/// How much faster or slower than asked a train may have left: most of its packets, or on the whole.
 const OFF_RATE: f64 = 0.02;
 
 /// What part of a train's length a single packet may have left before or behind its time, if all
@@ -89,15 +89,13 @@ impl Trace {
         let seen = self.seen().ok_or(Spoiled::Nothing)?;
         let host = &self.host;
         let length = self.train.length_ns() as f64;
+        let is_off = (seen.offered.bits() / self.train.rate.bits() - 1.0).abs() > OFF_RATE;
         let signs = [
             (host.clock_trouble, Spoiled::Clock),
             (host.unsent > 0, Spoiled::NotSent),
             (host.overflowed > 0, Spoiled::ReceiverFull),
-            (self.most_uneven_ns() > length * LATE_PART, Spoiled::SenderLate),
-            (
-                (seen.offered.bits() / self.train.rate.bits() - 1.0).abs() > OFF_RATE,
-                Spoiled::SenderSlow,
-            ),
+            (is_off && self.is_steadily_off(), Spoiled::SenderSlow),
+            (is_off || self.most_uneven_ns() > length * LATE_PART, Spoiled::SenderLate),
             (self.has_stalled(), Spoiled::Stalled),
         ];
         match signs.into_iter().find(|(is_so, _)| *is_so) {
@@ -130,6 +128,26 @@ impl Trace {
             reordered,
             delay_growth_ns: self.delay_growth_ns(),
         })
+    }
+
+    /// Whether all of it left at another rate, and not only some of it at another time: who cannot
+    /// keep up gets later and later, who is kept from the processor is late from then on.
+    fn is_steadily_off(&self) -> bool {
+        let Some(first) = self.sent_ns.first() else { return false };
+        let third = self.sent_ns.len() / 3;
+        let late = |packet: usize| {
+            (self.sent_ns[packet] - first) as f64 - self.train.gap_ns() * packet as f64
+        };
+        let middle = |part: usize| {
+            let mut all: Vec<f64> = (part * third..(part + 1) * third).map(late).collect();
+            all.sort_by(f64::total_cmp);
+            all.get(third / 2).copied().unwrap_or_default()
+        };
+        let [begin, middle, end] = [0, 1, 2].map(middle);
+        let least = OFF_RATE * self.train.gap_ns() * third as f64;
+        let grows = |by: f64| by > least;
+        let [early, late] = [middle - begin, end - middle];
+        grows(early) && grows(late) || grows(-early) && grows(-late)
     }
 
     /// By how much a packet left before or behind its time at most, in nanoseconds, by the first and

@@ -207,6 +207,8 @@ mod tests {
     #[test]
     fn a_short_record_has_the_reading_of_the_counter_in_its_loop() {
         let call = Repeated(|| 0);
-        assert!(call.bare(1) > call.bare(100_000));
+        // The least of some: others may have the processor meanwhile.
+        let least = |calls| (0..50).map(|_| call.bare(calls)).min_by(f64::total_cmp).unwrap();
+        assert!(least(1) > least(100_000));
     }
 }

@@ -57,16 +57,16 @@ fn layout(header: Header, frame: &[u8]) -> Option<Layout> {
         IPV6 => network + 40,
         _ => return None,
     };
-    let (protocol, headers) = match header.kind & !Header::ECN {
-        Header::TCP4 | Header::TCP6 => (TCP, usize::from(frame.get(transport + 12)? >> 4) * 4),
-        Header::UDP => (UDP, 8),
+    let (protocol, headers, least) = match header.kind & !Header::ECN {
+        Header::TCP4 | Header::TCP6 => (TCP, usize::from(frame.get(transport + 12)? >> 4) * 4, 20),
+        Header::UDP => (UDP, 8, 8),
         _ => return None,
     };
     let payload = transport + headers;
     let fits = matches!(kind, IPV4 | IPV6)
         && header.segment > 0
-        && transport >= network + 20
-        && headers >= 8
+        && transport >= network + if is_v4 { 20 } else { 40 }
+        && headers >= least
         && payload < frame.len();
     fits.then_some(Layout { network, is_v4, transport, protocol, payload })
 }
@@ -91,7 +91,7 @@ fn one(frame: &[u8], layout: &Layout, part: Range<usize>, number: usize, last: b
     if layout.is_v4 {
         let ip = &mut packet[network..transport];
         let identity = get(ip, 4).wrapping_add(number as u16);
-        let total = ip.len() as u16 + length;
+        let total = (ip.len() as u16).wrapping_add(length);
         put(ip, 2, total);
         put(ip, 4, identity);
         put(ip, 10, 0);
@@ -99,7 +99,7 @@ fn one(frame: &[u8], layout: &Layout, part: Range<usize>, number: usize, last: b
         put(ip, 10, !folded(sum));
     } else {
         let extensions = (transport - network - 40) as u16;
-        put(&mut packet[network..], 4, extensions + length);
+        put(&mut packet[network..], 4, extensions.wrapping_add(length));
     }
     let addresses =
         if layout.is_v4 { network + 12..network + 20 } else { network + 8..network + 40 };
@@ -226,6 +226,18 @@ mod tests {
             assert_eq!(usize::from(get(frame, 18)), frame.len() - 54, "IPv6's length");
             assert_eq!(usize::from(get(frame, 58)), frame.len() - 54, "UDP's length");
         }
+    }
+
+    #[test]
+    fn headers_shorter_than_they_can_be_are_refused() {
+        let mut short = tcp();
+        short[12] = 0x20;
+        let header = Header { kind: Header::TCP4, segment: 1, ..Header::default() };
+        assert!(segments(&given(header, &[ipv4(TCP), short].concat(), 0), |_| ()).is_err());
+        let v6 = [&[0x86, 0xdd, 0x60][..], &[0; 60]].concat();
+        let flags = Header::NEEDS_CHECKSUM;
+        let header = Header { kind: Header::UDP, flags, checksum_from: 34, ..header };
+        assert!(segments(&given(header, &v6, 9), |_| ()).is_err());
     }
 
     #[test]

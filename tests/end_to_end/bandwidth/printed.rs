@@ -1,0 +1,57 @@
+//! What is printed for programs and for people.
+
+use super::lab::{self, LIMIT, Lab};
+use crate::ensure;
+use crate::needs::Need;
+use crate::suite::{Outcome, Suite};
+use crate::terminal::Terminal;
+
+const CTRL_C: &str = "\x03";
+
+pub fn add(suite: &mut Suite) {
+    let needs = [Need::Root, Need::Tool("ip")];
+    suite.test("bandwidth::printed::prometheus", &needs, prometheus);
+    suite.test("bandwidth::printed::fail_under", &needs, fail_under);
+    suite.test("bandwidth::printed::watch", &needs, watch);
+}
+
+/// A bar for each estimate, until it is interrupted; and then all is as if it had ended.
+fn watch() -> Outcome {
+    let lab = Lab::wired()?;
+    let _server = lab.serve(&[])?;
+    let mut command = lab.client(lab::RIGHT);
+    command.args(["--watch", "--interval", "10ms", "--max-rate", "20M"]);
+    let mut terminal = Terminal::start(&command)?;
+    for _ in 0..3 {
+        let drawn = terminal.read_until("at least 20", LIMIT)?;
+        ensure!(drawn.contains('█'), "no bar: {drawn}");
+    }
+    terminal.type_in(CTRL_C)?;
+    let status = terminal.finish(LIMIT)?;
+    // As without it: the last had no number, for nothing limits the path but what was allowed.
+    ensure!(status.code() == Some(1), "it ended with {status}");
+    // The server is there for the next.
+    lab.measure(&["--max-rate", "20M"])?.expect_code(1).map(drop)
+}
+
+fn prometheus() -> Outcome {
+    let lab = Lab::wired()?;
+    let _server = lab.serve(&[])?;
+    let ended = lab.measure(&["--prometheus", "--max-rate", "20M"])?;
+    let output = ended.output();
+    // Nothing limits the path but what was allowed.
+    let sample = "eigentime_bandwidth_at_least_bits_per_second{host=\"10.99.0.2\"} ";
+    ended.ensure(output.contains(sample), "no sample")?;
+    ended.ensure(output.contains("# TYPE eigentime_bandwidth_sent_bytes gauge"), "no type")
+}
+
+fn fail_under() -> Outcome {
+    let lab = Lab::wired()?;
+    let _server = lab.serve(&[])?;
+    for (least, code) in [("10M", 0), ("10G", 1)] {
+        let ended = lab.measure(&["--max-rate", "20M", "--fail-under", least])?;
+        ended.expect_code(code)?;
+        ended.ensure(ended.output().contains("at least"), "another estimate")?;
+    }
+    Ok(())
+}
