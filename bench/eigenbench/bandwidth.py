@@ -23,7 +23,7 @@ from eigenbench.paths import (
 )
 from eigenbench.processes import Deadline, run
 from eigenbench.samples import PERCENT, SECONDS, Probe, Unit
-from eigenbench.suites import Effort, Efforts, Failure, Outcome, Value
+from eigenbench.suites import Effort, Efforts, Failure, Gap, Outcome, Value
 
 MEGABYTES = Unit("MB", "B", 1e6)
 HANG_S = 30.0
@@ -37,13 +37,14 @@ YAZ = f"{BANDWIDTH}/yaz"
 
 # What is kept of each estimate: how far it is off, of what was available and of the capacity,
 # whether it has no number, and what it cost.
-OFF, ERROR, NONE, TIME, SENT = "off", "error", "none", "time", "sent"
+OFF, ERROR, NONE, TIME, SENT, SHARE = "off", "error", "none", "time", "sent", "share"
 KEPT = (
     (OFF, "off by, of what was available", PERCENT),
     (ERROR, "error, of the capacity", PERCENT),
     (NONE, "without a number", PERCENT),
     (TIME, "time", SECONDS),
     (SENT, "sent", MEGABYTES),
+    (SHARE, "sent, of what saturating would have", PERCENT),
 )
 
 CROSS_M = (0, 50, 100, 150, 200, 250)
@@ -108,19 +109,22 @@ class Estimates:
             if not asked or not deadline.remaining():
                 continue
             try:
-                figures = self._estimate(level, road, deadline)
+                told, available = self._estimate(level, road, deadline)
             except PathError as error:
                 yield from (Failure(probe, str(error)) for probe in asked)
                 continue
+            kept = figures(told, available, road.capacity)
             for probe in asked:
-                figure = figures.get(probe.rpartition("/")[2])
-                if figure is not None:
+                figure = kept.get(probe.rpartition("/")[2])
+                if figure is None:
+                    yield Gap(probe, reason(told))
+                else:
                     yield Value(probe, figure)
 
     def _estimate(
         self, level: Level, road: Road, deadline: Deadline
-    ) -> dict[str, float]:
-        """One estimate, and how far it is off."""
+    ) -> tuple[dict[str, object], float]:
+        """What one estimate told, and what was available."""
         with laid(road.mtu) as network:
             command = [str(self.eigentime), "bandwidth", "measure", ADDRESS, "--json"]
             client = ["env", f"EIGENTIME_TOKEN={TOKEN}", *level.command(*command)]
@@ -139,7 +143,7 @@ class Estimates:
                     told, begin, end = _run(measure, deadline)
                     text = truth.read_text()
                 available = truth_of(text[: text.rfind("\n")]).available(begin, end)
-        return figures(told, available, road.capacity)
+        return told, available
 
 
 def _run(
@@ -163,7 +167,12 @@ def figures(
     found, cost = told["found"], told["cost"]
     assert isinstance(found, dict)
     assert isinstance(cost, dict)
-    kept = {TIME: cost["seconds"] * SECONDS.scale, SENT: float(cost["bytes"])}
+    saturating = capacity * cost["seconds"] / 8
+    kept = {
+        TIME: cost["seconds"] * SECONDS.scale,
+        SENT: float(cost["bytes"]),
+        SHARE: 100 * cost["bytes"] / saturating,
+    }
     if found["is"] != "available":
         return {**kept, NONE: 100.0}
     error = found["rate"] - available
@@ -173,6 +182,14 @@ def figures(
         OFF: 100 * abs(error) / available,
         ERROR: 100 * error / capacity,
     }
+
+
+def reason(told: dict[str, object]) -> str:
+    """Why an estimate has no number."""
+    found = told["found"]
+    assert isinstance(found, dict)
+    why = found.get("limit") or found.get("why") or found["is"]
+    return f"no number: {why}"
 
 
 def bandwidth_levels(eigentime: Path, emulator: Path) -> list[Level]:

@@ -114,7 +114,7 @@ class Report:
                     "base": verdict.target.base,
                     "added": verdict.target.added,
                     "percent": verdict.target.percent,
-                    "worst": verdict.target.worst,
+                    "figure": verdict.target.figure.name.lower(),
                     "measured": verdict.measured and asdict(verdict.measured),
                     "reached": verdict.reached,
                     "reason": verdict.reason,

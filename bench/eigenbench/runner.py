@@ -12,7 +12,7 @@ from eigenbench.levels import Level
 from eigenbench.processes import Deadline
 from eigenbench.progress import Progress
 from eigenbench.samples import Samples
-from eigenbench.suites import Failure, Outcome, Suite, Value
+from eigenbench.suites import Failure, Gap, Outcome, Suite, Value
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,8 @@ class Runner:
         match outcome:
             case Value(probe, value, part):
                 self.samples.add(probe, level, number, value, part)
+            case Gap(probe, reason):
+                self.samples.leave_out(probe, level, reason)
             # What the end of the suite's time cut off has not failed.
             case Failure(probe, reason) if deadline.remaining():
                 self.samples.explain(probe, level, reason)

@@ -1,6 +1,6 @@
 """What was measured: a value for every round, level and probe, or why there is none."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 # A round, and which of its values where a round has several.
@@ -49,6 +49,7 @@ class Samples:
         default_factory=lambda: defaultdict(dict)
     )
     _reasons: dict[tuple[str, str], str] = field(default_factory=dict)
+    _gaps: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
     def add(
         self, probe: str, level: str, number: int, value: float, part: int = 0
@@ -60,10 +61,18 @@ class Samples:
         """Keep why a value is missing; the first reason is the one to show."""
         self._reasons.setdefault((probe, level), reason)
 
+    def leave_out(self, probe: str, level: str, reason: str) -> None:
+        """Keep why there is no value in one round; there may be one in the next."""
+        self._gaps[probe, level, reason] += 1
+
     def of(self, probe: str, level: str) -> Rounds:
         """The values of a probe at a level, by round."""
         return self._rounds.get((probe, level), {})
 
     def reason(self, probe: str, level: str) -> str:
-        """Why values are missing; empty if none is known to be."""
-        return self._reasons.get((probe, level), "")
+        """Why there are no values any more, or none at all; empty if that is not so."""
+        failed = self._reasons.get((probe, level), "")
+        if failed or self.of(probe, level):
+            return failed
+        gaps = [it for it in self._gaps if it[:2] == (probe, level)]
+        return max(gaps, key=self._gaps.__getitem__)[2] if gaps else ""

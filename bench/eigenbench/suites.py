@@ -67,7 +67,15 @@ class Failure:
     reason: str
 
 
-Outcome = Value | Failure
+@dataclass(frozen=True)
+class Gap:
+    """Why a probe has no value in one round; it is asked for again in the next."""
+
+    probe: str
+    reason: str
+
+
+Outcome = Value | Gap | Failure
 
 
 class Suite(Protocol):

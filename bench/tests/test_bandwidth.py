@@ -11,10 +11,12 @@ from eigenbench.bandwidth import (
     NONE,
     OFF,
     SENT,
+    SHARE,
     TIME,
     Estimates,
     bandwidth_levels,
     figures,
+    reason,
 )
 from eigenbench.paths import truth_of
 
@@ -30,6 +32,8 @@ class Figures(unittest.TestCase):
         self.assertAlmostEqual(kept[OFF], 100 * 2 / 150)
         self.assertAlmostEqual(kept[ERROR], -100 * 2 / 300)
         self.assertEqual((kept[NONE], kept[TIME], kept[SENT]), (0.0, 2e9, 4e6))
+        # 75 MB would go through in two seconds.
+        self.assertAlmostEqual(kept[SHARE], 100 * 4 / 75)
 
     def test_what_has_no_number_has_no_error(self) -> None:
         found: dict[str, object] = {"is": "at_least", "rate": 9e6, "limit": "sender"}
@@ -37,11 +41,12 @@ class Figures(unittest.TestCase):
         self.assertEqual(kept[NONE], 100.0)
         self.assertNotIn(OFF, kept)
         self.assertNotIn(ERROR, kept)
+        self.assertEqual(reason(told(found)), "no number: sender")
 
     def test_probes_have_keys_of_their_own(self) -> None:
         probes = Estimates(Path(), Path()).probes
         self.assertEqual(len({it.key for it in probes}), len(probes))
-        self.assertEqual(len(probes), 5 * len(bandwidth.ROADS))
+        self.assertEqual(len(probes), 6 * len(bandwidth.ROADS))
 
 
 class TheTruth(unittest.TestCase):

@@ -75,6 +75,16 @@ class Tables(unittest.TestCase):
         self.assertIn("no time left", rows[-2])
         self.assertIn("not built", rows[-1])
 
+    def test_rounds_without_a_value_say_why_if_none_has_one(self) -> None:
+        samples = Samples()
+        for reason in "sender", "time", "sender":
+            samples.leave_out("read", levels.HOST, reason)
+            samples.leave_out("read", levels.RATE_10, reason)
+        samples.add("read", levels.RATE_10, 3, 25.0)
+        rows = suite_table(TwoLevels(), BY_KEY, samples).splitlines()
+        self.assertIn("| sender ", rows[-2])
+        self.assertTrue(rows[-1].endswith("|   1 |"), rows[-1])
+
     def test_a_level_that_failed_later_says_so(self) -> None:
         samples = Samples()
         samples.add("read", levels.RATE_10, 0, 25.0)

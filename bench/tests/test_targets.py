@@ -2,7 +2,7 @@
 
 import unittest
 
-from eigenbench import bounds, levels, sleeps
+from eigenbench import bandwidth, bounds, levels, sleeps
 from eigenbench.samples import Samples
 from eigenbench.targets import Verdict, verdicts
 
@@ -92,6 +92,14 @@ class Verdicts(unittest.TestCase):
             samples.add("bound/idle/all", bounds.BOUND_LEVEL, number, share)
         found = verdict(samples, "bound/idle/all", bounds.BOUND_LEVEL)
         self.assertEqual((found.counted, found.reached), (0.2, False))
+
+    def test_where_the_spread_counts_it_is_the_mad(self) -> None:
+        samples = Samples()
+        probe = "bandwidth/1000/500/error"
+        for number, error in enumerate((-0.5, 3.0, 4.0, 4.5, 9.0)):
+            samples.add(probe, bandwidth.PRECISE, number, error)
+        found = next(verdicts(samples, {probe}))
+        self.assertEqual((found.counted, found.reached), (1.0, True))
 
     def test_what_was_not_part_of_the_run_has_no_verdict(self) -> None:
         self.assertEqual(list(verdicts(Samples(), {"getppid"})), [])
