@@ -86,6 +86,7 @@ pub fn add(suite: &mut Suite) {
     refused::add(suite);
     printed::add(suite);
     suite.test("bandwidth::path_emulator::leaves_nothing", &needs, leaves_nothing);
+    suite.test("bandwidth::server_stops", &needs, server_stops);
 }
 
 /// The estimates of a run with `--json`.
@@ -176,6 +177,22 @@ fn system_timing() -> Outcome {
         let limit = found["limit"].as_str().or(found["why"].as_str());
         let is_host = limit.is_some_and(|limit| ["sender", "disturbed"].contains(&limit));
         ended.ensure(is_host, "it does not blame the host")?;
+    }
+    Ok(())
+}
+
+/// When it is told to, with or without a client: that is no failure.
+fn server_stops() -> Outcome {
+    let lab = Lab::wired()?;
+    for sessions in [0, 1] {
+        let server = lab.serve(&[])?;
+        for _ in 0..sessions {
+            lab.measure(&["--max-rate", "20M"])?.expect_code(1)?;
+        }
+        processes::send(server.id(), Signal::TERM)?;
+        let ended = server.finish(LIMIT)?;
+        ended.expect_code(0)?;
+        ended.ensure(ended.output().contains("stopped"), "it does not say that it has stopped")?;
     }
     Ok(())
 }

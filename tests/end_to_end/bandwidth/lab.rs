@@ -33,6 +33,13 @@ impl Service {
         self.0.as_ref().map_or(0, |running| running.child.id())
     }
 
+    /// Waits until it says something with these words in it.
+    pub fn says(&mut self, words: &str) -> Outcome {
+        let running = self.0.as_mut().ok_or(Broken("it has ended already".into()))?;
+        while !running.next_line(LIMIT)?.contains(words) {}
+        Ok(())
+    }
+
     /// Waits for its end.
     pub fn finish(mut self, limit: Duration) -> Result<Finished, Broken> {
         let running = self.0.take().ok_or(Broken("it has ended already".into()))?;

@@ -1,8 +1,14 @@
 //! What is printed for programs and for people.
 
+use std::time::Duration;
+
+use rustix::process::Signal;
+
 use super::lab::{self, LIMIT, Lab};
+use crate::command::start;
 use crate::ensure;
 use crate::needs::Need;
+use crate::processes;
 use crate::suite::{Outcome, Suite};
 use crate::terminal::Terminal;
 
@@ -13,6 +19,32 @@ pub fn add(suite: &mut Suite) {
     suite.test("bandwidth::printed::prometheus", &needs, prometheus);
     suite.test("bandwidth::printed::fail_under", &needs, fail_under);
     suite.test("bandwidth::printed::watch", &needs, watch);
+    suite.test("bandwidth::printed::interrupted", &needs, interrupted);
+    suite.test("bandwidth::printed::bytes", &needs, bytes);
+}
+
+/// In the middle of an estimate that would take a minute.
+fn interrupted() -> Outcome {
+    let lab = Lab::new(1500)?;
+    let told = ["--capacity", "10M", "--delay", "1ms", "--cross", "poisson:8M"];
+    let _emulator = lab.emulate(&told)?;
+    let mut server = lab.serve(&[])?;
+    let mut command = lab.client(lab::RIGHT);
+    let client = start(command.args(["--time", "60s"]))?;
+    server.says("\"event\":\"train\"")?;
+    processes::send(client.child.id(), Signal::INT)?;
+    let ended = client.finish(LIMIT)?;
+    ended.expect_code(130)?;
+    ended.ensure(ended.elapsed < Duration::from_secs(30), "it did not hear of it")
+}
+
+/// What may be sent is kept, by what comes before an estimate, too.
+fn bytes() -> Outcome {
+    let lab = Lab::wired()?;
+    let _server = lab.serve(&[])?;
+    let ended = lab.measure(&["--max-bytes", "1k"])?;
+    ended.expect_code(125)?;
+    ended.ensure(ended.errors.contains("1000 bytes are left"), "it does not say what is left")
 }
 
 /// A bar for each estimate, until it is interrupted; and then all is as if it had ended.
@@ -40,7 +72,8 @@ fn prometheus() -> Outcome {
     let ended = lab.measure(&["--prometheus", "--max-rate", "20M"])?;
     let output = ended.output();
     // Nothing limits the path but what was allowed.
-    let sample = "eigentime_bandwidth_at_least_bits_per_second{host=\"10.99.0.2\"} ";
+    let sample =
+        "eigentime_bandwidth_at_least_bits_per_second{host=\"10.99.0.2\",direction=\"up\"} ";
     ended.ensure(output.contains(sample), "no sample")?;
     ended.ensure(output.contains("# TYPE eigentime_bandwidth_sent_bytes gauge"), "no type")
 }

@@ -153,6 +153,8 @@ struct Measuring {
     /// Spoiled since the search.
     spoiled: u32,
     receiver_full: u32,
+    /// Because the sender cannot keep the rate, and how many of them in a row.
+    slow: u32,
     too_slow: u32,
     /// After how many trains there was no line.
     blind: u32,
@@ -178,6 +180,7 @@ impl Measuring {
             fitted: 0,
             spoiled: 0,
             receiver_full: 0,
+            slow: 0,
             too_slow: 0,
             blind: 0,
             lever: LEVER,
@@ -238,6 +241,7 @@ impl Measuring {
         match (sent.judged, sent.strain) {
             (Err(Spoiled::SenderSlow), Some(strain)) => {
                 self.too_slow += 1;
+                self.slow += 1;
                 // Twice in a row is no accident.
                 if self.too_slow >= 2 {
                     self.range.ceiling = self.range.ceiling.min(strain.offered);
@@ -253,7 +257,7 @@ impl Measuring {
             let rate = BitRate::per_second(self.range.clean);
             if self.receiver_full * 2 > self.spoiled {
                 Found::AtLeast { rate, limit: Limit::Receiver }
-            } else if self.range.ceiling <= self.range.clean {
+            } else if self.slow * 2 > self.spoiled {
                 Found::AtLeast { rate, limit: Limit::Sender }
             } else {
                 Found::Unknown { why: Limit::Disturbed }

@@ -191,6 +191,16 @@ pub enum SessionError {
         /// Which way they are lost.
         what: &'static str,
     },
+    /// Less is allowed than it takes to begin.
+    #[error(
+        "{left} bytes are left of what may be sent, and to find out which packets pass takes {needed}: allow more, or ask for shorter packets"
+    )]
+    TooFewBytes {
+        /// What is left.
+        left: u64,
+        /// What it takes.
+        needed: u64,
+    },
     /// Packets of the size that was asked for do not come through.
     #[error(
         "packets of {asked} bytes do not pass: {passes} bytes do; ask for no more, or let the size be found"

@@ -86,6 +86,9 @@ impl Trace {
     /// # Errors
     /// [`Spoiled`], by what the hosts say first, and then by what the packets show.
     pub fn judge(&self) -> Result<Seen, Spoiled> {
+        if self.sent_ns.len() < 2 && self.train.packets >= 2 {
+            return Err(Spoiled::SenderLate);
+        }
         let seen = self.seen().ok_or(Spoiled::Nothing)?;
         let host = &self.host;
         let length = self.train.length_ns() as f64;

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
 
 use eigentime_clock::{Clock, Reason, Trust};
 
@@ -15,6 +16,9 @@ const GIVEN_UP: f64 = 0.2;
 
 /// The least of that, in nanoseconds: short trains are soon over anyway.
 const GIVEN_UP_NS: f64 = 1_000_000.0;
+
+/// Longer trains have no real-time priority: others are not kept from a processor for longer.
+const SHORT: Duration = Duration::from_millis(200);
 
 /// What was sent of a train.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,7 +66,8 @@ impl Sender {
             Sent { sent_ns: Vec::with_capacity(train.packets as usize), ..Sent::default() };
         let trust = Clock::system().trust();
         // Given back at the end of the train: it must not keep others from the processor for long.
-        let mut sleeper = pacing::sleeper(self.realtime);
+        let is_short = train.length_ns() <= SHORT.as_nanos() as u64;
+        let mut sleeper = pacing::sleeper(self.realtime && is_short);
         let mut pace = Pace::begin(self.timing, *train, &mut sleeper);
         let patience = (train.length_ns() as f64 * GIVEN_UP).max(GIVEN_UP_NS);
         for packet in 0..train.packets {

@@ -22,9 +22,10 @@ Datagrams go to the same port as TCP.
 Examples:
   eigentime bandwidth serve --token-file token
   eigentime bandwidth measure server.example --token-file token
-  eigentime bandwidth measure server.example --direction down --json
-  eigentime bandwidth measure server.example --watch --interval 30s
-  eigentime bandwidth measure server.example --fail-under 100M
+  EIGENTIME_TOKEN=… eigentime bandwidth measure server.example
+  eigentime bandwidth measure server.example --token-file token --direction down --json
+  eigentime bandwidth measure server.example --token-file token --watch --interval 30s
+  eigentime bandwidth measure server.example --token-file token --fail-under 100M
 
 Exit status: 0; 1 if --fail-under says so, or if the last estimate has no number; 125 if eigentime
 fails, the arguments are wrong or the other host cannot be reached; 130 if it was interrupted before

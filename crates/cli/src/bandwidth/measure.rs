@@ -7,12 +7,14 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use eigentime_bandwidth::BitRate;
-use eigentime_bandwidth::methods::{Estimate, Found, Phase, Step, estimate};
+use eigentime_bandwidth::methods::{Bounds, Broken, Estimate, Found, Path, Phase, Step, estimate};
 use eigentime_bandwidth::series::Smoothed;
 use eigentime_bandwidth::session::DEFAULT_PORT;
 use eigentime_bandwidth::session::client::{self, Server, Wishes, connect};
+use eigentime_bandwidth::session::message::Direction;
 use eigentime_bandwidth::session::sockets::open;
 use eigentime_bandwidth::session::tls::{ClientTls, Trust};
+use eigentime_bandwidth::train::{Trace, Train};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -39,6 +41,7 @@ struct Line<'a> {
     /// When it was made, in seconds since the epoch.
     at: f64,
     host: &'a str,
+    direction: Direction,
     #[serde(flatten)]
     estimate: &'a Estimate,
     /// The moving average.
@@ -59,10 +62,18 @@ pub fn measure(options: &MeasureOptions) -> Result<i32, String> {
     let mut last = None;
     while series.goes_on(&stopped) {
         let begin = Instant::now();
-        let found = one(options, &server, &stopped)?;
-        let Some(found) = found else { break };
-        series.add(&found)?;
-        last = Some(found);
+        match one(options, &server, &stopped) {
+            Ok(Some(found)) => {
+                series.add(&found)?;
+                last = Some(found);
+            }
+            Ok(None) => break,
+            // The server may be started anew: whoever watches will see.
+            Err(why) if options.watch && series.made > 0 => {
+                eprintln!("eigentime: bandwidth: {why}")
+            }
+            Err(why) => return Err(why),
+        }
         let interval = options.interval.unwrap_or_default();
         while series.goes_on(&stopped) && begin.elapsed() < interval {
             thread::sleep(LOOK.min(interval));
@@ -70,6 +81,43 @@ pub fn measure(options: &MeasureOptions) -> Result<i32, String> {
     }
     Ok(last.map_or(INTERRUPTED, |last| status(&last, options.fail_under)))
 }
+
+/// A path that is not used any more once somebody has ended it.
+struct Interruptible<'a> {
+    path: &'a mut dyn Path,
+    stopped: &'a AtomicBool,
+}
+
+impl Path for Interruptible<'_> {
+    fn send(&mut self, train: &Train) -> Result<Trace, Broken> {
+        if self.stopped.load(Ordering::Relaxed) {
+            return Err(Broken("it was interrupted".to_owned()));
+        }
+        self.path.send(train)
+    }
+
+    fn bounds(&self) -> Bounds {
+        self.path.bounds()
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.path.elapsed()
+    }
+
+    fn rest(&mut self, time: Duration) {
+        let end = Instant::now() + time;
+        while !self.stopped.load(Ordering::Relaxed) {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            self.path.rest(left.min(LOOK));
+        }
+    }
+}
+
+/// What four digits do not show: trains go at whole nanoseconds.
+const ROUNDED: f64 = 5e-4;
 
 /// Is that enough?
 fn status(last: &Estimate, least: Option<BitRate>) -> i32 {
@@ -79,7 +127,7 @@ fn status(last: &Estimate, least: Option<BitRate>) -> i32 {
     };
     let is_number = matches!(last.found, Found::Available { .. });
     let is_enough = match least {
-        Some(least) => known.is_some_and(|rate| rate >= least),
+        Some(least) => known.is_some_and(|rate| rate.bits() >= least.bits() * (1.0 - ROUNDED)),
         None => is_number,
     };
     if is_enough { 0 } else { TOO_LITTLE }
@@ -107,6 +155,7 @@ fn one(
         client::Step::Bytes(bytes) => screen.say(format!("packets of {bytes} bytes pass")),
     })
     .map_err(|why| why.to_string())?;
+    let mut path = Interruptible { path: &mut path, stopped };
     let found = estimate(options.method.into(), &mut path, &mut |step| screen.train(step));
     screen.clear();
     if stopped.load(Ordering::Relaxed) {
@@ -228,13 +277,15 @@ impl<'a> Series<'a> {
     fn told(&mut self, estimate: &Estimate) -> Result<String, String> {
         let now = SystemTime::now();
         if self.options.prometheus {
-            return prometheus::text(estimate, &self.options.host, now)
+            let direction = self.options.direction.into();
+            return prometheus::text(estimate, &self.options.host, direction, now)
                 .map_err(|why| why.to_string());
         }
         if self.options.json {
             let at = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
             let (host, smoothed) = (self.options.host.as_str(), self.smoothed);
-            let line = Line { at: at.as_secs_f64(), host, estimate, smoothed };
+            let direction = self.options.direction.into();
+            let line = Line { at: at.as_secs_f64(), host, direction, estimate, smoothed };
             let text = serde_json::to_string(&line).map_err(|why| why.to_string())?;
             return Ok(format!("{text}\n"));
         }

@@ -3,11 +3,21 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use eigentime_bandwidth::methods::{Estimate, Found};
+use eigentime_bandwidth::session::message::Direction;
 use eigentime_doctor::prometheus::{Error, Families};
 
 /// The estimate, as the text format has it. What is not known has no sample.
-pub fn text(estimate: &Estimate, host: &str, at: SystemTime) -> Result<String, Error> {
-    let labels = [("host", host)];
+pub fn text(
+    estimate: &Estimate,
+    host: &str,
+    direction: Direction,
+    at: SystemTime,
+) -> Result<String, Error> {
+    let direction = match direction {
+        Direction::Up => "up",
+        Direction::Down => "down",
+    };
+    let labels = [("host", host), ("direction", direction)];
     let cost = &estimate.cost;
     let made = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
     let (rate, low, high, at_least) = match estimate.found {
@@ -24,7 +34,7 @@ pub fn text(estimate: &Estimate, host: &str, at: SystemTime) -> Result<String, E
         ("high_bits_per_second", "Where its interval of 95 % ends.", bits(high)),
         (
             "at_least_bits_per_second",
-            "What came through whole, where a host is the limit.",
+            "What came through whole, where a host or what was allowed is the limit.",
             bits(at_least),
         ),
         ("capacity_bits_per_second", "What the path carries when idle.", bits(estimate.capacity)),
@@ -61,14 +71,17 @@ mod tests {
             cost: Cost { trains: 20, bytes: 5, seconds: 2.0, saturating_seconds: 0.5 },
             spoiled: Vec::new(),
         };
-        let told = text(&estimate, "a", UNIX_EPOCH).unwrap();
+        let told = text(&estimate, "a", Direction::Up, UNIX_EPOCH).unwrap();
         assert!(
-            told.contains("eigentime_bandwidth_available_bits_per_second{host=\"a\"} 250000000\n"),
+            told.contains("eigentime_bandwidth_available_bits_per_second{host=\"a\",direction=\"up\"} 250000000\n"),
             "{told}"
         );
-        assert!(told.contains("eigentime_bandwidth_trains{host=\"a\"} 20\n"), "{told}");
+        assert!(
+            told.contains("eigentime_bandwidth_trains{host=\"a\",direction=\"up\"} 20\n"),
+            "{told}"
+        );
         estimate.found = Found::Unknown { why: Limit::Silent };
-        let told = text(&estimate, "a", UNIX_EPOCH).unwrap();
+        let told = text(&estimate, "a", Direction::Up, UNIX_EPOCH).unwrap();
         assert!(!told.contains("available"), "{told}");
     }
 }

@@ -59,10 +59,12 @@ pub fn serve(options: &ServeOptions) -> Result<i32, String> {
         if signals.forever().next().is_some() {
             handle.stop();
         }
+        // Its pipe is written to when the handle is closed.
+        signals
     });
     let served = server.run().map_err(|why| why.to_string());
     handler.close();
-    waiting.join().map_err(|_| "the thread that waits for signals has failed".to_owned())?;
+    drop(waiting.join().map_err(|_| "the thread that waits for signals has failed".to_owned())?);
     served.map(|()| 0)
 }
 

@@ -1,6 +1,7 @@
 //! The longest packet that passes: trains of a few are sent until one of a size arrives.
 
 use super::remote::Remote;
+use crate::methods::Path;
 use crate::session::error::SessionError;
 use crate::session::limits::LONGEST_PACKET;
 use crate::train::Train;
@@ -54,7 +55,13 @@ fn between(remote: &mut Remote, mut passes: u16, mut fails: u16) -> Result<u16, 
 }
 
 fn does_pass(remote: &mut Remote, bytes: u16) -> Result<bool, SessionError> {
-    let rate = BitRate::mega(RATE_MEGA.min(remote.offer().rate.bits() / 1e6));
-    let trace = remote.train(&Train { packets: PACKETS, bytes, rate })?;
+    let bounds = remote.bounds();
+    let rate = BitRate::mega(RATE_MEGA.min(bounds.rate.bits() / 1e6));
+    let train = Train { packets: PACKETS, bytes, rate };
+    if train.total_bytes() > bounds.total_bytes {
+        let (left, needed) = (bounds.total_bytes, train.total_bytes());
+        return Err(SessionError::TooFewBytes { left, needed });
+    }
+    let trace = remote.train(&train)?;
     Ok(!trace.arrived.is_empty())
 }

@@ -243,7 +243,8 @@ impl Path for Remote {
             total_bytes: self
                 .wishes
                 .total_bytes
-                .min(self.offer.bytes.saturating_sub(self.total_bytes)),
+                .min(self.offer.bytes)
+                .saturating_sub(self.total_bytes),
         }
     }
 
