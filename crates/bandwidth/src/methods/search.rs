@@ -254,7 +254,11 @@ impl Search {
         for _ in 0..TRIES {
             let sent = probing.send(&probing.train(rate, 2 * self.lasting, 2 * PACKETS))?;
             // What a sender cannot do exactly it may do nearly.
-            let usable = matches!(sent.judged, Ok(_) | Err(Spoiled::SenderSlow));
+            let usable = match sent.judged {
+                Ok(_) | Err(Spoiled::SenderSlow) => true,
+                Err(Spoiled::SenderLate) => self.limit == Limit::Sender,
+                Err(_) => false,
+            };
             strains.extend(sent.strain.filter(|_| usable));
             if strains.len() >= AT_CEILING {
                 break;
@@ -286,7 +290,7 @@ impl Search {
     fn ask(&self, probing: &mut Probing, rate: f64, stretched: f64) -> Result<Answer, End> {
         let mut over: Option<Strain> = None;
         let mut dropped = 0;
-        let mut slow = Vec::new();
+        let [mut slow, mut late] = [Vec::new(), Vec::new()];
         let [mut full, mut nothing] = [0, 0];
         for _ in 0..TRIES {
             let times = if over.is_some() { CONFIRMING } else { 1 };
@@ -312,6 +316,7 @@ impl Search {
                 (Err(Spoiled::SenderSlow | Spoiled::NotSent), Some(strain)) => {
                     slow.push(strain.offered);
                 }
+                (Err(Spoiled::SenderLate), Some(strain)) => late.push(strain.offered),
                 _ => {}
             }
             // Once may be an accident, and a sender that is kept from its processor is each time
@@ -326,7 +331,15 @@ impl Search {
                 _ => pause(probing)?,
             }
         }
-        Ok(over.map_or(Answer::Disturbed, Answer::Stretched))
+        // Most times slow or late at this rate, and not at lower ones: it cannot do more.
+        late.append(&mut slow);
+        let most = median(late.iter().copied())
+            .filter(|_| self.clean.is_some() && late.len() as u32 > TRIES / 2);
+        Ok(match (over, most) {
+            (Some(strain), _) => Answer::Stretched(strain),
+            (None, Some(most)) => Answer::Slow(most.min(rate)),
+            (None, None) => Answer::Disturbed,
+        })
     }
 }
 
