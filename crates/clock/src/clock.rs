@@ -81,8 +81,6 @@ impl Clock {
         }
     }
 
-    /// Now, without the upkeep that may be due: it is left to the next who has time.
-    #[inline]
     /// The kernel says that this instant has come, which matters where its clock was put back.
     pub(crate) fn has_come(&self, instant: Instant) {
         if let Source::System = &self.0 {
@@ -90,6 +88,8 @@ impl Clock {
         }
     }
 
+    /// Now, without the upkeep that may be due: it is left to the next who has time.
+    #[inline]
     pub(crate) fn now_in_haste(&self) -> Instant {
         Instant::from_ticks(match &self.0 {
             Source::System => system::now_in_haste(),
