@@ -115,8 +115,8 @@ const fn between(key: &'static str, least: f64, most: f64) -> Extra {
 const UNTOUCHED: Extra = between("untouched_ms", 1.0, 1.0);
 /// Nothing was left over when the time was up.
 const NOTHING_LEFT: Extra = exactly("remain_ms", 0.0);
-/// What is left when something became ready halfway, or later where the machine is busy.
-const HALF_LEFT: Extra = between("remain_ms", 0.01, 0.5001);
+/// What is left when something became ready halfway.
+const HALF_LEFT: Extra = between("remain_ms", 0.05, 0.5001);
 /// What a timer says right after it was started.
 const JUST_STARTED: Extra = between("left_ms", 0.5, 1.001);
 /// A timer started for 20 times as long before, with an interval of 7 times.
