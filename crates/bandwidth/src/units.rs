@@ -62,12 +62,13 @@ impl BitRate {
 impl fmt::Display for BitRate {
     /// With three or four digits that count: "299.3 Mbit/s", "8.912 Gbit/s".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let unit = UNITS.iter().find(|(_, one)| self.0 >= *one);
+        // What four digits round up to a unit is of that.
+        let unit = UNITS.iter().find(|(_, one)| self.0 >= *one * 0.999_95);
         let (name, one) = unit.copied().unwrap_or(("", 1.0));
         let number = self.0 / one;
         let digits = match number {
-            100.0.. => 1,
-            10.0.. => 2,
+            99.995.. => 1,
+            9.9995.. => 2,
             _ => 3,
         };
         f.pad(&format!("{number:.digits$} {name}bit/s"))
@@ -130,6 +131,10 @@ mod tests {
             (8.9123e9, "8.912 Gbit/s"),
             (50.0e6, "50.00 Mbit/s"),
             (0.0, "0.000 bit/s"),
+            (999.96e3, "1.000 Mbit/s"),
+            (999.94e3, "999.9 kbit/s"),
+            (9.99996e6, "10.00 Mbit/s"),
+            (99.9996e6, "100.0 Mbit/s"),
         ] {
             assert_eq!(BitRate(bits).to_string(), text);
         }

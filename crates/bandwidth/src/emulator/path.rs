@@ -23,6 +23,9 @@ pub enum Failure {
     /// What was asked of the system is impossible.
     #[error(transparent)]
     Wish(#[from] sleeper::Error),
+    /// It cannot stay on the processor that was asked for.
+    #[error("{0}")]
+    Processor(String),
     /// The path is to carry longer packets than an interface takes.
     #[error(
         "an MTU of {asked} is more than {end} takes, which is {takes}: ask for less, or \
@@ -94,6 +97,9 @@ impl Path {
         let settings = &self.settings;
         let mut sleeper = asked(settings)?;
         let lost = sleeper.degradation();
+        if let Some(pinned) = lost.iter().find(|it| matches!(it.what, Wish::Pin(_))) {
+            return Err(Failure::Processor(pinned.to_string()));
+        }
         let is_realtime = settings.realtime.is_some()
             && !lost.iter().any(|it| matches!(it.what, Wish::Realtime(_)));
         let not_granted = lost.iter().map(ToString::to_string).collect();

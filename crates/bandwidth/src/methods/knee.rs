@@ -40,6 +40,10 @@ const OUTLYING: f64 = 4.0;
 /// all are taken.
 const OUTLYING_PART: f64 = 0.2;
 
+/// How seldom they are as much one after the other by chance as they have to be for that to be how
+/// the path is.
+const BY_CHANCE: f64 = 0.01;
+
 /// What a ratio may be off by in all cases: stamps of a tenth of a microsecond in a millisecond.
 const FINEST: f64 = 1e-4;
 
@@ -160,7 +164,23 @@ fn weighted_median(values: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
     values.iter().find(reaches).map(|(value, _)| *value)
 }
 
-/// The line through points that are all above A, without those far away from it.
+/// Whether those that are marked are one after the other more than by chance: of d among n, that
+/// many pairs of neighbours are as Poisson's distribution has them, d (d − 1) / n on the average.
+fn together(marked: &[bool]) -> bool {
+    let count = marked.iter().filter(|it| **it).count() as f64;
+    let pairs = marked.windows(2).filter(|pair| pair[0] && pair[1]).count();
+    let expected = count * (count - 1.0).max(0.0) / marked.len() as f64;
+    let mut term = (-expected).exp();
+    let fewer = (1..=pairs).fold(0.0, |sum, at| {
+        let sum = sum + term;
+        term *= expected / at as f64;
+        sum
+    });
+    pairs > 0 && 1.0 - fewer < BY_CHANCE
+}
+
+/// The line through points that are all above A, in the order in which they were met, without those
+/// far away from it: unless these are many, or were met together.
 fn robust_line(points: &[Point], least: f64) -> Option<(Line, Vec<Point>)> {
     let pairs: Vec<(f64, f64)> = points.iter().map(|it| (it.rate, it.ratio)).collect();
     let slope = theil_sen(&pairs).filter(|slope| *slope > 0.0);
@@ -174,15 +194,11 @@ fn robust_line(points: &[Point], least: f64) -> Option<(Line, Vec<Point>)> {
     let away = |it: &Point| first.away(it) * (it.weight / weight).sqrt();
     let away: Vec<f64> = points.iter().map(away).collect();
     let farthest = OUTLYING * spread(&away)?.max(FINEST);
-    let kept: Vec<Point> = points
-        .iter()
-        .zip(&away)
-        .filter(|(_, away)| away.abs() <= farthest)
-        .map(|it| *it.0)
-        .collect();
-    let outlying = points.len() - kept.len();
-    let kept =
-        if outlying as f64 > OUTLYING_PART * points.len() as f64 { points.to_vec() } else { kept };
+    let outlying: Vec<bool> = away.iter().map(|away| away.abs() > farthest).collect();
+    let number = outlying.iter().filter(|it| **it).count();
+    let all = number as f64 > OUTLYING_PART * points.len() as f64 || together(&outlying);
+    let kept: Vec<Point> =
+        points.iter().zip(&outlying).filter(|(_, out)| all || !**out).map(|it| *it.0).collect();
     Some((Line::through(&kept, least)?, kept))
 }
 
@@ -308,6 +324,31 @@ mod tests {
         let fit = knee(&points, 0.0, |_| 105.0).unwrap();
         assert!((fit.knee.available - 100.0).abs() < 0.1, "{fit:?}");
         assert_eq!(fit.knee.used, 18);
+    }
+
+    #[test]
+    fn points_far_away_that_come_together_are_how_the_path_is() {
+        let rates: Vec<f64> = (0..60).map(|at| 110.0 + 2.0 * f64::from(at * 7 % 30)).collect();
+        let mut random = fastrand::Rng::with_seed(2);
+        let interval = |far: &[usize], random: &mut fastrand::Rng| {
+            let mut points = points(&rates, |rate| (rate + 100.0) / 200.0);
+            far.iter().for_each(|at| points[*at].ratio += 0.5);
+            let fit = knee(&points, 0.0, |_| 105.0).unwrap();
+            let (low, high) = fit.interval(random);
+            high - low
+        };
+        let scattered = interval(&[3, 11, 19, 28, 40, 47], &mut random);
+        let together = interval(&[3, 4, 5, 43, 44, 45], &mut random);
+        assert!(scattered < 1.0 && together > 10.0, "{scattered} {together}");
+    }
+
+    #[test]
+    fn what_comes_together_is_told_from_chance() {
+        let marked = |at: &[usize]| (0..50).map(|it| at.contains(&it)).collect::<Vec<_>>();
+        assert!(together(&marked(&[10, 11, 12, 13])));
+        assert!(together(&marked(&[1, 2, 3, 30, 31, 32])));
+        assert!(!together(&marked(&[])) && !together(&marked(&[10, 11])));
+        assert!(!together(&marked(&[1, 2, 9, 17, 18, 33, 40])));
     }
 
     #[test]

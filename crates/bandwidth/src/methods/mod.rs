@@ -164,9 +164,10 @@ pub enum Found {
         /// What has set the limit.
         limit: Limit,
     },
-    /// Less than could be told from nothing.
+    /// Less than this, and no more is known.
     AtMost {
-        /// The lowest rate that did not come through whole.
+        /// What trains were received at that did not come through whole, and a little more; or the rate
+        /// at which much was dropped; or where an interval ends that begins at zero.
         rate: BitRate,
     },
     /// Nothing.

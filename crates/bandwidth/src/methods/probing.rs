@@ -54,7 +54,12 @@ impl Sent {
 
 /// What part of what the path would carry may be sent, by its capacity.
 pub(super) fn share_at(capacity: f64) -> f64 {
-    if capacity < FAST { SHARE } else { SHARE_FAST }
+    if is_fast(capacity) { SHARE_FAST } else { SHARE }
+}
+
+/// Whether a path of this capacity is a fast one.
+pub(super) fn is_fast(capacity: f64) -> bool {
+    capacity >= FAST
 }
 
 /// The same, by what a train was received at that has overloaded it.
@@ -147,9 +152,15 @@ impl<'a> Probing<'a> {
             }
         }
         let offered = trace.seen().map_or(0.0, |seen| seen.offered.bits());
-        let stretched =
-            sent.strain.is_some_and(|it| it.ratio > SATURATING || it.overflowed.is_some());
-        self.trains.push((offered, length.as_secs_f64(), stretched));
+        // For as long as it was on its way, the path was busy with it.
+        let ratio = match (sent.strain, sent.judged) {
+            (Some(strain), _) => strain.ratio,
+            (None, Ok(seen)) => offered / seen.received.bits(),
+            (None, Err(_)) => 1.0,
+        };
+        let full = sent.strain.is_some_and(|it| it.overflowed.is_some());
+        let lasting = length.as_secs_f64() * ratio.max(1.0);
+        self.trains.push((offered, lasting, full || ratio > SATURATING));
         let Self { phase, so_far, cost, .. } = *self;
         (self.progress)(&Step { phase, train: *train, judged: sent.judged, so_far, cost });
         Ok((sent, trace))

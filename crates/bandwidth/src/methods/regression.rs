@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 use super::knee::{Fit, Knee, Point, knee};
-use super::probing::{End, Probing, Sent, share, share_at};
+use super::probing::{End, Probing, Sent, is_fast, share, share_at};
 use super::robust::{breaks, median, spread};
 use super::search::{Begun, Range, begin};
 use super::strain::Strain;
@@ -73,6 +73,12 @@ const SETTLED: usize = 10;
 
 /// By what part of the capacity the path has changed at least.
 const CHANGED_PART: f64 = 0.1;
+
+/// How many standard deviations another train may be off the line.
+const FAR_OFF: f64 = 5.0;
+
+/// What part of the capacity single trains, of the longest, may differ by: the standard deviation.
+const UNSTEADY: f64 = 0.2;
 
 /// The rates to begin with, by what an overloading train was received at: that is A, or somewhat
 /// more.
@@ -195,7 +201,11 @@ impl Measuring {
         // As fast as it may be, by what is known.
         let fastest = |fit: &Fit| fit.knee.capacity * (1.0 + 3.0 * fit.knee.slope_error);
         let part = trusted.map_or_else(|| share(self.range.received), |fit| share_at(fastest(fit)));
-        probing.pace(&train, carries, part)?;
+        // Of fast paths it is a part of what they carry at all.
+        let whole = trusted
+            .filter(|fit| fit.knee.slope_error < SLOPE && is_fast(fastest(fit)))
+            .map_or(carries, |fit| fit.knee.capacity.max(carries));
+        probing.pace(&train, whole, part)?;
         let sent = probing.send(&train)?;
         if let Some(found) = self.take(&sent) {
             return Ok(Some(found));
@@ -402,7 +412,26 @@ impl Measuring {
         let fit = self.fit.as_ref().filter(|fit| fit.knee.available > 0.0)?;
         let (low, high) = self.interval(fit, random);
         let half = (high - low) / 2.0;
-        (half <= NARROW * fit.knee.available).then(|| available(fit, low, high))
+        (half <= NARROW * fit.knee.available).then(|| match self.contradicts(&fit.knee) {
+            false => available(fit, low, high),
+            true => Found::Unknown { why: Limit::Unsteady },
+        })
+    }
+
+    /// Whether trains differ so much, or the one that has ended the search has met something so
+    /// different, that the path is not one that a line describes.
+    fn contradicts(&self, knee: &Knee) -> bool {
+        let longest = self.trains.iter().map(|it| it.seconds).fold(0.0, f64::max);
+        let differs = |met: Strain| {
+            let over = met.offered - knee.available;
+            let off = knee.capacity * (met.ratio - 1.0) - over;
+            let error = (knee.spread.powi(2) * longest / met.seconds).sqrt();
+            let error = error.hypot(over * knee.slope_error);
+            off.abs() > (FAR_OFF * error).max(CHANGED_PART * knee.capacity)
+        };
+        // Of a queue that was full it says less.
+        let met = self.range.met.filter(|met| met.overflowed.is_none());
+        knee.spread > UNSTEADY * knee.capacity || met.is_some_and(differs)
     }
 
     /// The interval of a line, and what a train cannot tell, for it is of whole packets and so is
@@ -418,18 +447,25 @@ impl Measuring {
     /// What is found when no more may be sent.
     fn conclude(&self, probing: &mut Probing, limit: Limit) -> Found {
         let Some(fit) = self.fit.as_ref().filter(|fit| fit.knee.used >= ENOUGH) else {
-            return Found::Unknown { why: limit };
+            // The search has a bound, whatever there was no time for.
+            return match limit {
+                Limit::Time | Limit::Bytes => self.range.known(),
+                _ => Found::Unknown { why: limit },
+            };
         };
         let (low, high) = self.interval(fit, &mut probing.random);
         if self.halves_differ(&mut probing.random) {
             return Found::Unknown { why: Limit::Unsteady };
         }
         if fit.knee.available <= 0.0 || !high.is_finite() {
-            return Found::AtMost { rate: BitRate::per_second(self.range.received) };
+            return self.range.known();
         }
-        if low <= 0.0 && high >= self.range.received {
-            // No more than the search has said: trains contradict each other.
+        if self.contradicts(&fit.knee) || (low <= 0.0 && high >= self.range.received) {
+            // No more than the search has said, or something else than it.
             return Found::Unknown { why: Limit::Unsteady };
+        }
+        if low <= 0.0 {
+            return Found::AtMost { rate: BitRate::per_second(high) };
         }
         available(fit, low, high)
     }

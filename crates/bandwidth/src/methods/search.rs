@@ -57,6 +57,18 @@ const SAME: f64 = 1.05;
 /// How much nearer to the rate that a receiver could not take is not worth the way, as a ratio.
 const NEAR_ENOUGH: f64 = 1.15;
 
+/// By what ratio more than trains were received at is surely more than A: they differ.
+const BOUND: f64 = 1.05;
+
+/// By what ratio slower a rate is that is worth another try.
+const SLOWER: f64 = 0.8;
+
+/// What part of a train's packets may have been overtaken for it to be believed that it was stretched.
+const SHUFFLED: f64 = 0.25;
+
+/// How few packets of two trains have to arrive for the path to be slower by far.
+const FEW: usize = 2;
+
 /// By how much more than at lower rates has to be lost for it to be the rate's doing.
 const DROPPED: f64 = 0.25;
 
@@ -81,8 +93,23 @@ pub(super) struct Range {
     pub(super) offered: f64,
     /// What that was received at.
     pub(super) received: f64,
+    /// What the path has not, by what all such trains were received at.
+    pub(super) bound: f64,
+    /// What the train has met by which that is known, if one has.
+    pub(super) met: Option<Strain>,
     /// The highest rate that can be sent and received.
     pub(super) ceiling: f64,
+}
+
+impl Range {
+    /// What the search alone has found.
+    pub(super) fn known(&self) -> Found {
+        at_most(self.bound)
+    }
+}
+
+fn at_most(rate: f64) -> Found {
+    Found::AtMost { rate: BitRate::per_second(rate) }
 }
 
 /// What a method begins with.
@@ -116,14 +143,16 @@ pub(super) fn begin<'a>(
 enum Answer {
     /// It came through.
     Whole(Strain),
-    /// It was stretched.
-    Stretched(Strain),
+    /// It was stretched, and more than this is not there.
+    Stretched(Strain, f64),
     /// Much of it was dropped, and what came had not waited.
     Dropped,
     /// The sender does no more than this.
     Slow(f64),
     /// The receiver could not take it.
     Full,
+    /// So few packets came that they say only how fast those did.
+    Few(f64),
     /// Nothing came.
     Silent,
     /// Always something was in the way.
@@ -138,13 +167,16 @@ fn search(probing: &mut Probing) -> Result<Searched, End> {
         limit: Limit::Allowed,
         lasting: LASTING,
         clean: None,
+        bound: None,
+        dropped: None,
         lost: 0.0,
     };
     match search.climb(probing) {
         // The time or the bytes are over.
-        Err(End::Over(limit)) => Ok(Searched::Done(match search.clean {
-            Some(rate) => Found::AtLeast { rate: BitRate::per_second(rate), limit },
-            None => Found::Unknown { why: limit },
+        Err(End::Over(limit)) => Ok(Searched::Done(match (search.clean, search.bound) {
+            (_, Some(bound)) => at_most(bound),
+            (Some(rate), None) => Found::AtLeast { rate: BitRate::per_second(rate), limit },
+            (None, None) => Found::Unknown { why: limit },
         })),
         other => other,
     }
@@ -158,7 +190,11 @@ struct Search {
     lasting: Duration,
     /// The highest rate that was received whole.
     clean: Option<f64>,
-    /// What part was lost of that.
+    /// What is above A: what trains were received at that were stretched.
+    bound: Option<f64>,
+    /// The lowest rate of which much was dropped.
+    dropped: Option<f64>,
+    /// What part was lost of what was received whole.
     lost: f64,
 }
 
@@ -173,10 +209,14 @@ impl Search {
                     if rate >= self.ceiling || self.near_a_full_receiver() {
                         return self.at_ceiling(probing);
                     }
+                    if let Some(dropped) = self.dropped.filter(|it| *it < rate * NEAR_ENOUGH) {
+                        return Ok(Searched::Done(at_most(dropped)));
+                    }
                     rate = self.next(rate);
                 }
-                Answer::Stretched(strain) => {
+                Answer::Stretched(strain, bound) => {
                     let received = strain.received();
+                    self.bound = Some(bound.min(self.bound.unwrap_or(bound)));
                     if self.clean.is_some_and(|clean| clean > received * NO_QUEUE)
                         && self.lasting < LONGEST
                     {
@@ -187,13 +227,22 @@ impl Search {
                     } else if self.clean.is_none() && strain.offered > FAR_ABOVE * received {
                         rate = received * FAR_ABOVE.sqrt();
                     } else {
-                        return Ok(self.range(strain));
+                        return Ok(self.range(strain, bound));
                     }
                 }
                 Answer::Dropped => {
-                    let rate = BitRate::per_second(rate);
-                    return Ok(Searched::Done(Found::AtMost { rate }));
+                    self.dropped = Some(rate);
+                    match self.clean {
+                        // A queue that is no longer than a burst: no train says anything of it.
+                        Some(clean) if rate > clean * NEAR_ENOUGH => rate = (rate * clean).sqrt(),
+                        _ => return Ok(Searched::Done(at_most(rate))),
+                    }
                 }
+                // Most of what is slow comes when nobody listens any more.
+                Answer::Few(received) if received * FAR_ABOVE.sqrt() < rate * SLOWER => {
+                    rate = received * FAR_ABOVE.sqrt();
+                }
+                Answer::Few(_) => return unknown(Limit::Silent),
                 Answer::Slow(most) => {
                     self.ceiling = most;
                     self.limit = Limit::Sender;
@@ -218,8 +267,9 @@ impl Search {
 
     /// The next rate above one that came through whole.
     fn next(&self, rate: f64) -> f64 {
-        match self.limit {
-            Limit::Receiver => (rate * self.ceiling).sqrt(),
+        match (self.limit, self.dropped) {
+            (Limit::Receiver, _) => (rate * self.ceiling).sqrt(),
+            (_, Some(dropped)) => (rate * dropped).sqrt(),
             _ => (rate * FASTER).min(self.ceiling),
         }
     }
@@ -234,12 +284,14 @@ impl Search {
         self.lost = strain.lost;
     }
 
-    fn range(&self, strain: Strain) -> Searched {
+    fn range(&self, strain: Strain, bound: f64) -> Searched {
         Searched::Range(Range {
             clean: self.clean.unwrap_or(0.0),
             offered: strain.offered,
             received: strain.received(),
+            bound,
             ceiling: self.ceiling,
+            met: Some(strain),
         })
     }
 
@@ -280,7 +332,9 @@ impl Search {
         if ratio - 1.0 > STRETCHED_AT_CEILING {
             let received = offered / ratio;
             let clean = self.clean.unwrap_or(0.0).min(received);
-            return Ok(Searched::Range(Range { clean, offered, received, ceiling: self.ceiling }));
+            let (bound, ceiling) = (received * BOUND, self.ceiling);
+            let met = None;
+            return Ok(Searched::Range(Range { clean, offered, received, bound, ceiling, met }));
         }
         let rate = BitRate::per_second(offered.min(offered / ratio));
         Ok(Searched::Done(Found::AtLeast { rate, limit: self.limit }))
@@ -290,16 +344,24 @@ impl Search {
     fn ask(&self, probing: &mut Probing, rate: f64, stretched: f64) -> Result<Answer, End> {
         let mut over: Option<Strain> = None;
         let mut dropped = 0;
+        let mut few = Vec::new();
         let [mut slow, mut late] = [Vec::new(), Vec::new()];
         let [mut full, mut nothing] = [0, 0];
         for _ in 0..TRIES {
             let times = if over.is_some() { CONFIRMING } else { 1 };
-            let sent = probing.send(&probing.train(rate, times * self.lasting, PACKETS))?;
+            let train = probing.train(rate, times * self.lasting, PACKETS);
+            let sent = probing.send(&train)?;
             match (sent.judged, sent.strain) {
-                (Ok(_), Some(strain)) => {
+                (Ok(seen), Some(strain)) => {
                     let is_over = strain.ratio - 1.0 > stretched || strain.overflowed.is_some();
-                    if is_over && over.is_some() {
-                        return Ok(Answer::Stretched(strain));
+                    let shuffled = f64::from(seen.reordered) > SHUFFLED * f64::from(train.packets);
+                    if is_over && shuffled {
+                        // Delays are of the order in which packets came, and not of a queue.
+                        continue;
+                    }
+                    if let Some(first) = over.filter(|_| is_over) {
+                        let bound = BOUND * strain.received().max(first.received());
+                        return Ok(Answer::Stretched(strain, bound));
                     } else if is_over {
                         over = Some(strain);
                     } else if strain.lost > self.lost + DROPPED && self.clean.is_some() {
@@ -311,7 +373,13 @@ impl Search {
                         return Ok(Answer::Whole(strain));
                     }
                 }
-                (Ok(_), None) | (Err(Spoiled::Nothing), _) => nothing += 1,
+                (Ok(seen), None) => {
+                    few.push(seen.received.bits());
+                    if few.len() == FEW {
+                        return Ok(Answer::Few(few.iter().copied().fold(0.0, f64::max)));
+                    }
+                }
+                (Err(Spoiled::Nothing), _) => nothing += 1,
                 (Err(Spoiled::ReceiverFull), _) => full += 1,
                 (Err(Spoiled::SenderSlow | Spoiled::NotSent), Some(strain)) => {
                     slow.push(strain.offered);
@@ -336,7 +404,7 @@ impl Search {
         let most = median(late.iter().copied())
             .filter(|_| self.clean.is_some() && late.len() as u32 > TRIES / 2);
         Ok(match (over, most) {
-            (Some(strain), _) => Answer::Stretched(strain),
+            (Some(strain), _) => Answer::Stretched(strain, BOUND * strain.received()),
             (None, Some(most)) => Answer::Slow(most.min(rate)),
             (None, None) => Answer::Disturbed,
         })

@@ -151,8 +151,13 @@ fn trains_that_hosts_have_spoiled_do_not_count_and_are_counted() {
         assert_available(&found, truth, 0.06);
         assert!(found.spoiled.iter().any(|(why, _)| *why == Spoiled::Stalled), "{found:?}");
         // Most of the time.
-        let (found, _) = regress(poisson(300.0, 100.0, seed).sender_stalling(ms(3), ms(1)));
-        assert_eq!(found.found, Found::Unknown { why: Limit::Disturbed }, "{found:?}");
+        let (found, truth) = regress(poisson(300.0, 100.0, seed).sender_stalling(ms(3), ms(1)));
+        match found.found {
+            Found::Unknown { why } => assert_eq!(why, Limit::Disturbed, "{found:?}"),
+            // What the search has found still holds.
+            Found::AtMost { rate } => assert!(rate.bits() > truth, "{found:?}, {truth}"),
+            _ => panic!("{found:?}"),
+        }
     }
 }
 
@@ -229,7 +234,7 @@ fn bounds_are_kept() {
                 Found::AtLeast { limit, .. } => matches!(limit, Limit::Time | Limit::Bytes),
                 // Of a few streams, if there was room for them.
                 Found::Available { .. } => method == Choice::Yaz && bytes > 100,
-                Found::AtMost { .. } => false,
+                Found::AtMost { rate } => rate > mega(190.0),
             };
             assert!(told, "{method:?}: {found:?}");
         }
@@ -242,7 +247,7 @@ fn nothing_left_is_no_number() {
         let (found, _) = regress(poisson(300.0, 300.0, seed));
         match found.found {
             Found::Available { low, .. } => assert_eq!(low, BitRate::ZERO, "{found:?}"),
-            Found::AtMost { rate } => assert!(rate < mega(100.0), "{found:?}"),
+            Found::AtMost { rate, .. } => assert!(rate < mega(100.0), "{found:?}"),
             Found::Unknown { .. } | Found::AtLeast { .. } => {}
         }
     }

@@ -172,7 +172,9 @@ pub enum SessionError {
         why: io::Error,
     },
     /// Others are served first, for longer than one wants to wait.
-    #[error("{who} is busy: {before} before you, after {waited:.0?} of waiting")]
+    #[error(
+        "{who} is busy: {before} before you, after {waited:.0?} of waiting; allow more (--wait), or try again later"
+    )]
     Busy {
         /// Who.
         who: String,
@@ -210,6 +212,16 @@ pub enum SessionError {
         asked: u16,
         /// What passes.
         passes: u16,
+    },
+    /// Packets of the size that was asked for do not even leave.
+    #[error(
+        "packets of {asked} bytes are too long: the route that they leave by takes {takes}; ask for no more, or let the size be found"
+    )]
+    TooBigToLeave {
+        /// What was asked for.
+        asked: u16,
+        /// What it takes.
+        takes: u16,
     },
     /// Not even small probes come through.
     #[error(

@@ -13,8 +13,9 @@ use super::probes::{Deadline, Probes, ReceivedReport, SentReport};
 use super::token::Cookie;
 use crate::train::Train;
 
-/// How long an answer may take, besides what it answers and the way.
-const ANSWER: Duration = Duration::from_secs(3);
+/// How long an answer may take, besides what it answers and the way: TCP sends what was lost again five
+/// times by then.
+const ANSWER: Duration = Duration::from_millis(6500);
 
 /// How many round trips more: what is sent may be lost, and sent again.
 const ROUND_TRIPS: u32 = 8;

@@ -100,6 +100,8 @@ impl Offer {
 pub struct Account {
     rate: BitRate,
     left: Allowance,
+    /// Whether the hour leaves less than a session may have.
+    of_hour: bool,
     begin: Instant,
     /// Trains, either way.
     pub trains: u32,
@@ -130,10 +132,13 @@ impl Account {
     #[must_use]
     pub fn over_time(&self) -> Failed {
         let time = self.left.time;
-        Failed::new(
-            Code::Time,
-            format!("the {time:.0?} that this session may last are over (--max-time)"),
-        )
+        let whose = self.whose();
+        Failed::new(Code::Time, format!("the {time:.0?} that {whose} are over (--max-time)"))
+    }
+
+    /// What the limits are those of.
+    fn whose(&self) -> &'static str {
+        if self.of_hour { "an hour has left for this session" } else { "this session may have" }
     }
 
     /// Counts a train that is about to be sent, either way.
@@ -153,12 +158,10 @@ impl Account {
         }
         let bytes = self.bytes.saturating_add(train.total_bytes());
         if bytes > self.left.bytes {
-            let most = self.left.bytes;
+            let (most, whose) = (self.left.bytes, self.whose());
             return refuse(
                 Code::Bytes,
-                format!(
-                    "{bytes} bytes with this train, where {most} are allowed in this session (--max-bytes)"
-                ),
+                format!("{bytes} bytes with this train, of {most} that {whose} (--max-bytes)"),
             );
         }
         if Instant::now() + length(train) > self.end() {
@@ -251,11 +254,12 @@ impl Ledger {
             );
             return Err(Failed::new(code, message));
         }
+        let of_hour = left.bytes < session.bytes || left.time < session.time;
         let left = Allowance {
             bytes: left.bytes.min(session.bytes),
             time: left.time.min(session.time).min(LONGEST_SESSION),
         };
-        Ok(Account { rate, left, begin: now, trains: 0, bytes: 0 })
+        Ok(Account { rate, left, of_hour, begin: now, trains: 0, bytes: 0 })
     }
 
     /// Writes down what a session has used.

@@ -85,7 +85,7 @@ pub enum Message {
     Known {
         /// The client's address, as the server sees it.
         address: SocketAddr,
-        /// The longest IP packet of the server's interface.
+        /// The longest IP packet of the route to the client.
         bytes: u16,
     },
     /// Client: a train.

@@ -10,7 +10,8 @@ use crate::train::{Arrival, Train};
 
 /// Sends and receives trains over a socket.
 pub trait Probes: Send {
-    /// Sends a train to an address; each packet carries the cookie and the train's number.
+    /// Sends a train to an address; each packet carries the cookie and the train's number. It is
+    /// asked every few milliseconds whether anybody still wants it: the rest is not sent if not.
     ///
     /// # Errors
     /// If the socket is of no use any more; packets that the kernel refuses are counted instead.
@@ -20,6 +21,7 @@ pub trait Probes: Send {
         to: SocketAddr,
         cookie: Cookie,
         number: u32,
+        wanted: &mut dyn FnMut() -> bool,
     ) -> io::Result<SentReport>;
 
     /// What arrives of a train until all of it is there or the deadline has passed, which may be

@@ -51,9 +51,10 @@ impl Probes for Sockets {
         to: SocketAddr,
         cookie: Cookie,
         number: u32,
+        wanted: &mut dyn FnMut() -> bool,
     ) -> io::Result<SentReport> {
         let probe = Probe { cookie: cookie.0, train: number, packet: 0 };
-        let sent = self.sender.send(self.receiver.socket(), to, train, probe)?;
+        let sent = self.sender.send(self.receiver.socket(), to, train, probe, wanted)?;
         Ok(SentReport {
             sent_ns: sent.sent_ns,
             unsent: sent.refused,

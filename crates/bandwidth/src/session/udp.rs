@@ -24,7 +24,8 @@ pub fn at(address: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket.into())
 }
 
-/// The longest IP packet of the interface that a connected socket sends through.
+/// The longest IP packet of the route that a connected socket sends by: its interface's, or less
+/// where this host has heard of a router that takes less.
 ///
 /// # Errors
 /// If it is not connected.

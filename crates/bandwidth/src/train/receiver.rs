@@ -281,7 +281,7 @@ mod tests {
         sending.connect(to).unwrap();
         let mut receiver = Receiver::new(receiving).unwrap();
         let train = Train { packets: 60, bytes: 1000, rate: BitRate::mega(40.0) };
-        let sent = patient().send(&sending, to, &train, PROBE).unwrap();
+        let sent = patient().send(&sending, to, &train, PROBE, &mut || true).unwrap();
         assert_eq!((sent.sent_ns.len(), sent.refused), (60, 0));
         let received = receiver.receive(&train, PROBE, &mut nobody_says()).unwrap();
         let packets: Vec<u32> = received.arrived.iter().map(|it| it.packet).collect();
@@ -331,7 +331,7 @@ mod tests {
         let mut receiver = Receiver::new(receiving).unwrap();
         setsockopt(receiver.socket(), RcvBuf, &4096).unwrap();
         let train = Train { packets: 200, bytes: 1000, rate: BitRate::mega(1000.0) };
-        patient().send(&sending, to, &train, PROBE).unwrap();
+        patient().send(&sending, to, &train, PROBE, &mut || true).unwrap();
         // The kernel may take its time to put them there.
         let begun = Instant::now();
         let (mut kept, mut dropped) = (0, 0);

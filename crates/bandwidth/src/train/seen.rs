@@ -86,10 +86,10 @@ impl Trace {
     /// # Errors
     /// [`Spoiled`], by what the hosts say first, and then by what the packets show.
     pub fn judge(&self) -> Result<Seen, Spoiled> {
-        if self.sent_ns.len() < 2 && self.train.packets >= 2 {
-            return Err(Spoiled::SenderLate);
-        }
-        let seen = self.seen().ok_or(Spoiled::Nothing)?;
+        // It was given up.
+        let is_cut = self.sent_ns.len() < self.train.packets as usize;
+        let nothing = if is_cut { Spoiled::SenderLate } else { Spoiled::Nothing };
+        let seen = self.seen().ok_or(nothing)?;
         let host = &self.host;
         let length = self.train.length_ns() as f64;
         let is_off = (seen.offered.bits() / self.train.rate.bits() - 1.0).abs() > OFF_RATE;
@@ -98,7 +98,7 @@ impl Trace {
             (host.unsent > 0, Spoiled::NotSent),
             (host.overflowed > 0, Spoiled::ReceiverFull),
             (is_off && self.is_steadily_off(), Spoiled::SenderSlow),
-            (is_off || self.most_uneven_ns() > length * LATE_PART, Spoiled::SenderLate),
+            (is_cut || is_off || self.most_uneven_ns() > length * LATE_PART, Spoiled::SenderLate),
             (self.has_stalled(), Spoiled::Stalled),
         ];
         match signs.into_iter().find(|(is_so, _)| *is_so) {

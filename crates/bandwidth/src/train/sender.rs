@@ -20,6 +20,9 @@ const GIVEN_UP_NS: f64 = 1_000_000.0;
 /// Longer trains have no real-time priority: others are not kept from a processor for longer.
 const SHORT: Duration = Duration::from_millis(200);
 
+/// How often it is asked whether a train is still wanted, in nanoseconds of it.
+const ASKED_NS: u64 = 5_000_000;
+
 /// What was sent of a train.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
@@ -48,7 +51,7 @@ impl Sender {
         Self { timing, realtime, room: Vec::new() }
     }
 
-    /// Sends a train, packet by packet, over a socket that is connected.
+    /// Sends a train, packet by packet, over a socket that is connected, for as long as it is wanted.
     ///
     /// # Errors
     /// If the socket cannot send at all. That the kernel has no room for a packet is no error, and
@@ -59,6 +62,7 @@ impl Sender {
         to: SocketAddr,
         train: &Train,
         mut probe: Probe,
+        wanted: &mut dyn FnMut() -> bool,
     ) -> io::Result<Sent> {
         let length = usize::from(train.bytes.saturating_sub(Headers::to(to.ip()).bytes()));
         self.room.resize(length.max(Probe::BYTES), 0);
@@ -70,7 +74,14 @@ impl Sender {
         let mut sleeper = pacing::sleeper(self.realtime && is_short);
         let mut pace = Pace::begin(self.timing, *train, &mut sleeper);
         let patience = (train.length_ns() as f64 * GIVEN_UP).max(GIVEN_UP_NS);
+        let mut asked = ASKED_NS;
         for packet in 0..train.packets {
+            if train.due_ns(packet) >= asked {
+                asked += ASKED_NS;
+                if !wanted() {
+                    break;
+                }
+            }
             probe.packet = packet;
             probe.write(&mut self.room);
             let now = pace.wait(packet);

@@ -15,7 +15,7 @@ use eigentime_bandwidth::session::message::{Direction, Message};
 use eigentime_bandwidth::session::probes::{Deadline, Probes, ReceivedReport, SentReport};
 use eigentime_bandwidth::session::token::Cookie;
 use eigentime_bandwidth::train::Train;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use crate::plain::Plain;
 use crate::raw::{guest, next};
@@ -38,10 +38,10 @@ fn a_client_that_dies_midway_makes_room_for_the_next() {
         let nonce = knock.answer(PATIENCE).unwrap().expect("an answer");
         client.send(&Message::Echo { nonce }).unwrap();
         assert!(matches!(next(&mut client), Ok(Message::Known { .. })));
-        // A train of half a second, and in the midst of it nobody is there any more.
-        client
-            .send(&Message::Prepare { train: train(500, 1000, 8.0), direction, number: 0 })
-            .unwrap();
+        // In the midst of a train nobody is there any more.
+        let train = train(4500, 1000, 4.0);
+        assert!(Duration::from_nanos(train.length_ns()) > SOON);
+        client.send(&Message::Prepare { train, direction, number: 0 }).unwrap();
         assert!(matches!(next(&mut client), Ok(Message::Ready { .. })));
         drop((client, socket));
         let begin = Instant::now();
@@ -84,7 +84,12 @@ impl Process {
     }
 
     fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.0), signal).unwrap();
+        let process = Pid::from_child(&self.0);
+        kill_process(process, signal).unwrap();
+        if signal == Signal::STOP {
+            // It goes on for a moment, until it has stopped.
+            waitpid(Some(process), WaitOptions::UNTRACED).unwrap();
+        }
     }
 }
 
@@ -144,9 +149,10 @@ impl Probes for Amid {
         to: SocketAddr,
         cookie: Cookie,
         number: u32,
+        wanted: &mut dyn FnMut() -> bool,
     ) -> io::Result<SentReport> {
         (self.strike)();
-        self.inner.send(train, to, cookie, number)
+        self.inner.send(train, to, cookie, number, wanted)
     }
 
     fn receive(

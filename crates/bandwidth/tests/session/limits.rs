@@ -47,7 +47,7 @@ fn bytes_are_limited_in_a_session_and_in_an_hour() {
     let left = path.bounds().total_bytes;
     assert!(left < 100_000, "{left}");
     let why = path.send(&train(100, 1000, 50.0)).unwrap_err().to_string();
-    assert!(why.contains("where 200000 are allowed in this session (--max-bytes)"), "{why}");
+    assert!(why.contains("of 200000 that this session may have (--max-bytes)"), "{why}");
     drop(path);
     let mut path =
         server.connect(Wishes { direction: Direction::Down, ..Wishes::default() }).unwrap();
@@ -56,7 +56,7 @@ fn bytes_are_limited_in_a_session_and_in_an_hour() {
     let rest = (left / 1000) as u32;
     path.send(&train(rest, 1000, 50.0)).unwrap();
     let why = path.send(&train(2, 1000, 50.0)).unwrap_err().to_string();
-    assert!(why.contains("--max-bytes"), "{why}");
+    assert!(why.contains("that an hour has left for this session (--max-bytes)"), "{why}");
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn a_session_lasts_no_longer_than_it_may() {
     let server = limited(|limits| limits.session = Allowance { time, ..limits.session });
     let mut path = server.connect(Wishes::default()).unwrap();
     assert!(path.bounds().time <= time);
-    assert!(server.told.ended().contains("that this session may last are over (--max-time)"));
+    assert!(server.told.ended().contains("that this session may have are over (--max-time)"));
     assert_eq!(path.bounds().time, Duration::ZERO);
     let why = path.send(&train(10, 1000, 50.0)).unwrap_err().to_string();
     assert!(why.contains("--max-time"), "{why}");

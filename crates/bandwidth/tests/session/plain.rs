@@ -43,11 +43,15 @@ impl Probes for Plain {
         to: SocketAddr,
         cookie: Cookie,
         number: u32,
+        wanted: &mut dyn FnMut() -> bool,
     ) -> io::Result<SentReport> {
         let headers = if to.is_ipv4() { 20 + 8 } else { 40 + 8 };
         let begin = Instant::now();
         let mut report = SentReport::default();
         for packet in 0..train.packets {
+            if packet % 16 == 15 && !wanted() {
+                break;
+            }
             let mut bytes = head(cookie, number, packet);
             bytes.resize(usize::from(train.bytes) - headers, 0);
             let due = Duration::from_nanos(train.due_ns(packet));

@@ -66,7 +66,10 @@ fn over_either_where_the_server_listens_anywhere() {
 fn packets_longer_than_the_interface_carries_are_refused() {
     let server = Running::new(Setup::default());
     let why = refusal(server.connect(Wishes { bytes: Some(9001), ..Wishes::default() }));
-    assert!(why.contains("9001 bytes do not pass: 9000 bytes do"), "{why}");
+    assert!(
+        why.contains("9001 bytes are too long: the route that they leave by takes 9000"),
+        "{why}"
+    );
     let path = server.connect(Wishes { bytes: Some(1400), ..Wishes::default() }).unwrap();
     assert_eq!(path.bounds().bytes, 1400);
 }

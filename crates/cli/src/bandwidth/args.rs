@@ -8,6 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use eigentime_bandwidth::BitRate;
 use eigentime_bandwidth::methods::Choice;
 use eigentime_bandwidth::session::DEFAULT_PORT;
+use eigentime_bandwidth::session::limits::{LONGEST_PACKET, SHORTEST_PACKET};
 use eigentime_bandwidth::session::message::Direction;
 use eigentime_bandwidth::session::tls::Fingerprint;
 use eigentime_bandwidth::train::Timing;
@@ -114,7 +115,7 @@ pub struct ServeOptions {
     pub key: Option<PathBuf>,
 
     /// The highest rate that a client may try [default: 10G]
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     pub max_rate: Option<BitRate>,
 
     /// How many bytes a client may have sent in a session, such as 8G; ten times that in an hour
@@ -132,6 +133,10 @@ pub struct ServeOptions {
     /// Print what happens as JSON, a line each
     #[arg(long)]
     pub json: bool,
+
+    /// Print nothing of what happens
+    #[arg(long, short, conflicts_with = "json")]
+    pub quiet: bool,
 
     #[command(flatten)]
     pub manner: MannerOptions,
@@ -205,18 +210,20 @@ pub struct MeasureOptions {
     pub manner: MannerOptions,
 
     /// The length of the longest packets, as IP packets [default: the longest that pass]
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(
+        i64::from(SHORTEST_PACKET)..=i64::from(LONGEST_PACKET)
+    ))]
     pub packet_size: Option<u16>,
 
     /// The highest rate to try
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     pub max_rate: Option<BitRate>,
 
     /// How many bytes an estimate may send, such as 50M
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub max_bytes: Option<u64>,
 
-    /// How long an estimate may take
+    /// How long an estimate may take, once the server is ready
     #[arg(long, value_name = "SPAN", value_parser = parse_span, default_value = "5s")]
     pub time: Duration,
 
@@ -270,6 +277,13 @@ pub struct MeasureOptions {
     pub quiet: bool,
 }
 
+/// A rate at which a train can be sent at all, in the time that one may last.
+fn parse_rate(text: &str) -> Result<BitRate, String> {
+    let least = BitRate::mega(0.1);
+    let rate: BitRate = text.parse().map_err(|why| format!("{why}"))?;
+    if rate < least { Err(format!("it must be {least} at least")) } else { Ok(rate) }
+}
+
 /// Bytes with k, M or G, which are powers of 1000.
 fn parse_bytes(text: &str) -> Result<u64, String> {
     const UNITS: [(char, f64); 4] = [('k', 1e3), ('M', 1e6), ('G', 1e9), ('T', 1e12)];
@@ -290,6 +304,14 @@ fn parse_fingerprint(text: &str) -> Result<Fingerprint, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rates_are_such_that_trains_can_be_sent() {
+        assert_eq!(parse_rate("100k"), Ok(BitRate::mega(0.1)));
+        for text in ["1", "99k", "fast"] {
+            assert!(parse_rate(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn bytes_are_read_as_people_write_them() {

@@ -58,6 +58,9 @@ pub fn measure(options: &MeasureOptions) -> Result<i32, String> {
             .and_then(|_| flag::register(signal, Arc::clone(&stopped)));
         registered.map_err(|why| format!("cannot listen to signals: {why}"))?;
     }
+    if let Some(file) = &options.output {
+        place::check(file)?;
+    }
     let mut series = Series::new(options);
     let mut last = None;
     while series.goes_on(&stopped) {
@@ -186,7 +189,9 @@ fn server(options: &MeasureOptions) -> Result<Server, String> {
 /// A host with or without its port. An address of IPv6 needs brackets only if it has one.
 fn address(text: &str) -> Result<(String, u16), String> {
     let wrong = || format!("'{text}' is no host: write name, name:port, address or [address]:port");
-    if text.parse::<std::net::Ipv6Addr>().is_ok() {
+    // The interface of a link-local address follows it: fe80::1%eth0.
+    let number = text.split('%').next().unwrap_or_default();
+    if number.parse::<std::net::Ipv6Addr>().is_ok() {
         return Ok((text.to_owned(), DEFAULT_PORT));
     }
     let (host, port) = match text.rsplit_once(':') {
@@ -263,10 +268,13 @@ impl<'a> Series<'a> {
     fn add(&mut self, estimate: &Estimate) -> Result<(), String> {
         self.made += 1;
         self.smoothed.add(estimate);
-        let Some(file) = &self.options.output else {
-            return place::write(None, &self.told(estimate)?);
-        };
         let told = self.told(estimate)?;
+        let Some(file) = &self.options.output else {
+            // Of metrics there is one set: the last.
+            let follows = !self.options.watch && self.made < self.options.count;
+            let is_kept_back = self.options.prometheus && follows;
+            return if is_kept_back { Ok(()) } else { place::write(None, &told) };
+        };
         if self.options.prometheus {
             self.text.clear();
         }
@@ -321,6 +329,8 @@ mod tests {
             ("server:99", "server", 99),
             ("10.0.0.1:99", "10.0.0.1", 99),
             ("fe80::1", "fe80::1", DEFAULT_PORT),
+            ("fe80::1%eth0", "fe80::1%eth0", DEFAULT_PORT),
+            ("[fe80::1%eth0]:99", "fe80::1%eth0", 99),
             ("[fe80::1]", "fe80::1", DEFAULT_PORT),
             ("[fe80::1]:99", "fe80::1", 99),
         ] {

@@ -73,9 +73,12 @@ fn teller(
     options: &ServeOptions,
     stop: &'static OnceLock<Stop>,
 ) -> impl Fn(&Entry) + Send + Sync + 'static {
-    let (json, sessions, ended) = (options.json, options.sessions, AtomicU32::new(0));
+    let (json, quiet) = (options.json, options.quiet);
+    let (sessions, ended) = (options.sessions, AtomicU32::new(0));
     move |entry| {
-        print(entry, json);
+        if !quiet {
+            print(entry, json);
+        }
         let is_last = matches!(entry.event, Event::Ended { .. })
             && sessions == Some(ended.fetch_add(1, Ordering::Relaxed) + 1);
         if let Some(stop) = stop.get().filter(|_| is_last) {

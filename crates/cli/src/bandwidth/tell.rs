@@ -1,7 +1,7 @@
 //! What people read of an estimate.
 
 use eigentime_bandwidth::BitRate;
-use eigentime_bandwidth::methods::{Estimate, Found, Limit};
+use eigentime_bandwidth::methods::{Estimate, Found, Limit, Method};
 
 /// A line for an estimate: what was found, how well it is known, and what it has cost.
 pub fn line(estimate: &Estimate) -> String {
@@ -13,7 +13,7 @@ pub fn line(estimate: &Estimate) -> String {
     };
     format!(
         "{}   {:.1} s, {}, {} trains{spoiled}",
-        found(&estimate.found),
+        found(estimate),
         cost.seconds,
         bytes(cost.bytes),
         cost.trains
@@ -21,13 +21,15 @@ pub fn line(estimate: &Estimate) -> String {
 }
 
 /// What was found.
-pub fn found(found: &Found) -> String {
-    match found {
+fn found(estimate: &Estimate) -> String {
+    // Its bias is not in its interval.
+    let interval = if estimate.method == Method::Yaz { "as it repeats" } else { "95 %" };
+    match &estimate.found {
         Found::Available { rate, low, high } => {
-            format!("{rate} available (95 %: {})", between(*low, *high))
+            format!("{rate} available ({interval}: {})", between(*low, *high))
         }
         Found::AtLeast { rate, limit } => format!("at least {rate}: {}", words(*limit)),
-        Found::AtMost { rate } => format!("less than {rate}: not even that came through whole"),
+        Found::AtMost { rate } => format!("less than {rate}: no more could be told"),
         Found::Unknown { why } => format!("unknown: {}", words(*why)),
     }
 }
@@ -67,7 +69,7 @@ pub fn bytes(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use eigentime_bandwidth::methods::{Cost, Method};
+    use eigentime_bandwidth::methods::Cost;
     use eigentime_bandwidth::train::Spoiled;
 
     use super::*;

@@ -2,14 +2,15 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use super::remote::{Link, Remote};
 use super::{Progress, Server, Step, Wishes};
-use crate::session::error::SessionError;
+use crate::session::error::{Code, SessionError};
 use crate::session::exchange::Patience;
 use crate::session::frame::Frames;
-use crate::session::handshake::{as_client, order};
+use crate::session::handshake::{Met, as_client, order};
 use crate::session::limits::Offer;
 use crate::session::line::{Line, Timed};
 use crate::session::message::Message;
@@ -21,6 +22,9 @@ const CONNECTING: Duration = Duration::from_secs(3);
 
 /// How long proving may take, both ways.
 const PROVING: Duration = Duration::from_secs(5);
+
+/// How long to wait before one tries again where there was no room.
+const AGAIN: Duration = Duration::from_millis(500);
 
 /// How long a server may be silent while one waits: it tells one's place every second.
 const WAITING: Duration = Duration::from_secs(10);
@@ -35,6 +39,27 @@ pub fn connect(
     open: Box<Open>,
     progress: &mut Progress<'_>,
 ) -> Result<Remote, SessionError> {
+    let begin = Instant::now();
+    let (met, mut frames, address) = loop {
+        match meet(server) {
+            // The server has no room for one more to prove itself.
+            Err(SessionError::Refused { failure, .. })
+                if failure.code == Code::Busy && begin.elapsed() < wishes.queue =>
+            {
+                thread::sleep(AGAIN);
+            }
+            met => break met?,
+        }
+    };
+    let (port, offer) = queue(&mut frames, wishes.queue, progress)?;
+    progress(Step::Begun);
+    let address = udp::with_port(address, server.udp_port.unwrap_or(port));
+    let link = Link { frames, address, patience: Patience::new(met.round_trip) };
+    Remote::new(link, &met.keys, offer, wishes, open, progress)
+}
+
+/// A connection over which both sides have proven themselves.
+fn meet(server: &Server) -> Result<(Met, Frames, SocketAddr), SessionError> {
     let (connection, address) = reach(server)?;
     let who = format!("the server at {address}");
     let until = Instant::now() + PROVING;
@@ -44,11 +69,7 @@ pub fn connect(
     };
     let mut frames = Frames::new(line, who);
     let met = as_client(&mut frames, &server.token, until)?;
-    let (port, offer) = queue(&mut frames, wishes.queue, progress)?;
-    progress(Step::Begun);
-    let address = udp::with_port(address, server.udp_port.unwrap_or(port));
-    let link = Link { frames, address, patience: Patience::new(met.round_trip) };
-    Remote::new(link, &met.keys, offer, wishes, open, progress)
+    Ok((met, frames, address))
 }
 
 /// A connection to the first of the host's addresses that has one.

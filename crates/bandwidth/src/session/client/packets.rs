@@ -21,12 +21,12 @@ const RATE_MEGA: f64 = 10.0;
 /// How near to the longest is near enough, as a part of it: between what links of the list carry.
 const NEAR: u16 = 16;
 
-/// The longest that passes, where an interface carries so many bytes.
-pub(super) fn longest(remote: &mut Remote, interface: u16) -> Result<u16, SessionError> {
+/// The longest that passes, where the route that is left by takes so many bytes.
+pub(super) fn longest(remote: &mut Remote, route: u16) -> Result<u16, SessionError> {
     let asked = remote.wishes().bytes;
-    let most = interface.min(LONGEST_PACKET);
+    let most = route.min(LONGEST_PACKET);
     if let Some(asked) = asked.filter(|asked| *asked > most) {
-        return Err(SessionError::TooBig { asked, passes: most });
+        return Err(SessionError::TooBigToLeave { asked, takes: most });
     }
     let first = asked.unwrap_or(most);
     let smaller = SIZES.into_iter().filter(|size| *size < first);

@@ -29,7 +29,7 @@ const ANSWER: Duration = Duration::from_millis(300);
 const FORGOTTEN: Duration = Duration::from_secs(15);
 
 /// How often a server hears that a client that rests is still there.
-const STILL_HERE: Duration = Duration::from_secs(10);
+const STILL_HERE: Duration = Duration::from_secs(3);
 
 /// What a server is reached by.
 pub(super) struct Link {
@@ -50,7 +50,7 @@ pub struct Remote {
     probes: Option<Box<dyn Probes>>,
     /// Our address, as the server sees it.
     seen_as: SocketAddr,
-    /// The longest packet: of the interfaces at first, then what has passed.
+    /// The longest packet: of the routes at first, then what has passed.
     bytes: u16,
     begin: Instant,
     /// When a datagram of ours went or came last.
@@ -108,7 +108,7 @@ impl Remote {
         &self.wishes
     }
 
-    /// Lets the server know where our datagrams come from. The longest packet of the interface that
+    /// Lets the server know where our datagrams come from. The longest packet of the route that
     /// trains leave by.
     fn knock(&mut self) -> Result<u16, SessionError> {
         self.probes = None;
@@ -178,7 +178,9 @@ impl Remote {
         }
         let (sent, came) = match direction {
             Direction::Up => {
-                let sent = probes.send(train, *address, self.cookie, number);
+                // A server has nothing to say now but that it goes.
+                let mut wanted = || !frames.line().has_news();
+                let sent = probes.send(train, *address, self.cookie, number, &mut wanted);
                 let sent = sent.map_err(SessionError::io("send probes"))?;
                 frames.send(&Message::Done { number })?;
                 let until = Instant::now() + patience.answer();

@@ -161,7 +161,9 @@ impl<'a> Host<'a> {
                 report.arrived.len()
             }
             Direction::Down => {
-                let sent = probes.send(train, *address, self.cookie, number);
+                // A client has nothing to say now but that it goes.
+                let mut wanted = || !self.frames.line().has_news();
+                let sent = probes.send(train, *address, self.cookie, number, &mut wanted);
                 let report = sent.map_err(SessionError::io("send probes"))?;
                 exchange::tell_sent(self.frames, &report)?;
                 report.sent_ns.len()

@@ -66,7 +66,7 @@ impl Default for Patience {
     fn default() -> Self {
         Self {
             strangers: Duration::from_secs(5),
-            idle: Duration::from_secs(30),
+            idle: Duration::from_secs(10),
             queue: Duration::from_secs(600),
             most_strangers: 32,
             most_of_one: 4,
@@ -157,10 +157,12 @@ impl Server {
                 let Patience { most_strangers, most_of_one, .. } = self.settings.patience;
                 let Some(guest) = self.guests.enter(client.ip(), most_strangers, most_of_one)
                 else {
-                    self.tell(Event::Refused {
-                        client,
-                        why: "too many connections at a time".to_owned(),
-                    });
+                    let why = format!(
+                        "too many connections that have proven nothing yet, {most_of_one} from one \
+                         address or {most_strangers} in all: try again later"
+                    );
+                    self.turn_away(connection, client, &why);
+                    self.tell(Event::Refused { client, why });
                     continue;
                 };
                 // Without a thread there is no session: the connection closes, and the guest goes.
@@ -188,6 +190,18 @@ impl Server {
 
     fn tell(&self, event: Event) {
         (self.settings.tell)(&Entry::now(event));
+    }
+
+    /// Says to a client why it is not let in, if that takes no time. With encryption it could not be
+    /// read.
+    fn turn_away(&self, connection: TcpStream, client: SocketAddr, why: &str) {
+        if self.settings.tls.is_none() {
+            // There is room for it: nothing was sent yet.
+            let line = Box::new(Timed::new(connection, Instant::now()));
+            let message = Message::Error(Failed::new(Code::Busy, why).0);
+            // It is closed in any case.
+            let _ = Frames::new(line, format!("the client at {client}")).send(&message);
+        }
     }
 
     /// From the first byte of a connection to its last.
