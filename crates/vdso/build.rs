@@ -13,7 +13,7 @@ use std::process::Command;
 use object::{Object, ObjectSection, ObjectSymbol};
 
 /// Symbols of the image that the supervisor has to know.
-const SYMBOLS: [(&str, &str, &str); 10] = [
+const SYMBOLS: [(&str, &str, &str); 13] = [
     (
         "et_leave_flags",
         "LEAVE_FLAGS",
@@ -25,6 +25,13 @@ const SYMBOLS: [(&str, &str, &str); 10] = [
         "Where a redirected call saves the flags, which a step would change.",
     ),
     ("et_enter", "ENTER", "Where trapped calls are redirected to."),
+    ("et_rewritten", "REWRITTEN", "Where rewritten sites jump to."),
+    (
+        "et_rewritten_flags",
+        "REWRITTEN_FLAGS",
+        "Where a call from a rewritten site saves the flags.",
+    ),
+    ("et_pass_flags", "PASS_FLAGS", "Where a call that is made as it is restores the flags."),
     (
         "et_syscall_return",
         "SYSCALL_RETURN",

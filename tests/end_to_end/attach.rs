@@ -4,18 +4,11 @@
 
 // What these tests share: no test in here.
 mod moves;
-// The named timelines' tests have these, too.
-#[allow(clippy::duplicate_mod, dead_code)]
-#[path = "named/place.rs"]
-mod place;
-#[allow(clippy::duplicate_mod, dead_code)]
-#[path = "named/shown.rs"]
-mod shown;
 
 mod busy;
 mod endless;
 mod failures;
-mod languages;
+pub mod languages;
 mod refusals;
 mod shared;
 mod stop_time;
@@ -23,6 +16,7 @@ mod storm;
 mod sudden_ends;
 mod waits;
 
+use crate::named::place;
 use crate::suite::Suite;
 
 /// Adds the tests.

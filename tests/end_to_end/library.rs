@@ -10,19 +10,12 @@ mod live;
 mod preload;
 mod symbols;
 
-// The named timelines' tests have these, too.
-#[allow(clippy::duplicate_mod, dead_code)]
-#[path = "named/place.rs"]
-mod place;
-#[allow(clippy::duplicate_mod, dead_code)]
-#[path = "named/shown.rs"]
-mod shown;
-
 use std::ffi::OsStr;
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::command::{Finished, User, run};
+use crate::named::place;
 use crate::suite::{Broken, Suite};
 use crate::workspace;
 

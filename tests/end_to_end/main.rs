@@ -47,6 +47,7 @@ mod probe;
 mod reads;
 mod refusals;
 mod report;
+mod rewriting;
 mod setclock;
 mod signals;
 mod status;
@@ -99,6 +100,7 @@ fn main() -> ExitCode {
     faults::add(&mut suite);
     freeze::add(&mut suite);
     signals::add(&mut suite);
+    rewriting::add(&mut suite);
     tree::add(&mut suite);
     setclock::add(&mut suite);
     languages::add(&mut suite);

@@ -2,7 +2,7 @@
 //! continued. Each test has a runtime directory of its own, and so no other's names.
 
 // What these tests share: no test in here.
-mod place;
+pub mod place;
 pub mod shown;
 
 mod agreement;

@@ -29,6 +29,7 @@ pub enum Program {
     Ask,
     Endless,
     Storm,
+    Hot,
     Sandboxed,
     Preload,
     /// What a container looks like from inside.
@@ -76,6 +77,7 @@ const ALL: &[(Program, &[Build])] = {
         (Ask, &[Dynamic]),
         (Endless, &[Dynamic, Static]),
         (Storm, &[Dynamic, Static]),
+        (Hot, &[Dynamic, Static, Musl]),
         (Sandboxed, &[Dynamic]),
         (Preload, &[Dynamic, Static]),
         (Contained, &[Static]),
@@ -104,6 +106,7 @@ impl Program {
             Program::Ask => "ask",
             Program::Endless => "endless",
             Program::Storm => "storm",
+            Program::Hot => "hot",
             Program::Sandboxed => "sandboxed",
             Program::Preload => "preload",
             Program::Contained => "contained",

@@ -214,6 +214,9 @@ pub enum Watch {
     /// `getgroups` in a user namespace, which would show unmapped groups as
     /// `nogroup`.
     Groups,
+    /// `seccomp`, and `prctl` with PR_SET_SECCOMP: the process puts a filter of its own
+    /// on itself, under which nothing is to be done in its name.
+    Filters,
 }
 
 /// What a call has to do with time.
@@ -351,6 +354,9 @@ pub const RING_EXT_ARG: u32 = 1 << 3;
 pub const RING_ABS_TIMER: u32 = 1 << 5;
 /// IORING_ENTER_EXT_ARG_REG: the structure lies in memory registered before.
 pub const RING_EXT_ARG_REG: u32 = 1 << 6;
+
+/// PR_SET_SECCOMP.
+pub const PR_SET_SECCOMP: u32 = 22;
 
 /// SOL_SOCKET.
 pub const SOL_SOCKET: u32 = 1;

@@ -40,7 +40,7 @@ const fn timer_get(timer: Timer, to: u8) -> Kind {
 }
 
 /// Every translated system call of x86-64 Linux.
-pub const ROWS: [Row; 41] = [
+pub const ROWS: [Row; 43] = [
     // Waits, the most frequent first: the filter tests them in this order.
     row(
         202,
@@ -193,6 +193,13 @@ pub const ROWS: [Row; 41] = [
         Kind::Watch(Watch::Groups),
         "shows the caller's groups in the user namespace that a time namespace needs",
     ),
+    row(
+        317,
+        "seccomp",
+        Kind::Watch(Watch::Filters),
+        "sites of calls are not rewritten in a process that has a filter of its own",
+    ),
+    row(157, "prctl", Kind::Watch(Watch::Filters), "PR_SET_SECCOMP, as seccomp"),
 ];
 
 /// Interfaces that show or take host time inside a timeline, and what to know of it.

@@ -225,6 +225,11 @@ pub struct ClockOptions {
     /// How a saved timeline goes on: from where it stood, or as if it had run on meanwhile
     #[arg(long, value_enum, default_value_t = PolicyName::Continue, requires = "resume")]
     pub policy: PolicyName,
+
+    /// Leave the program's code as it is: each wait with a timeout stops for the supervisor then,
+    /// also where calls are made again and again
+    #[arg(long)]
+    pub no_rewrite: bool,
 }
 
 impl ClockOptions {
@@ -241,6 +246,7 @@ impl ClockOptions {
             timeline: _,
             resume,
             policy: _,
+            no_rewrite: _,
         } = self;
         [monotonic.is_some(), boottime.is_some(), date.is_some(), offset.is_some()]
             .into_iter()

@@ -1,5 +1,6 @@
 //! `eigentime attach` and `eigentime detach`.
 
+use eigentime_supervisor::Manner;
 use eigentime_supervisor::control::{Attached, seconds};
 use eigentime_timeline::Nanos;
 
@@ -10,7 +11,8 @@ use crate::run::clocks;
 pub fn attach(options: &AttachOptions) -> i32 {
     let name = options.clocks.timeline.as_ref();
     let attached = clocks(&options.clocks).and_then(|clocks| {
-        eigentime_supervisor::attach(options.pid, clocks.as_ref(), name, options.force)
+        let manner = Manner { force: options.force, rewrites: !options.clocks.no_rewrite };
+        eigentime_supervisor::attach(options.pid, clocks.as_ref(), name, manner)
             .map_err(|error| error.to_string())
     });
     tell(attached, "attached", options.json)

@@ -53,6 +53,7 @@ fn asked(options: &RunOptions, system: System) -> Result<Asked, String> {
         name: container.name.clone(),
         clocks: clocks(&options.clocks)?,
         timeline: options.clocks.timeline.clone(),
+        rewrites: !options.clocks.no_rewrite,
         namespace_only: None,
     })
 }

@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, Write};
 
 use eigentime_supervisor::control::place::{Name, Place};
 use eigentime_supervisor::control::{
-    Answer, Change, Container, Member, Request, Shown, Thread, Timeline, client, seconds,
+    Answer, Change, Container, Coverage, Member, Request, Shown, Thread, Timeline, client, seconds,
 };
 use eigentime_timeline::text::{format_date, parse_offset};
 use eigentime_timeline::{Nanos, VirtualInstant};
@@ -191,6 +191,8 @@ fn whole(shown: &Shown) -> String {
     }
     if shown.members.is_empty() {
         text += "no members\n";
+    } else {
+        text += &of_calls(&shown.calls);
     }
     for member in &shown.members {
         let container =
@@ -198,6 +200,15 @@ fn whole(shown: &Shown) -> String {
         text += &of_member(member, container);
     }
     text
+}
+
+/// How calls come to be translated.
+fn of_calls(calls: &Coverage) -> String {
+    let Coverage { sites, rewritten, trapped, stops, stops_per_second } = calls;
+    format!(
+        "calls: {sites} sites, {rewritten} rewritten, {trapped} still trapped; {stops} stops, \
+         {stops_per_second:.1} a second\n\n"
+    )
 }
 
 fn of_member(member: &Member, container: Option<&Container>) -> String {

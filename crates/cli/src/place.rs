@@ -25,6 +25,23 @@ pub fn write(file: Option<&Path>, text: &str) -> Result<(), String> {
     written.map_err(|error| format!("cannot write {}: {error}", file.display()))
 }
 
+/// Whether something can be written there, before there is anything: what took long is not lost then.
+///
+/// # Errors
+/// A sentence that says why not.
+pub fn check(file: &Path) -> Result<(), String> {
+    let tried = match fs::metadata(file) {
+        Ok(found) if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        Ok(found) if !found.is_file() => Ok(()),
+        _ => target(file).and_then(|file| {
+            let beside = beside(&file)?;
+            OpenOptions::new().write(true).create_new(true).open(&beside)?;
+            fs::remove_file(beside)
+        }),
+    };
+    tried.map_err(|error| format!("cannot write {}: {error}", file.display()))
+}
+
 /// Where symbolic links lead from a file, which need not be there: they stay as they are, and what
 /// they lead to is written.
 fn target(file: &Path) -> io::Result<PathBuf> {
@@ -42,16 +59,24 @@ fn target(file: &Path) -> io::Result<PathBuf> {
     Err(io::Error::from_raw_os_error(libc::ELOOP))
 }
 
-/// Puts a file in the place of another at once: whoever reads it reads all of the one or the
-/// other. The new one lies beside it meanwhile, under a name that no collector looks for.
-fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Where the new one lies meanwhile: a name that no collector looks for.
+fn beside(file: &Path) -> io::Result<PathBuf> {
     let name = file.file_name().ok_or(io::ErrorKind::IsADirectory)?;
     let mut beside = OsString::from(".");
     beside.push(name);
     beside.push(format!(".{}.new", std::process::id()));
-    let beside = file.with_file_name(beside);
+    Ok(file.with_file_name(beside))
+}
+
+/// Puts a file in the place of another at once, with the rights that one had: whoever reads it
+/// reads all of the one or the other.
+fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    let beside = beside(file)?;
     let written = (|| {
         let mut new = OpenOptions::new().write(true).create_new(true).open(&beside)?;
+        if let Ok(old) = fs::metadata(file) {
+            new.set_permissions(old.permissions())?;
+        }
         new.write_all(bytes)?;
         new.sync_all()?;
         fs::rename(&beside, file)
@@ -99,6 +124,36 @@ mod tests {
         write(Some(&file), "\x1b[1mnew\x1b[0m").unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "new", "without colours");
         assert_eq!(folder.names(), ["eigentime.prom"]);
+    }
+
+    #[test]
+    fn who_may_read_a_file_may_read_the_new_one_and_nobody_else() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = Folder::new("rights");
+        let file = folder.0.join("report");
+        fs::write(&file, "old").unwrap();
+        for mode in [0o600, 0o640] {
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+            write(Some(&file), "new").unwrap();
+            assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, mode);
+        }
+    }
+
+    #[test]
+    fn a_place_is_checked_and_left_as_it_was() {
+        let folder = Folder::new("checked");
+        let file = folder.0.join("report");
+        check(&file).unwrap();
+        assert!(folder.names().is_empty());
+        fs::write(&file, "old").unwrap();
+        check(&file).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "old");
+        for nowhere in [folder.0.clone(), folder.0.join("none/report")] {
+            let why = check(&nowhere).unwrap_err();
+            assert!(why.contains(&nowhere.display().to_string()), "{why}");
+        }
+        check(Path::new("/dev/null")).unwrap();
+        assert_eq!(folder.names(), ["report"]);
     }
 
     #[test]

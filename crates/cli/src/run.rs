@@ -41,6 +41,7 @@ fn plan(options: &RunOptions) -> Result<Plan, String> {
         clocks: clocks(&options.clocks)?,
         timeline: options.clocks.timeline.clone(),
         debuggable: options.debuggable,
+        rewrites: !options.clocks.no_rewrite,
     })
 }
 

@@ -23,9 +23,10 @@ enum Key {
     Freeze,
     Anchor,
     Timeline,
+    Rewrite,
 }
 
-const KEYS: [(&str, Key); 8] = [
+const KEYS: [(&str, Key); 9] = [
     ("date", Key::Date),
     ("offset", Key::Offset),
     ("monotonic", Key::Monotonic),
@@ -34,6 +35,7 @@ const KEYS: [(&str, Key); 8] = [
     ("freeze", Key::Freeze),
     ("anchor", Key::Anchor),
     ("timeline", Key::Timeline),
+    ("rewrite", Key::Rewrite),
 ];
 
 /// Settings that contradict each other.
@@ -83,12 +85,20 @@ fn known(like: &str) -> String {
 }
 
 /// What a container's bundle asks for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// The clocks, if any setting speaks of them.
     pub clocks: Option<Clocks>,
     /// The timeline to share.
     pub timeline: Option<Name>,
+    /// Are sites of calls rewritten, so that they need no stop?
+    pub rewrites: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { clocks: None, timeline: None, rewrites: true }
+    }
 }
 
 impl Settings {
@@ -159,8 +169,10 @@ impl Settings {
         let frozen = find(Key::Freeze).map(|one| one.parsed(parse_switch)).transpose()?;
         let motion = Motion { rate: rate.unwrap_or(Rate::ONE), frozen: frozen.unwrap_or(false) };
         let timeline = find(Key::Timeline).map(|one| one.parsed(str::parse)).transpose()?;
-        let asks = given.iter().any(|one| one.key != Key::Timeline);
-        Ok(Self { clocks: asks.then_some(Clocks { start, motion }), timeline })
+        let rewrites = find(Key::Rewrite).map(|one| one.parsed(parse_switch)).transpose()?;
+        let asks = given.iter().any(|one| !matches!(one.key, Key::Timeline | Key::Rewrite));
+        let clocks = asks.then_some(Clocks { start, motion });
+        Ok(Self { clocks, timeline, rewrites: rewrites.unwrap_or(true) })
     }
 }
 

@@ -119,6 +119,7 @@ fn create(config: &Path, container: Container, command: &[CString]) -> Result<()
         bundle: &bundle,
         put_back: vec![path.clone()],
         dies_with: None,
+        rewrites: settings.rewrites,
     };
     let error = container::start(&contained);
     put_back(&path);

@@ -41,6 +41,8 @@ pub struct Contained<'a> {
     pub put_back: Vec<PathBuf>,
     /// The process with whose end the container ends.
     pub dies_with: Option<Pid>,
+    /// Are sites of calls rewritten, so that they need no stop?
+    pub rewrites: bool,
 }
 
 /// What describes a container to its runtime.
@@ -82,7 +84,8 @@ fn prepare(contained: &Contained<'_>) -> Result<Infallible, Error> {
         Some(name) => name.clone(),
         None => free_name(&contained.container)?,
     };
-    let entry = Entry { name: &name, clocks, command, starts: starts(false) };
+    let rewrites = contained.rewrites;
+    let entry = Entry { name: &name, clocks, command, starts: starts(false), rewrites };
     // Without privilege, no namespace of another user namespace can be entered.
     let inherits = || !namespace::is_privileged() || !contained.bundle.is_heeded();
     named::find(&name, |found| match found {
@@ -160,7 +163,9 @@ pub fn enter(
     check_this_process()?;
     let put_back = prepare().map_err(Error::Timeline)?;
     let starts = Starts::Inside { container: container.clone(), put_back };
-    let entry = Entry { name: &name, clocks: None, command: runtime, starts };
+    // That was said when the container was made.
+    let rewrites = true;
+    let entry = Entry { name: &name, clocks: None, command: runtime, starts, rewrites };
     let entered = named::find(&name, |found| match found {
         // With its timeline the container has ended.
         Found::None(..) => {

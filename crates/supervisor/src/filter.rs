@@ -9,14 +9,17 @@ use std::os::fd::{FromRawFd, OwnedFd};
 
 use eigentime_calls::{
     Base, CLONE_UNTRACED, Call, FUTEX_CLOCK_REALTIME, FUTEX_CMD_MASK, FUTEX_OPS, Form, FutexClock,
-    ITIMER_REAL, Kind, On, RING_EXT_ARG, ROWS, Read, SOCKET_TIMEOUTS, SOL_SOCKET, Set, Timer,
-    TimerOp, Wait, Watch,
+    ITIMER_REAL, Kind, Nr, On, PR_SET_SECCOMP, RING_EXT_ARG, ROWS, Read, SOCKET_TIMEOUTS,
+    SOL_SOCKET, Set, Timer, TimerOp, Wait, Watch,
 };
 use eigentime_timeline::{Clock, ClockId};
 use eigentime_vdso::BOOTED_CLOCK;
 use nix::errno::Errno;
 
 use crate::region::Layout;
+
+/// `prctl`.
+const PRCTL: Nr = Nr(157);
 
 /// How much of a timeline can differ from the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -291,6 +294,8 @@ impl Tests<'_> {
             Kind::Set(set) => self.set(*set),
             Kind::Watch(Watch::IoUring) => {}
             Kind::Watch(Watch::Untraced) => self.has_any(0, CLONE_UNTRACED),
+            Kind::Watch(Watch::Filters) if call.nr == PRCTL => self.equals(0, PR_SET_SECCOMP),
+            Kind::Watch(Watch::Filters) => {}
             Kind::Watch(Watch::Groups) if hides_groups => {}
             Kind::Watch(Watch::Groups) => self.never(),
         }

@@ -4,6 +4,8 @@ use eigentime_timeline::{CLOCKS, Clock, ClockId, HostInstant, Nanos, Timespec};
 use eigentime_vdso::{KERNEL_FUNCTION_NAMES, KernelFunctions};
 use object::{Object, ObjectSection, ObjectSymbol};
 
+use crate::maps::mappings;
+
 /// Reads a clock as the calling process sees it.
 #[must_use]
 pub fn read(id: ClockId) -> HostInstant {
@@ -166,10 +168,9 @@ fn ticks_ahead() -> i64 {
 /// The bytes of the mapping that starts at `base`.
 fn mapped_at(base: u64) -> Option<&'static [u8]> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
-    let start = format!("{base:x}-");
-    let line = maps.lines().find(|line| line.starts_with(&start))?;
-    let end = u64::from_str_radix(line[start.len()..].split(' ').next()?, 16).ok()?;
+    let mapping = mappings(&maps).into_iter().find(|it| it.range.start == base)?;
+    let length = (mapping.range.end - base) as usize;
     // SAFETY: the kernel maps the vDSO readable, does not change it, and it stays
     // for as long as the process runs.
-    Some(unsafe { std::slice::from_raw_parts(base as *const u8, (end - base) as usize) })
+    Some(unsafe { std::slice::from_raw_parts(base as *const u8, length) })
 }

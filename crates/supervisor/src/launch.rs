@@ -64,7 +64,8 @@ fn prepare(plan: &Plan) -> Result<Infallible, Error> {
         None => start_private(plan),
         Some(name) => {
             let (clocks, command) = (plan.clocks.as_ref(), &plan.command);
-            let entry = named::Entry { name, clocks, command, starts: Starts::Program };
+            let (starts, rewrites) = (Starts::Program, plan.rewrites);
+            let entry = named::Entry { name, clocks, command, starts, rewrites };
             named::enter(&entry)
         }
     }
@@ -100,7 +101,7 @@ fn start_private(plan: &Plan) -> Result<Infallible, Error> {
     let clocks = plan.clocks();
     let region = Region::new()?;
     let (scope, layout, motion) = (clocks.scope(), region.layout, clocks.motion);
-    let subject = Subject::private(scope, groups()?, motion);
+    let subject = Subject { rewrites: plan.rewrites, ..Subject::private(scope, groups()?, motion) };
     let (region, _) = start_supervisor(region, subject, Some(&Starts::Program))?;
 
     let [monotonic, boottime] = clocks.offsets();

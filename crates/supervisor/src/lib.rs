@@ -17,6 +17,7 @@
 //! - `control`: named timelines, and how they are steered.
 //! - `saved`: a timeline as a document.
 //! - `host`: what has to be known of this host's clocks and kernel.
+//! - `maps`: the mappings of a process.
 //! - `tracer`: the supervisor.
 #![warn(missing_docs)]
 
@@ -26,6 +27,7 @@ mod error;
 mod filter;
 mod host;
 mod launch;
+mod maps;
 mod named;
 mod namespace;
 mod plan;
@@ -36,7 +38,7 @@ mod tracer;
 
 pub use error::{Error, ExecError};
 pub use launch::{hold_closed_descriptors, run, run_in_namespace};
-pub use named::{attach, detach};
+pub use named::{Manner, attach, detach};
 pub use namespace::is_privileged;
 pub use plan::{Clocks, Motion, Plan, Start, Wall};
 pub use saved::{Policy, Saved, Unreadable};

@@ -30,6 +30,17 @@ pub struct Entry<'a> {
     pub command: &'a [CString],
     /// What that is.
     pub starts: Starts,
+    /// Are sites of calls rewritten, so that they need no stop?
+    pub rewrites: bool,
+}
+
+/// How a process is attached.
+#[derive(Clone, Copy, Debug)]
+pub struct Manner {
+    /// Even if its monotonic clocks step back, or it has a filter of its own.
+    pub force: bool,
+    /// Are sites of calls rewritten, so that they need no stop?
+    pub rewrites: bool,
 }
 
 impl Entry<'_> {
@@ -135,6 +146,7 @@ pub fn make(
     let subject = Subject {
         opens: Some((clocks.clone(), namespace)),
         ephemeral: entry.is_runtime(),
+        rewrites: entry.rewrites,
         ..named(clocks, control)?
     };
     let (_, supervisor) = start_supervisor(region, subject, Some(starts))?;
@@ -149,6 +161,7 @@ pub fn join(entry: &Entry<'_>, starts: &Starts, stream: UnixStream) -> Result<Jo
         terms: entry.clocks.map(Clocks::terms),
         image: region::image_identity(),
         starts: starts.clone(),
+        rewrites: entry.rewrites,
     };
     let answer = client::ask_through(stream, entry.name, &request);
     allow_tracing(false);
@@ -175,7 +188,7 @@ pub fn attach(
     pid: i32,
     clocks: Option<&Clocks>,
     timeline: Option<&Name>,
-    force: bool,
+    Manner { force, rewrites }: Manner,
 ) -> Result<Attached, Error> {
     let terms = clocks.map(Clocks::terms);
     let clocks = clocks.unwrap_or(&Clocks::HOST);
@@ -192,6 +205,7 @@ pub fn attach(
             let subject = Subject {
                 starts_with: Some(clocks.clone()),
                 ephemeral: timeline.is_none(),
+                rewrites,
                 ..named(clocks, control)?
             };
             start_supervisor(Region::new()?, subject, None)?;
@@ -200,7 +214,7 @@ pub fn attach(
         }
     };
     drop(turn);
-    match client::ask_through(stream, &name, &Request::Attach { pid, terms, force }) {
+    match client::ask_through(stream, &name, &Request::Attach { pid, terms, force, rewrites }) {
         Ok(Answer::Attached(attached)) => Ok(attached),
         Ok(other) => Err(Error::Timeline(format!("timeline '{name}' answers {other:?}"))),
         Err(failure) => Err(Error::Timeline(failure.to_string())),

@@ -84,6 +84,8 @@ pub struct Plan {
     /// Are programs prepared when they start, and let go, so that debuggers can follow
     /// them?
     pub debuggable: bool,
+    /// Are sites of calls rewritten, so that they need no stop?
+    pub rewrites: bool,
 }
 
 /// The last instant a clock may be moved to: `KTIME_SEC_MAX / 2` seconds

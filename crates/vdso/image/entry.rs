@@ -3,9 +3,9 @@
 
 use core::arch::{asm, naked_asm};
 
-use eigentime_calls::Nr;
+use eigentime_calls::{CALLS, Kind, Nr};
 
-use crate::layout::BOOTED_CLOCK;
+use crate::layout::{AS_IT_IS, BOOTED_CLOCK};
 
 /// The six arguments of a system call, in order.
 pub type Args = [u64; 6];
@@ -28,13 +28,27 @@ pub fn set_arg(args: &mut Args, index: u8, value: u64) {
 /// ENOSYS.
 const ENOSYS: i64 = 38;
 
-/// Where the supervisor sends a trapped call after skipping it.
+/// By the lowest byte of a call's number: whether the image translates one that has it.
+static CONCERNED: [u8; 256] = {
+    let mut concerned = [0; 256];
+    let mut index = 0;
+    while index < CALLS.len() {
+        if matches!(CALLS[index].kind, Kind::Wait(_) | Kind::Socket(_) | Kind::Read(_)) {
+            concerned[(CALLS[index].nr.0 & 0xff) as usize] = 1;
+        }
+        index += 1;
+    }
+    concerned
+};
+
+/// The two ways in from a call, by which the frame of `layout` is made, and the way back.
 ///
-/// As after any system call, `rcx` holds the address after the call; `rax` holds the
-/// number of the call, `r11` the hint; all else is the program's and is preserved,
-/// as the kernel does it, flags included. The 128 bytes below the stack pointer may
-/// be in use (the ABI's red zone). The unwind information lets exceptions and thread
-/// cancellation pass through a blocked call.
+/// To `et_enter` the supervisor sends a trapped call after skipping it; to `et_rewritten` a
+/// rewritten site jumps. As after any system call, `rcx` holds the address after the call; `rax`
+/// holds the number of the call, `r11` the hint, or where the site has an instruction that makes the
+/// call as it is; all else is the program's and is preserved, as the kernel does it, flags included.
+/// The 128 bytes below the stack pointer may be in use (the ABI's red zone). The unwind information
+/// lets exceptions and thread cancellation pass through a blocked call.
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 unsafe extern "C" fn et_enter() {
@@ -49,38 +63,95 @@ unsafe extern "C" fn et_enter() {
         "et_enter_flags:",
         "pushfq",
         ".cfi_def_cfa_offset 136",
-        "cld",
         "push rcx",
         ".cfi_def_cfa_offset 144",
         ".cfi_offset rip, -144",
+        "push 0",
+        ".cfi_def_cfa_offset 152",
+        "jmp 3f",
+        "5:",
+        ".cfi_def_cfa_offset 144",
+        ".cfi_offset rip, -144",
+        "mov rcx, [rsp]",
+        ".cfi_register rip, rcx",
+        "lea rsp, [rsp + 144]",
+        ".cfi_def_cfa_offset 0",
+        "jmp r11",
+        ".globl et_rewritten",
+        ".hidden et_rewritten",
+        "et_rewritten:",
+        ".cfi_def_cfa_offset 0",
+        ".cfi_register rip, rcx",
+        // Most calls from a site may have nothing to do with time: they go on with the flags as they
+        // are, and with little of the stack.
+        "lea rsp, [rsp - 144]",
+        ".cfi_def_cfa_offset 144",
+        "mov [rsp], rcx",
+        ".cfi_offset rip, -144",
+        "mov [rsp + 8], r11",
+        "lea rcx, [rip + {concerned}]",
+        "movzx r11d, al",
+        "movzx ecx, byte ptr [rcx + r11]",
+        "mov r11, [rsp + 8]",
+        "jrcxz 5b",
+        "mov rcx, [rsp]",
+        ".cfi_register rip, rcx",
+        "lea rsp, [rsp + 144]",
+        ".cfi_def_cfa_offset 0",
+        "lea rsp, [rsp - 128]",
+        ".cfi_def_cfa_offset 128",
+        ".globl et_rewritten_flags",
+        ".hidden et_rewritten_flags",
+        "et_rewritten_flags:",
+        "pushfq",
+        ".cfi_def_cfa_offset 136",
+        "push rcx",
+        ".cfi_def_cfa_offset 144",
+        ".cfi_offset rip, -144",
+        "push r11",
+        ".cfi_def_cfa_offset 152",
+        "3:",
+        "cld",
+        "push rax",
+        "push rbx",
+        "push r12",
+        "push r13",
+        "push r14",
+        "push r15",
         "push r9",
         "push r8",
         "push r10",
         "push rdx",
         "push rsi",
         "push rdi",
-        ".cfi_def_cfa_offset 192",
+        ".cfi_def_cfa_offset 248",
         "push rbp",
-        ".cfi_def_cfa_offset 200",
-        ".cfi_offset rbp, -200",
+        ".cfi_def_cfa_offset 256",
+        ".cfi_offset rbp, -256",
         "mov rbp, rsp",
         ".cfi_def_cfa_register rbp",
         "and rsp, -16",
-        "mov rdi, rax",
-        "lea rsi, [rbp + 8]",
-        "mov rdx, r11",
+        "mov rdi, rbp",
+        "mov rsi, r11",
         "call {translate}",
         "mov rsp, rbp",
         ".cfi_def_cfa_register rsp",
         "pop rbp",
         ".cfi_restore rbp",
-        ".cfi_def_cfa_offset 192",
+        ".cfi_def_cfa_offset 248",
         "pop rdi",
         "pop rsi",
         "pop rdx",
         "pop r10",
         "pop r8",
         "pop r9",
+        ".cfi_def_cfa_offset 200",
+        // What functions preserve is there already.
+        "mov r11, [rsp + 48]", // as_it_is
+        "mov rcx, {as_it_is}",
+        "cmp rax, rcx",
+        "je 4f",
+        "lea rsp, [rsp + 56]",
         ".cfi_def_cfa_offset 144",
         "pop rcx",
         ".cfi_register rip, rcx",
@@ -93,8 +164,27 @@ unsafe extern "C" fn et_enter() {
         "lea rsp, [rsp + 128]",
         ".cfi_def_cfa_offset 0",
         "jmp rcx",
+        "4:",
+        ".cfi_def_cfa_offset 200",
+        ".cfi_offset rip, -144",
+        "mov rax, [rsp + 40]", // nr
+        "lea rsp, [rsp + 56]",
+        ".cfi_def_cfa_offset 144",
+        "pop rcx",
+        ".cfi_register rip, rcx",
+        ".cfi_def_cfa_offset 136",
+        ".globl et_pass_flags",
+        ".hidden et_pass_flags",
+        "et_pass_flags:",
+        "popfq",
+        ".cfi_def_cfa_offset 128",
+        "lea rsp, [rsp + 128]",
+        ".cfi_def_cfa_offset 0",
+        "jmp r11",
         ".cfi_endproc",
+        concerned = sym CONCERNED,
         translate = sym crate::translate,
+        as_it_is = const AS_IT_IS,
     )
 }
 

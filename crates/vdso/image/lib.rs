@@ -28,20 +28,30 @@ mod wait;
 
 use eigentime_calls::{Call, Kind, Nr};
 
-use entry::{Args, syscall};
+use entry::syscall;
+use layout::{AS_IT_IS, Frame};
 
-/// Carries out a trapped call in virtual time. `hint` is what the supervisor knows
-/// of it beyond its arguments, or [`layout::NO_HINT`].
+/// Carries out a call in virtual time. Of a trapped one `hint` is what the supervisor knows of it
+/// beyond its arguments, or [`layout::NO_HINT`].
 ///
 /// Called by the assembly of `entry` only.
-extern "C" fn translate(nr: u64, args: &Args, hint: i64) -> i64 {
-    let nr = Nr(nr as u32);
-    match Call::find(nr).map(|call| call.kind) {
-        Some(Kind::Wait(wait)) => wait::translate(nr, &wait, args),
-        Some(Kind::Timer(timer, op)) => timer::translate(nr, timer, op, args, hint),
+extern "C" fn translate(frame: &Frame, hint: i64) -> i64 {
+    let (nr, args) = (Nr(frame.nr as u32), &frame.args);
+    let is_trapped = frame.as_it_is == 0;
+    let translated = match Call::find(nr).map(|call| call.kind) {
+        Some(Kind::Wait(wait)) => wait::translate(nr, &wait, frame),
         Some(Kind::Socket(socket)) => socket::translate(nr, socket, args),
         Some(Kind::Read(read)) => read::translate(nr, read, args),
-        Some(Kind::Set(_) | Kind::Watch(_)) | None => syscall(nr, args),
+        // Of a timer the supervisor has to know.
+        Some(Kind::Timer(timer, op)) if is_trapped => {
+            Some(timer::translate(nr, timer, op, args, hint))
+        }
+        Some(Kind::Timer(..) | Kind::Set(_) | Kind::Watch(_)) | None => None,
+    };
+    match translated {
+        Some(result) => result,
+        None if is_trapped => syscall(nr, args),
+        None => AS_IT_IS,
     }
 }
 

@@ -3,7 +3,7 @@
 use eigentime_calls::{Nr, Read};
 use eigentime_timeline::{ClockId, Timespec};
 
-use crate::clocks::{kernel, virtual_monotonic};
+use crate::clocks::{kernel, page, virtual_monotonic};
 use crate::entry::{Args, store, syscall};
 use crate::exports;
 
@@ -12,28 +12,30 @@ const EFAULT: i64 = 14;
 /// The ticks that programs see are always hundredths of a second (USER_HZ).
 const NANOS_PER_TICK: i64 = 10_000_000;
 
-/// Reads a clock in virtual time.
+/// Reads a clock in virtual time; `None` if the timeline does not move it.
 #[inline(never)]
-pub fn translate(nr: Nr, read: Read, args: &Args) -> i64 {
+pub fn translate(nr: Nr, read: Read, args: &Args) -> Option<i64> {
+    let moves = match read {
+        Read::ClockGettime => page().moves(ClockId(args[0] as i32)),
+        Read::Gettimeofday => args[0] != 0,
+        Read::Time => true,
+        Read::Times | Read::Sysinfo => page().moves(ClockId::MONOTONIC),
+    };
+    moves.then(|| moved(nr, read, args))
+}
+
+fn moved(nr: Nr, read: Read, args: &Args) -> i64 {
     let mut time = Timespec::default();
     match read {
-        Read::ClockGettime => {
-            let id = ClockId(args[0] as i32);
-            if id.clock().is_none() {
-                return syscall(nr, args);
-            }
-            match exports::read(id, &mut time) {
-                0 => stored(store(args[1], [time.sec as u64, time.nsec as u64])),
-                error => i64::from(error),
-            }
-        }
+        Read::ClockGettime => match exports::read(ClockId(args[0] as i32), &mut time) {
+            0 => stored(store(args[1], [time.sec as u64, time.nsec as u64])),
+            error => i64::from(error),
+        },
         Read::Gettimeofday => {
-            if args[0] != 0 {
-                exports::read(ClockId::REALTIME, &mut time);
-                let usec = time.nsec / 1_000;
-                if store(args[0], [time.sec as u64, usec as u64]).is_err() {
-                    return -EFAULT;
-                }
+            exports::read(ClockId::REALTIME, &mut time);
+            let usec = time.nsec / 1_000;
+            if store(args[0], [time.sec as u64, usec as u64]).is_err() {
+                return -EFAULT;
             }
             // The kernel writes the time zone, if one is asked for.
             let mut zone_only = *args;

@@ -1,23 +1,27 @@
 //! Timeouts of sockets: what sets them is turned into host time, what asks for them
 //! is turned back.
 
-use eigentime_calls::{Nr, Socket};
-use eigentime_timeline::{Nanos, Timespec};
+use eigentime_calls::{Nr, SOCKET_TIMEOUTS, SOL_SOCKET, Socket};
+use eigentime_timeline::{Clock, Nanos, Timespec};
 
-use crate::clocks::with_map;
+use crate::clocks::{page, with_map};
 use crate::entry::{Args, load, load_u32, store, syscall};
 
 const EFAULT: i64 = 14;
 const MICRO: i64 = 1_000;
 
 /// Carries out a call on a socket's timeout, a `struct timeval` of which zero means
-/// forever.
+/// forever; `None` if it is about something else, or no span of the timeline is another on the host.
 #[inline(never)]
-pub fn translate(nr: Nr, socket: Socket, args: &Args) -> i64 {
-    match socket {
+pub fn translate(nr: Nr, socket: Socket, args: &Args) -> Option<i64> {
+    let is_timeout = args[1] as u32 == SOL_SOCKET
+        && SOCKET_TIMEOUTS.contains(&(args[2] as u32))
+        && args[3] != 0
+        && page().moves(Clock::Monotonic.id());
+    is_timeout.then(|| match socket {
         Socket::Set => set(nr, args),
         Socket::Get => get(nr, args),
-    }
+    })
 }
 
 fn set(nr: Nr, args: &Args) -> i64 {

@@ -7,9 +7,9 @@ use eigentime_calls::{
 };
 use eigentime_timeline::{Clock, ClockId, Nanos, Timespec, VirtualInstant};
 
-use crate::clocks::{host_monotonic, host_now, virtual_monotonic, with_map};
+use crate::clocks::{host_monotonic, host_now, page, virtual_monotonic, with_map};
 use crate::entry::{Args, arg, load, set_arg, store, syscall};
-use crate::layout::{LOOK_AGAIN, WAITING, Waiting};
+use crate::layout::{Frame, LOOK_AGAIN, WAITING, Waiting};
 
 const EINTR: i64 = 4;
 const EFAULT: i64 = 14;
@@ -58,22 +58,23 @@ impl Deadline {
     }
 }
 
-/// Makes a wait in virtual time.
+/// Makes a wait in virtual time; `None` if there is no time to wait for, or none that the timeline
+/// moves, or none that can be understood.
 ///
 /// The steps are functions of their own, one after the other on the stack, which is
 /// the program's and may be small.
 #[inline(never)]
-pub fn translate(nr: Nr, wait: &Wait, args: &Args) -> i64 {
+pub fn translate(nr: Nr, wait: &Wait, frame: &Frame) -> Option<i64> {
+    let args = &frame.args;
     // What the kernel would refuse goes to it as it is: it knows the right error
     // and the order in which to find faults.
-    let Some(deadline) = deadline(wait, args) else {
-        return syscall(nr, args);
-    };
+    let deadline = deadline(wait, args)?;
     let mut waiting = Waiting {
         host: [0; 2],
         mark: WAITING,
         at: deadline.at.as_nanos(),
         clock: deadline.clock as u64,
+        frame: core::ptr::from_ref(frame) as u64,
     };
     loop {
         // Whoever sets the program's clocks anew may have moved it.
@@ -85,7 +86,8 @@ pub fn translate(nr: Nr, wait: &Wait, args: &Args) -> i64 {
         // A change of the map may have come too late for a wait that was about to end.
         if result != LOOK_AGAIN && !(has_timed_out(nr, result) && deadline.is_ahead()) {
             let [sec, nsec] = waiting.host;
-            return give_back(nr, wait, args, &deadline, Timespec { sec, nsec }, result);
+            let left = Timespec { sec, nsec };
+            return Some(give_back(nr, wait, args, &deadline, left, result));
         }
     }
 }
@@ -116,6 +118,11 @@ fn read_again(value: &i64) -> i64 {
 /// can be understood.
 #[inline(never)]
 fn deadline(wait: &Wait, args: &Args) -> Option<Deadline> {
+    // Before anything is read: what takes no time may have anything where others have theirs.
+    let (relative, clock) = base_and_clock(wait, args)?;
+    if !page().moves(clock.id()) {
+        return None;
+    }
     let argument = arg(args, wait.arg);
     let asked = match wait.form {
         Form::Millis => match argument as i32 {
@@ -142,7 +149,6 @@ fn deadline(wait: &Wait, args: &Args) -> Option<Deadline> {
             time_at([sec as u64, (usec % 1_000_000 * 1_000) as u64])?
         }
     };
-    let (relative, clock) = base_and_clock(wait, args)?;
     let relative_to_kernel = relative || wait.via == Via::RingRelative;
     let at = if relative { virtual_monotonic().after(asked) } else { VirtualInstant(asked) };
     Some(Deadline { clock, at, relative: relative_to_kernel })

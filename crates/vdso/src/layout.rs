@@ -23,6 +23,56 @@ pub const NO_HINT: i64 = i64::MIN;
 /// again (ERESTARTNOHAND, which programs never see).
 pub const LOOK_AGAIN: i64 = -514;
 
+/// By this the image says of a call that came from a rewritten site that no time of it is to be
+/// translated: it is made as it is. No call returns it.
+pub const AS_IT_IS: i64 = i64::MIN + 1;
+
+/// What a thread that comes into the image from a call leaves on its stack, from the lowest address
+/// up: all its registers but those that a call loses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Frame {
+    /// Of the program.
+    pub rbp: u64,
+    /// The arguments of the call: rdi, rsi, rdx, r10, r8, r9.
+    pub args: [u64; 6],
+    /// Of the program, as the following.
+    pub r15: u64,
+    /// .
+    pub r14: u64,
+    /// .
+    pub r13: u64,
+    /// .
+    pub r12: u64,
+    /// .
+    pub rbx: u64,
+    /// The number of the call.
+    pub nr: u64,
+    /// The instruction that makes the call as it is, if it came from a rewritten site; or else 0.
+    pub as_it_is: u64,
+    /// The address after the call.
+    pub back: u64,
+    /// The flags.
+    pub flags: u64,
+}
+
+/// The words of a [`Frame`].
+pub const FRAME_WORDS: usize = size_of::<Frame>() / 8;
+
+/// What may be in use below the stack pointer of a program (the ABI's red zone), and is left alone.
+pub const RED_ZONE: u64 = 128;
+
+impl Frame {
+    /// From its words.
+    #[must_use]
+    pub const fn from_words(words: [u64; FRAME_WORDS]) -> Self {
+        let [rbp, rdi, rsi, rdx, r10, r8, r9, r15, r14, r13, r12, rbx, nr, as_it_is, back, flags] =
+            words;
+        let args = [rdi, rsi, rdx, r10, r8, r9];
+        Self { rbp, args, r15, r14, r13, r12, rbx, nr, as_it_is, back, flags }
+    }
+}
+
 /// What stands on the stack of a thread that waits: the kernel is given a pointer to
 /// the first field, the supervisor finds the rest behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +86,8 @@ pub struct Waiting {
     pub at: i64,
     /// On which of the timeline's clocks.
     pub clock: u64,
+    /// Where the [`Frame`] is with which its call began.
+    pub frame: u64,
 }
 
 /// Tells a [`Waiting`] from anything else.

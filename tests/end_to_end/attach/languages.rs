@@ -24,15 +24,17 @@ const LEAST_SHARE: f64 = 0.65;
 /// The three sleeps of an answer.
 const SLEEPS: [&str; 3] = ["old", "new", "child"];
 /// The exit status of all these programs.
-const STATUS: i32 = 7;
+pub const STATUS: i32 = 7;
 
-struct Language {
-    name: &'static str,
-    needs: Vec<Need>,
-    words: fn() -> Result<Vec<OsString>, Broken>,
+/// A program in a language.
+pub struct Language {
+    pub name: &'static str,
+    pub needs: Vec<Need>,
+    pub words: fn() -> Result<Vec<OsString>, Broken>,
 }
 
-fn all() -> Vec<Language> {
+/// All of them.
+pub fn all() -> Vec<Language> {
     let mut all: Vec<_> = [
         ("c_dynamic", Build::Dynamic, (|| compiled(Build::Dynamic)) as fn() -> _),
         ("c_static", Build::Static, || compiled(Build::Static)),
@@ -77,8 +79,13 @@ fn source(name: &str) -> OsString {
 /// Starts a program that lives on while it is moved.
 pub fn start_moved(words: &[OsString], threads: usize) -> Result<Partner, Broken> {
     let mut command = Command::new(&words[0]);
-    command.args(&words[1..]).arg(threads.to_string()).arg(source("child.sh"));
-    Partner::start(&mut command)
+    command.args(&words[1..]);
+    start_by(&mut command, threads)
+}
+
+/// The same by a command that starts it.
+pub fn start_by(command: &mut Command, threads: usize) -> Result<Partner, Broken> {
+    Partner::start(command.arg(threads.to_string()).arg(source("child.sh")))
 }
 
 /// The same, the one in C.

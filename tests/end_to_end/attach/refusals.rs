@@ -186,7 +186,8 @@ fn traced() -> Outcome {
 /// One that `eigentime run` started.
 fn in_a_timeline() -> Outcome {
     let place = Place::new()?;
-    let mut command = place.run_private(&["--rate", "10"])?;
+    // Its mappings are compared.
+    let mut command = place.run_private(&["--rate", "10", "--no-rewrite"])?;
     let child = workspace::sources().join("languages/child.sh");
     command.arg(Program::Moved.path(Build::Dynamic)).arg("2").arg(child);
     let mut partner = Partner::start(&mut command)?;
@@ -206,7 +207,8 @@ fn attached_already() -> Outcome {
     let place = Place::new()?;
     let mut partner = start_in_c(2)?;
     let pid = partner.pid();
-    place.attached(pid, &["--rate", "10"])?;
+    // Its mappings are compared.
+    place.attached(pid, &["--rate", "10", "--no-rewrite"])?;
     for (moment, detach) in [("inside", true), ("returned", false)] {
         let before = Outside::of(pid)?;
         for options in [&["--timeline", "other"][..], &["--rate", "10"], &[]] {

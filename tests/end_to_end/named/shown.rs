@@ -16,6 +16,18 @@ pub struct Shown {
     pub supervisor: u32,
     pub containers: Vec<Container>,
     pub members: Vec<Member>,
+    pub calls: Calls,
+}
+
+/// How calls come to be translated.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Calls {
+    pub sites: usize,
+    pub rewritten: usize,
+    pub trapped: usize,
+    pub stops: u64,
+    pub stops_per_second: f64,
 }
 
 /// A container that lives by it.

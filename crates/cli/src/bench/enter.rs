@@ -54,6 +54,7 @@ fn contain(options: &EnterOptions) -> Result<i32, (String, i32)> {
         name: None,
         clocks: None,
         timeline: None,
+        rewrites: true,
         namespace_only: Some([options.monotonic, options.boottime]),
     };
     run_container(&asked).map_err(|error| (error.to_string(), error.exit_status()))

@@ -80,6 +80,8 @@ pub struct Asked {
     pub clocks: Option<Clocks>,
     /// The timeline to share.
     pub timeline: Option<Name>,
+    /// Are sites of calls rewritten, so that they need no stop?
+    pub rewrites: bool,
     /// Instead of a timeline, a time namespace with these offsets of CLOCK_MONOTONIC and
     /// CLOCK_BOOTTIME, and nobody who follows the program.
     pub namespace_only: Option<[Nanos; 2]>,

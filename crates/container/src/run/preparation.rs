@@ -147,6 +147,7 @@ impl Preparation<'_> {
             bundle: &Described { runtime: &self.asked.runtime, file: bundle.join(CONFIG) },
             put_back: Vec::new(),
             dies_with: Some(self.parent),
+            rewrites: self.asked.rewrites,
         });
         Err(error.into())
     }

@@ -24,6 +24,8 @@ pub enum Request {
         image: u64,
         /// What is to be started.
         starts: Starts,
+        /// Are sites of calls still rewritten?
+        rewrites: bool,
     },
     /// The containers that live by it.
     Containers,
@@ -40,6 +42,8 @@ pub enum Request {
         terms: Option<String>,
         /// Even if its monotonic clocks step back.
         force: bool,
+        /// Are sites of calls still rewritten?
+        rewrites: bool,
     },
     /// Return a member that was attached to host time.
     Detach {
@@ -200,6 +204,25 @@ pub struct Shown {
     pub containers: Vec<Container>,
     /// The processes that live by it.
     pub members: Vec<Member>,
+    /// How the calls of its members come to be translated.
+    #[serde(default)]
+    pub calls: Coverage,
+}
+
+/// How calls come to be translated: by a stop of the thread, or without, where their site is
+/// rewritten.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Coverage {
+    /// How many places of the members' code have made such calls, as far as the supervisor knows.
+    pub sites: usize,
+    /// How many of them go straight to the code that translates.
+    pub rewritten: usize,
+    /// How many stop.
+    pub trapped: usize,
+    /// How many stops there were.
+    pub stops: u64,
+    /// And in the last second.
+    pub stops_per_second: f64,
 }
 
 /// A timeline at one moment.

@@ -1,6 +1,7 @@
 //! What is particular to x86-64.
 
 use eigentime_calls::Nr;
+use eigentime_vdso::{Frame, RED_ZONE};
 
 /// The start of the vsyscall page, whose three functions stand 1024 bytes apart.
 const VSYSCALL_PAGE: u64 = 0xffff_ffff_ff60_0000;
@@ -108,25 +109,30 @@ impl Registers {
         self.0.orig_rax != NO_CALL && self.result() == RESTARTS[0]
     }
 
-    /// Are these the registers with which the redirected call began that the thread
-    /// is in now, with registers `now`?
-    pub fn encloses(&self, now: &Self) -> bool {
-        /// More than the image ever uses of the stack.
-        const DEPTH: u64 = 1024;
-        self.nr() == now.nr() && self.0.rsp.wrapping_sub(now.0.rsp) < DEPTH
+    /// Those of a thread that is about to make the call with which it has come into the image, by
+    /// the frame that it has left at `at`.
+    pub fn before_call(&self, at: u64, frame: &Frame) -> Self {
+        let mut r = self.0;
+        [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9] = frame.args;
+        (r.rbp, r.rbx) = (frame.rbp, frame.rbx);
+        [r.r12, r.r13, r.r14, r.r15] = [frame.r12, frame.r13, frame.r14, frame.r15];
+        r.rsp = at + size_of::<Frame>() as u64 + RED_ZONE;
+        r.rax = frame.nr;
+        r.orig_rax = NO_CALL;
+        r.rip = frame.back - SYSCALL_LENGTH;
+        r.eflags = frame.flags;
+        Self(r)
     }
 
-    /// Turns the registers with which a redirected call began into those of a thread
-    /// that is about to make it.
-    pub fn undo_redirect_of_call(&mut self) {
-        self.0.rax = self.0.orig_rax;
-        self.0.rip -= SYSCALL_LENGTH;
-        self.0.orig_rax = NO_CALL;
+    /// Takes the flags that lie on the stack.
+    pub fn take_flags(&mut self, flags: u64) {
+        self.0.eflags = flags;
+        self.0.rsp += 8;
     }
 
     /// Gives back the red zone that a redirected call has just skipped.
     pub fn leave_red_zone(&mut self) {
-        self.0.rsp += 128;
+        self.0.rsp += RED_ZONE;
     }
 
     /// Undoes a redirection of which nothing has been carried out: the thread is

@@ -37,8 +37,10 @@ impl Supervisor {
         }
         let begin = Instant::now();
         let mut threads = Vec::new();
-        let stopped = self.stop_members(pid, begin + PATIENCE, &mut threads);
-        let moved = stopped.and_then(|()| self.move_out(pid, &threads));
+        let stopped = self.stop_threads(pid, None, begin + PATIENCE, &mut threads);
+        let left = stopped
+            .and_then(|()| threads.iter().try_for_each(|thread| self.leave_image(pid, *thread)));
+        let moved = left.and_then(|()| self.move_out(pid, &threads));
         for thread in &threads {
             // As after any change: what was interrupted looks at the map again.
             self.thread(*thread).recheck = Recheck::Asked;
@@ -84,14 +86,15 @@ impl Supervisor {
         })
     }
 
-    /// Stops the threads of a process, outside of the image or where they wait by it.
-    fn stop_members(
+    /// Stops the threads of a process, but for one that is stopped already.
+    pub(super) fn stop_threads(
         &mut self,
         process: Pid,
+        but: Option<Tracee>,
         deadline: Instant,
         stopped: &mut Vec<Tracee>,
     ) -> nix::Result<()> {
-        let mut known = HashSet::new();
+        let mut known: HashSet<Tracee> = but.into_iter().collect();
         // Until no thread is there that was not there before: those that are not stopped
         // yet may make others.
         loop {
@@ -123,11 +126,11 @@ impl Supervisor {
                 }
             }
         }
-        stopped.iter().try_for_each(|thread| self.leave_image(process, *thread))
+        Ok(())
     }
 
     /// Lets a thread go on until it is out of the image, or waits there.
-    fn leave_image(&self, process: Pid, thread: Tracee) -> nix::Result<()> {
+    fn leave_image(&mut self, process: Pid, thread: Tracee) -> nix::Result<()> {
         let exempt = self.region.layout.exempt();
         let mut registers = thread.registers()?;
         // Then the call has not begun: it is made by the host's clocks.
@@ -153,6 +156,7 @@ impl Supervisor {
     fn move_out(&mut self, process: Pid, threads: &[Tracee]) -> nix::Result<()> {
         let before = self.region.page().map().after;
         let visitor = *threads.first().ok_or(Errno::ESRCH)?;
+        self.undo_rewriting(process, visitor)?;
         self.give_host_clocks(process, visitor)?;
         self.unmark(process, visitor)?;
         for thread in threads {
@@ -195,7 +199,7 @@ impl Supervisor {
             return Ok(());
         }
         let Some(found) = self.waiting(thread.0, &Blocked::at(&registers)) else { return Ok(()) };
-        let Waiting { host, mark, at, clock } = found.waiting;
+        let Waiting { host, mark, at, clock, .. } = found.waiting;
         let clock_of = Clock::ALL[clock as usize];
         let due = VirtualInstant::from_nanos(at);
         let then = at_host_rate(before).timer_at(clock_of, due).as_nanos();

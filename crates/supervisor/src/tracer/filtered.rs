@@ -26,6 +26,8 @@ impl Supervisor {
             return tracee.resume(None);
         }
         let mut registers = tracee.registers()?;
+        // From here on as if the site were not rewritten.
+        let left_stub = self.leave_stub(tracee, &mut registers);
         if tracee.event_message()? == u64::from(FOREIGN) {
             self.note(tracee, Note::ForeignCall);
             registers.skip(error(Errno::ENOSYS));
@@ -40,6 +42,7 @@ impl Supervisor {
         let Some(call) = Call::find(registers.nr()) else {
             return tracee.resume(None);
         };
+        self.count_stop();
         let changed = match call.kind {
             _ if registers.is_in_vsyscall_page() => {
                 registers.skip(self.read_for_vsyscall(tracee, &registers));
@@ -50,7 +53,9 @@ impl Supervisor {
                 false
             }
             Kind::Wait(_) | Kind::Socket(_) | Kind::Read(_) => {
-                self.thread(tracee).redirected = Some(registers);
+                if !left_stub {
+                    self.consider(tracee, &registers)?;
+                }
                 self.redirect(&mut registers, NO_HINT);
                 true
             }
@@ -73,6 +78,12 @@ impl Supervisor {
             Kind::Watch(Watch::Untraced) => {
                 registers.set_first_arg(registers.arg(0) & !u64::from(CLONE_UNTRACED));
                 true
+            }
+            Kind::Watch(Watch::Filters) => {
+                if let Some(process) = self.process_of(tracee.0) {
+                    self.rewrites.filters_itself(process);
+                }
+                false
             }
             Kind::Watch(Watch::Groups) => {
                 registers.skip(match self.show_groups(tracee, &registers) {

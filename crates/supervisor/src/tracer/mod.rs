@@ -10,6 +10,7 @@
 //! - `attach`, `detach`: moves a running process into the timeline and out of it.
 //! - `guests`: OCI runtimes whose containers live by the timeline.
 //! - `filtered`: answers calls that the filter stopped.
+//! - `rewrite`: sites of calls that go straight to the image.
 //! - `overtaken`: signals that overtake a call on its way through the image.
 //! - `wall`: sets the timeline's wall clock, for a program that does so.
 //! - `change`: changes the map.
@@ -35,6 +36,7 @@ mod overtaken;
 mod rearm;
 mod recheck;
 mod requests;
+mod rewrite;
 mod show;
 mod signals;
 mod tracee;
@@ -56,7 +58,6 @@ use crate::host::{self, KernelVdso};
 use crate::namespace;
 use crate::plan::{Clocks, Motion};
 use crate::region::Region;
-use arch::Registers;
 use tracee::Stop;
 pub use tracee::Tracee;
 
@@ -78,6 +79,8 @@ pub struct Subject {
     pub starts_with: Option<Clocks>,
     /// Is it to end with its last member?
     pub ephemeral: bool,
+    /// Are sites of calls rewritten?
+    pub rewrites: bool,
 }
 
 /// Has a timeline a time namespace of its own?
@@ -100,6 +103,7 @@ impl Subject {
             opens: None,
             starts_with: None,
             ephemeral: false,
+            rewrites: true,
         }
     }
 }
@@ -154,6 +158,8 @@ pub struct Supervisor {
     awaited: Vec<rearm::Awaited>,
     /// Notes that have been given.
     noted: HashSet<(String, notes::Note)>,
+    /// Sites of calls that go straight to the image.
+    rewrites: rewrite::Rewrites,
 }
 
 /// What is known of a thread.
@@ -171,8 +177,6 @@ struct Thread {
     continued: bool,
     /// Is it to look at the map again as soon as it stops?
     recheck: recheck::Recheck,
-    /// The registers with which its last redirected call began.
-    redirected: Option<Registers>,
 }
 
 /// How a thread stands to the timeline.
@@ -199,7 +203,8 @@ impl Thread {
 impl Supervisor {
     /// A supervisor that does not follow anything yet.
     pub fn new(region: Region, kernel: KernelVdso, subject: Subject) -> Self {
-        let Subject { scope, groups, motion, control, opens, starts_with, ephemeral } = subject;
+        let Subject { scope, groups, motion, control, opens, starts_with, ephemeral, rewrites } =
+            subject;
         Self {
             region,
             kernel,
@@ -227,6 +232,7 @@ impl Supervisor {
             set_since: HashSet::new(),
             awaited: Vec::new(),
             noted: HashSet::new(),
+            rewrites: rewrite::Rewrites::new(rewrites),
         }
     }
 
@@ -345,6 +351,7 @@ impl Supervisor {
                     self.end_visit(&ended);
                 }
                 self.forget_timers(tracee.0);
+                self.rewrites.forget(tracee.0);
                 signals::program_ended(tracee.0);
                 Ok(())
             }
@@ -379,9 +386,10 @@ impl Supervisor {
 
     /// A thread made a child or a thread, which starts as its maker is.
     fn forked(&mut self, tracee: Tracee) -> nix::Result<()> {
+        let made = Pid::from_raw(tracee.event_message()? as i32);
+        self.inherit_rewriting(tracee, made);
         let maker = *self.thread(tracee);
         if maker.hands_down() {
-            let made = Pid::from_raw(tracee.event_message()? as i32);
             // It may have been faster, and have stopped or ended already.
             if notes::is_followed(made) {
                 self.inherit(made, maker);
@@ -419,6 +427,7 @@ impl Supervisor {
         self.begin_clocks();
         self.opens = None;
         self.forget_posix_timers(tracee.0);
+        self.rewrites.begin(tracee.0);
         *self.thread(tracee) = Thread { visitor, ..Thread::default() };
         match self.install(tracee) {
             Ok(()) => {
@@ -446,7 +455,7 @@ impl Supervisor {
 
     /// Where the image could not touch memory that the program named, it goes on
     /// with EFAULT; the signal is not for the program.
-    fn mend_fault(&self, tracee: Tracee) -> nix::Result<bool> {
+    pub(super) fn mend_fault(&self, tracee: Tracee) -> nix::Result<bool> {
         let layout = self.region.layout;
         let mut registers = tracee.registers()?;
         let copying = layout.symbol(symbols::USER_BEGIN)..layout.symbol(symbols::USER_END);

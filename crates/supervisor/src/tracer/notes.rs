@@ -124,8 +124,21 @@ pub fn program_of(thread: Pid) -> String {
     }
 }
 
+/// Is it the first thread of a process, which has its number?
+pub fn is_first(thread: Pid) -> bool {
+    let number = thread.as_raw();
+    // SAFETY: it has no preconditions, and sends nothing.
+    let found = unsafe { libc::syscall(libc::SYS_tgkill, number, number, 0) };
+    // To one that is there and may not be sent anything it is not permitted.
+    found == 0 || nix::errno::Errno::last() == nix::errno::Errno::EPERM
+}
+
 /// The process of a thread.
 pub fn process_of(thread: Pid) -> Option<Pid> {
+    // That is asked while the thread waits, and its status is long to read.
+    if is_first(thread) {
+        return Some(thread);
+    }
     status_field(thread, "Tgid:")?.parse().ok().map(Pid::from_raw)
 }
 
@@ -142,6 +155,15 @@ pub fn is_followed(thread: Pid) -> bool {
 /// The process that made the process of a thread.
 pub fn parent_of(thread: Pid) -> Option<Pid> {
     status_field(thread, "PPid:")?.parse().ok().map(Pid::from_raw)
+}
+
+/// Where the heap of a process begins, whether it has one yet or not.
+pub fn start_of_heap(process: Pid) -> Option<u64> {
+    /// Its field of `/proc/PID/stat`, from the one behind the name on.
+    const START_OF_HEAP: usize = 44;
+    let stat = read_proc(process, "stat").ok()?;
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_whitespace().nth(START_OF_HEAP)?.parse().ok()
 }
 
 /// A file of `/proc/PID` that fits a page, read at once.

@@ -7,11 +7,12 @@
 //! one or the other is true.
 
 use eigentime_calls::{Call, Kind, On, Wait};
-use eigentime_vdso::symbols;
+use eigentime_vdso::{FRAME_WORDS, Frame, symbols};
 
 use super::Supervisor;
 use super::arch::Registers;
 use super::recheck::is_caught;
+use super::show::Blocked;
 use super::tracee::{Stepped, Tracee};
 
 /// Signals by which the processor reports a fault.
@@ -29,10 +30,8 @@ impl Supervisor {
         if registers.ip() == self.region.layout.exempt()
             && registers.is_restartable()
             && is_caught(tracee, signal)
-            && let Some(mut began) = self.thread(tracee).redirected
-            && began.encloses(&registers)
+            && let Some(began) = self.began(tracee, &registers)
         {
-            began.undo_redirect_of_call();
             return tracee.set_registers(began);
         }
         // At the exempt address the call has been made.
@@ -47,7 +46,9 @@ impl Supervisor {
         }
         let Stepped { stopped, .. } = self.step_through(tracee)?;
         registers = tracee.registers()?;
-        if registers.ip() == self.region.layout.call()
+        if self.undo_redirect(tracee, &mut registers)? {
+            // It was to be made as it is.
+        } else if registers.ip() == self.region.layout.call()
             && ends_by_any_handler(&registers)
             && is_caught(tracee, signal)
         {
@@ -60,19 +61,39 @@ impl Supervisor {
         tracee.set_signal_info(&info)
     }
 
-    /// Takes a thread back to its call, if it has only been redirected yet; tells whether
-    /// that was so.
+    /// The registers with which the call began in which a thread waits by the image, as it was
+    /// about to make it.
+    fn began(&self, tracee: Tracee, now: &Registers) -> Option<Registers> {
+        let found = self.waiting(tracee.0, &Blocked::at(now))?;
+        let at = found.waiting.frame;
+        let frame = Frame::from_words(tracee.read_words::<FRAME_WORDS>(at).ok()?);
+        Some(now.before_call(at, &frame))
+    }
+
+    /// Takes a thread back to its call, if it has only been redirected yet, or is to make it as it is;
+    /// tells whether that was so.
     pub(super) fn undo_redirect(
-        &self,
+        &mut self,
         tracee: Tracee,
         registers: &mut Registers,
     ) -> nix::Result<bool> {
-        let [enter, flags] =
-            [symbols::ENTER, symbols::ENTER_FLAGS].map(|symbol| self.region.layout.symbol(symbol));
+        if self.leave_stub(tracee, registers) {
+            return tracee.set_registers(*registers).map(|()| true);
+        }
+        let is_at = |symbol: usize| registers.ip() == self.region.layout.symbol(symbol);
+        let [first, flags] = [
+            [symbols::ENTER, symbols::REWRITTEN],
+            [symbols::ENTER_FLAGS, symbols::REWRITTEN_FLAGS],
+        ]
+        .map(|symbols| symbols.into_iter().any(is_at));
         // To step over the saving of the flags would save the step's own flag.
-        if registers.ip() == flags {
+        if flags {
             registers.leave_red_zone();
-        } else if registers.ip() != enter {
+        } else if is_at(symbols::PASS_FLAGS) {
+            let [saved] = tracee.read_words(registers.stack())?;
+            registers.take_flags(saved);
+            registers.leave_red_zone();
+        } else if !first {
             return Ok(false);
         }
         registers.undo_redirect();
@@ -83,9 +104,21 @@ impl Supervisor {
     /// call there, or has made it.
     pub(super) fn step_through(&self, tracee: Tracee) -> nix::Result<Stepped> {
         let layout = self.region.layout;
+        let saves = [symbols::ENTER_FLAGS, symbols::REWRITTEN_FLAGS].map(|it| layout.symbol(it));
+        let (mut saved, mut before) = (false, None);
         // The call itself is not stepped over: it may wait.
-        let rests = [layout.call(), layout.exempt(), layout.symbol(symbols::LEAVE_FLAGS)];
+        let flags = [symbols::LEAVE_FLAGS, symbols::PASS_FLAGS].map(|symbol| layout.symbol(symbol));
+        let rests = [layout.call(), layout.exempt(), flags[0], flags[1]];
         tracee.step_until(|registers| {
+            if saved {
+                clear_step(tracee, registers);
+            }
+            saved = saves.contains(&registers.ip());
+            // An instruction that cannot be carried out: an address that the program named is bad.
+            if before.replace(registers.ip()) == Some(registers.ip()) {
+                // If that is not what it is, it does not come any farther.
+                let _ = self.mend_fault(tracee);
+            }
             rests.contains(&registers.ip()) || !self.is_passing(tracee, registers)
         })
     }
@@ -93,6 +126,16 @@ impl Supervisor {
     /// Is the thread in the image, or in the kernel's vDSO on behalf of the image?
     fn is_passing(&self, tracee: Tracee, registers: &Registers) -> bool {
         self.is_in_image(registers) || self.is_kernel_vdso(tracee, registers)
+    }
+}
+
+/// Takes the step's own flag out of the flags that a thread has just saved by one.
+fn clear_step(tracee: Tracee, registers: &Registers) {
+    const TRAP: u64 = 0x100;
+    let at = registers.stack();
+    if let Ok([flags]) = tracee.read_words(at) {
+        // It is its own stack.
+        let _ = tracee.write_words(at, &[flags & !TRAP]);
     }
 }
 

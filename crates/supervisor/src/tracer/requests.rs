@@ -27,7 +27,8 @@ impl Supervisor {
                 Ok(()) => Answer::Changed(self.timeline()),
                 Err(reason) => Answer::Refused(reason),
             },
-            Request::Join { terms, image, starts } => {
+            Request::Join { terms, image, starts, rewrites } => {
+                self.rewrite_only_if(*rewrites);
                 match self.let_in(asked.caller, terms.as_deref(), *image, starts) {
                     Ok(joined) => Answer::Joined(joined),
                     Err(reason) => Answer::Refused(reason),
@@ -39,7 +40,8 @@ impl Supervisor {
                 Answer::Done
             }
             Request::Remove { force } => self.remove(*force),
-            Request::Attach { pid, terms, force } => {
+            Request::Attach { pid, terms, force, rewrites } => {
+                self.rewrite_only_if(*rewrites);
                 let attached = same_processes(asked.caller)
                     .and_then(|()| self.attach(Pid::from_raw(*pid), terms.as_deref(), *force));
                 match attached {

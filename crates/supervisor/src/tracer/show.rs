@@ -29,8 +29,13 @@ pub struct Found {
 
 impl Supervisor {
     /// How the timeline stands, and its members.
-    pub(super) fn show(&self) -> Shown {
-        Shown { timeline: self.timeline(), containers: self.containers(), members: self.members() }
+    pub(super) fn show(&mut self) -> Shown {
+        Shown {
+            timeline: self.timeline(),
+            containers: self.containers(),
+            members: self.members(),
+            calls: self.rewrites.coverage(),
+        }
     }
 
     /// How the timeline stands.
@@ -121,9 +126,10 @@ impl Supervisor {
             .filter(|(call, wait)| wait.made_as(call.nr).0 == blocked.nr)
             .filter_map(|(_, wait)| pointer(wait))
             .find_map(|at| {
-                let [sec, nsec, mark, until, clock] = tracee.read_words::<5>(at).ok()?;
+                let words = tracee.read_words::<6>(at).ok()?;
+                let [sec, nsec, mark, until, clock, frame] = words;
                 let host = [sec as i64, nsec as i64];
-                let waiting = Waiting { host, mark, at: until as i64, clock };
+                let waiting = Waiting { host, mark, at: until as i64, clock, frame };
                 (mark == WAITING && clock < CLOCKS as u64).then_some(Found { at, waiting })
             })
     }

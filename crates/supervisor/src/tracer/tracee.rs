@@ -68,8 +68,10 @@ const PATIENCE: Duration = Duration::from_millis(5);
 /// more.
 const MOST_STEPS: usize = 10_000;
 
-/// All signals but SIGTRAP, by which the kernel reports a step.
-const ALL_BUT_TRAP: u64 = !(1 << (libc::SIGTRAP - 1));
+/// All signals but SIGTRAP, by which the kernel reports a step, and those by which it reports a bad
+/// address: where they are blocked, it takes the program's handler away.
+const ALL_BUT_REPORTS: u64 =
+    !(1 << (libc::SIGTRAP - 1) | 1 << (libc::SIGSEGV - 1) | 1 << (libc::SIGBUS - 1));
 
 /// What came of stepping.
 #[derive(Clone, Copy, Debug)]
@@ -162,15 +164,15 @@ impl Tracee {
         self.request(libc::PTRACE_SYSCALL, 0)
     }
 
-    /// Lets the thread go on for one instruction, and waits until that is done; with all
-    /// signals blocked but SIGTRAP, by which the kernel reports it. Returns whether the
-    /// one signal that cannot be blocked, SIGSTOP, came meanwhile.
+    /// Lets the thread go on for one instruction, and waits until that is done, or cannot be for a
+    /// bad address; with all signals blocked but those by which the kernel reports that. Returns
+    /// whether the one signal that cannot be blocked, SIGSTOP, came meanwhile.
     fn step(self) -> nix::Result<bool> {
         let mut stopped = false;
         loop {
             self.request(libc::PTRACE_SINGLESTEP, 0)?;
             match self.wait()? {
-                Stop::Signal(libc::SIGTRAP) => return Ok(stopped),
+                Stop::Signal(libc::SIGTRAP | libc::SIGSEGV | libc::SIGBUS) => return Ok(stopped),
                 Stop::Signal(libc::SIGSTOP) => stopped = true,
                 Stop::Ended => return Err(Errno::ESRCH),
                 // Something else that was to be told first, such as that it was asked to
@@ -184,7 +186,7 @@ impl Tracee {
     /// rest.
     pub fn step_until(self, mut rests: impl FnMut(&Registers) -> bool) -> nix::Result<Stepped> {
         let mask = self.signal_mask()?;
-        self.set_signal_mask(ALL_BUT_TRAP)?;
+        self.set_signal_mask(ALL_BUT_REPORTS)?;
         let mut stepped = Stepped { arrived: false, stopped: false };
         for _ in 0..MOST_STEPS {
             stepped.arrived = rests(&self.registers()?);

@@ -65,6 +65,9 @@ impl Supervisor {
         match moved {
             Ok(notes) => {
                 self.adopt(&stopped);
+                if found.is_filtered {
+                    self.rewrites.filters_itself(pid);
+                }
                 stopped.go_on();
                 Ok(Attached {
                     pid: pid.as_raw(),

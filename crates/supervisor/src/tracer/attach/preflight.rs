@@ -8,6 +8,7 @@ use eigentime_vdso::REGION_SIZE;
 use nix::unistd::Pid;
 
 use super::super::notes::status_field;
+use crate::maps::{Mapping, mappings};
 use crate::region::{Layout, REGION_FILE};
 
 /// What has to be known of a process to attach it.
@@ -17,6 +18,8 @@ pub struct Found {
     pub vdso: u64,
     /// The mappings that belong together: the vDSO and the kernel's data beside it.
     pub kernel: Vec<Range<u64>>,
+    /// Has it a seccomp filter?
+    pub is_filtered: bool,
 }
 
 /// Looks at a process, and says why it cannot be attached.
@@ -31,15 +34,6 @@ pub fn look(pid: Pid, layout: Layout, force: bool) -> Result<Found, String> {
     }
     if status_field(pid, "Kthread:").is_some_and(|kernel| kernel == "1") {
         return Err(format!("process {pid} is a thread of the kernel"));
-    }
-    match status_field(pid, "State:").unwrap_or_default().chars().next() {
-        Some('Z' | 'X') => return Err(format!("process {pid} has ended")),
-        Some('T' | 't') => {
-            return Err(format!(
-                "process {pid} is stopped\nhelp: let it go on first (kill -CONT {pid})"
-            ));
-        }
-        _ => {}
     }
     match status_field(pid, "TracerPid:").as_deref() {
         None | Some("0") => {}
@@ -59,7 +53,17 @@ pub fn look(pid: Pid, layout: Layout, force: bool) -> Result<Found, String> {
             ));
         }
     }
-    if !force && status_field(pid, "Seccomp:").is_some_and(|mode| mode != "0") {
+    match status_field(pid, "State:").unwrap_or_default().chars().next() {
+        Some('Z' | 'X') => return Err(format!("process {pid} has ended")),
+        Some('T' | 't') => {
+            return Err(format!(
+                "process {pid} is stopped\nhelp: let it go on first (kill -CONT {pid})"
+            ));
+        }
+        _ => {}
+    }
+    let is_filtered = status_field(pid, "Seccomp:").is_some_and(|mode| mode != "0");
+    if is_filtered && !force {
         return Err(format!(
             "process {pid} is in a sandbox (it has a seccomp filter), which may end it for the calls \
              that attaching takes\nhelp: start it in the timeline instead (eigentime run); where the \
@@ -93,19 +97,21 @@ pub fn look(pid: Pid, layout: Layout, force: bool) -> Result<Found, String> {
     let found = Found::parse(&maps)
         .ok_or_else(|| format!("the kernel gave process {pid} no vDSO to read the clocks by"))?;
     let region = layout.base()..layout.base() + REGION_SIZE as u64;
-    if ranges(&maps).any(|(range, _)| range.start < region.end && region.start < range.end) {
+    let overlaps = |it: &Mapping| it.range.start < region.end && region.start < it.range.end;
+    if mappings(&maps).iter().any(overlaps) {
         return Err(format!(
             "process {pid} uses the addresses that this timeline's memory has in all its programs\n\
              help: attach it to another timeline"
         ));
     }
-    Ok(found)
+    Ok(Found { is_filtered, ..found })
 }
 
 /// Does a process still look so?
 pub fn is_same(pid: Pid, found: &Found) -> bool {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps"));
-    maps.is_ok_and(|maps| Found::parse(&maps).as_ref() == Some(found))
+    let now = maps.ok().and_then(|maps| Found::parse(&maps));
+    now.is_some_and(|now| (now.vdso, &now.kernel) == (found.vdso, &found.kernel))
 }
 
 /// Is the program that a process runs one for x86-64?
@@ -119,23 +125,13 @@ fn is_64_bit(pid: Pid) -> std::io::Result<bool> {
     Ok(header[4] == CLASS_64 && header[18..20] == MACHINE)
 }
 
-/// The mappings of a process and their names.
-fn ranges(maps: &str) -> impl Iterator<Item = (Range<u64>, &str)> {
-    maps.lines().filter_map(|line| {
-        let (start, rest) = line.split_once('-')?;
-        let (end, rest) = rest.split_once(' ')?;
-        let hex = |text| u64::from_str_radix(text, 16).ok();
-        let name = rest.split_whitespace().nth(4).unwrap_or_default();
-        Some((hex(start)?..hex(end)?, name))
-    })
-}
-
 impl Found {
     fn parse(maps: &str) -> Option<Self> {
         let is_kernel = |name: &str| name == "[vdso]" || name.starts_with("[vvar");
-        let kernel: Vec<_> = ranges(maps).filter(|(_, name)| is_kernel(name)).collect();
-        let vdso = kernel.iter().find(|(_, name)| *name == "[vdso]")?.0.start;
-        Some(Self { vdso, kernel: kernel.into_iter().map(|(range, _)| range).collect() })
+        let kernel: Vec<_> = mappings(maps).into_iter().filter(|it| is_kernel(&it.name)).collect();
+        let vdso = kernel.iter().find(|it| it.name == "[vdso]")?.range.start;
+        let kernel = kernel.into_iter().map(|it| it.range).collect();
+        Some(Self { vdso, kernel, is_filtered: false })
     }
 }
 

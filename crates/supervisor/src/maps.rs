@@ -1,0 +1,50 @@
+//! The mappings of a process, as `/proc/PID/maps` has them.
+
+use std::ops::Range;
+
+/// A mapping.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// Where it lies.
+    pub range: Range<u64>,
+    /// `r-xp`.
+    pub access: String,
+    /// Zero where there is no file.
+    pub inode: u64,
+    /// The file, or what the kernel calls it; empty if nothing.
+    pub name: String,
+}
+
+/// All of them, in order.
+pub fn mappings(maps: &str) -> Vec<Mapping> {
+    maps.lines().filter_map(mapping).collect()
+}
+
+fn mapping(line: &str) -> Option<Mapping> {
+    let mut words = line.split_whitespace();
+    let (begin, end) = words.next()?.split_once('-')?;
+    let [begin, end] = [begin, end].map(|word| u64::from_str_radix(word, 16).ok());
+    let access = words.next()?.to_owned();
+    let inode = words.nth(2)?.parse().ok()?;
+    let name = words.next().unwrap_or_default().to_owned();
+    Some(Mapping { range: begin?..end?, access, inode, name })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mappings_are_read() {
+        let all = mappings(
+            "00401000-00480000 r-xp 00001000 08:01 42 /bin/program\n\
+             01a3c000-01a5d000 rw-p 00000000 00:00 0 [heap]\n\
+             7f0000000000-7f0000200000 rw-p 00000000 00:00 0\n",
+        );
+        assert_eq!(all.len(), 3);
+        assert_eq!(all[0].range, 0x40_1000..0x48_0000);
+        assert_eq!((all[0].access.as_str(), all[0].inode), ("r-xp", 42));
+        assert_eq!((all[1].name.as_str(), all[1].inode), ("[heap]", 0));
+        assert_eq!(all[2].name, "");
+    }
+}

@@ -1,0 +1,275 @@
+//! Rewrites a site in a process, and undoes it.
+
+use std::fs;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use eigentime_vdso::symbols;
+use nix::errno::Errno;
+use nix::unistd::Pid;
+
+use super::code::{AROUND, Code};
+use super::patch::{self, CALL, Change, Patch};
+use super::space::{PAGE, Pages, Space};
+use super::{Program, Site, Unsound};
+use crate::maps::{Mapping, mappings};
+use crate::tracer::arch::Registers;
+use crate::tracer::detour::Detour;
+use crate::tracer::recheck::Recheck;
+use crate::tracer::tracee::Tracee;
+use crate::tracer::{Supervisor, notes};
+
+/// How long the other threads of a process may take to stop, and each thread that there is besides.
+const PATIENCE: Duration = Duration::from_millis(100);
+const EACH: Duration = Duration::from_micros(200);
+
+/// What behind a site its jump may be made of.
+const OVERLAPPED: u64 = 5;
+
+/// `KCMP_VM`.
+const SAME_MEMORY: libc::c_int = 1;
+
+impl Supervisor {
+    /// A thread was stopped at a call that the image can carry out by itself: if its site stops
+    /// often, it is rewritten. The thread is in that stop, with these registers, and stays in one
+    /// from which it can go on elsewhere.
+    pub(in crate::tracer) fn consider(
+        &mut self,
+        tracee: Tracee,
+        registers: &Registers,
+    ) -> nix::Result<()> {
+        let Some(process) = self.process_of(tracee.0) else { return Ok(()) };
+        let site = registers.ip().wrapping_sub(CALL);
+        if !self.rewrites.count(process, site) {
+            return Ok(());
+        }
+        self.rewrites.is_busy = true;
+        let rewritten = self.rewrite(tracee, process, site, registers);
+        self.rewrites.is_busy = false;
+        match rewritten? {
+            Ok(()) => {}
+            Err(why) => self.rewrites.keep(process, site, why),
+        }
+        Ok(())
+    }
+
+    /// Rewrites a site, or says why not. The outer error is that the thread is gone.
+    fn rewrite(
+        &mut self,
+        tracee: Tracee,
+        process: Pid,
+        site: u64,
+        registers: &Registers,
+    ) -> nix::Result<Result<(), Unsound>> {
+        let (patch, pages, new) = match self.plan(tracee, process, site) {
+            Ok(planned) => planned,
+            Err(why) => return Ok(Err(why)),
+        };
+        if self.is_memory_shared(process) {
+            return Ok(Err(Unsound::Shared));
+        }
+        let mut stopped = Vec::new();
+        let deadline = Instant::now() + PATIENCE + EACH * self.threads.len() as u32;
+        let all = self.stop_threads(process, Some(tracee), deadline, &mut stopped);
+        let written = match all {
+            Ok(()) => write(tracee, process, registers, self.region.layout.call(), &patch, &new),
+            Err(_) => Ok(Err(Unsound::Busy)),
+        };
+        for thread in &stopped {
+            self.thread(*thread).recheck = Recheck::Asked;
+            // Those that ended meanwhile are gone.
+            let _ = self.recheck_at_trap(*thread, false);
+        }
+        let written = written?;
+        if written.is_ok() {
+            let program = self.rewrites.programs.entry(process).or_default();
+            program.pages = pages;
+            program.stubs.insert(patch.stub, site);
+            program.sites.insert(site, Site::Rewritten(patch.changes));
+            self.rewrites.has_stubs = true;
+        }
+        Ok(written)
+    }
+
+    /// What has to be written for a site, with all pages that have stubs then, and the new ones.
+    fn plan(
+        &self,
+        tracee: Tracee,
+        process: Pid,
+        site: u64,
+    ) -> Result<(Patch, Pages, Vec<u64>), Unsound> {
+        let known = self.rewrites.programs.get(&process).ok_or(Unsound::Refused)?;
+        if known.has_own_filter {
+            return Err(Unsound::OwnFilter);
+        }
+        let maps = fs::read_to_string(format!("/proc/{process}/maps"));
+        let mappings = mappings(&maps.map_err(|_| Unsound::NotInFile)?);
+        let is_code =
+            |it: &&Mapping| it.range.contains(&site) && it.access == "r-xp" && it.inode != 0;
+        let mapping = mappings.iter().find(is_code).ok_or(Unsound::NotInFile)?;
+        if mapping.range.contains(&self.region.layout.image()) {
+            return Err(Unsound::NotInFile);
+        }
+        let start = site.saturating_sub(AROUND).max(mapping.range.start);
+        let end = (site + AROUND).min(mapping.range.end);
+        let mut bytes = vec![0; (end - start) as usize];
+        tracee.read(start, &mut bytes).map_err(|_| Unsound::NotInFile)?;
+        let code = Code { start, bytes };
+        let around = code.around(site)?;
+        let heap = notes::start_of_heap(process).unwrap_or_default();
+        let mut space = Space::new(&mappings, heap, known.pages.clone());
+        let entry = self.region.layout.symbol(symbols::REWRITTEN);
+        let patch = patch::plan(&code, &around, site, entry, &mut space)?;
+        if known.uses_any(&patch) {
+            return Err(Unsound::LedInto);
+        }
+        let (pages, new) = space.into_pages();
+        Ok((patch, pages, new))
+    }
+
+    /// Has another process the same memory, as one that was made by vfork?
+    fn is_memory_shared(&self, process: Pid) -> bool {
+        // The first thread has the number of its process.
+        let firsts = self.threads.keys().filter(|thread| notes::is_first(**thread));
+        firsts.filter(|other| **other != process).any(|other| {
+            // SAFETY: it has no preconditions.
+            let order = unsafe {
+                libc::syscall(libc::SYS_kcmp, process.as_raw(), other.as_raw(), SAME_MEMORY, 0, 0)
+            };
+            // What cannot be told is taken for the worst, unless the other one is gone.
+            order == 0 || (order < 0 && Errno::last() != Errno::ESRCH)
+        })
+    }
+
+    /// Makes all sites of a process, whose threads are stopped, what they were. The stubs stay: a
+    /// handler of a signal may return to one.
+    pub(in crate::tracer) fn undo_rewriting(
+        &mut self,
+        process: Pid,
+        visitor: Tracee,
+    ) -> nix::Result<()> {
+        let Some(program) = self.rewrites.programs.get_mut(&process) else { return Ok(()) };
+        for site in program.sites.values_mut() {
+            let Site::Rewritten(changes) = site else { continue };
+            for Change { at, before, after } in changes.iter().rev() {
+                let mut now = vec![0; after.len()];
+                // What has been unmapped since is nobody's any more.
+                if visitor.read(*at, &mut now).is_ok() && now == *after {
+                    poke(visitor, *at, before)?;
+                }
+            }
+            *site = Site::Kept;
+        }
+        Ok(())
+    }
+}
+
+impl Program {
+    /// Would it change what other sites' jumps are made of?
+    fn uses_any(&self, patch: &Patch) -> bool {
+        let concerned = |it: &Change| it.at..it.at + (it.after.len() as u64).max(OVERLAPPED);
+        let used: Vec<Range<u64>> = self
+            .sites
+            .values()
+            .filter_map(|site| match site {
+                Site::Rewritten(changes) => Some(changes),
+                _ => None,
+            })
+            .flatten()
+            .map(concerned)
+            .collect();
+        patch.changes.iter().any(|change| {
+            let new = concerned(change);
+            used.iter().any(|it| it.start < new.end && new.start < it.end)
+        })
+    }
+}
+
+/// Writes it all, by a thread whose call was stopped with these registers; its other threads are
+/// stopped.
+fn write(
+    tracee: Tracee,
+    process: Pid,
+    registers: &Registers,
+    instruction: u64,
+    patch: &Patch,
+    new: &[u64],
+) -> nix::Result<Result<(), Unsound>> {
+    for Change { at, before, .. } in &patch.changes {
+        let mut now = vec![0; before.len()];
+        tracee.read(*at, &mut now)?;
+        if now != *before {
+            return Ok(Err(Unsound::Undecoded));
+        }
+    }
+    let mask = tracee.signal_mask()?;
+    tracee.set_signal_mask(u64::MAX)?;
+    let made = make_pages(tracee, process, registers, instruction, new);
+    tracee.set_signal_mask(mask)?;
+    if let Err(why) = made? {
+        return Ok(Err(why));
+    }
+    for (at, bytes) in &patch.room {
+        poke(tracee, *at, bytes)?;
+    }
+    for (done, change) in patch.changes.iter().enumerate() {
+        if let Err(error) = poke(tracee, change.at, &change.after) {
+            for Change { at, before, .. } in patch.changes[..done].iter().rev() {
+                poke(tracee, *at, before)?;
+            }
+            return if error == Errno::ESRCH { Err(error) } else { Ok(Err(Unsound::Refused)) };
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// Maps pages for stubs.
+fn make_pages(
+    tracee: Tracee,
+    process: Pid,
+    registers: &Registers,
+    instruction: u64,
+    pages: &[u64],
+) -> nix::Result<Result<(), Unsound>> {
+    if pages.is_empty() {
+        return Ok(Ok(()));
+    }
+    let mut detour = Detour::new(tracee);
+    // The call that was stopped is not made.
+    let mut skipped = *registers;
+    skipped.skip(0);
+    tracee.set_registers(skipped)?;
+    detour.run_to_syscall()?;
+    let access = (libc::PROT_READ | libc::PROT_EXEC) as u64;
+    let how = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE) as u64;
+    let mut made = Ok(());
+    for page in pages {
+        let mut call = *registers;
+        call.call(instruction, libc::SYS_mmap, [*page, PAGE, access, how, u64::MAX, 0]);
+        if detour.system_call(call)? != *page as i64 {
+            made = Err(Unsound::Refused);
+            break;
+        }
+    }
+    detour.end(process)?;
+    Ok(made)
+}
+
+/// Writes to memory that the program itself may not write to, in words.
+fn poke(tracee: Tracee, at: u64, bytes: &[u8]) -> nix::Result<()> {
+    let end = at + bytes.len() as u64;
+    let mut word = at & !7;
+    while word < end {
+        let [old] = tracee.read_words::<1>(word)?;
+        let mut new = old.to_ne_bytes();
+        for (index, byte) in new.iter_mut().enumerate() {
+            let here = word + index as u64;
+            if (at..end).contains(&here) {
+                *byte = bytes[(here - at) as usize];
+            }
+        }
+        tracee.poke(word, u64::from_ne_bytes(new))?;
+        word += 8;
+    }
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! What stands around the instruction of a call: read by a decoder, so that nothing is taken for an
+//! instruction that is none.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use iced_x86::{Code as Opcode, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
+
+use super::Unsound;
+
+/// How far around a site the code is read.
+pub const AROUND: u64 = 4096;
+
+/// From how many bytes it is tried to begin to decode: where one is in the midst of an instruction
+/// is not known, and some instructions later one is not any more.
+const BEGINNINGS: u64 = 16;
+
+/// How many instructions before the site have to be sound.
+const SETTLED: usize = 16;
+
+/// Code as it lies in memory.
+pub struct Code {
+    /// Where it lies.
+    pub start: u64,
+    pub bytes: Vec<u8>,
+}
+
+/// What was found around a site.
+#[derive(Debug)]
+pub struct Surroundings {
+    /// The instruction behind it.
+    pub next: Instruction,
+    /// Where branches lead to.
+    targets: BTreeSet<u64>,
+    /// What is never executed: what fills the space behind an instruction that does not go on.
+    pub padding: Vec<Range<u64>>,
+}
+
+impl Code {
+    /// The bytes of a range.
+    pub fn bytes_at(&self, range: Range<u64>) -> Option<&[u8]> {
+        let [begin, end] = [range.start, range.end].map(|at| at.checked_sub(self.start));
+        self.bytes.get(begin? as usize..end? as usize)
+    }
+
+    /// What is around the `syscall` instruction at `site`.
+    pub fn around(&self, site: u64) -> Result<Surroundings, Unsound> {
+        let sound = |begin| self.decoded(begin, site);
+        (0..BEGINNINGS).find_map(sound).ok_or(Unsound::Undecoded)
+    }
+
+    /// All of it, from a byte on; `None` if the site is in the midst of another instruction then.
+    fn decoded(&self, begin: u64, site: u64) -> Option<Surroundings> {
+        let bytes = self.bytes.get(begin as usize..)?;
+        let mut decoder = Decoder::with_ip(64, bytes, self.start + begin, DecoderOptions::NONE);
+        let (mut next, mut targets) = (None, BTreeSet::new());
+        let mut padding: Vec<Range<u64>> = Vec::new();
+        let (mut sound, mut ends) = (0, false);
+        let mut found = false;
+        while decoder.can_decode() {
+            let instruction = decoder.decode();
+            if instruction.code() == Opcode::INVALID {
+                // Data among the code, or the end of what was read.
+                (sound, ends) = (0, false);
+                continue;
+            }
+            sound += 1;
+            let at = instruction.ip();
+            if at == site {
+                // Where the mapping begins nearby there may be fewer before it.
+                found = instruction.mnemonic() == Mnemonic::Syscall
+                    && (sound > SETTLED || site < self.start + AROUND);
+            } else if at == site + 2 && found {
+                next = Some(instruction);
+            }
+            if at < site + 2 && instruction.next_ip() > site + 2 {
+                return None;
+            }
+            let fills = matches!(instruction.mnemonic(), Mnemonic::Int3 | Mnemonic::Nop);
+            match padding.last_mut() {
+                Some(run) if fills && ends && run.end == at => run.end = instruction.next_ip(),
+                _ if fills && ends => padding.push(at..instruction.next_ip()),
+                _ => {}
+            }
+            if leads(&instruction) {
+                targets.insert(instruction.near_branch_target());
+            }
+            // What fills the space does not go on either.
+            ends = (fills && ends) || !goes_on(&instruction);
+        }
+        Some(Surroundings { next: next?, targets, padding })
+    }
+}
+
+/// Is it a branch to an address that it names?
+fn leads(instruction: &Instruction) -> bool {
+    instruction.near_branch_target() != 0
+        && matches!(
+            instruction.flow_control(),
+            FlowControl::ConditionalBranch
+                | FlowControl::UnconditionalBranch
+                | FlowControl::Call
+                | FlowControl::XbeginXabortXend
+        )
+}
+
+/// May the next instruction be the one behind it?
+fn goes_on(instruction: &Instruction) -> bool {
+    !matches!(
+        instruction.flow_control(),
+        FlowControl::UnconditionalBranch | FlowControl::IndirectBranch | FlowControl::Return
+    ) && instruction.mnemonic() != Mnemonic::Ud2
+}
+
+impl Surroundings {
+    /// Does a branch lead to anywhere within?
+    pub fn is_led_into(&self, range: Range<u64>) -> bool {
+        self.targets.range(range).next().is_some()
+    }
+
+    /// Does the next instruction do the same wherever it is?
+    pub fn next_is_movable(&self) -> bool {
+        self.next.flow_control() == FlowControl::Next
+            && !self.next.is_ip_rel_memory_operand()
+            && self.next.mnemonic() != Mnemonic::Syscall
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A function with a call in it, between two others.
+    fn code() -> (Code, u64) {
+        let mut bytes = vec![0x90; 64]; // a slide that the decoder finds its feet on
+        bytes.push(0xc3); // ret
+        bytes.extend([0xcc; 7]);
+        let site = bytes.len() as u64 + 7;
+        bytes.extend([0xb8, 0x07, 0, 0, 0]); // mov eax, 7
+        bytes.extend([0x31, 0xd2]); // xor edx, edx
+        bytes.extend([0x0f, 0x05]); // syscall
+        bytes.extend([0x48, 0x3d, 0x00, 0xf0, 0xff, 0xff]); // cmp rax, -4096
+        bytes.extend([0x77, 0x01]); // ja +1
+        bytes.push(0xc3); // ret
+        bytes.extend([0x0f, 0x0b]); // ud2
+        bytes.extend([0x66, 0x0f, 0x1f, 0x44, 0, 0, 0x90, 0xc3]); // nops, ret
+        (Code { start: 0x40_0000, bytes }, 0x40_0000 + site)
+    }
+
+    #[test]
+    fn what_is_around_a_call_is_found() {
+        let (code, site) = code();
+        let found = code.around(site).unwrap();
+        assert_eq!((found.next.ip(), found.next.len()), (site + 2, 6));
+        assert!(found.next_is_movable());
+        assert!(!found.is_led_into(site..site + 8));
+        assert!(found.is_led_into(site + 11..site + 12), "the branch leads behind the first ret");
+        assert_eq!(found.padding, [site - 14..site - 7, site + 13..site + 20]);
+    }
+
+    #[test]
+    fn the_midst_of_an_instruction_is_no_site() {
+        // mov eax, 0x050f: the bytes of a call are its operand.
+        let mut bytes = vec![0x90; 64];
+        bytes.extend([0xb8, 0x0f, 0x05, 0, 0]);
+        bytes.extend([0x90; 32]);
+        let code = Code { start: 0x1000, bytes };
+        // From the midst of the operand on one may read a call, but not from sound code before it.
+        let found = code.around(0x1000 + 65);
+        assert!(matches!(found, Err(Unsound::Undecoded)), "{found:?}");
+    }
+}

@@ -1,0 +1,161 @@
+//! Sites of calls that are made again and again are rewritten, so that they need no stop; nothing
+//! else changes for the program.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::attach::languages::{self, STATUS, start_by};
+use crate::command::{Finished, Running, User, run, start};
+use crate::ensure;
+use crate::named::place::Place;
+use crate::needs::Need;
+use crate::programs::{Build, Program};
+use crate::suite::{Broken, Outcome, Suite};
+
+const BUILDS: [Build; 3] = [Build::Dynamic, Build::Static, Build::Musl];
+
+/// How many threads make calls in the storm, and for how long by their clock.
+const THREADS: u32 = 64;
+const FEW: u32 = 8;
+const RATE: u32 = 10;
+const STORM_MS: u32 = 200_000;
+/// And where it is only seen whether sites are rewritten.
+const SHORT_MS: u32 = 60_000;
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// What `hot` makes again and again: `poll`, `ppoll`, `nanosleep`, and `syscall()`.
+const SITES: usize = 4;
+
+/// Adds the tests.
+pub fn add(suite: &mut Suite) {
+    for build in BUILDS {
+        let needs = [Need::Program(build)];
+        let name = |what: &str| format!("rewriting::{}::{what}", build.name());
+        // Its threads keep both processors busy.
+        suite.test_alone(name("in_a_storm"), &needs, move || in_a_storm(build));
+        suite.test(name("rewritten"), &needs, move || rewritten(build));
+        suite.test(name("no_rewrite"), &needs, move || stops_always(&["--no-rewrite"], build, &[]));
+        suite.test(name("detached"), &needs, move || detached(build));
+    }
+    for language in languages::all() {
+        let name = format!("rewriting::{}", language.name);
+        suite.test(name, &language.needs, move || in_a_language(&language.words));
+    }
+    let needs = [Need::Program(Build::Dynamic)];
+    // In a process that has put a filter on itself nothing is done in its name.
+    suite.test("rewriting::sandboxed", &needs, || stops_always(&[], Build::Dynamic, &["filter"]));
+    let needs = [Need::Program(Build::Dynamic), Need::Root, Need::Tool("setpriv")];
+    suite.test("rewriting::nobody", &needs, nobody);
+}
+
+/// Signals, forks, programs that are started, libraries that come and go, and threads that are
+/// cancelled: with rewriting as without.
+fn in_a_storm(build: Build) -> Outcome {
+    let rate = RATE.to_string();
+    for options in [&["--rate", &rate][..], &["--rate", &rate, "--no-rewrite"]] {
+        let rewrites = options.len() == 2;
+        // Where all calls stop, the supervisor is what so many threads wait for.
+        let (threads, ms) = if rewrites { (THREADS, STORM_MS) } else { (FEW, SHORT_MS) };
+        let mut command = User::Myself.eigentime(options)?;
+        command.arg(Program::Hot.path(build)).args([threads.to_string(), ms.to_string()]);
+        is_sound(&run(&mut command, LIMIT)?, ms)?;
+    }
+    Ok(())
+}
+
+/// All was done, and nothing was wrong.
+fn is_sound(ended: &Finished, ms: u32) -> Outcome {
+    ended.expect_code(0)?;
+    for key in ["wrong", "early", "back"] {
+        let count: u64 = ended.number(key)?;
+        ended.ensure(count == 0, format_args!("{key}={count}"))?;
+    }
+    for key in ["rounds", "children", "cancelled", "signals"] {
+        let count: u64 = ended.number(key)?;
+        ended.ensure(count >= 10, format_args!("{key}={count}"))?;
+    }
+    let took: f64 = ended.number("ms")?;
+    ended.ensure(took >= f64::from(ms), format_args!("it ended after {took} ms of its clock"))
+}
+
+/// `hot`, in the timeline `x`, which is there.
+fn hot(place: &Place, options: &[&str], program: &Path, more: &[&str]) -> Result<Running, Broken> {
+    let mut command = place.run("x", &[&["--rate", "10"], options].concat())?;
+    let hot = start(command.arg(program).args(["2", &SHORT_MS.to_string()]).args(more))?;
+    place.await_start("x")?;
+    Ok(hot)
+}
+
+/// It ends as it should, and nothing is left.
+fn ends_well(place: &Place, hot: Running) -> Outcome {
+    is_sound(&hot.finish(LIMIT)?, SHORT_MS)?;
+    place.remove("x")
+}
+
+/// All its calls stop until it ends.
+fn stops_always(options: &[&str], build: Build, more: &[&str]) -> Outcome {
+    let place = Place::new()?;
+    let hot = hot(&place, options, &Program::Hot.path(build), more)?;
+    let shown = place.wait_until("x", "calls stop", |shown| shown.calls.stops > 1000)?;
+    ensure!(shown.calls.rewritten == 0, "{:?}", shown.calls);
+    ends_well(&place, hot)
+}
+
+/// What `ctl show` tells while `hot` runs, until it is as it should be.
+fn rewritten(build: Build) -> Outcome {
+    let place = Place::new()?;
+    let hot = hot(&place, &[], &Program::Hot.path(build), &[])?;
+    let what = format!("{SITES} sites are rewritten, and few calls stop");
+    let shown = place.wait_until("x", &what, |shown| shown.calls.rewritten >= SITES)?;
+    let calls = &shown.calls;
+    ensure!(calls.rewritten + calls.trapped == calls.sites, "{calls:?}");
+    ensure!(calls.stops > 0 && calls.stops_per_second >= 0.0, "{calls:?}");
+    let text = place.done(&["show", "x"])?;
+    ensure!(text.contains(" rewritten, ") && text.contains(" a second"), "{text}");
+    ends_well(&place, hot)
+}
+
+/// A process that is attached is rewritten, and what it was once it is detached.
+fn detached(build: Build) -> Outcome {
+    let place = Place::new()?;
+    let host_ms = 8_000;
+    let mut command = place.outside(Program::Hot.path(build));
+    command.args(["2", &host_ms.to_string()]);
+    let hot = start(&mut command)?;
+    let pid = hot.child.id();
+    place.attached(pid, &["--timeline", "x", "--rate", "1"])?;
+    place.wait_until("x", "sites are rewritten", |shown| shown.calls.rewritten >= SITES)?;
+    place.detached(pid)?;
+    let ended = hot.finish(LIMIT)?;
+    ended.expect_code(0)?;
+    // Its clock may have stepped when it was moved.
+    let wrong: u64 = ended.number("wrong")?;
+    ended.ensure(wrong == 0, format_args!("wrong={wrong}"))?;
+    place.remove("x")
+}
+
+/// Threads that sleep and read the clock, again and again.
+fn in_a_language(words: &dyn Fn() -> Result<Vec<OsString>, Broken>) -> Outcome {
+    const THREADS: usize = 4;
+    let place = Place::new()?;
+    let mut partner = start_by(place.run("x", &["--rate", "10"])?.args(words()?), THREADS)?;
+    place.wait_until("x", "a site is rewritten", |shown| shown.calls.rewritten > 0)?;
+    for _ in 0..3 {
+        let answer = partner.ask("1000")?;
+        for key in ["back", "failed"] {
+            ensure!(answer.number::<u64>(key)? == 0, "{answer:?}");
+        }
+    }
+    partner.finish(STATUS)?;
+    place.remove("x")
+}
+
+/// An ordinary user's programs are rewritten as well.
+fn nobody() -> Outcome {
+    let place = Place::of(User::Nobody)?;
+    let program = User::Nobody.program(Program::Hot, Build::Dynamic)?;
+    let hot = hot(&place, &[], &program, &[])?;
+    place.wait_until("x", "sites are rewritten", |shown| shown.calls.rewritten >= SITES)?;
+    ends_well(&place, hot)
+}
