@@ -74,7 +74,7 @@ test: $(call setup,build python tests) build python vm ## run the unit and prope
 	scripts/test-aarch64.sh
 	cargo test --package eigentime-tests
 
-bench: $(call setup,build bench) build vm ## measure what it costs, beside its peers (two hours); BENCH=--quick: in ten
+bench: $(call setup,build bench) build vm ## measure what it costs, beside its peers (two hours and a half); BENCH=--quick: in ten
 	python3 bench/run.py $(BENCH)
 
 docs: $(call setup,build) ## write docs/coverage.md, the schemas of JSON and the columns of results anew from the source

@@ -23,7 +23,7 @@ from eigenbench import (
 )
 from eigenbench.arguments import count, writable
 from eigenbench.attach import Attach
-from eigenbench.bandwidth import Estimates, bandwidth_levels
+from eigenbench.bandwidth import Estimates, bandwidth_levels, references
 from eigenbench.bounds import Bounds, Rates, bound_levels
 from eigenbench.changes import Changes
 from eigenbench.containers import container_suites
@@ -32,6 +32,8 @@ from eigenbench.ground import Ground, ground
 from eigenbench.levels import CONTAINER, all_levels, verified
 from eigenbench.measuring import Loops, Wakes, Warps, measuring_levels
 from eigenbench.named import named_suites
+from eigenbench.postgres import Postgres
+from eigenbench.postgres import tool as postgres_tool
 from eigenbench.processes import Deadline
 from eigenbench.progress import Progress
 from eigenbench.reads import Reads, read_levels
@@ -53,7 +55,7 @@ PROGRAMS = ROOT / "build" / "bench"
 DOCUMENT = ROOT / "docs" / "performance.md"
 
 # The suites' own limits add up to a little less.
-FULL_RUN_S = 7160.0
+FULL_RUN_S = 9360.0
 QUICK_RUN_S = 595.0
 REDIS_PROBE_S = 0.6
 REDIS_QUICK_PROBE_S = 0.2
@@ -63,6 +65,7 @@ PEERS = {
     "podman": ("podman", "--version"),
     "rt-tests": ("cyclictest", "--help"),
     "redis": ("redis-server", "--version"),
+    "postgresql": (postgres_tool("postgres") or "postgres", "--version"),
     "runc": ("runc", "--version"),
     "iperf3": ("iperf3", "--version"),
     "strace": ("strace", "--version"),
@@ -72,18 +75,20 @@ PEERS = {
 PRECISION = ("clock-reads", "clock-rates", "clock-bounds", "sleeps", "events")
 MEASURING = ("probe-loop", "probe-wakes", "probe-warps")
 REPORTING = ("reports", "report-intervals")
-ESTIMATING = ("bandwidth",)
+ESTIMATING = ("bandwidth", "bandwidth-references")
 SUITES = (
     "clocks",
     "syscalls",
     "waits",
     "spawn",
+    "script",
     "start",
     "named-reads",
     "named-waits",
     "changes",
     "attach",
     "redis",
+    "postgres",
     "containers",
     "container-reads",
     "podman",
@@ -206,6 +211,7 @@ def measure(
         Changes(compiled),
         Attach(compiled),
         Redis(probe_s),
+        Postgres(),
         *container_suites(compiled, levels[CONTAINER], there),
         Reads(precise),
         Rates(precise, arguments.quick),
@@ -218,6 +224,7 @@ def measure(
         Reports(there.folder),
         Intervals(),
         Estimates(EIGENTIME, EMULATOR),
+        references(EIGENTIME, EMULATOR),
     ]
     levels |= {level.key: level for level in reporting_levels(REPORT)}
     levels |= {level.key: level for level in bandwidth_levels(EIGENTIME, EMULATOR)}

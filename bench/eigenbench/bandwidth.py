@@ -30,6 +30,7 @@ HANG_S = 30.0
 TOKEN = "only for the time of a benchmark"
 
 BANDWIDTH = "bandwidth"
+REFERENCES = "bandwidth-references"
 PRECISE = f"{BANDWIDTH}/precise"
 SYSTEM = f"{BANDWIDTH}/system"
 KITE = f"{BANDWIDTH}/kite"
@@ -79,7 +80,7 @@ class Estimates:
 
     eigentime: Path
     emulator: Path
-    name: str = "bandwidth"
+    name: str = BANDWIDTH
     title: str = "The available bandwidth of a path, estimated from nothing known"
     note: str = (
         "Between two network namespaces. Cross traffic is Poisson, of packets of 1500 bytes, by "
@@ -88,14 +89,14 @@ class Estimates:
         "while the command ran."
     )
     columns: tuple[Column, ...] = ()
-    levels: tuple[str, ...] = (PRECISE, SYSTEM, KITE, YAZ)
-    efforts: Efforts = Efforts(Effort(50, 5400), Effort(2, 240))  # noqa: RUF009
+    levels: tuple[str, ...] = (PRECISE, SYSTEM)
+    efforts: Efforts = Efforts(Effort(50, 6600), Effort(2, 160))  # noqa: RUF009
 
     @property
     def probes(self) -> tuple[Probe, ...]:
         """What is kept, of each path."""
         return tuple(
-            Probe(f"{BANDWIDTH}/{key}/{kept}", f"{title}: {shown}", unit)
+            Probe(f"{self.name}/{key}/{kept}", f"{title}: {shown}", unit)
             for key, (title, _) in ROADS.items()
             for kept, shown, unit in KEPT
         )
@@ -105,7 +106,7 @@ class Estimates:
     ) -> Iterator[Outcome]:
         """One estimate of each path."""
         for key, (_, road) in ROADS.items():
-            asked = [it for it in wanted if it.startswith(f"{BANDWIDTH}/{key}/")]
+            asked = [it for it in wanted if it.startswith(f"{self.name}/{key}/")]
             if not asked or not deadline.remaining():
                 continue
             try:
@@ -144,6 +145,18 @@ class Estimates:
                     text = truth.read_text()
                 available = truth_of(text[: text.rfind("\n")]).available(begin, end)
         return told, available
+
+
+def references(eigentime: Path, emulator: Path) -> Estimates:
+    """The same by the methods that are there to compare with."""
+    return Estimates(
+        eigentime,
+        emulator,
+        name=REFERENCES,
+        title="The same by the methods that are there for reference",
+        levels=(PRECISE, KITE, YAZ),
+        efforts=Efforts(Effort(5, 1000), Effort(1, 80)),
+    )
 
 
 def _run(

@@ -70,6 +70,7 @@ OFFSET = "eigentime-offset"
 BOTH = "eigentime-both"
 RATE_10 = "eigentime-rate"
 RATE_10_ONE_CPU = "eigentime-rate-one-cpu"
+RATE_10_TRAPPED = "eigentime-rate-trapped"
 FROZEN = "eigentime-freeze"
 NAMED_OFFSET = "eigentime-named-offset"
 NAMED_RATE = "eigentime-named-rate"
@@ -142,6 +143,13 @@ def _eigentime(binary: Path) -> list[Level]:
         ),
         (RATE_10, "rate 10", (), rate, fast),
         (RATE_10_ONE_CPU, "rate 10, one processor", _pinned(), rate, fast),
+        (
+            RATE_10_TRAPPED,
+            "rate 10, nothing rewritten",
+            (),
+            (*rate, "--no-rewrite"),
+            fast,
+        ),
         (FROZEN, "frozen", (), ("--freeze",), Promise(rate=0.0)),
     ]
     return _runs(binary, rows)

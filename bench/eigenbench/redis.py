@@ -5,7 +5,6 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +15,13 @@ from eigenbench.columns import BESIDE_PEERS, Column
 from eigenbench.levels import Level
 from eigenbench.processes import Deadline, child, run
 from eigenbench.samples import REQUESTS, Probe
+from eigenbench.servers import (
+    LEVELS,
+    all_failed,
+    answers,
+    clients_text,
+    why_not_started,
+)
 from eigenbench.suites import Effort, Efforts, Failure, Outcome, Value
 
 # Per probe the command and the number of clients.
@@ -33,7 +39,7 @@ PING_INTERVAL_S = 0.02
 # Requests that warm the server up and show how many fill the time wanted.
 PILOT_REQUESTS = 500
 
-EFFORTS = Efforts(Effort(7, 230), Effort(2, 26))
+EFFORTS = Efforts(Effort(7, 260), Effort(2, 30))
 
 
 @dataclass(frozen=True)
@@ -48,16 +54,7 @@ class Redis:
         "better. Debian's server uses jemalloc, under which libfaketime hangs at "
         "start (its issue 130), so there is a row without jemalloc."
     )
-    levels: tuple[str, ...] = (
-        levels.HOST,
-        levels.NAMESPACE,
-        levels.OFFSET,
-        levels.RATE_10,
-        levels.FAKETIME_RATE,
-        levels.FAKETIME_MALLOC,
-        levels.STRACE,
-        levels.HOST_AGAIN,
-    )
+    levels: tuple[str, ...] = (*LEVELS[:-2], levels.FAKETIME_MALLOC, *LEVELS[-2:])
     columns: tuple[Column, ...] = BESIDE_PEERS
     efforts: Efforts = EFFORTS
 
@@ -75,18 +72,21 @@ class Redis:
         """Start a server, ask it for each kind of work, end it."""
         for tool in "redis-server", "redis-benchmark":
             if shutil.which(tool) is None:
-                yield from _all_failed(wanted, f"{tool} not installed")
+                yield from all_failed(wanted, f"{tool} not installed")
                 return
         with tempfile.TemporaryDirectory(prefix="eigenbench-") as folder:
             path = Path(folder) / "redis.sock"
             log = Path(folder) / "errors"
             command = level.command(*_server(path))
             with log.open("wb") as err, child(command, err=err) as process:
-                if _ready(path, process, deadline.within(START_TIMEOUT_S)):
+                until = deadline.within(START_TIMEOUT_S)
+                if answers(process, until, lambda: _pongs(path), PING_INTERVAL_S):
                     yield from self._ask(path, wanted, deadline)
                     _shut_down(path, process)
                 else:
-                    yield from _all_failed(wanted, _why_not_started(process, log))
+                    yield from all_failed(
+                        wanted, why_not_started(process, log, START_TIMEOUT_S)
+                    )
 
     def _ask(
         self, path: Path, wanted: Sequence[str], deadline: Deadline
@@ -104,12 +104,8 @@ class Redis:
                 yield Failure(key, rate)
 
 
-def _all_failed(wanted: Sequence[str], reason: str) -> Iterator[Outcome]:
-    return (Failure(probe, reason) for probe in wanted)
-
-
 def _title(command: str, clients: int) -> str:
-    return f"{command}, {clients} client{'s' if clients > 1 else ''}"
+    return f"{command}, {clients_text(clients)}"
 
 
 def _server(path: Path) -> list[str]:
@@ -125,13 +121,10 @@ def _server(path: Path) -> list[str]:
     return ["redis-server", *arguments]
 
 
-def _ready(path: Path, process: subprocess.Popen[bytes], deadline: Deadline) -> bool:
-    while deadline.remaining() and process.poll() is None:
-        with suppress(OSError), _connected(path) as connection:
-            connection.sendall(b"PING\r\n")
-            if connection.recv(64).startswith(b"+PONG"):
-                return True
-        time.sleep(PING_INTERVAL_S)
+def _pongs(path: Path) -> bool:
+    with suppress(OSError), _connected(path) as connection:
+        connection.sendall(b"PING\r\n")
+        return connection.recv(64).startswith(b"+PONG")
     return False
 
 
@@ -152,13 +145,6 @@ def _connected(path: Path) -> socket.socket:
         connection.close()
         raise
     return connection
-
-
-def _why_not_started(process: subprocess.Popen[bytes], log: Path) -> str:
-    if process.returncode is None:
-        return f"no answer in {START_TIMEOUT_S:.0f} s"
-    complaint = log.read_text(errors="replace").strip().splitlines()
-    return complaint[0] if complaint else f"exit status {process.returncode}"
 
 
 def _benchmark(

@@ -112,6 +112,8 @@ class Report:
                     "level": verdict.level,
                     "limit": verdict.target.limit,
                     "base": verdict.target.base,
+                    "beside": verdict.target.beside,
+                    "at_least": verdict.target.at_least,
                     "added": verdict.target.added,
                     "percent": verdict.target.percent,
                     "figure": verdict.target.figure.name.lower(),

@@ -29,8 +29,14 @@ COMPARED = (
 SUPERVISED = (
     *COMPARED[: COMPARED.index(levels.FROZEN)],
     levels.RATE_10_ONE_CPU,
+    levels.RATE_10_TRAPPED,
     *COMPARED[COMPARED.index(levels.FROZEN) :],
 )
+# And beside what else follows programs.
+FOLLOWED = (*SUPERVISED[:-1], levels.STRACE, levels.HOST_AGAIN)
+
+# A shell that starts many short commands, as scripts do.
+SCRIPT = ("sh", "-c", "i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i+1)); done")
 
 
 @dataclass(frozen=True)
@@ -166,6 +172,7 @@ class Spawns:
     programs: Programs
     levels: tuple[str, ...] = COMPARED
     columns: tuple[Column, ...] = BESIDE_PEERS
+    started: tuple[str, ...] = ("/bin/true",)
 
     def measure(
         self, level: Level, wanted: Sequence[str], deadline: Deadline
@@ -173,9 +180,9 @@ class Spawns:
         """The median of `count` starts."""
         spawner = [self.programs.path("spawner"), str(self.count)]
         if self.inside:
-            command = level.command(*spawner, "/bin/true")
+            command = level.command(*spawner, *self.started)
         else:
-            command = [*spawner, *level.command("/bin/true")]
+            command = [*spawner, *level.command(*self.started)]
         finished = run(command, deadline.within(HANG_S))
         for probe in wanted:
             if finished.succeeded:
@@ -249,9 +256,9 @@ def program_suites(programs: Programs) -> list[Suite]:
                 Probe("getppid", "`getppid`", MICROSECONDS),
             ),
             batch_ns=10e6,
-            efforts=Efforts(Effort(15, 110), Effort(3, 16)),
+            efforts=Efforts(Effort(15, 140), Effort(3, 20)),
             programs=programs,
-            levels=SUPERVISED,
+            levels=FOLLOWED,
         ),
         Spawns(
             name="spawn",
@@ -263,7 +270,19 @@ def program_suites(programs: Programs) -> list[Suite]:
             inside=True,
             efforts=Efforts(Effort(21, 50), Effort(5, 9)),
             programs=programs,
-            levels=SUPERVISED,
+            levels=FOLLOWED,
+        ),
+        Spawns(
+            name="script",
+            title="A shell script of 200 short commands, at the level",
+            note="`/bin/true` 200 times; the median of 3 in each round.",
+            probes=(Probe("script", "200 times `/bin/true`", MILLISECONDS),),
+            count=3,
+            inside=True,
+            efforts=Efforts(Effort(11, 80), Effort(2, 14)),
+            programs=programs,
+            levels=FOLLOWED,
+            started=SCRIPT,
         ),
         Spawns(
             name="start",

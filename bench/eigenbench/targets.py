@@ -59,6 +59,10 @@ class Target:
     percent: float | None = None
     # What of the values is held against the limit.
     figure: Figure = Figure.MEDIAN
+    # The probe whose cost the limit is a multiple of, at the level `base`; None: the same.
+    beside: str | None = None
+    # More is better: the limit is one from below.
+    at_least: bool = False
 
     @property
     def is_multiple(self) -> bool:
@@ -94,6 +98,8 @@ class Verdict:
         """Whether that figure keeps the limit; None if it was not measured."""
         if self.counted is None:
             return None
+        if self.target.at_least:
+            return self.counted >= self.target.limit
         return self.counted <= self.target.limit
 
 
@@ -263,18 +269,30 @@ ESTIMATING = (
 )
 TARGETS = (
     Target(
-        "offset only: at most 1.10 × the bare time namespace",
+        "offset only: at most 1.05 × the bare time namespace",
         VDSO_READS,
         (levels.OFFSET, levels.BOTH),
-        1.10,
+        1.05,
         levels.NAMESPACE,
     ),
     Target(
-        "any rate: at most 1.30 × the host",
+        "any rate: at most 1.20 × the host",
         VDSO_READS,
         (levels.RATE_10, levels.FROZEN),
-        1.30,
+        1.20,
         levels.HOST,
+    ),
+    *(
+        Target(
+            "a raw read: at most 2 × the read through the vDSO",
+            (f"raw-{read}",),
+            (level,),
+            2.0,
+            level,
+            beside=read,
+        )
+        for read in VDSO_READS
+        for level in (levels.RATE_10, levels.FROZEN)
     ),
     Target(
         "any rate: at most half of libfaketime",
@@ -284,18 +302,51 @@ TARGETS = (
         levels.FAKETIME_RATE,
     ),
     Target(
-        "a redirected `poll`: at most 15 µs",
+        "a `poll` with a timeout: at most 1.8 × the host",
         ("poll",),
         (levels.RATE_10,),
+        1.8,
+        levels.HOST,
+    ),
+    Target(
+        "`nanosleep(0)`: at most 1.15 × the host",
+        ("nanosleep",),
+        (levels.RATE_10,),
+        1.15,
+        levels.HOST,
+    ),
+    Target(
+        "a redirected `poll`, where nothing is rewritten: at most 15 µs",
+        ("poll",),
+        (levels.RATE_10_TRAPPED,),
         15_000.0,
         None,
     ),
     Target(
-        "a process started inside: at most 2.5 × the host",
+        "a process started inside: at most 1.6 × the host",
         ("spawn",),
         (levels.OFFSET, levels.BOTH, levels.RATE_10),
-        2.5,
+        1.6,
         levels.HOST,
+    ),
+    Target(
+        "a script of 200 short commands: at most 1.5 × the host",
+        ("script",),
+        (levels.OFFSET, levels.BOTH, levels.RATE_10),
+        1.5,
+        levels.HOST,
+    ),
+    *(
+        Target(title, probes, (levels.RATE_10,), limit, levels.HOST, at_least=True)
+        for title, probes, limit in (
+            ("Redis, 1 client: at least 0.9 × the host", ("redis-*-1",), 0.9),
+            ("Redis, 20 clients: at least 0.97 × the host", ("redis-*-20",), 0.97),
+            (
+                "PostgreSQL, `pgbench -S`: at least 0.95 × the host",
+                ("pgbench-*",),
+                0.95,
+            ),
+        )
     ),
     Target(
         "a change of a named timeline reaches the last of 100 members: at most 5 ms",
@@ -363,7 +414,8 @@ def _verdict(samples: Samples, target: Target, probe: str, level: str) -> Verdic
         values = list(own.values())
     else:
         compared = differences if target.added else ratios
-        values = compared(own, _counted(samples, target, probe, target.base))
+        beside = target.beside or probe
+        values = compared(own, _counted(samples, target, beside, target.base))
     measured = summarize(values)
     reason = ""
     if measured is None:

@@ -16,7 +16,7 @@ class Verdicts(unittest.TestCase):
     def test_a_ratio_within_its_limit_is_reached(self) -> None:
         samples = Samples()
         samples.add("realtime", levels.NAMESPACE, 0, 20.0)
-        samples.add("realtime", levels.OFFSET, 0, 22.0)
+        samples.add("realtime", levels.OFFSET, 0, 21.0)
         self.assertIs(verdict(samples, "realtime", levels.OFFSET).reached, True)
 
     def test_a_ratio_above_its_limit_is_missed(self) -> None:
@@ -27,8 +27,26 @@ class Verdicts(unittest.TestCase):
 
     def test_a_limit_without_a_base_is_in_nanoseconds(self) -> None:
         samples = Samples()
-        samples.add("poll", levels.RATE_10, 0, 15_001.0)
-        self.assertIs(verdict(samples, "poll", levels.RATE_10).reached, False)
+        samples.add("poll", levels.RATE_10_TRAPPED, 0, 15_001.0)
+        found = verdict(samples, "poll", levels.RATE_10_TRAPPED)
+        self.assertIs(found.reached, False)
+
+    def test_a_probe_may_be_held_against_another(self) -> None:
+        samples = Samples()
+        for read, value in (("realtime", 25.0), ("raw-realtime", 45.0)):
+            samples.add(read, levels.RATE_10, 0, value)
+        found = verdict(samples, "raw-realtime", levels.RATE_10)
+        assert found.measured is not None
+        self.assertEqual((found.measured.median, found.reached), (1.8, True))
+
+    def test_of_what_is_better_if_it_is_more_there_has_to_be_so_much(self) -> None:
+        samples = Samples()
+        samples.add("redis-get-1", levels.HOST, 0, 40_000.0)
+        samples.add("redis-get-1", levels.RATE_10, 0, 35_000.0)
+        samples.add("redis-get-20", levels.HOST, 0, 40_000.0)
+        samples.add("redis-get-20", levels.RATE_10, 0, 39_000.0)
+        self.assertIs(verdict(samples, "redis-get-1", levels.RATE_10).reached, False)
+        self.assertIs(verdict(samples, "redis-get-20", levels.RATE_10).reached, True)
 
     def test_a_missing_level_gives_its_reason(self) -> None:
         samples = Samples()
