@@ -84,9 +84,8 @@ void jumps(void)
 	for (volatile int round = 0; round < 50; round++)
 		for (volatile int i = 0; i < wait_count; i++) {
 			long left;
-			alarm_in_us(200);
-			signal(SIGALRM, jump);
 			if (sigsetjmp(out, 1) == 0) {
+				alarm_to(jump, 200);
 				waits[i].call(LONG_MS * NS_PER_MS, &left);
 				say("%s ended", waits[i].name);
 			}
@@ -96,8 +95,7 @@ void jumps(void)
 	say("jumped slack=%d", prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0));
 	/* Also if it stands below that. */
 	if (sigsetjmp(out, 1) == 0) {
-		alarm_in_us(20000);
-		signal(SIGALRM, jump);
+		alarm_to(jump, 20000);
 		/* The kernel alone does the first part of longer waits. */
 		for (;;)
 			usleep(190000);

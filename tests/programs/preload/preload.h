@@ -35,6 +35,7 @@ extern const int wait_count;
 
 /* Sends SIGALRM to this thread in so many microseconds, and does nothing with it but count. */
 void alarm_in_us(long us);
+void alarm_to(void (*handler)(int), long us);
 extern volatile sig_atomic_t alarms;
 
 void answers(void);

@@ -182,8 +182,13 @@ static void count(int signal)
 
 void alarm_in_us(long us)
 {
+	alarm_to(count, us);
+}
+
+void alarm_to(void (*handler)(int), long us)
+{
 	/* With SA_RESTART: none of these calls is restarted after a handler. */
-	struct sigaction action = { .sa_handler = count, .sa_flags = SA_RESTART };
+	struct sigaction action = { .sa_handler = handler, .sa_flags = SA_RESTART };
 	struct itimerval timer = { .it_value = { us / 1000000, us % 1000000 } };
 	must(sigaction(SIGALRM, &action, NULL) == 0, "sigaction");
 	must(setitimer(ITIMER_REAL, &timer, NULL) == 0, "setitimer");

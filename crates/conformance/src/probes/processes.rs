@@ -20,6 +20,8 @@ pub const INTERFACES: &[Interface] = &[
     )
     .of(&["getgroups"]),
     Interface::probe("clone, CLONE_UNTRACED", by_clone).of(&["clone"]).on_wall(),
+    Interface::probe("seccomp: reads under a filter", by_seccomp).of(&["seccomp"]).on_wall(),
+    Interface::probe("prctl: reads under a filter", by_prctl).of(&["prctl"]).on_wall(),
     Interface::probe("clone3, CLONE_UNTRACED", by_clone3).host(UNTRACED).under(Under::MOVING),
 ];
 
@@ -51,15 +53,59 @@ struct CloneArgs {
 fn by_clone(bench: &Bench) -> Answer {
     let flags = eigentime_calls::CLONE_UNTRACED | libc::SIGCHLD as u32;
     // SAFETY: without a stack of its own, the child goes on with a copy of this one.
-    let (before, reply, after) =
-        ask_child(|| unsafe { call!(libc::SYS_clone, flags, 0, 0, 0, 0) })?;
-    match reply {
-        [now, 0] if (before..=after).contains(&now) => {
-            Ok(bench.agrees(true, "a child made so is on the timeline".into()))
+    follows(bench, "a child made so", || unsafe { call!(libc::SYS_clone, flags, 0, 0, 0, 0) })
+}
+
+fn by_seccomp(bench: &Bench) -> Answer {
+    // SAFETY: the kernel copies the filter.
+    filtered(bench, |filter| unsafe {
+        call!(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, filter)
+    })
+}
+
+fn by_prctl(bench: &Bench) -> Answer {
+    // SAFETY: the kernel copies the filter.
+    filtered(bench, |filter| unsafe {
+        call!(libc::SYS_prctl, libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, filter)
+    })
+}
+
+/// Tries a child that puts a filter on itself, which allows everything.
+fn filtered(bench: &Bench, put: fn(&libc::sock_fprog) -> io::Result<i64>) -> Answer {
+    follows(bench, "a child with a filter of its own", || {
+        // SAFETY: without a stack of its own, the child goes on with a copy of this one.
+        let child = unsafe { call!(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) }?;
+        if child == 0 {
+            let allow = libc::SECCOMP_RET_ALLOW;
+            let mut all = libc::sock_filter {
+                code: (libc::BPF_RET | libc::BPF_K) as u16,
+                jt: 0,
+                jf: 0,
+                k: allow,
+            };
+            let filter = libc::sock_fprog { len: 1, filter: &raw mut all };
+            // SAFETY: no memory is involved.
+            let renounced =
+                unsafe { call!(libc::SYS_prctl, libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+            if renounced.is_err() || put(&filter).is_err() {
+                // SAFETY: ends the child without anything else; its parent reads nothing.
+                unsafe { libc::_exit(1) };
+            }
         }
-        [now, 0] => Ok(wrong(format!("its child reads {now} between {before} and {after}"))),
-        [_, errno] => Ok(wrong(format!("its child reads no clock: errno {errno}"))),
-    }
+        Ok(child)
+    })
+}
+
+/// Does a child that is made so read the timeline's clock?
+fn follows(bench: &Bench, child: &str, fork: impl FnOnce() -> io::Result<i64>) -> Answer {
+    let (before, reply, after) = ask_child(fork)?;
+    Ok(match reply {
+        [now, 0] if (before..=after).contains(&now) => {
+            bench.agrees(true, format!("{child} is on the timeline"))
+        }
+        [now, 0] => wrong(format!("{child} reads {now} between {before} and {after}")),
+        [_, errno] => wrong(format!("{child} reads no clock: errno {errno}")),
+    })
 }
 
 fn by_clone3(_bench: &Bench) -> Answer {
