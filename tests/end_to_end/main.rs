@@ -35,6 +35,7 @@ mod doctor;
 mod errors;
 mod faults;
 mod freeze;
+mod idle;
 mod inheritance;
 mod interactive;
 mod killing;
@@ -99,6 +100,7 @@ fn main() -> ExitCode {
     waits::add(&mut suite);
     faults::add(&mut suite);
     freeze::add(&mut suite);
+    idle::add(&mut suite);
     signals::add(&mut suite);
     rewriting::add(&mut suite);
     tree::add(&mut suite);

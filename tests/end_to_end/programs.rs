@@ -30,6 +30,7 @@ pub enum Program {
     Endless,
     Storm,
     Hot,
+    Idle,
     Sandboxed,
     Preload,
     /// What a container looks like from inside.
@@ -78,6 +79,7 @@ const ALL: &[(Program, &[Build])] = {
         (Endless, &[Dynamic, Static]),
         (Storm, &[Dynamic, Static]),
         (Hot, &[Dynamic, Static, Musl]),
+        (Idle, &[Dynamic, Static, Musl, Go, Java]),
         (Sandboxed, &[Dynamic]),
         (Preload, &[Dynamic, Static]),
         (Contained, &[Static]),
@@ -107,6 +109,7 @@ impl Program {
             Program::Endless => "endless",
             Program::Storm => "storm",
             Program::Hot => "hot",
+            Program::Idle => "idle",
             Program::Sandboxed => "sandboxed",
             Program::Preload => "preload",
             Program::Contained => "contained",

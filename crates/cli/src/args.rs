@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use eigentime_supervisor::control::place::Name;
+use eigentime_supervisor::{parse_busy_rate, parse_pause};
 use eigentime_timeline::text::{parse_anchor, parse_date, parse_offset, parse_rate};
 use eigentime_timeline::{HostInstant, Nanos, Rate, VirtualInstant};
 
@@ -89,6 +90,8 @@ Examples:
   eigentime run --timeline db -- redis-cli
   eigentime run --anchor 2026-12-01T00:00:00Z=2038-01-01T00:00:00Z --rate 60 -- ./node
   eigentime run --continue db.json --policy catch-up -- redis-server
+  eigentime run --skip-idle -- sh -c 'sleep 30d; date'
+  eigentime run --skip-idle --date 2038-01-01 --until 2038-02-01 -- crond -f
   eigentime run --image registry.example/shop:2 --date 2038-01-19 --rate 10
 
 The program, and all that it starts, reads and waits by these clocks; setting the date
@@ -106,7 +109,7 @@ pub struct RunOptions {
 
     /// Prepare programs when they start and let them go, so that gdb and strace can follow them:
     /// only clocks read through the vDSO are translated then
-    #[arg(long, conflicts_with = "timeline")]
+    #[arg(long, conflicts_with_all = ["timeline", "skip_idle"])]
     pub debuggable: bool,
 
     /// The program and its arguments
@@ -212,6 +215,34 @@ pub struct ClockOptions {
     #[arg(long)]
     pub freeze: bool,
 
+    /// Leap to the next deadline whenever all programs only wait: for time, or for each other. A
+    /// program that runs, a disk, and a wait for somebody outside let the clocks run as usual
+    #[arg(long, conflicts_with_all = ["freeze", "anchor"])]
+    pub skip_idle: bool,
+
+    /// With --skip-idle: let this many seconds pass in one of the host while the clocks cannot leap;
+    /// at 0 none, and the order of wake-ups is the same run after run [default: --rate, or else 1]
+    #[arg(long, value_name = "R", value_parser = parse_busy_rate, requires = "skip_idle", conflicts_with = "rate", allow_hyphen_values = true)]
+    pub busy_rate: Option<Rate>,
+
+    /// With --skip-idle: let what may come from outside hold the clocks for this long, by the host,
+    /// after something has [default: a connection, a pipe or a terminal of somebody outside holds
+    /// them for as long as it is waited for; a socket that listens never]
+    #[arg(long, value_name = "SPAN", value_parser = parse_pause, requires = "skip_idle", allow_hyphen_values = true)]
+    pub idle_grace: Option<Nanos>,
+
+    /// With --skip-idle: go no further than this date
+    #[arg(long, value_name = "DATE", value_parser = parse_date, requires = "skip_idle", conflicts_with = "span", allow_hyphen_values = true)]
+    pub until: Option<VirtualInstant>,
+
+    /// With --skip-idle: go no further than this much of the timeline's time
+    #[arg(long = "for", id = "span", value_name = "SPAN", value_parser = parse_pause, requires = "skip_idle", allow_hyphen_values = true)]
+    pub span: Option<Nanos>,
+
+    /// What becomes of the timeline at the end that --until or --for sets [default: end]
+    #[arg(long, value_enum, requires = "skip_idle")]
+    pub at_limit: Option<AtLimitName>,
+
     /// Make the timeline of this name, or join it if there is one: its programs share their
     /// clocks, and `eigentime ctl` changes them. It stays until `eigentime ctl rm`
     #[arg(long, value_name = "NAME")]
@@ -243,6 +274,12 @@ impl ClockOptions {
             anchor,
             rate,
             freeze,
+            skip_idle,
+            busy_rate: _,
+            idle_grace: _,
+            until: _,
+            span: _,
+            at_limit: _,
             timeline: _,
             resume,
             policy: _,
@@ -250,9 +287,18 @@ impl ClockOptions {
         } = self;
         [monotonic.is_some(), boottime.is_some(), date.is_some(), offset.is_some()]
             .into_iter()
-            .chain([anchor.is_some(), rate.is_some(), *freeze, resume.is_some()])
+            .chain([anchor.is_some(), rate.is_some(), *freeze, *skip_idle, resume.is_some()])
             .any(|given| given)
     }
+}
+
+/// What becomes of a timeline at its limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AtLimitName {
+    /// Its programs are ended, by SIGTERM
+    End,
+    /// Its clocks stand still
+    Freeze,
 }
 
 /// How a saved timeline goes on.
@@ -402,6 +448,11 @@ mod tests {
         assert!(run(&["--date", "@1", "--offset", "1s", "true"]).is_err());
         assert!(run(&["--rate", "2", "--freeze", "true"]).is_err());
         assert!(run(&["--rate", "2"]).is_err());
+        assert!(run(&["--skip-idle", "--freeze", "true"]).is_err());
+        assert!(run(&["--busy-rate", "0", "true"]).is_err());
+        assert!(run(&["--for", "1d", "true"]).is_err());
+        assert!(run(&["--skip-idle", "--for", "1d", "--until", "@1", "true"]).is_err());
+        assert!(run(&["--skip-idle", "--for", "0", "true"]).is_err());
     }
 
     #[test]

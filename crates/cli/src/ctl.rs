@@ -4,7 +4,8 @@ use std::io::{self, ErrorKind, Write};
 
 use eigentime_supervisor::control::place::{Name, Place};
 use eigentime_supervisor::control::{
-    Answer, Change, Container, Coverage, Member, Request, Shown, Thread, Timeline, client, seconds,
+    Answer, Change, Container, Coverage, Member, Request, Shown, Skipping, Thread, Timeline,
+    client, seconds,
 };
 use eigentime_timeline::text::{format_date, parse_offset};
 use eigentime_timeline::{Nanos, VirtualInstant};
@@ -186,6 +187,9 @@ fn whole(shown: &Shown) -> String {
         text += &format!("{:14}{host:36}{virt}\n", reading.clock);
     }
     text += "\n";
+    if let Some(skipping) = &shown.skipping {
+        text += &of_skipping(skipping);
+    }
     if !shown.containers.is_empty() {
         text += &format!("containers: {}\n\n", names(&shown.containers));
     }
@@ -200,6 +204,17 @@ fn whole(shown: &Shown) -> String {
         text += &of_member(member, container);
     }
     text
+}
+
+/// What is skipped, and what holds the clocks.
+fn of_skipping(skipping: &Skipping) -> String {
+    let Skipping { leaps, skipped_ns, held_by } = skipping;
+    let mut text =
+        format!("skips idle time: {leaps} leaps over {} s\n", seconds(Nanos(*skipped_ns)));
+    for hold in held_by {
+        text += &format!("  held: {hold}\n");
+    }
+    text + "\n"
 }
 
 /// How calls come to be translated.

@@ -6,10 +6,12 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
-use eigentime_supervisor::{Clocks, Motion, Plan, Policy, Saved, Start, Unreadable, Wall};
+use eigentime_supervisor::{
+    AtLimit, Clocks, Limit, Motion, Plan, Policy, Saved, Skip, Start, Unreadable, Wall,
+};
 use eigentime_timeline::{Nanos, Rate};
 
-use crate::args::{ClockOptions, PolicyName, RunOptions};
+use crate::args::{AtLimitName, ClockOptions, PolicyName, RunOptions};
 use crate::container;
 
 /// Turns this process into the program, and returns, with an exit status, only if that
@@ -50,13 +52,14 @@ pub fn clocks(options: &ClockOptions) -> Result<Option<Clocks>, String> {
     if !options.ask_for_clocks() {
         return Ok(None);
     }
-    let mut motion = Motion { rate: options.rate.unwrap_or(Rate::ONE), frozen: options.freeze };
+    let rate = options.rate.or(options.busy_rate);
+    let mut motion = Motion { rate: rate.unwrap_or(Rate::ONE), frozen: options.freeze };
     let start = if let Some(file) = &options.resume {
         let saved = read_saved(file)
             .map_err(|reason| format!("cannot continue {}: {reason}", file.display()))?;
-        motion.rate = options.rate.unwrap_or(saved.motion().rate);
+        motion.rate = rate.unwrap_or(saved.motion().rate);
         // A rate asked for lets it run.
-        motion.frozen |= saved.motion().frozen && options.rate.is_none();
+        motion.frozen |= saved.motion().frozen && rate.is_none();
         let policy = match options.policy {
             PolicyName::Continue => Policy::Continue,
             PolicyName::CatchUp => Policy::CatchUp,
@@ -72,7 +75,20 @@ pub fn clocks(options: &ClockOptions) -> Result<Option<Clocks>, String> {
             [options.monotonic, options.boottime].map(|offset| offset.unwrap_or(Nanos::ZERO));
         Start::Host { monotonic, boottime, wall }
     };
-    Ok(Some(Clocks { start, motion }))
+    Ok(Some(Clocks { start, motion, skip: skip(options) }))
+}
+
+/// How the time that nobody uses is skipped, if it is.
+fn skip(options: &ClockOptions) -> Option<Skip> {
+    let until = options.until.map(Limit::Date);
+    options.skip_idle.then(|| Skip {
+        grace: options.idle_grace,
+        limit: until.or(options.span.map(Limit::After)),
+        at_limit: match options.at_limit {
+            Some(AtLimitName::Freeze) => AtLimit::Freeze,
+            Some(AtLimitName::End) | None => AtLimit::End,
+        },
+    })
 }
 
 fn read_saved(file: &Path) -> Result<Saved, String> {

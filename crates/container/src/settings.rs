@@ -2,7 +2,9 @@
 //! where an engine passes no annotations.
 
 use eigentime_supervisor::control::place::Name;
-use eigentime_supervisor::{Clocks, Motion, Start, Wall};
+use eigentime_supervisor::{
+    Clocks, Limit, Motion, Skip, Start, Wall, parse_busy_rate, parse_pause,
+};
 use eigentime_timeline::text::{parse_anchor, parse_date, parse_offset, parse_rate};
 use eigentime_timeline::{Nanos, Rate};
 
@@ -24,9 +26,15 @@ enum Key {
     Anchor,
     Timeline,
     Rewrite,
+    SkipIdle,
+    BusyRate,
+    IdleGrace,
+    Until,
+    For,
+    AtLimit,
 }
 
-const KEYS: [(&str, Key); 9] = [
+const KEYS: [(&str, Key); 15] = [
     ("date", Key::Date),
     ("offset", Key::Offset),
     ("monotonic", Key::Monotonic),
@@ -36,15 +44,28 @@ const KEYS: [(&str, Key); 9] = [
     ("anchor", Key::Anchor),
     ("timeline", Key::Timeline),
     ("rewrite", Key::Rewrite),
+    ("skip-idle", Key::SkipIdle),
+    ("busy-rate", Key::BusyRate),
+    ("idle-grace", Key::IdleGrace),
+    ("until", Key::Until),
+    ("for", Key::For),
+    ("at-limit", Key::AtLimit),
 ];
 
 /// Settings that contradict each other.
-const CONTRADICTIONS: [(Key, Key); 4] = [
+const CONTRADICTIONS: [(Key, Key); 8] = [
     (Key::Date, Key::Offset),
     (Key::Date, Key::Anchor),
     (Key::Offset, Key::Anchor),
     (Key::Rate, Key::Freeze),
+    (Key::SkipIdle, Key::Freeze),
+    (Key::SkipIdle, Key::Anchor),
+    (Key::BusyRate, Key::Rate),
+    (Key::Until, Key::For),
 ];
+
+/// Settings that mean nothing where time is not skipped.
+const OF_SKIPPING: [Key; 5] = [Key::BusyRate, Key::IdleGrace, Key::Until, Key::For, Key::AtLimit];
 
 /// What is wrong with a setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -65,6 +86,14 @@ pub enum Wrong {
         /// What is wrong with that.
         reason: String,
     },
+    /// One means nothing without another.
+    #[error("{one} means nothing without {other}\nhelp: set that to true, or leave this out")]
+    Alone {
+        /// As it was given.
+        one: String,
+        /// As it would be given.
+        other: String,
+    },
     /// Two of them contradict each other.
     #[error("{one} and {other} cannot both be set\nhelp: leave one of them out")]
     Contradiction {
@@ -77,11 +106,16 @@ pub enum Wrong {
 
 /// All settings, written as this one is.
 fn known(like: &str) -> String {
-    let names = KEYS.iter().map(|(name, _)| match like.starts_with(VARIABLE) {
-        true => format!("{VARIABLE}{}", name.to_ascii_uppercase()),
-        false => format!("{ANNOTATION}{name}"),
-    });
+    let names = KEYS.iter().map(|(name, _)| written_like(like, name));
     names.collect::<Vec<_>>().join(", ")
+}
+
+/// A setting, as an annotation or a variable, as this one is.
+fn written_like(like: &str, name: &str) -> String {
+    match like.starts_with(VARIABLE) {
+        true => format!("{VARIABLE}{}", name.to_ascii_uppercase().replace('-', "_")),
+        false => format!("{ANNOTATION}{name}"),
+    }
 }
 
 /// What a container's bundle asks for.
@@ -128,7 +162,10 @@ impl Settings {
             let (name, value) = variable.split_once('=').unwrap_or((variable, ""));
             if let Some(key) = name.strip_prefix(VARIABLE) {
                 let is_upper = !key.contains(|letter: char| letter.is_ascii_lowercase());
-                let known = if is_upper { key.to_ascii_lowercase() } else { String::new() };
+                let known = match is_upper && !key.contains('-') {
+                    true => key.to_ascii_lowercase().replace('_', "-"),
+                    false => String::new(),
+                };
                 let one = Given::new(&known, name, value)?;
                 // The last one counts, as it does for runtimes.
                 match given.iter_mut().find(|other: &&mut Given<'_>| other.key == one.key) {
@@ -167,12 +204,38 @@ impl Settings {
         };
         let rate = find(Key::Rate).map(|one| one.parsed(parse_rate)).transpose()?;
         let frozen = find(Key::Freeze).map(|one| one.parsed(parse_switch)).transpose()?;
-        let motion = Motion { rate: rate.unwrap_or(Rate::ONE), frozen: frozen.unwrap_or(false) };
+        let busy = find(Key::BusyRate).map(|one| one.parsed(parse_busy_rate)).transpose()?;
+        let rate = rate.or(busy).unwrap_or(Rate::ONE);
+        let motion = Motion { rate, frozen: frozen.unwrap_or(false) };
         let timeline = find(Key::Timeline).map(|one| one.parsed(str::parse)).transpose()?;
         let rewrites = find(Key::Rewrite).map(|one| one.parsed(parse_switch)).transpose()?;
         let asks = given.iter().any(|one| !matches!(one.key, Key::Timeline | Key::Rewrite));
-        let clocks = asks.then_some(Clocks { start, motion });
+        let skip = Self::skip(given)?;
+        let clocks = asks.then_some(Clocks { start, motion, skip });
         Ok(Self { clocks, timeline, rewrites: rewrites.unwrap_or(true) })
+    }
+
+    /// How the time that nobody uses is skipped, if it is.
+    fn skip(given: &[Given<'_>]) -> Result<Option<Skip>, Wrong> {
+        let find = |key: Key| given.iter().find(|one| one.key == key);
+        let skips = find(Key::SkipIdle).map(|one| one.parsed(parse_switch)).transpose()?;
+        if skips != Some(true) {
+            return match given.iter().find(|one| OF_SKIPPING.contains(&one.key)) {
+                Some(alone) => {
+                    Err(Wrong::Alone { one: alone.name.to_owned(), other: alone.like("skip-idle") })
+                }
+                None => Ok(None),
+            };
+        }
+        let span = |key| find(key).map(|one| one.parsed(parse_pause)).transpose();
+        let until = find(Key::Until).map(|one| one.parsed(parse_date)).transpose()?;
+        let after = span(Key::For)?.map(Limit::After);
+        let at_limit = find(Key::AtLimit).map(|one| one.parsed(str::parse)).transpose()?;
+        Ok(Some(Skip {
+            grace: span(Key::IdleGrace)?,
+            limit: until.map(Limit::Date).or(after),
+            at_limit: at_limit.unwrap_or_default(),
+        }))
     }
 }
 
@@ -190,9 +253,14 @@ impl<'a> Given<'a> {
         Ok(Self { key: *key, name, value })
     }
 
+    /// The name of another setting, written as this one is.
+    fn like(&self, other: &str) -> String {
+        written_like(self.name, other)
+    }
+
     /// Is it a switch that is off?
     fn is_off(&self) -> bool {
-        self.key == Key::Freeze && parse_switch(self.value) == Ok(false)
+        [Key::Freeze, Key::SkipIdle].contains(&self.key) && parse_switch(self.value) == Ok(false)
     }
 
     fn parsed<T, E: ToString>(&self, parse: impl Fn(&str) -> Result<T, E>) -> Result<T, Wrong> {
@@ -248,6 +316,34 @@ mod tests {
         let date = VirtualInstant(Nanos::from_secs(2_147_483_647));
         assert!(matches!(clocks.start, Start::Host { wall: Wall::Date(at), .. } if at == date));
         assert_eq!(clocks.motion.rate, Rate::from_ratio(10, 1).unwrap());
+    }
+
+    #[test]
+    fn time_that_nobody_uses_is_skipped() {
+        let settings = annotated(&[
+            ("io.eigentime.skip-idle", "true"),
+            ("io.eigentime.busy-rate", "0"),
+            ("io.eigentime.for", "30d"),
+            ("io.eigentime.at-limit", "freeze"),
+        ]);
+        let variables = [
+            "EIGENTIME_SKIP_IDLE=1",
+            "EIGENTIME_BUSY_RATE=0",
+            "EIGENTIME_FOR=30d",
+            "EIGENTIME_AT_LIMIT=freeze",
+        ];
+        let settings = settings.unwrap();
+        assert_eq!(settings, Settings::parse([], variables).unwrap());
+        let clocks = clocks(settings);
+        let month = Some(Limit::After(Nanos::from_secs(30 * 86_400)));
+        assert_eq!(clocks.skip.unwrap().limit, month);
+        assert!(clocks.motion.rate.is_frozen() && !clocks.motion.frozen);
+        let alone = Settings::parse([], ["EIGENTIME_BUSY_RATE=2"]).unwrap_err().to_string();
+        assert!(alone.contains("means nothing without EIGENTIME_SKIP_IDLE"), "{alone}");
+        let both = [("io.eigentime.skip-idle", "true"), ("io.eigentime.freeze", "true")];
+        assert!(matches!(annotated(&both), Err(Wrong::Contradiction { .. })));
+        let off = [("io.eigentime.skip-idle", "false"), ("io.eigentime.freeze", "true")];
+        assert!(annotated(&off).is_ok());
     }
 
     #[test]

@@ -23,7 +23,7 @@ use crate::filter::{self, Privileges, Scope};
 use crate::host::{self, KernelVdso};
 use crate::plan::Plan;
 use crate::region::{REGION_FILE, Region};
-use crate::tracer::{Subject, Supervisor, Tracee};
+use crate::tracer::{Subject, Supervisor, TimeNamespace, Tracee};
 use crate::{named, namespace};
 
 /// The kernel's default timer slack, by which it may delay a wake-up.
@@ -102,6 +102,14 @@ fn start_private(plan: &Plan) -> Result<Infallible, Error> {
     let region = Region::new()?;
     let (scope, layout, motion) = (clocks.scope(), region.layout, clocks.motion);
     let subject = Subject { rewrites: plan.rewrites, ..Subject::private(scope, groups()?, motion) };
+    if clocks.skip.is_some() {
+        // Its supervisor moves all clocks, and so has to see the host's as the programs do.
+        let opens = Some((clocks.clone(), TimeNamespace::None));
+        let subject = Subject { opens, skip: clocks.skip, ..subject };
+        start_supervisor(region, subject, Some(&Starts::Program))?;
+        let filter = filter::assemble(&filter::Subject { scope, layout, hides_groups: false });
+        return start_program(&plan.command, &filter, Privileges::Renounced, motion.effective());
+    }
     let (region, _) = start_supervisor(region, subject, Some(&Starts::Program))?;
 
     let [monotonic, boottime] = clocks.offsets();
@@ -215,6 +223,10 @@ pub fn start_supervisor(
     let kernel = KernelVdso::of_this_process().ok_or(Error::NoVdso)?;
     let (ours, theirs) = pair()?;
     region.page().set_moved(|clock| subject.scope == Scope::All || clock.is_wall());
+    if subject.skip.is_some() {
+        region.page().hold_waits();
+        region.page().read_finely();
+    }
     let caller = getpid();
     allow_tracing(starts.is_some());
     if split_off()? {

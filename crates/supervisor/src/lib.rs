@@ -16,6 +16,7 @@
 //! - `replaced`: files in whose place others are put for a while.
 //! - `control`: named timelines, and how they are steered.
 //! - `saved`: a timeline as a document.
+//! - `skip`: how a timeline skips the time that nobody uses.
 //! - `host`: what has to be known of this host's clocks and kernel.
 //! - `maps`: the mappings of a process.
 //! - `tracer`: the supervisor.
@@ -34,6 +35,7 @@ mod plan;
 mod region;
 pub mod replaced;
 mod saved;
+mod skip;
 mod tracer;
 
 pub use error::{Error, ExecError};
@@ -42,3 +44,4 @@ pub use named::{Manner, attach, detach};
 pub use namespace::is_privileged;
 pub use plan::{Clocks, Motion, Plan, Start, Wall};
 pub use saved::{Policy, Saved, Unreadable};
+pub use skip::{AtLimit, Limit, Skip, parse_busy_rate, parse_pause};

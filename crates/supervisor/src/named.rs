@@ -179,7 +179,7 @@ pub fn join(entry: &Entry<'_>, starts: &Starts, stream: UnixStream) -> Result<Jo
 /// translated from the start, and the offsets of the monotonic clocks are in the map.
 fn named(clocks: &Clocks, control: Control) -> Result<Subject, Error> {
     let subject = Subject::private(Scope::All, groups()?, clocks.motion);
-    Ok(Subject { control: Some(control), ..subject })
+    Ok(Subject { control: Some(control), skip: clocks.skip, ..subject })
 }
 
 /// Moves a running process into a timeline: the named one, which is made if there is

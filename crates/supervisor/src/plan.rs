@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::filter::Scope;
 use crate::host;
 use crate::saved::{Policy, Saved};
+use crate::skip::Skip;
 
 /// Where the wall clock starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +71,8 @@ pub struct Clocks {
     pub start: Start,
     /// How fast they run.
     pub motion: Motion,
+    /// How they skip the time that nobody uses, if they do.
+    pub skip: Option<Skip>,
 }
 
 /// A program and the clocks it is to live by.
@@ -109,6 +112,7 @@ impl Clocks {
             wall: Wall::Offset(Nanos::ZERO),
         },
         motion: Motion { rate: Rate::ONE, frozen: false },
+        skip: None,
     };
 
     /// The options that ask for these clocks, by which timelines that were made alike are
@@ -143,12 +147,16 @@ impl Clocks {
                 options.push(format!("--continue {} --policy {policy}", saved.label()));
             }
         }
-        if !self.motion.rate.is_one() {
-            options.push(format!("--rate {}", format_rate(self.motion.rate)));
+        let rate = self.motion.rate;
+        match self.skip {
+            Some(_) if rate.is_frozen() => options.push("--busy-rate 0".to_owned()),
+            _ if rate.is_one() => {}
+            _ => options.push(format!("--rate {}", format_rate(rate))),
         }
         if self.motion.frozen {
             options.push("--freeze".to_owned());
         }
+        options.extend(self.skip.iter().flat_map(Skip::terms));
         options.join(" ")
     }
 
@@ -165,7 +173,9 @@ impl Clocks {
     #[must_use]
     pub(crate) fn scope(&self) -> Scope {
         match self.start {
-            Start::Host { .. } if self.motion.effective().is_one() => Scope::Wall,
+            Start::Host { .. } if self.motion.effective().is_one() && self.skip.is_none() => {
+                Scope::Wall
+            }
             _ => Scope::All,
         }
     }
@@ -284,7 +294,7 @@ mod tests {
             wall: Wall::Anchored { host, virt },
         };
         let motion = Motion { rate: Rate::from_ratio(3, 1).unwrap(), frozen: false };
-        let clocks = Clocks { start, motion };
+        let clocks = Clocks { start, motion, skip: None };
         let now = at(1_100_000_000_000);
         for uptime in [5, 70_000_000_000] {
             let tai = now.after(Nanos::from_secs(37)).after(Nanos(120));
@@ -306,7 +316,7 @@ mod tests {
             wall: Wall::Date(VirtualInstant(Nanos::from_secs(2_147_483_647))),
         };
         let motion = Motion { rate: Rate::from_ratio(1, 4).unwrap(), frozen: true };
-        let clocks = Clocks { start, motion };
+        let clocks = Clocks { start, motion, skip: None };
         let terms = "--monotonic -1d --date 2038-01-19T03:14:07Z --rate 0.25 --freeze";
         assert_eq!(clocks.terms(), terms);
     }
@@ -318,7 +328,7 @@ mod tests {
             boottime: Nanos(7),
             wall: Wall::Offset(Nanos(100)),
         };
-        let clocks = Clocks { start, motion: Clocks::HOST.motion };
+        let clocks = Clocks { start, ..Clocks::HOST };
         let host = [at(1_000); CLOCKS];
         let shown = |on_top| {
             let map = clocks.map(host, on_top);

@@ -19,7 +19,7 @@ use crate::{
 pub const PAGE_SIZE: usize = 4096;
 
 /// Names the layout; a program's image and its supervisor must agree on it.
-pub const LAYOUT: u32 = 1;
+pub const LAYOUT: u32 = 2;
 
 /// How a snapshot is to be applied: by adding a shift to each clock, by following
 /// one line for each, or by a map with a switch ahead.
@@ -62,6 +62,8 @@ pub struct Page {
     moved: AtomicU32,
     /// Are the coarse clocks read from the fine ones at any rate? For the writer.
     fine: AtomicU32,
+    /// Does the supervisor end waits, instead of the kernel?
+    held: AtomicU32,
     snapshots: [Snapshot; 2],
 }
 
@@ -295,6 +297,7 @@ impl Page {
             counter: AtomicU32::new(0),
             moved: AtomicU32::new(0),
             fine: AtomicU32::new(0),
+            held: AtomicU32::new(0),
             snapshots: [const { Snapshot([const { AtomicU64::new(0) }; SNAPSHOT_WORDS]) }; 2],
         };
         page.reset();
@@ -305,6 +308,7 @@ impl Page {
     pub fn reset(&self) {
         self.layout.store(LAYOUT, Ordering::Relaxed);
         self.fine.store(0, Ordering::Relaxed);
+        self.held.store(0, Ordering::Relaxed);
         self.set_moved(|_| true);
         for snapshot in &self.snapshots {
             snapshot.store_map(&Map::settled(Segment::IDENTITY), true);
@@ -362,6 +366,18 @@ impl Page {
     /// the place of a coarse one, which lags behind it.
     pub fn read_finely(&self) {
         self.fine.store(1, Ordering::Relaxed);
+    }
+
+    /// Says, before any program reads the page, that no wait is to end by the kernel's
+    /// clocks: the supervisor ends each.
+    pub fn hold_waits(&self) {
+        self.held.store(1, Ordering::Relaxed);
+    }
+
+    /// Does the supervisor end waits, instead of the kernel?
+    #[must_use]
+    pub fn holds_waits(&self) -> bool {
+        self.held.load(Ordering::Relaxed) != 0
     }
 
     fn is_fine(&self) -> bool {

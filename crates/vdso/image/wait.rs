@@ -9,17 +9,20 @@ use eigentime_timeline::{Clock, ClockId, Nanos, Timespec, VirtualInstant};
 
 use crate::clocks::{host_monotonic, host_now, page, virtual_monotonic, with_map};
 use crate::entry::{Args, arg, load, set_arg, store, syscall};
-use crate::layout::{Frame, LOOK_AGAIN, WAITING, Waiting};
+use crate::layout::{Frame, LOOK_AGAIN, NEVER_SECONDS, WAITING, Waiting};
 
 const EINTR: i64 = 4;
 const EFAULT: i64 = 14;
 const ENOSYS: i64 = 38;
 
+/// `nanosleep` and `clock_nanosleep`: these wait for time and nothing else.
+const SLEEPS: [Nr; 2] = [Nr(35), Nr(230)];
+
 const EPOLL_PWAIT: Nr = Nr(281);
 const RECVMMSG: Nr = Nr(299);
 
-/// A time that never comes: as long as the kernel can count (KTIME_SEC_MAX).
-pub const NEVER: Timespec = Timespec { sec: 9_223_372_036, nsec: 0 };
+/// A time that never comes.
+pub const NEVER: Timespec = Timespec { sec: NEVER_SECONDS, nsec: 0 };
 
 /// Until when a wait goes on, in virtual time.
 #[derive(Clone, Copy)]
@@ -31,9 +34,13 @@ struct Deadline {
 }
 
 impl Deadline {
-    /// The host time to pass to the kernel, by the map as it is now.
+    /// The host time to pass to the kernel, by the map as it is now: none that comes, where the
+    /// supervisor ends waits.
     #[inline(never)]
     fn host(&self) -> Timespec {
+        if page().holds_waits() && self.is_ahead() {
+            return NEVER;
+        }
         match with_map(|view| view.host_at(self.clock, self.at)) {
             Some(then) if self.relative => Timespec::from_nanos(then.since(host_monotonic())),
             Some(then) => Timespec::from_nanos(then.0),
@@ -51,7 +58,7 @@ impl Deadline {
     /// clocks may be further already: a signal handler may have run since.)
     fn left(&self, host: Timespec) -> Nanos {
         let rate = with_map(|view| view.rate());
-        if rate.is_frozen() {
+        if rate.is_frozen() || page().holds_waits() {
             return self.at.since(virtual_monotonic()).max(Nanos::ZERO);
         }
         rate.virtual_span(host.nanos())
@@ -82,7 +89,9 @@ pub fn translate(nr: Nr, wait: &Wait, frame: &Frame) -> Option<i64> {
         let deadline = Deadline { at, ..deadline };
         let time = deadline.host();
         waiting.host = [time.sec, time.nsec];
-        let result = call(nr, wait, args, &mut waiting);
+        // Whoever was woken because its time has come need not ask the kernel for how long to sleep.
+        let is_over = page().holds_waits() && SLEEPS.contains(&nr) && !deadline.is_ahead();
+        let result = if is_over { 0 } else { call(nr, wait, args, &mut waiting) };
         // A change of the map may have come too late for a wait that was about to end.
         if result != LOOK_AGAIN && !(has_timed_out(nr, result) && deadline.is_ahead()) {
             let [sec, nsec] = waiting.host;

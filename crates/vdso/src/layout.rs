@@ -19,6 +19,9 @@ pub const BOOTED_CLOCK: u32 = 0x4549_4745;
 /// What tells the image, in `r11` at a redirected call, that there is no hint.
 pub const NO_HINT: i64 = i64::MIN;
 
+/// A time that never comes, in seconds: as long as the kernel can count (KTIME_SEC_MAX).
+pub const NEVER_SECONDS: i64 = 9_223_372_036;
+
 /// The result by which the supervisor asks a waiting call to look at the map
 /// again (ERESTARTNOHAND, which programs never see).
 pub const LOOK_AGAIN: i64 = -514;

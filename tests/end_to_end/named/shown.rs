@@ -17,6 +17,27 @@ pub struct Shown {
     pub containers: Vec<Container>,
     pub members: Vec<Member>,
     pub calls: Calls,
+    pub skipping: Option<Skipping>,
+}
+
+/// What is skipped, and what holds the clocks.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Skipping {
+    pub leaps: u64,
+    pub skipped_ns: i64,
+    pub held_by: Vec<Hold>,
+}
+
+/// What holds the clocks.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hold {
+    pub pid: u32,
+    pub tid: u32,
+    pub call: Option<String>,
+    pub descriptor: Option<i32>,
+    pub why: String,
 }
 
 /// How calls come to be translated.

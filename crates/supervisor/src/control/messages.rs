@@ -207,6 +207,55 @@ pub struct Shown {
     /// How the calls of its members come to be translated.
     #[serde(default)]
     pub calls: Coverage,
+    /// How it skips the time that nobody uses, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipping: Option<Skipping>,
+}
+
+/// How a timeline skips the time that nobody uses.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Skipping {
+    /// How often it has leapt.
+    pub leaps: u64,
+    /// Over how much of its time, in nanoseconds.
+    pub skipped_ns: i64,
+    /// What holds its clocks, as it was found last; nothing while it leaps.
+    pub held_by: Vec<Hold>,
+}
+
+/// What holds the clocks of a timeline that leaps when nobody runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hold {
+    /// The process.
+    pub pid: i32,
+    /// The thread.
+    pub tid: i32,
+    /// The call that it is blocked in, if it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
+    /// The descriptor that it waits for, if it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub descriptor: Option<i32>,
+    /// What that is, or what the thread does.
+    pub why: String,
+}
+
+impl std::fmt::Display for Hold {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { pid, tid, call, descriptor, why } = self;
+        write!(formatter, "(process {pid}")?;
+        if tid != pid {
+            write!(formatter, ", thread {tid}")?;
+        }
+        formatter.write_str(") ")?;
+        match (call, descriptor) {
+            (Some(call), Some(descriptor)) => {
+                write!(formatter, "waits in {call} for descriptor {descriptor}, {why}")
+            }
+            (Some(call), None) => write!(formatter, "is in {call}: {why}"),
+            (None, _) => formatter.write_str(why),
+        }
+    }
 }
 
 /// How calls come to be translated: by a stop of the thread, or without, where their site is

@@ -16,6 +16,6 @@ pub mod server;
 
 pub(crate) use messages::rate_of;
 pub use messages::{
-    Answer, Attached, Change, Container, Coverage, Joined, Member, Reading, Request, Shown, Starts,
-    State, Thread, Timeline, WaitsFor, clock_name, rate_number, seconds,
+    Answer, Attached, Change, Container, Coverage, Hold, Joined, Member, Reading, Request, Shown,
+    Skipping, Starts, State, Thread, Timeline, WaitsFor, clock_name, rate_number, seconds,
 };

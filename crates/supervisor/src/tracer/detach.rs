@@ -17,9 +17,10 @@ use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use super::arch::Registers;
+use super::blocked::Blocked;
 use super::rearm::{Rearm, at_host_rate};
 use super::recheck::Recheck;
-use super::show::{Blocked, command_of};
+use super::show::command_of;
 use super::tracee::{Stop, Tracee};
 use super::visit::Visit;
 use super::{Standing, Supervisor, notes};

@@ -8,9 +8,11 @@
 //! - `mapping`: the same, one call at a time.
 //! - `exec_only`: prepares programs and lets them go.
 //! - `attach`, `detach`: moves a running process into the timeline and out of it.
+//! - `blocked`: what a thread is blocked in, and until when it waits.
 //! - `guests`: OCI runtimes whose containers live by the timeline.
 //! - `filtered`: answers calls that the filter stopped.
 //! - `rewrite`: sites of calls that go straight to the image.
+//! - `idle`: leaps to the next deadline when all wait.
 //! - `overtaken`: signals that overtake a call on its way through the image.
 //! - `wall`: sets the timeline's wall clock, for a program that does so.
 //! - `change`: changes the map.
@@ -23,12 +25,14 @@
 
 mod arch;
 mod attach;
+mod blocked;
 mod change;
 mod detach;
 mod detour;
 mod exec_only;
 mod filtered;
 mod guests;
+mod idle;
 mod install;
 mod mapping;
 mod notes;
@@ -46,7 +50,7 @@ mod wall;
 use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use eigentime_timeline::Pending;
+use eigentime_timeline::{Clock, Pending};
 use eigentime_vdso::symbols;
 use nix::errno::Errno;
 use nix::unistd::Pid;
@@ -58,6 +62,7 @@ use crate::host::{self, KernelVdso};
 use crate::namespace;
 use crate::plan::{Clocks, Motion};
 use crate::region::Region;
+use crate::skip::Skip;
 use tracee::Stop;
 pub use tracee::Tracee;
 
@@ -81,6 +86,8 @@ pub struct Subject {
     pub ephemeral: bool,
     /// Are sites of calls rewritten?
     pub rewrites: bool,
+    /// How it skips the time that nobody uses, if it does.
+    pub skip: Option<Skip>,
 }
 
 /// Has a timeline a time namespace of its own?
@@ -104,6 +111,7 @@ impl Subject {
             starts_with: None,
             ephemeral: false,
             rewrites: true,
+            skip: None,
         }
     }
 }
@@ -145,7 +153,7 @@ pub struct Supervisor {
     /// POSIX timers that are armed for an instant of a wall clock.
     wall_timers: HashSet<rearm::TimerKey>,
     /// What timers were set to when they were armed anew.
-    settings: HashMap<rearm::TimerKey, Pending>,
+    settings: HashMap<rearm::TimerKey, (Clock, Pending)>,
     /// Processes that have used their interval timer.
     interval_timers: HashSet<Pid>,
     /// Has any program set a timer descriptor?
@@ -160,6 +168,8 @@ pub struct Supervisor {
     noted: HashSet<(String, notes::Note)>,
     /// Sites of calls that go straight to the image.
     rewrites: rewrite::Rewrites,
+    /// How the time that nobody uses is skipped.
+    idle: Option<idle::Idle>,
 }
 
 /// What is known of a thread.
@@ -203,8 +213,17 @@ impl Thread {
 impl Supervisor {
     /// A supervisor that does not follow anything yet.
     pub fn new(region: Region, kernel: KernelVdso, subject: Subject) -> Self {
-        let Subject { scope, groups, motion, control, opens, starts_with, ephemeral, rewrites } =
-            subject;
+        let Subject {
+            scope,
+            groups,
+            motion,
+            control,
+            opens,
+            starts_with,
+            ephemeral,
+            rewrites,
+            skip,
+        } = subject;
         Self {
             region,
             kernel,
@@ -233,6 +252,7 @@ impl Supervisor {
             awaited: Vec::new(),
             noted: HashSet::new(),
             rewrites: rewrite::Rewrites::new(rewrites),
+            idle: skip.map(idle::Idle::new),
         }
     }
 
@@ -254,10 +274,11 @@ impl Supervisor {
 
     /// Lets the clocks begin now: when the timeline is made, and once more when the first
     /// program starts, if nobody has changed them until then.
-    fn begin_clocks(&self) {
+    fn begin_clocks(&mut self) {
         if let Some((clocks, namespace)) = &self.opens {
             let on_top = *namespace == TimeNamespace::None;
             self.region.page().publish(&clocks.map(host::read_at_once(), on_top));
+            self.begin_to_skip();
         }
     }
 
@@ -282,10 +303,13 @@ impl Supervisor {
     /// Answers stops until the last thread has ended; a named timeline, until it is
     /// removed.
     pub fn serve(&mut self) {
+        if self.idle.is_some() {
+            idle::prepare();
+        }
         if self.control.as_mut().is_some_and(|control| control.start().is_err()) {
             return;
         }
-        while let Ok(event) = Tracee::wait_for_any() {
+        while let Ok(event) = self.next_event() {
             if event.is_none() {
                 // The end of some may have been told to nobody.
                 self.threads.clear();
@@ -293,7 +317,12 @@ impl Supervisor {
             match event {
                 Some((tracee, stop)) => self.answer_or_end(tracee, stop),
                 // Nobody is left to be followed, but somebody may come.
-                None if self.has_outlived_its_members() || self.is_unreachable() => break,
+                None if self.removed
+                    || self.has_outlived_its_members()
+                    || self.is_unreachable() =>
+                {
+                    break;
+                }
                 None if self.started => match self.control.as_ref().and_then(Control::wait) {
                     Some(asked) => self.carry_out(asked),
                     None => break,
@@ -330,7 +359,11 @@ impl Supervisor {
             }
             return;
         }
-        match self.answer(tracee, stop) {
+        let answered = self.answer(tracee, stop);
+        if !matches!(stop, Stop::Ended | Stop::Trap) {
+            self.ask_again(tracee);
+        }
+        match answered {
             // It was killed in between.
             Ok(()) | Err(Errno::ESRCH) => {}
             Err(error) => {
@@ -388,6 +421,9 @@ impl Supervisor {
     fn forked(&mut self, tracee: Tracee) -> nix::Result<()> {
         let made = Pid::from_raw(tracee.event_message()? as i32);
         self.inherit_rewriting(tracee, made);
+        if let Some(idle) = &mut self.idle {
+            idle.expect(made);
+        }
         let maker = *self.thread(tracee);
         if maker.hands_down() {
             // It may have been faster, and have stopped or ended already.

@@ -173,6 +173,12 @@ pub fn read_proc(thread: Pid, file: &str) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes[..length]).into_owned())
 }
 
+/// A file of `/proc/PID`, however long it is.
+pub fn read_whole(process: Pid, file: &str) -> io::Result<String> {
+    fs::read(format!("/proc/{process}/{file}"))
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
 /// A line of `/proc/PID/status`, without its name.
 pub fn status_field(thread: Pid, name: &str) -> Option<String> {
     let status = read_proc(thread, "status").ok()?;

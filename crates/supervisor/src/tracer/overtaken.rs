@@ -11,8 +11,8 @@ use eigentime_vdso::{FRAME_WORDS, Frame, symbols};
 
 use super::Supervisor;
 use super::arch::Registers;
+use super::blocked::Blocked;
 use super::recheck::is_caught;
-use super::show::Blocked;
 use super::tracee::{Stepped, Tracee};
 
 /// Signals by which the processor reports a fault.

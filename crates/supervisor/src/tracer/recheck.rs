@@ -50,6 +50,21 @@ impl Supervisor {
         }
     }
 
+    /// A thread that was to stop has stopped for another reason, by which the kernel forgets that
+    /// it was asked (`ptrace_stop` in kernel/signal.c).
+    pub(super) fn ask_again(&mut self, tracee: Tracee) {
+        let awaited = !self.awaited.is_empty()
+            && self.process_of(tracee.0).is_some_and(|process| self.awaits(process));
+        if let Some(state) = self.threads.get_mut(&tracee.0)
+            && (awaited || state.recheck == Recheck::Asked)
+            && !state.halted
+            // If it is no more, nobody waits for it.
+            && tracee.interrupt().is_ok()
+        {
+            state.recheck = Recheck::Asked;
+        }
+    }
+
     /// A thread stopped outside of any call of its own: because it was asked to, or
     /// at the end of a stop of job control.
     pub(super) fn recheck_at_trap(&mut self, tracee: Tracee, halted: bool) -> nix::Result<()> {

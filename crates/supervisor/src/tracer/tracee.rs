@@ -2,6 +2,7 @@
 
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -92,6 +93,16 @@ impl Tracee {
         match wait(-1) {
             Ok((pid, stop)) => Ok(Some((Self(Pid::from_raw(pid)), stop))),
             Err(Errno::ECHILD) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The same, without waiting.
+    pub fn poll_any() -> nix::Result<Poll<Option<(Self, Stop)>>> {
+        match wait_with(-1, libc::WNOHANG) {
+            Ok((0, _)) => Ok(Poll::Pending),
+            Ok((pid, stop)) => Ok(Poll::Ready(Some((Self(Pid::from_raw(pid)), stop)))),
+            Err(Errno::ECHILD) => Ok(Poll::Ready(None)),
             Err(error) => Err(error),
         }
     }
@@ -276,15 +287,11 @@ impl Tracee {
 
     /// Reads words of 64 bits.
     pub fn read_words<const WORDS: usize>(self, from: u64) -> nix::Result<[u64; WORDS]> {
-        let mut words = [0; WORDS];
-        for (index, word) in words.iter_mut().enumerate() {
-            let mut bytes = [0; 8];
-            // One call for the whole would need a buffer of a size that cannot be
-            // named here; these are few words and rare calls.
-            self.read(from + 8 * index as u64, &mut bytes)?;
-            *word = u64::from_ne_bytes(bytes);
-        }
-        Ok(words)
+        // Of a size that cannot be named for an array here.
+        let mut bytes = vec![0; 8 * WORDS];
+        self.read(from, &mut bytes)?;
+        let (words, _) = bytes.as_chunks();
+        Ok(std::array::from_fn(|index| u64::from_ne_bytes(words[index])))
     }
 
     /// Writes memory that the program may write itself; all of it, or `EFAULT`.

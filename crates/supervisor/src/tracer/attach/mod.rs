@@ -111,6 +111,7 @@ impl Supervisor {
         let now = host::read_at_once();
         if let Some(clocks) = &self.starts_with {
             self.region.page().publish(&clocks.map(now, true));
+            self.begin_to_skip();
         }
         if !force {
             self.refuse_step_back(now)?;

@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use eigentime_timeline::{Clock, ClockId, Nanos, Pending, Rearmed, Timespec};
+use eigentime_timeline::{
+    Clock, ClockId, Nanos, Pending, Rearmed, Segment, Timespec, VirtualInstant,
+};
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
@@ -27,6 +29,8 @@ pub struct Info {
     pub clock: ClockId,
     /// How often it has gone off since it was last read.
     pub ticks: u64,
+    /// How much host time is left until it goes off; zero if it is not set.
+    pub left: Nanos,
 }
 
 impl Info {
@@ -35,7 +39,10 @@ impl Info {
         let field =
             |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
         let flags = u32::from_str_radix(field("settime flags:")?, 8).ok()?;
+        let left = field("it_value:")?.trim_matches(['(', ')']).split_once(", ")?;
+        let left = Timespec { sec: left.0.parse().ok()?, nsec: left.1.parse().ok()? };
         Some(Self {
+            left: left.nanos(),
             absolute: flags & libc::TFD_TIMER_ABSTIME as u32 != 0,
             clock: ClockId(field("clockid:")?.parse().ok()?),
             ticks: field("ticks:")?.parse().ok()?,
@@ -52,21 +59,26 @@ impl Info {
     }
 }
 
+/// The timers that a process holds, and their descriptors.
+fn timers_of(process: Pid) -> impl Iterator<Item = (u32, Info)> {
+    let entries = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+    entries.filter_map(move |entry| {
+        let target = fs::read_link(entry.path()).ok()?;
+        let number = entry.file_name().to_str()?.parse().ok()?;
+        if target.as_os_str() != "anon_inode:[timerfd]" {
+            return None;
+        }
+        let text = fs::read_to_string(format!("/proc/{process}/fdinfo/{number}")).ok()?;
+        Some((number, Info::parse(&text)?))
+    })
+}
+
 /// Arms the timers anew that these processes hold.
 pub fn rearm(processes: &HashSet<Pid>, change: &Rearm) {
     let mut seen = Vec::new();
     for process in processes {
-        let Ok(descriptors) = fs::read_dir(format!("/proc/{process}/fd")) else { continue };
-        for entry in descriptors.flatten() {
-            let is_timer = fs::read_link(entry.path())
-                .is_ok_and(|target| target.as_os_str() == "anon_inode:[timerfd]");
-            let Some(number) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
-                continue;
-            };
-            if is_timer
-                && let Ok(text) = fs::read_to_string(format!("/proc/{process}/fdinfo/{number}"))
-                && let Some(info) = Info::parse(&text)
-                && let Some(line) = info.line().filter(|line| change.concerns(*line))
+        for (number, info) in timers_of(*process) {
+            if let Some(line) = info.line().filter(|line| change.concerns(*line))
                 && let Ok(timer) = Tracee(*process).borrow_descriptor(number)
                 && !seen.iter().any(|other| is_same_file(other, &timer))
             {
@@ -76,6 +88,18 @@ pub fn rearm(processes: &HashSet<Pid>, change: &Rearm) {
             }
         }
     }
+}
+
+/// When the timers go off next that these processes hold and that are set, each on the clock by
+/// which it is kept.
+pub fn due(processes: &HashSet<Pid>, segment: &Segment) -> Vec<(Clock, VirtualInstant)> {
+    let all = processes.iter().flat_map(|process| timers_of(*process));
+    all.filter(|(_, info)| info.left > Nanos::ZERO)
+        .filter_map(|(_, info)| {
+            let line = info.line()?;
+            Some((line, segment.timer_due(line, host::read(line.id()).after(info.left))))
+        })
+        .collect()
 }
 
 fn rearm_one(timer: &OwnedFd, info: &Info, line: Clock, change: &Rearm) -> nix::Result<()> {

@@ -13,7 +13,7 @@ mod posix;
 use std::collections::HashSet;
 
 use eigentime_timeline::{
-    Anchor, Clock, HostInstant, Nanos, PARKED, Pending, Rate, Rearmed, Segment,
+    Anchor, Clock, HostInstant, Nanos, PARKED, Pending, Rate, Rearmed, Segment, VirtualInstant,
 };
 use nix::unistd::Pid;
 
@@ -22,7 +22,7 @@ use super::recheck::Recheck;
 use super::tracee::Tracee;
 use crate::host;
 pub use descriptors::Info;
-pub use posix::{TimerKey, timer_clock};
+pub use posix::{TimerKey, has_timer, timer_clock};
 
 /// A change of the map after which timers are to be armed anew.
 #[derive(Clone, Copy, Debug)]
@@ -102,6 +102,11 @@ pub struct Awaited {
 }
 
 impl Awaited {
+    /// The process.
+    pub fn process(&self) -> Pid {
+        self.process
+    }
+
     /// Are they those of this process?
     fn concerns(&self, process: Pid) -> bool {
         self.process == process
@@ -128,6 +133,17 @@ impl Supervisor {
         }
     }
 
+    /// When the timers behind descriptors of the processes go off next, each on the clock by which
+    /// it is kept.
+    pub(super) fn descriptors_due(&self) -> Vec<(Clock, VirtualInstant)> {
+        if !self.uses_timer_descriptors {
+            return Vec::new();
+        }
+        let segment = self.region.page().map().after;
+        let processes = self.threads.values().filter_map(|state| state.process).collect();
+        descriptors::due(&processes, &segment)
+    }
+
     /// Arms all timers of a process anew, whose thread `visitor` is stopped.
     pub(super) fn rearm_process(
         &mut self,
@@ -140,13 +156,18 @@ impl Supervisor {
     }
 
     /// The processes that are followed.
-    fn processes(&mut self) -> HashSet<Pid> {
+    pub(super) fn processes(&mut self) -> HashSet<Pid> {
         let threads: Vec<_> = self.threads.keys().copied().collect();
         threads.into_iter().filter_map(|thread| self.process_of(thread)).collect()
     }
 
+    /// Are timers of this process to be armed anew?
+    pub(super) fn awaits(&self, process: Pid) -> bool {
+        self.awaited.iter().any(|awaited| awaited.concerns(process))
+    }
+
     /// Asks the threads of these processes to stop: the first that does arms the timers.
-    fn await_processes(&mut self, processes: &HashSet<Pid>, change: Rearm) {
+    pub(super) fn await_processes(&mut self, processes: &HashSet<Pid>, change: Rearm) {
         if processes.is_empty() {
             return;
         }

@@ -65,7 +65,10 @@ impl Supervisor {
     /// A timer is about to be set by the map as it is now: if it has changed, and the
     /// timers of the process are still to be armed anew, this one is not.
     fn note_setting(&mut self, key: TimerKey) {
-        if self.awaited.iter().any(|awaited| awaited.concerns(key.process)) {
+        if let Some(idle) = &mut self.idle {
+            idle.timer_is_set(key.process);
+        }
+        if self.awaits(key.process) {
             self.set_since.insert(key);
         }
     }
@@ -79,9 +82,9 @@ impl Supervisor {
         self.settings.remove(&TimerKey { process, timer: INTERVAL });
     }
 
-    fn remember_setting(&mut self, key: TimerKey, setting: Option<Pending>) {
+    fn remember_setting(&mut self, key: TimerKey, line: Clock, setting: Option<Pending>) {
         match setting {
-            Some(setting) => self.settings.insert(key, setting),
+            Some(setting) => self.settings.insert(key, (line, setting)),
             None => self.settings.remove(&key),
         };
     }
@@ -119,21 +122,28 @@ impl Supervisor {
         change: &Rearm,
     ) -> nix::Result<()> {
         let mut calls = Calls::new(Visit::new(tracee, self.region.layout.call())?);
-        for (timer, clock) in posix_timers(process) {
+        let timers = posix_timers(process);
+        let is_left = |key: &TimerKey| {
+            key.process != process
+                || key.timer == INTERVAL
+                || timers.iter().any(|(timer, _)| *timer == key.timer)
+        };
+        self.settings.retain(|key, _| is_left(key));
+        for (timer, clock) in timers {
             let key = TimerKey { process, timer };
             let Some(line) = self.timer_line(key, clock) else { continue };
             if change.concerns(line) && !self.set_since.contains(&key) {
-                let last = self.settings.get(&key).copied();
+                let last = self.settings.get(&key).map(|(_, last)| *last);
                 let now = calls.rearm_posix(timer, clock, line, change, last)?;
-                self.remember_setting(key, now);
+                self.remember_setting(key, line, now);
             }
         }
         if self.interval_timers.contains(&process) && change.concerns(Clock::Monotonic) {
             let key = TimerKey { process, timer: INTERVAL };
             if !self.set_since.contains(&key) {
-                let last = self.settings.get(&key).copied();
+                let last = self.settings.get(&key).map(|(_, last)| *last);
                 let now = calls.rearm_interval(change, last)?;
-                self.remember_setting(key, now);
+                self.remember_setting(key, Clock::Monotonic, now);
             }
         }
         if calls.visit.end(process)? {
@@ -147,6 +157,12 @@ impl Supervisor {
 fn posix_timers(process: Pid) -> Vec<(i32, ClockId)> {
     let text = fs::read_to_string(format!("/proc/{process}/timers")).unwrap_or_default();
     parse_timers(&text)
+}
+
+/// Is there still such a timer, as far as one can see?
+pub fn has_timer(key: TimerKey) -> bool {
+    let clock = timer_clock(key.process, key.timer);
+    key.timer == INTERVAL || clock.is_none_or(|clock| clock.is_some())
 }
 
 /// The clock of a POSIX timer, `None` inside if there is no such timer; `None` if the
@@ -266,7 +282,8 @@ impl Calls {
         } else {
             self.set_posix(id, 0, Pending { at: HostInstant(at.since(now)), ..timer })?;
         }
-        Ok(Some(timer))
+        // One that goes off at once, and never again, is set to nothing then.
+        Ok((next.missed == 0 || every != Nanos::ZERO).then_some(timer))
     }
 
     fn set_posix(&mut self, timer: u64, flags: u32, setting: Pending) -> nix::Result<()> {

@@ -1,0 +1,116 @@
+//! How a timeline skips the time that nobody uses.
+
+use std::str::FromStr;
+
+use eigentime_timeline::text::{format_date, format_offset, parse_offset, parse_rate};
+use eigentime_timeline::{Nanos, Rate, VirtualInstant};
+
+/// What is asked of a timeline that leaps to the next deadline when all its programs wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Skip {
+    /// For how long, by the host's clocks, what may come from outside holds the clocks. None: for
+    /// as long as it is waited for, where somebody outside is expected to answer; not at all where
+    /// anybody may call.
+    pub grace: Option<Nanos>,
+    /// Where the timeline goes no further.
+    pub limit: Option<Limit>,
+    /// What becomes of it there.
+    pub at_limit: AtLimit,
+}
+
+/// Where a timeline goes no further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// When its wall clock shows this.
+    Date(VirtualInstant),
+    /// When so much of its time has passed since its first program started.
+    After(Nanos),
+}
+
+/// What becomes of a timeline at its limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AtLimit {
+    /// Its programs are ended.
+    #[default]
+    End,
+    /// Its clocks stand still.
+    Freeze,
+}
+
+impl Skip {
+    /// The options that ask for this.
+    pub(crate) fn terms(&self) -> Vec<String> {
+        let limit = self.limit.map(|limit| match limit {
+            Limit::Date(date) => format!("--until {}", format_date(date)),
+            Limit::After(span) => {
+                format!("--for {}", format_offset(span).trim_start_matches('+'))
+            }
+        });
+        let grace = self
+            .grace
+            .map(|grace| format!("--idle-grace {}", format_offset(grace).trim_start_matches('+')));
+        let at_limit = (self.at_limit == AtLimit::Freeze).then(|| "--at-limit freeze".to_owned());
+        [Some("--skip-idle".to_owned()), grace, limit, at_limit].into_iter().flatten().collect()
+    }
+}
+
+impl FromStr for AtLimit {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "end" => Ok(Self::End),
+            "freeze" => Ok(Self::Freeze),
+            _ => Err("it is neither end nor freeze"),
+        }
+    }
+}
+
+/// A span of time that is longer than nothing.
+///
+/// # Errors
+/// If it is none.
+pub fn parse_pause(text: &str) -> Result<Nanos, String> {
+    let span = parse_offset(text).map_err(|error| error.to_string())?;
+    let longer = Some(span).filter(|span| *span > Nanos::ZERO);
+    longer.ok_or_else(|| "it must be longer than nothing".to_owned())
+}
+
+/// A rate, or 0.
+///
+/// # Errors
+/// If it is neither.
+pub fn parse_busy_rate(text: &str) -> Result<Rate, String> {
+    match text.trim() {
+        "0" => Ok(Rate::FROZEN),
+        other => parse_rate(other).map_err(|error| error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_people_write_is_read() {
+        assert_eq!(parse_pause("1d"), Ok(Nanos::from_secs(86_400)));
+        assert!(parse_pause("0").is_err() && parse_pause("-1s").is_err());
+        assert_eq!(parse_busy_rate("0"), Ok(Rate::FROZEN));
+        assert_eq!(parse_busy_rate("2").ok(), Rate::from_ratio(2, 1));
+        assert!(parse_busy_rate("-1").is_err() && parse_busy_rate("much").is_err());
+        assert_eq!("freeze".parse(), Ok(AtLimit::Freeze));
+        assert!("stop".parse::<AtLimit>().is_err());
+    }
+
+    #[test]
+    fn terms_are_the_options() {
+        assert_eq!(Skip::default().terms(), ["--skip-idle"]);
+        let skip = Skip {
+            grace: Some(Nanos::from_millis(250)),
+            limit: Some(Limit::After(Nanos::from_secs(86_400))),
+            at_limit: AtLimit::Freeze,
+        };
+        let terms = ["--skip-idle", "--idle-grace 250ms", "--for 1d", "--at-limit freeze"];
+        assert_eq!(skip.terms(), terms);
+    }
+}

@@ -1,0 +1,498 @@
+//! Skips the time that nobody uses: when all threads of the timeline wait, its clocks leap to the
+//! earliest deadline.
+//!
+//! - `seats`: proves that all threads wait.
+//! - `wakes`: what may wake one that is blocked in a call, besides time.
+//! - `holders`, `sockets`: who is behind pipes, sockets, terminals and shared memory.
+//! - `due`: what is due next: waits, and timers of the kernel.
+//!
+//! In such a timeline no wait that the image translates ends by the kernel's clocks: the supervisor
+//! wakes each thread when its time has come, in the order of their deadlines, and the next only when
+//! nothing runs any more, or once that has taken too long. Timers run in the kernel, and are armed
+//! anew after each leap.
+
+mod due;
+mod holders;
+mod seats;
+mod sockets;
+mod wakes;
+
+use std::collections::HashSet;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use eigentime_timeline::{CLOCKS, Clock, Map, Nanos, VirtualInstant};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction};
+use nix::unistd::Pid;
+
+use super::rearm::{Awaited, Rearm};
+use super::recheck::Recheck;
+use super::tracee::{Stop, Tracee};
+use super::{Standing, Supervisor, notes};
+use crate::control::{Change, Hold, Skipping};
+use crate::host;
+use crate::skip::{AtLimit, Limit, Skip};
+use due::Due;
+use holders::Holders;
+use seats::{Busy, Seats};
+use wakes::{Cause, Wakes};
+
+/// For how long a thread may run, or keep others waiting in another way, before those that are due
+/// besides are woken all the same.
+const PATIENCE: Patience =
+    Patience { runs: Duration::from_millis(5), waits: Duration::from_millis(100) };
+
+/// For how long it is looked again and again whether a thread still runs, before the supervisor
+/// sleeps in between.
+const EAGER: Duration = Duration::from_micros(150);
+
+/// The longest sleeps between looks: while threads run, and while the clocks are held.
+const LONGEST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_REST: Duration = Duration::from_millis(5);
+
+/// A look at all threads may take this part of the time, and no more.
+const SHARE: u32 = 20;
+
+/// How long a timer of the kernel may take to go off once it is due.
+const TIMER_DELAY: Nanos = Nanos(200_000);
+
+/// How long the clocks are held before the user is told by what.
+const TOLD_AFTER: Duration = Duration::from_secs(3);
+
+/// How long programs may take to end when their timeline has reached its limit.
+const ENDING: Duration = Duration::from_secs(2);
+
+/// How the time that nobody uses is skipped.
+pub struct Idle {
+    skip: Skip,
+    seats: Seats,
+    /// Threads that have been made, and have not been heard of.
+    made: HashSet<Pid>,
+    holders: Holders,
+    /// Where the clocks go no further, once they run: on which clock, and when.
+    limit: Option<(Clock, VirtualInstant)>,
+    /// Processes of which it is not known until when their timers run.
+    unknown_timers: HashSet<Pid>,
+    /// Since when threads have been running.
+    busy_since: Option<Instant>,
+    /// Since when the clocks have been held although all threads wait.
+    held_since: Option<Instant>,
+    /// When something came from outside last.
+    called: Instant,
+    /// Why the clocks do not leap.
+    holds: Vec<Hold>,
+    /// What the user has been told.
+    told: HashSet<String>,
+    /// Since when programs are being ended.
+    ending: Option<Instant>,
+    leaps: u64,
+    skipped: Nanos,
+}
+
+/// How long one thread keeps others waiting.
+struct Patience {
+    /// On a processor.
+    runs: Duration,
+    /// In all: the host may be busy.
+    waits: Duration,
+}
+
+/// How long to wait for events at most.
+enum Pause {
+    /// Not at all.
+    None,
+    /// So long.
+    For(Duration),
+}
+
+impl Idle {
+    pub fn new(skip: Skip) -> Self {
+        Self {
+            skip,
+            seats: Seats::default(),
+            made: HashSet::new(),
+            holders: Holders::default(),
+            limit: None,
+            unknown_timers: HashSet::new(),
+            busy_since: None,
+            held_since: None,
+            called: Instant::now(),
+            holds: Vec::new(),
+            told: HashSet::new(),
+            ending: None,
+            leaps: 0,
+            skipped: Nanos::ZERO,
+        }
+    }
+
+    /// The clocks begin to run.
+    pub fn begin(&mut self, now: [VirtualInstant; CLOCKS]) {
+        self.limit = self.skip.limit.map(|limit| match limit {
+            Limit::Date(date) => (Clock::Wall, date),
+            Limit::After(span) => (Clock::Monotonic, now[Clock::Monotonic as usize].after(span)),
+        });
+    }
+
+    /// A thread has been made, and will run.
+    pub fn expect(&mut self, thread: Pid) {
+        self.made.insert(thread);
+        self.seats.add(thread);
+    }
+
+    /// A process sets a timer.
+    pub fn timer_is_set(&mut self, process: Pid) {
+        self.unknown_timers.insert(process);
+    }
+
+    /// What it has done, and why it does not.
+    pub fn show(&self) -> Skipping {
+        Skipping { leaps: self.leaps, skipped_ns: self.skipped.0, held_by: self.holds.clone() }
+    }
+
+    /// Some thread runs.
+    fn is_busy(&mut self, busy: Busy) {
+        if self.held_since.take().is_some() {
+            // All waited, and nobody was woken by us.
+            self.called = Instant::now();
+        }
+        self.busy_since.get_or_insert_with(Instant::now);
+        self.holds = vec![self.hold_of(busy.thread, None, busy.why.to_owned())];
+    }
+
+    fn hold_of(&self, thread: Pid, descriptor: Option<i32>, why: String) -> Hold {
+        let seat = self.seats.get(thread);
+        Hold {
+            pid: seat.map_or(thread, |seat| seat.process).as_raw(),
+            tid: thread.as_raw(),
+            call: seat.and_then(|seat| seat.call).map(|call| call.name()),
+            descriptor,
+            why,
+        }
+    }
+
+    /// What holds the clocks although all threads wait, and until when: `None` for as long as it
+    /// does.
+    fn held(&mut self) -> (Vec<Hold>, Option<Duration>) {
+        let mut holds = Vec::new();
+        // What may come from anybody holds for the grace only.
+        let left = self.skip.grace.map(|grace| {
+            let grace = Duration::from_nanos(grace.0.max(0) as u64);
+            grace.saturating_sub(self.called.elapsed())
+        });
+        let in_grace = left.is_some_and(|left| !left.is_zero());
+        for (thread, seat) in self.seats.all_mut() {
+            if seat.wakes.is_none()
+                && let Some(call) = &seat.call
+            {
+                seat.wakes = Some(wakes::of(thread, seat.process, call, &mut self.holders));
+            }
+        }
+        let mut passing = Vec::new();
+        for (thread, seat) in self.seats.all() {
+            let hold = |cause: &Cause| self.hold_of(thread, cause.descriptor, cause.what.clone());
+            match &seat.wakes {
+                None if seat.halted => {}
+                None => {
+                    holds.push(self.hold_of(thread, None, "it cannot be looked into".to_owned()))
+                }
+                Some(Wakes::Members) => {}
+                Some(Wakes::Anybody(cause)) if in_grace => holds.push(hold(cause)),
+                Some(Wakes::Anybody(_)) => {}
+                Some(Wakes::Outside(cause)) if left.is_none() || in_grace => {
+                    holds.push(hold(cause));
+                }
+                Some(Wakes::Outside(_)) => {}
+                Some(Wakes::OnItsWay(cause)) => {
+                    holds.push(hold(cause));
+                    passing.push(thread);
+                }
+            }
+        }
+        // What is on its way now is not for long.
+        for thread in passing {
+            if let Some(seat) = self.seats.get_mut(thread) {
+                seat.wakes = None;
+            }
+        }
+        holds.sort_by_key(|hold| (hold.pid, hold.tid));
+        (holds, left.filter(|left| !left.is_zero()))
+    }
+}
+
+impl Supervisor {
+    /// Waits until any thread stops or ends, and skips meanwhile what time nobody uses; `None` if
+    /// there is none left.
+    pub(super) fn next_event(&mut self) -> nix::Result<Option<(Tracee, Stop)>> {
+        if self.idle.is_none() {
+            return Tracee::wait_for_any();
+        }
+        loop {
+            if let Poll::Ready(event) = Tracee::poll_any()? {
+                return Ok(event);
+            }
+            match self.look() {
+                Pause::None => std::thread::yield_now(),
+                Pause::For(span) => wait_for_news(span),
+            }
+            if self.removed {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Looks whether all wait, and does what is to be done then.
+    fn look(&mut self) -> Pause {
+        let Some(mut idle) = self.idle.take() else { return Pause::For(LONGEST_REST) };
+        let pause = self.look_with(&mut idle);
+        self.idle = Some(idle);
+        pause
+    }
+
+    fn look_with(&mut self, idle: &mut Idle) -> Pause {
+        let since = idle.busy_since.map_or(Duration::ZERO, |since| since.elapsed());
+        if since < EAGER && idle.seats.is_still_busy().is_some() {
+            return Pause::None;
+        }
+        if self.has_ended(idle) {
+            return Pause::For(LONGEST_PAUSE);
+        }
+        let began = Instant::now();
+        let exempt = self.region.layout.exempt();
+        let proof = self.sit_down(idle).and_then(|()| idle.seats.prove(exempt));
+        if idle.seats.was_called() {
+            idle.called = Instant::now();
+        }
+        let pause = (began.elapsed() * SHARE).clamp(EAGER, LONGEST_PAUSE);
+        // The user has stopped the clocks: nothing is due.
+        if self.motion.frozen {
+            return Pause::For(LONGEST_REST);
+        }
+        match proof {
+            Err(busy) => {
+                idle.is_busy(busy);
+                if since < EAGER {
+                    return Pause::None;
+                }
+                let runs = idle.seats.has_run_for(busy.thread);
+                if runs < PATIENCE.runs && since < PATIENCE.waits {
+                    return Pause::For(pause);
+                }
+                let next = self.wake_due(idle);
+                Pause::For(next.map_or(pause, |next| next.min(pause)))
+            }
+            Ok(()) => self.all_wait(idle),
+        }
+    }
+
+    /// Has the timeline ended, or is it about to?
+    fn has_ended(&mut self, idle: &Idle) -> bool {
+        let Some(since) = idle.ending else { return false };
+        self.removed |= since.elapsed() > ENDING;
+        true
+    }
+
+    /// Finds out which threads there are.
+    fn sit_down(&mut self, idle: &mut Idle) -> Result<(), Busy> {
+        let mut entering = None;
+        for (thread, state) in &self.threads {
+            idle.made.remove(thread);
+            match state.standing {
+                Standing::Member => idle.seats.add(*thread),
+                Standing::Entering => entering = Some(*thread),
+                Standing::Outside | Standing::Detached => {}
+            }
+        }
+        idle.made.retain(|made| !notes::has_ended(*made));
+        let is_member = |thread: &Pid| {
+            self.threads.get(thread).is_some_and(|state| state.standing == Standing::Member)
+        };
+        let made = &idle.made;
+        idle.seats.retain(|thread| made.contains(&thread) || is_member(&thread));
+        let members: HashSet<_> = idle.seats.all().map(|(_, seat)| seat.process).collect();
+        idle.holders.set_members(members.into_iter());
+        let starts = entering.map(|thread| Busy { thread, why: "is being started" });
+        // One that is stopped arms them when it goes on.
+        let can_stop = |process: Pid| {
+            self.threads.values().any(|state| state.process == Some(process) && !state.halted)
+        };
+        let stops = self.awaited.iter().map(Awaited::process).find(|process| can_stop(*process));
+        let stops = stops.map(|thread| Busy { thread, why: "arms its timers" });
+        let made = idle.made.iter().next().map(|made| Busy { thread: *made, why: "begins" });
+        starts.or(stops).or(made).map_or(Ok(()), Err)
+    }
+
+    /// All threads wait: does what is due, or leaps to it.
+    fn all_wait(&mut self, idle: &mut Idle) -> Pause {
+        idle.busy_since = None;
+        if !idle.unknown_timers.is_empty() {
+            // As after a change that changes nothing, they are told.
+            let segment = self.region.page().map().after;
+            let processes = std::mem::take(&mut idle.unknown_timers);
+            self.await_processes(&processes, Rearm::new(segment, segment));
+            return Pause::None;
+        }
+        let Some((left, due)) = self.next_due(idle) else {
+            return self.rest(idle, None, Vec::new());
+        };
+        if left <= Nanos::ZERO {
+            return match due {
+                Due::Wait(thread) => {
+                    self.wake(idle, thread);
+                    Pause::None
+                }
+                // It goes off by itself, just now.
+                Due::Timer => Pause::None,
+                Due::Limit => {
+                    self.reach_limit(idle);
+                    Pause::For(LONGEST_PAUSE)
+                }
+            };
+        }
+        let (holds, grace) = idle.held();
+        if idle.ending.is_none() && holds.is_empty() {
+            self.leap(idle, left);
+            if let Due::Wait(thread) = due {
+                self.wake(idle, thread);
+            }
+            return Pause::None;
+        }
+        let host_left = self.motion.effective().host_span(left);
+        let host_left = host_left.map(|left| Duration::from_nanos(left.0.max(0) as u64));
+        let next = [host_left, grace].into_iter().flatten().min();
+        self.rest(idle, next, holds)
+    }
+
+    /// Waits for what may come from outside, or nothing at all.
+    fn rest(&mut self, idle: &mut Idle, next: Option<Duration>, holds: Vec<Hold>) -> Pause {
+        let since = *idle.held_since.get_or_insert_with(Instant::now);
+        idle.holds = holds;
+        if since.elapsed() > TOLD_AFTER {
+            self.tell_holds(idle);
+        }
+        Pause::For(next.map_or(LONGEST_REST, |next| next.min(LONGEST_REST)))
+    }
+
+    /// Says, once for each, what holds the clocks.
+    fn tell_holds(&self, idle: &mut Idle) {
+        for hold in &idle.holds {
+            let process = Pid::from_raw(hold.pid);
+            let text = format!("the clocks are held: {} {hold}", notes::program_of(process));
+            if idle.told.insert(text.clone()) {
+                self.say(process, &text);
+            }
+        }
+    }
+
+    /// Wakes who is due while others run; tells when the next will be.
+    fn wake_due(&mut self, idle: &mut Idle) -> Option<Duration> {
+        loop {
+            let (left, due) = self.next_due(idle)?;
+            if left > Nanos::ZERO {
+                let left = self.motion.effective().host_span(left)?;
+                return Some(Duration::from_nanos(left.0.max(0) as u64));
+            }
+            match due {
+                Due::Wait(thread) => self.wake(idle, thread),
+                Due::Timer => return None,
+                Due::Limit => {
+                    self.reach_limit(idle);
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Wakes a thread whose time has come.
+    fn wake(&mut self, idle: &mut Idle, thread: Pid) {
+        idle.held_since = None;
+        if let Some(seat) = idle.seats.get_mut(thread) {
+            seat.released = true;
+            seat.until = None;
+        }
+        idle.seats.will_run(thread);
+        idle.busy_since.get_or_insert_with(Instant::now);
+        // If it is no more, that is about to be told.
+        if Tracee(thread).interrupt().is_ok()
+            && let Some(state) = self.threads.get_mut(&thread)
+        {
+            state.recheck = Recheck::Asked;
+        }
+    }
+
+    /// Lets so much time be past at once. Nobody runs: there is none who could read two maps.
+    fn leap(&mut self, idle: &mut Idle, span: Nanos) {
+        idle.held_since = None;
+        idle.holds.clear();
+        idle.leaps += 1;
+        idle.skipped = idle.skipped.plus(span);
+        let before = self.region.page().map().after;
+        let after = before.with_all_moved(span);
+        self.region.page().publish(&Map::settled(after));
+        let change = Rearm::new(before, after);
+        self.rearm_descriptors(&change);
+        self.rearms.push(change);
+        self.rearm();
+    }
+
+    /// The timeline has reached its limit.
+    fn reach_limit(&mut self, idle: &mut Idle) {
+        idle.limit = None;
+        match idle.skip.at_limit {
+            AtLimit::Freeze => {
+                // A host too busy for that: it is tried again.
+                if self.change(&[Change::Freeze]).is_err() {
+                    idle.limit = Some((Clock::Monotonic, VirtualInstant(Nanos::ZERO)));
+                }
+            }
+            AtLimit::End => {
+                idle.ending = Some(Instant::now());
+                for process in self.processes() {
+                    // One that has ended meanwhile needs no signal.
+                    let _ = nix::sys::signal::kill(process, Signal::SIGTERM);
+                }
+            }
+        }
+    }
+
+    /// The clocks begin to run now.
+    pub(super) fn begin_to_skip(&mut self) {
+        let now = self.shown_now();
+        if let Some(idle) = &mut self.idle {
+            idle.begin(now);
+        }
+    }
+
+    /// All clocks of the timeline, now.
+    fn shown_now(&self) -> [VirtualInstant; CLOCKS] {
+        let segment = self.region.page().map().after;
+        Clock::ALL.map(|clock| segment.virtual_at(clock, host::read(clock.id())))
+    }
+}
+
+/// Prepares this process for waiting for news of its children for a time.
+pub fn prepare() {
+    // The caller may have ignored it, and then it is never pending. Neither call can fail.
+    let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+    // SAFETY: no handler is involved.
+    let _ = unsafe { sigaction(Signal::SIGCHLD, &default) };
+    let _ = SigSet::from(Signal::SIGCHLD).thread_swap_mask(SigmaskHow::SIG_BLOCK);
+    raise_descriptor_limit();
+}
+
+/// Two descriptors are kept for each thread.
+fn raise_descriptor_limit() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        // Without them the files are opened each time.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+    }
+}
+
+/// Waits until a child has news, or so long.
+fn wait_for_news(span: Duration) {
+    let news = SigSet::from(Signal::SIGCHLD);
+    let time =
+        libc::timespec { tv_sec: span.as_secs() as i64, tv_nsec: i64::from(span.subsec_nanos()) };
+    // SAFETY: the pointers are to values of ours, or null.
+    unsafe { libc::sigtimedwait(news.as_ref(), std::ptr::null_mut(), &raw const time) };
+}

@@ -1,0 +1,334 @@
+//! Proves that all threads wait, without stopping any.
+//!
+//! `/proc/PID/task/TID/stat` tells whether a thread sleeps, `schedstat` how long it has run and how
+//! often it began to. If every thread slept when it was looked at, and none has run from before the
+//! first look until after the last, then there was a moment at which all slept; and what could wake
+//! them then is time, or comes from outside.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+use eigentime_calls::{Call, Kind, Nr};
+use eigentime_timeline::{Clock, VirtualInstant};
+use eigentime_vdso::{FRAME_WORDS, Frame, NEVER_SECONDS, Waiting};
+use nix::unistd::Pid;
+
+use super::super::blocked::{Blocked, GOES_ON};
+use super::super::notes;
+use super::super::tracee::Tracee;
+use super::wakes::Wakes;
+
+/// `clone`, `vfork` and `clone3`: in these a thread waits until its child has started a program or
+/// ended, and the kernel tells of it as of a wait for a disk.
+const MAKES_CHILD: [u32; 3] = [56, 58, 435];
+
+/// What is known of a thread that waits or runs.
+#[derive(Debug)]
+pub struct Seat {
+    /// Among all: threads that were made earlier come first.
+    pub order: u64,
+    pub process: Pid,
+    /// Until when it waits, if that is told by the image.
+    pub until: Option<(Clock, VirtualInstant)>,
+    /// The call that it is blocked in; none if it could not be looked into.
+    pub call: Option<Blocked>,
+    /// What may wake it besides time, once somebody has asked.
+    pub wakes: Option<Wakes>,
+    /// Has it been woken, and not run since?
+    pub released: bool,
+    /// Is it in a stop of job control?
+    pub halted: bool,
+    stat: ProcFile,
+    schedstat: ProcFile,
+    syscall: ProcFile,
+    /// What `schedstat` told before `call` was read; none if it ran then.
+    ran: Option<String>,
+    /// For how long it had been on a processor when it waited last, in nanoseconds.
+    had_run: u64,
+}
+
+/// Why not all wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Busy {
+    pub thread: Pid,
+    pub why: &'static str,
+}
+
+const RUNS: &str = "runs";
+
+impl Seat {
+    fn new(thread: Pid, order: u64) -> Self {
+        let file = |name| ProcFile::new(format!("/proc/{thread}/task/{thread}/{name}"));
+        Self {
+            order,
+            process: notes::process_of(thread).unwrap_or(thread),
+            until: None,
+            call: None,
+            wakes: None,
+            released: false,
+            halted: false,
+            stat: file("stat"),
+            schedstat: file("schedstat"),
+            syscall: file("syscall"),
+            ran: None,
+            had_run: 0,
+        }
+    }
+
+    /// Why it does not wait, if so.
+    fn busy(&mut self, thread: Pid) -> Option<&'static str> {
+        let state = self.stat.read().ok().and_then(|text| state_in(&text));
+        self.halted = state == Some('T');
+        match state {
+            // It has ended, which is still to be told.
+            None | Some('Z' | 'X') => None,
+            Some('S' | 'T' | 'I') => None,
+            Some('D') => {
+                let call = Blocked::of(thread);
+                let waits = call.is_some_and(|call| MAKES_CHILD.contains(&call.nr));
+                (!waits).then_some("waits for a disk")
+            }
+            Some('t') => Some("is stopped for its supervisor"),
+            Some(_) => Some(RUNS),
+        }
+    }
+
+    /// Has it run since it was looked into last?
+    fn has_run(&self) -> (bool, Option<String>) {
+        let ran = self.schedstat.read().ok();
+        (ran.is_some() && ran != self.ran, ran)
+    }
+
+    /// Looks into it: it had run so long before.
+    ///
+    /// Returns whether somebody outside may have woken it.
+    fn look_into(&mut self, thread: Pid, ran: Option<String>, exempt: u64) -> bool {
+        let waited_for = matches!(self.wakes, Some(Wakes::Anybody(_) | Wakes::Outside(_)));
+        let called = waited_for && !self.released;
+        (self.released, self.wakes) = (false, None);
+        let text = self.syscall.read();
+        let call = text.as_deref().ok().and_then(Blocked::parse);
+        let waiting = call.and_then(|call| call.waiting(thread, exempt)).map(|it| it.waiting);
+        // A wait whose time had come when it began is over at once. (What is left of one that never
+        // ends, the kernel writes in its place when it is interrupted.)
+        let ends = waiting.is_some_and(|waiting| waiting.host[0] < NEVER_SECONDS / 2);
+        // If it runs, or has a fault to be mended, it is looked into again.
+        self.ran = ran.filter(|_| (call.is_some() && !ends) || text.is_err());
+        self.had_run = self.ran.as_deref().map_or(self.had_run, on_processor);
+        self.until = waiting.filter(|_| !ends).map(|waiting| {
+            (Clock::ALL[waiting.clock as usize], VirtualInstant::from_nanos(waiting.at))
+        });
+        self.call = call.map(|call| match call.nr {
+            GOES_ON => Blocked { nr: went_on(thread, waiting.as_ref()), ..call },
+            _ => call,
+        });
+        called
+    }
+}
+
+/// The call that goes on after it was interrupted: the image has left which one it was; elsewhere
+/// only `poll` goes on so that has no deadline.
+fn went_on(thread: Pid, waiting: Option<&Waiting>) -> u32 {
+    const POLL: u32 = 7;
+    let made = |waiting: &Waiting| {
+        let frame = Tracee(thread).read_words::<FRAME_WORDS>(waiting.frame).ok()?;
+        let call = Call::find(Nr(Frame::from_words(frame).nr as u32))?;
+        match call.kind {
+            Kind::Wait(wait) => Some(wait.made_as(call.nr).0),
+            _ => None,
+        }
+    };
+    waiting.and_then(made).unwrap_or(POLL)
+}
+
+/// The threads of a timeline.
+#[derive(Debug, Default)]
+pub struct Seats {
+    seats: HashMap<Pid, Seat>,
+    made: u64,
+    /// Who was found not to wait last.
+    busy: Option<Pid>,
+    /// Has a thread run that somebody outside may have woken?
+    called: bool,
+}
+
+impl Seats {
+    /// There is one more thread, which may not have run yet.
+    pub fn add(&mut self, thread: Pid) {
+        let made = &mut self.made;
+        self.seats.entry(thread).or_insert_with(|| {
+            *made += 1;
+            Seat::new(thread, *made)
+        });
+    }
+
+    /// Leaves out those that are not to be here.
+    pub fn retain(&mut self, is_here: impl Fn(Pid) -> bool) {
+        self.seats.retain(|thread, _| is_here(*thread));
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = (Pid, &Seat)> {
+        self.seats.iter().map(|(thread, seat)| (*thread, seat))
+    }
+
+    pub fn all_mut(&mut self) -> impl Iterator<Item = (Pid, &mut Seat)> {
+        self.seats.iter_mut().map(|(thread, seat)| (*thread, seat))
+    }
+
+    pub fn get(&self, thread: Pid) -> Option<&Seat> {
+        self.seats.get(&thread)
+    }
+
+    pub fn get_mut(&mut self, thread: Pid) -> Option<&mut Seat> {
+        self.seats.get_mut(&thread)
+    }
+
+    /// For how long has a thread been on a processor since it waited last?
+    pub fn has_run_for(&self, thread: Pid) -> Duration {
+        let Some(seat) = self.seats.get(&thread) else { return Duration::ZERO };
+        let now = seat.schedstat.read().map_or(0, |ran| on_processor(&ran));
+        Duration::from_nanos(now.saturating_sub(seat.had_run))
+    }
+
+    /// A thread is about to run.
+    pub fn will_run(&mut self, thread: Pid) {
+        self.busy = Some(thread);
+    }
+
+    /// Has a thread run that somebody outside may have woken, since this was asked last?
+    pub fn was_called(&mut self) -> bool {
+        std::mem::take(&mut self.called)
+    }
+
+    /// Does who was found not to wait last still not?
+    pub fn is_still_busy(&mut self) -> Option<Busy> {
+        let thread = self.busy?;
+        let seat = self.seats.get_mut(&thread)?;
+        if seat.released && !seat.has_run().0 {
+            return Some(Busy { thread, why: RUNS });
+        }
+        seat.busy(thread).map(|why| Busy { thread, why })
+    }
+
+    /// Proves that all wait, or tells who does not. The image's exempt address tells waits that
+    /// are translated.
+    pub fn prove(&mut self, exempt: u64) -> Result<(), Busy> {
+        let found = self.try_prove(exempt);
+        self.busy = found.err().map(|busy| busy.thread);
+        found
+    }
+
+    fn try_prove(&mut self, exempt: u64) -> Result<(), Busy> {
+        // Whoever has run is looked into first, so that one look at all may do.
+        if let Some(thread) = self.busy
+            && let Some(seat) = self.seats.get_mut(&thread)
+            && let (true, ran) = seat.has_run()
+        {
+            self.called |= seat.look_into(thread, ran, exempt);
+            let (process, runs) = (seat.process, seat.ran.is_none());
+            self.forget_wakes(process);
+            if runs {
+                return Err(Busy { thread, why: RUNS });
+            }
+        }
+        for (thread, seat) in &mut self.seats {
+            if let Some(why) = seat.busy(*thread) {
+                return Err(Busy { thread: *thread, why });
+            }
+        }
+        let mut busy = None;
+        let mut moved = Vec::new();
+        for (thread, seat) in &mut self.seats {
+            let (has_run, ran) = seat.has_run();
+            if has_run {
+                self.called |= seat.look_into(*thread, ran, exempt);
+                moved.push(seat.process);
+            } else if !seat.released {
+                continue;
+            }
+            busy = Some(Busy { thread: *thread, why: RUNS });
+        }
+        moved.into_iter().for_each(|process| self.forget_wakes(process));
+        busy.map_or(Ok(()), Err)
+    }
+
+    /// What a thread does with the descriptors of its process concerns the others, too.
+    fn forget_wakes(&mut self, process: Pid) {
+        for seat in self.seats.values_mut().filter(|seat| seat.process == process) {
+            seat.wakes = None;
+        }
+    }
+}
+
+/// A file of `/proc` that is read again and again.
+#[derive(Debug)]
+struct ProcFile {
+    path: String,
+    /// Kept open, as far as there are descriptors.
+    file: Option<File>,
+}
+
+impl ProcFile {
+    fn new(path: String) -> Self {
+        let file = File::open(&path).ok();
+        Self { path, file }
+    }
+
+    fn read(&self) -> io::Result<String> {
+        let mut bytes = [0; 512];
+        let length = match &self.file {
+            Some(file) => file.read_at(&mut bytes, 0)?,
+            None => File::open(&self.path)?.read_at(&mut bytes, 0)?,
+        };
+        Ok(String::from_utf8_lossy(&bytes[..length]).into_owned())
+    }
+}
+
+/// For how long a thread has been on a processor, as `schedstat` tells it, in nanoseconds.
+fn on_processor(ran: &str) -> u64 {
+    ran.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0)
+}
+
+/// The state in what `stat` tells, behind a name that may be anything.
+fn state_in(stat: &str) -> Option<char> {
+    let (_, behind) = stat.rsplit_once(')')?;
+    behind.trim_start().chars().next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_state_stands_behind_any_name() {
+        assert_eq!(state_in("12 (a) R (b) S 1 2"), Some('S'));
+        assert_eq!(state_in("12 (cat) D 1"), Some('D'));
+        assert_eq!(state_in(""), None);
+    }
+
+    #[test]
+    fn this_thread_runs_and_one_that_waits_is_proven_to() {
+        let (go, waits) = std::sync::mpsc::channel::<()>();
+        let (tell, told) = std::sync::mpsc::channel();
+        let waiting = std::thread::spawn(move || {
+            tell.send(nix::unistd::gettid()).unwrap();
+            waits.recv().unwrap_err();
+        });
+        let thread = told.recv().unwrap();
+        let mut seats = Seats::default();
+        seats.add(thread);
+        while seats.prove(0).is_err() {}
+        assert_eq!(seats.get(thread).unwrap().call.unwrap().name(), "futex");
+        let me = nix::unistd::gettid();
+        seats.add(me);
+        let busy = seats.prove(0).unwrap_err();
+        assert_eq!((busy.thread, busy.why), (me, RUNS));
+        drop(go);
+        waiting.join().unwrap();
+        seats.retain(|thread| thread != me);
+        assert_eq!(seats.prove(0), Ok(()), "one that has ended holds nothing");
+    }
+}

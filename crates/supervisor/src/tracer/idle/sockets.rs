@@ -1,0 +1,220 @@
+//! Who is at the other end of a socket.
+
+use std::fs;
+use std::mem::size_of;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::unistd::Pid;
+
+use super::super::notes;
+use super::super::tracee::Tracee;
+use super::holders::Holders;
+use super::wakes::Wakes;
+
+/// The state of a socket that listens, as `/proc/net/tcp` tells it.
+const LISTENS: u8 = 0x0a;
+
+/// What may wake a thread that waits for a socket.
+pub fn behind(process: Pid, fd: i32, link: &str, holders: &mut Holders) -> Wakes {
+    let Ok(socket) = Tracee(process).borrow_descriptor(fd as u32) else {
+        return Wakes::outside(fd, "a socket that cannot be looked into");
+    };
+    if option::<i32>(&socket, libc::SOL_SOCKET, libc::SO_ACCEPTCONN) == Ok(1) {
+        return Wakes::anybody(fd, "a socket that listens");
+    }
+    match option::<i32>(&socket, libc::SOL_SOCKET, libc::SO_DOMAIN) {
+        Ok(libc::AF_UNIX) => local(fd, &socket, holders),
+        Ok(libc::AF_INET | libc::AF_INET6) => {
+            let kind = option::<i32>(&socket, libc::SOL_SOCKET, libc::SO_TYPE);
+            // Of no further use, and it must not keep a connection open.
+            drop(socket);
+            let tables = match kind {
+                Ok(libc::SOCK_STREAM) => ["tcp", "tcp6"],
+                Ok(libc::SOCK_DGRAM) => ["udp", "udp6"],
+                _ => return Wakes::outside(fd, "a raw socket"),
+            };
+            let rows = tables.map(|table| rows(process, table));
+            of_internet(fd, link, &rows.concat(), holders)
+        }
+        Ok(libc::AF_NETLINK) => Wakes::anybody(fd, "a socket of the kernel's"),
+        _ => Wakes::outside(fd, "a socket of a kind of which it is not known who wakes it"),
+    }
+}
+
+/// A socket of this host: the kernel knows who made its other end.
+fn local(fd: i32, socket: &OwnedFd, holders: &Holders) -> Wakes {
+    match option::<libc::ucred>(socket, libc::SOL_SOCKET, libc::SO_PEERCRED) {
+        Ok(peer) if peer.pid > 0 => {
+            let peer = Pid::from_raw(peer.pid);
+            if holders.is_member(peer) {
+                return Wakes::Members;
+            }
+            let name = notes::program_of(peer);
+            Wakes::outside(fd, format!("a socket whose other end process {peer} ({name}) made"))
+        }
+        _ => Wakes::anybody(fd, "a socket that is not connected"),
+    }
+}
+
+/// A socket of the internet, by what the kernel tells of all in the same network.
+fn of_internet(fd: i32, link: &str, rows: &[Row], holders: &mut Holders) -> Wakes {
+    let Some(own) = rows.iter().find(|row| socket_link(row.inode) == link) else {
+        return Wakes::anybody(fd, "a socket that is not connected");
+    };
+    if own.state == LISTENS || own.remote.port() == 0 {
+        return Wakes::anybody(fd, format!("a socket at {}", own.local));
+    }
+    let outside = || Wakes::outside(fd, format!("a connection with {}", own.remote));
+    // One that is still to be accepted belongs to who listens; one to whom datagrams are sent may
+    // have named nobody.
+    let is_peer = |row: &&Row| (row.local, row.remote) == (own.remote, own.local);
+    let takes_calls = |row: &&Row| {
+        row.local.port() == own.remote.port()
+            && (row.local.ip() == own.remote.ip() || row.local.ip().is_unspecified())
+            && row.remote.port() == 0
+    };
+    let peers = [rows.iter().find(is_peer), rows.iter().find(takes_calls)];
+    let Some(peer) = peers.into_iter().flatten().find(|row| row.inode != 0) else {
+        return outside();
+    };
+    let theirs = socket_link(peer.inode);
+    if holders.outside(&theirs).is_some() {
+        return outside();
+    }
+    match holders.inside(&theirs) {
+        None => outside(),
+        // What the kernel has still to send, by timers of its own.
+        Some(holder) if own.unread == 0 && has_to_send(holder) => {
+            Wakes::on_its_way(fd, format!("what {} sends", own.remote))
+        }
+        Some(_) => Wakes::Members,
+    }
+}
+
+/// Has the kernel still to send what was written to a connection?
+fn has_to_send((process, fd): (Pid, i32)) -> bool {
+    Tracee(process)
+        .borrow_descriptor(fd as u32)
+        .and_then(|socket| option::<TcpInfo>(&socket, libc::IPPROTO_TCP, libc::TCP_INFO))
+        .is_ok_and(|info| info.not_sent > 0)
+}
+
+/// The beginning of `struct tcp_info` (include/uapi/linux/tcp.h).
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct TcpInfo {
+    /// Up to `tcpi_segs_in`.
+    before: [u8; 144],
+    not_sent: u32,
+}
+
+fn socket_link(inode: u64) -> String {
+    format!("socket:[{inode}]")
+}
+
+/// An option of a socket, of a type that any bytes are a value of.
+fn option<T: Copy>(socket: &OwnedFd, level: i32, name: i32) -> nix::Result<T> {
+    // SAFETY: all-zero bytes are a value of each type above.
+    let mut value: T = unsafe { std::mem::zeroed() };
+    let mut length = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the pointers are to values of ours, of that length.
+    let got = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), level, name, (&raw mut value).cast(), &raw mut length)
+    };
+    Errno::result(got)?;
+    match length as usize == size_of::<T>() {
+        true => Ok(value),
+        false => Err(Errno::EOPNOTSUPP),
+    }
+}
+
+/// A line of `/proc/net/tcp` and its like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Row {
+    local: SocketAddr,
+    remote: SocketAddr,
+    state: u8,
+    /// How many bytes wait to be read.
+    unread: u64,
+    inode: u64,
+}
+
+/// The sockets in the network of a process.
+fn rows(process: Pid, table: &str) -> Vec<Row> {
+    let text = fs::read_to_string(format!("/proc/{process}/net/{table}")).unwrap_or_default();
+    text.lines().filter_map(row).collect()
+}
+
+fn row(line: &str) -> Option<Row> {
+    let mut words = line.split_whitespace().skip(1);
+    let [local, remote] = [address(words.next()?)?, address(words.next()?)?];
+    let state = u8::from_str_radix(words.next()?, 16).ok()?;
+    let (_, unread) = words.next()?.split_once(':')?;
+    let unread = u64::from_str_radix(unread, 16).ok()?;
+    // The timer, the retransmissions, the user, the timeout.
+    let inode = words.nth(4)?.parse().ok()?;
+    Some(Row { local, remote, state, unread, inode })
+}
+
+/// Words of 32 bits, each as it lies in memory, and a port.
+fn address(text: &str) -> Option<SocketAddr> {
+    let (ip, port) = text.split_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    let words = ip.as_bytes().chunks(8).map(|word| {
+        let word = u32::from_str_radix(std::str::from_utf8(word).ok()?, 16).ok()?;
+        Some(word.to_ne_bytes())
+    });
+    let bytes = words.collect::<Option<Vec<_>>>()?.concat();
+    let ip = match bytes.len() {
+        4 => IpAddr::from(Ipv4Addr::from(<[u8; 4]>::try_from(bytes).ok()?)),
+        16 => IpAddr::from(Ipv6Addr::from(<[u8; 16]>::try_from(bytes).ok()?)).to_canonical(),
+        _ => return None,
+    };
+    Some(SocketAddr::new(ip, port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn rows_of_the_kernel_are_read() {
+        let line = "   0: 0100007F:1F90 0100007F:D431 01 00000000:0000000A 00:00000000 00000000  \
+                    1000        0 12345 1 0000000000000000 20 4 30 10 -1";
+        let row = row(line).unwrap();
+        assert_eq!(row.local, "127.0.0.1:8080".parse().unwrap());
+        assert_eq!(row.remote, "127.0.0.1:54321".parse().unwrap());
+        assert_eq!((row.state, row.unread, row.inode), (1, 10, 12345));
+        let mapped = address("0000000000000000FFFF00000100007F:0050").unwrap();
+        assert_eq!(mapped, "127.0.0.1:80".parse().unwrap());
+        assert_eq!(address("00000000000000000000000001000000:0050"), "[::1]:80".parse().ok());
+    }
+
+    #[test]
+    fn both_ends_of_a_connection_are_found() {
+        let me = Pid::this();
+        let link = |fd: i32| {
+            let link = fs::read_link(format!("/proc/self/fd/{fd}")).unwrap();
+            link.to_string_lossy().into_owned()
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (server, _) = listener.accept().unwrap();
+        // Nobody looks at the descriptors of this process itself, so that both seem to be nobody's.
+        let mut holders = Holders::default();
+        let found = behind(me, client.as_raw_fd(), &link(client.as_raw_fd()), &mut holders);
+        let peer = server.local_addr().unwrap();
+        assert_eq!(found, Wakes::outside(client.as_raw_fd(), format!("a connection with {peer}")));
+        let found = behind(me, listener.as_raw_fd(), &link(listener.as_raw_fd()), &mut holders);
+        assert_eq!(found, Wakes::anybody(listener.as_raw_fd(), "a socket that listens"));
+        let (one, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+        let found = behind(me, one.as_raw_fd(), &link(one.as_raw_fd()), &mut holders);
+        assert!(matches!(found, Wakes::Outside(_)), "{found:?}");
+        holders.set_members([me].into_iter());
+        let found = behind(me, one.as_raw_fd(), &link(one.as_raw_fd()), &mut holders);
+        assert_eq!(found, Wakes::Members);
+    }
+}

@@ -1,0 +1,396 @@
+//! `--skip-idle`: time that nobody uses is skipped, and what uses it holds the clocks.
+
+use std::ffi::OsString;
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::command::{Finished, User, run, start};
+use crate::ensure;
+use crate::named::place::Place;
+use crate::named::shown::Hold;
+use crate::needs::Need;
+use crate::programs::{Build, Program};
+use crate::suite::{Broken, Outcome, Suite};
+use crate::workspace;
+
+const SKIP: &str = "--skip-idle";
+/// A host that is busy takes its time; hours of a timeline's time are far from that.
+const LIMIT: Duration = Duration::from_secs(100);
+const DAY: f64 = 86_400.0;
+/// How much longer than it should a timeline's time may be by what its programs do meanwhile.
+const SLACK: f64 = 30.0;
+
+/// What the events of `idle` in each language come to, but for its last line.
+fn events() -> String {
+    let mut events = Vec::new();
+    for tick in 1..=24 {
+        events.push(format!("tick {tick}"));
+        match tick {
+            1 => events.push("timer".to_owned()),
+            5 => events.push("deadline".to_owned()),
+            _ => {}
+        }
+    }
+    events.join("\n")
+}
+
+/// Adds the tests.
+pub fn add(suite: &mut Suite) {
+    suite.test("idle::a_month_of_sleep", &[Need::Tool("sleep")], month);
+    let nobody = [Need::Tool("sleep"), Need::Root, Need::Tool("setpriv")];
+    suite.test("idle::nobody", &nobody, nobody_sleeps);
+    for build in [Build::Dynamic, Build::Static, Build::Musl] {
+        let needs = [Need::Program(build)];
+        let name = |what: &str| format!("idle::{}::{what}", build.name());
+        suite.test(name("each_minute"), &needs, move || each_minute(build));
+        suite.test(name("in_order"), &needs, move || in_order(build, &[SKIP]).map(drop));
+        suite.test(name("at_once"), &needs, move || at_once(build));
+        suite.test(name("timers"), &needs, move || timers(build));
+    }
+    let needs = [Need::Program(Build::Dynamic)];
+    suite.test("idle::again_and_again", &needs, again_and_again);
+    suite.test("idle::not_rewritten", &needs, || {
+        in_order(Build::Dynamic, &[SKIP, "--no-rewrite"]).map(drop)
+    });
+    let go = [Need::Program(Build::Go)];
+    suite.test("idle::languages::go", &go, || language(3600, || Ok(vec![compiled(Build::Go)])));
+    let java = [Need::Program(Build::Java), Need::Tool("java")];
+    // Its virtual machine wakes every 50 ms, and at each there is something to do.
+    suite.test("idle::languages::java", &java, || language(10, java_words));
+    let node = [Need::Tool("node")];
+    suite.test("idle::languages::node", &node, || {
+        language(3600, || Ok(vec!["node".into(), source("idle.js")]))
+    });
+    let python = [Need::Tool("python3")];
+    suite.test("idle::languages::python", &python, || {
+        language(3600, || Ok(vec![crate::languages::python()?, source("idle.py")]))
+    });
+    for kind in ["pipe", "pair", "tcp"] {
+        suite.test(format!("idle::talk::{kind}"), &python, move || talk(kind));
+    }
+    suite.test("idle::programs::backoff", &[Need::Tool("sh")], backoff);
+    suite.test("idle::programs::cron", &[Need::Tool("busybox"), Need::Root], cron);
+    let redis = [Need::Tool("redis-server"), Need::Tool("redis-cli"), Need::Tool("sh")];
+    suite.test("idle::programs::redis", &redis, redis_expires);
+    suite.test("idle::held::by_a_pipe", &[Need::Tool("sh")], held_by_a_pipe);
+    suite.test("idle::held::by_who_runs", &[Need::Tool("sh")], held_by_who_runs);
+    suite.test("idle::held::by_a_connection", &python, held_by_a_connection);
+    suite.test("idle::limit::ends", &[Need::Tool("sh")], limit_ends);
+    suite.test("idle::limit::freezes", &[Need::Tool("sh")], limit_freezes);
+    suite.test("idle::refused", &[], refused);
+}
+
+fn compiled(build: Build) -> OsString {
+    Program::Idle.path(build).into()
+}
+
+fn source(name: &str) -> OsString {
+    workspace::sources().join("languages").join(name).into()
+}
+
+fn java_words() -> Result<Vec<OsString>, Broken> {
+    let class = Program::Idle.class();
+    Ok(vec!["java".into(), "-cp".into(), workspace::compiled().into(), class.into()])
+}
+
+/// A program with these options, to its end.
+fn skip(options: &[&str], words: &[OsString]) -> Result<Finished, Broken> {
+    let mut command = User::Myself.eigentime(options)?;
+    run(command.args(words).stdin(Stdio::null()), LIMIT)
+}
+
+fn words<const COUNT: usize>(words: [&str; COUNT]) -> Vec<OsString> {
+    words.map(OsString::from).into()
+}
+
+fn month() -> Outcome {
+    let ended = skip(&[SKIP], &words(["sh", "-c", "date +%s; sleep 30d; date +%s"]))?;
+    ended.expect_code(0)?;
+    passed_between_dates(&ended, 30.0 * DAY)
+}
+
+/// The first and the last line are dates, so far from each other.
+fn passed_between_dates(ended: &Finished, expected: f64) -> Outcome {
+    let date = |line: Option<&crate::command::Line>| line?.text.parse::<f64>().ok();
+    match (date(ended.lines.first()), date(ended.lines.last())) {
+        (Some(first), Some(last)) => {
+            let passed = last - first;
+            let right = (expected..expected + SLACK).contains(&passed);
+            ended.ensure(right, format_args!("{passed} s passed, not {expected}"))
+        }
+        _ => Err(ended.broken("it prints no dates")),
+    }
+}
+
+fn nobody_sleeps() -> Outcome {
+    let mut command = User::Nobody.eigentime(&[SKIP, "--date", "2038-01-01T00:00:00Z"])?;
+    let ended = run(command.args(["sh", "-c", "date +%s; sleep 7d; date +%s"]), LIMIT)?;
+    ended.expect_code(0)?;
+    passed_between_dates(&ended, 7.0 * DAY)
+}
+
+fn each_minute(build: Build) -> Outcome {
+    let ended = skip(&[SKIP], &[compiled(build), "cron".into(), "1440".into(), "60".into()])?;
+    ended.expect_code(0)?;
+    ended.ensure(ended.output() == "1440 wake-ups", "they are others")
+}
+
+/// Twenty processes, thousands of wake-ups, none early or out of order; returns the order.
+fn in_order(build: Build, options: &[&str]) -> Result<String, Broken> {
+    let ended = skip(options, &[compiled(build), "many".into(), "20".into(), "4000".into()])?;
+    ended.expect_code(0)?;
+    let text = ended.output();
+    let order = text.rsplit_once("order ").map(|(_, order)| order.to_owned());
+    order.ok_or_else(|| ended.broken("it tells no order"))
+}
+
+/// Of those that wait for the same instant, who was made first wakes first.
+fn at_once(build: Build) -> Outcome {
+    const PROCESSES: u64 = 20;
+    let ended = skip(&[SKIP], &[compiled(build), "same".into(), PROCESSES.to_string().into()])?;
+    ended.expect_code(0)?;
+    let digest = (0..PROCESSES).fold(14_695_981_039_346_656_037_u64, |digest, process| {
+        (digest ^ process).wrapping_mul(1_099_511_628_211)
+    });
+    let order = format!("order {digest:016x}");
+    ended.ensure(ended.output().ends_with(&order), format_args!("it is not {order}"))
+}
+
+fn timers(build: Build) -> Outcome {
+    let ended = skip(&[SKIP], &[compiled(build), "timers".into()])?;
+    ended.expect_code(0)?;
+    ended.ensure(ended.output() == "66 expirations", "they are others")
+}
+
+/// Where nothing passes while programs run, the order is the same each time.
+fn again_and_again() -> Outcome {
+    let options = [SKIP, "--busy-rate", "0"];
+    let [one, other] = [(), ()].map(|()| in_order(Build::Dynamic, &options));
+    let (one, other) = (one?, other?);
+    ensure!(one == other, "the order was {one}, and then {other}");
+    Ok(())
+}
+
+fn language(unit: u32, command: impl Fn() -> Result<Vec<OsString>, Broken>) -> Outcome {
+    let mut words = command()?;
+    words.push(unit.to_string().into());
+    let ended = skip(&[SKIP], &words)?;
+    ended.expect_code(0)?;
+    let text = ended.output();
+    let (order, _) = text.rsplit_once('\n').unwrap_or_default();
+    ended.ensure(order == events(), "the events come in another order")?;
+    let (passed, expected): (f64, _) = (ended.number("passed")?, f64::from(unit) * 24.0);
+    ended.ensure(
+        (expected - 0.01..expected + SLACK).contains(&passed),
+        format_args!("{passed} s passed, not {expected}"),
+    )
+}
+
+/// Twenty answers of half an hour each, none of which takes too long for who waits for it.
+fn talk(kind: &'static str) -> Outcome {
+    let python = crate::languages::python()?;
+    let ended = skip(&[SKIP], &[python, source("idle_talk.py"), kind.into()])?;
+    ended.expect_code(0)?;
+    let passed: f64 = ended.number("passed")?;
+    let right = (36_000.0..36_000.0 + SLACK).contains(&passed);
+    ended.ensure(right, format_args!("{passed} s passed, not ten hours"))
+}
+
+fn backoff() -> Outcome {
+    let script = "date +%s; n=1; while [ $n -le 65536 ]; do sleep $n; n=$((n * 2)); done; date +%s";
+    let ended = skip(&[SKIP], &words(["sh", "-c", script]))?;
+    ended.expect_code(0)?;
+    passed_between_dates(&ended, 131_071.0)
+}
+
+/// A real cron, for a day.
+fn cron() -> Outcome {
+    let place = Place::new()?;
+    let tables = place.directory().join("crontabs");
+    fs::create_dir(&tables)?;
+    let log = place.directory().join("log");
+    let table = tables.join("root");
+    fs::write(&table, format!("*/10 * * * * date -u +%H:%M >> {}\n", log.display()))?;
+    fs::set_permissions(&table, fs::Permissions::from_mode(0o600))?;
+    let options = [SKIP, "--date", "2038-01-18T23:55:00Z", "--until", "2038-01-20T00:05:00Z"];
+    let mut command = place.run_private(&options)?;
+    command.args(["busybox", "crond", "-f", "-L", "/dev/null", "-c"]).arg(&tables).env("TZ", "UTC");
+    let ended = run(command.stdin(Stdio::null()), LIMIT)?;
+    // By SIGTERM, at the limit.
+    ended.ensure(ended.status.code().is_none_or(|code| code != 125), "it did not run")?;
+    let shown = fs::read_to_string(&log)?;
+    let times: Vec<_> = shown.lines().collect();
+    let expected: Vec<_> = (0..145).map(|ten| ten * 10 % 1440).collect();
+    let expected: Vec<_> =
+        expected.iter().map(|minute| format!("{:02}:{:02}", minute / 60, minute % 60)).collect();
+    ended.ensure(times == expected, format_args!("it ran at {times:?}"))?;
+    place.expect_nobody()
+}
+
+/// Keys expire when they should, by clients in the same timeline.
+fn redis_expires() -> Outcome {
+    let place = Place::new()?;
+    let socket = place.directory().join("redis.sock");
+    let script = "redis-server --port 0 --save '' --dir \"$0\" --unixsocket \"$1\" > /dev/null &
+        until [ \"$(redis-cli -s \"$1\" ping 2>&1)\" = PONG ]; do sleep 0.1; done
+        redis-cli -s \"$1\" set key value ex 600 > /dev/null
+        sleep 590; echo before=$(redis-cli -s \"$1\" exists key)
+        sleep 20; echo after=$(redis-cli -s \"$1\" exists key)
+        redis-cli -s \"$1\" shutdown nosave; wait";
+    let mut command = place.run_private(&[SKIP])?;
+    command.args(["sh", "-c", script]).arg(place.directory()).arg(&socket);
+    let ended = run(command.stdin(Stdio::null()), LIMIT)?;
+    ended.expect_code(0)?;
+    let [before, after]: [u32; 2] = [ended.number("before")?, ended.number("after")?];
+    ended.ensure([before, after] == [1, 0], "the key does not expire when it should")?;
+    place.expect_nobody()
+}
+
+/// Waits until the timeline says so of what holds it.
+fn wait_until_held(place: &Place, what: &str, holds: impl Fn(&Hold) -> bool) -> Outcome {
+    let is_held = |hold: Option<&Vec<Hold>>| hold.is_some_and(|all| all.iter().any(&holds));
+    place.wait_until("x", what, |shown| {
+        is_held(shown.skipping.as_ref().map(|skipping| &skipping.held_by))
+    })?;
+    Ok(())
+}
+
+/// One program waits for what somebody outside writes, and another one for a day.
+fn held_by_a_pipe() -> Outcome {
+    let place = Place::new()?;
+    let mut command = place.run("x", &[SKIP])?;
+    command.args(["sh", "-c", "date +%s; sleep 1d & read word; wait; date +%s"]);
+    let mut running = start(command.stdin(Stdio::piped()))?;
+    place.await_start("x")?;
+    wait_until_held(&place, "it is held by descriptor 0", |hold| {
+        hold.descriptor == Some(0)
+            && hold.call.as_deref() == Some("read")
+            && hold.why.contains("a pipe that process")
+            && hold.tid == hold.pid
+    })?;
+    let text = place.done(&["show", "x"])?;
+    ensure!(text.contains("held: (process") && text.contains("in read for descriptor 0"), "{text}");
+    let shown = place.show("x")?;
+    let skipped = shown.skipping.map(|skipping| skipping.skipped_ns);
+    ensure!(skipped == Some(0), "it has leapt all the same: {skipped:?}");
+    // The word comes: nothing holds the clocks any more.
+    drop(running.child.stdin.take());
+    let ended = running.finish(LIMIT)?;
+    ended.expect_code(0)?;
+    passed_between_dates(&ended, DAY)?;
+    place.remove("x")
+}
+
+/// A program that runs lets the clocks go on as usual.
+fn held_by_who_runs() -> Outcome {
+    let place = Place::new()?;
+    let mut command = place.run("x", &[SKIP])?;
+    command.args(["sh", "-c", "sleep 1d & while :; do :; done"]);
+    let mut running = start(command.stdin(Stdio::null()))?;
+    place.await_start("x")?;
+    wait_until_held(&place, "it is held by who runs", |hold| hold.why == "runs")?;
+    let now = || -> Result<[i64; 2], Broken> {
+        let shown = place.show("x")?;
+        let monotonic = shown.clocks.iter().find(|one| one.clock == "monotonic");
+        let found = monotonic.ok_or_else(|| Broken(format!("{shown:?}")))?;
+        Ok([found.host_ns, found.virtual_ns])
+    };
+    let before = now()?;
+    thread::sleep(Duration::from_millis(300));
+    let after = now()?;
+    let [host, own] = [0, 1].map(|side| after[side] - before[side]);
+    ensure!(host == own, "{own} ns passed in {host}");
+    place.remove("x")?;
+    drop(running.give_up("it has been removed"));
+    Ok(())
+}
+
+/// A connection with somebody outside holds the clocks, unless a grace is given.
+fn held_by_a_connection() -> Outcome {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let port = listener.local_addr()?.port().to_string();
+    let script = "import socket, sys, threading, time
+peer = socket.create_connection(('127.0.0.1', int(sys.argv[1])))
+threading.Thread(target=lambda: (time.sleep(86400), print('a day', flush=True)), daemon=True).start()
+print('connected', flush=True)
+peer.recv(1)
+print('an answer', flush=True)";
+    let program = [crate::languages::python()?, "-c".into(), script.into(), port.into()];
+    let place = Place::new()?;
+    let mut command = place.run("x", &[SKIP])?;
+    let mut running = start(command.args(&program).stdin(Stdio::null()))?;
+    ensure!(running.next_line(LIMIT)? == "connected", "it says something else");
+    let (peer, _) = listener.accept()?;
+    wait_until_held(&place, "it is held by a connection", |hold| {
+        hold.why.contains("a connection with 127.0.0.1")
+    })?;
+    drop(peer);
+    ensure!(running.next_line(LIMIT)? == "an answer", "a day has passed before");
+    running.finish(LIMIT)?.expect_code(0)?;
+    place.remove("x")?;
+
+    let begun = Instant::now();
+    let mut command = place.run_private(&[SKIP, "--idle-grace", "300ms"])?;
+    let mut running = start(command.args(&program).stdin(Stdio::null()))?;
+    ensure!(running.next_line(LIMIT)? == "connected", "it says something else");
+    let (peer, _) = listener.accept()?;
+    ensure!(running.next_line(LIMIT)? == "a day", "it waits for an answer");
+    ensure!(begun.elapsed() >= Duration::from_millis(300), "it has not waited for an answer");
+    drop(peer);
+    running.finish(LIMIT)?.expect_code(0)?;
+    place.expect_nobody()
+}
+
+fn limit_ends() -> Outcome {
+    let script = "trap 'date +%s; exit 3' TERM; date +%s; while :; do sleep 1h; done";
+    for limit in [["--for", "1d"], ["--until", "2038-01-02T00:00:00Z"]] {
+        let options = [&[SKIP, "--date", "2038-01-01T00:00:00Z"][..], &limit].concat();
+        let ended = skip(&options, &words(["sh", "-c", script]))?;
+        ended.expect_code(3)?;
+        passed_between_dates(&ended, DAY)?;
+    }
+    Ok(())
+}
+
+fn limit_freezes() -> Outcome {
+    let place = Place::new()?;
+    let options = [SKIP, "--for", "1d", "--at-limit", "freeze"];
+    let mut command = place.run("x", &options)?;
+    let mut running =
+        start(command.args(["sh", "-c", "while :; do sleep 1h; done"]).stdin(Stdio::null()))?;
+    place.await_start("x")?;
+    let shown = place.wait_until("x", "it stands still", |shown| shown.state == "frozen")?;
+    let skipping = shown.skipping.ok_or_else(|| Broken("it does not skip".to_owned()))?;
+    let skipped = skipping.skipped_ns as f64 / 1e9;
+    ensure!((DAY - SLACK..DAY).contains(&skipped), "it has skipped {skipped} s");
+    ensure!((23..=30).contains(&skipping.leaps), "in {} leaps", skipping.leaps);
+    let next = place.show("x")?;
+    ensure!(next.clocks[0].virtual_ns == shown.clocks[0].virtual_ns, "it goes on");
+    place.remove("x")?;
+    drop(running.give_up("it has been removed"));
+    Ok(())
+}
+
+/// Options that make no sense are told as such.
+fn refused() -> Outcome {
+    for (options, what) in [
+        (&["--busy-rate", "0"][..], "--skip-idle"),
+        (&["--until", "2038-01-01"], "--skip-idle"),
+        (&[SKIP, "--freeze"], "--freeze"),
+        (&[SKIP, "--rate", "2", "--busy-rate", "0"], "--busy-rate"),
+        (&[SKIP, "--for", "1d", "--until", "2038-01-01"], "--until"),
+        (&[SKIP, "--for", "-1d"], "longer than nothing"),
+        (&[SKIP, "--busy-rate", "fast"], "fast"),
+        (&[SKIP, "--at-limit", "stop"], "stop"),
+        (&[SKIP, "--debuggable"], "--debuggable"),
+    ] {
+        let ended = skip(options, &words(["true"]))?;
+        ended.expect_code(125)?;
+        ended.ensure(ended.errors.contains(what), format_args!("it does not speak of {what}"))?;
+    }
+    Ok(())
+}
