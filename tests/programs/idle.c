@@ -244,5 +244,5 @@ int main(int argc, char **argv) {
     int status, failed = 0;
     while (wait(&status) > 0)
         failed |= status;
-    return judge(log, processes * each, (int64_t)SECOND) || failed;
+    return judge(log, processes * each, 30 * (int64_t)SECOND) || failed;
 }

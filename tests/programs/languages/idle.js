@@ -12,4 +12,4 @@ const ticker = setInterval(() => {
     }
 }, unit);
 setTimeout(() => console.log('timer'), unit * 1.5);
-AbortSignal.timeout(unit * 5.5).addEventListener('abort', () => console.log('deadline'));
+setTimeout(() => console.log('deadline'), unit * 5.5);

@@ -11,12 +11,13 @@ async def main() -> None:
 
     async def deadline() -> None:
         try:
-            async with asyncio.timeout(unit * 5.5):
-                await asyncio.Event().wait()
-        except TimeoutError:
+            await asyncio.wait_for(asyncio.Event().wait(), unit * 5.5)
+        except asyncio.TimeoutError:
             print("deadline", flush=True)
 
-    asyncio.get_running_loop().call_later(unit * 1.5, lambda: print("timer", flush=True))
+    asyncio.get_running_loop().call_later(
+        unit * 1.5, lambda: print("timer", flush=True)
+    )
     waits = asyncio.create_task(deadline())
     for tick in range(1, 25):
         await asyncio.sleep(begin + tick * unit - time.monotonic())

@@ -40,7 +40,7 @@ use wakes::{Cause, Wakes};
 /// For how long a thread may run, or keep others waiting in another way, before those that are due
 /// besides are woken all the same.
 const PATIENCE: Patience =
-    Patience { runs: Duration::from_millis(5), waits: Duration::from_millis(100) };
+    Patience { runs: Duration::from_millis(5), waits: Duration::from_millis(500) };
 
 /// For how long it is looked again and again whether a thread still runs, before the supervisor
 /// sleeps in between.
