@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use eigentime_timeline::{CLOCKS, Clock, HostInstant, Nanos, Segment, VirtualInstant};
+use eigentime_timeline::{CLOCKS, Clock, HostInstant, Nanos, Rate, Segment, VirtualInstant};
 use eigentime_vdso::Waiting;
 use nix::unistd::Pid;
 
@@ -14,6 +14,7 @@ use crate::control::{
     Member, Reading, Shown, State, Thread, Timeline, WaitsFor, clock_name, rate_number,
 };
 use crate::host;
+use crate::plan::Motion;
 use crate::saved::Saved;
 
 impl Supervisor {
@@ -49,7 +50,12 @@ impl Supervisor {
     /// Where every clock stands.
     pub(super) fn save(&self) -> Saved {
         let (host, virt) = self.now();
-        Saved::new(host[Clock::Wall as usize], self.motion, virt)
+        // Nobody can ask for the rate at which no time passes while programs run.
+        let rate = match self.motion.rate {
+            rate if rate.is_frozen() => Rate::ONE,
+            rate => rate,
+        };
+        Saved::new(host[Clock::Wall as usize], Motion { rate, ..self.motion }, virt)
     }
 
     /// Every clock on both sides, at one moment.

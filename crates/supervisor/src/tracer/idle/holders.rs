@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nix::unistd::Pid;
@@ -18,8 +19,10 @@ type Mapped = HashMap<(u64, String), Pid>;
 /// Who holds what, by the name that `/proc/PID/fd` has for it.
 #[derive(Debug, Default)]
 pub struct Holders {
-    /// The processes of the timeline, and those that were.
+    /// The processes of the timeline.
     members: HashSet<Pid>,
+    /// Those that ever were.
+    known: HashSet<Pid>,
     outside: HashMap<String, Pid>,
     inside: HashMap<String, (Pid, i32)>,
     /// Numbers of terminals whose other side a member holds, and nobody else.
@@ -31,12 +34,15 @@ pub struct Holders {
 
 impl Holders {
     /// These are the members now.
-    pub fn set_members(&mut self, members: impl Iterator<Item = Pid>) {
-        self.members.extend(members);
+    pub fn set_members(&mut self, members: HashSet<Pid>) {
+        self.known.extend(&members);
+        self.members = members;
     }
 
+    /// Is it a process of the timeline, or was it one until it ended?
     pub fn is_member(&self, process: Pid) -> bool {
-        self.members.contains(&process)
+        let has_ended = || !Path::new(&format!("/proc/{process}")).exists();
+        self.members.contains(&process) || (self.known.contains(&process) && has_ended())
     }
 
     /// A process outside of the timeline that holds this, if there is one.
@@ -148,7 +154,7 @@ mod tests {
         let mut holders = Holders::default();
         assert_eq!(holders.outside(&link), Some(process));
         let mut holders = Holders::default();
-        holders.set_members([process].into_iter());
+        holders.set_members([process].into());
         assert_eq!(holders.outside(&link), None);
         assert_eq!(holders.inside(&link), Some((process, 1)));
         child.kill().unwrap();

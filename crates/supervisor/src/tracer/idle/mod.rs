@@ -253,8 +253,11 @@ impl Supervisor {
         if since < EAGER && idle.seats.is_still_busy().is_some() {
             return Pause::None;
         }
-        if self.has_ended(idle) {
-            return Pause::For(LONGEST_PAUSE);
+        self.removed |= idle.ending.is_some_and(|since| since.elapsed() > ENDING);
+        // The user has stopped the clocks: nothing is due.
+        if self.motion.frozen {
+            idle.holds.clear();
+            return Pause::For(LONGEST_REST);
         }
         let began = Instant::now();
         let exempt = self.region.layout.exempt();
@@ -263,10 +266,6 @@ impl Supervisor {
             idle.called = Instant::now();
         }
         let pause = (began.elapsed() * SHARE).clamp(EAGER, LONGEST_PAUSE);
-        // The user has stopped the clocks: nothing is due.
-        if self.motion.frozen {
-            return Pause::For(LONGEST_REST);
-        }
         match proof {
             Err(busy) => {
                 idle.is_busy(busy);
@@ -280,15 +279,10 @@ impl Supervisor {
                 let next = self.wake_due(idle);
                 Pause::For(next.map_or(pause, |next| next.min(pause)))
             }
+            // Nobody is there whose time it would be.
+            Ok(()) if idle.seats.is_empty() => self.rest(idle, None, Vec::new()),
             Ok(()) => self.all_wait(idle),
         }
-    }
-
-    /// Has the timeline ended, or is it about to?
-    fn has_ended(&mut self, idle: &Idle) -> bool {
-        let Some(since) = idle.ending else { return false };
-        self.removed |= since.elapsed() > ENDING;
-        true
     }
 
     /// Finds out which threads there are.
@@ -309,7 +303,7 @@ impl Supervisor {
         let made = &idle.made;
         idle.seats.retain(|thread| made.contains(&thread) || is_member(&thread));
         let members: HashSet<_> = idle.seats.all().map(|(_, seat)| seat.process).collect();
-        idle.holders.set_members(members.into_iter());
+        idle.holders.set_members(members);
         let starts = entering.map(|thread| Busy { thread, why: "is being started" });
         // One that is stopped arms them when it goes on.
         let can_stop = |process: Pid| {
@@ -446,7 +440,8 @@ impl Supervisor {
             }
             AtLimit::End => {
                 idle.ending = Some(Instant::now());
-                for process in self.processes() {
+                let members: HashSet<_> = idle.seats.all().map(|(_, seat)| seat.process).collect();
+                for process in members {
                     // One that has ended meanwhile needs no signal.
                     let _ = nix::sys::signal::kill(process, Signal::SIGTERM);
                 }

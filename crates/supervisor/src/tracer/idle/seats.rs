@@ -170,6 +170,10 @@ impl Seats {
         self.seats.retain(|thread, _| is_here(*thread));
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.seats.is_empty()
+    }
+
     pub fn all(&self) -> impl Iterator<Item = (Pid, &Seat)> {
         self.seats.iter().map(|(thread, seat)| (*thread, seat))
     }

@@ -213,7 +213,7 @@ mod tests {
         let (one, _other) = std::os::unix::net::UnixStream::pair().unwrap();
         let found = behind(me, one.as_raw_fd(), &link(one.as_raw_fd()), &mut holders);
         assert!(matches!(found, Wakes::Outside(_)), "{found:?}");
-        holders.set_members([me].into_iter());
+        holders.set_members([me].into());
         let found = behind(me, one.as_raw_fd(), &link(one.as_raw_fd()), &mut holders);
         assert_eq!(found, Wakes::Members);
     }
