@@ -29,6 +29,7 @@ from eigenbench.changes import Changes
 from eigenbench.containers import container_suites
 from eigenbench.events import Events, event_levels
 from eigenbench.ground import Ground, ground
+from eigenbench.idle import idle_levels, idle_suites
 from eigenbench.levels import CONTAINER, all_levels, verified
 from eigenbench.measuring import Loops, Wakes, Warps, measuring_levels
 from eigenbench.named import named_suites
@@ -55,7 +56,7 @@ PROGRAMS = ROOT / "build" / "bench"
 DOCUMENT = ROOT / "docs" / "performance.md"
 
 # The suites' own limits add up to a little less.
-FULL_RUN_S = 9360.0
+FULL_RUN_S = 9540.0
 QUICK_RUN_S = 595.0
 REDIS_PROBE_S = 0.6
 REDIS_QUICK_PROBE_S = 0.2
@@ -89,6 +90,8 @@ SUITES = (
     "attach",
     "redis",
     "postgres",
+    "idle-year",
+    "idle-month",
     "containers",
     "container-reads",
     "podman",
@@ -212,6 +215,7 @@ def measure(
         Attach(compiled),
         Redis(probe_s),
         Postgres(),
+        *idle_suites(compiled),
         *container_suites(compiled, levels[CONTAINER], there),
         Reads(precise),
         Rates(precise, arguments.quick),
@@ -227,6 +231,7 @@ def measure(
         references(EIGENTIME, EMULATOR),
     ]
     levels |= {level.key: level for level in reporting_levels(REPORT)}
+    levels |= {level.key: level for level in idle_levels(str(eigentime))}
     levels |= {level.key: level for level in bandwidth_levels(EIGENTIME, EMULATOR)}
     suites = [suite for suite in every_suite if suite.name in wanted]
     build = machine.fingerprint(eigentime)

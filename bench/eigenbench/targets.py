@@ -9,6 +9,7 @@ from eigenbench import (
     bandwidth,
     bounds,
     events,
+    idle,
     levels,
     measuring,
     reads,
@@ -346,6 +347,13 @@ TARGETS = (
                 ("pgbench-*",),
                 0.95,
             ),
+        )
+    ),
+    *(
+        Target(title, (probe,), (levels.SKIP,), limit, None)
+        for title, probe, limit in (
+            ("a year of a loop that wakes each minute: at most 60 s", idle.YEAR, 60e9),
+            ("a command that sleeps for 30 days: at most 0.1 s", idle.MONTH, 0.1e9),
         )
     ),
     Target(

@@ -123,6 +123,11 @@ pub enum Error {
         "/proc is not mounted here, and programs cannot be followed without it\nhelp: mount it (mount -t proc proc /proc)"
     )]
     NoProc,
+    /// The kernel does not tell how long threads have run.
+    #[error(
+        "--skip-idle: this kernel does not tell how long threads have run (CONFIG_SCHED_INFO), without which it cannot be proven that they wait\nhelp: use --rate"
+    )]
+    NoSchedulerInfo,
     /// The kernel offers no vDSO.
     #[error(
         "this kernel gives programs no vDSO, by which they read their clocks\nhelp: boot without vdso=0"

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::filter::Scope;
 use crate::host;
 use crate::saved::{Policy, Saved};
-use crate::skip::Skip;
+use crate::skip::{self, Skip};
 
 /// Where the wall clock starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,6 +182,9 @@ impl Clocks {
 
     /// Refuses what the kernel would refuse, with the numbers it does not tell.
     pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.skip.is_some() && !skip::is_possible() {
+            return Err(Error::NoSchedulerInfo);
+        }
         let [monotonic, boottime] = self.offsets();
         let clocks = [
             ("monotonic", ClockId::MONOTONIC, monotonic),

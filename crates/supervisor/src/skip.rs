@@ -37,6 +37,14 @@ pub enum AtLimit {
     Freeze,
 }
 
+/// Does this kernel tell how long threads have run, by which it is proven that they wait?
+pub(crate) fn is_possible() -> bool {
+    // For how long it has run, has waited for a processor, and how often it has begun to run: at
+    // least once. Without CONFIG_SCHED_INFO there are zeros only.
+    let told = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    told.split_whitespace().nth(2).is_some_and(|times| times != "0")
+}
+
 impl Skip {
     /// The options that ask for this.
     pub(crate) fn terms(&self) -> Vec<String> {
@@ -90,6 +98,11 @@ pub fn parse_busy_rate(text: &str) -> Result<Rate, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn this_process_has_run() {
+        assert!(is_possible());
+    }
 
     #[test]
     fn what_people_write_is_read() {

@@ -46,7 +46,7 @@ const PATIENCE: Patience =
 /// sleeps in between.
 const EAGER: Duration = Duration::from_micros(150);
 
-/// The longest sleeps between looks: while threads run, and while the clocks are held.
+/// The longest sleeps: between looks at a thread that runs, and at all while the clocks are held.
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_REST: Duration = Duration::from_millis(5);
 
@@ -75,6 +75,9 @@ pub struct Idle {
     unknown_timers: HashSet<Pid>,
     /// Since when threads have been running.
     busy_since: Option<Instant>,
+    /// How long the last look at all threads took, and when the next is to be while one runs.
+    cost: Duration,
+    next_look: Instant,
     /// Since when the clocks have been held although all threads wait.
     held_since: Option<Instant>,
     /// When something came from outside last.
@@ -115,6 +118,8 @@ impl Idle {
             limit: None,
             unknown_timers: HashSet::new(),
             busy_since: None,
+            cost: Duration::ZERO,
+            next_look: Instant::now(),
             held_since: None,
             called: Instant::now(),
             holds: Vec::new(),
@@ -156,7 +161,8 @@ impl Idle {
             self.called = Instant::now();
         }
         self.busy_since.get_or_insert_with(Instant::now);
-        self.holds = vec![self.hold_of(busy.thread, None, busy.why.to_owned())];
+        let hold = self.hold_of(busy.thread, None, busy.why.to_owned());
+        self.holds = vec![Hold { call: None, ..hold }];
     }
 
     fn hold_of(&self, thread: Pid, descriptor: Option<i32>, why: String) -> Hold {
@@ -250,8 +256,13 @@ impl Supervisor {
 
     fn look_with(&mut self, idle: &mut Idle) -> Pause {
         let since = idle.busy_since.map_or(Duration::ZERO, |since| since.elapsed());
-        if since < EAGER && idle.seats.is_still_busy().is_some() {
-            return Pause::None;
+        if idle.seats.is_still_busy().is_some() {
+            let left = idle.next_look.saturating_duration_since(Instant::now());
+            match since < EAGER {
+                true => return Pause::None,
+                false if !left.is_zero() => return Pause::For(left.min(LONGEST_PAUSE)),
+                false => {}
+            }
         }
         self.removed |= idle.ending.is_some_and(|since| since.elapsed() > ENDING);
         // The user has stopped the clocks: nothing is due.
@@ -265,7 +276,8 @@ impl Supervisor {
         if idle.seats.was_called() {
             idle.called = Instant::now();
         }
-        let pause = (began.elapsed() * SHARE).clamp(EAGER, LONGEST_PAUSE);
+        idle.cost = began.elapsed();
+        let pause = (idle.cost * SHARE).max(EAGER);
         match proof {
             Err(busy) => {
                 idle.is_busy(busy);
@@ -273,11 +285,11 @@ impl Supervisor {
                     return Pause::None;
                 }
                 let runs = idle.seats.has_run_for(busy.thread);
-                if runs < PATIENCE.runs && since < PATIENCE.waits {
-                    return Pause::For(pause);
-                }
-                let next = self.wake_due(idle);
-                Pause::For(next.map_or(pause, |next| next.min(pause)))
+                let is_patient = runs < PATIENCE.runs && since < PATIENCE.waits;
+                let next = if is_patient { None } else { self.wake_due(idle) };
+                let pause = next.map_or(pause, |next| next.min(pause));
+                idle.next_look = Instant::now() + pause;
+                Pause::For(pause.min(LONGEST_PAUSE))
             }
             // Nobody is there whose time it would be.
             Ok(()) if idle.seats.is_empty() => self.rest(idle, None, Vec::new()),
@@ -363,7 +375,8 @@ impl Supervisor {
         if since.elapsed() > TOLD_AFTER {
             self.tell_holds(idle);
         }
-        Pause::For(next.map_or(LONGEST_REST, |next| next.min(LONGEST_REST)))
+        let longest = LONGEST_REST.max(idle.cost * SHARE);
+        Pause::For(next.map_or(longest, |next| next.min(longest)))
     }
 
     /// Says, once for each, what holds the clocks.

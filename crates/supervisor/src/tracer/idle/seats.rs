@@ -80,11 +80,15 @@ impl Seat {
 
     /// Why it does not wait, if so.
     fn busy(&mut self, thread: Pid) -> Option<&'static str> {
-        let state = self.stat.read().ok().and_then(|text| state_in(&text));
+        let state = match self.stat.read() {
+            Ok(text) => state_in(&text),
+            Err(error) if is_gone(&error) => Some('X'),
+            Err(_) => return Some("cannot be looked into"),
+        };
         self.halted = state == Some('T');
         match state {
             // It has ended, which is still to be told.
-            None | Some('Z' | 'X') => None,
+            Some('Z' | 'X') => None,
             Some('S' | 'T' | 'I') => None,
             Some('D') => {
                 let call = Blocked::of(thread);
@@ -92,14 +96,16 @@ impl Seat {
                 (!waits).then_some("waits for a disk")
             }
             Some('t') => Some("is stopped for its supervisor"),
-            Some(_) => Some(RUNS),
+            Some(_) | None => Some(RUNS),
         }
     }
 
     /// Has it run since it was looked into last?
     fn has_run(&self) -> (bool, Option<String>) {
-        let ran = self.schedstat.read().ok();
-        (ran.is_some() && ran != self.ran, ran)
+        match self.schedstat.read() {
+            Ok(ran) => (self.ran.as_ref() != Some(&ran), Some(ran)),
+            Err(error) => (!is_gone(&error), None),
+        }
     }
 
     /// Looks into it: it had run so long before.
@@ -289,6 +295,11 @@ impl ProcFile {
         };
         Ok(String::from_utf8_lossy(&bytes[..length]).into_owned())
     }
+}
+
+/// Has the thread ended whose file it was?
+fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
 }
 
 /// For how long a thread has been on a processor, as `schedstat` tells it, in nanoseconds.

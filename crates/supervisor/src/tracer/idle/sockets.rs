@@ -13,8 +13,10 @@ use super::super::tracee::Tracee;
 use super::holders::Holders;
 use super::wakes::Wakes;
 
-/// The state of a socket that listens, as `/proc/net/tcp` tells it.
+/// The states of a socket that listens, and of one that is being connected, as `/proc/net/tcp` tells
+/// them.
 const LISTENS: u8 = 0x0a;
+const CONNECTS: u8 = 0x02;
 
 /// What may wake a thread that waits for a socket.
 pub fn behind(process: Pid, fd: i32, link: &str, holders: &mut Holders) -> Wakes {
@@ -54,6 +56,10 @@ fn local(fd: i32, socket: &OwnedFd, holders: &Holders) -> Wakes {
             let name = notes::program_of(peer);
             Wakes::outside(fd, format!("a socket whose other end process {peer} ({name}) made"))
         }
+        // Somebody is there whom this process does not see.
+        Ok(peer) if peer.uid != libc::uid_t::MAX => {
+            Wakes::outside(fd, "a socket whose other end is in another process namespace")
+        }
         _ => Wakes::anybody(fd, "a socket that is not connected"),
     }
 }
@@ -61,10 +67,17 @@ fn local(fd: i32, socket: &OwnedFd, holders: &Holders) -> Wakes {
 /// A socket of the internet, by what the kernel tells of all in the same network.
 fn of_internet(fd: i32, link: &str, rows: &[Row], holders: &mut Holders) -> Wakes {
     let Some(own) = rows.iter().find(|row| socket_link(row.inode) == link) else {
-        return Wakes::anybody(fd, "a socket that is not connected");
+        return Wakes::outside(fd, "a socket whose other end is not known");
     };
     if own.state == LISTENS || own.remote.port() == 0 {
-        return Wakes::anybody(fd, format!("a socket at {}", own.local));
+        // Of those that have named nobody, who asks has a port of the kernel's choice, and who is
+        // asked one that is known.
+        let asks = own.state != LISTENS && is_of_kernels_choice(own.local.port());
+        let what = format!("a socket at {}", own.local);
+        return if asks { Wakes::outside(fd, what) } else { Wakes::anybody(fd, what) };
+    }
+    if own.state == CONNECTS {
+        return Wakes::on_its_way(fd, format!("a connection with {}", own.remote));
     }
     let outside = || Wakes::outside(fd, format!("a connection with {}", own.remote));
     // One that is still to be accepted belongs to who listens; one to whom datagrams are sent may
@@ -91,6 +104,13 @@ fn of_internet(fd: i32, link: &str, rows: &[Row], holders: &mut Holders) -> Wake
         }
         Some(_) => Wakes::Members,
     }
+}
+
+/// Is it one of the ports that the kernel gives to who asks for none?
+fn is_of_kernels_choice(port: u16) -> bool {
+    let text = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    let mut ends = text.split_whitespace().filter_map(|word| word.parse::<u16>().ok());
+    matches!((ends.next(), ends.next()), (Some(first), Some(last)) if (first..=last).contains(&port))
 }
 
 /// Has the kernel still to send what was written to a connection?

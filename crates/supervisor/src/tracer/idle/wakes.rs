@@ -140,8 +140,8 @@ pub fn of(thread: Pid, process: Pid, call: &Blocked, holders: &mut Holders) -> W
     let mut any = Any { process, holders };
     match by {
         Some(By::Members) => Wakes::Members,
-        Some(By::Descriptor(one)) => any.behind(fd(one), 0),
-        Some(By::Descriptors(one, other)) => any.behind(fd(one), 0).or(any.behind(fd(other), 0)),
+        Some(By::Descriptor(one)) => any.blocks(fd(one)),
+        Some(By::Descriptors(one, other)) => any.blocks(fd(one)).or(any.blocks(fd(other))),
         Some(By::List) => any.of_each(&poll_list(thread, call)),
         Some(By::Sets) => any.of_each(&select_sets(thread, call)),
         Some(By::EventPoll) => any.in_event_poll(fd(0), 0),
@@ -160,6 +160,17 @@ impl Any<'_> {
     fn of_each(&mut self, descriptors: &[i32]) -> Wakes {
         let each = descriptors.iter().map(|fd| self.behind(*fd, 0));
         each.fold(Wakes::Members, Wakes::or)
+    }
+
+    /// What may happen behind a descriptor whose call does not return. That of a file does, unless
+    /// a program or another host keeps the files.
+    fn blocks(&mut self, fd: i32) -> Wakes {
+        let found = self.behind(fd, 0);
+        let file = fs::metadata(format!("/proc/{}/fd/{fd}", self.process));
+        match file.is_ok_and(|file| file.is_file() || file.is_dir()) {
+            true => Wakes::outside(fd, "a file that somebody else keeps").or(found),
+            false => found,
+        }
     }
 
     /// What may happen behind a descriptor.
