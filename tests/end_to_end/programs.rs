@@ -78,7 +78,7 @@ const ALL: &[(Program, &[Build])] = {
         (Ask, &[Dynamic]),
         (Endless, &[Dynamic, Static]),
         (Storm, &[Dynamic, Static]),
-        (Hot, &[Dynamic, Static, Musl]),
+        (Hot, &[Dynamic, Static, Musl, Java]),
         (Idle, &[Dynamic, Static, Musl, Go, Java]),
         (Sandboxed, &[Dynamic]),
         (Preload, &[Dynamic, Static]),
