@@ -35,7 +35,7 @@ report_tests = scripts/report.sh tests && if [ -e build/report/tests ]; then \
 	build/report/tests/bin/python -m pytest --quiet --rootdir python/eigentime_report python/eigentime_report/tests; \
 	else echo "skipped: the tests of eigentime report: needs Python 3.11 or later"; fi
 
-.PHONY: help build install uninstall python vm demo test bench docs header lint clean distclean
+.PHONY: help build install uninstall python vm demo test storm bench docs header lint clean distclean
 
 help: ## list what there is to make
 	@sed -nE 's/^([a-z]+):[^#]*## (.*)/  make \1\t\2/p' Makefile | expand --tabs=18
@@ -73,6 +73,10 @@ test: $(call setup,build python tests) build python vm ## run the unit and prope
 	cargo test --workspace --exclude eigentime-tests
 	scripts/test-aarch64.sh
 	cargo test --package eigentime-tests
+
+storm: export EIGENTIME_STORM_S = 720
+storm: $(call setup,build tests) build ## rewrite call sites in 64 threads, beside signals, forks, libraries and compilers, for an hour
+	cargo test --package eigentime-tests -- in_a_storm
 
 bench: $(call setup,build bench) build vm ## measure what it costs, beside its peers (two hours and a half); BENCH=--quick: in ten
 	python3 bench/run.py $(BENCH)
