@@ -21,6 +21,7 @@ mod registry;
 mod spec;
 
 mod clocks;
+mod idle;
 mod inside;
 mod later;
 mod life;
@@ -50,8 +51,9 @@ pub struct Scenario {
 }
 
 /// All of them.
-const SCENARIOS: [&[Scenario]; 8] = [
+const SCENARIOS: [&[Scenario]; 9] = [
     clocks::SCENARIOS,
+    idle::SCENARIOS,
     inside::SCENARIOS,
     later::SCENARIOS,
     life::SCENARIOS,

@@ -45,6 +45,8 @@ struct instruction {
 
 enum { WAIT_MS = 3, CHILD_ROUNDS = 40, ALARM_US = 50 * 1000 };
 
+static const char LIBRARY[] = "libutil.so.1";
+
 static _Atomic long rounds, children, libraries, cancelled, signals, wrong, early, back;
 static atomic_bool over;
 static int ready[2], idle[2];
@@ -141,8 +143,11 @@ static void *make_processes(void *unused)
 
 static void *load(void *unused)
 {
-	while (!over && dlopen) {
-		void *library = dlopen("libutil.so.1", RTLD_NOW | RTLD_LOCAL);
+	/* Where there is nothing but this program, there is none to load. */
+	void *first = dlopen ? dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL) : NULL;
+	bool are_there = first && dlclose(first) == 0;
+	while (!over && are_there) {
+		void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 		check(library != NULL && dlclose(library) == 0);
 		libraries++;
 	}

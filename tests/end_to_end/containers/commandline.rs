@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::command::run;
 use crate::containers::daemons::Daemon;
 use crate::containers::engine::{Caller, Engine, Exec, Unable, printed};
-use crate::containers::spec::{Choice, Image, Runtime, Spec};
+use crate::containers::spec::{Choice, Image, Runtime, Spec, variable};
 use crate::suite::Broken;
 
 /// Until an engine has done what it is told.
@@ -78,7 +78,7 @@ impl CommandLine {
                     command.arg("--annotation").arg(format!("io.eigentime.{key}={value}"))
                 }
                 Channel::Environment => {
-                    command.arg("--env").arg(format!("EIGENTIME_{}={value}", key.to_uppercase()))
+                    command.arg("--env").arg(format!("{}={value}", variable(key)))
                 }
             };
         }

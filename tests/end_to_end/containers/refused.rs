@@ -5,7 +5,7 @@ use crate::containers::Scenario;
 use crate::containers::commandline::LIMIT;
 use crate::containers::container::{Container, new_name};
 use crate::containers::engine::Engine;
-use crate::containers::spec::{Runtime, Spec};
+use crate::containers::spec::{Runtime, Spec, variable};
 use crate::suite::{Broken, Outcome};
 use crate::timeline::FUTURE;
 
@@ -55,7 +55,7 @@ fn refused(engine: &dyn Engine, settings: &[(&'static str, &str)]) -> Outcome {
     let ended = fails(engine, &Spec::serving().with_settings(settings))?;
     expect_words(&ended, &["eigentime-oci: ", settings[0].1])?;
     let key = settings[0].0;
-    let names = [format!("io.eigentime.{key}"), format!("EIGENTIME_{}", key.to_uppercase())];
+    let names = [format!("io.eigentime.{key}"), variable(key)];
     let named = names.iter().any(|name| ended.errors.contains(name));
     ended.ensure(named, format_args!("it does not name {key}"))
 }

@@ -54,6 +54,11 @@ pub enum Choice {
     Configuration(&'static str, Value),
 }
 
+/// The environment variable of a setting.
+pub fn variable(key: &str) -> String {
+    format!("EIGENTIME_{}", key.to_uppercase().replace('-', "_"))
+}
+
 /// A container to be.
 #[derive(Clone, Debug)]
 pub struct Spec {
