@@ -1,17 +1,16 @@
 //! `--skip-idle`: time that nobody uses is skipped, and what uses it holds the clocks.
 
+mod held;
+
 use std::ffi::OsString;
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::command::{Finished, User, run, start};
 use crate::ensure;
 use crate::named::place::Place;
-use crate::named::shown::Hold;
 use crate::needs::Need;
 use crate::programs::{Build, Program};
 use crate::suite::{Broken, Outcome, Suite};
@@ -77,9 +76,7 @@ pub fn add(suite: &mut Suite) {
     suite.test("idle::programs::cron", &[Need::Tool("busybox"), has_cron, Need::Root], cron);
     let redis = [Need::Tool("redis-server"), Need::Tool("redis-cli"), Need::Tool("sh")];
     suite.test("idle::programs::redis", &redis, redis_expires);
-    suite.test("idle::held::by_a_pipe", &[Need::Tool("sh")], held_by_a_pipe);
-    suite.test("idle::held::by_who_runs", &[Need::Tool("sh")], held_by_who_runs);
-    suite.test("idle::held::by_a_connection", &python, held_by_a_connection);
+    held::add(suite);
     suite.test("idle::limit::ends", &[Need::Tool("sh")], limit_ends);
     suite.test("idle::limit::freezes", &[Need::Tool("sh")], limit_freezes);
     suite.test("idle::refused", &[], refused);
@@ -253,101 +250,6 @@ fn redis_expires() -> Outcome {
     ended.expect_code(0)?;
     let [before, after]: [u32; 2] = [ended.number("before")?, ended.number("after")?];
     ended.ensure([before, after] == [1, 0], "the key does not expire when it should")?;
-    place.expect_nobody()
-}
-
-/// Waits until the timeline says so of what holds it.
-fn wait_until_held(place: &Place, what: &str, holds: impl Fn(&Hold) -> bool) -> Outcome {
-    let is_held = |hold: Option<&Vec<Hold>>| hold.is_some_and(|all| all.iter().any(&holds));
-    place.wait_until("x", what, |shown| {
-        is_held(shown.skipping.as_ref().map(|skipping| &skipping.held_by))
-    })?;
-    Ok(())
-}
-
-/// One program waits for what somebody outside writes, and another one for a day.
-fn held_by_a_pipe() -> Outcome {
-    let place = Place::new()?;
-    let mut command = place.run("x", &[SKIP])?;
-    command.args(["sh", "-c", "date +%s; sleep 1d & read word; wait; date +%s"]);
-    let mut running = start(command.stdin(Stdio::piped()))?;
-    place.await_start("x")?;
-    wait_until_held(&place, "it is held by descriptor 0", |hold| {
-        hold.descriptor == Some(0)
-            && hold.call.as_deref() == Some("read")
-            && hold.why.contains("a pipe that process")
-            && hold.tid == hold.pid
-    })?;
-    let text = place.done(&["show", "x"])?;
-    ensure!(text.contains("held: (process") && text.contains("in read for descriptor 0"), "{text}");
-    let shown = place.show("x")?;
-    let skipped = shown.skipping.map(|skipping| skipping.skipped_ns);
-    ensure!(skipped == Some(0), "it has leapt all the same: {skipped:?}");
-    // The word comes: nothing holds the clocks any more.
-    drop(running.child.stdin.take());
-    let ended = running.finish(LIMIT)?;
-    ended.expect_code(0)?;
-    passed_between_dates(&ended, DAY)?;
-    place.remove("x")
-}
-
-/// A program that runs lets the clocks go on as usual.
-fn held_by_who_runs() -> Outcome {
-    let place = Place::new()?;
-    let mut command = place.run("x", &[SKIP])?;
-    command.args(["sh", "-c", "sleep 1d & while :; do :; done"]);
-    let mut running = start(command.stdin(Stdio::null()))?;
-    place.await_start("x")?;
-    wait_until_held(&place, "it is held by who runs", |hold| hold.why == "runs")?;
-    let now = || -> Result<[i64; 2], Broken> {
-        let shown = place.show("x")?;
-        let monotonic = shown.clocks.iter().find(|one| one.clock == "monotonic");
-        let found = monotonic.ok_or_else(|| Broken(format!("{shown:?}")))?;
-        Ok([found.host_ns, found.virtual_ns])
-    };
-    let before = now()?;
-    thread::sleep(Duration::from_millis(300));
-    let after = now()?;
-    let [host, own] = [0, 1].map(|side| after[side] - before[side]);
-    ensure!(host == own, "{own} ns passed in {host}");
-    place.remove("x")?;
-    drop(running.give_up("it has been removed"));
-    Ok(())
-}
-
-/// A connection with somebody outside holds the clocks, unless a grace is given.
-fn held_by_a_connection() -> Outcome {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    let port = listener.local_addr()?.port().to_string();
-    let script = "import socket, sys, threading, time
-peer = socket.create_connection(('127.0.0.1', int(sys.argv[1])))
-threading.Thread(target=lambda: (time.sleep(86400), print('a day', flush=True)), daemon=True).start()
-print('connected', flush=True)
-peer.recv(1)
-print('an answer', flush=True)";
-    let program = [crate::languages::python()?, "-c".into(), script.into(), port.into()];
-    let place = Place::new()?;
-    let mut command = place.run("x", &[SKIP])?;
-    let mut running = start(command.args(&program).stdin(Stdio::null()))?;
-    ensure!(running.next_line(LIMIT)? == "connected", "it says something else");
-    let (peer, _) = listener.accept()?;
-    wait_until_held(&place, "it is held by a connection", |hold| {
-        hold.why.contains("a connection with 127.0.0.1")
-    })?;
-    drop(peer);
-    ensure!(running.next_line(LIMIT)? == "an answer", "a day has passed before");
-    running.finish(LIMIT)?.expect_code(0)?;
-    place.remove("x")?;
-
-    let begun = Instant::now();
-    let mut command = place.run_private(&[SKIP, "--idle-grace", "300ms"])?;
-    let mut running = start(command.args(&program).stdin(Stdio::null()))?;
-    ensure!(running.next_line(LIMIT)? == "connected", "it says something else");
-    let (peer, _) = listener.accept()?;
-    ensure!(running.next_line(LIMIT)? == "a day", "it waits for an answer");
-    ensure!(begun.elapsed() >= Duration::from_millis(300), "it has not waited for an answer");
-    drop(peer);
-    running.finish(LIMIT)?.expect_code(0)?;
     place.expect_nobody()
 }
 

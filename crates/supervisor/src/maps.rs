@@ -9,6 +9,8 @@ pub struct Mapping {
     pub range: Range<u64>,
     /// `r-xp`.
     pub access: String,
+    /// Where the file is, as it is numbered there.
+    pub device: (u32, u32),
     /// Zero where there is no file.
     pub inode: u64,
     /// The file, or what the kernel calls it; empty if nothing.
@@ -25,9 +27,11 @@ fn mapping(line: &str) -> Option<Mapping> {
     let (begin, end) = words.next()?.split_once('-')?;
     let [begin, end] = [begin, end].map(|word| u64::from_str_radix(word, 16).ok());
     let access = words.next()?.to_owned();
-    let inode = words.nth(2)?.parse().ok()?;
+    let device = words.nth(1)?.split_once(':')?;
+    let [major, minor] = [device.0, device.1].map(|word| u32::from_str_radix(word, 16).ok());
+    let inode = words.next()?.parse().ok()?;
     let name = words.next().unwrap_or_default().to_owned();
-    Some(Mapping { range: begin?..end?, access, inode, name })
+    Some(Mapping { range: begin?..end?, access, device: (major?, minor?), inode, name })
 }
 
 #[cfg(test)]
@@ -44,6 +48,7 @@ mod tests {
         assert_eq!(all.len(), 3);
         assert_eq!(all[0].range, 0x40_1000..0x48_0000);
         assert_eq!((all[0].access.as_str(), all[0].inode), ("r-xp", 42));
+        assert_eq!(all[0].device, (8, 1));
         assert_eq!((all[1].name.as_str(), all[1].inode), ("[heap]", 0));
         assert_eq!(all[2].name, "");
     }

@@ -142,6 +142,33 @@ pub fn process_of(thread: Pid) -> Option<Pid> {
     status_field(thread, "Tgid:")?.parse().ok().map(Pid::from_raw)
 }
 
+/// The children of a process.
+pub fn children_of(process: Pid) -> Vec<Pid> {
+    let threads = numbers_in(&format!("/proc/{process}/task"));
+    let lists: Option<Vec<_>> = threads
+        .map(|thread| fs::read_to_string(format!("/proc/{process}/task/{thread}/children")).ok())
+        .collect();
+    match lists {
+        Some(lists) => {
+            let words = lists.iter().flat_map(|list| list.split_whitespace());
+            words.filter_map(|word| word.parse().ok().map(Pid::from_raw)).collect()
+        }
+        // A kernel without such lists (CONFIG_PROC_CHILDREN), or a thread that has just ended.
+        None => processes().filter(|other| parent_of(*other) == Some(process)).collect(),
+    }
+}
+
+/// All processes that can be seen.
+pub fn processes() -> impl Iterator<Item = Pid> {
+    numbers_in("/proc").map(Pid::from_raw)
+}
+
+/// The entries of a folder that are numbers.
+pub fn numbers_in(folder: &str) -> impl Iterator<Item = i32> + use<> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
 /// Has a thread ended, even if nobody has been told yet?
 pub fn has_ended(thread: Pid) -> bool {
     status_field(thread, "State:").is_none_or(|state| state.starts_with(['Z', 'X']))

@@ -1,6 +1,6 @@
 //! What is due next.
 
-use eigentime_timeline::{Clock, Nanos, VirtualInstant};
+use eigentime_timeline::{CLOCKS, Clock, Nanos, VirtualInstant};
 use nix::unistd::Pid;
 
 use super::super::Supervisor;
@@ -21,13 +21,13 @@ pub enum Due {
 impl Supervisor {
     /// What is due next, and how much time is left until then: timers before waits, and of several
     /// waits for the same instant the one whose thread was made first.
-    pub(super) fn next_due(&self, idle: &Idle) -> Option<(Nanos, Due)> {
+    pub(super) fn next_due(&mut self, idle: &Idle) -> Option<(Nanos, Due)> {
         let now = self.shown_now();
         let left = |clock: Clock, at: VirtualInstant| at.since(now[clock as usize]);
-        let last = now.into_iter().max().map_or(Nanos::ZERO, |now| now.0);
-        // What no clock will show is never due.
-        let comes = |left: &Nanos| left.0 < i64::MAX - last.0;
-        let waits = idle.seats.all().filter(|(_, seat)| !seat.released && !seat.halted);
+        let most = leapt_at_most(now);
+        let comes = |left: &Nanos| *left < most;
+        let waits =
+            idle.seats.all().filter(|(_, seat)| !seat.released && !seat.waits_for_nothing());
         let wait = waits
             .filter_map(|(thread, seat)| {
                 let (clock, at) = seat.until?;
@@ -41,8 +41,19 @@ impl Supervisor {
         [timer, wait, limit].into_iter().flatten().min_by_key(|(left, _)| *left)
     }
 
+    /// Those that wait for what their own clock will show, but only after another one's end.
+    pub(super) fn never_due(&self, idle: &Idle) -> Vec<Pid> {
+        let now = self.shown_now();
+        let most = leapt_at_most(now);
+        let is_late = |(clock, at): (Clock, VirtualInstant)| {
+            at.0.0 < i64::MAX / 2 && at.since(now[clock as usize]) >= most
+        };
+        let late = idle.seats.all().filter(|(_, seat)| seat.until.is_some_and(is_late));
+        late.map(|(thread, _)| thread).collect()
+    }
+
     /// How much time is left until the next timer of the kernel's goes off.
-    fn next_timer(&self, left: &impl Fn(Clock, VirtualInstant) -> Nanos) -> Option<Nanos> {
+    fn next_timer(&mut self, left: &impl Fn(Clock, VirtualInstant) -> Nanos) -> Option<Nanos> {
         let descriptors = self.descriptors_due();
         let descriptors = descriptors.into_iter().map(|(clock, at)| left(clock, at));
         let segment = self.region.page().map().after;
@@ -57,6 +68,13 @@ impl Supervisor {
         });
         descriptors.chain(posix).min()
     }
+}
+
+/// How far clocks that show this can leap: the first that would go beyond what can be written down
+/// (the wall clock, on 11 April 2262) keeps all back.
+fn leapt_at_most(now: [VirtualInstant; CLOCKS]) -> Nanos {
+    let last = now.into_iter().max().map_or(0, |now| now.0.0);
+    Nanos(i64::MAX - last)
 }
 
 /// When a timer goes off next that had so much time left when it was set last: one that has just

@@ -2,21 +2,25 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nix::unistd::Pid;
 
-use super::super::notes;
+use super::super::notes::{self, numbers_in, processes};
+use super::SHARE;
+use super::peers::{Network, Peers};
 use crate::maps::mappings;
 
-/// How long what was found is believed: descriptors are handed on seldom.
+/// How long what was found is believed at most: descriptors are handed on seldom.
 const BELIEVED: Duration = Duration::from_secs(1);
 
-/// A process that has a file mapped, by the file's number and name.
-type Mapped = HashMap<(u64, String), Pid>;
+/// A file, by its device and number.
+type FileId = ((u32, u32), u64);
 
-/// Who holds what, by the name that `/proc/PID/fd` has for it.
+/// Who holds what, by the name that `/proc/PID/fd` has for it; a named pipe, which may have several,
+/// by its number.
 #[derive(Debug, Default)]
 pub struct Holders {
     /// The processes of the timeline.
@@ -27,9 +31,38 @@ pub struct Holders {
     inside: HashMap<String, (Pid, i32)>,
     /// Numbers of terminals whose other side a member holds, and nobody else.
     terminals: HashSet<u32>,
-    looked: Option<Instant>,
+    /// Does a member have an io_uring?
+    has_rings: bool,
+    /// Can a member hand descriptors to somebody outside, by a socket?
+    hands_on: bool,
+    /// The local sockets of each network that was asked for.
+    peers: HashMap<Network, Option<Peers>>,
+    fds: Believed,
     /// Files that processes outside have mapped, to be shared.
-    memory: Option<(Instant, Mapped)>,
+    mapped: HashMap<FileId, Pid>,
+    maps: Believed,
+    /// How often it was begun to ask.
+    round: u64,
+}
+
+/// For how long what was found is believed.
+#[derive(Debug, Default)]
+struct Believed {
+    until: Option<Instant>,
+    /// In which round it was found.
+    round: u64,
+}
+
+impl Believed {
+    /// After looking from `begin` on. It is not to take more than a part of the time.
+    fn from(begin: Instant, round: u64) -> Self {
+        let end = Instant::now();
+        Self { until: Some(end + (end.duration_since(begin) * SHARE).min(BELIEVED)), round }
+    }
+
+    fn is_fresh(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() < until)
+    }
 }
 
 impl Holders {
@@ -37,6 +70,17 @@ impl Holders {
     pub fn set_members(&mut self, members: HashSet<Pid>) {
         self.known.extend(&members);
         self.members = members;
+    }
+
+    /// It is about to be asked what is so at one moment.
+    pub fn begin(&mut self) {
+        self.round += 1;
+        self.peers.clear();
+    }
+
+    /// All members.
+    pub fn members(&self) -> impl Iterator<Item = Pid> + use<> {
+        self.members.clone().into_iter()
     }
 
     /// Is it a process of the timeline, or was it one until it ended?
@@ -63,21 +107,32 @@ impl Holders {
         self.terminals.contains(&number)
     }
 
+    /// Does any member have an io_uring?
+    pub fn has_rings(&mut self) -> bool {
+        self.look("");
+        self.has_rings
+    }
+
+    /// The local sockets in the network of a thread, if that can be entered.
+    pub fn peers(&mut self, thread: Pid) -> Option<&Peers> {
+        let network = Network::of(thread)?;
+        self.peers.entry(network).or_insert_with(|| Peers::of(thread)).as_ref()
+    }
+
     /// A process outside that shares a file's memory, if there is one.
-    pub fn outside_with_memory(&mut self, inode: u64, name: &str) -> Option<Pid> {
-        let fresh = |at: &Instant| at.elapsed() < BELIEVED;
-        if self.memory.as_ref().is_none_or(|(at, _)| !fresh(at)) {
-            let mut found = Mapped::new();
+    pub fn outside_with_memory(&mut self, file: FileId) -> Option<Pid> {
+        if !self.maps.is_fresh() {
+            let begin = Instant::now();
+            let mut mapped = HashMap::new();
             for process in processes().filter(|process| !self.is_ours(*process)) {
                 let maps = notes::read_whole(process, "maps").unwrap_or_default();
-                for mapping in mappings(&maps).into_iter().filter(|one| one.access.ends_with('s')) {
-                    found.insert((mapping.inode, mapping.name), process);
-                }
+                let shared = mappings(&maps).into_iter().filter(|one| one.access.ends_with('s'));
+                mapped.extend(shared.map(|one| ((one.device, one.inode), process)));
             }
-            self.memory = Some((Instant::now(), found));
+            self.mapped = mapped;
+            self.maps = Believed::from(begin, self.round);
         }
-        let (_, found) = self.memory.as_ref()?;
-        found.get(&(inode, name.to_owned())).copied()
+        self.mapped.get(&file).copied()
     }
 
     /// Is it a member, or the supervisor?
@@ -87,55 +142,100 @@ impl Holders {
 
     /// Looks at all processes, unless it is known already who holds this.
     fn look(&mut self, link: &str) {
-        let is_fresh = self.looked.is_some_and(|at| at.elapsed() < BELIEVED);
-        let is_known = self.outside.contains_key(link) || self.inside.contains_key(link);
-        if is_fresh && is_known {
+        let is_known =
+            link.is_empty() || self.outside.contains_key(link) || self.inside.contains_key(link);
+        let may_have_changed = self.hands_on && self.fds.round != self.round;
+        if is_known && self.fds.is_fresh() && !may_have_changed {
             return;
         }
+        let begin = Instant::now();
         (self.outside, self.inside) = Default::default();
+        self.peers.clear();
+        self.has_rings = false;
         let (mut ours, mut theirs) = (HashSet::new(), HashSet::new());
         for process in processes().filter(|process| *process != Pid::this()) {
-            let Ok(descriptors) = fs::read_dir(format!("/proc/{process}/fd")) else { continue };
-            for entry in descriptors.flatten() {
-                let Ok(target) = fs::read_link(entry.path()) else { continue };
-                let Ok(number) = entry.file_name().to_string_lossy().parse() else { continue };
+            let is_member = self.members.contains(&process);
+            for (thread, fd) in all_descriptors(process) {
+                let Ok(target) = fs::read_link(format!("/proc/{thread}/fd/{fd}")) else { continue };
                 let target = target.to_string_lossy().into_owned();
-                let is_member = self.members.contains(&process);
                 if target.ends_with("/ptmx")
-                    && let Some(index) = info(process, number, "tty-index:")
+                    && let Some(index) = info(thread, fd, "tty-index:")
                 {
                     if is_member { &mut ours } else { &mut theirs }.insert(index as u32);
                 }
-                let name = match target.as_str() {
-                    "anon_inode:[eventfd]" => match info(process, number, "eventfd-id:") {
-                        Some(id) => format!("eventfd:{id}"),
-                        None => continue,
-                    },
-                    nameless if nameless.starts_with("anon_inode:") => continue,
-                    _ => target,
-                };
+                self.has_rings |= is_member && target == "anon_inode:[io_uring]";
+                let Some(name) = name(thread, fd, target) else { continue };
                 if is_member {
-                    self.inside.insert(name, (process, number));
+                    self.inside.insert(name, (thread, fd));
                 } else {
                     self.outside.insert(name, process);
                 }
             }
         }
         self.terminals = &ours - &theirs;
-        self.looked = Some(Instant::now());
+        self.hands_on = self.has_outside_peer();
+        self.fds = Believed::from(begin, self.round);
+    }
+
+    /// Does a member hold a local socket that is connected with somebody outside?
+    fn has_outside_peer(&mut self) -> bool {
+        let sockets: Vec<_> = self
+            .inside
+            .iter()
+            .filter_map(|(name, (thread, _))| {
+                let inode = name.strip_prefix("socket:[")?.strip_suffix(']')?;
+                Some((*thread, inode.parse().ok()?))
+            })
+            .collect();
+        sockets.into_iter().any(|(thread, inode): (Pid, u64)| {
+            let peer = self.peers(thread).and_then(|peers| peers.of_socket(inode));
+            peer.is_some_and(|peer| self.outside.contains_key(&format!("socket:[{peer}]")))
+        })
     }
 }
 
-/// A number that the kernel tells of a descriptor.
-fn info(process: Pid, descriptor: i32, name: &str) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{process}/fdinfo/{descriptor}")).ok()?;
-    text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
+/// What that descriptor is called here; none for what has no name of its own.
+fn name(thread: Pid, fd: i32, target: String) -> Option<String> {
+    if target == "anon_inode:[eventfd]" {
+        return Some(format!("eventfd:{}", info(thread, fd, "eventfd-id:")?));
+    }
+    if target.starts_with("anon_inode:") {
+        return None;
+    }
+    // Terminals have one name, and most other files are of no concern.
+    if target.starts_with('/') && !target.starts_with("/dev/pts/") {
+        let file = fs::metadata(format!("/proc/{thread}/fd/{fd}")).ok()?;
+        return file.file_type().is_fifo().then(|| named_pipe(&file));
+    }
+    Some(target)
 }
 
-/// All processes that can be seen.
-fn processes() -> impl Iterator<Item = Pid> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid::from_raw))
+/// What a named pipe is called here, by whatever name it was opened.
+pub fn named_pipe(file: &fs::Metadata) -> String {
+    format!("fifo:{}:{}", file.dev(), file.ino())
+}
+
+/// The numbers of the descriptors of a thread.
+pub fn descriptors(thread: Pid) -> impl Iterator<Item = i32> + use<> {
+    numbers_in(&format!("/proc/{thread}/fd"))
+}
+
+/// The descriptors of a process, and the thread whose they are: the first has none any more once it
+/// has ended, although others live on.
+fn all_descriptors(process: Pid) -> Vec<(Pid, i32)> {
+    let of = |thread: Pid| descriptors(thread).map(move |fd| (thread, fd)).collect::<Vec<_>>();
+    let first = of(process);
+    if !first.is_empty() {
+        return first;
+    }
+    let threads = numbers_in(&format!("/proc/{process}/task")).map(Pid::from_raw);
+    threads.map(of).find(|found| !found.is_empty()).unwrap_or_default()
+}
+
+/// A number that the kernel tells of a descriptor.
+fn info(thread: Pid, descriptor: i32, name: &str) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{thread}/fdinfo/{descriptor}")).ok()?;
+    text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
 }
 
 #[cfg(test)]
@@ -157,6 +257,7 @@ mod tests {
         holders.set_members([process].into());
         assert_eq!(holders.outside(&link), None);
         assert_eq!(holders.inside(&link), Some((process, 1)));
+        assert!(notes::children_of(Pid::this()).contains(&process));
         child.kill().unwrap();
         child.wait().unwrap();
     }

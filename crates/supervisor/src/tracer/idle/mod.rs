@@ -3,7 +3,7 @@
 //!
 //! - `seats`: proves that all threads wait.
 //! - `wakes`: what may wake one that is blocked in a call, besides time.
-//! - `holders`, `sockets`: who is behind pipes, sockets, terminals and shared memory.
+//! - `holders`, `sockets`, `peers`: who is behind pipes, sockets, terminals and shared memory.
 //! - `due`: what is due next: waits, and timers of the kernel.
 //!
 //! In such a timeline no wait that the image translates ends by the kernel's clocks: the supervisor
@@ -13,6 +13,7 @@
 
 mod due;
 mod holders;
+mod peers;
 mod seats;
 mod sockets;
 mod wakes;
@@ -186,8 +187,11 @@ impl Idle {
             grace.saturating_sub(self.called.elapsed())
         });
         let in_grace = left.is_some_and(|left| !left.is_zero());
+        self.holders.begin();
         for (thread, seat) in self.seats.all_mut() {
-            if seat.wakes.is_none()
+            if seat.halted {
+                seat.wakes = Some(Wakes::by_signal());
+            } else if seat.wakes.is_none()
                 && let Some(call) = &seat.call
             {
                 seat.wakes = Some(wakes::of(thread, seat.process, call, &mut self.holders));
@@ -197,7 +201,7 @@ impl Idle {
         for (thread, seat) in self.seats.all() {
             let hold = |cause: &Cause| self.hold_of(thread, cause.descriptor, cause.what.clone());
             match &seat.wakes {
-                None if seat.halted => {}
+                None if seat.has_ended => {}
                 None => {
                     holds.push(self.hold_of(thread, None, "it cannot be looked into".to_owned()))
                 }
@@ -303,7 +307,7 @@ impl Supervisor {
         for (thread, state) in &self.threads {
             idle.made.remove(thread);
             match state.standing {
-                Standing::Member => idle.seats.add(*thread),
+                Standing::Member => idle.seats.add(*thread).halted = state.halted,
                 Standing::Entering => entering = Some(*thread),
                 Standing::Outside | Standing::Detached => {}
             }
@@ -319,7 +323,7 @@ impl Supervisor {
         let starts = entering.map(|thread| Busy { thread, why: "is being started" });
         // One that is stopped arms them when it goes on.
         let can_stop = |process: Pid| {
-            self.threads.values().any(|state| state.process == Some(process) && !state.halted)
+            idle.seats.all().any(|(_, seat)| seat.process == process && !seat.waits_for_nothing())
         };
         let stops = self.awaited.iter().map(Awaited::process).find(|process| can_stop(*process));
         let stops = stops.map(|thread| Busy { thread, why: "arms its timers" });
@@ -338,7 +342,10 @@ impl Supervisor {
             return Pause::None;
         }
         let Some((left, due)) = self.next_due(idle) else {
-            return self.rest(idle, None, Vec::new());
+            let why = "it waits for what is after the end of the wall clock, 11 April 2262";
+            let holds = self.never_due(idle).into_iter();
+            let holds = holds.map(|thread| idle.hold_of(thread, None, why.to_owned())).collect();
+            return self.rest(idle, None, holds);
         };
         if left <= Nanos::ZERO {
             return match due {

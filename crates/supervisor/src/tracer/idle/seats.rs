@@ -41,6 +41,8 @@ pub struct Seat {
     pub released: bool,
     /// Is it in a stop of job control?
     pub halted: bool,
+    /// Has it ended, and is still there since others of its process live on?
+    pub has_ended: bool,
     stat: ProcFile,
     schedstat: ProcFile,
     syscall: ProcFile,
@@ -70,6 +72,7 @@ impl Seat {
             wakes: None,
             released: false,
             halted: false,
+            has_ended: false,
             stat: file("stat"),
             schedstat: file("schedstat"),
             syscall: file("syscall"),
@@ -85,19 +88,23 @@ impl Seat {
             Err(error) if is_gone(&error) => Some('X'),
             Err(_) => return Some("cannot be looked into"),
         };
-        self.halted = state == Some('T');
+        self.has_ended = matches!(state, Some('Z' | 'X'));
         match state {
-            // It has ended, which is still to be told.
-            Some('Z' | 'X') => None,
-            Some('S' | 'T' | 'I') => None,
+            _ if self.has_ended || self.halted => None,
+            Some('S' | 'I') => None,
             Some('D') => {
                 let call = Blocked::of(thread);
                 let waits = call.is_some_and(|call| MAKES_CHILD.contains(&call.nr));
                 (!waits).then_some("waits for a disk")
             }
-            Some('t') => Some("is stopped for its supervisor"),
+            Some('T' | 't') => Some("is stopped for its supervisor"),
             Some(_) | None => Some(RUNS),
         }
+    }
+
+    /// Is it stopped, or has it ended?
+    pub fn waits_for_nothing(&self) -> bool {
+        self.halted || self.has_ended
     }
 
     /// Has it run since it was looked into last?
@@ -122,7 +129,8 @@ impl Seat {
         // ends, the kernel writes in its place when it is interrupted.)
         let ends = waiting.is_some_and(|waiting| waiting.host[0] < NEVER_SECONDS / 2);
         // If it runs, or has a fault to be mended, it is looked into again.
-        self.ran = ran.filter(|_| (call.is_some() && !ends) || text.is_err());
+        let waits = (call.is_some() && !ends) || text.is_err() || self.waits_for_nothing();
+        self.ran = ran.filter(|_| waits);
         self.had_run = self.ran.as_deref().map_or(self.had_run, on_processor);
         self.until = waiting.filter(|_| !ends).map(|waiting| {
             (Clock::ALL[waiting.clock as usize], VirtualInstant::from_nanos(waiting.at))
@@ -163,12 +171,12 @@ pub struct Seats {
 
 impl Seats {
     /// There is one more thread, which may not have run yet.
-    pub fn add(&mut self, thread: Pid) {
+    pub fn add(&mut self, thread: Pid) -> &mut Seat {
         let made = &mut self.made;
         self.seats.entry(thread).or_insert_with(|| {
             *made += 1;
             Seat::new(thread, *made)
-        });
+        })
     }
 
     /// Leaves out those that are not to be here.

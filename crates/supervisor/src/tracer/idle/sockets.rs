@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::errno::Errno;
+use nix::sys::socket::{UnixAddr, getpeername, getsockname};
 use nix::unistd::Pid;
 
 use super::super::notes;
@@ -18,16 +19,21 @@ use super::wakes::Wakes;
 const LISTENS: u8 = 0x0a;
 const CONNECTS: u8 = 0x02;
 
-/// What may wake a thread that waits for a socket.
-pub fn behind(process: Pid, fd: i32, link: &str, holders: &mut Holders) -> Wakes {
-    let Ok(socket) = Tracee(process).borrow_descriptor(fd as u32) else {
+/// What may wake a thread of a process that waits for a socket.
+pub fn behind((thread, process): (Pid, Pid), fd: i32, link: &str, holders: &mut Holders) -> Wakes {
+    let borrowed = Tracee(process).borrow_descriptor(fd as u32).ok().filter(|socket| {
+        // The thread may have descriptors of its own.
+        let own = fs::read_link(format!("/proc/self/fd/{}", socket.as_raw_fd()));
+        own.is_ok_and(|own| own.as_os_str() == link)
+    });
+    let Some(socket) = borrowed else {
         return Wakes::outside(fd, "a socket that cannot be looked into");
     };
     if option::<i32>(&socket, libc::SOL_SOCKET, libc::SO_ACCEPTCONN) == Ok(1) {
         return Wakes::anybody(fd, "a socket that listens");
     }
     match option::<i32>(&socket, libc::SOL_SOCKET, libc::SO_DOMAIN) {
-        Ok(libc::AF_UNIX) => local(fd, &socket, holders),
+        Ok(libc::AF_UNIX) => local(thread, fd, link, &socket, holders),
         Ok(libc::AF_INET | libc::AF_INET6) => {
             let kind = option::<i32>(&socket, libc::SOL_SOCKET, libc::SO_TYPE);
             // Of no further use, and it must not keep a connection open.
@@ -37,7 +43,7 @@ pub fn behind(process: Pid, fd: i32, link: &str, holders: &mut Holders) -> Wakes
                 Ok(libc::SOCK_DGRAM) => ["udp", "udp6"],
                 _ => return Wakes::outside(fd, "a raw socket"),
             };
-            let rows = tables.map(|table| rows(process, table));
+            let rows = tables.map(|table| rows(thread, table));
             of_internet(fd, link, &rows.concat(), holders)
         }
         Ok(libc::AF_NETLINK) => Wakes::anybody(fd, "a socket of the kernel's"),
@@ -45,23 +51,87 @@ pub fn behind(process: Pid, fd: i32, link: &str, holders: &mut Holders) -> Wakes
     }
 }
 
-/// A socket of this host: the kernel knows who made its other end.
-fn local(fd: i32, socket: &OwnedFd, holders: &Holders) -> Wakes {
+/// A socket of this host.
+fn local(thread: Pid, fd: i32, link: &str, socket: &OwnedFd, holders: &mut Holders) -> Wakes {
+    match holders.peers(thread).map(|peers| inode_in(link).and_then(|own| peers.of_socket(own))) {
+        Some(Some(peer)) if peer > 0 => held(fd, peer, holders),
+        Some(None) => alone(fd, socket),
+        // It is still to be accepted, or the kernel does not tell.
+        _ => match getsockname::<UnixAddr>(socket.as_raw_fd()) {
+            Ok(_) if getpeername::<UnixAddr>(socket.as_raw_fd()).is_err() => alone(fd, socket),
+            _ => made(fd, socket, holders),
+        },
+    }
+}
+
+/// One whose other end has this number.
+fn held(fd: i32, peer: u64, holders: &mut Holders) -> Wakes {
+    let link = socket_link(peer);
+    match (holders.outside(&link), holders.inside(&link)) {
+        (Some(holder), _) => {
+            let name = notes::program_of(holder);
+            Wakes::outside(fd, format!("a socket whose other end process {holder} ({name}) holds"))
+        }
+        (None, Some(_)) => Wakes::Members,
+        (None, None) => Wakes::outside(fd, "a socket whose other end nobody holds who can be seen"),
+    }
+}
+
+/// One of which it is known only who made its other end.
+fn made(fd: i32, socket: &OwnedFd, holders: &Holders) -> Wakes {
     match option::<libc::ucred>(socket, libc::SOL_SOCKET, libc::SO_PEERCRED) {
+        Ok(peer) if peer.pid > 0 && holders.is_member(Pid::from_raw(peer.pid)) => Wakes::Members,
         Ok(peer) if peer.pid > 0 => {
-            let peer = Pid::from_raw(peer.pid);
-            if holders.is_member(peer) {
-                return Wakes::Members;
-            }
-            let name = notes::program_of(peer);
+            let name = notes::program_of(Pid::from_raw(peer.pid));
+            let peer = peer.pid;
             Wakes::outside(fd, format!("a socket whose other end process {peer} ({name}) made"))
         }
         // Somebody is there whom this process does not see.
-        Ok(peer) if peer.uid != libc::uid_t::MAX => {
-            Wakes::outside(fd, "a socket whose other end is in another process namespace")
-        }
-        _ => Wakes::anybody(fd, "a socket that is not connected"),
+        _ => Wakes::outside(fd, "a socket whose other end is in another process namespace"),
     }
+}
+
+/// One that is not connected. Who asks has a name of the kernel's choice, and who is asked one that
+/// is known.
+fn alone(fd: i32, socket: &OwnedFd) -> Wakes {
+    match has_name_of_kernels_choice(socket) {
+        true => Wakes::outside(fd, "a socket that whoever was asked may answer to"),
+        false => Wakes::anybody(fd, "a socket that is not connected"),
+    }
+}
+
+/// What may wake a thread that waits to be connected with whom listens by this name, a path or what
+/// follows a zero.
+pub fn listening(thread: Pid, fd: i32, name: &[u8], holders: &mut Holders) -> Wakes {
+    const LISTENS: &str = "00010000";
+    let shown = match name.split_first() {
+        Some((0, name)) => [b"@", name].concat(),
+        _ => name.split(|byte| *byte == 0).next().unwrap_or_default().to_vec(),
+    };
+    let shown = String::from_utf8_lossy(&shown).into_owned();
+    let text = fs::read(format!("/proc/{thread}/net/unix")).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let found = text.lines().filter_map(|line| {
+        let mut words = line.split_whitespace();
+        let is_it = words.nth(3)? == LISTENS;
+        let inode = words.nth(2)?.parse().ok()?;
+        (is_it && line.ends_with(&format!(" {shown}"))).then_some(inode)
+    });
+    let wakes = found.map(|inode| held(fd, inode, holders)).reduce(|one, other| one.or(other));
+    wakes.unwrap_or_else(|| Wakes::outside(fd, format!("who listens at {shown}")))
+}
+
+/// The number in what `/proc/PID/fd` has for a socket.
+fn inode_in(link: &str) -> Option<u64> {
+    link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+}
+
+/// Has the kernel named it: by five hexadecimal digits?
+fn has_name_of_kernels_choice(socket: &OwnedFd) -> bool {
+    let address = getsockname::<UnixAddr>(socket.as_raw_fd());
+    let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let name = address.as_ref().ok().and_then(UnixAddr::as_abstract);
+    name.is_some_and(|name| name.len() == 5 && name.iter().all(is_digit))
 }
 
 /// A socket of the internet, by what the kernel tells of all in the same network.
@@ -70,8 +140,7 @@ fn of_internet(fd: i32, link: &str, rows: &[Row], holders: &mut Holders) -> Wake
         return Wakes::outside(fd, "a socket whose other end is not known");
     };
     if own.state == LISTENS || own.remote.port() == 0 {
-        // Of those that have named nobody, who asks has a port of the kernel's choice, and who is
-        // asked one that is known.
+        // As above, by the port.
         let asks = own.state != LISTENS && is_of_kernels_choice(own.local.port());
         let what = format!("a socket at {}", own.local);
         return if asks { Wakes::outside(fd, what) } else { Wakes::anybody(fd, what) };
@@ -198,6 +267,7 @@ fn address(text: &str) -> Option<SocketAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::HashSet;
     use std::net::{TcpListener, TcpStream};
 
     #[test]
@@ -225,16 +295,23 @@ mod tests {
         let (server, _) = listener.accept().unwrap();
         // Nobody looks at the descriptors of this process itself, so that both seem to be nobody's.
         let mut holders = Holders::default();
-        let found = behind(me, client.as_raw_fd(), &link(client.as_raw_fd()), &mut holders);
+        let found = behind((me, me), client.as_raw_fd(), &link(client.as_raw_fd()), &mut holders);
         let peer = server.local_addr().unwrap();
         assert_eq!(found, Wakes::outside(client.as_raw_fd(), format!("a connection with {peer}")));
-        let found = behind(me, listener.as_raw_fd(), &link(listener.as_raw_fd()), &mut holders);
+        let found =
+            behind((me, me), listener.as_raw_fd(), &link(listener.as_raw_fd()), &mut holders);
         assert_eq!(found, Wakes::anybody(listener.as_raw_fd(), "a socket that listens"));
-        let (one, _other) = std::os::unix::net::UnixStream::pair().unwrap();
-        let found = behind(me, one.as_raw_fd(), &link(one.as_raw_fd()), &mut holders);
-        assert!(matches!(found, Wakes::Outside(_)), "{found:?}");
-        holders.set_members([me].into());
-        let found = behind(me, one.as_raw_fd(), &link(one.as_raw_fd()), &mut holders);
-        assert_eq!(found, Wakes::Members);
+        let (one, other) = std::os::unix::net::UnixStream::pair().unwrap();
+        let mut child = std::process::Command::new("sleep");
+        let mut child = child.arg("60").stdin(OwnedFd::from(other)).spawn().unwrap();
+        let found = |members: HashSet<Pid>| {
+            let mut holders = Holders::default();
+            holders.set_members(members);
+            behind((me, me), one.as_raw_fd(), &link(one.as_raw_fd()), &mut holders)
+        };
+        assert!(matches!(found(HashSet::new()), Wakes::Outside(_)));
+        assert_eq!(found([Pid::from_raw(child.id() as i32)].into()), Wakes::Members);
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }

@@ -1,13 +1,16 @@
 //! What may wake a thread that is blocked in a call, besides time.
 
 use std::fs;
+use std::io;
+use std::mem::size_of;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
 use nix::unistd::Pid;
 
 use super::super::blocked::Blocked;
 use super::super::notes;
 use super::super::tracee::Tracee;
-use super::holders::Holders;
+use super::holders::{Holders, descriptors, named_pipe};
 use super::sockets;
 use crate::maps::mappings;
 
@@ -44,12 +47,18 @@ impl Wakes {
     }
 
     /// Either of both.
-    fn or(self, other: Self) -> Self {
+    pub fn or(self, other: Self) -> Self {
         if other.rank() > self.rank() { other } else { self }
     }
 
     pub fn outside(descriptor: impl Into<Option<i32>>, what: impl Into<String>) -> Self {
         Self::Outside(Cause { descriptor: descriptor.into(), what: what.into() })
+    }
+
+    /// A signal by which it goes on: nobody is expected to send it.
+    pub fn by_signal() -> Self {
+        let what = "it is stopped, and goes on at a SIGCONT".to_owned();
+        Self::Anybody(Cause { descriptor: None, what })
     }
 
     pub fn anybody(descriptor: i32, what: impl Into<String>) -> Self {
@@ -64,7 +73,7 @@ impl Wakes {
 /// By what a call is woken.
 #[derive(Clone, Copy, Debug)]
 enum By {
-    /// Time, children, signals: whoever sends these is a member, or somebody who is not waited for.
+    /// Time, signals: whoever sends these is a member, or somebody who is not waited for.
     Members,
     /// What is behind the descriptor in an argument.
     Descriptor(usize),
@@ -76,6 +85,10 @@ enum By {
     Sets,
     /// The event poll in argument 0.
     EventPoll,
+    /// The end of a child.
+    Child,
+    /// Who takes the connection of the socket in argument 0 to the address in argument 1.
+    Listener,
     /// A word of memory, in argument 0.
     Futex,
 }
@@ -94,7 +107,7 @@ const CALLS: [(u32, By); 43] = [
     (34, By::Members),            // pause
     (35, By::Members),            // nanosleep
     (40, By::Descriptors(0, 1)),  // sendfile
-    (42, By::Descriptor(0)),      // connect
+    (42, By::Listener),           // connect
     (43, By::Descriptor(0)),      // accept
     (44, By::Descriptor(0)),      // sendto
     (45, By::Descriptor(0)),      // recvfrom
@@ -102,13 +115,13 @@ const CALLS: [(u32, By); 43] = [
     (47, By::Descriptor(0)),      // recvmsg
     (56, By::Members),            // clone
     (58, By::Members),            // vfork
-    (61, By::Members),            // wait4
+    (61, By::Child),              // wait4
     (128, By::Members),           // rt_sigtimedwait
     (130, By::Members),           // rt_sigsuspend
     (202, By::Futex),             // futex
     (230, By::Members),           // clock_nanosleep
     (232, By::EventPoll),         // epoll_wait
-    (247, By::Members),           // waitid
+    (247, By::Child),             // waitid
     (270, By::Sets),              // pselect6
     (271, By::List),              // ppoll
     (275, By::Descriptors(0, 2)), // splice
@@ -137,7 +150,7 @@ const DEEPEST: usize = 5;
 pub fn of(thread: Pid, process: Pid, call: &Blocked, holders: &mut Holders) -> Wakes {
     let by = CALLS.iter().find(|(nr, _)| *nr == call.nr).map(|(_, by)| *by);
     let fd = |argument: usize| call.args[argument] as i32;
-    let mut any = Any { process, holders };
+    let mut any = Any { thread, process, holders };
     match by {
         Some(By::Members) => Wakes::Members,
         Some(By::Descriptor(one)) => any.blocks(fd(one)),
@@ -146,12 +159,15 @@ pub fn of(thread: Pid, process: Pid, call: &Blocked, holders: &mut Holders) -> W
         Some(By::Sets) => any.of_each(&select_sets(thread, call)),
         Some(By::EventPoll) => any.in_event_poll(fd(0), 0),
         Some(By::Futex) => any.futex(call),
+        Some(By::Child) => any.child(),
+        Some(By::Listener) => any.listener(fd(0), call.args[1], call.args[2]),
         None => Wakes::outside(None, "what wakes this call is not known"),
     }
 }
 
-/// Looks behind descriptors of a process.
+/// Looks behind descriptors of a thread, which may have others than its process.
 struct Any<'a> {
+    thread: Pid,
     process: Pid,
     holders: &'a mut Holders,
 }
@@ -166,8 +182,7 @@ impl Any<'_> {
     /// a program or another host keeps the files.
     fn blocks(&mut self, fd: i32) -> Wakes {
         let found = self.behind(fd, 0);
-        let file = fs::metadata(format!("/proc/{}/fd/{fd}", self.process));
-        match file.is_ok_and(|file| file.is_file() || file.is_dir()) {
+        match self.file(fd).is_ok_and(|file| file.is_file() || file.is_dir()) {
             true => Wakes::outside(fd, "a file that somebody else keeps").or(found),
             false => found,
         }
@@ -175,8 +190,7 @@ impl Any<'_> {
 
     /// What may happen behind a descriptor.
     fn behind(&mut self, fd: i32, depth: usize) -> Wakes {
-        let process = self.process;
-        let Ok(link) = fs::read_link(format!("/proc/{process}/fd/{fd}")) else {
+        let Ok(link) = fs::read_link(self.path(fd)) else {
             return Wakes::outside(fd, "a descriptor that cannot be looked into");
         };
         let link = link.to_string_lossy().into_owned();
@@ -184,12 +198,20 @@ impl Any<'_> {
             return self.held(fd, &link, "a pipe");
         }
         if link.starts_with("socket:") {
-            return sockets::behind(process, fd, &link, self.holders);
+            return sockets::behind((self.thread, self.process), fd, &link, self.holders);
         }
         if let Some(kind) = link.strip_prefix("anon_inode:") {
             return self.behind_nameless(fd, kind.trim_matches(['[', ']']), depth);
         }
         self.behind_path(fd, &link)
+    }
+
+    fn path(&self, fd: i32) -> String {
+        format!("/proc/{}/fd/{fd}", self.thread)
+    }
+
+    fn file(&self, fd: i32) -> io::Result<fs::Metadata> {
+        fs::metadata(self.path(fd))
     }
 
     /// What is woken by whoever holds it, too.
@@ -207,6 +229,10 @@ impl Any<'_> {
         match kind {
             "timerfd" | "signalfd" => Wakes::Members,
             "eventpoll" if depth < DEEPEST => self.in_event_poll(fd, depth + 1),
+            "eventfd" if self.holders.has_rings() => Wakes::outside(
+                fd,
+                "an eventfd, by which io_uring may tell of what comes from outside",
+            ),
             "eventfd" => match self.info(fd, "eventfd-id:") {
                 Some(id) => self.held(fd, &format!("eventfd:{id}"), "an eventfd"),
                 None => Wakes::outside(fd, "an eventfd of which this kernel tells no number"),
@@ -223,7 +249,6 @@ impl Any<'_> {
     }
 
     fn behind_path(&mut self, fd: i32, path: &str) -> Wakes {
-        use std::os::unix::fs::FileTypeExt;
         if let Some(number) = path.strip_prefix("/dev/pts/")
             && let Ok(number) = number.parse::<u32>()
         {
@@ -233,12 +258,12 @@ impl Any<'_> {
                 false => Wakes::outside(fd, "a terminal"),
             };
         }
-        let Ok(file) = fs::metadata(format!("/proc/{}/fd/{fd}", self.process)) else {
+        let Ok(file) = self.file(fd) else {
             return Wakes::outside(fd, format!("{path}, which cannot be looked into"));
         };
         let kind = file.file_type();
         if kind.is_fifo() {
-            return self.held(fd, path, "a named pipe");
+            return self.held(fd, &named_pipe(&file), "a named pipe");
         }
         if kind.is_char_device() && path == "/dev/ptmx" || path.ends_with("/ptmx") {
             return match self.info(fd, "tty-index:").and_then(|index| index.parse::<u32>().ok()) {
@@ -259,14 +284,55 @@ impl Any<'_> {
     }
 
     fn in_event_poll(&mut self, fd: i32, depth: usize) -> Wakes {
-        let path = format!("/proc/{}/fdinfo/{fd}", self.process);
+        let path = format!("/proc/{}/fdinfo/{fd}", self.thread);
         let Ok(text) = fs::read_to_string(path) else {
             return Wakes::outside(fd, "an event poll that cannot be looked into");
         };
-        let targets = text.lines().filter_map(|line| {
-            line.strip_prefix("tfd:")?.split_whitespace().next()?.parse::<i32>().ok()
+        let watched = text.lines().filter_map(Watched::parse);
+        watched.map(|watched| self.watched(&watched, depth)).fold(Wakes::Members, Wakes::or)
+    }
+
+    /// What an event poll watches, by whatever descriptor it is open still.
+    fn watched(&mut self, watched: &Watched, depth: usize) -> Wakes {
+        if watched.is(self.thread, watched.fd) {
+            return self.behind(watched.fd, depth);
+        }
+        let elsewhere = self.holders.members().find_map(|process| {
+            let fd = descriptors(process).find(|fd| watched.is(process, *fd))?;
+            Some((process, fd))
         });
-        targets.map(|target| self.behind(target, depth)).fold(Wakes::Members, Wakes::or)
+        match elsewhere {
+            None => Wakes::outside(watched.fd, "what is watched, and no member has open any more"),
+            Some((process, fd)) => {
+                Any { thread: process, process, holders: self.holders }.behind(fd, depth)
+            }
+        }
+    }
+
+    /// Children that are not members end by the host's time.
+    fn child(&mut self) -> Wakes {
+        let found = notes::children_of(self.process);
+        match found.into_iter().find(|child| !self.holders.is_member(*child)) {
+            None => Wakes::Members,
+            Some(child) => {
+                let name = notes::program_of(child);
+                Wakes::outside(None, format!("process {child} ({name}) lives by another time"))
+            }
+        }
+    }
+
+    /// Whoever listens takes a connection when it wants to.
+    fn listener(&mut self, fd: i32, address: u64, length: u64) -> Wakes {
+        let mut bytes = [0; size_of::<libc::sockaddr_un>()];
+        let length = (length as usize).min(bytes.len());
+        let is_read = Tracee(self.thread).read(address, &mut bytes[..length]).is_ok();
+        match bytes.first_chunk().map(|family| u16::from_ne_bytes(*family)) {
+            Some(family) if is_read && i32::from(family) == libc::AF_UNIX => {
+                let name = &bytes[2..length.max(2)];
+                sockets::listening(self.thread, fd, name, self.holders)
+            }
+            _ => self.behind(fd, 0),
+        }
     }
 
     /// A word of memory is written by whoever has that memory.
@@ -282,7 +348,7 @@ impl Any<'_> {
         if !mapping.access.ends_with('s') {
             return Wakes::Members;
         }
-        match self.holders.outside_with_memory(mapping.inode, &mapping.name) {
+        match self.holders.outside_with_memory((mapping.device, mapping.inode)) {
             None => Wakes::Members,
             Some(holder) => {
                 let name = notes::program_of(holder);
@@ -295,9 +361,39 @@ impl Any<'_> {
 
     /// A line of what the kernel tells of a descriptor.
     fn info(&self, fd: i32, name: &str) -> Option<String> {
-        let text = fs::read_to_string(format!("/proc/{}/fdinfo/{fd}", self.process)).ok()?;
+        let text = fs::read_to_string(format!("/proc/{}/fdinfo/{fd}", self.thread)).ok()?;
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;
         Some(line.trim().to_owned())
+    }
+}
+
+/// What an event poll has been told to watch: the file that the descriptor was then.
+struct Watched {
+    fd: i32,
+    inode: u64,
+    /// As the kernel numbers it within.
+    device: u64,
+}
+
+impl Watched {
+    /// From a line of `/proc/PID/fdinfo/FD`.
+    fn parse(line: &str) -> Option<Self> {
+        let mut words = line.strip_prefix("tfd:")?.split_whitespace();
+        let fd = words.next()?.parse().ok()?;
+        let mut number = |name| {
+            let word = words.by_ref().find_map(|word| word.strip_prefix(name))?;
+            u64::from_str_radix(word, 16).ok()
+        };
+        Some(Self { fd, inode: number("ino:")?, device: number("sdev:")? })
+    }
+
+    /// Is it this descriptor of a process?
+    fn is(&self, process: Pid, fd: i32) -> bool {
+        fs::metadata(format!("/proc/{process}/fd/{fd}")).is_ok_and(|file| {
+            let device = file.dev();
+            let device = libc::major(device) << 20 | libc::minor(device);
+            (file.ino(), u64::from(device)) == (self.inode, self.device)
+        })
     }
 }
 
@@ -325,4 +421,23 @@ fn select_sets(thread: Pid, call: &Blocked) -> Vec<i32> {
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_event_poll_watches_is_read() {
+        let line = "tfd:        5 events:       19 data:  7ffc00000005  pos:0 ino:1f2e sdev:e";
+        let watched = Watched::parse(line).unwrap();
+        assert_eq!((watched.fd, watched.inode, watched.device), (5, 0x1f2e, 0xe));
+        assert!(Watched::parse("flags:  02").is_none());
+        let (reads, _writes) = io::pipe().unwrap();
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&reads);
+        let file = fs::metadata(format!("/proc/self/fd/{fd}")).unwrap();
+        let watched = Watched { fd, inode: file.ino(), device: libc::minor(file.dev()).into() };
+        assert!(watched.is(Pid::this(), fd));
+        assert!(!watched.is(Pid::this(), 1));
+    }
 }

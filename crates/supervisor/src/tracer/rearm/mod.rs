@@ -135,13 +135,12 @@ impl Supervisor {
 
     /// When the timers behind descriptors of the processes go off next, each on the clock by which
     /// it is kept.
-    pub(super) fn descriptors_due(&self) -> Vec<(Clock, VirtualInstant)> {
+    pub(super) fn descriptors_due(&mut self) -> Vec<(Clock, VirtualInstant)> {
         if !self.uses_timer_descriptors {
             return Vec::new();
         }
         let segment = self.region.page().map().after;
-        let processes = self.threads.values().filter_map(|state| state.process).collect();
-        descriptors::due(&processes, &segment)
+        descriptors::due(&self.processes(), &segment)
     }
 
     /// Arms all timers of a process anew, whose thread `visitor` is stopped.
@@ -173,6 +172,8 @@ impl Supervisor {
         }
         let awaited = processes.iter().map(|process| Awaited { process: *process, change });
         self.awaited.extend(awaited);
+        // Of each thread it must be known which process it belongs to.
+        self.processes();
         for (thread, state) in &mut self.threads {
             if !state.halted
                 && state.process.is_some_and(|process| processes.contains(&process))

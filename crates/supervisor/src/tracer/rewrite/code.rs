@@ -18,6 +18,9 @@ const BEGINNINGS: u64 = 16;
 /// How many instructions before the site have to be sound.
 const SETTLED: usize = 16;
 
+/// What functions and loops are aligned to.
+const ALIGNED: u64 = 16;
+
 /// Code as it lies in memory.
 pub struct Code {
     /// Where it lies.
@@ -54,7 +57,7 @@ impl Code {
         let bytes = self.bytes.get(begin as usize..)?;
         let mut decoder = Decoder::with_ip(64, bytes, self.start + begin, DecoderOptions::NONE);
         let (mut next, mut targets) = (None, BTreeSet::new());
-        let mut padding: Vec<Range<u64>> = Vec::new();
+        let mut fillings: Vec<Filling> = Vec::new();
         let (mut sound, mut ends) = (0, false);
         let mut found = false;
         while decoder.can_decode() {
@@ -77,10 +80,11 @@ impl Code {
                 return None;
             }
             let fills = matches!(instruction.mnemonic(), Mnemonic::Int3 | Mnemonic::Nop);
-            match padding.last_mut() {
-                Some(run) if fills && ends && run.end == at => run.end = instruction.next_ip(),
-                _ if fills && ends => padding.push(at..instruction.next_ip()),
-                _ => {}
+            if fills && ends {
+                match fillings.last_mut() {
+                    Some(filling) if filling.end() == at => filling.push(&instruction),
+                    _ => fillings.push(Filling { start: at, instructions: vec![instruction] }),
+                }
             }
             if leads(&instruction) {
                 targets.insert(instruction.near_branch_target());
@@ -88,7 +92,44 @@ impl Code {
             // What fills the space does not go on either.
             ends = (fills && ends) || !goes_on(&instruction);
         }
+        let padding = fillings.iter().filter_map(Filling::padding).collect();
         Some(Surroundings { next: next?, targets, padding })
+    }
+}
+
+/// What does nothing, behind an instruction that does not go on.
+struct Filling {
+    start: u64,
+    instructions: Vec<Instruction>,
+}
+
+impl Filling {
+    fn push(&mut self, instruction: &Instruction) {
+        self.instructions.push(*instruction);
+    }
+
+    fn end(&self) -> u64 {
+        self.instructions.last().map_or(self.start, Instruction::next_ip)
+    }
+
+    /// The part of it that is never executed.
+    ///
+    /// An `int3` would stop the program. What does nothing may be where a function begins, which is
+    /// made so to be patched (`-fpatchable-function-entry`, one byte each). It is none if it leads, in
+    /// as few instructions as assemblers use, to where functions and loops are aligned to, and does
+    /// not begin there.
+    fn padding(&self) -> Option<Range<u64>> {
+        let is_stop = |it: &&Instruction| it.mnemonic() == Mnemonic::Int3;
+        let stops = self.instructions.iter().take_while(is_stop).count();
+        if stops > 0 {
+            return Some(self.start..self.instructions[stops - 1].next_ip());
+        }
+        let end = self.start.next_multiple_of(ALIGNED);
+        let mut before = self.instructions.iter().take_while(|it| it.ip() < end);
+        let is_aligning = self.start < end
+            && before.clone().last().is_some_and(|last| last.next_ip() == end)
+            && before.all(|it| it.len() > 1);
+        is_aligning.then_some(self.start..end)
     }
 }
 
@@ -143,7 +184,8 @@ mod tests {
         bytes.extend([0x77, 0x01]); // ja +1
         bytes.push(0xc3); // ret
         bytes.extend([0x0f, 0x0b]); // ud2
-        bytes.extend([0x66, 0x0f, 0x1f, 0x44, 0, 0, 0x90, 0xc3]); // nops, ret
+        bytes.extend([0x0f, 0x1f, 0x40, 0]); // nop, up to where the next function begins
+        bytes.extend([0x66, 0x0f, 0x1f, 0x44, 0, 0, 0xc3]); // nop, ret
         (Code { start: 0x40_0000, bytes }, 0x40_0000 + site)
     }
 
@@ -155,7 +197,31 @@ mod tests {
         assert!(found.next_is_movable());
         assert!(!found.is_led_into(site..site + 8));
         assert!(found.is_led_into(site + 11..site + 12), "the branch leads behind the first ret");
-        assert_eq!(found.padding, [site - 14..site - 7, site + 13..site + 20]);
+        assert_eq!(found.padding, [site - 14..site - 7, site + 13..site + 17]);
+    }
+
+    #[test]
+    fn where_a_function_may_begin_is_no_padding() {
+        // Behind a ret at 15, so that it begins at 16, or elsewhere; at 26 one that ends at 32.
+        let padding_of = |before: usize, nops: &[u8]| {
+            let mut bytes = vec![0x50; 64 + before];
+            bytes.push(0xc3);
+            bytes.extend(nops);
+            let site = 0x40_0000 + bytes.len() as u64 + 4;
+            bytes.extend([0x50, 0x50, 0x50, 0x50, 0x0f, 0x05, 0xc3]);
+            let start = 0x40_0000 + 65 + before as u64;
+            let found = Code { start: 0x40_0000, bytes }.around(site).unwrap().padding;
+            found.into_iter().map(|it| it.start - start..it.end - start).collect::<Vec<_>>()
+        };
+        const ONES: [u8; 5] = [0x90; 5];
+        const LONG: [u8; 5] = [0x0f, 0x1f, 0x44, 0, 0];
+        assert_eq!(padding_of(10, &LONG), [0..5], "it leads to an aligned address");
+        assert_eq!(padding_of(10, &ONES), [], "so do these, but no assembler has them so");
+        assert_eq!(padding_of(15, &LONG), [], "it begins there");
+        assert_eq!(padding_of(3, &LONG), [], "it ends elsewhere");
+        assert_eq!(padding_of(10, &[LONG, LONG].concat()), [0..5], "another function's behind it");
+        assert_eq!(padding_of(3, &[0xcc; 5]), [0..5]);
+        assert_eq!(padding_of(3, &[[0xcc; 5], LONG].concat()), [0..5]);
     }
 
     #[test]

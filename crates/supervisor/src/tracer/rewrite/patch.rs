@@ -277,7 +277,13 @@ mod tests {
         let mut mappings = Vec::new();
         for range in free.iter().chain(&[1 << 47..1 << 47]) {
             let (access, name) = ("rw-p".to_owned(), String::new());
-            mappings.push(Mapping { range: begin..range.start, access, inode: 1, name });
+            mappings.push(Mapping {
+                range: begin..range.start,
+                access,
+                device: (8, 1),
+                inode: 1,
+                name,
+            });
             begin = range.end;
         }
         Space::new(&mappings, 0, Pages::new())

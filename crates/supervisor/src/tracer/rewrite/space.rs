@@ -15,6 +15,11 @@ const USABLE: Range<u64> = 0x1_0000..0x7fff_ffff_f000;
 const HEAP_GROWS: u64 = 512 << 20;
 const STACK_GROWS: u64 = 64 << 20;
 
+/// Programs of fixed addresses may count on what lies around them: below here, stubs are only right
+/// beside what is there already.
+const LOW: u64 = 1 << 32;
+const BESIDE: u64 = 64 << 10;
+
 /// How far a jump reaches, and somewhat less.
 const REACH: u64 = (1 << 31) - (1 << 16);
 
@@ -23,6 +28,8 @@ const REACH: u64 = (1 << 31) - (1 << 16);
 pub struct Space {
     /// What is not free, in order.
     taken: Vec<Range<u64>>,
+    /// Where files are mapped, below what is anybody's.
+    low: Vec<Range<u64>>,
     /// The pages that have stubs, and where in them.
     pages: Pages,
     /// Pages that have to be made for what was taken since.
@@ -51,7 +58,9 @@ impl Space {
             taken.push(stack.range.start - STACK_GROWS..stack.range.start);
         }
         taken.sort_by_key(|range| range.start);
-        Self { taken, pages, new: Vec::new() }
+        let is_low = |it: &&Mapping| it.inode > 0 && it.range.start < LOW;
+        let low = mappings.iter().filter(is_low).map(|it| it.range.clone()).collect();
+        Self { taken, low, pages, new: Vec::new() }
     }
 
     /// The pages with what was taken, and those of them that are new.
@@ -115,6 +124,12 @@ impl Space {
         }
         if let Some(used) = self.pages.get(&page) {
             return used.iter().all(|it| it.end <= at || end <= it.start);
+        }
+        let is_beside = |it: &Range<u64>| {
+            it.start.saturating_sub(BESIDE) <= page && page < it.end.saturating_add(BESIDE)
+        };
+        if page < LOW && !self.low.iter().any(is_beside) {
+            return false;
         }
         // Ranges may overlap where growth was added: those that begin before are few.
         self.taken.iter().all(|it| it.end <= page || page + PAGE <= it.start)
