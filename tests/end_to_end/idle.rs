@@ -48,7 +48,11 @@ pub fn add(suite: &mut Suite) {
         suite.test(name("each_minute"), &needs, move || each_minute(build));
         suite.test(name("in_order"), &needs, move || in_order(build, &[SKIP]).map(drop));
         suite.test(name("at_once"), &needs, move || at_once(build));
-        suite.test(name("timers"), &needs, move || timers(build));
+        for (mode, end) in
+            [("timers", "66 expirations"), ("descriptor", "50 ticks"), ("orphaned", "a day")]
+        {
+            suite.test(name(mode), &needs, move || ends_with(build, mode, end));
+        }
     }
     let needs = [Need::Program(Build::Dynamic)];
     suite.test("idle::again_and_again", &needs, again_and_again);
@@ -71,6 +75,7 @@ pub fn add(suite: &mut Suite) {
     for kind in ["pipe", "pair", "tcp"] {
         suite.test(format!("idle::talk::{kind}"), &python, move || talk(kind));
     }
+    suite.test("idle::stopped", &[Need::Tool("sh")], stopped);
     suite.test("idle::programs::backoff", &[Need::Tool("sh")], backoff);
     let has_cron = Need::Other(has_crond(), "crond in busybox".to_owned());
     suite.test("idle::programs::cron", &[Need::Tool("busybox"), has_cron, Need::Root], cron);
@@ -158,10 +163,19 @@ fn at_once(build: Build) -> Outcome {
     ended.ensure(ended.output().ends_with(&order), format_args!("it is not {order}"))
 }
 
-fn timers(build: Build) -> Outcome {
-    let ended = skip(&[SKIP], &[compiled(build), "timers".into()])?;
+fn ends_with(build: Build, mode: &str, end: &str) -> Outcome {
+    let ended = skip(&[SKIP], &[compiled(build), mode.into()])?;
     ended.expect_code(0)?;
-    ended.ensure(ended.output() == "66 expirations", "they are others")
+    ended.ensure(ended.output() == end, format_args!("it does not end with {end}"))
+}
+
+/// Who is stopped holds nothing: a member lets it go on, a thousand seconds later.
+fn stopped() -> Outcome {
+    let script = "sleep 100 & one=$!; sleep 2; kill -STOP $one; sleep 1000; kill -CONT $one
+        wait $one; echo slept";
+    let ended = skip(&[SKIP], &words(["sh", "-c", script]))?;
+    ended.expect_code(0)?;
+    ended.ensure(ended.output() == "slept", "it does not end")
 }
 
 /// Where nothing passes while programs run, the order is the same each time.
@@ -276,6 +290,8 @@ fn limit_freezes() -> Outcome {
     let skipped = skipping.skipped_ns as f64 / 1e9;
     ensure!((DAY - SLACK..DAY).contains(&skipped), "it has skipped {skipped} s");
     ensure!((23..=30).contains(&skipping.leaps), "in {} leaps", skipping.leaps);
+    ensure!(skipping.limit_reached, "it does not say why");
+    ensure!(skipping.options.contains("--for 1d"), "{}", skipping.options);
     let next = place.show("x")?;
     ensure!(next.clocks[0].virtual_ns == shown.clocks[0].virtual_ns, "it goes on");
     place.remove("x")?;
@@ -293,7 +309,9 @@ fn refused() -> Outcome {
         (&[SKIP, "--for", "1d", "--until", "2038-01-01"], "--until"),
         (&[SKIP, "--for", "-1d"], "longer than nothing"),
         (&[SKIP, "--busy-rate", "fast"], "fast"),
-        (&[SKIP, "--at-limit", "stop"], "stop"),
+        (&[SKIP, "--for", "1d", "--at-limit", "stop"], "stop"),
+        (&[SKIP, "--at-limit", "freeze"], "--until"),
+        (&[SKIP, "--until", "2020-01-01"], "which is not before"),
         (&[SKIP, "--debuggable"], "--debuggable"),
     ] {
         let ended = skip(options, &words(["true"]))?;

@@ -129,6 +129,7 @@ fn stops_always(options: &[&str], build: Build, more: &[&str]) -> Outcome {
     let hot = hot(&place, options, &Program::Hot.path(build), more)?;
     let shown = place.wait_until("x", "calls stop", |shown| shown.calls.stops > 1000)?;
     ensure!(shown.calls.rewritten == 0, "{:?}", shown.calls);
+    ensure!(shown.calls.rewrites == options.is_empty(), "{:?}", shown.calls);
     ends_well(&place, hot)
 }
 

@@ -6,6 +6,9 @@
 //   idle same PROCESSES            so many processes wait for the same instant
 //   idle timers                    a timer descriptor each hour, a POSIX timer each two hours, the
 //                                  interval timer each three, all for a day and a half
+//   idle descriptor                a process that has a timer descriptor and makes no other call
+//                                  on time, beside one that waits for days
+//   idle orphaned                  a thread waits whose process's first one has ended
 //
 // `many` and `same` print one line for each wake-up that came early, out of order or never, and a
 // digest of the order; the exit status is 1 if there was any.
@@ -13,6 +16,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -208,16 +212,67 @@ static int judge(struct log *log, uint64_t expected, int64_t tolerance) {
     return count != expected || early || disordered || late;
 }
 
+/* A child that makes no call on time but to set a descriptor and to read it, beside longer sleeps. */
+static int descriptor(void) {
+    const long hour = 3600;
+    int64_t begin = now();
+    pid_t child = fork();
+    if (child == 0) {
+        struct itimerspec each = {.it_interval = {.tv_sec = hour}, .it_value = {.tv_sec = hour}};
+        int timer = timerfd_create(CLOCK_MONOTONIC, 0);
+        uint64_t ticks;
+        if (timer < 0 || timerfd_settime(timer, 0, &each, NULL) != 0)
+            fail("timer");
+        for (int64_t tick = 1; tick <= 50; tick++) {
+            if (read(timer, &ticks, sizeof ticks) != sizeof ticks)
+                fail("read");
+            int64_t late = now() - begin - tick * hour * SECOND;
+            if (ticks != 1 || late < 0 || late > 10 * (int64_t)SECOND) {
+                printf("%" PRIu64 " at once, %" PRId64 " ns late\n", ticks, late);
+                _exit(1);
+            }
+        }
+        _exit(0);
+    }
+    for (int day = 0; day < 3; day++)
+        until(now() + 24 * hour * (int64_t)SECOND);
+    int status;
+    if (waitpid(child, &status, 0) != child || status != 0)
+        return 1;
+    printf("50 ticks\n");
+    return 0;
+}
+
+static void *lives_on(void *begin) {
+    until(*(int64_t *)begin + 24 * 3600 * (int64_t)SECOND);
+    printf("a day\n");
+    exit(0);
+}
+
+/* Its first thread ends, and another one lives on. */
+static int orphaned(void) {
+    static int64_t begin;
+    pthread_t thread;
+    begin = now();
+    if (pthread_create(&thread, NULL, lives_on, &begin) != 0)
+        fail("pthread_create");
+    pthread_exit(NULL);
+}
+
 int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc == 4 && strcmp(argv[1], "cron") == 0)
         return cron(atol(argv[2]), atol(argv[3]));
     if (argc == 2 && strcmp(argv[1], "timers") == 0)
         return timers();
+    if (argc == 2 && strcmp(argv[1], "descriptor") == 0)
+        return descriptor();
+    if (argc == 2 && strcmp(argv[1], "orphaned") == 0)
+        return orphaned();
     int same = argc == 3 && strcmp(argv[1], "same") == 0;
     if (!same && !(argc == 4 && strcmp(argv[1], "many") == 0)) {
         fprintf(stderr, "usage: idle cron COUNT SECONDS | many PROCESSES COUNT | same PROCESSES | "
-                        "timers\n");
+                        "timers | descriptor | orphaned\n");
         return 2;
     }
     uint64_t processes = strtoull(argv[2], NULL, 10);

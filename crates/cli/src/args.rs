@@ -232,15 +232,15 @@ pub struct ClockOptions {
     pub idle_grace: Option<Nanos>,
 
     /// With --skip-idle: go no further than this date
-    #[arg(long, value_name = "DATE", value_parser = parse_date, requires = "skip_idle", conflicts_with = "span", allow_hyphen_values = true)]
+    #[arg(long, value_name = "DATE", value_parser = parse_date, requires = "skip_idle", group = "limit", allow_hyphen_values = true)]
     pub until: Option<VirtualInstant>,
 
     /// With --skip-idle: go no further than this much of the timeline's time
-    #[arg(long = "for", id = "span", value_name = "SPAN", value_parser = parse_pause, requires = "skip_idle", allow_hyphen_values = true)]
+    #[arg(long = "for", id = "span", value_name = "SPAN", value_parser = parse_pause, requires = "skip_idle", group = "limit", allow_hyphen_values = true)]
     pub span: Option<Nanos>,
 
     /// What becomes of the timeline at the end that --until or --for sets [default: end]
-    #[arg(long, value_enum, requires = "skip_idle")]
+    #[arg(long, value_enum, requires = "limit")]
     pub at_limit: Option<AtLimitName>,
 
     /// Make the timeline of this name, or join it if there is one: its programs share their

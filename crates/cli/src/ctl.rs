@@ -208,9 +208,12 @@ fn whole(shown: &Shown) -> String {
 
 /// What is skipped, and what holds the clocks.
 fn of_skipping(skipping: &Skipping) -> String {
-    let Skipping { leaps, skipped_ns, held_by } = skipping;
-    let mut text =
-        format!("skips idle time: {leaps} leaps over {} s\n", seconds(Nanos(*skipped_ns)));
+    let Skipping { options, limit_reached, leaps, skipped_ns, held_by } = skipping;
+    let skipped = seconds(Nanos(*skipped_ns));
+    let mut text = format!("skips idle time ({options}): {leaps} leaps over {skipped} s\n");
+    if *limit_reached {
+        text += "  has reached its limit, and goes on without one from now on\n";
+    }
     for hold in held_by {
         text += &format!("  held: {hold}\n");
     }
@@ -219,11 +222,12 @@ fn of_skipping(skipping: &Skipping) -> String {
 
 /// How calls come to be translated.
 fn of_calls(calls: &Coverage) -> String {
-    let Coverage { sites, rewritten, trapped, stops, stops_per_second } = calls;
-    format!(
-        "calls: {sites} sites, {rewritten} rewritten, {trapped} still trapped; {stops} stops, \
-         {stops_per_second:.1} a second\n\n"
-    )
+    let Coverage { rewrites, sites, rewritten, trapped, stops, stops_per_second } = calls;
+    let sites = match rewrites {
+        true => format!("{sites} sites, {rewritten} rewritten, {trapped} still trapped"),
+        false => format!("rewriting is off, {rewritten} sites were rewritten before"),
+    };
+    format!("calls: {sites}; {stops} stops, {stops_per_second:.1} a second\n\n")
 }
 
 fn of_member(member: &Member, container: Option<&Container>) -> String {

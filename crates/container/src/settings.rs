@@ -87,7 +87,7 @@ pub enum Wrong {
         reason: String,
     },
     /// One means nothing without another.
-    #[error("{one} means nothing without {other}\nhelp: set that to true, or leave this out")]
+    #[error("{one} means nothing without {other}\nhelp: set that, too, or leave this out")]
     Alone {
         /// As it was given.
         one: String,
@@ -230,6 +230,9 @@ impl Settings {
         let span = |key| find(key).map(|one| one.parsed(parse_pause)).transpose();
         let until = find(Key::Until).map(|one| one.parsed(parse_date)).transpose()?;
         let after = span(Key::For)?.map(Limit::After);
+        if let (Some(alone), None) = (find(Key::AtLimit), until.map(Limit::Date).or(after)) {
+            return Err(Wrong::Alone { one: alone.name.to_owned(), other: alone.like("for") });
+        }
         let at_limit = find(Key::AtLimit).map(|one| one.parsed(str::parse)).transpose()?;
         Ok(Some(Skip {
             grace: span(Key::IdleGrace)?,
@@ -340,6 +343,10 @@ mod tests {
         assert!(clocks.motion.rate.is_frozen() && !clocks.motion.frozen);
         let alone = Settings::parse([], ["EIGENTIME_BUSY_RATE=2"]).unwrap_err().to_string();
         assert!(alone.contains("means nothing without EIGENTIME_SKIP_IDLE"), "{alone}");
+        let alone =
+            annotated(&[("io.eigentime.skip-idle", "true"), ("io.eigentime.at-limit", "freeze")]);
+        let alone = alone.unwrap_err().to_string();
+        assert!(alone.contains("means nothing without io.eigentime.for"), "{alone}");
         let both = [("io.eigentime.skip-idle", "true"), ("io.eigentime.freeze", "true")];
         assert!(matches!(annotated(&both), Err(Wrong::Contradiction { .. })));
         let off = [("io.eigentime.skip-idle", "false"), ("io.eigentime.freeze", "true")];

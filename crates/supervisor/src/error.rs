@@ -128,6 +128,16 @@ pub enum Error {
         "--skip-idle: this kernel does not tell how long threads have run (CONFIG_SCHED_INFO), without which it cannot be proven that they wait\nhelp: use --rate"
     )]
     NoSchedulerInfo,
+    /// A timeline would be at its end before it begins.
+    #[error(
+        "--until {until}: the timeline starts at {start}, which is not before\nhelp: choose a later date, or an earlier start (--date)"
+    )]
+    LimitPassed {
+        /// Its end.
+        until: String,
+        /// Its beginning.
+        start: String,
+    },
     /// The kernel offers no vDSO.
     #[error(
         "this kernel gives programs no vDSO, by which they read their clocks\nhelp: boot without vdso=0"

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::filter::Scope;
 use crate::host;
 use crate::saved::{Policy, Saved};
-use crate::skip::{self, Skip};
+use crate::skip::{self, Limit, Skip};
 
 /// Where the wall clock starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,6 +206,13 @@ impl Clocks {
         let wall = map.virtual_at(Clock::Wall, host::read(ClockId::REALTIME)).0;
         // Saturated, it is at an end of the range.
         let is_shown = wall > Nanos::ZERO && wall != Nanos::MAX;
+        if let Some(Skip { limit: Some(Limit::Date(until)), .. }) = self.skip
+            && is_shown
+            && until.0 <= wall
+        {
+            let [until, start] = [until, VirtualInstant(wall)].map(format_date);
+            return Err(Error::LimitPassed { until, start });
+        }
         match &self.start {
             Start::Host { wall: Wall::Offset(offset), .. } if !is_shown => {
                 Err(Error::NoSuchDate { offset: format_offset(*offset) })

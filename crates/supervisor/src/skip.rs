@@ -91,7 +91,7 @@ pub fn parse_pause(text: &str) -> Result<Nanos, String> {
 pub fn parse_busy_rate(text: &str) -> Result<Rate, String> {
     match text.trim() {
         "0" => Ok(Rate::FROZEN),
-        other => parse_rate(other).map_err(|error| error.to_string()),
+        other => parse_rate(other).map_err(|error| format!("{error}, and 0 lets no time pass")),
     }
 }
 

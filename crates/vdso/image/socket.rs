@@ -33,14 +33,23 @@ fn set(nr: Nr, args: &Args) -> i64 {
     if !asked.is_valid() || asked == Timespec::default() {
         return syscall(nr, args);
     }
-    // Rounded up, so that it is neither early nor forever; frozen, it is forever.
-    let host = with_map(|view| view.rate().host_span(asked.nanos()));
+    // Rounded up, so that it is neither early nor forever; frozen, it is forever, unless that is so
+    // only while programs run.
+    let host = match stands_for_now() {
+        true => Some(asked.nanos()),
+        false => with_map(|view| view.rate().host_span(asked.nanos())),
+    };
     let host =
         host.map_or(Timespec::default(), |span| Timespec::from_nanos(span.plus(Nanos(MICRO - 1))));
     let timeval = [host.sec as u64, (host.nsec / MICRO) as u64];
     let mut host_args = *args;
     host_args[3] = timeval.as_ptr() as u64;
     syscall(nr, &host_args)
+}
+
+/// Does no time pass while programs run, although the clocks go on when all wait?
+fn stands_for_now() -> bool {
+    page().holds_waits() && with_map(|view| view.rate().is_frozen())
 }
 
 fn get(nr: Nr, args: &Args) -> i64 {
@@ -53,6 +62,9 @@ fn get(nr: Nr, args: &Args) -> i64 {
     // The kernel has just written there.
     let Ok([sec, usec]) = load::<2>(args[3]) else { return -EFAULT };
     let host = Timespec { sec: sec as i64, nsec: usec as i64 * MICRO };
+    if stands_for_now() {
+        return 0;
+    }
     let virt = with_map(|view| view.rate().virtual_span(host.nanos()));
     let virt = Timespec::from_nanos(virt);
     match store(args[3], [virt.sec as u64, (virt.nsec / MICRO) as u64]) {

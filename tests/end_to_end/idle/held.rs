@@ -1,5 +1,6 @@
 //! What is not idle holds the clocks, and is told.
 
+use std::io::Write;
 use std::net::TcpListener;
 use std::process::Stdio;
 use std::thread;
@@ -14,10 +15,14 @@ use crate::needs::Need;
 use crate::suite::{Broken, Outcome, Suite};
 
 /// Waits for somebody outside: the kind, the call, and what it is told to wait for.
-const OUTSIDE: [(&str, &str, &str); 8] = [
+const OUTSIDE: [(&str, &str, &str); 12] = [
     ("named_pipe", "read", "a named pipe that process"),
+    ("linked_pipe", "read", "a named pipe that process"),
+    ("reused_number", "epoll_wait", "a named pipe that process"),
     ("terminal", "read", "a terminal"),
     ("stream", "recvfrom", "a socket whose other end process"),
+    ("backlog", "connect", "a socket whose other end process"),
+    ("datagram_connected", "recvfrom", "a socket whose other end process"),
     ("datagram", "recvfrom", "a socket that whoever was asked"),
     ("udp", "recvfrom", "a socket at 0.0.0.0:"),
     ("udp_connected", "recvfrom", "a connection with 127.0.0.1:"),
@@ -31,9 +36,34 @@ pub fn add(suite: &mut Suite) {
     suite.test("idle::held::by_who_runs", &[Need::Tool("sh")], by_who_runs);
     let python = [Need::Tool("python3")];
     suite.test("idle::held::by_a_connection", &python, by_a_connection);
+    suite.test("idle::held::by_a_child", &python, by_a_child);
     for (kind, call, why) in OUTSIDE {
         suite.test(format!("idle::held::by_{kind}"), &python, move || by_outside(kind, call, why));
     }
+}
+
+/// A program that is attached waits for a child that it made before, which is outside.
+fn by_a_child() -> Outcome {
+    let place = Place::new()?;
+    let script = "import subprocess, threading, time
+child = subprocess.Popen(['cat'], stdin=subprocess.PIPE)
+threading.Thread(target=lambda: (input(), child.stdin.close()), daemon=True).start()
+threading.Thread(target=time.sleep, args=(86400,), daemon=True).start()
+print('begun', flush=True)
+child.wait()
+print('ended', flush=True)";
+    let mut command = place.outside(crate::languages::python()?);
+    let mut running = start(command.args(["-c", script]).stdin(Stdio::piped()))?;
+    ensure!(running.next_line(LIMIT)? == "begun", "it says something else");
+    place.attached(running.child.id(), &["--timeline", "x", SKIP])?;
+    wait_until_held(&place, "it is held by its child", |hold| {
+        hold.call.as_deref() == Some("wait4") && hold.why.contains("lives by another time")
+    })?;
+    let stdin = running.child.stdin.as_mut().ok_or_else(|| Broken("it has no input".into()))?;
+    stdin.write_all(b"\n")?;
+    ensure!(running.next_line(LIMIT)? == "ended", "it says something else");
+    running.finish(LIMIT)?.expect_code(0)?;
+    place.remove("x")
 }
 
 /// One thread waits for somebody outside, another one for a day.
@@ -52,7 +82,7 @@ fn by_outside(kind: &str, call: &str, why: &str) -> Outcome {
         hold.call.as_deref() == Some(call) && hold.why.contains(why)
     })?;
     let stdin = outside.child.stdin.as_mut().ok_or_else(|| Broken("it has no input".into()))?;
-    std::io::Write::write_all(stdin, b"\n")?;
+    stdin.write_all(b"\n")?;
     ensure!(inside.next_line(LIMIT)? == "an answer", "a day has passed before");
     inside.finish(LIMIT)?.expect_code(0)?;
     drop(outside.child.stdin.take());

@@ -24,6 +24,8 @@ pub struct Shown {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Skipping {
+    pub options: String,
+    pub limit_reached: bool,
     pub leaps: u64,
     pub skipped_ns: i64,
     pub held_by: Vec<Hold>,
@@ -44,6 +46,7 @@ pub struct Hold {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Calls {
+    pub rewrites: bool,
     pub sites: usize,
     pub rewritten: usize,
     pub trapped: usize,

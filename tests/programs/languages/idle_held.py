@@ -9,6 +9,7 @@ of the two tables.
 import fcntl
 import os
 import pathlib
+import select
 import socket
 import sys
 import threading
@@ -62,6 +63,21 @@ def writes(place: Place) -> Answer:
     return lambda: os.write(end, b"b")
 
 
+def writes_by_another_name(place: Place) -> Answer:
+    """A named pipe that has two."""
+    os.mkfifo(place / "other")
+    (place / "fifo").hardlink_to(place / "other")
+    end = os.open(place / "other", os.O_RDWR)
+    return lambda: os.write(end, b"b")
+
+
+def takes_long(place: Place) -> Answer:
+    """Who listens, and accepts nobody yet."""
+    listener = local(socket.SOCK_STREAM, place)
+    listener.listen(0)
+    return lambda: [listener.accept() for _ in range(2)]
+
+
 def types(place: Place) -> Answer:
     """A terminal."""
     keyboard, screen = os.openpty()
@@ -79,9 +95,15 @@ def locks(place: Place, lock: Callable[[int, int], None]) -> Answer:
 
 OUTSIDE: dict[str, Callable[[Place], Answer]] = {
     "named_pipe": writes,
+    "linked_pipe": writes_by_another_name,
+    "reused_number": writes,
     "terminal": types,
     "stream": serves,
+    "backlog": takes_long,
     "datagram": lambda place: answers_datagram(local(socket.SOCK_DGRAM, place)),
+    "datagram_connected": lambda place: answers_datagram(
+        local(socket.SOCK_DGRAM, place)
+    ),
     "udp": lambda place: answers_datagram(inet(place)[0]),
     "udp_connected": lambda place: answers_datagram(inet(place)[0]),
     "record_lock": lambda place: locks(place, fcntl.lockf),
@@ -109,6 +131,32 @@ def datagram(place: Place) -> None:
     one.recv(1)
 
 
+def datagram_connected(place: Place) -> None:
+    """Asks whom it has connected to."""
+    one = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    one.bind(str(place / "asker"))
+    one.connect(str(place / "socket"))
+    one.send(b"a")
+    one.recv(1)
+
+
+def backlog(place: Place) -> None:
+    """Connects more often than is waited for."""
+    all_of_them = [socket.socket(socket.AF_UNIX) for _ in range(3)]
+    for one in all_of_them:
+        one.connect(str(place / "socket"))
+
+
+def reused_number(place: Place) -> None:
+    """Waits by an event poll for a pipe that has another number by now."""
+    end = os.open(place / "fifo", os.O_RDWR)
+    poll = select.epoll()
+    poll.register(end, select.EPOLLIN)
+    os.dup(end)
+    os.dup2(os.open("/dev/null", os.O_RDONLY), end)
+    poll.poll()
+
+
 def udp(place: Place) -> None:
     """Asks whom it does not connect to."""
     one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -130,10 +178,14 @@ def take(place: Place, lock: Callable[[int, int], None]) -> None:
 
 
 INSIDE: dict[str, Callable[[Place], None]] = {
-    "named_pipe": lambda place: os.read(os.open(place / "fifo", os.O_RDONLY), 1) and None,
+    "named_pipe": lambda place: read(place / "fifo"),
+    "linked_pipe": lambda place: read(place / "fifo"),
+    "reused_number": reused_number,
     "terminal": lambda place: read(place / "terminal"),
     "stream": stream,
+    "backlog": backlog,
     "datagram": datagram,
+    "datagram_connected": datagram_connected,
     "udp": udp,
     "udp_connected": udp_connected,
     "record_lock": lambda place: take(place, fcntl.lockf),

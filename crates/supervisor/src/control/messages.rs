@@ -215,6 +215,12 @@ pub struct Shown {
 /// How a timeline skips the time that nobody uses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Skipping {
+    /// As it was asked for.
+    #[serde(default)]
+    pub options: String,
+    /// Has it reached the limit that it was asked for?
+    #[serde(default)]
+    pub limit_reached: bool,
     /// How often it has leapt.
     pub leaps: u64,
     /// Over how much of its time, in nanoseconds.
@@ -262,6 +268,9 @@ impl std::fmt::Display for Hold {
 /// rewritten.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Coverage {
+    /// Are places rewritten at all?
+    #[serde(default)]
+    pub rewrites: bool,
     /// How many places of the members' code have made such calls, as far as the supervisor knows.
     pub sites: usize,
     /// How many of them go straight to the code that translates.

@@ -11,10 +11,11 @@ use nix::unistd::Pid;
 use super::super::notes::{self, numbers_in, processes};
 use super::SHARE;
 use super::peers::{Network, Peers};
+use super::sockets::{inode_in, socket_link};
 use crate::maps::mappings;
 
 /// How long what was found is believed at most: descriptors are handed on seldom.
-const BELIEVED: Duration = Duration::from_secs(1);
+const BELIEVED: Duration = Duration::from_millis(100);
 
 /// A file, by its device and number.
 type FileId = ((u32, u32), u64);
@@ -182,14 +183,13 @@ impl Holders {
         let sockets: Vec<_> = self
             .inside
             .iter()
-            .filter_map(|(name, (thread, _))| {
-                let inode = name.strip_prefix("socket:[")?.strip_suffix(']')?;
-                Some((*thread, inode.parse().ok()?))
-            })
+            .filter_map(|(name, (thread, _))| Some((*thread, inode_in(name)?)))
             .collect();
-        sockets.into_iter().any(|(thread, inode): (Pid, u64)| {
+        sockets.into_iter().any(|(thread, inode)| {
             let peer = self.peers(thread).and_then(|peers| peers.of_socket(inode));
-            peer.is_some_and(|peer| self.outside.contains_key(&format!("socket:[{peer}]")))
+            // Who will accept it is not told.
+            let is_outside = |peer| peer == 0 || self.outside.contains_key(&socket_link(peer));
+            peer.is_some_and(is_outside)
         })
     }
 }

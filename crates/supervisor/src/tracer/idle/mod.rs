@@ -72,6 +72,8 @@ pub struct Idle {
     holders: Holders,
     /// Where the clocks go no further, once they run: on which clock, and when.
     limit: Option<(Clock, VirtualInstant)>,
+    /// Have they begun to run?
+    has_begun: bool,
     /// Processes of which it is not known until when their timers run.
     unknown_timers: HashSet<Pid>,
     /// Since when threads have been running.
@@ -117,6 +119,7 @@ impl Idle {
             made: HashSet::new(),
             holders: Holders::default(),
             limit: None,
+            has_begun: false,
             unknown_timers: HashSet::new(),
             busy_since: None,
             cost: Duration::ZERO,
@@ -133,6 +136,7 @@ impl Idle {
 
     /// The clocks begin to run.
     pub fn begin(&mut self, now: [VirtualInstant; CLOCKS]) {
+        self.has_begun = true;
         self.limit = self.skip.limit.map(|limit| match limit {
             Limit::Date(date) => (Clock::Wall, date),
             Limit::After(span) => (Clock::Monotonic, now[Clock::Monotonic as usize].after(span)),
@@ -152,7 +156,13 @@ impl Idle {
 
     /// What it has done, and why it does not.
     pub fn show(&self) -> Skipping {
-        Skipping { leaps: self.leaps, skipped_ns: self.skipped.0, held_by: self.holds.clone() }
+        Skipping {
+            options: self.skip.terms().join(" "),
+            limit_reached: self.skip.limit.is_some() && self.has_begun && self.limit.is_none(),
+            leaps: self.leaps,
+            skipped_ns: self.skipped.0,
+            held_by: self.holds.clone(),
+        }
     }
 
     /// Some thread runs.
@@ -390,7 +400,10 @@ impl Supervisor {
     fn tell_holds(&self, idle: &mut Idle) {
         for hold in &idle.holds {
             let process = Pid::from_raw(hold.pid);
-            let text = format!("the clocks are held: {} {hold}", notes::program_of(process));
+            let mut text = format!("the clocks are held: {} {hold}", notes::program_of(process));
+            if idle.told.is_empty() && idle.skip.grace.is_none() {
+                text += " (with --idle-grace SPAN only for so long)";
+            }
             if idle.told.insert(text.clone()) {
                 self.say(process, &text);
             }
@@ -451,16 +464,25 @@ impl Supervisor {
     /// The timeline has reached its limit.
     fn reach_limit(&mut self, idle: &mut Idle) {
         idle.limit = None;
+        let members: HashSet<_> = idle.seats.all().map(|(_, seat)| seat.process).collect();
+        let tell = |this: &Self, what: &str| {
+            let options = idle.skip.terms().join(" ");
+            if let Some(process) = members.iter().min() {
+                this.say(*process, &format!("the limit of {options} is reached: {what}"));
+            }
+        };
         match idle.skip.at_limit {
             AtLimit::Freeze => {
                 // A host too busy for that: it is tried again.
                 if self.change(&[Change::Freeze]).is_err() {
                     idle.limit = Some((Clock::Monotonic, VirtualInstant(Nanos::ZERO)));
+                    return;
                 }
+                tell(self, "the clocks stand still");
             }
             AtLimit::End => {
+                tell(self, "all programs are sent SIGTERM, and SIGKILL in two seconds");
                 idle.ending = Some(Instant::now());
-                let members: HashSet<_> = idle.seats.all().map(|(_, seat)| seat.process).collect();
                 for process in members {
                     // One that has ended meanwhile needs no signal.
                     let _ = nix::sys::signal::kill(process, Signal::SIGTERM);

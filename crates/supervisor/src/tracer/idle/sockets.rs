@@ -122,7 +122,7 @@ pub fn listening(thread: Pid, fd: i32, name: &[u8], holders: &mut Holders) -> Wa
 }
 
 /// The number in what `/proc/PID/fd` has for a socket.
-fn inode_in(link: &str) -> Option<u64> {
+pub fn inode_in(link: &str) -> Option<u64> {
     link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
@@ -199,7 +199,7 @@ struct TcpInfo {
     not_sent: u32,
 }
 
-fn socket_link(inode: u64) -> String {
+pub fn socket_link(inode: u64) -> String {
     format!("socket:[{inode}]")
 }
 

@@ -193,6 +193,7 @@ impl Rewrites {
         let rewritten = sites().filter(|site| matches!(site, Site::Rewritten(_))).count();
         let all = sites().count();
         Coverage {
+            rewrites: !self.is_off,
             sites: all,
             rewritten,
             trapped: all - rewritten,
