@@ -65,9 +65,7 @@ impl Supervisor {
         match moved {
             Ok(notes) => {
                 self.adopt(&stopped);
-                if found.is_filtered {
-                    self.rewrites.filters_itself(pid);
-                }
+                self.rewrites.adopt(pid, found.is_filtered);
                 stopped.go_on();
                 Ok(Attached {
                     pid: pid.as_raw(),

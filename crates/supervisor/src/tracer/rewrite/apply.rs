@@ -26,9 +26,6 @@ const EACH: Duration = Duration::from_micros(200);
 /// What behind a site its jump may be made of.
 const OVERLAPPED: u64 = 5;
 
-/// `KCMP_VM`.
-const SAME_MEMORY: libc::c_int = 1;
-
 impl Supervisor {
     /// A thread was stopped at a call that the image can carry out by itself: if its site stops
     /// often, it is rewritten. The thread is in that stop, with these registers, and stays in one
@@ -65,7 +62,7 @@ impl Supervisor {
             Ok(planned) => planned,
             Err(why) => return Ok(Err(why)),
         };
-        if self.is_memory_shared(process) {
+        if self.rewrites.is_memory_shared(process) {
             return Ok(Err(Unsound::Shared));
         }
         let mut stopped = Vec::new();
@@ -125,20 +122,6 @@ impl Supervisor {
         }
         let (pages, new) = space.into_pages();
         Ok((patch, pages, new))
-    }
-
-    /// Has another process the same memory, as one that was made by vfork?
-    fn is_memory_shared(&self, process: Pid) -> bool {
-        // The first thread has the number of its process.
-        let firsts = self.threads.keys().filter(|thread| notes::is_first(**thread));
-        firsts.filter(|other| **other != process).any(|other| {
-            // SAFETY: it has no preconditions.
-            let order = unsafe {
-                libc::syscall(libc::SYS_kcmp, process.as_raw(), other.as_raw(), SAME_MEMORY, 0, 0)
-            };
-            // What cannot be told is taken for the worst, unless the other one is gone.
-            order == 0 || (order < 0 && Errno::last() != Errno::ESRCH)
-        })
     }
 
     /// Makes all sites of a process, whose threads are stopped, what they were. The stubs stay: a

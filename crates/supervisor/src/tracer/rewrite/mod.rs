@@ -17,6 +17,7 @@ mod space;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use super::Supervisor;
@@ -88,6 +89,8 @@ struct Program {
     stubs: BTreeMap<u64, u64>,
     /// Has it set a filter since it was started?
     has_own_filter: bool,
+    /// Which memory it has, if it is known who else may have the same.
+    memory: Option<u64>,
 }
 
 /// Where a thread is that is in a stub.
@@ -115,6 +118,8 @@ impl Program {
 pub struct Rewrites {
     is_off: bool,
     programs: HashMap<Pid, Program>,
+    /// How many memories there were.
+    memories: u64,
     /// Is one being rewritten?
     is_busy: bool,
     /// Was any site rewritten?
@@ -153,6 +158,17 @@ impl Stops {
     }
 }
 
+/// Have two processes the same memory? What cannot be told is taken for the worst, unless one of
+/// them is gone.
+fn have_same_memory(one: Pid, other: Pid) -> bool {
+    /// `KCMP_VM`.
+    const MEMORY: libc::c_int = 1;
+    // SAFETY: it has no preconditions.
+    let order =
+        unsafe { libc::syscall(libc::SYS_kcmp, one.as_raw(), other.as_raw(), MEMORY, 0, 0) };
+    order == 0 || (order < 0 && Errno::last() != Errno::ESRCH)
+}
+
 impl Rewrites {
     /// Where sites are rewritten, or not.
     pub fn new(rewrites: bool) -> Self {
@@ -166,15 +182,42 @@ impl Rewrites {
 
     /// A process was made by another, whose memory it has, or has a copy of.
     fn inherit(&mut self, made: Pid, maker: Option<Pid>) {
-        if !self.programs.contains_key(&made) {
-            let known = maker.and_then(|maker| self.programs.get(&maker)).cloned();
-            self.programs.insert(made, known.unwrap_or_default());
+        if self.programs.contains_key(&made) {
+            return;
         }
+        let mut known = maker.and_then(|maker| self.programs.get(&maker)).cloned();
+        if let (Some(maker), Some(known)) = (maker, &mut known)
+            && !have_same_memory(made, maker)
+        {
+            known.memory = Some(self.new_memory());
+        }
+        self.programs.insert(made, known.unwrap_or_default());
     }
 
     /// A process has started another program, of which nothing is known.
     pub fn begin(&mut self, process: Pid) {
-        self.programs.insert(process, Program::default());
+        let memory = Some(self.new_memory());
+        self.programs.insert(process, Program { memory, ..Program::default() });
+    }
+
+    fn new_memory(&mut self) -> u64 {
+        self.memories += 1;
+        self.memories
+    }
+
+    /// Has another process the same memory, as one that was made by vfork?
+    fn is_memory_shared(&self, process: Pid) -> bool {
+        let own = self.programs.get(&process).and_then(|program| program.memory);
+        let mut others = self.programs.iter().filter(|(other, _)| **other != process);
+        others.any(|(other, program)| match (own, program.memory) {
+            (Some(own), Some(other)) => own == other,
+            _ => have_same_memory(process, *other),
+        })
+    }
+
+    /// A process is attached, of which it is not known who has the same memory.
+    pub fn adopt(&mut self, process: Pid, has_own_filter: bool) {
+        self.programs.insert(process, Program { has_own_filter, ..Program::default() });
     }
 
     /// A process has ended.
@@ -301,6 +344,26 @@ mod tests {
         }
         rewrites.off();
         assert!(!rewrites.count(process, 0x1000));
+    }
+
+    #[test]
+    fn who_has_the_same_memory_is_known() {
+        let (mut rewrites, me) = (Rewrites::default(), Pid::this());
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let (other, gone) = (Pid::from_raw(child.id() as i32), Pid::from_raw(i32::MAX));
+        rewrites.begin(me);
+        rewrites.inherit(other, Some(me));
+        assert!(!rewrites.is_memory_shared(me), "it has a copy");
+        rewrites.programs.get_mut(&other).unwrap().memory = rewrites.programs[&me].memory;
+        assert!(rewrites.is_memory_shared(me) && rewrites.is_memory_shared(other), "by vfork");
+        rewrites.begin(other);
+        assert!(!rewrites.is_memory_shared(me), "it has started a program");
+        rewrites.adopt(other, false);
+        assert!(!rewrites.is_memory_shared(me), "the kernel is asked");
+        rewrites.adopt(gone, false);
+        assert!(!rewrites.is_memory_shared(me));
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]
