@@ -193,7 +193,7 @@ def measure(
     here = machine.Machine.here(compiled.ticks_per_s)
     levels = {
         level.key: verified(level, compiled, deadline)
-        for level in all_levels(eigentime, programs.no_jemalloc(PROGRAMS))
+        for level in all_levels(eigentime, compiled)
     }
     # Their own suites look at them, since each runtime is another one.
     levels |= {level.key: level for level in bundles.container_levels(wrapper)}

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from eigenbench.processes import Deadline, run
-from eigenbench.programs import Programs
+from eigenbench.programs import Programs, no_jemalloc
 
 DAY_S = 86_400.0
 NAMESPACE_S = 1_000.0
@@ -82,6 +82,7 @@ FAKETIME_OFFSET = "faketime-offset"
 FAKETIME_RATE = "faketime-rate"
 FAKETIME_MALLOC = "faketime-malloc"
 STRACE = "strace"
+FOLLOWER = "follower"
 CONTAINER = "container"
 CONTAINER_UNSET = "container-unset"
 CONTAINER_DATE = "container-date"
@@ -90,7 +91,7 @@ CONTAINER_RATE = "container-rate"
 CONTAINER_AGAIN = "container-again"
 
 
-def all_levels(eigentime: Path, no_jemalloc: Path) -> list[Level]:
+def all_levels(eigentime: Path, programs: Programs) -> list[Level]:
     """Every level, in the order of the tables; the peers' absence is noted."""
     return [
         Level(HOST, "host", "", ((),)),
@@ -98,8 +99,14 @@ def all_levels(eigentime: Path, no_jemalloc: Path) -> list[Level]:
         *_eigentime(eigentime),
         *_named(eigentime),
         _attached(eigentime),
-        *_faketime(no_jemalloc),
+        *_faketime(no_jemalloc(programs.folder)),
         _strace(),
+        Level(
+            FOLLOWER,
+            "a bare ptrace follower",
+            "follower",
+            ((programs.path(FOLLOWER),),),
+        ),
         # The same again: what differs from 1.00 here is noise.
         Level(HOST_AGAIN, "host, once more", "", ((),)),
     ]
@@ -207,11 +214,11 @@ def _runs(binary: Path, rows: Sequence[Row]) -> list[Level]:
     ]
 
 
-def _faketime(no_jemalloc: Path) -> list[Level]:
+def _faketime(other_allocator: Path) -> list[Level]:
     tool = shutil.which("faketime")
     absent = "" if tool else "not installed"
     rate = f"+0 x{RATE:.0f}"
-    environment = ("env", f"LD_LIBRARY_PATH={no_jemalloc}")
+    environment = ("env", f"LD_LIBRARY_PATH={other_allocator}")
     # It shows the wall clock as the monotonic clock, so nothing is promised there.
     fast = Promise(0.0, None, RATE)
     plain: tuple[str, tuple[str, ...]] = ("", ())

@@ -9,7 +9,7 @@ from pathlib import Path
 from eigenbench.processes import Deadline, run
 
 SOURCES = Path(__file__).resolve().parent.parent / "programs"
-NAMES = ("tickrate", "calls", "spawner", "changes", "threads", "minutes")
+NAMES = ("tickrate", "calls", "spawner", "changes", "threads", "minutes", "follower")
 # Linked statically too, to be run where there is no C library.
 STATIC = ("calls", "inside")
 NO_JEMALLOC = "no_jemalloc"

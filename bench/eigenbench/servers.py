@@ -17,6 +17,7 @@ LEVELS = (
     levels.RATE_10_TRAPPED,
     levels.FAKETIME_RATE,
     levels.STRACE,
+    levels.FOLLOWER,
     levels.HOST_AGAIN,
 )
 

@@ -33,7 +33,7 @@ SUPERVISED = (
     *COMPARED[COMPARED.index(levels.FROZEN) :],
 )
 # And beside what else follows programs.
-FOLLOWED = (*SUPERVISED[:-1], levels.STRACE, levels.HOST_AGAIN)
+FOLLOWED = (*SUPERVISED[:-1], levels.STRACE, levels.FOLLOWER, levels.HOST_AGAIN)
 
 # A shell that starts many short commands, as scripts do.
 SCRIPT = ("sh", "-c", "i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i+1)); done")
