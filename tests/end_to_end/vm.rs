@@ -49,7 +49,7 @@ const READ_BY_THE_VDSO: [&str; 3] = ["CLOCK_REALTIME", "CLOCK_MONOTONIC", "CLOCK
 pub fn add(suite: &mut Suite) {
     let needs = needs();
     suite.test("vm::tcg::measures", &needs, || {
-        let mut session = open(Settings { accelerator: Some(Accelerator::Tcg), ..settings() })?;
+        let mut session = open(with_all_processors())?;
         expect_note(&session, "accelerator", "tcg")?;
         expect_note(&session, "kernel", &release()?)?;
         measures(&mut session)
@@ -60,9 +60,7 @@ pub fn add(suite: &mut Suite) {
             format!("KVM by which machines start: {}", broken.0.replace('\n', " "))
         })
     };
-    suite.test("vm::tcg::loads", &needs, || {
-        loads(&mut open(Settings { accelerator: Some(Accelerator::Tcg), ..settings() })?)
-    });
+    suite.test("vm::tcg::loads", &needs, || loads(&mut open(with_all_processors())?));
     suite.prepared_test("vm::kvm::measures", &needs, with_kvm, |mut session| {
         expect_note(&session, "accelerator", "kvm")?;
         measures(&mut session)
@@ -108,6 +106,17 @@ fn settings() -> Settings {
         kernel: Some(products().join("share/eigentime/vm/vmlinuz")),
         ..Settings::new(&probe())
     }
+}
+
+/// By QEMU's translator, with as many processors as there are here.
+fn with_all_processors() -> Settings {
+    Settings { accelerator: Some(Accelerator::Tcg), ..settings() }
+}
+
+/// By QEMU's translator, with one processor: where processors tell each other something, it may come
+/// to wait for what was not heard.
+fn emulated() -> Settings {
+    Settings { processors: 1, ..with_all_processors() }
 }
 
 fn release() -> Result<String, Broken> {
@@ -175,11 +184,7 @@ fn events(session: &mut Session, source: &str) -> Result<Events, Broken> {
 /// The oracle is right about clocks that the vDSO cannot serve, and about one that it can: where the
 /// probe asks it before it measures, and where the doctor does.
 fn oracle(clocksource: &str, append: &str, expected: Served) -> Outcome {
-    let mut session = open(Settings {
-        accelerator: Some(Accelerator::Tcg),
-        append: Some(append.to_owned()),
-        ..settings()
-    })?;
+    let mut session = open(Settings { append: Some(append.to_owned()), ..emulated() })?;
     for metric in METRICS.iter().filter(|_| clocksource != COARSE) {
         let records =
             run(&mut session, &["calls", "--metric", metric, "--records", "1", "--calls", "100"])?;

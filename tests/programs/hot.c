@@ -7,7 +7,7 @@
  * calls, and calls that have nothing to do with time from the same sites. Meanwhile signals come,
  * processes are made by fork and by vfork, programs are started, libraries are loaded and unloaded,
  * and threads are cancelled while they wait. With `filter`, it puts a seccomp filter on itself before,
- * that allows everything. After MS milliseconds of CLOCK_MONOTONIC it prints:
+ * that allows everything. After MS milliseconds of CLOCK_MONOTONIC, or SIGTERM, it prints:
  *
  *   rounds, children, libraries, cancelled, signals   how often what was done
  *   wrong                    calls that did not return what they must
@@ -55,6 +55,12 @@ static void on_signal(int signal)
 {
 	(void)signal;
 	signals++;
+}
+
+static void on_end(int signal)
+{
+	(void)signal;
+	over = true;
 }
 
 static void check(bool right)
@@ -112,8 +118,9 @@ static void one_round(void)
 
 static void *work(void *unused)
 {
-	while (!over)
+	do
 		one_round();
+	while (!over);
 	return unused;
 }
 
@@ -128,7 +135,7 @@ static void child(void)
 static void *make_processes(void *unused)
 {
 	char *arguments[] = { "true", NULL };
-	while (!over) {
+	do {
 		int status;
 		pid_t made = fork();
 		if (made == 0)
@@ -137,7 +144,7 @@ static void *make_processes(void *unused)
 		check(posix_spawnp(&made, "true", NULL, NULL, arguments, environ) == 0 &&
 		      waitpid(made, &status, 0) == made && status == 0);
 		children += 2;
-	}
+	} while (!over);
 	return unused;
 }
 
@@ -175,7 +182,8 @@ static void *wait_long(void *kind)
 
 static void *cancel(void *unused)
 {
-	for (int kind = 0; !over; kind = (kind + 1) % 3) {
+	int kind = 0;
+	do {
 		pthread_t thread;
 		void *result;
 		check(pthread_create(&thread, NULL, wait_long, &kind) == 0);
@@ -183,7 +191,8 @@ static void *cancel(void *unused)
 		check(pthread_cancel(thread) == 0 && pthread_join(thread, &result) == 0 &&
 		      result == PTHREAD_CANCELED);
 		cancelled++;
-	}
+		kind = (kind + 1) % 3;
+	} while (!over);
 	return unused;
 }
 
@@ -210,7 +219,9 @@ int main(int argc, char **argv)
 		filter();
 	must(pipe(ready) == 0 && pipe(idle) == 0 && write(ready[1], "x", 1) == 1, "pipe");
 	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
-	must(sigaction(SIGALRM, &action, NULL) == 0 && sigaction(SIGUSR1, &action, NULL) == 0,
+	struct sigaction end = { .sa_handler = on_end, .sa_flags = SA_RESTART };
+	must(sigaction(SIGALRM, &action, NULL) == 0 && sigaction(SIGUSR1, &action, NULL) == 0 &&
+		     sigaction(SIGTERM, &end, NULL) == 0,
 	     "sigaction");
 	struct timeval period = { .tv_usec = ALARM_US };
 	must(setitimer(ITIMER_REAL, &(struct itimerval){ period, period }, NULL) == 0, "setitimer");
@@ -224,7 +235,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < 3; i++)
 		must(pthread_create(&threads[workers + i], NULL, others[i], NULL) == 0,
 		     "pthread_create");
-	for (int turn = 0; since(start) < ms; turn = (turn + 1) % workers) {
+	for (int turn = 0; !over && since(start) < ms; turn = (turn + 1) % workers) {
 		must(pthread_kill(threads[turn], SIGUSR1) == 0, "pthread_kill");
 		poll(NULL, 0, 100);
 	}

@@ -5,10 +5,10 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
-use eigentime_study::levels::vm::{Accelerator, Settings};
+use eigentime_study::levels::vm::Settings;
 use rustix::process::Signal;
 
-use super::{open, settings};
+use super::{emulated, open};
 use crate::ensure;
 use crate::needs::Need;
 use crate::processes::{Watch, command_line, descendants, send, wait_readable};
@@ -34,7 +34,7 @@ pub fn add(suite: &mut Suite, needs: &[Need]) {
 /// Holds a virtual machine, where this program was started for that.
 pub fn hold_if_asked() -> Option<ExitCode> {
     env::var_os(ASKED)?;
-    let session = match open(Settings { accelerator: Some(Accelerator::Tcg), ..settings() }) {
+    let session = match open(emulated()) {
         Ok(session) => session,
         Err(broken) => {
             println!("{broken}");
@@ -94,12 +94,7 @@ fn qemu_below(pid: u32) -> Result<u32, Broken> {
 /// Others may run beside it, so this one has a mark that the kernel does not look at.
 fn dropped() -> Outcome {
     let mark = "eigentime.test=dropped";
-    let settings = Settings {
-        accelerator: Some(Accelerator::Tcg),
-        append: Some(mark.to_owned()),
-        ..settings()
-    };
-    let session = open(settings)?;
+    let session = open(Settings { append: Some(mark.to_owned()), ..emulated() })?;
     let below = descendants(std::process::id());
     let running: Vec<u32> =
         below.into_iter().filter(|pid| command_line(*pid).contains(mark)).collect();

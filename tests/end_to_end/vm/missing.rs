@@ -4,9 +4,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use eigentime_study::levels::Level;
-use eigentime_study::levels::vm::{Accelerator, Settings, Vm};
+use eigentime_study::levels::vm::{Settings, Vm};
 
-use super::{no_kernel, settings};
+use super::{emulated, no_kernel, settings};
 use crate::ensure;
 use crate::needs::Need;
 use crate::suite::{Outcome, Suite};
@@ -23,21 +23,18 @@ pub fn add(suite: &mut Suite, needs: &[Need]) {
         refused(settings, &["/no/such/vmlinuz cannot be read", "make vm"])
     });
     suite.test("vm::missing::no_kernel_at_all", needs, || {
-        let tcg = Some(Accelerator::Tcg);
-        let settings =
-            Settings { kernel: Some(no_kernel().to_owned()), accelerator: tcg, ..settings() };
+        let settings = Settings { kernel: Some(no_kernel().to_owned()), ..emulated() };
         refused(settings, &["by tcg has ended before the probe greeted", "qemu-system-x86_64:"])
     });
     suite.test("vm::missing::modules", needs, || {
-        let tcg = Some(Accelerator::Tcg);
-        let settings = Settings { modules: Some(Vec::new()), accelerator: tcg, ..settings() };
+        let settings = Settings { modules: Some(Vec::new()), ..emulated() };
         refused(settings, &["no driver for the port", "virtio_console"])
     });
     suite.test("vm::missing::program", needs, || {
         // A program that is none: the kernel says so, and gives up.
         let probe: PathBuf = scratch()?.join("probe");
         fs::write(&probe, "this is no program")?;
-        let settings = Settings { probe, accelerator: Some(Accelerator::Tcg), ..settings() };
+        let settings = Settings { probe, ..emulated() };
         refused(settings, &["has ended before the probe greeted", "Kernel panic"])
     });
 }
