@@ -151,15 +151,6 @@ impl Registers {
         [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9] = args;
     }
 
-    /// Prepares a call of a function with up to five arguments.
-    pub fn enter(&mut self, function: u64, stack: u64, args: [u64; 5]) {
-        self.0.orig_rax = NO_CALL;
-        self.0.rip = function;
-        self.0.rsp = stack;
-        let r = &mut self.0;
-        [r.rdi, r.rsi, r.rdx, r.rcx, r.r8] = args;
-    }
-
     /// Moves the thread to another instruction.
     pub fn jump(&mut self, to: u64) {
         self.0.rip = to;

@@ -1,9 +1,7 @@
 //! Gives a program that has just been started the image in place of the kernel's
 //! vDSO.
 //!
-//! The program gets the shared memory as a descriptor over a socket pair of its
-//! own, whose other end the supervisor borrows: no path is named, so it works in
-//! any root directory and any namespace, and nothing stays open in the program.
+//! The program gets the shared memory as a descriptor by the `bootstrap`; nothing stays open in it.
 
 use std::io::IoSlice;
 use std::mem::{offset_of, size_of};
@@ -14,6 +12,7 @@ use nix::errno::Errno;
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 
 use super::arch::Registers;
+use super::bootstrap::{Bootstrap, Image};
 use super::detour::Detour;
 use super::filtered::CLOCK_GETTIME;
 use super::mapping::Failed;
@@ -95,6 +94,9 @@ pub struct Control {
 /// stack for a new program (`setup_arg_pages` in fs/exec.c).
 const BLOCK_DEPTH: u64 = 4096;
 
+/// How far below the block the image's stack begins.
+const BOOT_DEPTH: u64 = 0x100;
+
 /// The signals that can arrive while the program is being prepared are kept back.
 const ALL_SIGNALS: u64 = u64::MAX;
 
@@ -110,13 +112,19 @@ impl Supervisor {
     /// announces that.
     pub(super) fn install(&mut self, tracee: Tracee) -> Result<(), Refusal> {
         let mut detour = Detour::new(tracee);
-        let fresh = Fresh::examine(&mut detour)?;
-        let mask = tracee.signal_mask().map_err(Refusal::step("read its signal mask"))?;
+        let (fresh, bootstrap, mask) = match self.place_bootstrap(tracee) {
+            Ok(placed) => placed,
+            Err(refusal) => {
+                leave_exec(&mut detour)?;
+                return Err(refusal);
+            }
+        };
         tracee.set_signal_mask(ALL_SIGNALS).map_err(Refusal::step("block its signals"))?;
         // A container's own filter may forbid what follows.
         let suspended = self.thread(tracee).visitor.is_some() && tracee.suspend_filters();
-        let prepared = self.prepare_fresh(&mut detour, &fresh, suspended);
+        let prepared = self.prepare_fresh(&mut detour, &fresh, bootstrap, suspended);
         let mut after = fresh.entry;
+        after.skip(0);
         if prepared.is_err() {
             let args = [CANNOT_RUN, 0, 0, 0, 0, 0];
             after.call(self.kernel.syscall_at(fresh.vdso), libc::SYS_exit_group, args);
@@ -131,68 +139,56 @@ impl Supervisor {
         detour.end(tracee.0).map_err(Refusal::step("give back a signal"))
     }
 
+    /// Looks at a program that is in that stop, and writes what it needs to run the bootstrap; and
+    /// the signals that it blocks.
+    fn place_bootstrap(&self, tracee: Tracee) -> Result<(Fresh, Bootstrap, u64), Refusal> {
+        let entry = tracee.registers().map_err(Refusal::step("read its registers"))?;
+        let fresh = Fresh::examine(tracee, entry)?;
+        let block = block_at(fresh.stack, self.functions_at(fresh.vdso));
+        let image = self.region.layout.image().to_ne_bytes();
+        let parts = [(fresh.stack, bytes_of(&block)), (fresh.slot, &image)];
+        tracee.write_parts(parts).map_err(Refusal::step("write to its stack"))?;
+        let mask = tracee.signal_mask().map_err(Refusal::step("read its signal mask"))?;
+        let bootstrap = Bootstrap::put(tracee, fresh.vdso, self.kernel.bytes(), fresh.stack)
+            .map_err(Refusal::step("write to its vDSO"))?;
+        Ok((fresh, bootstrap, mask))
+    }
+
     /// Lets a new program take the shared memory and map the image; ends in a stop outside
     /// of any call, or in one of a call that is not to be made.
     fn prepare_fresh(
         &mut self,
         detour: &mut Detour,
         fresh: &Fresh,
+        bootstrap: Bootstrap,
         suspended: bool,
     ) -> Result<(), Refusal> {
-        let Fresh { entry, slot, vdso, stack } = *fresh;
         let tracee = detour.tracee;
         let layout = self.region.layout;
-        let block = block_at(stack, self.functions_at(vdso));
-        write_block(tracee, stack, &block)?;
+        let mut registers = fresh.entry;
+        bootstrap.make_sockets(&mut registers);
+        let report = run(detour, "make a pair of sockets in it", registers, suspended)?;
+        let sockets = Bootstrap::sockets(&report);
+        self.send_file(tracee, sockets[0]).map_err(Refusal::step("hand it the shared memory"))?;
 
-        // The program makes itself a pair of sockets; through one end of it the
-        // supervisor sends the descriptor that the program takes from the other.
-        let call = |registers: &mut Registers, nr, args| {
-            registers.call(self.kernel.syscall_at(vdso), nr, args);
+        let image = Image {
+            address: layout.image(),
+            size: IMAGE.len() as u64,
+            offset: IMAGE_OFFSET as u64,
+            boot: layout.symbol(symbols::BOOT),
+            stack: fresh.stack - BOOT_DEPTH,
         };
-        let mut registers = entry;
-        let at = |offset: usize| stack + offset as u64;
-        let kind = (libc::SOCK_DGRAM | libc::SOCK_CLOEXEC) as u64;
-        let unix = libc::AF_UNIX as u64;
-        let sockets = at(offset_of!(Block, sockets));
-        call(&mut registers, libc::SYS_socketpair, [unix, kind, 0, sockets, 0, 0]);
-        run(detour, "make a pair of sockets in it", registers)?;
-        let [pair] = tracee.read_words(sockets).map_err(Refusal::step("read its sockets"))?;
-        let (first, second) = (pair as u32, (pair >> 32) as u32);
-        self.send_file(tracee, first).map_err(Refusal::step("hand it the shared memory"))?;
-
-        let header = at(offset_of!(Block, header));
-        let flags = libc::MSG_CMSG_CLOEXEC as u64;
-        call(&mut registers, libc::SYS_recvmsg, [u64::from(second), header, flags, 0, 0, 0]);
-        run(detour, "receive the shared memory in it", registers)?;
-        let [descriptor] = tracee
-            .read_words(at(offset_of!(Block, control) + offset_of!(Control, descriptor)))
-            .map_err(Refusal::step("read its descriptor"))?;
-        let file = u64::from(descriptor as u32);
-
-        let image = layout.image();
-        let size = IMAGE.len() as u64;
-        let access = (libc::PROT_READ | libc::PROT_EXEC) as u64;
-        let how = (libc::MAP_PRIVATE | libc::MAP_FIXED_NOREPLACE) as u64;
-        call(&mut registers, libc::SYS_mmap, [image, size, access, how, file, IMAGE_OFFSET as u64]);
-        run(detour, "map the image in it", registers)?;
-
-        let boot_stack = stack - 0x100;
-        let function = layout.symbol(symbols::BOOT);
-        registers.enter(
-            function,
-            boot_stack,
-            [file, u64::from(first), u64::from(second), image, stack],
-        );
-        boot(detour, registers, suspended)?;
-        tracee.write_words(slot, &[image]).map_err(Refusal::step("change its auxiliary vector"))
+        bootstrap.map_image(&mut registers, sockets, &image);
+        run(detour, "set up the image in it", registers, suspended)?;
+        bootstrap.remove().map_err(Refusal::step("restore its vDSO"))
     }
 
     /// Prepares the program that `tracee` has just started and that no filter stops. It
     /// can be let go then.
     pub(super) fn install_unfiltered(&mut self, tracee: Tracee) -> Result<(), Refusal> {
         let mut detour = Detour::new(tracee);
-        let Fresh { slot, vdso, stack, .. } = Fresh::examine(&mut detour)?;
+        let entry = leave_exec(&mut detour)?;
+        let Fresh { slot, vdso, stack, .. } = Fresh::examine(tracee, entry)?;
         let visit = Visit::new(tracee, self.kernel.syscall_at(vdso));
         let mut visit = visit.map_err(Refusal::step("read its registers"))?;
         let mapped = self.map_region(&mut visit, stack);
@@ -246,15 +242,12 @@ struct Fresh {
 }
 
 impl Fresh {
-    /// Leaves exec and looks at what it has made; 32-bit programs are refused.
-    fn examine(detour: &mut Detour) -> Result<Self, Refusal> {
-        let entry = leave_exec(detour)?;
+    /// Looks at what exec has made; 32-bit programs are refused.
+    fn examine(tracee: Tracee, entry: Registers) -> Result<Self, Refusal> {
         if entry.is_32_bit() {
             return Err(Refusal::ThirtyTwoBits);
         }
-        let tracee = detour.tracee;
-        let slot = vdso_slot(tracee, entry.stack())?;
-        let [vdso] = tracee.read_words(slot).map_err(Refusal::step("read its auxiliary vector"))?;
+        let (slot, vdso) = find_vdso(tracee, entry.stack())?;
         Ok(Self { entry, slot, vdso, stack: (entry.stack() - BLOCK_DEPTH) & !0xff })
     }
 }
@@ -266,35 +259,28 @@ fn leave_exec(detour: &mut Detour) -> Result<Registers, Refusal> {
     detour.tracee.registers().map_err(Refusal::step("read its registers"))
 }
 
-/// Makes the program make a system call, which must not fail.
-fn run(detour: &mut Detour, step: &'static str, registers: Registers) -> Result<(), Refusal> {
-    match detour.system_call(registers).map_err(Refusal::step(step))? {
-        error @ -4095..0 => Err(Refusal::Step(step, Errno::from_raw(-error as i32))),
-        _ => Ok(()),
-    }
-}
-
-/// Lets the image set up its pages; ends in the stop of the call by which it reports, or
-/// behind that.
-fn boot(detour: &mut Detour, registers: Registers, suspended: bool) -> Result<(), Refusal> {
-    const STEP: &str = "set up the image in it";
+/// Lets the program run from these registers until it reports, which must not be a failure; ends in
+/// the stop of the call by which it reports, or behind that. Returns the registers of that call.
+fn run(
+    detour: &mut Detour,
+    step: &'static str,
+    registers: Registers,
+    suspended: bool,
+) -> Result<Registers, Refusal> {
     let reported = match suspended {
         true => detour.run_to_call(registers, is_report),
         false => detour.run_to_filter(registers).and_then(|()| detour.tracee.registers()),
     };
-    match reported.map_err(Refusal::step(STEP))?.arg(1) as i64 {
-        0 => Ok(()),
-        error => Err(Refusal::Step(STEP, Errno::from_raw(-error as i32))),
+    let reported = reported.map_err(Refusal::step(step))?;
+    match reported.arg(1) as i64 {
+        0 => Ok(reported),
+        error => Err(Refusal::Step(step, Errno::from_raw(-error as i32))),
     }
 }
 
-/// Is it the call by which the image reports?
+/// Is it the call by which the bootstrap and the image report?
 fn is_report(registers: &Registers) -> bool {
     registers.nr() == CLOCK_GETTIME && registers.arg(0) as u32 == BOOTED_CLOCK
-}
-
-fn write_block(tracee: Tracee, to: u64, block: &Block) -> Result<(), Refusal> {
-    tracee.write(to, bytes_of(block)).map_err(Refusal::step("write to its stack"))
 }
 
 /// What the kernel or a program is told in memory.
@@ -329,20 +315,24 @@ pub fn block_at(address: u64, kernel: eigentime_vdso::KernelFunctions) -> Block 
     }
 }
 
-/// Where the auxiliary vector of a new program holds the address of its vDSO. On
+/// Where the auxiliary vector of a new program holds the address of its vDSO, and that address. On
 /// its stack lie the number of arguments, the arguments, a null, the environment, a
 /// null, and the vector.
-fn vdso_slot(tracee: Tracee, stack: u64) -> Result<u64, Refusal> {
-    const STEP: &str = "read its auxiliary vector";
-    let [arguments] = tracee.read_words(stack).map_err(Refusal::step(STEP))?;
-    let mut words = Words::new(tracee, stack + 8 * (1 + arguments + 1));
-    while words.next().map_err(Refusal::step(STEP))? != 0 {}
+fn find_vdso(tracee: Tracee, stack: u64) -> Result<(u64, u64), Refusal> {
+    let mut words = Words::new(tracee, stack);
+    let mut next = || words.next().map_err(Refusal::step("read its auxiliary vector"));
+    let (_, arguments) = next()?;
+    for _ in 0..=arguments {
+        next()?;
+    }
+    while next()?.1 != 0 {}
     loop {
-        match words.next().map_err(Refusal::step(STEP))? {
-            VDSO_ENTRY => return Ok(words.address()),
+        let ((_, kind), value) = (next()?, next()?);
+        match kind {
+            VDSO_ENTRY => return Ok(value),
             END_OF_VECTOR => return Err(Refusal::NoVdso),
-            _ => words.next().map_err(Refusal::step(STEP))?,
-        };
+            _ => {}
+        }
     }
 }
 
@@ -360,22 +350,19 @@ impl Words {
         Self { tracee, start, buffer: [0; 2048], filled: 0, used: 0 }
     }
 
-    /// The address of the next word.
-    fn address(&self) -> u64 {
-        self.start + self.used as u64
-    }
-
-    fn next(&mut self) -> nix::Result<u64> {
+    /// The next word, and its address.
+    fn next(&mut self) -> nix::Result<(u64, u64)> {
         if self.used == self.filled {
-            self.start = self.address();
+            self.start += self.used as u64;
             self.used = 0;
             self.filled = self.tracee.read_some(self.start, &mut self.buffer)? & !7;
             if self.filled == 0 {
                 return Err(Errno::EFAULT);
             }
         }
+        let address = self.start + self.used as u64;
         let bytes = &self.buffer[self.used..self.used + 8];
         self.used += 8;
-        Ok(u64::from_ne_bytes(bytes.try_into().expect("eight bytes")))
+        Ok((address, u64::from_ne_bytes(bytes.try_into().expect("eight bytes"))))
     }
 }

@@ -5,6 +5,7 @@
 //! - `detour`: makes a stopped thread do something on our behalf.
 //! - `visit`: several system calls of that kind.
 //! - `install`: gives a program that has just been started the image.
+//! - `bootstrap`: the code that does it in the program.
 //! - `mapping`: the same, one call at a time.
 //! - `exec_only`: prepares programs and lets them go.
 //! - `attach`, `detach`: moves a running process into the timeline and out of it.
@@ -26,6 +27,7 @@
 mod arch;
 mod attach;
 mod blocked;
+mod bootstrap;
 mod change;
 mod detach;
 mod detour;
@@ -126,6 +128,8 @@ pub struct Supervisor {
     /// Does the kernel's vDSO make system calls of its own for the clocks, so that
     /// new programs had better do it themselves?
     raw_clock: bool,
+    /// Do files that give privileges give them here? Only ordinary users have to renounce that.
+    keeps_privileges: bool,
     /// Threads that are to be let go as soon as they stop.
     unwanted: HashSet<Pid>,
     /// What the clocks are to be from the start, until that.
@@ -232,6 +236,7 @@ impl Supervisor {
             motion,
             control,
             raw_clock: false,
+            keeps_privileges: namespace::is_privileged(),
             unwanted: HashSet::new(),
             // Processes to be attached come when they come.
             started: starts_with.is_some(),

@@ -87,6 +87,9 @@ impl Supervisor {
     /// Notes if the file of a program that has just been started would have given
     /// it privileges that it did not get.
     pub(super) fn note_lost_privilege(&mut self, tracee: Tracee) {
+        if self.keeps_privileges {
+            return;
+        }
         let path = format!("/proc/{}/exe", tracee.0);
         let Ok(file) = fs::metadata(&path) else { return };
         let effective = |name| {

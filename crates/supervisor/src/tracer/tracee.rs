@@ -296,9 +296,15 @@ impl Tracee {
 
     /// Writes memory that the program may write itself; all of it, or `EFAULT`.
     pub fn write(self, to: u64, from: &[u8]) -> nix::Result<()> {
-        let remote = [RemoteIoVec { base: to as usize, len: from.len() }];
-        match process_vm_writev(self.0, &[IoSlice::new(from)], &remote)? {
-            count if count == from.len() => Ok(()),
+        self.write_parts([(to, from)])
+    }
+
+    /// The same, in several places.
+    pub fn write_parts<const PARTS: usize>(self, parts: [(u64, &[u8]); PARTS]) -> nix::Result<()> {
+        let local = parts.map(|(_, from)| IoSlice::new(from));
+        let remote = parts.map(|(to, from)| RemoteIoVec { base: to as usize, len: from.len() });
+        match process_vm_writev(self.0, &local, &remote)? {
+            count if count == remote.iter().map(|it| it.len).sum::<usize>() => Ok(()),
             _ => Err(Errno::EFAULT),
         }
     }
