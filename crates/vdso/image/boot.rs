@@ -24,11 +24,11 @@ const NO_FILE: u64 = u64::MAX;
 /// # Safety
 /// `kernel` must point to the functions of this program's kernel vDSO.
 pub unsafe extern "C" fn set_up(
-    file: u64,
-    first: u64,
-    second: u64,
     image: u64,
     kernel: *const KernelFunctions,
+    first: u64,
+    second: u64,
+    file: u64,
 ) -> i64 {
     let region = image - IMAGE_OFFSET as u64;
     let private = region + PRIVATE_OFFSET as u64;

@@ -238,14 +238,20 @@ unsafe extern "C" fn user_copy(to: *mut u64, from: *const u64, words: usize) -> 
     )
 }
 
-/// What the supervisor runs in a fresh program; see `boot`. Reports the result by a
-/// call that the filter traps, from an address that it does not exempt.
+/// What the supervisor's bootstrap runs in a fresh program; see `boot`. It comes from the call that
+/// has mapped the image: `rdi` holds where, `r8` the file; `rbx` and `rbp` hold the sockets, and on the
+/// stack are the functions of the kernel's vDSO. Reports the result by a call that the filter traps,
+/// from an address that it does not exempt.
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 unsafe extern "C" fn et_boot() {
     naked_asm!(
         ".cfi_startproc",
         ".cfi_undefined rip",
+        "mov rsi, rsp",
+        "mov edx, ebx",
+        "mov ecx, ebp",
+        "mov r8d, r8d",
         "call {set_up}",
         "mov rsi, rax",
         "mov edi, {booted}",

@@ -1,72 +1,48 @@
 //! The code that a program runs before its first instruction, in place of the last bytes of its
-//! kernel's vDSO: nothing else of it can be executed yet that is known to us. In one go it makes
-//! what would otherwise be three system calls with two stops each.
+//! kernel's vDSO: nothing else of it that is known to us can be executed yet.
 //!
-//! It takes the shared memory over a socket pair of its own, whose other end the supervisor borrows
-//! meanwhile: no path is named, so it works in any root directory and any namespace. Then it maps the
-//! image, whose `boot` closes what is open. It tells of both by the call that the filter stops.
+//! It is one routine that takes the number and the arguments of a system call from the stack, makes
+//! it, and returns to what the stack says: the next call, or the image. So all is done in one go that
+//! would otherwise be three calls with two stops each. The program makes itself a pair of sockets and
+//! reports that by a call that the filter stops; it takes the shared memory from one of the sockets,
+//! whose other end the supervisor borrows meanwhile, so that no path is named and it works in any
+//! root directory and any namespace; and it maps the image, whose `boot` goes on.
 
 use core::arch::global_asm;
-use std::mem::offset_of;
+use std::mem::{offset_of, size_of};
 
-use eigentime_vdso::BOOTED_CLOCK;
+use eigentime_vdso::{BOOTED_CLOCK, KernelFunctions};
+use nix::errno::Errno;
 
 use super::arch::Registers;
-use super::install::{Block, Control};
+use super::install::{Plain, bytes_of};
+use super::mapping::{Control, Message};
 use super::tracee::Tracee;
 
 global_asm!(
     ".pushsection .rodata.eigentime_bootstrap, \"a\"",
     ".balign 8",
     "eigentime_bootstrap:",
-    // The arguments are set already.
-    "mov eax, {socketpair}",
+    "pop rax",
+    "pop rdi",
+    "pop rsi",
+    "pop rdx",
+    "pop r10",
+    "pop r9",
+    "add rsp, {skipped}",
+    "pop r8",
     "syscall",
-    "mov rdx, [r10]",
-    "jmp 2f",
-    "eigentime_bootstrap_receive:",
-    "mov eax, {recvmsg}",
-    "syscall",
-    "test rax, rax",
-    "js 2f",
-    // mmap(image, its size, PROT_READ | PROT_EXEC, how, the descriptor, its offset)
-    "mov r8d, [r15 + {descriptor}]",
-    "mov rdi, r12",
-    "mov rsi, r13",
-    "mov edx, 5",
-    "mov eax, {mmap}",
-    "syscall",
-    "cmp rax, r12",
-    "jne 2f",
-    // boot(the descriptor, first, second, image, the block)
-    "mov edi, r8d",
-    "mov esi, ebx",
-    "mov edx, ebp",
-    "mov rcx, r12",
-    "mov r8, r15",
-    "jmp r14",
-    "2:",
-    "mov rsi, rax",
-    "mov edi, {booted}",
-    "mov eax, {clock_gettime}",
-    "syscall",
-    "ud2",
+    "mov r12, rax",
+    "ret",
     ".balign 8",
     "eigentime_bootstrap_end:",
     ".popsection",
-    socketpair = const libc::SYS_socketpair,
-    recvmsg = const libc::SYS_recvmsg,
-    mmap = const libc::SYS_mmap,
-    clock_gettime = const libc::SYS_clock_gettime,
-    booted = const BOOTED_CLOCK,
-    descriptor = const offset_of!(Block, control) + offset_of!(Control, descriptor),
+    skipped = const offset_of!(Call, r8) - offset_of!(Call, skipped),
 );
 
 unsafe extern "C" {
     #[link_name = "eigentime_bootstrap"]
     static START: u8;
-    #[link_name = "eigentime_bootstrap_receive"]
-    static RECEIVE: u8;
     #[link_name = "eigentime_bootstrap_end"]
     static END: u8;
 }
@@ -78,15 +54,43 @@ fn code() -> &'static [u8] {
     unsafe { std::slice::from_raw_parts(start, end.offset_from_unsigned(start)) }
 }
 
-/// How the image is mapped and entered.
+/// What the routine takes from the stack.
+#[repr(C)]
+struct Call {
+    nr: u64,
+    rdi: u64,
+    rsi: u64,
+    rdx: u64,
+    r10: u64,
+    r9: u64,
+    /// The head of a control message, whose descriptor is the argument that follows.
+    skipped: [u64; 2],
+    r8: u64,
+    /// Where it goes on.
+    then: u64,
+}
+
+/// The stack for all of it, from the lowest address on.
+#[repr(C)]
+pub struct Chain {
+    sockets: Call,
+    report: Call,
+    map: Call,
+    /// Here the stack pointer is when the image begins.
+    kernel: KernelFunctions,
+    message: Message,
+}
+
+impl Plain for Chain {}
+
+/// How the image is mapped.
 pub struct Image {
     pub address: u64,
     pub size: u64,
     /// Where it lies in the shared memory.
     pub offset: u64,
-    /// Its function that sets up its pages, and the stack for that.
+    /// Its function that sets up its pages.
     pub boot: u64,
-    pub stack: u64,
 }
 
 /// The code in a program.
@@ -95,17 +99,60 @@ pub struct Bootstrap {
     address: u64,
     /// What is there otherwise.
     original: &'static [u8],
-    /// Where the program's [`Block`] is.
-    block: u64,
+    /// Where the program's [`Chain`] is.
+    stack: u64,
 }
 
 impl Bootstrap {
-    /// Puts it into the vDSO at `vdso`, whose bytes are these.
-    pub fn put(tracee: Tracee, vdso: u64, bytes: &'static [u8], block: u64) -> nix::Result<Self> {
+    /// For a program with such a vDSO at `vdso`; its stack can be used from `stack` on, which is a
+    /// multiple of 16.
+    pub fn new(tracee: Tracee, vdso: u64, bytes: &'static [u8], stack: u64) -> Self {
         let within = (bytes.len() - code().len()) & !7;
         let original = &bytes[within..within + code().len()];
-        let bootstrap = Self { tracee, address: vdso + within as u64, original, block };
-        bootstrap.write(code()).map(|()| bootstrap)
+        Self { tracee, address: vdso + within as u64, original, stack }
+    }
+
+    /// Puts the code into the program, the chain on its stack, and the image's address to `slot`.
+    pub fn put(&self, image: &Image, kernel: KernelFunctions, slot: u64) -> nix::Result<()> {
+        let (chain, address) = (self.chain(image, kernel), image.address.to_ne_bytes());
+        self.tracee.write_parts([(self.stack, bytes_of(&chain)), (slot, &address)])?;
+        self.write(code())
+    }
+
+    fn chain(&self, image: &Image, kernel: KernelFunctions) -> Chain {
+        let at = |offset: usize| self.stack + offset as u64;
+        let call = |nr: libc::c_long, [rdi, rsi, rdx, r10]: [u64; 4], then| Call {
+            nr: nr as u64,
+            rdi,
+            rsi,
+            rdx,
+            r10,
+            r9: 0,
+            skipped: [0; 2],
+            // No descriptor.
+            r8: u64::MAX,
+            then,
+        };
+        let kind = (libc::SOCK_DGRAM | libc::SOCK_CLOEXEC) as u64;
+        let pair = at(offset_of!(Chain, report.rdx));
+        let access = (libc::PROT_READ | libc::PROT_EXEC) as u64;
+        let how = (libc::MAP_PRIVATE | libc::MAP_FIXED_NOREPLACE) as u64;
+        let map = [image.address, image.size, access, how];
+        Chain {
+            sockets: call(
+                libc::SYS_socketpair,
+                [libc::AF_UNIX as u64, kind, 0, pair],
+                self.address,
+            ),
+            report: call(libc::SYS_clock_gettime, [BOOTED_CLOCK.into(), 0, 0, 0], self.address),
+            map: Call { r9: image.offset, ..call(libc::SYS_mmap, map, image.boot) },
+            kernel,
+            // Its descriptor becomes an argument of mmap.
+            message: Message::new(
+                at(offset_of!(Chain, message)),
+                at(offset_of!(Chain, map.skipped)),
+            ),
+        }
     }
 
     /// Puts back what was there.
@@ -121,31 +168,42 @@ impl Bootstrap {
             .try_for_each(|(address, word)| self.tracee.poke(address, u64::from_ne_bytes(*word)))
     }
 
-    /// Makes it make a pair of sockets, and report. (What leaves exec overwrites rax.)
-    pub fn make_sockets(&self, registers: &mut Registers) {
-        let kind = (libc::SOCK_DGRAM | libc::SOCK_CLOEXEC) as u64;
-        let sockets = self.block + offset_of!(Block, sockets) as u64;
-        registers.call(self.address, 0, [libc::AF_UNIX as u64, kind, 0, sockets, 0, 0]);
+    /// Has it make the sockets and report.
+    pub fn make_sockets(&self, mut registers: Registers) -> Registers {
+        registers.jump(self.address);
+        registers.0.rsp = self.stack;
+        registers
     }
 
-    /// The sockets that it has made, by its report.
-    pub fn sockets(report: &Registers) -> [u32; 2] {
+    /// The sockets that it has made.
+    pub fn sockets(report: &Registers) -> nix::Result<[u32; 2]> {
         let pair = report.arg(2);
-        [pair as u32, (pair >> 32) as u32]
+        match Self::result(report) {
+            0 => Ok([pair as u32, (pair >> 32) as u32]),
+            error => Err(Errno::from_raw(-error as i32)),
+        }
     }
 
-    /// Makes it take the shared memory from the second of its sockets, map the image, and have that
-    /// report.
-    pub fn map_image(&self, registers: &mut Registers, sockets: [u32; 2], image: &Image) {
-        let [first, second] = sockets.map(u64::from);
-        let receive = (&raw const RECEIVE).addr() - (&raw const START).addr();
-        let header = self.block + offset_of!(Block, header) as u64;
+    /// Has it take the shared memory from the second of its sockets instead of reporting, map the
+    /// image, and run that, which reports.
+    pub fn map_image(&self, mut report: Registers, [first, second]: [u32; 2]) -> Registers {
+        const SYSCALL: u64 = 2;
+        let header = self.stack + offset_of!(Chain, message) as u64;
         let flags = libc::MSG_CMSG_CLOEXEC as u64;
-        let how = (libc::MAP_PRIVATE | libc::MAP_FIXED_NOREPLACE) as u64;
-        let args = [second, header, flags, how, 0, image.offset];
-        registers.call(self.address + receive as u64, 0, args);
-        let r = &mut registers.0;
-        [r.r12, r.r13, r.r14, r.r15] = [image.address, image.size, image.boot, self.block];
-        [r.rbx, r.rbp, r.rsp] = [first, second, image.stack];
+        let args = [second.into(), header, flags, 0, 0, 0];
+        report.call(report.ip() - SYSCALL, libc::SYS_recvmsg, args);
+        [report.0.rbx, report.0.rbp] = [first.into(), second.into()];
+        report
+    }
+
+    /// What its last call returned.
+    pub fn result(stopped: &Registers) -> i64 {
+        stopped.0.r12 as i64
     }
 }
+
+const _: () = {
+    assert!(offset_of!(Call, r8) - offset_of!(Call, skipped) == offset_of!(Control, descriptor));
+    assert!(size_of::<Control>() == offset_of!(Control, descriptor) + 8);
+    assert!(offset_of!(Chain, kernel).is_multiple_of(16));
+};

@@ -34,10 +34,17 @@ impl Detour {
         self.until(Stop::Syscall, Tracee::resume_to_syscall)
     }
 
-    /// Goes on from these registers to a call that the filter stops.
-    pub fn run_to_filter(&mut self, registers: Registers) -> nix::Result<()> {
+    /// Goes on from these registers to a call that the filter stops; `meanwhile` is done while it
+    /// runs.
+    pub fn run_to_filter(
+        &mut self,
+        registers: Registers,
+        meanwhile: impl FnOnce(),
+    ) -> nix::Result<()> {
         self.tracee.set_registers(registers)?;
-        self.until(Stop::Filtered, |tracee| tracee.resume(None))
+        self.tracee.resume(None)?;
+        meanwhile();
+        self.await_stop(Stop::Filtered, |tracee| tracee.resume(None))
     }
 
     /// Goes on from these registers to the first call like this, which is not made; ends
@@ -75,8 +82,16 @@ impl Detour {
     }
 
     fn until(&mut self, wanted: Stop, go_on: fn(Tracee) -> nix::Result<()>) -> nix::Result<()> {
+        go_on(self.tracee)?;
+        self.await_stop(wanted, go_on)
+    }
+
+    fn await_stop(
+        &mut self,
+        wanted: Stop,
+        go_on: fn(Tracee) -> nix::Result<()>,
+    ) -> nix::Result<()> {
         loop {
-            go_on(self.tracee)?;
             match self.tracee.wait()? {
                 stop if stop == wanted => return Ok(()),
                 Stop::Ended => return Err(Errno::ESRCH),
@@ -87,6 +102,7 @@ impl Detour {
                 Stop::Signal(signal) => self.kept_back.push(signal),
                 _ => {}
             }
+            go_on(self.tracee)?;
         }
     }
 }

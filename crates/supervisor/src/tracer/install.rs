@@ -4,8 +4,8 @@
 //! The program gets the shared memory as a descriptor by the `bootstrap`; nothing stays open in it.
 
 use std::io::IoSlice;
-use std::mem::{offset_of, size_of};
-use std::os::fd::AsRawFd;
+use std::mem::size_of;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use eigentime_vdso::{BOOTED_CLOCK, IMAGE, IMAGE_OFFSET, symbols};
 use nix::errno::Errno;
@@ -16,7 +16,7 @@ use super::bootstrap::{Bootstrap, Image};
 use super::detour::Detour;
 use super::filtered::CLOCK_GETTIME;
 use super::mapping::Failed;
-use super::tracee::Tracee;
+use super::tracee::{Process, Tracee};
 use super::visit::Visit;
 use super::{Supervisor, notes};
 
@@ -50,52 +50,9 @@ impl Refusal {
     }
 }
 
-/// What is put on the program's stack, below what it uses, for the steps.
-#[repr(C)]
-pub struct Block {
-    kernel: eigentime_vdso::KernelFunctions,
-    pub sockets: [i32; 2],
-    pub header: Header,
-    bytes: Bytes,
-    pub control: Control,
-    byte: u64,
-}
-
-/// `struct msghdr`.
-#[repr(C)]
-pub struct Header {
-    name: u64,
-    name_len: u64,
-    bytes: u64,
-    bytes_len: u64,
-    control: u64,
-    control_len: u64,
-    flags: u64,
-}
-
-/// `struct iovec`.
-#[repr(C)]
-struct Bytes {
-    base: u64,
-    len: u64,
-}
-
-/// `struct cmsghdr` with one descriptor.
-#[repr(C)]
-pub struct Control {
-    len: u64,
-    level: i32,
-    kind: i32,
-    pub descriptor: i32,
-    padding: i32,
-}
-
-/// How far below the stack pointer the block is put. The kernel maps 128 KiB of
+/// How far below the stack pointer its stack is used. The kernel maps 128 KiB of
 /// stack for a new program (`setup_arg_pages` in fs/exec.c).
-const BLOCK_DEPTH: u64 = 4096;
-
-/// How far below the block the image's stack begins.
-const BOOT_DEPTH: u64 = 0x100;
+const DEPTH: u64 = 4096;
 
 /// The signals that can arrive while the program is being prepared are kept back.
 const ALL_SIGNALS: u64 = u64::MAX;
@@ -144,13 +101,18 @@ impl Supervisor {
     fn place_bootstrap(&self, tracee: Tracee) -> Result<(Fresh, Bootstrap, u64), Refusal> {
         let entry = tracee.registers().map_err(Refusal::step("read its registers"))?;
         let fresh = Fresh::examine(tracee, entry)?;
-        let block = block_at(fresh.stack, self.functions_at(fresh.vdso));
-        let image = self.region.layout.image().to_ne_bytes();
-        let parts = [(fresh.stack, bytes_of(&block)), (fresh.slot, &image)];
-        tracee.write_parts(parts).map_err(Refusal::step("write to its stack"))?;
         let mask = tracee.signal_mask().map_err(Refusal::step("read its signal mask"))?;
-        let bootstrap = Bootstrap::put(tracee, fresh.vdso, self.kernel.bytes(), fresh.stack)
-            .map_err(Refusal::step("write to its vDSO"))?;
+        let layout = self.region.layout;
+        let image = Image {
+            address: layout.image(),
+            size: IMAGE.len() as u64,
+            offset: IMAGE_OFFSET as u64,
+            boot: layout.symbol(symbols::BOOT),
+        };
+        let bootstrap = Bootstrap::new(tracee, fresh.vdso, self.kernel.bytes(), fresh.stack);
+        bootstrap
+            .put(&image, self.functions_at(fresh.vdso), fresh.slot)
+            .map_err(Refusal::step("write to its memory"))?;
         Ok((fresh, bootstrap, mask))
     }
 
@@ -164,22 +126,19 @@ impl Supervisor {
         suspended: bool,
     ) -> Result<(), Refusal> {
         let tracee = detour.tracee;
-        let layout = self.region.layout;
-        let mut registers = fresh.entry;
-        bootstrap.make_sockets(&mut registers);
-        let report = run(detour, "make a pair of sockets in it", registers, suspended)?;
-        let sockets = Bootstrap::sockets(&report);
-        self.send_file(tracee, sockets[0]).map_err(Refusal::step("hand it the shared memory"))?;
-
-        let image = Image {
-            address: layout.image(),
-            size: IMAGE.len() as u64,
-            offset: IMAGE_OFFSET as u64,
-            boot: layout.symbol(symbols::BOOT),
-            stack: fresh.stack - BOOT_DEPTH,
-        };
-        bootstrap.map_image(&mut registers, sockets, &image);
-        run(detour, "set up the image in it", registers, suspended)?;
+        let makes_sockets = bootstrap.make_sockets(fresh.entry);
+        let mut process = Err(Errno::ESRCH);
+        let meanwhile = || process = Process::open(tracee);
+        let report =
+            run(detour, "make a pair of sockets in it", makes_sockets, suspended, meanwhile)?;
+        let sockets = Bootstrap::sockets(&report)
+            .map_err(|error| Refusal::Step("make a pair of sockets in it", error))?;
+        let borrowed = process
+            .and_then(|process| Ok((process.borrow_descriptor(sockets[0])?, process)))
+            .and_then(|borrowed| self.send_file(&borrowed.0).map(|()| borrowed))
+            .map_err(Refusal::step("hand it the shared memory"))?;
+        let maps_image = bootstrap.map_image(report, sockets);
+        run(detour, "map the image in it", maps_image, suspended, || drop(borrowed))?;
         bootstrap.remove().map_err(Refusal::step("restore its vDSO"))
     }
 
@@ -201,8 +160,7 @@ impl Supervisor {
     }
 
     /// Sends the shared memory through a socket of the program.
-    pub(super) fn send_file(&self, tracee: Tracee, socket: u32) -> nix::Result<()> {
-        let socket = tracee.borrow_descriptor(socket)?;
+    pub(super) fn send_file(&self, socket: &OwnedFd) -> nix::Result<()> {
         let descriptors = [self.region.file().as_raw_fd()];
         let message = [ControlMessage::ScmRights(&descriptors)];
         let bytes = [IoSlice::new(&[0])];
@@ -225,7 +183,7 @@ impl Supervisor {
         tracee.set_registers(registers)?;
         if registers.is_32_bit() {
             // The filter stops every 32-bit call; this one is ours.
-            detour.run_to_filter(registers)?;
+            detour.run_to_filter(registers, || {})?;
         }
         tracee.resume(None)
     }
@@ -248,7 +206,7 @@ impl Fresh {
             return Err(Refusal::ThirtyTwoBits);
         }
         let (slot, vdso) = find_vdso(tracee, entry.stack())?;
-        Ok(Self { entry, slot, vdso, stack: (entry.stack() - BLOCK_DEPTH) & !0xff })
+        Ok(Self { entry, slot, vdso, stack: (entry.stack() - DEPTH) & !0xff })
     }
 }
 
@@ -261,21 +219,30 @@ fn leave_exec(detour: &mut Detour) -> Result<Registers, Refusal> {
 
 /// Lets the program run from these registers until it reports, which must not be a failure; ends in
 /// the stop of the call by which it reports, or behind that. Returns the registers of that call.
+/// `meanwhile` is done while it runs.
 fn run(
     detour: &mut Detour,
     step: &'static str,
     registers: Registers,
     suspended: bool,
+    meanwhile: impl FnOnce(),
 ) -> Result<Registers, Refusal> {
-    let reported = match suspended {
-        true => detour.run_to_call(registers, is_report),
-        false => detour.run_to_filter(registers).and_then(|()| detour.tracee.registers()),
+    let reported = if suspended {
+        meanwhile();
+        detour.run_to_call(registers, is_report)
+    } else {
+        detour.run_to_filter(registers, meanwhile).and_then(|()| detour.tracee.registers())
     };
-    let reported = reported.map_err(Refusal::step(step))?;
-    match reported.arg(1) as i64 {
-        0 => Ok(reported),
-        error => Err(Refusal::Step(step, Errno::from_raw(-error as i32))),
-    }
+    let result = match reported {
+        Ok(report) if report.arg(1) == 0 => return Ok(report),
+        Ok(report) => report.arg(1) as i64,
+        // It could not go on, since a call had failed.
+        Err(Errno::EFAULT) => {
+            Bootstrap::result(&detour.tracee.registers().map_err(Refusal::step(step))?)
+        }
+        Err(error) => return Err(Refusal::step(step)(error)),
+    };
+    Err(Refusal::Step(step, Errno::from_raw(-result as i32)))
 }
 
 /// Is it the call by which the bootstrap and the image report?
@@ -285,34 +252,12 @@ fn is_report(registers: &Registers) -> bool {
 
 /// What the kernel or a program is told in memory.
 pub trait Plain {}
-impl Plain for Block {}
 impl Plain for eigentime_vdso::KernelFunctions {}
 
 /// The bytes of a structure.
 pub fn bytes_of<T: Plain>(value: &T) -> &[u8] {
     // SAFETY: plain data without padding.
     unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast::<u8>(), size_of::<T>()) }
-}
-
-/// Fills the block for an address.
-pub fn block_at(address: u64, kernel: eigentime_vdso::KernelFunctions) -> Block {
-    let at = |offset: usize| address + offset as u64;
-    Block {
-        kernel,
-        sockets: [-1; 2],
-        header: Header {
-            name: 0,
-            name_len: 0,
-            bytes: at(offset_of!(Block, bytes)),
-            bytes_len: 1,
-            control: at(offset_of!(Block, control)),
-            control_len: size_of::<Control>() as u64,
-            flags: 0,
-        },
-        bytes: Bytes { base: at(offset_of!(Block, byte)), len: 1 },
-        control: Control { len: 0, level: 0, kind: 0, descriptor: -1, padding: 0 },
-        byte: 0,
-    }
 }
 
 /// Where the auxiliary vector of a new program holds the address of its vDSO, and that address. On

@@ -8,13 +8,68 @@ use eigentime_vdso::{IMAGE, IMAGE_OFFSET, KernelFunctions, PAGE, symbols};
 use nix::errno::Errno;
 
 use super::Supervisor;
-use super::install::{Block, block_at, bytes_of};
+use super::install::{Plain, bytes_of};
 use super::tracee::Tracee;
 use super::visit::Visit;
 
 pub const READ_WRITE: u64 = (libc::PROT_READ | libc::PROT_WRITE) as u64;
 pub const PRIVATE: u64 = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
 pub const NO_FILE: u64 = u64::MAX;
+
+/// What is put into memory of the program for the steps.
+#[repr(C)]
+struct Block {
+    sockets: [i32; 2],
+    message: Message,
+    control: Control,
+}
+
+impl Plain for Block {}
+
+/// `struct msghdr` for one byte, which follows it.
+#[repr(C)]
+pub struct Message {
+    name: u64,
+    name_len: u64,
+    bytes: u64,
+    bytes_len: u64,
+    control: u64,
+    control_len: u64,
+    flags: u64,
+    /// `struct iovec`.
+    base: u64,
+    len: u64,
+    byte: u64,
+}
+
+impl Message {
+    /// For one that lies at `address`, and the descriptor that comes with it at `control`.
+    pub fn new(address: u64, control: u64) -> Self {
+        let at = |offset: usize| address + offset as u64;
+        Self {
+            name: 0,
+            name_len: 0,
+            bytes: at(offset_of!(Self, base)),
+            bytes_len: 1,
+            control,
+            control_len: size_of::<Control>() as u64,
+            flags: 0,
+            base: at(offset_of!(Self, byte)),
+            len: 1,
+            byte: 0,
+        }
+    }
+}
+
+/// `struct cmsghdr` with one descriptor.
+#[repr(C)]
+pub struct Control {
+    len: u64,
+    level: i32,
+    kind: i32,
+    pub descriptor: i32,
+    padding: i32,
+}
 
 /// A step that failed.
 pub struct Failed(pub &'static str, pub Errno);
@@ -28,10 +83,14 @@ impl Supervisor {
     /// Maps the region in the process, whose memory at `scratch` can be used.
     pub(super) fn map_region(&self, visit: &mut Visit, scratch: u64) -> Result<(), Failed> {
         let layout = self.region.layout;
-        let block = block_at(scratch, eigentime_vdso::KernelFunctions::default());
+        let at = |offset: usize| scratch + offset as u64;
+        let block = Block {
+            sockets: [-1; 2],
+            message: Message::new(at(offset_of!(Block, message)), at(offset_of!(Block, control))),
+            control: Control { len: 0, level: 0, kind: 0, descriptor: -1, padding: 0 },
+        };
         let tracee = visit.tracee;
         tracee.write(scratch, bytes_of(&block)).map_err(step("write to its memory"))?;
-        let at = |offset: usize| scratch + offset as u64;
         let kind = (libc::SOCK_DGRAM | libc::SOCK_CLOEXEC) as u64;
         let sockets = at(offset_of!(Block, sockets));
         visit
@@ -72,8 +131,10 @@ impl Supervisor {
         at: &dyn Fn(usize) -> u64,
     ) -> Result<u64, Failed> {
         let tracee = visit.tracee;
-        self.send_file(tracee, first).map_err(step("hand it the shared memory"))?;
-        let header = at(offset_of!(Block, header));
+        let socket = tracee.borrow_descriptor(first);
+        let sent = socket.and_then(|socket| self.send_file(&socket));
+        sent.map_err(step("hand it the shared memory"))?;
+        let header = at(offset_of!(Block, message));
         let flags = libc::MSG_CMSG_CLOEXEC as u64;
         visit
             .call(libc::SYS_recvmsg, [u64::from(second), header, flags, 0, 0, 0])

@@ -322,14 +322,7 @@ impl Tracee {
 
     /// A copy of a descriptor of the thread's process.
     pub fn borrow_descriptor(self, descriptor: u32) -> nix::Result<OwnedFd> {
-        let own = |result: libc::c_long| {
-            // SAFETY: the call below returned a new descriptor.
-            Errno::result(result).map(|fd| unsafe { OwnedFd::from_raw_fd(fd as i32) })
-        };
-        // SAFETY: neither call has preconditions.
-        let process = own(unsafe { libc::syscall(libc::SYS_pidfd_open, self.0.as_raw(), 0) })?;
-        // SAFETY: as above.
-        own(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), descriptor, 0) })
+        Process::open(self)?.borrow_descriptor(descriptor)
     }
 
     fn request(self, request: u32, data: usize) -> nix::Result<()> {
@@ -342,6 +335,29 @@ impl Tracee {
         let result = unsafe { libc::ptrace(request, self.0.as_raw(), address, data) };
         Errno::result(result).map(drop)
     }
+}
+
+/// A descriptor of a process: of the one whose first thread a thread is.
+pub struct Process(OwnedFd);
+
+impl Process {
+    pub fn open(thread: Tracee) -> nix::Result<Self> {
+        // SAFETY: it has no preconditions.
+        own(unsafe { libc::syscall(libc::SYS_pidfd_open, thread.0.as_raw(), 0) }).map(Self)
+    }
+
+    /// A copy of one of its descriptors.
+    pub fn borrow_descriptor(&self, descriptor: u32) -> nix::Result<OwnedFd> {
+        let process = self.0.as_raw_fd();
+        // SAFETY: it has no preconditions.
+        own(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process, descriptor, 0) })
+    }
+}
+
+/// The descriptor that a call has just returned.
+fn own(result: libc::c_long) -> nix::Result<OwnedFd> {
+    // SAFETY: it is new, so nobody else owns it.
+    Errno::result(result).map(|fd| unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
 fn wait(pid: i32) -> nix::Result<(i32, Stop)> {
