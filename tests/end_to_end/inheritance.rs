@@ -3,12 +3,13 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 use crate::command::{User, run};
 use crate::ensure;
 use crate::needs::{Need, is_root};
-use crate::programs::{Build, Program};
+use crate::programs::{Build, Program, bare};
 use crate::suite::{Broken, Outcome, Suite};
 use crate::timeline::{FUTURE, STUCK};
 use crate::workspace;
@@ -105,6 +106,15 @@ pub fn add(suite: &mut Suite) {
         });
         suite.test(format!("inheritance::{label}::descriptor_list"), &[], move || {
             same_output(User::Myself, options, &["sh", "-c", "ls /proc/self/fd"])
+        });
+    }
+    let first = bare("first", &[]);
+    let needs = [Need::Other(first.is_some(), "gcc".to_owned())];
+    let first = first.map(PathBuf::into_os_string).unwrap_or_default();
+    for (label, options) in TIMELINES {
+        let first = first.clone();
+        suite.test(format!("inheritance::{label}::first_instruction"), &needs, move || {
+            same_output(User::Myself, options, &[&first.to_string_lossy()])
         });
     }
     let needs = [Need::Program(Build::Static)];

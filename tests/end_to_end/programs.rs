@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
 use crate::needs::find_tool;
@@ -272,4 +272,18 @@ fn files_ending_in(directory: &Path, extension: &str) -> Result<Vec<PathBuf>, St
         .collect();
     files.sort();
     Ok(files)
+}
+
+/// A program without a library, if it can be compiled here.
+pub fn bare(name: &str, options: &[&str]) -> Option<PathBuf> {
+    find_tool("gcc")?;
+    let program = workspace::scratch().ok()?.join(name);
+    let compiled = Command::new("gcc")
+        .args(["-nostdlib", "-static", "-no-pie", "-fno-pie", "-fno-stack-protector", "-O1", "-o"])
+        .arg(&program)
+        .args(options)
+        .arg(workspace::sources().join(name).with_extension("c"))
+        .stderr(Stdio::null())
+        .status();
+    compiled.is_ok_and(|status| status.success()).then_some(program)
 }

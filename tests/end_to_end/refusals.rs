@@ -32,6 +32,8 @@ pub fn add(suite: &mut Suite) {
     suite.test("refusals::set_user_id_child", &needs, set_user_id_child);
     let needs = [Need::Program(Build::Static), Need::Root, Need::Tool("setpriv")];
     suite.test("refusals::unreadable_program", &needs, unreadable_program);
+    let needs = [Need::Tool("prlimit")];
+    suite.test("refusals::no_descriptors_left", &needs, no_descriptors_left);
     suite.test("refusals::nested", &[], nested);
     suite.test("refusals::nested_in_a_shell", &[], nested_in_a_shell);
 }
@@ -124,6 +126,24 @@ fn set_user_id_child() -> Outcome {
     let mut command = User::Nobody.eigentime(&["--date", FUTURE.0])?;
     command.args(["sh", "-c", r#""$0" /dev/null; true"#]).arg(set_user_id_copy()?);
     names_set_user_id(&run(&mut command, STUCK)?)
+}
+
+/// It takes three descriptors to let a program in, which are closed again before it begins.
+fn no_descriptors_left() -> Outcome {
+    for (limit, reason) in [(3, "sockets"), (4, "sockets"), (5, "map the image"), (6, "")] {
+        let mut command = User::Myself.eigentime(&["--date", FUTURE.0])?;
+        command.args(["prlimit", &format!("--nofile={limit}:{limit}"), "echo", "it runs"]);
+        let ended = run(&mut command, STUCK)?;
+        if reason.is_empty() {
+            ended.expect_code(0)?;
+            continue;
+        }
+        ended.expect_code(126)?;
+        ended.ensure(ended.lines.is_empty(), "the program ran")?;
+        let told = ended.errors.contains("echo is not run in this timeline");
+        ended.ensure(told && ended.errors.contains(reason), format_args!("no word on {reason}"))?;
+    }
+    Ok(())
 }
 
 /// A program that its user may execute but not read: nobody but root can look into

@@ -3,7 +3,7 @@
 use eigentime_calls::Nr;
 
 use crate::entry::{Args, syscall};
-use crate::layout::{IMAGE_OFFSET, KernelFunctions, PAGE, PRIVATE_OFFSET};
+use crate::layout::{IMAGE_OFFSET, KernelFunctions, Launch, PAGE, PRIVATE_OFFSET};
 
 const CLOSE: Nr = Nr(3);
 const MMAP: Nr = Nr(9);
@@ -17,15 +17,15 @@ const MAP_ANONYMOUS: u64 = 0x20;
 const MAP_FIXED_NOREPLACE: u64 = 0x10_0000;
 const NO_FILE: u64 = u64::MAX;
 
-/// Maps the shared page from `file` and a private page with `kernel`, both below
+/// Maps the shared page from `file` and a private page with the kernel's functions, both below
 /// the image at `image`, and closes the three descriptors that the supervisor
 /// needed: 0, or a negative error number.
 ///
 /// # Safety
-/// `kernel` must point to the functions of this program's kernel vDSO.
+/// `launch` must point to what this program is launched with.
 pub unsafe extern "C" fn set_up(
     image: u64,
-    kernel: *const KernelFunctions,
+    launch: *const Launch,
     first: u64,
     second: u64,
     file: u64,
@@ -43,8 +43,8 @@ pub unsafe extern "C" fn set_up(
         }
     }
     // SAFETY: the private page has just been mapped writable; the caller vouches
-    // for `kernel`.
-    unsafe { (private as *mut KernelFunctions).write(kernel.read()) };
+    // for `launch`.
+    unsafe { (private as *mut KernelFunctions).write((*launch).kernel) };
     let protected = syscall(MPROTECT, &[private, size, PROT_READ, 0, 0, 0]);
     for descriptor in [file, first, second] {
         syscall(CLOSE, &[descriptor, 0, 0, 0, 0, 0]);

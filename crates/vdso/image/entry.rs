@@ -2,10 +2,11 @@
 //! that the program names. All assembly of the image is here.
 
 use core::arch::{asm, naked_asm};
+use core::mem::offset_of;
 
 use eigentime_calls::{CALLS, Kind, Nr};
 
-use crate::layout::{AS_IT_IS, BOOTED_CLOCK};
+use crate::layout::{AS_IT_IS, BOOTED_CLOCK, Launch};
 
 /// The six arguments of a system call, in order.
 pub type Args = [u64; 6];
@@ -240,19 +241,52 @@ unsafe extern "C" fn user_copy(to: *mut u64, from: *const u64, words: usize) -> 
 
 /// What the supervisor's bootstrap runs in a fresh program; see `boot`. It comes from the call that
 /// has mapped the image: `rdi` holds where, `r8` the file; `rbx` and `rbp` hold the sockets, and on the
-/// stack are the functions of the kernel's vDSO. Reports the result by a call that the filter traps,
-/// from an address that it does not exempt.
+/// stack is a `Launch`. Goes to the program's first instruction; if it is not to, or cannot, it reports
+/// the result by a call that the filter traps, from an address that it does not exempt.
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 unsafe extern "C" fn et_boot() {
     naked_asm!(
         ".cfi_startproc",
         ".cfi_undefined rip",
+        "mov r12, rsp",
         "mov rsi, rsp",
         "mov edx, ebx",
         "mov ecx, ebp",
         "mov r8d, r8d",
         "call {set_up}",
+        "test rax, rax",
+        "jne 2f",
+        "cmp qword ptr [r12 + {entry}], 0",
+        "je 2f",
+        "mov eax, 14", // rt_sigprocmask(SIG_SETMASK, ...)
+        "mov edi, 2",
+        "lea rsi, [r12 + {mask}]",
+        "xor edx, edx",
+        "mov r10d, 8",
+        "syscall",
+        // As the kernel starts a program.
+        "mov rsp, [r12 + {stack}]",
+        "push qword ptr [r12 + {entry}]",
+        "push 0x202",
+        "xor eax, eax",
+        "xor ebx, ebx",
+        "xor ecx, ecx",
+        "xor edx, edx",
+        "xor esi, esi",
+        "xor edi, edi",
+        "xor ebp, ebp",
+        "xor r8d, r8d",
+        "xor r9d, r9d",
+        "xor r10d, r10d",
+        "xor r11d, r11d",
+        "xor r12d, r12d",
+        "xor r13d, r13d",
+        "xor r14d, r14d",
+        "xor r15d, r15d",
+        "popfq",
+        "ret",
+        "2:",
         "mov rsi, rax",
         "mov edi, {booted}",
         "mov eax, 228", // clock_gettime
@@ -260,6 +294,9 @@ unsafe extern "C" fn et_boot() {
         "ud2",
         ".cfi_endproc",
         set_up = sym crate::boot::set_up,
+        entry = const offset_of!(Launch, entry),
+        stack = const offset_of!(Launch, stack),
+        mask = const offset_of!(Launch, mask),
         booted = const BOOTED_CLOCK,
     )
 }

@@ -119,6 +119,20 @@ pub struct KernelFunctions {
     pub ticks_ahead: i64,
 }
 
+/// What the image finds on the stack of a fresh program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Launch {
+    /// The functions of its kernel vDSO.
+    pub kernel: KernelFunctions,
+    /// Its first instruction; zero if the image is to report instead of going there.
+    pub entry: u64,
+    /// Its stack pointer there.
+    pub stack: u64,
+    /// The signals that it blocks.
+    pub mask: u64,
+}
+
 /// The order in which [`KernelFunctions`] lie in memory.
 pub const KERNEL_FUNCTION_NAMES: [&str; 6] = [
     "__vdso_clock_gettime",

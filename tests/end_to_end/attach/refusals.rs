@@ -11,9 +11,9 @@ use super::moves::{LIMIT, Outside, Partner, threads_of, wait_until};
 use super::place::Place;
 use crate::command::{Finished, User, run};
 use crate::ensure;
-use crate::needs::{Need, find_tool};
+use crate::needs::Need;
 use crate::processes::{send, status_field, tracer_of};
-use crate::programs::{Build, Program};
+use crate::programs::{Build, Program, bare};
 use crate::suite::{Broken, Outcome, Suite};
 use crate::timeline::FUTURE;
 use crate::workspace;
@@ -255,19 +255,7 @@ fn sandboxed() -> Outcome {
 /// A 32-bit program, if it can be compiled here.
 fn bits32() -> Option<PathBuf> {
     static COMPILED: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let compile = || {
-        find_tool("gcc")?;
-        let program = workspace::scratch().ok()?.join("bits32");
-        let compiled = Command::new("gcc")
-            .args(["-m32", "-nostdlib", "-static", "-no-pie", "-fno-pie", "-fno-stack-protector"])
-            .args(["-O1", "-o"])
-            .arg(&program)
-            .arg(workspace::sources().join("bits32.c"))
-            .stderr(Stdio::null())
-            .status();
-        compiled.is_ok_and(|status| status.success()).then_some(program)
-    };
-    COMPILED.get_or_init(compile).clone()
+    COMPILED.get_or_init(|| bare("bits32", &["-m32"])).clone()
 }
 
 fn of_32_bits() -> Outcome {

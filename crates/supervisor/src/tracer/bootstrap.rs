@@ -6,13 +6,13 @@
 //! would otherwise be three calls with two stops each. The program makes itself a pair of sockets and
 //! reports that by a call that the filter stops; it takes the shared memory from one of the sockets,
 //! whose other end the supervisor borrows meanwhile, so that no path is named and it works in any
-//! root directory and any namespace; and it maps the image, whose `boot` goes on.
+//! root directory and any namespace; and it maps the image, whose `boot` goes on to the program
+//! itself. A call that fails is reported instead.
 
 use core::arch::global_asm;
 use std::mem::{offset_of, size_of};
 
-use eigentime_vdso::{BOOTED_CLOCK, KernelFunctions};
-use nix::errno::Errno;
+use eigentime_vdso::{BOOTED_CLOCK, Launch};
 
 use super::arch::Registers;
 use super::install::{Plain, bytes_of};
@@ -32,12 +32,20 @@ global_asm!(
     "add rsp, {skipped}",
     "pop r8",
     "syscall",
-    "mov r12, rax",
+    "test rax, rax",
+    "js 2f",
     "ret",
+    "2:",
+    "mov rsi, rax",
+    "mov edi, {booted}",
+    "mov eax, {clock_gettime}",
+    "syscall",
     ".balign 8",
     "eigentime_bootstrap_end:",
     ".popsection",
     skipped = const offset_of!(Call, r8) - offset_of!(Call, skipped),
+    booted = const BOOTED_CLOCK,
+    clock_gettime = const libc::SYS_clock_gettime,
 );
 
 unsafe extern "C" {
@@ -77,7 +85,7 @@ pub struct Chain {
     report: Call,
     map: Call,
     /// Here the stack pointer is when the image begins.
-    kernel: KernelFunctions,
+    launch: Launch,
     message: Message,
 }
 
@@ -113,13 +121,13 @@ impl Bootstrap {
     }
 
     /// Puts the code into the program, the chain on its stack, and the image's address to `slot`.
-    pub fn put(&self, image: &Image, kernel: KernelFunctions, slot: u64) -> nix::Result<()> {
-        let (chain, address) = (self.chain(image, kernel), image.address.to_ne_bytes());
+    pub fn put(&self, image: &Image, launch: Launch, slot: u64) -> nix::Result<()> {
+        let (chain, address) = (self.chain(image, launch), image.address.to_ne_bytes());
         self.tracee.write_parts([(self.stack, bytes_of(&chain)), (slot, &address)])?;
         self.write(code())
     }
 
-    fn chain(&self, image: &Image, kernel: KernelFunctions) -> Chain {
+    fn chain(&self, image: &Image, launch: Launch) -> Chain {
         let at = |offset: usize| self.stack + offset as u64;
         let call = |nr: libc::c_long, [rdi, rsi, rdx, r10]: [u64; 4], then| Call {
             nr: nr as u64,
@@ -146,13 +154,18 @@ impl Bootstrap {
             ),
             report: call(libc::SYS_clock_gettime, [BOOTED_CLOCK.into(), 0, 0, 0], self.address),
             map: Call { r9: image.offset, ..call(libc::SYS_mmap, map, image.boot) },
-            kernel,
+            launch,
             // Its descriptor becomes an argument of mmap.
             message: Message::new(
                 at(offset_of!(Chain, message)),
                 at(offset_of!(Chain, map.skipped)),
             ),
         }
+    }
+
+    /// Is there nothing else where it is put? Then it can stay.
+    pub fn is_in_padding(&self) -> bool {
+        self.original.iter().all(|byte| *byte == 0)
     }
 
     /// Puts back what was there.
@@ -176,12 +189,9 @@ impl Bootstrap {
     }
 
     /// The sockets that it has made.
-    pub fn sockets(report: &Registers) -> nix::Result<[u32; 2]> {
+    pub fn sockets(report: &Registers) -> [u32; 2] {
         let pair = report.arg(2);
-        match Self::result(report) {
-            0 => Ok([pair as u32, (pair >> 32) as u32]),
-            error => Err(Errno::from_raw(-error as i32)),
-        }
+        [pair as u32, (pair >> 32) as u32]
     }
 
     /// Has it take the shared memory from the second of its sockets instead of reporting, map the
@@ -195,15 +205,11 @@ impl Bootstrap {
         [report.0.rbx, report.0.rbp] = [first.into(), second.into()];
         report
     }
-
-    /// What its last call returned.
-    pub fn result(stopped: &Registers) -> i64 {
-        stopped.0.r12 as i64
-    }
 }
 
 const _: () = {
     assert!(offset_of!(Call, r8) - offset_of!(Call, skipped) == offset_of!(Control, descriptor));
     assert!(size_of::<Control>() == offset_of!(Control, descriptor) + 8);
-    assert!(offset_of!(Chain, kernel).is_multiple_of(16));
+    // The ABI's alignment of the stack.
+    assert!(offset_of!(Chain, launch).is_multiple_of(16));
 };

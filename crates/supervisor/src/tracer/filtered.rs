@@ -34,10 +34,14 @@ impl Supervisor {
             tracee.set_registers(registers)?;
             return tracee.resume(None);
         }
-        // A program that asks for the clock by which the image reports gets the
-        // kernel's answer.
+        let boots = std::mem::take(&mut self.thread(tracee).boots);
         if registers.nr() == CLOCK_GETTIME && registers.arg(0) as u32 == BOOTED_CLOCK {
-            return tracee.resume(None);
+            return match registers.arg(1) as i64 {
+                -4095..0 if boots => self.refuse_boot(tracee, registers),
+                // A program that asks for the clock by which the image reports gets the
+                // kernel's answer.
+                _ => tracee.resume(None),
+            };
         }
         let Some(call) = Call::find(registers.nr()) else {
             return tracee.resume(None);
@@ -153,9 +157,8 @@ impl Supervisor {
     pub(super) fn is_kernel_vdso(&self, tracee: Tracee, registers: &Registers) -> bool {
         let known =
             self.region.layout.private() + offset_of!(KernelFunctions, clock_gettime) as u64;
-        tracee
-            .read_words(known)
-            .is_ok_and(|[clock_gettime]| self.kernel.holds(clock_gettime, registers.ip()))
+        let known = tracee.peek(known);
+        known.is_ok_and(|clock_gettime| self.kernel.holds(clock_gettime, registers.ip()))
     }
 
     /// The kernel's vDSO makes a system call for this clock, as it does where the

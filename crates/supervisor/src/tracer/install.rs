@@ -7,7 +7,7 @@ use std::io::IoSlice;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use eigentime_vdso::{BOOTED_CLOCK, IMAGE, IMAGE_OFFSET, symbols};
+use eigentime_vdso::{BOOTED_CLOCK, IMAGE, IMAGE_OFFSET, Launch, symbols};
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 
@@ -19,6 +19,9 @@ use super::mapping::Failed;
 use super::tracee::{Process, Tracee};
 use super::visit::Visit;
 use super::{Supervisor, notes};
+
+/// A socket of a program, and the program.
+pub type Borrowed = (OwnedFd, Process);
 
 /// Why a program cannot be let into the timeline.
 #[derive(Debug, thiserror::Error)]
@@ -66,10 +69,11 @@ const END_OF_VECTOR: u64 = 0;
 
 impl Supervisor {
     /// Prepares the program that `tracee` has just started; it is in the stop that
-    /// announces that.
-    pub(super) fn install(&mut self, tracee: Tracee) -> Result<(), Refusal> {
+    /// announces that. Returns what can be closed once it goes on.
+    pub(super) fn install(&mut self, tracee: Tracee) -> Result<Option<Borrowed>, Refusal> {
         let mut detour = Detour::new(tracee);
-        let (fresh, bootstrap, mask) = match self.place_bootstrap(tracee) {
+        let visits = self.thread(tracee).visitor.is_some();
+        let (fresh, bootstrap) = match self.place_bootstrap(tracee, visits) {
             Ok(placed) => placed,
             Err(refusal) => {
                 leave_exec(&mut detour)?;
@@ -78,8 +82,20 @@ impl Supervisor {
         };
         tracee.set_signal_mask(ALL_SIGNALS).map_err(Refusal::step("block its signals"))?;
         // A container's own filter may forbid what follows.
-        let suspended = self.thread(tracee).visitor.is_some() && tracee.suspend_filters();
-        let prepared = self.prepare_fresh(&mut detour, &fresh, bootstrap, suspended);
+        let suspended = visits && tracee.suspend_filters();
+        let prepared = match self.hand_over(&mut detour, &fresh, &bootstrap, suspended) {
+            Ok((goes_on, borrowed)) if fresh.launch.entry != 0 => {
+                tracee.set_registers(goes_on).map_err(Refusal::step("set its registers"))?;
+                detour.end(tracee.0).map_err(Refusal::step("give back a signal"))?;
+                self.thread(tracee).boots = true;
+                return Ok(Some(borrowed));
+            }
+            Ok((goes_on, borrowed)) => {
+                run(&mut detour, Step::Image, goes_on, suspended, || drop(borrowed))
+                    .and_then(|_| bootstrap.remove().map_err(Refusal::step("restore its vDSO")))
+            }
+            Err(refusal) => Err(refusal),
+        };
         let mut after = fresh.entry;
         after.skip(0);
         if prepared.is_err() {
@@ -91,17 +107,27 @@ impl Supervisor {
             tracee.end_with_tracer().map_err(Refusal::step("put its filters in force"))?;
         }
         prepared?;
+        let mask = fresh.launch.mask;
         tracee.set_signal_mask(mask).map_err(Refusal::step("restore its signal mask"))?;
         // The process was started by exec: it has this one thread.
-        detour.end(tracee.0).map_err(Refusal::step("give back a signal"))
+        detour.end(tracee.0).map_err(Refusal::step("give back a signal"))?;
+        Ok(None)
     }
 
-    /// Looks at a program that is in that stop, and writes what it needs to run the bootstrap; and
-    /// the signals that it blocks.
-    fn place_bootstrap(&self, tracee: Tracee) -> Result<(Fresh, Bootstrap, u64), Refusal> {
+    /// Looks at a program that is in that stop, and writes what it needs to run the bootstrap. By
+    /// that it starts by itself, but for the first program of a visit, and where the bootstrap cannot
+    /// stay.
+    fn place_bootstrap(&self, tracee: Tracee, visits: bool) -> Result<(Fresh, Bootstrap), Refusal> {
         let entry = tracee.registers().map_err(Refusal::step("read its registers"))?;
-        let fresh = Fresh::examine(tracee, entry)?;
-        let mask = tracee.signal_mask().map_err(Refusal::step("read its signal mask"))?;
+        let mut fresh = Fresh::examine(tracee, entry)?;
+        let bootstrap = Bootstrap::new(tracee, fresh.vdso, self.kernel.bytes(), fresh.stack);
+        let starts = !visits && bootstrap.is_in_padding();
+        fresh.launch = Launch {
+            kernel: self.functions_at(fresh.vdso),
+            entry: if starts { entry.ip() } else { 0 },
+            stack: entry.stack(),
+            mask: tracee.signal_mask().map_err(Refusal::step("read its signal mask"))?,
+        };
         let layout = self.region.layout;
         let image = Image {
             address: layout.image(),
@@ -109,37 +135,42 @@ impl Supervisor {
             offset: IMAGE_OFFSET as u64,
             boot: layout.symbol(symbols::BOOT),
         };
-        let bootstrap = Bootstrap::new(tracee, fresh.vdso, self.kernel.bytes(), fresh.stack);
-        bootstrap
-            .put(&image, self.functions_at(fresh.vdso), fresh.slot)
-            .map_err(Refusal::step("write to its memory"))?;
-        Ok((fresh, bootstrap, mask))
+        let put = bootstrap.put(&image, fresh.launch, fresh.slot);
+        put.map_err(Refusal::step("write to its memory"))?;
+        Ok((fresh, bootstrap))
     }
 
-    /// Lets a new program take the shared memory and map the image; ends in a stop outside
-    /// of any call, or in one of a call that is not to be made.
-    fn prepare_fresh(
-        &mut self,
+    /// Sends a new program the shared memory; ends in a stop outside of any call, or in one of a call
+    /// that is not to be made. Returns the registers with which it goes on.
+    fn hand_over(
+        &self,
         detour: &mut Detour,
         fresh: &Fresh,
-        bootstrap: Bootstrap,
+        bootstrap: &Bootstrap,
         suspended: bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(Registers, Borrowed), Refusal> {
         let tracee = detour.tracee;
         let makes_sockets = bootstrap.make_sockets(fresh.entry);
         let mut process = Err(Errno::ESRCH);
         let meanwhile = || process = Process::open(tracee);
-        let report =
-            run(detour, "make a pair of sockets in it", makes_sockets, suspended, meanwhile)?;
-        let sockets = Bootstrap::sockets(&report)
-            .map_err(|error| Refusal::Step("make a pair of sockets in it", error))?;
+        let report = run(detour, Step::Sockets, makes_sockets, suspended, meanwhile)?;
+        let sockets = Bootstrap::sockets(&report);
         let borrowed = process
             .and_then(|process| Ok((process.borrow_descriptor(sockets[0])?, process)))
             .and_then(|borrowed| self.send_file(&borrowed.0).map(|()| borrowed))
             .map_err(Refusal::step("hand it the shared memory"))?;
-        let maps_image = bootstrap.map_image(report, sockets);
-        run(detour, "map the image in it", maps_image, suspended, || drop(borrowed))?;
-        bootstrap.remove().map_err(Refusal::step("restore its vDSO"))
+        Ok((bootstrap.map_image(report, sockets), borrowed))
+    }
+
+    /// Ends a program that reports, by these registers, that it could not be started by itself.
+    pub(super) fn refuse_boot(&mut self, tracee: Tracee, report: Registers) -> nix::Result<()> {
+        let Err(refusal) = outcome(Step::Image, &report) else { return tracee.resume(None) };
+        let program = notes::program_of(tracee.0);
+        self.say(tracee.0, &refused(&program, &refusal));
+        let mut ends = report;
+        ends.exit(CANNOT_RUN);
+        tracee.set_registers(ends)?;
+        tracee.resume(None)
     }
 
     /// Prepares the program that `tracee` has just started and that no filter stops. It
@@ -174,7 +205,7 @@ impl Supervisor {
             return Ok(());
         }
         let program = notes::program_of(tracee.0);
-        self.say(tracee.0, &format!("{program} is not run in this timeline: {refusal}"));
+        self.say(tracee.0, &refused(&program, refusal));
         // Its memory may be closed to us; its first system call becomes its last.
         let mut detour = Detour::new(tracee);
         detour.run_to_syscall()?;
@@ -197,6 +228,8 @@ struct Fresh {
     vdso: u64,
     /// Where its stack can be used.
     stack: u64,
+    /// What the image is told.
+    launch: Launch,
 }
 
 impl Fresh {
@@ -206,7 +239,13 @@ impl Fresh {
             return Err(Refusal::ThirtyTwoBits);
         }
         let (slot, vdso) = find_vdso(tracee, entry.stack())?;
-        Ok(Self { entry, slot, vdso, stack: (entry.stack() - DEPTH) & !0xff })
+        Ok(Self {
+            entry,
+            slot,
+            vdso,
+            stack: (entry.stack() - DEPTH) & !0xff,
+            launch: Launch::default(),
+        })
     }
 }
 
@@ -217,32 +256,52 @@ fn leave_exec(detour: &mut Detour) -> Result<Registers, Refusal> {
     detour.tracee.registers().map_err(Refusal::step("read its registers"))
 }
 
+/// What the program is let run for.
+#[derive(Clone, Copy)]
+enum Step {
+    Sockets,
+    Image,
+}
+
+impl Step {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Sockets => "make a pair of sockets in it",
+            Self::Image => "map the image in it",
+        }
+    }
+}
+
 /// Lets the program run from these registers until it reports, which must not be a failure; ends in
 /// the stop of the call by which it reports, or behind that. Returns the registers of that call.
 /// `meanwhile` is done while it runs.
 fn run(
     detour: &mut Detour,
-    step: &'static str,
+    step: Step,
     registers: Registers,
     suspended: bool,
     meanwhile: impl FnOnce(),
 ) -> Result<Registers, Refusal> {
-    let reported = if suspended {
+    let report = if suspended {
         meanwhile();
         detour.run_to_call(registers, is_report)
     } else {
         detour.run_to_filter(registers, meanwhile).and_then(|()| detour.tracee.registers())
     };
-    let result = match reported {
-        Ok(report) if report.arg(1) == 0 => return Ok(report),
-        Ok(report) => report.arg(1) as i64,
-        // It could not go on, since a call had failed.
-        Err(Errno::EFAULT) => {
-            Bootstrap::result(&detour.tracee.registers().map_err(Refusal::step(step))?)
-        }
-        Err(error) => return Err(Refusal::step(step)(error)),
-    };
-    Err(Refusal::Step(step, Errno::from_raw(-result as i32)))
+    let report = report.map_err(Refusal::step(step.text()))?;
+    outcome(step, &report).map(|()| report)
+}
+
+/// What is reported.
+fn outcome(step: Step, report: &Registers) -> Result<(), Refusal> {
+    match report.arg(1) as i64 {
+        0 => Ok(()),
+        error => Err(Refusal::Step(step.text(), Errno::from_raw(-error as i32))),
+    }
+}
+
+fn refused(program: &str, refusal: &Refusal) -> String {
+    format!("{program} is not run in this timeline: {refusal}")
 }
 
 /// Is it the call by which the bootstrap and the image report?

@@ -191,6 +191,8 @@ struct Thread {
     continued: bool,
     /// Is it to look at the map again as soon as it stops?
     recheck: recheck::Recheck,
+    /// Is its program on the way to its first instruction, or has not stopped since?
+    boots: bool,
 }
 
 /// How a thread stands to the timeline.
@@ -471,13 +473,16 @@ impl Supervisor {
         self.rewrites.begin(tracee.0);
         *self.thread(tracee) = Thread { visitor, ..Thread::default() };
         match self.install(tracee) {
-            Ok(()) => {
+            Ok(borrowed) => {
                 self.first_stderr = None;
                 // Of what a container allows, its engine tells.
                 if visitor.is_none() {
                     self.note_lost_privilege(tracee);
                 }
-                tracee.resume(None)
+                let resumed = tracee.resume(None);
+                // While it runs already.
+                drop(borrowed);
+                resumed
             }
             Err(refusal) => self.refuse(tracee, &refusal),
         }

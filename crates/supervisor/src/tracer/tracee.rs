@@ -315,6 +315,11 @@ impl Tracee {
         self.write(to, &bytes)
     }
 
+    /// Reads one word of the stopped thread's memory, faster.
+    pub fn peek(self, from: u64) -> nix::Result<u64> {
+        ptrace::read(self.0, from as ptrace::AddressType).map(|word| word as u64)
+    }
+
     /// Writes a word to memory that the program itself may not write.
     pub fn poke(self, to: u64, word: u64) -> nix::Result<()> {
         ptrace::write(self.0, to as ptrace::AddressType, word as i64)
