@@ -4,6 +4,7 @@ use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use super::arch::Registers;
+use super::recheck::is_pending;
 use super::tracee::{Stop, Tracee};
 
 /// A stopped thread that does something on our behalf. Signals that arrive
@@ -76,9 +77,13 @@ impl Detour {
         self.until(Stop::Trap, |tracee| tracee.resume(None))
     }
 
-    /// Ends: gives back to the thread, of `process`, what was kept back.
+    /// Ends: gives back to the thread, of `process`, what was kept back. A stop that SIGCONT, which
+    /// waits for its turn, came after is over.
     pub fn end(self, process: Pid) -> nix::Result<()> {
-        self.kept_back.iter().try_for_each(|signal| self.tracee.send(process, *signal))
+        self.kept_back.iter().try_for_each(|signal| match *signal {
+            libc::SIGSTOP if is_pending(self.tracee, libc::SIGCONT) => Ok(()),
+            signal => self.tracee.send(process, signal),
+        })
     }
 
     fn until(&mut self, wanted: Stop, go_on: fn(Tracee) -> nix::Result<()>) -> nix::Result<()> {

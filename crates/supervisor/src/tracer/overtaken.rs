@@ -38,6 +38,10 @@ impl Supervisor {
         if registers.ip() == self.region.layout.exempt() || !self.is_passing(tracee, &registers) {
             return Ok(());
         }
+        // On the way to its first instruction it makes no call of its own.
+        if self.thread(tracee).boots && !is_caught(tracee, signal) {
+            return Ok(());
+        }
         let info = tracee.signal_info()?;
         // A fault of the very instruction that the thread is at: a bad pointer given
         // to a function of the vDSO.

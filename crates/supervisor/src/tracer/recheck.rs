@@ -181,6 +181,11 @@ pub(super) fn is_caught(tracee: Tracee, signal: i32) -> bool {
     is_in_mask(tracee, "SigCgt:", signal)
 }
 
+/// Has the signal been sent to the thread or its process, and is blocked?
+pub(super) fn is_pending(tracee: Tracee, signal: i32) -> bool {
+    ["SigPnd:", "ShdPnd:"].into_iter().any(|mask| is_in_mask(tracee, mask, signal))
+}
+
 fn is_in_mask(tracee: Tracee, mask: &str, signal: i32) -> bool {
     let Some(mask) = notes::status_field(tracee.0, mask) else { return false };
     u64::from_str_radix(&mask, 16).is_ok_and(|mask| mask >> (signal - 1) & 1 == 1)
