@@ -4,7 +4,8 @@
 use std::process::Command;
 use std::time::Duration;
 
-use crate::command::{Finished, User, run};
+use crate::command::{Finished, User, run, start};
+use crate::named::place::Place;
 use crate::needs::Need;
 use crate::programs::{Build, Program};
 use crate::suite::{Broken, Outcome, Suite};
@@ -17,6 +18,9 @@ const LIMIT: Duration = Duration::from_secs(30);
 const NATIVE_MS: u64 = 400;
 /// Shares of a wait that two runs may differ by.
 const SHARE_SLACK: f64 = 0.2;
+
+/// How many programs are started, to be stopped meanwhile.
+const PROGRAMS: u64 = 1500;
 
 const WAITS: [&str; 11] = [
     "nanosleep",
@@ -56,6 +60,8 @@ pub fn add(suite: &mut Suite) {
         test("threads_cancelled_anywhere", cancelled_anywhere);
         test("many_threads", many_threads);
         test("interval_alarms", interval_alarms);
+        test("while_programs_start", starting);
+        test("while_programs_start_and_clocks_change", starting_and_changing);
         for pace in PACES {
             let name = format!("signals::{}::remainder::rate_{}", build.name(), pace.text);
             suite.test(name, &needs, move || remainder(build, pace));
@@ -183,6 +189,31 @@ fn many_threads(build: Build) -> Outcome {
     ended.ensure(least >= wait_ms as f64, "one woke early")?;
     check_share(&ended, "most_ms", wait_ms, 1.5, 0.5)?;
     TENFOLD.check_host(&ended, "64 sleeps", wait_ms as f64, ended.measured()?)
+}
+
+fn starting(build: Build) -> Outcome {
+    none_failed(&run_at(build, TENFOLD, &["starting"], PROGRAMS)?)
+}
+
+fn starting_and_changing(build: Build) -> Outcome {
+    let place = Place::new()?;
+    let mut command = place.run("x", &["--rate", "10"])?;
+    command.arg(Program::Signals.path(build)).args(["starting", &PROGRAMS.to_string()]);
+    let mut programs = start(&mut command)?;
+    place.await_start("x")?;
+    let mut rates = (1..10).cycle();
+    while programs.child.try_wait()?.is_none() {
+        place.done(&["set", "x", "--rate", &rates.next().unwrap_or(1).to_string()])?;
+    }
+    let ended = programs.finish(LIMIT)?;
+    ended.expect_code(0)?;
+    none_failed(&ended)?;
+    place.remove("x")
+}
+
+fn none_failed(ended: &Finished) -> Outcome {
+    let failed: u64 = ended.number("failed")?;
+    ended.ensure(failed == 0, format_args!("{failed} programs did not start"))
 }
 
 fn interval_alarms(build: Build) -> Outcome {

@@ -5,11 +5,14 @@
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <spawn.h>
 #include <stdatomic.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+
+extern char **environ;
 
 static void on_signal(int signal, void (*handler)(int), int flags)
 {
@@ -437,6 +440,25 @@ static void many_threads(long ms)
 	report("most_ms", most);
 }
 
+/* Programs that are stopped and continued while they start, each a little later than the one before. */
+static void starting(long count)
+{
+	enum { LATEST = 512, TURNS = 200 };
+	char *arguments[] = { "true", NULL };
+	long failed = 0;
+	for (long i = 0; i < count; i++) {
+		pid_t child;
+		int status;
+		must(posix_spawnp(&child, "true", NULL, NULL, arguments, environ) == 0, "posix_spawnp");
+		for (volatile long turn = i % LATEST * TURNS; turn > 0; turn--)
+			;
+		kill(child, SIGSTOP);
+		kill(child, SIGCONT);
+		failed += waitpid(child, &status, 0) != child || status != 0;
+	}
+	say("failed=%ld", failed);
+}
+
 static volatile sig_atomic_t alarms;
 
 static void count_alarm(int signal)
@@ -491,6 +513,8 @@ int main(int argc, char **argv)
 		cancelled(ms);
 	else if (strcmp(what, "many_threads") == 0)
 		many_threads(ms);
+	else if (strcmp(what, "starting") == 0)
+		starting(ms);
 	else if (strcmp(what, "interval_alarms") == 0)
 		interval_alarms(ms);
 	else
