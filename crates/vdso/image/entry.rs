@@ -259,6 +259,11 @@ unsafe extern "C" fn et_boot() {
         "jne 2f",
         "cmp qword ptr [r12 + {entry}], 0",
         "je 2f",
+        "mov eax, 28", // madvise(the page, 4096, MADV_DONTNEED): as the kernel made it
+        "mov rdi, [r12 + {changed}]",
+        "mov esi, 4096",
+        "mov edx, 4",
+        "syscall",
         "mov eax, 14", // rt_sigprocmask(SIG_SETMASK, ...)
         "mov edi, 2",
         "lea rsi, [r12 + {mask}]",
@@ -297,6 +302,7 @@ unsafe extern "C" fn et_boot() {
         entry = const offset_of!(Launch, entry),
         stack = const offset_of!(Launch, stack),
         mask = const offset_of!(Launch, mask),
+        changed = const offset_of!(Launch, changed),
         booted = const BOOTED_CLOCK,
     )
 }

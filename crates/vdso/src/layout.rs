@@ -131,6 +131,8 @@ pub struct Launch {
     pub stack: u64,
     /// The signals that it blocks.
     pub mask: u64,
+    /// The page of its vDSO that was written to.
+    pub changed: u64,
 }
 
 /// The order in which [`KernelFunctions`] lie in memory.

@@ -12,7 +12,7 @@
 use core::arch::global_asm;
 use std::mem::{offset_of, size_of};
 
-use eigentime_vdso::{BOOTED_CLOCK, Launch};
+use eigentime_vdso::{BOOTED_CLOCK, Launch, PAGE};
 
 use super::arch::Registers;
 use super::install::{Plain, bytes_of};
@@ -115,6 +115,7 @@ impl Bootstrap {
     /// For a program with such a vDSO at `vdso`; its stack can be used from `stack` on, which is a
     /// multiple of 16.
     pub fn new(tracee: Tracee, vdso: u64, bytes: &'static [u8], stack: u64) -> Self {
+        // In one page, as those are multiples of it.
         let within = (bytes.len() - code().len()) & !7;
         let original = &bytes[within..within + code().len()];
         Self { tracee, address: vdso + within as u64, original, stack }
@@ -163,9 +164,15 @@ impl Bootstrap {
         }
     }
 
-    /// Is there nothing else where it is put? Then it can stay.
+    /// Is there nothing else where it is put? Then it can stay until the program lets go of the page,
+    /// or for good where the kernel seals the vDSO.
     pub fn is_in_padding(&self) -> bool {
         self.original.iter().all(|byte| *byte == 0)
+    }
+
+    /// The page that it is put into.
+    pub fn page(&self) -> u64 {
+        self.address & !(PAGE as u64 - 1)
     }
 
     /// Puts back what was there.
@@ -195,7 +202,7 @@ impl Bootstrap {
     }
 
     /// Has it take the shared memory from the second of its sockets instead of reporting, map the
-    /// image, and run that, which reports.
+    /// image, and run that.
     pub fn map_image(&self, mut report: Registers, [first, second]: [u32; 2]) -> Registers {
         const SYSCALL: u64 = 2;
         let header = self.stack + offset_of!(Chain, message) as u64;

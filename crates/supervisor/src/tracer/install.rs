@@ -83,6 +83,10 @@ impl Supervisor {
         tracee.set_signal_mask(ALL_SIGNALS).map_err(Refusal::step("block its signals"))?;
         // A container's own filter may forbid what follows.
         let suspended = visits && tracee.suspend_filters();
+        if suspended {
+            // From here on its calls are followed one by one.
+            leave_exec(&mut detour)?;
+        }
         let prepared = match self.hand_over(&mut detour, &fresh, &bootstrap, suspended) {
             Ok((goes_on, borrowed)) if fresh.launch.entry != 0 => {
                 tracee.set_registers(goes_on).map_err(Refusal::step("set its registers"))?;
@@ -127,6 +131,7 @@ impl Supervisor {
             entry: if starts { entry.ip() } else { 0 },
             stack: entry.stack(),
             mask: tracee.signal_mask().map_err(Refusal::step("read its signal mask"))?,
+            changed: bootstrap.page(),
         };
         let layout = self.region.layout;
         let image = Image {
