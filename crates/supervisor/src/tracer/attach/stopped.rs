@@ -198,21 +198,19 @@ impl Stopped {
                 Some(Stop::Ended) => return Ok(()),
                 Some(Stop::Signal(libc::SIGSTOP)) => {
                     self.signals.push((thread, libc::SIGSTOP));
-                    let _ = thread.resume(None);
+                    go_on_to_trap(thread, None);
                 }
                 // Blocked, it goes back to where it came from, with all that it carries.
                 Some(Stop::Signal(signal)) => {
                     let blocked = self.block(thread);
-                    let _ = thread.resume(Some(signal));
+                    go_on_to_trap(thread, Some(signal));
                     blocked.map_err(|error| error.desc().to_owned())?;
                 }
                 Some(Stop::Group) => {
                     let _ = thread.release();
                     return Err("it has just been stopped by a signal; let it go on first".into());
                 }
-                Some(_) => {
-                    let _ = thread.resume(None);
-                }
+                Some(_) => go_on_to_trap(thread, None),
                 None => {
                     // It will stop some day, and then go on untraced.
                     return Err(format!(
@@ -291,6 +289,13 @@ impl Stopped {
             let _ = thread.send(self.process, *signal);
         }
     }
+}
+
+/// Lets a thread go on that was asked to stop, and has stopped for another reason first: by that the
+/// kernel forgets what was asked (`ptrace_stop` in kernel/signal.c).
+fn go_on_to_trap(thread: Tracee, signal: Option<i32>) {
+    // If it is gone, the next wait tells.
+    let _ = thread.interrupt().and_then(|()| thread.resume(signal));
 }
 
 /// In which wait a thread is that was interrupted before, and goes on.
