@@ -3,12 +3,13 @@
 use eigentime_calls::{CLONE_UNTRACED, Call, Kind, Nr, TIMER_ABSTIME, Timer, TimerOp, Watch};
 use eigentime_timeline::page::View;
 use eigentime_timeline::{Clock, ClockId, Timespec};
-use eigentime_vdso::{BOOTED_CLOCK, KernelFunctions, NO_HINT, symbols};
+use eigentime_vdso::{KernelFunctions, NO_HINT, symbols};
 use nix::errno::Errno;
 use std::fs;
 use std::mem::offset_of;
 
 use super::arch::Registers;
+use super::install::is_report;
 use super::notes::Note;
 use super::rearm::{Info, TimerKey, timer_clock};
 use super::tracee::Tracee;
@@ -35,7 +36,7 @@ impl Supervisor {
             return tracee.resume(None);
         }
         let boots = std::mem::take(&mut self.thread(tracee).boots);
-        if registers.nr() == CLOCK_GETTIME && registers.arg(0) as u32 == BOOTED_CLOCK {
+        if is_report(&registers) {
             return match registers.arg(1) as i64 {
                 -4095..0 if boots => self.refuse_boot(tracee, registers),
                 // A program that asks for the clock by which the image reports gets the

@@ -73,7 +73,7 @@ impl Supervisor {
     pub(super) fn install(&mut self, tracee: Tracee) -> Result<Option<Borrowed>, Refusal> {
         let mut detour = Detour::new(tracee);
         let visits = self.thread(tracee).visitor.is_some();
-        let (fresh, bootstrap) = match self.place_bootstrap(tracee, visits) {
+        let (fresh, launch, bootstrap) = match self.place_bootstrap(tracee, visits) {
             Ok(placed) => placed,
             Err(refusal) => {
                 leave_exec(&mut detour)?;
@@ -88,7 +88,7 @@ impl Supervisor {
             leave_exec(&mut detour)?;
         }
         let prepared = match self.hand_over(&mut detour, &fresh, &bootstrap, suspended) {
-            Ok((goes_on, borrowed)) if fresh.launch.entry != 0 => {
+            Ok((goes_on, borrowed)) if launch.entry != 0 => {
                 tracee.set_registers(goes_on).map_err(Refusal::step("set its registers"))?;
                 detour.end(tracee.0).map_err(Refusal::step("give back a signal"))?;
                 self.thread(tracee).boots = true;
@@ -111,8 +111,8 @@ impl Supervisor {
             tracee.end_with_tracer().map_err(Refusal::step("put its filters in force"))?;
         }
         prepared?;
-        let mask = fresh.launch.mask;
-        tracee.set_signal_mask(mask).map_err(Refusal::step("restore its signal mask"))?;
+        let mask = tracee.set_signal_mask(launch.mask);
+        mask.map_err(Refusal::step("restore its signal mask"))?;
         // The process was started by exec: it has this one thread.
         detour.end(tracee.0).map_err(Refusal::step("give back a signal"))?;
         Ok(None)
@@ -121,12 +121,16 @@ impl Supervisor {
     /// Looks at a program that is in that stop, and writes what it needs to run the bootstrap. By
     /// that it starts by itself, but for the first program of a visit, and where the bootstrap cannot
     /// stay.
-    fn place_bootstrap(&self, tracee: Tracee, visits: bool) -> Result<(Fresh, Bootstrap), Refusal> {
+    fn place_bootstrap(
+        &self,
+        tracee: Tracee,
+        visits: bool,
+    ) -> Result<(Fresh, Launch, Bootstrap), Refusal> {
         let entry = tracee.registers().map_err(Refusal::step("read its registers"))?;
-        let mut fresh = Fresh::examine(tracee, entry)?;
+        let fresh = Fresh::examine(tracee, entry)?;
         let bootstrap = Bootstrap::new(tracee, fresh.vdso, self.kernel.bytes(), fresh.stack);
         let starts = !visits && bootstrap.is_in_padding();
-        fresh.launch = Launch {
+        let launch = Launch {
             kernel: self.functions_at(fresh.vdso),
             entry: if starts { entry.ip() } else { 0 },
             stack: entry.stack(),
@@ -140,9 +144,9 @@ impl Supervisor {
             offset: IMAGE_OFFSET as u64,
             boot: layout.symbol(symbols::BOOT),
         };
-        let put = bootstrap.put(&image, fresh.launch, fresh.slot);
+        let put = bootstrap.put(&image, launch, fresh.slot);
         put.map_err(Refusal::step("write to its memory"))?;
-        Ok((fresh, bootstrap))
+        Ok((fresh, launch, bootstrap))
     }
 
     /// Sends a new program the shared memory; ends in a stop outside of any call, or in one of a call
@@ -170,8 +174,7 @@ impl Supervisor {
     /// Ends a program that reports, by these registers, that it could not be started by itself.
     pub(super) fn refuse_boot(&mut self, tracee: Tracee, report: Registers) -> nix::Result<()> {
         let Err(refusal) = outcome(Step::Image, &report) else { return tracee.resume(None) };
-        let program = notes::program_of(tracee.0);
-        self.say(tracee.0, &refused(&program, &refusal));
+        self.say_refused(tracee, &refusal);
         let mut ends = report;
         ends.exit(CANNOT_RUN);
         tracee.set_registers(ends)?;
@@ -203,14 +206,18 @@ impl Supervisor {
         sendmsg::<()>(socket.as_raw_fd(), &bytes, &message, MsgFlags::MSG_NOSIGNAL, None).map(drop)
     }
 
+    fn say_refused(&self, tracee: Tracee, refusal: &Refusal) {
+        let program = notes::program_of(tracee.0);
+        self.say(tracee.0, &format!("{program} is not run in this timeline: {refusal}"));
+    }
+
     /// Ends a program that cannot be let into the timeline, with a word on its
     /// standard error and the status that says "cannot be run".
     pub(super) fn refuse(&mut self, tracee: Tracee, refusal: &Refusal) -> nix::Result<()> {
         if matches!(refusal, Refusal::Gone) {
             return Ok(());
         }
-        let program = notes::program_of(tracee.0);
-        self.say(tracee.0, &refused(&program, refusal));
+        self.say_refused(tracee, refusal);
         // Its memory may be closed to us; its first system call becomes its last.
         let mut detour = Detour::new(tracee);
         detour.run_to_syscall()?;
@@ -233,8 +240,6 @@ struct Fresh {
     vdso: u64,
     /// Where its stack can be used.
     stack: u64,
-    /// What the image is told.
-    launch: Launch,
 }
 
 impl Fresh {
@@ -244,13 +249,7 @@ impl Fresh {
             return Err(Refusal::ThirtyTwoBits);
         }
         let (slot, vdso) = find_vdso(tracee, entry.stack())?;
-        Ok(Self {
-            entry,
-            slot,
-            vdso,
-            stack: (entry.stack() - DEPTH) & !0xff,
-            launch: Launch::default(),
-        })
+        Ok(Self { entry, slot, vdso, stack: (entry.stack() - DEPTH) & !0xff })
     }
 }
 
@@ -305,12 +304,8 @@ fn outcome(step: Step, report: &Registers) -> Result<(), Refusal> {
     }
 }
 
-fn refused(program: &str, refusal: &Refusal) -> String {
-    format!("{program} is not run in this timeline: {refusal}")
-}
-
 /// Is it the call by which the bootstrap and the image report?
-fn is_report(registers: &Registers) -> bool {
+pub fn is_report(registers: &Registers) -> bool {
     registers.nr() == CLOCK_GETTIME && registers.arg(0) as u32 == BOOTED_CLOCK
 }
 
