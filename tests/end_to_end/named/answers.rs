@@ -58,6 +58,7 @@ pub fn add(suite: &mut Suite) {
     test("json_of_every_command", json_of_every_command);
     test("the_only_one_needs_no_name", only_one);
     test("threads", threads);
+    test("a_call_about_to_be_made", about_to_be_made);
 }
 
 /// Both sides of every clock, and between what was read around it.
@@ -251,5 +252,34 @@ fn threads() -> Outcome {
     })?;
     let threads = shown.member(pid).map(|member| member.threads.clone()).unwrap_or_default();
     ensure!(threads[0].until.is_none() && threads[1].until.is_some(), "{threads:?}");
+    place.remove("x")
+}
+
+/// A thread that is stopped before its call is not said to wait in it.
+fn about_to_be_made() -> Outcome {
+    const LOOKS: usize = 200;
+    let place = Place::new()?;
+    let program = User::Myself.program(Program::Steady, Build::Dynamic)?;
+    // Most of its time goes by in stops.
+    let mut command = place.run("x", &["--rate", "1000", "--no-rewrite"])?;
+    command.arg(program).args(["after", "0"]).stdin(Stdio::piped());
+    let mut running = start(&mut command)?;
+    let first = running.next_line(super::place::PATIENCE)?;
+    ensure!(first == "ready", "{first:?} instead of ready");
+    let pid = running.child.id();
+    let mut seen = [0; 2];
+    for _ in 0..LOOKS {
+        let shown = place.show("x")?;
+        let threads = shown.member(pid).map(|member| member.threads.as_slice());
+        for thread in threads.unwrap_or_default() {
+            match (thread.call.as_deref(), &thread.until) {
+                (None, None) => seen[0] += 1,
+                (Some("read"), None) => seen[1] += 1,
+                (Some("clock_nanosleep"), Some(_)) => {}
+                _ => return Err(Broken(format!("{thread:?}"))),
+            }
+        }
+    }
+    ensure!(seen.iter().all(|seen| *seen > 0), "runs or reads: {seen:?}");
     place.remove("x")
 }

@@ -9,6 +9,7 @@ use nix::unistd::Pid;
 
 use super::blocked::Blocked;
 use super::idle::Idle;
+use super::tracee::Tracee;
 use super::{Standing, Supervisor, notes};
 use crate::control::{
     Member, Reading, Shown, State, Thread, Timeline, WaitsFor, clock_name, rate_number,
@@ -93,7 +94,7 @@ impl Supervisor {
     }
 
     fn show_thread(&self, thread: Pid, segment: &Segment) -> Thread {
-        let blocked = Blocked::of(thread);
+        let blocked = Blocked::of(thread).filter(|_| !Tracee(thread).is_beside_call());
         let until = blocked.as_ref().and_then(|blocked| self.waiting(thread, blocked));
         Thread {
             tid: thread.as_raw(),

@@ -257,6 +257,12 @@ impl Tracee {
         ptrace::getevent(self.0).map(|message| message as u64)
     }
 
+    /// Is it stopped at the entry or the exit of a call, and so does not wait in it?
+    pub fn is_beside_call(self) -> bool {
+        let stopped = ptrace::syscall_info(self.0);
+        stopped.is_ok_and(|info| info.op != libc::PTRACE_SYSCALL_INFO_NONE)
+    }
+
     /// The signals that the thread blocks.
     pub fn signal_mask(self) -> nix::Result<u64> {
         let mut mask = 0_u64;
