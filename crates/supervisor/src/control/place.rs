@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use nix::fcntl::{Flock, FlockArg};
-use nix::sys::stat::{Mode, umask};
+use nix::sys::socket::{self, AddressFamily, Backlog, SockFlag, SockType, UnixAddr};
+use nix::sys::stat::{Mode, fchmod};
 use nix::unistd::geteuid;
 
 use super::Container;
@@ -163,11 +164,8 @@ impl Place {
     /// Listens under a name that nobody has.
     pub fn listen(&self, name: &Name, _turn: &Turn) -> Result<UnixListener, Unusable> {
         self.forget(name)?;
-        // The socket's mode is what the mask leaves of it: 0600.
-        let mask = umask(Mode::from_bits_truncate(0o177));
-        let listener = UnixListener::bind(self.file(&name.0));
-        umask(mask);
-        listener.map_err(Unusable::step(&self.socket(name)))
+        let listener = listen_for_owner(&self.file(&name.0));
+        listener.map_err(|error| Unusable::step(&self.socket(name))(error.into()))
     }
 
     /// Is there a socket of that name?
@@ -277,6 +275,17 @@ fn path() -> PathBuf {
         .map_or_else(|| format!("/tmp/eigentime-{uid}").into(), |path| path.join("eigentime"))
 }
 
+/// Listens at a path that only its owner can connect to: it is made with the mode that the
+/// socket has.
+fn listen_for_owner(path: &Path) -> nix::Result<UnixListener> {
+    let flags = SockFlag::SOCK_CLOEXEC;
+    let socket = socket::socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+    fchmod(&socket, Mode::S_IRUSR | Mode::S_IWUSR)?;
+    socket::bind(socket.as_raw_fd(), &UnixAddr::new(path)?)?;
+    socket::listen(&socket, Backlog::MAXCONN)?;
+    Ok(socket.into())
+}
+
 /// What a user is called outside of the user namespace with this map.
 fn outer_uid(map: &str, uid: u32) -> Option<u32> {
     map.lines().find_map(|line| {
@@ -371,7 +380,7 @@ mod tests {
     fn refuses_a_directory_that_others_enter() {
         let path = scratch("open");
         fs::create_dir(&path).unwrap();
-        // Set by itself: other tests narrow the umask for a moment.
+        // Whatever the umask is.
         fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
         assert!(matches!(Place::at(&path), Err(Unusable::NotOurs(_))));
         fs::remove_dir(path).unwrap();
