@@ -19,19 +19,21 @@ use crate::{
 pub const PAGE_SIZE: usize = 4096;
 
 /// Names the layout; a program's image and its supervisor must agree on it.
-pub const LAYOUT: u32 = 2;
+pub const LAYOUT: u32 = 3;
 
 /// How a snapshot is to be applied: by adding a shift to each clock, by following
-/// one line for each, or by a map with a switch ahead.
+/// one line for each, by a map with a switch ahead, or by showing one instant of each.
 const KIND_SHIFT: u64 = 0;
 const KIND_LINE: u64 = 1;
 const KIND_SWITCH: u64 = 2;
+const KIND_STILL: u64 = 3;
 
 /// Where things stand in a snapshot, in words of 64 bits.
 const WORD_KIND: usize = 0;
-/// Two words for each clock: seconds, and nanoseconds that are not negative.
-const WORD_SHIFTS: usize = 1;
-const WORD_AFTER: usize = WORD_SHIFTS + 2 * CLOCKS;
+/// Two words for each clock: seconds, and nanoseconds that are not negative, that are
+/// added, or that are shown where the clocks stand still.
+const WORD_TIMES: usize = 1;
+const WORD_AFTER: usize = WORD_TIMES + 2 * CLOCKS;
 const WORD_BEFORE: usize = WORD_AFTER + SEGMENT_WORDS;
 const SNAPSHOT_WORDS: usize = WORD_BEFORE + SEGMENT_WORDS;
 
@@ -149,18 +151,25 @@ impl Snapshot {
     }
 
     fn store_map(&self, map: &Map, coarse: bool) {
-        let kind = match (map.is_settled(), map.after.rate.is_one()) {
-            (true, true) if coarse => KIND_SHIFT,
-            (true, _) => KIND_LINE,
-            (false, _) => KIND_SWITCH,
+        let rate = map.after.rate;
+        let kind = match map.is_settled() {
+            true if rate.is_one() && coarse => KIND_SHIFT,
+            true if rate.is_frozen() => KIND_STILL,
+            true => KIND_LINE,
+            false => KIND_SWITCH,
         };
         self.store(WORD_KIND, kind);
         for clock in Clock::ALL {
             let anchor = map.after.anchor(clock);
-            let shift = anchor.virt.as_nanos().saturating_sub(anchor.host.as_nanos());
-            let shift = Timespec::from_signed_nanos(Nanos(shift));
-            self.store(WORD_SHIFTS + 2 * clock as usize, shift.sec as u64);
-            self.store(WORD_SHIFTS + 2 * clock as usize + 1, shift.nsec as u64);
+            let time = match kind {
+                KIND_STILL => Timespec::from_nanos(map.after.virtual_at(clock, anchor.host).0),
+                _ => {
+                    let shift = anchor.virt.as_nanos().saturating_sub(anchor.host.as_nanos());
+                    Timespec::from_signed_nanos(Nanos(shift))
+                }
+            };
+            self.store(WORD_TIMES + 2 * clock as usize, time.sec as u64);
+            self.store(WORD_TIMES + 2 * clock as usize + 1, time.nsec as u64);
         }
         self.store_segment(WORD_AFTER, &map.after);
         self.store_segment(WORD_BEFORE, &map.before);
@@ -204,11 +213,26 @@ impl View<'_> {
         if self.is_shift() { self.shift(clock, host) } else { self.follow(clock, host) }
     }
 
+    /// Does every clock stand still?
+    #[must_use]
+    #[inline(always)]
+    pub fn is_still(&self) -> bool {
+        self.snapshot.word(WORD_KIND) == KIND_STILL
+    }
+
+    /// What the timeline's clock shows at any instant, where every clock stands still.
+    #[must_use]
+    #[inline(always)]
+    pub fn still(&self, clock: Clock) -> Timespec {
+        let at = WORD_TIMES + 2 * clock as usize;
+        Timespec { sec: self.snapshot.word(at) as i64, nsec: self.snapshot.word(at + 1) as i64 }
+    }
+
     /// [`View::translate`], where every clock is only shifted.
     #[must_use]
     #[inline(always)]
     pub fn shift(&self, clock: Clock, host: Timespec) -> Timespec {
-        let at = WORD_SHIFTS + 2 * clock as usize;
+        let at = WORD_TIMES + 2 * clock as usize;
         let mut sec = host.sec.wrapping_add(self.snapshot.word(at) as i64);
         let mut nsec = host.nsec.wrapping_add(self.snapshot.word(at + 1) as i64);
         if nsec >= NANOS_PER_SECOND {
@@ -567,6 +591,23 @@ mod tests {
             prop_assert_eq!(read(&page, clock, host), Timespec::from_nanos(virt.0));
             prop_assert_eq!(page.view().at(clock, instant), virt);
             prop_assert_eq!(page.view().host_at(clock, virt), map.host_at(clock, virt));
+        }
+
+        #[test]
+        fn a_clock_that_stands_still_shows_one_instant(
+            virt in proptest::num::i64::ANY, sec in 0_i64..4_000_000_000, clock in 0_usize..CLOCKS,
+        ) {
+            let clock = Clock::ALL[clock];
+            let mut segment = Segment { rate: Rate::FROZEN, ..Segment::IDENTITY };
+            segment.anchors[clock as usize].virt = VirtualInstant::from_nanos(virt);
+            let page = Page::new();
+            page.publish(&Map::settled(segment));
+            prop_assert!(page.view().is_still());
+            let host = Timespec { sec, nsec: 0 };
+            prop_assert_eq!(page.view().still(clock), read(&page, clock, host));
+            let before = Segment { rate: Rate::ONE, ..segment };
+            page.publish(&Map { before, after: segment });
+            prop_assert!(!page.view().is_still());
         }
     }
 }
