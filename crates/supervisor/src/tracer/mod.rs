@@ -39,6 +39,7 @@ mod install;
 mod mapping;
 mod notes;
 mod overtaken;
+mod polling;
 mod rearm;
 mod recheck;
 mod requests;
@@ -164,6 +165,8 @@ pub struct Supervisor {
     uses_timer_descriptors: bool,
     /// Changes for which timers are still to be armed anew.
     rearms: Vec<rearm::Rearm>,
+    /// How it waits for stops.
+    polling: polling::Polling,
     /// Timers that were set after the change for which their process is awaited.
     set_since: HashSet<rearm::TimerKey>,
     /// Processes whose timers are armed anew as soon as a thread of theirs stops.
@@ -255,6 +258,7 @@ impl Supervisor {
             interval_timers: HashSet::new(),
             uses_timer_descriptors: false,
             rearms: Vec::new(),
+            polling: polling::Polling::default(),
             set_since: HashSet::new(),
             awaited: Vec::new(),
             noted: HashSet::new(),

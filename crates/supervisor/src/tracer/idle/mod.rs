@@ -244,7 +244,7 @@ impl Supervisor {
     /// there is none left.
     pub(super) fn next_event(&mut self) -> nix::Result<Option<(Tracee, Stop)>> {
         if self.idle.is_none() {
-            return Tracee::wait_for_any();
+            return self.polling.wait();
         }
         loop {
             if let Poll::Ready(event) = Tracee::poll_any()? {
