@@ -2,10 +2,11 @@
 //!
 //! The supervisor writes the page, programs have it mapped read-only. It is a
 //! sequence latch (`seqcount_latch_t` in the kernel's `include/linux/seqlock.h`):
-//! two copies of the map and a counter whose lowest bit names the current one.
+//! two copies of the map and a counter, one bit of which names the current one.
 //! The writer fills the copy nobody is pointed at and then moves the counter, so a
 //! writer that dies half-way leaves readers with the old map and hangs nobody. A
-//! reader repeats only if the counter moved while it read.
+//! reader repeats only if the counter moved while it read. With the counter, in the
+//! same word, stands how the map is to be applied, so that one load tells the way.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
@@ -21,18 +22,67 @@ pub const PAGE_SIZE: usize = 4096;
 /// Names the layout; a program's image and its supervisor must agree on it.
 pub const LAYOUT: u32 = 3;
 
-/// How a snapshot is to be applied: by adding a shift to each clock, by following
-/// one line for each, by a map with a switch ahead, or by showing one instant of each.
-const KIND_SHIFT: u64 = 0;
-const KIND_LINE: u64 = 1;
-const KIND_SWITCH: u64 = 2;
-const KIND_STILL: u64 = 3;
+/// How a map is to be applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Kind {
+    /// By adding a shift to each clock.
+    Shift = 0,
+    /// By following one line for each clock.
+    Line = 1,
+    /// There is a switch ahead, or just behind.
+    Switch = 2,
+    /// By showing one instant of each clock: they stand still.
+    Still = 3,
+}
+
+impl Kind {
+    const ALL: [Self; 4] = [Self::Shift, Self::Line, Self::Switch, Self::Still];
+
+    /// For a map, where coarse clocks may be read as such.
+    fn of(map: &Map, coarse: bool) -> Self {
+        let rate = map.after.rate;
+        match map.is_settled() {
+            true if rate.is_one() && coarse => Self::Shift,
+            true if rate.is_frozen() => Self::Still,
+            true => Self::Line,
+            false => Self::Switch,
+        }
+    }
+}
+
+/// The word that tells which copy of the map is the current one, and of which kind it is: two bits
+/// for the kind, and above them a counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Latch(u32);
+
+impl Latch {
+    const KIND_BITS: u32 = 2;
+
+    /// Of which kind the current map is.
+    #[must_use]
+    #[inline(always)]
+    pub const fn kind(self) -> Kind {
+        Kind::ALL[(self.0 & ((1 << Self::KIND_BITS) - 1)) as usize]
+    }
+
+    /// Which of the two copies it is.
+    #[inline(always)]
+    const fn copy(self) -> usize {
+        (self.0 >> Self::KIND_BITS & 1) as usize
+    }
+
+    /// The next, for a map of this kind.
+    const fn next(self, kind: Kind) -> Self {
+        let counter = (self.0 >> Self::KIND_BITS).wrapping_add(1);
+        Self(counter << Self::KIND_BITS | kind as u32)
+    }
+}
 
 /// Where things stand in a snapshot, in words of 64 bits.
-const WORD_KIND: usize = 0;
 /// Two words for each clock: seconds, and nanoseconds that are not negative, that are
 /// added, or that are shown where the clocks stand still.
-const WORD_TIMES: usize = 1;
+const WORD_TIMES: usize = 0;
 const WORD_AFTER: usize = WORD_TIMES + 2 * CLOCKS;
 const WORD_BEFORE: usize = WORD_AFTER + SEGMENT_WORDS;
 const SNAPSHOT_WORDS: usize = WORD_BEFORE + SEGMENT_WORDS;
@@ -59,7 +109,7 @@ struct Snapshot([AtomicU64; SNAPSHOT_WORDS]);
 #[repr(C, align(4096))]
 pub struct Page {
     layout: AtomicU32,
-    counter: AtomicU32,
+    latch: AtomicU32,
     /// A bit for each clock id that the timeline may ever move.
     moved: AtomicU32,
     /// Are the coarse clocks read from the fine ones at any rate? For the writer.
@@ -150,19 +200,11 @@ impl Snapshot {
         }
     }
 
-    fn store_map(&self, map: &Map, coarse: bool) {
-        let rate = map.after.rate;
-        let kind = match map.is_settled() {
-            true if rate.is_one() && coarse => KIND_SHIFT,
-            true if rate.is_frozen() => KIND_STILL,
-            true => KIND_LINE,
-            false => KIND_SWITCH,
-        };
-        self.store(WORD_KIND, kind);
+    fn store_map(&self, map: &Map, kind: Kind) {
         for clock in Clock::ALL {
             let anchor = map.after.anchor(clock);
             let time = match kind {
-                KIND_STILL => Timespec::from_nanos(map.after.virtual_at(clock, anchor.host).0),
+                Kind::Still => Timespec::from_nanos(map.after.virtual_at(clock, anchor.host).0),
                 _ => {
                     let shift = anchor.virt.as_nanos().saturating_sub(anchor.host.as_nanos());
                     Timespec::from_signed_nanos(Nanos(shift))
@@ -180,7 +222,7 @@ impl Snapshot {
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     page: &'a Page,
-    counter: u32,
+    latch: Latch,
     snapshot: &'a Snapshot,
 }
 
@@ -190,34 +232,25 @@ impl View<'_> {
     #[must_use]
     #[inline(always)]
     pub fn source(&self, id: ClockId) -> ClockId {
-        if self.is_shift() { id } else { id.fine() }
+        if self.kind() == Kind::Shift { id } else { id.fine() }
     }
 
-    /// Is there a switch ahead, or just behind?
-    #[must_use]
-    pub fn is_switching(&self) -> bool {
-        self.snapshot.word(WORD_KIND) == KIND_SWITCH
-    }
-
-    /// Does every clock run as the host's, only shifted?
+    /// How it is to be applied.
     #[must_use]
     #[inline(always)]
-    pub fn is_shift(&self) -> bool {
-        self.snapshot.word(WORD_KIND) == KIND_SHIFT
+    pub fn kind(&self) -> Kind {
+        self.latch.kind()
     }
 
     /// What the timeline's clock shows when the host's shows `host`.
     #[must_use]
     #[inline(always)]
     pub fn translate(&self, clock: Clock, host: Timespec) -> Timespec {
-        if self.is_shift() { self.shift(clock, host) } else { self.follow(clock, host) }
-    }
-
-    /// Does every clock stand still?
-    #[must_use]
-    #[inline(always)]
-    pub fn is_still(&self) -> bool {
-        self.snapshot.word(WORD_KIND) == KIND_STILL
+        match self.kind() {
+            Kind::Shift => self.shift(clock, host),
+            Kind::Still => self.still(clock),
+            Kind::Line | Kind::Switch => self.follow(clock, host),
+        }
     }
 
     /// What the timeline's clock shows at any instant, where every clock stands still.
@@ -246,7 +279,7 @@ impl View<'_> {
     #[must_use]
     #[inline(always)]
     pub fn follow(&self, clock: Clock, host: Timespec) -> Timespec {
-        if self.snapshot.word(WORD_KIND) == KIND_LINE {
+        if self.kind() == Kind::Line {
             let base = self.snapshot.base(WORD_AFTER, clock);
             let slope = self.snapshot.scale(WORD_AFTER + WORD_FORWARD);
             let per_nano = self.snapshot.word(WORD_AFTER + WORD_PER_NANO);
@@ -278,7 +311,7 @@ impl View<'_> {
     #[must_use]
     #[inline(always)]
     pub fn host_at(&self, clock: Clock, virt: VirtualInstant) -> Option<HostInstant> {
-        if self.snapshot.word(WORD_KIND) != KIND_SWITCH {
+        if self.kind() != Kind::Switch {
             return self.snapshot.host_at(WORD_AFTER, clock, virt);
         }
         let switch = self.snapshot.anchor(WORD_AFTER, clock).host;
@@ -308,7 +341,7 @@ impl View<'_> {
         // Pairs with the release fence in `publish`: whoever saw a word of a newer
         // map sees the newer counter here.
         fence(Ordering::Acquire);
-        self.page.counter.load(Ordering::Relaxed) == self.counter
+        self.page.latch.load(Ordering::Relaxed) == self.latch.0
     }
 }
 
@@ -318,7 +351,7 @@ impl Page {
     pub fn new() -> Self {
         let page = Self {
             layout: AtomicU32::new(LAYOUT),
-            counter: AtomicU32::new(0),
+            latch: AtomicU32::new(0),
             moved: AtomicU32::new(0),
             fine: AtomicU32::new(0),
             held: AtomicU32::new(0),
@@ -335,7 +368,7 @@ impl Page {
         self.held.store(0, Ordering::Relaxed);
         self.set_moved(|_| true);
         for snapshot in &self.snapshots {
-            snapshot.store_map(&Map::settled(Segment::IDENTITY), true);
+            snapshot.store_map(&Map::settled(Segment::IDENTITY), Kind::Shift);
         }
     }
 
@@ -347,7 +380,7 @@ impl Page {
         let mut put = |at: usize, word: &[u8]| bytes[at..at + word.len()].copy_from_slice(word);
         for (at, half) in [
             (core::mem::offset_of!(Self, layout), &self.layout),
-            (core::mem::offset_of!(Self, counter), &self.counter),
+            (core::mem::offset_of!(Self, latch), &self.latch),
             (core::mem::offset_of!(Self, moved), &self.moved),
         ] {
             put(at, &half.load(Ordering::Relaxed).to_ne_bytes());
@@ -408,19 +441,25 @@ impl Page {
         self.fine.load(Ordering::Relaxed) != 0
     }
 
-    /// A number that every change of the map changes.
-    #[must_use]
-    #[inline(always)]
-    pub fn generation(&self) -> u32 {
-        self.counter.load(Ordering::Acquire)
-    }
-
     /// The current map, to be read from and then asked [`View::is_current`].
     #[must_use]
     #[inline(always)]
     pub fn view(&self) -> View<'_> {
-        let counter = self.counter.load(Ordering::Acquire);
-        View { page: self, counter, snapshot: &self.snapshots[(counter & 1) as usize] }
+        self.view_at(self.latch())
+    }
+
+    /// The word that leads to the current map. Every change of the map changes it.
+    #[must_use]
+    #[inline(always)]
+    pub fn latch(&self) -> Latch {
+        Latch(self.latch.load(Ordering::Acquire))
+    }
+
+    /// The map that was the current one then, as [`Page::view`].
+    #[must_use]
+    #[inline(always)]
+    pub fn view_at(&self, latch: Latch) -> View<'_> {
+        View { page: self, latch, snapshot: &self.snapshots[latch.copy()] }
     }
 
     /// The current map, read as a whole.
@@ -444,15 +483,16 @@ impl Page {
     /// For a map with a switch ahead, which has to be in place before the switch.
     /// There must be one writer only.
     pub fn publish_if(&self, map: &Map, still: impl FnOnce() -> bool) -> bool {
-        let counter = self.counter.load(Ordering::Relaxed);
+        let kind = Kind::of(map, !self.is_fine());
+        let next = Latch(self.latch.load(Ordering::Relaxed)).next(kind);
         // Pairs with the acquire fence in `is_current`: the previous move of the
         // counter comes before any word of the copy that is now overwritten.
         fence(Ordering::Release);
-        self.snapshots[(counter.wrapping_add(1) & 1) as usize].store_map(map, !self.is_fine());
+        self.snapshots[next.copy()].store_map(map, kind);
         let agreed = still();
         if agreed {
-            // Pairs with the acquire load in `view`: the words come before the counter.
-            self.counter.store(counter.wrapping_add(1), Ordering::Release);
+            // Pairs with the acquire load in `latch`: the words come before the counter.
+            self.latch.store(next.0, Ordering::Release);
         }
         agreed
     }
@@ -602,12 +642,12 @@ mod tests {
             segment.anchors[clock as usize].virt = VirtualInstant::from_nanos(virt);
             let page = Page::new();
             page.publish(&Map::settled(segment));
-            prop_assert!(page.view().is_still());
+            prop_assert_eq!(page.view().kind(), Kind::Still);
             let host = Timespec { sec, nsec: 0 };
             prop_assert_eq!(page.view().still(clock), read(&page, clock, host));
             let before = Segment { rate: Rate::ONE, ..segment };
             page.publish(&Map { before, after: segment });
-            prop_assert!(!page.view().is_still());
+            prop_assert_eq!(page.view().kind(), Kind::Switch);
         }
     }
 }

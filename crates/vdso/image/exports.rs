@@ -3,6 +3,7 @@
 use core::arch::global_asm;
 use core::mem::offset_of;
 
+use eigentime_timeline::page::{Kind, Latch};
 use eigentime_timeline::{ClockId, Timespec};
 
 use crate::clocks;
@@ -24,13 +25,13 @@ unsafe extern "C" fn __vdso_clock_gettime(id: ClockId, out: *mut Timespec) -> i3
     // the kernel's vDSO.
     unsafe {
         if !page.moves(id) {
-            clocks::kernel_clock_gettime(id, out)
-        } else if page.view().is_shift() {
-            shifted_clock_gettime(id, out)
-        } else if page.view().is_still() {
-            still_clock_gettime(id, out)
-        } else {
-            clock_gettime_at_any_rate(id, out)
+            return clocks::kernel_clock_gettime(id, out);
+        }
+        let latch = page.latch();
+        match latch.kind() {
+            Kind::Shift => shifted_clock_gettime(id, out, latch),
+            Kind::Still => still_clock_gettime(id, out, latch),
+            Kind::Line | Kind::Switch => clock_gettime_at_any_rate(id, out),
         }
     }
 }
@@ -44,17 +45,17 @@ pub fn read(id: ClockId, time: &mut Timespec) -> i32 {
 /// Where the clocks run as the host's, only shifted. Straight through: a change of
 /// the map meanwhile is for the general way.
 #[inline(never)]
-unsafe extern "C" fn shifted_clock_gettime(id: ClockId, out: *mut Timespec) -> i32 {
+unsafe extern "C" fn shifted_clock_gettime(id: ClockId, out: *mut Timespec, latch: Latch) -> i32 {
     // SAFETY: as above; the kernel's function has written to `out`.
     unsafe {
         if !id.is_alarm() {
-            let view = clocks::page().view();
+            let view = clocks::page().view_at(latch);
             let result = clocks::kernel_clock_gettime(id, out);
             if result != 0 {
                 return result;
             }
             let time = view.shift(id.clock_or_wall(), out.read());
-            if view.is_shift() && view.is_current() {
+            if view.is_current() {
                 out.write(time);
                 return 0;
             }
@@ -65,13 +66,13 @@ unsafe extern "C" fn shifted_clock_gettime(id: ClockId, out: *mut Timespec) -> i
 
 /// Where the clocks stand still: nobody else is asked.
 #[inline(never)]
-unsafe extern "C" fn still_clock_gettime(id: ClockId, out: *mut Timespec) -> i32 {
+unsafe extern "C" fn still_clock_gettime(id: ClockId, out: *mut Timespec, latch: Latch) -> i32 {
     // SAFETY: as above.
     unsafe {
-        let view = clocks::page().view();
+        let view = clocks::page().view_at(latch);
         let time = view.still(id.clock_or_wall());
         // The kernel says whether there is an alarm clock.
-        if !id.is_alarm() && view.is_still() && view.is_current() {
+        if !id.is_alarm() && view.is_current() {
             out.write(time);
             return 0;
         }

@@ -2,7 +2,7 @@
 //! back.
 
 use eigentime_calls::{ITIMER_REAL, Nr, Timer, TimerOp};
-use eigentime_timeline::page::View;
+use eigentime_timeline::page::{Kind, Latch, View};
 use eigentime_timeline::{Clock, ClockId, Nanos, PARKED, Timespec, VirtualInstant};
 
 use crate::clocks::{host_now, page, with_map};
@@ -106,7 +106,7 @@ fn set(
     let mut before = [0; 4];
     let mut again = false;
     loop {
-        let generation = settled_generation();
+        let latch = settled_latch();
         let host = with_map(|view| Setting {
             interval: span_to_host(view, asked.interval),
             value: match clock {
@@ -124,7 +124,7 @@ fn set(
             set_arg(&mut host_args, old, old_setting);
         }
         let result = syscall(nr, &host_args);
-        if result == 0 && armed && generation != page().generation() {
+        if result == 0 && armed && latch != page().latch() {
             again = true;
             continue;
         }
@@ -135,15 +135,15 @@ fn set(
     }
 }
 
-/// The number of the map, once it is none that is about to be another: how a timer is
+/// Which map is the current one, once it is none that is about to be another: how a timer is
 /// set must tell by which map. The switch is less than a millisecond away.
 #[inline(never)]
-fn settled_generation() -> u32 {
+fn settled_latch() -> Latch {
     const SCHED_YIELD: Nr = Nr(24);
     loop {
-        let generation = page().generation();
-        if !with_map(|view| view.is_switching()) && generation == page().generation() {
-            return generation;
+        let latch = page().latch();
+        if latch.kind() != Kind::Switch {
+            return latch;
         }
         syscall(SCHED_YIELD, &[0; 6]);
     }
