@@ -33,8 +33,8 @@ class Verdicts(unittest.TestCase):
 
     def test_a_probe_may_be_held_against_another(self) -> None:
         samples = Samples()
-        for read, value in (("realtime", 25.0), ("raw-realtime", 45.0)):
-            samples.add(read, levels.RATE_10, 0, value)
+        samples.add("realtime", levels.HOST, 0, 25.0)
+        samples.add("raw-realtime", levels.RATE_10, 0, 45.0)
         found = verdict(samples, "raw-realtime", levels.RATE_10)
         assert found.measured is not None
         self.assertEqual((found.measured.median, found.reached), (1.8, True))
