@@ -27,14 +27,6 @@ tools := build/tools/installed-$(shell sha256sum scripts/tools.sh | cut -c1-12)
 python_files = scripts/check-layers .
 shell_files = .ci/run scripts/report/eigentime-report $(shell find . -path ./build -prune -o -path ./.git -prune -o -name '*.sh' -print)
 
-# The tests of the Python package, with the environment that has it installed.
-python_tests = build/python/venv/bin/python -m unittest discover --start-directory python/eigentime/tests
-
-# The tests of `eigentime report`, of which nothing is built where Python is too old.
-report_tests = scripts/report.sh tests && if [ -e build/report/tests ]; then \
-	build/report/tests/bin/python -m pytest --quiet --rootdir python/eigentime_report python/eigentime_report/tests; \
-	else echo "skipped: the tests of eigentime report: needs Python 3.11 or later"; fi
-
 .PHONY: help build install uninstall python vm demo test storm bench docs header lint clean distclean
 
 help: ## list what there is to make
@@ -66,13 +58,8 @@ vm: $(call setup,build) ## fetch the distribution's kernel for virtual machines,
 demo: build ## show it: three programs live through 19 January 2038, ten times as fast
 	scripts/demo.sh
 
-test: $(call setup,build python tests) build python vm ## run the unit and property tests, then the end-to-end tests
-	python3 -m unittest discover --start-directory bench/tests --top-level-directory bench
-	$(python_tests)
-	$(report_tests)
-	cargo test --workspace --exclude eigentime-tests
-	scripts/test-aarch64.sh
-	cargo test --package eigentime-tests
+test: $(call setup,build python tests) build python vm ## run all tests: of Python, the unit and property tests, end to end
+	scripts/test.sh
 
 storm: export EIGENTIME_STORM_S = 720
 storm: $(call setup,build tests) build ## rewrite call sites in 64 threads, beside signals, forks, libraries and compilers, for an hour

@@ -13,7 +13,12 @@ use std::process::Command;
 use object::{Object, ObjectSection, ObjectSymbol};
 
 /// Symbols of the image that the supervisor has to know.
-const SYMBOLS: [(&str, &str, &str); 13] = [
+const SYMBOLS: [(&str, &str, &str); 14] = [
+    (
+        "et_code",
+        "CODE",
+        "Start of its code, at the start of a page; before it is what describes it.",
+    ),
     (
         "et_leave_flags",
         "LEAVE_FLAGS",
@@ -175,6 +180,13 @@ fn embed(linked: &[u8], out: &Path) {
         "/// The functions that programs find by name.\n\
          pub const EXPORTS: [(&str, usize); {}] = {exports:#?};",
         exports.len()
+    )
+    .expect("a string takes text");
+    let build_id = file.build_id().ok().flatten().expect("the linker was told to write one");
+    writeln!(
+        symbols,
+        "/// Tells it from every other image.\npub const BUILD_ID: [u8; {}] = {build_id:?};",
+        build_id.len()
     )
     .expect("a string takes text");
     fs::write(out.join("symbols.rs"), symbols).expect("OUT_DIR is writable");

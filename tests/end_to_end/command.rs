@@ -19,7 +19,7 @@ use crate::workspace;
 const OUTPUT_GRACE: Duration = Duration::from_secs(2);
 
 /// Number of `nobody` and its group on every Linux distribution.
-const NOBODY: &str = "65534";
+pub const NOBODY: u32 = 65534;
 
 /// Who runs a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -47,8 +47,10 @@ impl User {
             User::Myself => Command::new(program.into()),
             User::Nobody => {
                 let mut command = Command::new("setpriv");
+                let number = NOBODY.to_string();
                 command
-                    .args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"])
+                    .env(workspace::RUNTIME_VARIABLE, workspace::runtime(self))
+                    .args(["--reuid", &number, "--regid", &number, "--clear-groups"])
                     .arg("--")
                     .arg(program.into());
                 command

@@ -21,6 +21,7 @@ mod registry;
 mod spec;
 
 mod clocks;
+mod consent;
 mod idle;
 mod inside;
 mod later;
@@ -34,7 +35,7 @@ mod shared;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use abilities::Ability;
 use columns::COLUMNS;
@@ -51,8 +52,9 @@ pub struct Scenario {
 }
 
 /// All of them.
-const SCENARIOS: [&[Scenario]; 9] = [
+const SCENARIOS: [&[Scenario]; 10] = [
     clocks::SCENARIOS,
+    consent::SCENARIOS,
     idle::SCENARIOS,
     inside::SCENARIOS,
     later::SCENARIOS,
@@ -89,13 +91,17 @@ fn add_direct(suite: &mut Suite) {
     }
 }
 
-/// A script that calls the wrapper with more words.
-fn script(words: &[&str]) -> Result<PathBuf, Broken> {
+/// A script that calls the wrapper with more variables and words.
+fn runtime_script(variables: &[(&str, &Path)], words: &[&str]) -> Result<PathBuf, Broken> {
     let path = workspace::scratch()?.join("runtime");
     let wrapper = workspace::oci_wrapper();
+    let exports: String = variables
+        .iter()
+        .map(|(name, value)| format!("export {name}={}\n", value.display()))
+        .collect();
     fs::write(
         &path,
-        format!("#!/bin/sh\nexec {} {} \"$@\"\n", wrapper.display(), words.join(" ")),
+        format!("#!/bin/sh\n{exports}exec {} {} \"$@\"\n", wrapper.display(), words.join(" ")),
     )?;
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
     Ok(path)

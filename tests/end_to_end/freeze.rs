@@ -1,16 +1,25 @@
 //! In a frozen timeline clocks stand still and waits do not end, unless there is
 //! nothing to wait for.
 
+use std::ffi::OsString;
+use std::process::Stdio;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
 
 use crate::command::{User, run, start};
 use crate::ensure;
+use crate::languages;
 use crate::needs::Need;
+use crate::processes::{send, status_field};
 use crate::programs::{Build, Program};
 use crate::session::{Session, Snapshot};
 use crate::suite::{Broken, Outcome, Suite};
 use crate::timeline::{FUTURE, STUCK};
+use crate::workspace;
+
+const SIGTERM: i32 = 15;
 
 /// Waits of 100 ms must last longer than this.
 const LONG_ENOUGH: Duration = Duration::from_millis(700);
@@ -43,7 +52,9 @@ pub fn add(suite: &mut Suite) {
         "pthread_cond_timedwait_realtime_abs",
         "pthread_cond_timedwait_monotonic_abs",
     ] {
-        suite.test(format!("freeze::sleeps_on::{call}"), &needs, move || sleeps_on(call));
+        suite.test(format!("freeze::sleeps_on::{call}"), &needs, move || {
+            sleeps_on(call, "--freeze")
+        });
     }
     for call in [
         "nanosleep",
@@ -59,10 +70,168 @@ pub fn add(suite: &mut Suite) {
         "futex_wait",
         "pthread_cond_timedwait_realtime_abs",
     ] {
-        suite.test(format!("freeze::zero_returns::{call}"), &needs, move || zero_returns(call));
+        suite.test(format!("freeze::zero_returns::{call}"), &needs, move || {
+            zero_returns(call, "--freeze")
+        });
     }
     let needs = [Need::Program(Build::Dynamic)];
     suite.test("freeze::work_goes_on", &needs, work_goes_on);
+    suite.test("freeze::note", &[Need::Tool("sleep"), Need::Tool("sh")], note);
+    let java = [Need::Tool("java"), Need::Program(Build::Java)];
+    suite.test("freeze::asked_to_end::java", &java, || {
+        let class = Program::Idle.class();
+        let words: [OsString; 4] =
+            ["java".into(), "-cp".into(), workspace::compiled().into(), class.into()];
+        asked_to_end(&words, None, 128 + SIGTERM)
+    });
+    suite.test("freeze::asked_to_end::python", &[Need::Tool("python3")], || {
+        let script = "import signal, sys, time
+def leave(*_):
+    time.sleep(0.2)
+    sys.exit(3)
+signal.signal(signal.SIGTERM, leave)
+print('up', flush=True)
+while True:
+    time.sleep(1)";
+        let words = [languages::python()?, "-c".into(), script.into()];
+        asked_to_end(&words, Some("up"), 3)
+    });
+    wall(suite);
+}
+
+/// `--freeze=wall`: the date stands still, and nothing else does.
+fn wall(suite: &mut Suite) {
+    for build in [Build::Dynamic, Build::Static, Build::Musl] {
+        for rate in ["1", "10"] {
+            let name = format!("freeze::wall::{}::rate_{rate}::date_stands_still", build.name());
+            suite.test(name, &[Need::Program(build)], move || date_stands_still(build, rate));
+        }
+    }
+    let needs = [Need::Program(Build::Dynamic)];
+    for call in ENDS {
+        for rate in ["1", "10"] {
+            let name = format!("freeze::wall::ends::rate_{rate}::{call}");
+            suite.test(name, &needs, move || ends_beside(call, rate));
+        }
+    }
+    for call in ON_THE_WALL {
+        let name = |what: &str| format!("freeze::wall::{what}::{call}");
+        suite.test(name("sleeps_on"), &needs, move || sleeps_on(call, "--freeze=wall"));
+    }
+    for call in ["clock_nanosleep_realtime_abs", "pthread_cond_timedwait_realtime_abs"] {
+        let name = format!("freeze::wall::past_returns::{call}");
+        suite.test(name, &needs, move || zero_returns(call, "--freeze=wall"));
+    }
+}
+
+/// What ends as ever while the wall clock alone stands still.
+const ENDS: [&str; 14] = [
+    "nanosleep",
+    "clock_nanosleep_monotonic_abs",
+    "poll",
+    "select",
+    "epoll_wait",
+    "futex_wait",
+    "rt_sigtimedwait",
+    "timer_realtime",
+    "timer_monotonic",
+    "timer_monotonic_abs",
+    "timerfd_realtime",
+    "timerfd_monotonic",
+    "setitimer_real",
+    "pthread_cond_timedwait_monotonic_abs",
+];
+
+/// What waits for an instant of the wall clock.
+const ON_THE_WALL: [&str; 4] = [
+    "clock_nanosleep_realtime_abs",
+    "timer_realtime_abs",
+    "timerfd_realtime_abs",
+    "pthread_cond_timedwait_realtime_abs",
+];
+
+fn date_stands_still(build: Build, rate: &str) -> Outcome {
+    const PAUSE: Duration = Duration::from_millis(200);
+    let options = ["--freeze=wall", "--date", FUTURE.0, "--rate", rate];
+    let mut command = User::Myself.eigentime(&options)?;
+    command.arg(Program::Reads.path(build));
+    let mut session = Session::start(command)?;
+    let first = session.snapshot()?;
+    thread::sleep(PAUSE);
+    let second = session.snapshot()?;
+    session.finish()?;
+    // By way of the vDSO and by calls: CLOCK_REALTIME, its coarse and its alarm kin, and TAI.
+    let wall = FUTURE.1 as i128 * 1_000_000_000;
+    for id in [0, 5, 8, 11] {
+        for key in [format!("vdso_{id}"), format!("raw_{id}")] {
+            let (Ok(before), Ok(after)) = (first.ns(&key), second.ns(&key)) else { continue };
+            ensure!(before == after, "{key} went from {before} to {after}");
+            ensure!(id == 11 || after == wall, "{key} stands at {after}, not at {}", FUTURE.0);
+        }
+    }
+    for id in [1, 4, 6, 7] {
+        for key in [format!("vdso_{id}"), format!("raw_{id}")] {
+            let passed = second.ns(&key)? - first.ns(&key)?;
+            let least = PAUSE.as_nanos() as i128 * rate.parse::<i128>()?;
+            // The coarse clocks lag by a tick.
+            ensure!(passed * 10 > least * 9, "{key} went on by {passed} ns at rate {rate}");
+        }
+    }
+    Ok(())
+}
+
+fn ends_beside(call: &str, rate: &str) -> Outcome {
+    let mut command = User::Myself.eigentime(&["--freeze=wall", "--rate", rate])?;
+    command.arg(Program::Waits.path(Build::Dynamic)).args([call, "500"]);
+    let ended = run(&mut command, STUCK)?;
+    ended.expect_code(0)?;
+    let passed: f64 = ended.number("mono_ms")?;
+    ended.ensure(passed >= 499.0, "it ended early")?;
+    let wall: f64 = ended.number("real_ms")?;
+    ended.ensure(wall == 0.0, "the date went on")?;
+    ended.ensure(ended.errors.is_empty(), "it complains")
+}
+
+/// Once, whoever waits, and not where a timeout is none.
+fn note() -> Outcome {
+    let mut command = User::Myself.eigentime(&["--freeze"])?;
+    let script = "sleep 0; echo slept; sleep 100 & sleep 100 & sleep 100";
+    let mut running = start(command.args(["sh", "-c", script]).stdin(Stdio::null()))?;
+    ensure!(running.next_line(STUCK)? == "slept", "{}", running.give_up("no line"));
+    thread::sleep(LONG_ENOUGH);
+    let told = running.give_up("killed").0;
+    ensure!(told.matches("with --freeze=wall only the date stands still").count() == 1, "{told}");
+    Ok(())
+}
+
+/// A program that handles SIGTERM, and waits for a time on its way out, ends.
+fn asked_to_end(words: &[OsString], up: Option<&str>, code: i32) -> Outcome {
+    let mut command = User::Myself.eigentime(&["--freeze"])?;
+    let mut running = start(command.args(words).stdin(Stdio::null()))?;
+    match up {
+        Some(up) => {
+            ensure!(running.next_line(STUCK)? == up, "{}", running.give_up("no line"));
+        }
+        // Its virtual machine is up once it handles the signal.
+        None => await_handler(running.child.id())?,
+    }
+    send(running.child.id(), Signal::TERM)?;
+    let started = running.started;
+    let ended = running.finish(started.elapsed() + STUCK)?;
+    ended.expect_code(code).map(drop)
+}
+
+fn await_handler(pid: u32) -> Outcome {
+    let end = Instant::now() + STUCK;
+    let handles = || {
+        let caught = status_field(pid, "SigCgt").unwrap_or_default();
+        u64::from_str_radix(&caught, 16).is_ok_and(|caught| caught >> (SIGTERM - 1) & 1 == 1)
+    };
+    while !handles() {
+        ensure!(Instant::now() < end, "process {pid} does not handle SIGTERM");
+        thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
 }
 
 fn two_snapshots(build: Build) -> Result<(Snapshot, Snapshot), Broken> {
@@ -100,8 +269,8 @@ fn clocks_stand_still(build: Build) -> Outcome {
     Ok(())
 }
 
-fn sleeps_on(call: &str) -> Outcome {
-    let mut command = User::Myself.eigentime(&["--freeze"])?;
+fn sleeps_on(call: &str, freeze: &str) -> Outcome {
+    let mut command = User::Myself.eigentime(&[freeze])?;
     command.arg(Program::Waits.path(Build::Dynamic)).args([call, "100"]);
     let mut running = start(&mut command)?;
     let first = running.next_line(STUCK)?.to_owned();
@@ -114,12 +283,12 @@ fn sleeps_on(call: &str) -> Outcome {
     Ok(())
 }
 
-fn zero_returns(call: &str) -> Outcome {
-    let mut command = User::Myself.eigentime(&["--freeze"])?;
+fn zero_returns(call: &str, freeze: &str) -> Outcome {
+    let mut command = User::Myself.eigentime(&[freeze])?;
     command.arg(Program::Waits.path(Build::Dynamic)).args([call, "0"]);
     let ended = run(&mut command, STUCK)?;
     ended.expect_code(0)?;
-    let passed: f64 = ended.number("mono_ms")?;
+    let passed: f64 = ended.number("real_ms")?;
     ended.ensure(passed == 0.0, "time passed")?;
     Ok(())
 }

@@ -27,7 +27,9 @@ mod workspace;
 mod attach;
 mod bandwidth;
 mod bench;
+mod compare;
 mod conformance;
+mod consent;
 mod containers;
 mod dates;
 mod debuggable;
@@ -49,10 +51,13 @@ mod reads;
 mod refusals;
 mod report;
 mod rewriting;
+mod sandboxes;
 mod setclock;
 mod signals;
+mod starts;
 mod status;
 mod tree;
+mod valgrind;
 mod vm;
 mod waits;
 
@@ -86,12 +91,19 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(DEFAULT_THREADS);
 
+    if !arguments.list
+        && let Err(broken) = workspace::make_runtime()
+    {
+        eprintln!("{broken}");
+        return ExitCode::FAILURE;
+    }
     if let Err(message) = programs::compile_all() {
         eprintln!("{message}");
         return ExitCode::FAILURE;
     }
     let mut suite = suite::Suite::default();
     status::add(&mut suite);
+    starts::add(&mut suite);
     errors::add(&mut suite);
     dates::add(&mut suite);
     offsets::add(&mut suite);
@@ -105,7 +117,10 @@ fn main() -> ExitCode {
     rewriting::add(&mut suite);
     tree::add(&mut suite);
     setclock::add(&mut suite);
+    consent::add(&mut suite);
     languages::add(&mut suite);
+    valgrind::add(&mut suite);
+    sandboxes::add(&mut suite);
     inheritance::add(&mut suite);
     interactive::add(&mut suite);
     killing::add(&mut suite);
@@ -120,6 +135,7 @@ fn main() -> ExitCode {
     library::add(&mut suite);
     vm::add(&mut suite);
     bench::add(&mut suite);
+    compare::add(&mut suite);
     report::add(&mut suite);
     probe::add(&mut suite);
 

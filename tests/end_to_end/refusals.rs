@@ -42,7 +42,7 @@ pub fn add(suite: &mut Suite) {
 const ANSWER: u8 = 7;
 
 /// A 32-bit ELF file of one segment, whose code is `exit(ANSWER)`.
-fn program_32_bit() -> Result<PathBuf, Broken> {
+pub fn program_32_bit() -> Result<PathBuf, Broken> {
     const BASE: u32 = 0x0804_8000;
     const HEADERS: u32 = 52 + 32;
     // mov eax, 1 (exit); mov ebx, ANSWER; int 0x80

@@ -2,11 +2,13 @@
 //! scratch directories.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::command::{NOBODY, User};
+use crate::needs::is_root;
 use crate::suite::Broken;
 
 /// The folder of this package.
@@ -124,6 +126,35 @@ fn copy_for_everybody() -> Result<PathBuf, Broken> {
         }
     }
     Ok(public)
+}
+
+/// Where programs look for timelines.
+pub const RUNTIME_VARIABLE: &str = "XDG_RUNTIME_DIR";
+/// Lets them look nowhere else.
+pub const ONLY_VARIABLE: &str = "EIGENTIME_RUNTIME_DIR";
+
+/// The runtime directory of a user in this run of the tests, whose timelines neither meet nor see those
+/// of anybody else.
+pub fn runtime(user: User) -> PathBuf {
+    scratch_root().join(match user {
+        User::Myself => "run",
+        User::Nobody => "run-of-nobody",
+    })
+}
+
+/// Makes these directories, and lets all that the tests start use them. To be called before there are
+/// threads.
+pub fn make_runtime() -> Result<(), Broken> {
+    make_directory(&scratch_root(), 0o755)?;
+    make_directory(&runtime(User::Myself), 0o700)?;
+    if is_root() {
+        let of_nobody = runtime(User::Nobody);
+        make_directory(&of_nobody, 0o700)?;
+        chown(&of_nobody, Some(NOBODY), Some(NOBODY))?;
+    }
+    // SAFETY: there is one thread, as the caller has been told.
+    unsafe { std::env::set_var(RUNTIME_VARIABLE, runtime(User::Myself)) };
+    Ok(())
 }
 
 /// Removes all scratch directories of this run.

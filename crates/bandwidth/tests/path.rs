@@ -3,6 +3,9 @@
 //! Rates are compared within 1 %, by the receiving kernel's stamps. Where the machine has kept the
 //! emulator or the sender from its work, which both know, a measurement is made again.
 
+#[macro_use]
+extern crate eigentime_harness;
+
 mod common;
 
 use std::io::{Read, Write};
@@ -100,7 +103,7 @@ fn adds_up(ended: &Ended) -> [Flow; 2] {
 
 #[test]
 fn a_saturating_sender_gets_the_capacity_and_in_order() {
-    let Some(net) = Net::new(1500) else { return };
+    let net = Net::new(1500);
     for (mega, packets) in [(100.0, 3000), (300.0, 9000)] {
         let path = Emulator::start(&net, &format!("--capacity {mega}M --queue 1s {PLAIN}"));
         within_one_percent(&format!("{mega} Mbit/s"), || {
@@ -117,7 +120,7 @@ fn a_saturating_sender_gets_the_capacity_and_in_order() {
 
 #[test]
 fn cross_traffic_takes_the_share_of_the_fluid_model() {
-    let Some(net) = Net::new(1500) else { return };
+    let net = Net::new(1500);
     for (capacity, offered, cross) in
         [(100.0, 80.0, "cbr:50M"), (300.0, 250.0, "cbr:100M"), (300.0, 250.0, "poisson:100M")]
     {
@@ -154,7 +157,7 @@ fn cross_traffic_takes_the_share_of_the_fluid_model() {
 
 #[test]
 fn a_packet_takes_the_delay_and_is_never_early() {
-    let Some(net) = Net::new(1500) else { return };
+    let net = Net::new(1500);
     let path =
         Emulator::start(&net, &format!("--capacity 1G --delay 20ms --delay-back 3ms {PLAIN}"));
     let train = Train::send(&net, 200, 500, 1e6);
@@ -174,7 +177,7 @@ fn adds_up_and_settings(ended: Ended) -> [u128; 2] {
 
 #[test]
 fn what_the_queue_has_no_room_for_is_dropped() {
-    let Some(net) = Net::new(1500) else { return };
+    let net = Net::new(1500);
     // A packet takes 1.2 ms, and 100 may wait.
     let path = Emulator::start(&net, &format!("--capacity 10M --queue 150000 {PLAIN}"));
     let train = Train::send(&net, 300, 1500, 0.0);
@@ -192,7 +195,7 @@ fn what_the_queue_has_no_room_for_is_dropped() {
 
 #[test]
 fn loss_is_as_frequent_as_asked_and_the_same_with_the_same_seed() {
-    let Some(net) = Net::new(1500) else { return };
+    let net = Net::new(1500);
     let lost = |seed: u32| {
         let options = format!("--capacity 1G --queue 1s --loss 10 --seed {seed} {PLAIN}");
         let path = Emulator::start(&net, &options);
@@ -212,7 +215,7 @@ fn loss_is_as_frequent_as_asked_and_the_same_with_the_same_seed() {
 
 #[test]
 fn packets_are_overtaken_where_that_was_asked_for() {
-    let Some(net) = Net::new(1500) else { return };
+    let net = Net::new(1500);
     let options = format!("--capacity 1G --reorder 5 --reorder-by 1ms {PLAIN}");
     let path = Emulator::start(&net, &options);
     let train = Train::send(&net, 2000, 500, 100_000.0);
@@ -226,7 +229,7 @@ fn packets_are_overtaken_where_that_was_asked_for() {
 
 #[test]
 fn the_capacity_changes_midway() {
-    let Some(net) = Net::new(1500) else { return };
+    let net = Net::new(1500);
     within_one_percent("100 Mbit/s and then 50", || {
         let path = Emulator::start(
             &net,
@@ -253,7 +256,7 @@ fn the_capacity_changes_midway() {
 
 #[test]
 fn longer_packets_than_the_mtu_are_dropped() {
-    let Some(net) = Net::new(1500) else { return };
+    let net = Net::new(1500);
     let path = Emulator::start(&net, &format!("--capacity 1G --mtu 1400 {PLAIN}"));
     assert_eq!(Train::send(&net, 20, 1400, 1e5).come.len(), 20);
     assert_eq!(Train::send(&net, 20, 1401, 1e5).come.len(), 0);
@@ -289,7 +292,7 @@ fn through_tcp(net: &Net, address: &str, data: &[u8]) -> Vec<u8> {
 
 #[test]
 fn tcp_comes_through_whole_and_in_packets() {
-    let Some(net) = Net::new(1500) else { return };
+    let net = Net::new(1500);
     for address in ["10.99.0.2:0", "[fd99::2]:0"] {
         let path =
             Emulator::start(&net, &format!("--capacity 200M --delay 1ms --queue 20ms {PLAIN}"));
@@ -310,7 +313,7 @@ fn tcp_comes_through_whole_and_in_packets() {
 
 #[test]
 fn everything_is_as_before_when_it_ends() {
-    let Some(net) = Net::new(1500) else { return };
+    let net = Net::new(1500);
     let is_on = || net.within(Place::Middle, || ["a", "b"].map(gro::is_on));
     net.within(Place::Middle, || gro::switch_on("a"));
     let before = (net.links(Place::Middle), is_on());
@@ -331,7 +334,7 @@ fn everything_is_as_before_when_it_ends() {
 
 #[test]
 fn killed_it_leaves_nothing_but_what_it_has_switched_off() {
-    let Some(net) = Net::new(1500) else { return };
+    let net = Net::new(1500);
     net.within(Place::Middle, || gro::switch_on("a"));
     let before = net.links(Place::Middle);
     let mut path = Emulator::start(&net, &format!("--capacity 1G {PLAIN}"));
@@ -344,7 +347,7 @@ fn killed_it_leaves_nothing_but_what_it_has_switched_off() {
 /// The kernel takes tags from frames before it gives them to who receives them.
 #[test]
 fn frames_of_a_vlan_stay_in_it() {
-    let Some(net) = Net::new(1500) else { return };
+    let net = Net::new(1500);
     let [left, mut right] = [Place::Left, Place::Right].map(|place| {
         let end: End = format!("{}:eth", net.name(place)).parse().unwrap();
         Port::open(&end, 0).unwrap()
@@ -373,7 +376,7 @@ fn frames_of_a_vlan_stay_in_it() {
 
 #[test]
 fn large_datagrams_that_are_many_come_as_many() {
-    let Some(net) = Net::new(1500) else { return };
+    let net = Net::new(1500);
     let path = Emulator::start(&net, &format!("--capacity 100M {PLAIN}"));
     let receiver = net.within(Place::Right, || udp::receiver("10.99.0.2:0"));
     let to = receiver.local_addr().unwrap();
@@ -399,7 +402,7 @@ fn large_datagrams_that_are_many_come_as_many() {
 
 #[test]
 fn it_says_that_it_is_ready_where_it_is_told_to() {
-    let Some(net) = Net::new(1500) else { return };
+    let net = Net::new(1500);
     let [first, second] = net.ends();
     let program = env!("CARGO_BIN_EXE_eigentime-path");
     let options = "--capacity 1G --ready-fd 3 --duration 100ms";
@@ -411,7 +414,7 @@ fn it_says_that_it_is_ready_where_it_is_told_to() {
 
 #[test]
 fn an_interface_that_goes_away_ends_it() {
-    let Some(net) = Net::new(1500) else { return };
+    let net = Net::new(1500);
     let mut path = Emulator::start(&net, &format!("--capacity 1G {PLAIN}"));
     net.ip(Place::Middle, "link set dev a down");
     assert_eq!(path.wait().code(), Some(1));
@@ -449,7 +452,7 @@ fn what_is_wrong_is_told() {
         let told = complaint(&words);
         assert!(told.contains(expected), "{options}: {told}");
     }
-    let Some(net) = Net::new(1500) else { return };
+    let net = Net::new(1500);
     let [first, second] = net.ends();
     let told = complaint(&[&first, &second, "--capacity", "1M", "--queue", "10ms"]);
     assert!(told.contains("a queue of 1250 bytes has no room for a packet of 1500"), "{told}");
@@ -467,7 +470,7 @@ fn what_is_wrong_is_told() {
 
 #[test]
 fn without_the_rights_it_says_which() {
-    let Some(net) = Net::new(1500) else { return };
+    let net = Net::new(1500);
     let [first, second] = net.ends();
     for (ends, needs) in
         [([first.as_str(), &second], "CAP_SYS_ADMIN"), (["lo", "eth0"], "CAP_NET_RAW")]
@@ -476,9 +479,13 @@ fn without_the_rights_it_says_which() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_eigentime-path"));
         let output = command.args(ends).args(["--capacity", "1G"]).uid(65_534).output();
         let Ok(output) = output else {
-            return eprintln!("skipped: needs a folder of programs that everybody may use");
+            skip!("a folder of programs that everybody may use");
         };
         let told = String::from_utf8(output.stderr).unwrap();
         assert!(told.contains(&format!("is not allowed: it needs {needs}")), "{told}");
     }
+}
+
+fn main() -> std::process::ExitCode {
+    eigentime_harness::main()
 }

@@ -1,6 +1,9 @@
 //! How far `eigentime-path` goes on this machine. It is no test of right or wrong: it is run by
 //! `cargo test --release -p eigentime-bandwidth --test path_speed -- --ignored --nocapture`.
 
+#[macro_use]
+extern crate eigentime_harness;
+
 mod common;
 
 use common::emulator::Emulator;
@@ -26,7 +29,7 @@ fn how_far_it_goes() {
         (1500, "--capacity 1G --delay 10ms --cross poisson:500M", &[600.0, 1000.0]),
         (9000, "--capacity 10G --delay 10ms --cross poisson:1G", &[9500.0, 10_000.0]),
     ] {
-        let Some(net) = Net::new(bytes as u32) else { return };
+        let net = Net::new(bytes as u32);
         for mega in rates {
             let path = Emulator::start(&net, &format!("{options} --queue 20ms --duration 20s"));
             println!("{bytes} B at {}, {options}", BitRate::mega(*mega));
@@ -81,4 +84,8 @@ fn train(net: &Net, bytes: usize, rate: BitRate) -> ((i64, i64), f64) {
         micros(99),
     );
     ((from, until), received.bits())
+}
+
+fn main() -> std::process::ExitCode {
+    eigentime_harness::main()
 }

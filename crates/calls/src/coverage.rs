@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use crate::{
-    Base, Form, Kind, Left, NOT_VIRTUALIZED, On, ROWS, Read, Row, Timer, TimerOp, Via, Wait,
+    Base, Form, Kind, Left, NOT_VIRTUALIZED, On, ROWS, Read, Restart, Row, Timer, TimerOp, Via,
+    Wait,
 };
 
 const INTRODUCTION: &str = "\
@@ -16,9 +17,10 @@ Reads through the vDSO (`clock_gettime`, `gettimeofday`, `time`, and all that is
 no system call and are not in the tables: they are virtual on every clock of the timeline. Offsets
 of CLOCK_MONOTONIC and CLOCK_BOOTTIME are the kernel's own (time namespace), and so are native.
 
-A timeline that runs at the host's rate stops only the calls marked *wall*: with an absolute time on
-CLOCK_REALTIME, CLOCK_TAI or their variants, reads of those clocks, and setting them. Any other rate,
-or `--freeze`, stops all of them. A timeout that is infinite or zero is never stopped where the filter
+A timeline that runs at the host's rate stops only the calls marked *wall*, with an absolute time on
+CLOCK_REALTIME, CLOCK_TAI or their variants, reads of those clocks, and setting them; and those marked
+*always*, which signals that the program ignores would end otherwise. Any other rate, or `--freeze`,
+stops all of them. A timeout that is infinite or zero is never stopped where the filter
 can see that it is: a null pointer, or a number of milliseconds. (A zero behind a pointer it cannot
 see; such a call is stopped and returns at once.)
 ";
@@ -42,7 +44,7 @@ pub fn page() -> String {
     ];
     for (title, cells) in sections {
         let _ = write!(page, "\n## {title}\n\n{HEAD}\n");
-        for row in &ROWS {
+        for row in ROWS {
             if let Some([time, scope, back, via, note]) = cells(row) {
                 let notes = [via, note].into_iter().filter(|text| !text.is_empty());
                 let notes: Vec<_> = notes.collect();
@@ -77,7 +79,9 @@ fn stopped(stopped: bool) -> String {
 }
 
 fn wait(row: &Row) -> Option<[String; 5]> {
-    let Kind::Wait(Wait { arg, form, base, on: clock, via, left }) = row.call.kind else {
+    let Kind::Wait(Wait { arg, form, base, on: clock, via, left, restart, always, .. }) =
+        row.call.kind
+    else {
         return None;
     };
     let form = match form {
@@ -96,7 +100,7 @@ fn wait(row: &Row) -> Option<[String; 5]> {
     };
     let back = match left {
         Left::Nowhere => "nothing".into(),
-        Left::InPlace => "virtual time left, in place".into(),
+        Left::InPlace | Left::WithResult => "virtual time left, in place".into(),
         Left::Interrupted(arg) => format!("virtual time left, in argument {arg}, on EINTR"),
     };
     let via = match via {
@@ -106,10 +110,20 @@ fn wait(row: &Row) -> Option<[String; 5]> {
         Via::Pselect6 => "made as `pselect6`",
         Via::EpollPwait2 { .. } => "made as `epoll_pwait2` (before Linux 5.11: `epoll_pwait`)",
     };
+    let interrupted = match restart {
+        Restart::Never => "a handler ends it (EINTR)",
+        Restart::UnlessHandled => "a handler ends it (EINTR); it goes on after SIGCONT",
+        Restart::AsHandlerSays => "a handler without SA_RESTART ends it (EINTR)",
+        Restart::Always => "no handler ends it",
+        Restart::Futex => "a handler ends FUTEX_WAIT and FUTEX_WAIT_BITSET (EINTR)",
+    };
     Some([
         format!("argument {arg}, {form}, {base_text}"),
-        stopped(!matches!((base, clock), (Base::Relative, _) | (_, On::Monotonic))),
-        back,
+        match always {
+            true => "*always*".into(),
+            false => stopped(!matches!((base, clock), (Base::Relative, _) | (_, On::Monotonic))),
+        },
+        format!("{back}; {interrupted}"),
         via.into(),
         row.note.into(),
     ])
@@ -130,7 +144,9 @@ fn timer(row: &Row) -> Option<[String; 5]> {
             )
         }
         TimerOp::Get { to } => {
-            ("none".into(), false, format!("virtual time left, in argument {to}"))
+            // Of a timer on a wall clock that stands still, what is left does, too.
+            let wall = timer != Timer::Interval;
+            ("none".into(), wall, format!("virtual time left, in argument {to}"))
         }
     };
     Some([time, stopped(absolute), back, String::new(), row.note.into()])
@@ -152,7 +168,7 @@ fn other(row: &Row) -> Option<[String; 5]> {
         Kind::Set(_) => ("moves the timeline's wall clock, never the host's", stopped(true)),
         Kind::Watch(_) => ("watched", "the same".into()),
         Kind::Socket(_) => ("a timeout in virtual time", stopped(false)),
-        Kind::Wait(_) | Kind::Timer(..) | Kind::Read(_) => return None,
+        Kind::Wait(_) | Kind::Timer(..) | Kind::Read(_) | Kind::Block => return None,
     };
     Some([what.into(), scope, "as from the kernel".into(), String::new(), row.note.into()])
 }

@@ -1,16 +1,49 @@
 //! The rows.
 
+use crate::arch::{self, Numbered};
 use crate::{
-    Base, Call, Form, Kind, Left, Nr, On, RING_ABS_TIMER, Read, Row, Set, Socket, TIMER_ABSTIME,
-    Timer, TimerOp, Via, Wait, Watch,
+    Base, Call, Form, Kind, Left, On, RING_ABS_TIMER, Read, Restart, Row, Set, Socket,
+    TIMER_ABSTIME, TimedOut, Timer, TimerOp, Via, Wait, Watch, WokenBy,
 };
 
-const fn row(nr: u32, name: &'static str, kind: Kind, note: &'static str) -> Row {
-    Row { call: Call { nr: Nr(nr), kind }, name, note }
+const EAGAIN: u16 = 11;
+const ETIME: u16 = 62;
+const ETIMEDOUT: u16 = 110;
+
+/// A call that does not block.
+const fn row(call: Numbered, kind: Kind, note: &'static str) -> Row {
+    Row {
+        call: Call { nr: call.nr, kind, woken_by: WokenBy::Nothing },
+        name: call.name,
+        source: "",
+        sleeps_in: None,
+        note,
+    }
 }
 
-/// A relative `timespec` on no clock in particular.
-const fn relative(arg: u8) -> Wait {
+/// A call that blocks until something happens, however long that takes.
+const fn blocks(call: Numbered, woken_by: WokenBy) -> Row {
+    let Row { name, source, sleeps_in, note, call } = row(call, Kind::Block, "");
+    Row { call: Call { woken_by, ..call }, name, source, sleeps_in, note }
+}
+
+/// A call that waits; `source` is the kernel's function that decides on its restart.
+const fn waits(call: Numbered, wait: Wait, woken_by: WokenBy, source: &'static str) -> Row {
+    let row = row(call, Kind::Wait(wait), "");
+    Row { call: Call { woken_by, ..row.call }, source, ..row }
+}
+
+const fn noted(row: Row, note: &'static str) -> Row {
+    Row { note, ..row }
+}
+
+/// A wait that the kernel continues by `restart_syscall`.
+const fn continued(row: Row, sleeps_in: &'static str) -> Row {
+    Row { sleeps_in: Some(sleeps_in), ..row }
+}
+
+/// A relative `timespec` on no clock in particular, of a wait that answers zero at its end.
+const fn relative(arg: u8, restart: Restart) -> Wait {
     Wait {
         arg,
         form: Form::Timespec,
@@ -18,17 +51,33 @@ const fn relative(arg: u8) -> Wait {
         on: On::Monotonic,
         via: Via::Same,
         left: Left::Nowhere,
+        timed_out: TimedOut::Zero,
+        clears_sets: false,
+        restart,
+        always: false,
     }
 }
 
-/// An absolute `timespec`.
-const fn absolute(arg: u8, on: On) -> Wait {
-    Wait { base: Base::Absolute, on, ..relative(arg) }
+/// A relative wait that is rare, and that any signal ends.
+const fn rare(arg: u8) -> Wait {
+    Wait { always: true, ..relative(arg, Restart::Never) }
+}
+
+/// An absolute `timespec`, of a wait that answers ETIMEDOUT at its end.
+const fn absolute(arg: u8, on: On, restart: Restart) -> Wait {
+    let timed_out = TimedOut::Error(ETIMEDOUT);
+    Wait { base: Base::Absolute, on, timed_out, ..relative(arg, restart) }
 }
 
 /// Milliseconds in a register, asked of a call that takes a `timespec`.
-const fn millis(arg: u8, via: Via) -> Wait {
-    Wait { form: Form::Millis, via, ..relative(arg) }
+const fn millis(arg: u8, via: Via, restart: Restart) -> Wait {
+    Wait { form: Form::Millis, via, ..relative(arg, restart) }
+}
+
+/// Sets of descriptors, and the time in argument 4.
+const fn selects(form: Form, via: Via) -> Wait {
+    let left = Left::InPlace;
+    Wait { form, via, left, clears_sets: true, ..relative(4, Restart::UnlessHandled) }
 }
 
 const fn timer_set(timer: Timer, new: u8, old: u8, absolute: u32) -> Kind {
@@ -39,171 +88,298 @@ const fn timer_get(timer: Timer, to: u8) -> Kind {
     Kind::Timer(timer, TimerOp::Get { to })
 }
 
-/// Every translated system call of x86-64 Linux.
-pub const ROWS: [Row; 43] = [
+/// Every system call of Linux that has to do with time, or blocks.
+pub const ROWS: &[Row] = &[
     // Waits, the most frequent first: the filter tests them in this order.
-    row(
-        202,
-        "futex",
-        Kind::Wait(Wait { base: Base::Futex, on: On::Futex, ..relative(3) }),
+    noted(
+        continued(
+            waits(
+                arch::FUTEX,
+                Wait {
+                    base: Base::Futex,
+                    on: On::Futex,
+                    timed_out: TimedOut::Error(ETIMEDOUT),
+                    ..relative(3, Restart::Futex)
+                },
+                WokenBy::Futex(1),
+                "futex_wait, kernel/futex/waitwake.c; futex_lock_pi, kernel/futex/pi.c; \
+                 futex_wait_requeue_pi, kernel/futex/requeue.c",
+            ),
+            "futex",
+        ),
         "FUTEX_WAIT, FUTEX_WAIT_BITSET, FUTEX_LOCK_PI, FUTEX_LOCK_PI2, FUTEX_WAIT_REQUEUE_PI",
     ),
-    row(232, "epoll_wait", Kind::Wait(millis(3, Via::EpollPwait2 { mask: false })), ""),
-    row(281, "epoll_pwait", Kind::Wait(millis(3, Via::EpollPwait2 { mask: true })), ""),
-    row(7, "poll", Kind::Wait(millis(2, Via::Ppoll)), "the deadline holds through SIGSTOP"),
-    row(271, "ppoll", Kind::Wait(Wait { left: Left::InPlace, ..relative(2) }), ""),
-    row(
-        23,
-        "select",
-        Kind::Wait(Wait {
-            form: Form::Timeval,
-            via: Via::Pselect6,
-            left: Left::InPlace,
-            ..relative(4)
-        }),
-        "",
+    waits(
+        arch::EPOLL_WAIT,
+        millis(3, Via::EpollPwait2 { mask: false }, Restart::Never),
+        WokenBy::EventPoll,
+        "ep_poll, fs/eventpoll.c",
     ),
-    row(270, "pselect6", Kind::Wait(Wait { left: Left::InPlace, ..relative(4) }), ""),
-    row(35, "nanosleep", Kind::Wait(Wait { left: Left::Interrupted(1), ..relative(0) }), ""),
-    row(
-        230,
-        "clock_nanosleep",
-        Kind::Wait(Wait {
-            base: Base::Flag { arg: 1, bits: TIMER_ABSTIME },
-            on: On::Arg(0),
-            left: Left::Interrupted(3),
-            ..relative(2)
-        }),
+    waits(
+        arch::EPOLL_PWAIT,
+        millis(3, Via::EpollPwait2 { mask: true }, Restart::Never),
+        WokenBy::EventPoll,
+        "ep_poll, fs/eventpoll.c",
+    ),
+    noted(
+        continued(
+            waits(
+                arch::POLL,
+                millis(2, Via::Ppoll, Restart::UnlessHandled),
+                WokenBy::PollList,
+                "do_restart_poll, fs/select.c",
+            ),
+            "poll",
+        ),
+        "the deadline holds through SIGSTOP",
+    ),
+    waits(
+        arch::PPOLL,
+        Wait { left: Left::InPlace, ..relative(2, Restart::UnlessHandled) },
+        WokenBy::PollList,
+        "poll_select_finish, fs/select.c",
+    ),
+    waits(
+        arch::SELECT,
+        selects(Form::Timeval, Via::Pselect6),
+        WokenBy::Sets,
+        "core_sys_select, fs/select.c",
+    ),
+    waits(
+        arch::PSELECT6,
+        selects(Form::Timespec, Via::Same),
+        WokenBy::Sets,
+        "core_sys_select, fs/select.c",
+    ),
+    continued(
+        waits(
+            arch::NANOSLEEP,
+            Wait { left: Left::Interrupted(1), ..relative(0, Restart::UnlessHandled) },
+            WokenBy::Nothing,
+            "hrtimer_nanosleep, kernel/time/hrtimer.c",
+        ),
+        "nanosleep",
+    ),
+    noted(
+        continued(
+            waits(
+                arch::CLOCK_NANOSLEEP,
+                Wait {
+                    base: Base::Flag { arg: 1, bits: TIMER_ABSTIME },
+                    on: On::Arg(0),
+                    left: Left::Interrupted(3),
+                    ..relative(2, Restart::UnlessHandled)
+                },
+                WokenBy::Nothing,
+                "hrtimer_nanosleep, kernel/time/hrtimer.c",
+            ),
+            "nanosleep",
+        ),
         "CPU-time clocks are left alone",
     ),
-    row(441, "epoll_pwait2", Kind::Wait(relative(3)), ""),
-    row(128, "rt_sigtimedwait", Kind::Wait(relative(2)), ""),
-    row(220, "semtimedop", Kind::Wait(relative(3)), ""),
-    row(242, "mq_timedsend", Kind::Wait(absolute(4, On::Realtime)), ""),
-    row(243, "mq_timedreceive", Kind::Wait(absolute(4, On::Realtime)), ""),
-    row(
-        299,
-        "recvmmsg",
-        Kind::Wait(Wait { left: Left::InPlace, ..relative(4) }),
+    waits(
+        arch::EPOLL_PWAIT2,
+        relative(3, Restart::Never),
+        WokenBy::EventPoll,
+        "ep_poll, fs/eventpoll.c",
+    ),
+    waits(
+        arch::RT_SIGTIMEDWAIT,
+        Wait { timed_out: TimedOut::Error(EAGAIN), ..rare(2) },
+        WokenBy::Signal,
+        "do_sigtimedwait, kernel/signal.c",
+    ),
+    waits(
+        arch::SEMTIMEDOP,
+        Wait { timed_out: TimedOut::Error(EAGAIN), ..rare(3) },
+        WokenBy::Unknown,
+        "__do_semtimedop, ipc/sem.c",
+    ),
+    waits(
+        arch::MQ_TIMEDSEND,
+        absolute(4, On::Realtime, Restart::AsHandlerSays),
+        WokenBy::Unknown,
+        "wq_sleep, ipc/mqueue.c",
+    ),
+    waits(
+        arch::MQ_TIMEDRECEIVE,
+        absolute(4, On::Realtime, Restart::AsHandlerSays),
+        WokenBy::Unknown,
+        "wq_sleep, ipc/mqueue.c",
+    ),
+    noted(
+        waits(
+            arch::RECVMMSG,
+            Wait {
+                left: Left::WithResult,
+                timed_out: TimedOut::Untold,
+                ..relative(4, Restart::AsHandlerSays)
+            },
+            WokenBy::Descriptor(0),
+            "sock_intr_errno, include/net/sock.h",
+        ),
         "the kernel looks at the time after each datagram only",
     ),
-    row(208, "io_getevents", Kind::Wait(relative(4)), ""),
-    row(333, "io_pgetevents", Kind::Wait(relative(4)), ""),
-    row(449, "futex_waitv", Kind::Wait(absolute(3, On::Arg(4))), ""),
-    row(455, "futex_wait", Kind::Wait(absolute(4, On::Arg(5))), ""),
-    row(
-        426,
-        "io_uring_enter",
-        Kind::Wait(Wait {
-            form: Form::RingArgument,
-            base: Base::Flag { arg: 3, bits: RING_ABS_TIMER },
-            via: Via::RingRelative,
-            ..relative(4)
-        }),
+    waits(arch::IO_GETEVENTS, rare(4), WokenBy::Unknown, "io_getevents, fs/aio.c"),
+    waits(
+        arch::IO_PGETEVENTS,
+        relative(4, Restart::UnlessHandled),
+        WokenBy::Unknown,
+        "io_pgetevents, fs/aio.c",
+    ),
+    waits(
+        arch::FUTEX_WAITV,
+        absolute(3, On::Arg(4), Restart::AsHandlerSays),
+        WokenBy::Unknown,
+        "futex_wait_multiple, kernel/futex/waitwake.c",
+    ),
+    waits(
+        arch::FUTEX_WAIT,
+        absolute(4, On::Arg(5), Restart::AsHandlerSays),
+        WokenBy::Futex(3),
+        "__futex_wait, kernel/futex/waitwake.c",
+    ),
+    noted(
+        waits(
+            arch::IO_URING_ENTER,
+            Wait {
+                form: Form::RingArgument,
+                base: Base::Flag { arg: 3, bits: RING_ABS_TIMER },
+                via: Via::RingRelative,
+                timed_out: TimedOut::Error(ETIME),
+                ..relative(4, Restart::Never)
+            },
+            WokenBy::Unknown,
+            "io_run_task_work_sig, io_uring/io_uring.c",
+        ),
         "with IORING_ENTER_EXT_ARG, not with IORING_ENTER_EXT_ARG_REG",
     ),
     // Socket timeouts.
     row(
-        54,
-        "setsockopt",
+        arch::SETSOCKOPT,
         Kind::Socket(Socket::Set),
         "SO_RCVTIMEO, SO_SNDTIMEO; the kernel counts them in ticks of the host",
     ),
-    row(55, "getsockopt", Kind::Socket(Socket::Get), "SO_RCVTIMEO, SO_SNDTIMEO"),
+    row(arch::GETSOCKOPT, Kind::Socket(Socket::Get), "SO_RCVTIMEO, SO_SNDTIMEO"),
     // Timers.
     row(
-        223,
-        "timer_settime",
+        arch::TIMER_SETTIME,
         timer_set(Timer::Posix, 2, 3, TIMER_ABSTIME),
         "timers on CPU-time clocks are left alone",
     ),
     row(
-        224,
-        "timer_gettime",
+        arch::TIMER_GETTIME,
         timer_get(Timer::Posix, 1),
         "timers on CPU-time clocks are left alone",
     ),
-    row(286, "timerfd_settime", timer_set(Timer::Descriptor, 2, 3, TIMER_ABSTIME), ""),
-    row(287, "timerfd_gettime", timer_get(Timer::Descriptor, 1), ""),
+    row(arch::TIMERFD_SETTIME, timer_set(Timer::Descriptor, 2, 3, TIMER_ABSTIME), ""),
+    row(arch::TIMERFD_GETTIME, timer_get(Timer::Descriptor, 1), ""),
     row(
-        38,
-        "setitimer",
+        arch::SETITIMER,
         timer_set(Timer::Interval, 1, 2, 0),
         "ITIMER_VIRTUAL and ITIMER_PROF are left alone",
     ),
     row(
-        36,
-        "getitimer",
+        arch::GETITIMER,
         timer_get(Timer::Interval, 1),
         "ITIMER_VIRTUAL and ITIMER_PROF are left alone",
     ),
     row(
-        37,
-        "alarm",
+        arch::ALARM,
         timer_set(Timer::Alarm, 0, 0, 0),
         "through setitimer, since a scaled second is no whole second",
     ),
     // Reads that do not come through the vDSO.
     row(
-        228,
-        "clock_gettime",
+        arch::CLOCK_GETTIME,
         Kind::Read(Read::ClockGettime),
         "through the vDSO no system call is made",
     ),
-    row(96, "gettimeofday", Kind::Read(Read::Gettimeofday), "also from the vsyscall page"),
-    row(201, "time", Kind::Read(Read::Time), "also from the vsyscall page"),
+    row(arch::GETTIMEOFDAY, Kind::Read(Read::Gettimeofday), "also from the vsyscall page"),
+    row(arch::TIME, Kind::Read(Read::Time), "also from the vsyscall page"),
     row(
-        100,
-        "times",
+        arch::TIMES,
         Kind::Read(Read::Times),
         "the ticks that it returns; the CPU times are left alone",
     ),
-    row(99, "sysinfo", Kind::Read(Read::Sysinfo), "the uptime; all else is the host's"),
+    row(arch::SYSINFO, Kind::Read(Read::Sysinfo), "the uptime; all else is the host's"),
     // Setting the wall clock.
     row(
-        227,
-        "clock_settime",
+        arch::CLOCK_SETTIME,
         Kind::Set(Set::ClockSettime),
         "CLOCK_REALTIME; other clocks as the kernel answers",
     ),
-    row(164, "settimeofday", Kind::Set(Set::Settimeofday), "a time zone is accepted and ignored"),
-    row(159, "adjtimex", Kind::Set(Set::Adjtimex), "offsets are applied at once"),
+    row(arch::SETTIMEOFDAY, Kind::Set(Set::Settimeofday), "a time zone is accepted and ignored"),
+    row(arch::ADJTIMEX, Kind::Set(Set::Adjtimex), "offsets are applied at once"),
     row(
-        305,
-        "clock_adjtime",
+        arch::CLOCK_ADJTIME,
         Kind::Set(Set::ClockAdjtime),
         "CLOCK_REALTIME; other clocks as the kernel answers",
     ),
     // Watched.
     row(
-        425,
-        "io_uring_setup",
+        arch::IO_URING_SETUP,
         Kind::Watch(Watch::IoUring),
         "a note is printed: timeouts in the ring run on host time",
     ),
-    row(
-        56,
-        "clone",
-        Kind::Watch(Watch::Untraced),
+    noted(
+        Row {
+            call: Call {
+                nr: arch::CLONE.nr,
+                kind: Kind::Watch(Watch::Untraced),
+                woken_by: WokenBy::NewChild,
+            },
+            ..blocks(arch::CLONE, WokenBy::NewChild)
+        },
         "CLONE_UNTRACED is taken out, so that the child stays in the timeline",
     ),
     row(
-        115,
-        "getgroups",
+        arch::GETGROUPS,
         Kind::Watch(Watch::Groups),
         "shows the caller's groups in the user namespace that a time namespace needs",
     ),
     row(
-        317,
-        "seccomp",
+        arch::SECCOMP,
         Kind::Watch(Watch::Filters),
-        "sites of calls are not rewritten in a process that has a filter of its own",
+        "sites of calls are not rewritten in a process that has a filter of its own, and no other \
+         call is made in the place of one of its own",
     ),
-    row(157, "prctl", Kind::Watch(Watch::Filters), "PR_SET_SECCOMP, as seccomp"),
+    row(arch::PRCTL, Kind::Watch(Watch::Filters), "PR_SET_SECCOMP, as seccomp"),
+    // Calls that block for no stated time.
+    blocks(arch::READ, WokenBy::Descriptor(0)),
+    blocks(arch::WRITE, WokenBy::Descriptor(0)),
+    blocks(arch::IOCTL, WokenBy::Descriptor(0)),
+    blocks(arch::PREAD64, WokenBy::Descriptor(0)),
+    blocks(arch::PWRITE64, WokenBy::Descriptor(0)),
+    blocks(arch::READV, WokenBy::Descriptor(0)),
+    blocks(arch::WRITEV, WokenBy::Descriptor(0)),
+    blocks(arch::PAUSE, WokenBy::Signal),
+    blocks(arch::SENDFILE, WokenBy::Descriptors(0, 1)),
+    blocks(arch::CONNECT, WokenBy::Listener),
+    blocks(arch::ACCEPT, WokenBy::Descriptor(0)),
+    blocks(arch::SENDTO, WokenBy::Descriptor(0)),
+    blocks(arch::RECVFROM, WokenBy::Descriptor(0)),
+    blocks(arch::SENDMSG, WokenBy::Descriptor(0)),
+    blocks(arch::RECVMSG, WokenBy::Descriptor(0)),
+    blocks(arch::VFORK, WokenBy::NewChild),
+    blocks(arch::WAIT4, WokenBy::Child),
+    blocks(arch::RT_SIGSUSPEND, WokenBy::Signal),
+    blocks(arch::WAITID, WokenBy::Child),
+    blocks(arch::SPLICE, WokenBy::Descriptors(0, 2)),
+    blocks(arch::TEE, WokenBy::Descriptors(0, 1)),
+    blocks(arch::VMSPLICE, WokenBy::Descriptor(0)),
+    blocks(arch::ACCEPT4, WokenBy::Descriptor(0)),
+    blocks(arch::PREADV, WokenBy::Descriptor(0)),
+    blocks(arch::PWRITEV, WokenBy::Descriptor(0)),
+    blocks(arch::SENDMMSG, WokenBy::Descriptor(0)),
+    blocks(arch::COPY_FILE_RANGE, WokenBy::Descriptors(0, 2)),
+    blocks(arch::PREADV2, WokenBy::Descriptor(0)),
+    blocks(arch::PWRITEV2, WokenBy::Descriptor(0)),
+    blocks(arch::CLONE3, WokenBy::NewChild),
 ];
 
 /// Interfaces that show or take host time inside a timeline, and what to know of it.
-pub const NOT_VIRTUALIZED: [(&str, &str); 18] = [
+pub const NOT_VIRTUALIZED: [(&str, &str); 19] = [
     (
         "RDTSC, RDTSCP",
         "the processor's counter is read without the kernel; it runs at the host's rate",
@@ -233,6 +409,7 @@ pub const NOT_VIRTUALIZED: [(&str, &str); 18] = [
     ),
     ("process start times (/proc/PID/stat)", "as /proc/uptime"),
     ("SO_BUSY_POLL", "counts host time"),
+    ("SO_TXTIME", "the times at which packets are to leave are the host's"),
     ("SO_TIMESTAMP and its kin", "stamped by the kernel with the host's wall clock"),
     ("TCP_USER_TIMEOUT, keepalive, protocol timers", "run on host time: the peer is outside"),
     ("IPC times (shmctl, msgctl, semctl)", "stamped by the kernel with the host's wall clock"),
@@ -241,7 +418,7 @@ pub const NOT_VIRTUALIZED: [(&str, &str); 18] = [
         "a read is not cancelled when the date is set inside; the timer itself follows",
     ),
     (
-        "frequency of the wall clock (ADJ_FREQUENCY, ADJ_TICK, ADJ_TAI)",
+        "frequency of the wall clock (ADJ_FREQUENCY, ADJ_TICK), leap seconds (STA_INS, STA_DEL)",
         "refused with EPERM and a note: the rate is the timeline's",
     ),
     (

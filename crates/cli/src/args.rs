@@ -4,13 +4,18 @@ mod container;
 mod span;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use eigentime_supervisor::control::place::Name;
-use eigentime_supervisor::{parse_busy_rate, parse_pause};
+use clap::{Args, Parser, Subcommand};
+use eigentime_supervisor::clock_request::{Form, parse_freeze, parse_switch};
+use eigentime_supervisor::registry::Name;
+use eigentime_supervisor::{
+    AtLimit, ClockRequest, Policy, Saved, SettableBy, Unreadable, parse_busy_rate, parse_pause,
+};
 use eigentime_timeline::text::{parse_anchor, parse_date, parse_offset, parse_rate};
-use eigentime_timeline::{HostInstant, Nanos, Rate, VirtualInstant};
+use eigentime_timeline::{Freeze, HostInstant, Nanos, Rate, VirtualInstant};
 
 pub use container::{ContainerOptions, ImagesAction, ImagesOptions, NetworkName, parse_volume};
 pub use span::parse_span;
@@ -95,7 +100,7 @@ Examples:
   eigentime run --image registry.example/shop:2 --date 2038-01-19 --rate 10
 
 The program, and all that it starts, reads and waits by these clocks; setting the date
-inside (date -s) moves this timeline's wall clock, never the host's.
+inside (date -s, as root, or with --settable-by) moves this timeline's wall clock, never the host's.
 
 Exit status: the program's; 125 if eigentime itself fails, 126 if the program cannot be
 run, 127 if it is not found.";
@@ -183,7 +188,7 @@ pub struct DetachOptions {
     pub json: bool,
 }
 
-/// The clocks of a timeline.
+/// The clocks of a timeline. What contradicts what is for [`ClockRequest::check`].
 #[derive(Debug, Args)]
 pub struct ClockOptions {
     /// Move CLOCK_MONOTONIC by this much
@@ -195,11 +200,11 @@ pub struct ClockOptions {
     pub boottime: Option<Nanos>,
 
     /// Start the wall clock at this date
-    #[arg(long, value_parser = parse_date, conflicts_with_all = ["offset", "anchor"], allow_hyphen_values = true)]
+    #[arg(long, value_parser = parse_date, allow_hyphen_values = true)]
     pub date: Option<VirtualInstant>,
 
     /// Move the wall clock by this much
-    #[arg(long, value_name = "OFF", value_parser = parse_offset, conflicts_with = "anchor", allow_hyphen_values = true)]
+    #[arg(long, value_name = "OFF", value_parser = parse_offset, allow_hyphen_values = true)]
     pub offset: Option<Nanos>,
 
     /// Show VIRTUAL when the host's wall clock shows HOST, and go on from there at the rate: the
@@ -208,54 +213,65 @@ pub struct ClockOptions {
     pub anchor: Option<(HostInstant, VirtualInstant)>,
 
     /// Let this many seconds pass in one second of the host
-    #[arg(long, value_name = "R", value_parser = parse_rate, conflicts_with = "freeze", allow_hyphen_values = true)]
+    #[arg(long, value_name = "R", value_parser = parse_rate, allow_hyphen_values = true)]
     pub rate: Option<Rate>,
 
-    /// Let no time pass at all
-    #[arg(long)]
-    pub freeze: bool,
+    /// Let no time pass: on all clocks, or on the wall clock alone
+    #[arg(long, value_name = "all|wall", value_parser = freeze, num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+    pub freeze: Option<Freeze>,
 
     /// Leap to the next deadline whenever all programs only wait: for time, or for each other. A
     /// program that runs, a disk, and a wait for somebody outside let the clocks run as usual
-    #[arg(long, conflicts_with_all = ["freeze", "anchor"])]
+    #[arg(long)]
     pub skip_idle: bool,
 
     /// With --skip-idle: let this many seconds pass in one of the host while the clocks cannot leap;
     /// at 0 none, and the order of wake-ups is the same run after run [default: --rate, or else 1]
-    #[arg(long, value_name = "R", value_parser = parse_busy_rate, requires = "skip_idle", conflicts_with = "rate", allow_hyphen_values = true)]
+    #[arg(long, value_name = "R", value_parser = parse_busy_rate, allow_hyphen_values = true)]
     pub busy_rate: Option<Rate>,
 
     /// With --skip-idle: let what may come from outside hold the clocks for this long, by the host,
     /// after something has [default: a connection, a pipe or a terminal of somebody outside holds
     /// them for as long as it is waited for; a socket that listens never]
-    #[arg(long, value_name = "SPAN", value_parser = parse_pause, requires = "skip_idle", allow_hyphen_values = true)]
+    #[arg(long, value_name = "SPAN", value_parser = parse_pause, allow_hyphen_values = true)]
     pub idle_grace: Option<Nanos>,
 
     /// With --skip-idle: go no further than this date
-    #[arg(long, value_name = "DATE", value_parser = parse_date, requires = "skip_idle", group = "limit", allow_hyphen_values = true)]
+    #[arg(long, value_name = "DATE", value_parser = parse_date, allow_hyphen_values = true)]
     pub until: Option<VirtualInstant>,
 
     /// With --skip-idle: go no further than this much of the timeline's time
-    #[arg(long = "for", id = "span", value_name = "SPAN", value_parser = parse_pause, requires = "skip_idle", group = "limit", allow_hyphen_values = true)]
+    #[arg(long = "for", id = "span", value_name = "SPAN", value_parser = parse_pause, allow_hyphen_values = true)]
     pub span: Option<Nanos>,
 
-    /// What becomes of the timeline at the end that --until or --for sets [default: end]
-    #[arg(long, value_enum, requires = "limit")]
-    pub at_limit: Option<AtLimitName>,
+    /// What becomes of the timeline at the end that --until or --for sets: end, by SIGTERM to its
+    /// programs, or freeze [default: end]
+    #[arg(long, value_name = "end|freeze", value_parser = str::parse::<AtLimit>)]
+    pub at_limit: Option<AtLimit>,
 
     /// Make the timeline of this name, or join it if there is one: its programs share their
     /// clocks, and `eigentime ctl` changes them. It stays until `eigentime ctl rm`
     #[arg(long, value_name = "NAME")]
     pub timeline: Option<Name>,
 
+    /// Let containers join the timeline whose annotations name it
+    #[arg(long)]
+    pub joinable: bool,
+
+    /// Who may set the wall clock from inside (date -s): nobody, programs with CAP_SYS_TIME
+    /// (privileged), or anyone [default: privileged; nobody, where the timeline is shared]
+    #[arg(long, value_name = "WHO")]
+    pub settable_by: Option<SettableBy>,
+
     /// Go on from where the clocks stood that `eigentime ctl save` wrote to this file (- is
     /// standard input)
-    #[arg(long = "continue", value_name = "FILE", conflicts_with_all = ["monotonic", "boottime", "date", "offset", "anchor"])]
+    #[arg(long = "continue", value_name = "FILE")]
     pub resume: Option<PathBuf>,
 
-    /// How a saved timeline goes on: from where it stood, or as if it had run on meanwhile
-    #[arg(long, value_enum, default_value_t = PolicyName::Continue, requires = "resume")]
-    pub policy: PolicyName,
+    /// How a saved timeline goes on: from where it stood (continue), or as if it had run on
+    /// meanwhile (catch-up) [default: continue]
+    #[arg(long, value_name = "continue|catch-up", value_parser = str::parse::<Policy>)]
+    pub policy: Option<Policy>,
 
     /// Leave the program's code as it is: each wait with a timeout stops for the supervisor then,
     /// also where calls are made again and again
@@ -264,50 +280,53 @@ pub struct ClockOptions {
 }
 
 impl ClockOptions {
-    /// Does any option say what the clocks are to be?
-    pub fn ask_for_clocks(&self) -> bool {
-        let Self {
-            monotonic,
-            boottime,
-            date,
-            offset,
-            anchor,
-            rate,
-            freeze,
-            skip_idle,
-            busy_rate: _,
-            idle_grace: _,
-            until: _,
-            span: _,
-            at_limit: _,
-            timeline: _,
-            resume,
-            policy: _,
-            no_rewrite: _,
-        } = self;
-        [monotonic.is_some(), boottime.is_some(), date.is_some(), offset.is_some()]
-            .into_iter()
-            .chain([anchor.is_some(), rate.is_some(), *freeze, *skip_idle, resume.is_some()])
-            .any(|given| given)
+    /// What is asked for, checked; a saved timeline is read.
+    ///
+    /// # Errors
+    ///
+    /// If options contradict each other, or the file cannot be read.
+    pub fn request(&self) -> Result<ClockRequest, String> {
+        let saved = |file: &PathBuf| {
+            read_saved(file)
+                .map(Box::new)
+                .map_err(|reason| format!("cannot continue {}: {reason}", file.display()))
+        };
+        let request = ClockRequest {
+            date: self.date,
+            offset: self.offset,
+            monotonic: self.monotonic,
+            boottime: self.boottime,
+            rate: self.rate,
+            freeze: self.freeze,
+            anchor: self.anchor,
+            timeline: self.timeline.clone(),
+            joinable: self.joinable,
+            settable_by: self.settable_by,
+            no_rewrite: self.no_rewrite,
+            skip_idle: self.skip_idle,
+            busy_rate: self.busy_rate,
+            idle_grace: self.idle_grace,
+            until: self.until,
+            span: self.span,
+            at_limit: self.at_limit,
+            saved: self.resume.as_ref().map(saved).transpose()?,
+            policy: self.policy,
+        };
+        request.check(|_| Form::Option).map_err(|wrong| wrong.to_string())?;
+        Ok(request)
     }
 }
 
-/// What becomes of a timeline at its limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum AtLimitName {
-    /// Its programs are ended, by SIGTERM
-    End,
-    /// Its clocks stand still
-    Freeze,
+fn freeze(text: &str) -> Result<Freeze, String> {
+    parse_freeze(text)?.ok_or_else(|| "leave the option out to let the clocks run".to_owned())
 }
 
-/// How a saved timeline goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum PolicyName {
-    /// From where it stood
-    Continue,
-    /// As if it had run on meanwhile
-    CatchUp,
+fn read_saved(file: &Path) -> Result<Saved, String> {
+    let text = match file.to_str() {
+        Some("-") => io::read_to_string(io::stdin()),
+        _ => fs::read_to_string(file),
+    };
+    text.map_err(|error| error.to_string())?.parse().map_err(|error: Unreadable| error.to_string())
 }
 
 const CTL_EXAMPLES: &str = "\
@@ -346,7 +365,7 @@ pub enum Action {
         /// The timeline
         name: Option<Name>,
     },
-    /// Change the rate or set the wall clock
+    /// Change the rate, set the wall clock, or change what is allowed to others
     #[command(group(clap::ArgGroup::new("what").required(true).multiple(true)))]
     Set {
         /// The timeline
@@ -360,6 +379,12 @@ pub enum Action {
         /// Set the wall clock this far from the host's
         #[arg(long, value_name = "OFF", value_parser = parse_offset, group = "what", allow_hyphen_values = true)]
         offset: Option<Nanos>,
+        /// Let containers join it whose annotations name it, or no longer
+        #[arg(long, value_name = "true|false", value_parser = parse_switch, group = "what", conflicts_with_all = ["rate", "date", "offset"])]
+        joinable: Option<bool>,
+        /// Who may set the wall clock from inside: nobody, privileged or anyone
+        #[arg(long, value_name = "WHO", group = "what", conflicts_with_all = ["rate", "date", "offset"])]
+        settable_by: Option<SettableBy>,
     },
     /// Let a span of time be past at once, on every clock
     Leap {
@@ -374,6 +399,9 @@ pub enum Action {
     Freeze {
         /// The timeline
         name: Option<Name>,
+        /// Only the wall clock; the others go on
+        #[arg(long)]
+        wall: bool,
     },
     /// Let the clocks run again
     Thaw {
@@ -445,14 +473,24 @@ mod tests {
 
     #[test]
     fn contradictions_are_refused() {
-        assert!(run(&["--date", "@1", "--offset", "1s", "true"]).is_err());
-        assert!(run(&["--rate", "2", "--freeze", "true"]).is_err());
+        let refused = |options: &[&str]| {
+            let options = run(&[options, &["true"]].concat()).unwrap();
+            assert_eq!(options.command, ["true"]);
+            options.clocks.request().unwrap_err()
+        };
+        let both = refused(&["--date", "@1", "--offset", "1s"]);
+        assert!(both.starts_with("--date and --offset cannot both be set\nhelp: "), "{both}");
+        refused(&["--rate", "2", "--freeze"]);
+        refused(&["--skip-idle", "--freeze=all"]);
+        refused(&["--skip-idle", "--for", "1d", "--until", "@1"]);
+        let alone = refused(&["--busy-rate", "0"]);
+        assert!(alone.starts_with("--busy-rate means nothing without --skip-idle"), "{alone}");
+        refused(&["--for", "1d"]);
+        refused(&["--policy", "catch-up"]);
+        refused(&["--joinable"]);
         assert!(run(&["--rate", "2"]).is_err());
-        assert!(run(&["--skip-idle", "--freeze", "true"]).is_err());
-        assert!(run(&["--busy-rate", "0", "true"]).is_err());
-        assert!(run(&["--for", "1d", "true"]).is_err());
-        assert!(run(&["--skip-idle", "--for", "1d", "--until", "@1", "true"]).is_err());
         assert!(run(&["--skip-idle", "--for", "0", "true"]).is_err());
+        assert!(run(&["--freeze=no", "true"]).is_err());
     }
 
     #[test]

@@ -5,13 +5,13 @@ use eigentime_supervisor::control::{Attached, seconds};
 use eigentime_timeline::Nanos;
 
 use crate::args::{AttachOptions, DetachOptions};
-use crate::run::clocks;
 
 /// Moves a process into a timeline, and returns the exit status.
 pub fn attach(options: &AttachOptions) -> i32 {
-    let name = options.clocks.timeline.as_ref();
-    let attached = clocks(&options.clocks).and_then(|clocks| {
-        let manner = Manner { force: options.force, rewrites: !options.clocks.no_rewrite };
+    let attached = options.clocks.request().and_then(|request| {
+        let (consent, rewrites) = (request.consent(), !request.no_rewrite);
+        let manner = Manner { force: options.force, consent, rewrites };
+        let (clocks, name) = (request.clocks(), request.timeline.as_ref());
         eigentime_supervisor::attach(options.pid, clocks.as_ref(), name, manner)
             .map_err(|error| error.to_string())
     });

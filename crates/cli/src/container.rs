@@ -4,7 +4,6 @@ use eigentime_container::run::{Asked, System, Writes, run as run_container};
 use eigentime_container::runtime;
 
 use crate::args::{NetworkName, RunOptions};
-use crate::run::clocks;
 
 /// Runs the program in the container that the options ask for, and returns its exit
 /// status.
@@ -30,6 +29,7 @@ pub fn system(options: &RunOptions) -> Option<System> {
 
 fn asked(options: &RunOptions, system: System) -> Result<Asked, String> {
     let container = &options.container;
+    let request = options.clocks.request()?;
     let named = runtime::asked_for(container.runtime.clone());
     let words = options.command.iter().map(|word| {
         word.to_str().map(str::to_owned).ok_or_else(|| {
@@ -51,9 +51,10 @@ fn asked(options: &RunOptions, system: System) -> Result<Asked, String> {
         command: words.collect::<Result<_, _>>()?,
         runtime: runtime::find(named.as_deref()).map_err(|missing| missing.to_string())?,
         name: container.name.clone(),
-        clocks: clocks(&options.clocks)?,
-        timeline: options.clocks.timeline.clone(),
-        rewrites: !options.clocks.no_rewrite,
+        clocks: request.clocks(),
+        consent: request.consent(),
+        timeline: request.timeline,
+        rewrites: !request.no_rewrite,
         namespace_only: None,
     })
 }

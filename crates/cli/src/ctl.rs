@@ -2,11 +2,13 @@
 
 use std::io::{self, ErrorKind, Write};
 
-use eigentime_supervisor::control::place::{Name, Place};
+use eigentime_supervisor::container::Container;
+use eigentime_supervisor::control::client::Told;
 use eigentime_supervisor::control::{
-    Answer, Change, Container, Coverage, Member, Request, Shown, Skipping, Thread, Timeline,
+    Allowance, Answer, Change, Coverage, Member, Request, Shown, Skipping, Thread, Timeline,
     client, seconds,
 };
+use eigentime_supervisor::registry::{Name, Place};
 use eigentime_timeline::text::{format_date, parse_offset};
 use eigentime_timeline::{Nanos, VirtualInstant};
 use serde::Serialize;
@@ -24,8 +26,8 @@ pub fn run(options: &CtlOptions) -> i32 {
         eprintln!("eigentime: {reason}");
         return i32::from(crate::FAILED);
     }
-    let done = Place::open().map_err(|error| error.to_string()).and_then(|place| {
-        let text = act(&place, &options.action, options.json)?;
+    let done = Place::all().map_err(|error| error.to_string()).and_then(|places| {
+        let text = act(&places, &options.action, options.json)?;
         let mut out = io::stdout().lock();
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
             // Whoever reads may have enough.
@@ -44,18 +46,27 @@ pub fn run(options: &CtlOptions) -> i32 {
     }
 }
 
-fn act(place: &Place, action: &Action, json: bool) -> Result<String, String> {
+fn act(places: &[Place], action: &Action, json: bool) -> Result<String, String> {
     let (name, request) = match action {
-        Action::List => return list(place, json),
+        Action::List => return list(places, json),
         Action::Show { name } => (name.clone(), Request::Show),
         Action::Save { name } => (name.clone(), Request::Save),
         Action::Rm { name, force } => (name.clone(), Request::Remove { force: *force }),
-        Action::Freeze { name } => (name.clone(), Request::Change(vec![Change::Freeze])),
+        Action::Freeze { name, wall } => {
+            let change = if *wall { Change::FreezeWall } else { Change::Freeze };
+            (name.clone(), Request::Change(vec![change]))
+        }
         Action::Thaw { name, rate } => {
             let rate = rate.map(Change::rate);
             (name.clone(), Request::Change([Change::Thaw].into_iter().chain(rate).collect()))
         }
-        Action::Set { name, rate, date, offset } => {
+        Action::Set { name, joinable, settable_by, .. }
+            if joinable.is_some() || settable_by.is_some() =>
+        {
+            let allowance = Allowance { joinable: *joinable, settable_by: *settable_by };
+            (name.clone(), Request::Allow(allowance))
+        }
+        Action::Set { name, rate, date, offset, .. } => {
             let rate = rate.map(Change::rate);
             let date = date.map(|date| Change::Date(date.as_nanos()));
             let offset = offset.map(|offset| Change::Offset(offset.0));
@@ -67,9 +78,9 @@ fn act(place: &Place, action: &Action, json: bool) -> Result<String, String> {
             (name, Request::Change(vec![Change::Leap(span.0)]))
         }
     };
-    let name = match name {
-        Some(name) => client::timeline_of(place, &name).map_err(|failure| failure.to_string())?,
-        None => only_one(place)?,
+    let (place, name) = match name {
+        Some(name) => client::timeline_of(places, &name).map_err(|failure| failure.to_string())?,
+        None => only_one(places)?,
     };
     match client::ask(place, &name, &request) {
         Ok(Answer::Shown(shown)) if json => Ok(to_json(&shown)),
@@ -107,42 +118,56 @@ fn leap(first: &str, second: Option<&str>) -> Result<(Option<Name>, Nanos), Stri
     Ok((name.map(str::parse).transpose()?, span))
 }
 
-/// The name of the timeline, where there is one only.
-fn only_one(place: &Place) -> Result<Name, String> {
-    let names = place.names().map_err(|error| error.to_string())?;
-    match names.as_slice() {
-        [name] => Ok(name.clone()),
-        [] => Err("there is no timeline\n\
-                   help: `eigentime run --timeline NAME -- COMMAND` makes one"
-            .to_owned()),
+/// The timeline, where there is one only: of those where timelines are made now, else of those
+/// elsewhere.
+fn only_one(places: &[Place]) -> Result<(&Place, Name), String> {
+    let mut all = Vec::new();
+    for place in places {
+        let names = place.names().map_err(|error| error.to_string())?;
+        all.extend(names.into_iter().map(|name| (place, name)));
+        if !all.is_empty() {
+            break;
+        }
+    }
+    match all.as_slice() {
+        [(place, name)] => Ok((place, name.clone())),
+        [] => Err(format!(
+            "{}\nhelp: `eigentime run --timeline NAME -- COMMAND` makes one",
+            nowhere(places)
+        )),
         several => {
-            let names: Vec<_> = several.iter().map(Name::to_string).collect();
+            let names: Vec<_> = several.iter().map(|(_, name)| name.to_string()).collect();
             Err(format!("there are several timelines: say which of {}", names.join(", ")))
         }
     }
 }
 
-fn list(place: &Place, json: bool) -> Result<String, String> {
-    let (mut shown, mut silent) = (Vec::new(), Vec::new());
-    for name in place.names().map_err(|error| error.to_string())? {
-        match client::ask(place, &name, &Request::Show) {
-            Ok(Answer::Shown(one)) => shown.push(one),
-            Ok(other) => return Err(format!("timeline '{name}' answers {other:?}")),
-            // It ended meanwhile.
-            Err(client::Failure::NoSuch(_) | client::Failure::Gone(_)) => {}
-            Err(failure) => silent.push(failure.to_string()),
+fn nowhere(places: &[Place]) -> String {
+    format!("there is no timeline in {}", client::looked_in(places))
+}
+
+/// All timelines. One that does not answer has a line of its own, and is no failure of the others.
+fn list(places: &[Place], json: bool) -> Result<String, String> {
+    let told = client::ask_all(places, &Request::Show, client::PATIENCE_WITH_ALL);
+    let told = told.map_err(|error| error.to_string())?;
+    if told.is_empty() && !json {
+        eprintln!("eigentime: {}", nowhere(places));
+    }
+    let (mut shown, mut lines) = (Vec::new(), String::new());
+    for Told { name, answer, .. } in told {
+        match answer {
+            Ok(Answer::Shown(one)) => {
+                lines += &line_with_members(&one);
+                shown.push(one);
+            }
+            Ok(other) => eprintln!("eigentime: timeline '{name}' answers {other:?}"),
+            Err(failure) => {
+                lines += &format!("{name}  does not answer\n");
+                eprintln!("eigentime: {failure}");
+            }
         }
     }
-    let text = match json {
-        true => to_json(&shown),
-        false => shown.iter().map(line_with_members).collect(),
-    };
-    if silent.is_empty() {
-        return Ok(text);
-    }
-    // What there is to tell, all the same.
-    print!("{text}");
-    Err(silent.join("\neigentime: "))
+    Ok(if json { to_json(&shown) } else { lines })
 }
 
 fn to_json(value: &impl Serialize) -> String {
@@ -180,7 +205,9 @@ fn names(containers: &[Container]) -> String {
 fn whole(shown: &Shown) -> String {
     let Timeline { name, state, rate, clocks, supervisor } = &shown.timeline;
     let mut text = format!("timeline {name}: {state}, rate {rate}\n");
-    text += &format!("supervisor: process {supervisor}\n\n");
+    text += &format!("supervisor: process {supervisor}\n");
+    let joinable = if shown.joinable { "yes" } else { "no" };
+    text += &format!("joinable: {joinable}; settable by {}\n\n", shown.settable_by);
     text += &format!("{:14}{:36}{}\n", "clock", "host", "timeline");
     for reading in clocks {
         let [host, virt] = reading.texts();

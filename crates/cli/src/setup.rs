@@ -19,10 +19,12 @@ const OCI: &str = "eigentime-oci";
 pub const NOTES: &str = "\
 The change is shown first. On a terminal you are asked before anything is written, elsewhere not.
 What was there is copied beside itself, to FILE.before-eigentime. Taking the entry out brings it back.
+With --trust-environment, the entry names a script beside FILE that calls eigentime-oci so.
 
 Examples:
   sudo eigentime setup docker
   eigentime setup podman --dry-run
+  sudo eigentime setup docker --trust-environment
   sudo eigentime setup containerd --remove
 
 Exit status: 0; 1 if it was not done; 125 if the arguments are wrong.";
@@ -37,6 +39,11 @@ pub struct SetupOptions {
     /// Take the entry out again
     #[arg(long, conflicts_with = "runtime")]
     remove: bool,
+
+    /// Let environment variables of containers count (EIGENTIME_DATE and so on), which an image may
+    /// bring along. Without this option they do not count, and annotations do
+    #[arg(long, conflicts_with = "remove")]
+    trust_environment: bool,
 
     /// Show the change only
     #[arg(long)]
@@ -124,23 +131,28 @@ fn set_up(options: &SetupOptions) -> Result<Outcome, String> {
              help: name the file by --config",
         )?,
     };
-    let runtime = match options.remove {
+    let oci = match options.remove {
         true => None,
         false => Some(runtime(options.runtime.as_deref())?),
     };
+    // The script calls it with the option that says so.
+    let trusting = oci.as_deref().filter(|_| options.trust_environment);
+    let script = setup::trust::plan(&file, trusting).map_err(|error| error.to_string())?;
+    let runtime = if trusting.is_some() { Some(script.file.clone()) } else { oci };
     let action = runtime.as_deref().map_or(Action::Remove, Action::Add);
     let plan = setup::plan(engine, &file, action).map_err(|error| error.to_string())?;
-    let change = plan.changes();
+    let change = plan.changes() || script.changes();
+    let changed = [&plan, &script].into_iter().filter(|plan| plan.changes());
+    let diff = changed.map(Plan::diff).collect::<String>();
     if change && !options.json {
-        print!("{}", plan.diff());
+        print!("{diff}");
     }
     let write = change && !options.dry_run && (options.yes || agreed(&file)?);
     let backup = match write {
-        true => plan.carry_out().map_err(|error| error.to_string())?,
+        true => carry_out(&plan, &script).map_err(|error| error.to_string())?,
         false => None,
     };
     let notes = notes(engine, &caller, &plan, options);
-    let diff = if change { plan.diff() } else { String::new() };
     Ok(Outcome {
         engine: engine.name,
         file,
@@ -152,6 +164,21 @@ fn set_up(options: &SetupOptions) -> Result<Outcome, String> {
         diff,
         notes,
     })
+}
+
+/// Writes both, so that the entry never names a script that is not there.
+fn carry_out(plan: &Plan, script: &Plan) -> Result<Option<PathBuf>, setup::Error> {
+    let write_entry = || match plan.changes() {
+        true => plan.carry_out(),
+        false => Ok(None),
+    };
+    if script.after.is_some() {
+        script.carry_out()?;
+        return write_entry();
+    }
+    let backup = write_entry()?;
+    script.carry_out()?;
+    Ok(backup)
 }
 
 /// The program that the entry names: one that was asked for, or the one beside this

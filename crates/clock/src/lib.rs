@@ -90,6 +90,10 @@
 //! Linux on x86-64 (TSC) and AArch64 (the virtual counter).
 #![deny(missing_docs)]
 
+#[cfg(test)]
+#[macro_use]
+extern crate eigentime_harness;
+
 mod bound;
 pub mod cancellation;
 mod clock;
@@ -122,3 +126,8 @@ pub use privilege::InterruptSteering;
 pub use trust::{Name, Reason, Trust};
 pub use upkeep::Upkeep;
 pub use warp::{Warp, WarpError};
+
+#[cfg(test)]
+fn main() -> std::process::ExitCode {
+    eigentime_harness::main()
+}

@@ -1,5 +1,8 @@
 //! What a sleeper does to the thread, the process and the signals around it.
 
+#[macro_use]
+extern crate eigentime_harness;
+
 mod done;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
@@ -124,17 +127,19 @@ fn what_was_granted_is_given_back() {
     let is_granted = |what| sleeper.degradation().iter().all(|lost| lost.what != what);
     let now = scheduling();
     assert!(now.2.is_set(cpu) && now.2.count() == 1, "pinning is always allowed");
+    let mut missing = Vec::new();
     if is_granted(Wish::Realtime(10)) {
         assert_eq!((now.0 & !libc::SCHED_RESET_ON_FORK, now.1), (libc::SCHED_FIFO, 10));
     } else {
-        eprintln!("skipped: giving back a priority needs CAP_SYS_NICE");
+        missing.push("CAP_SYS_NICE, to give back a priority".to_owned());
     }
     if !is_granted(Wish::HoldLatency) {
-        eprintln!("skipped: giving back the hold of idle states needs /dev/cpu_dma_latency");
+        missing.push("/dev/cpu_dma_latency, to give back the hold of idle states".to_owned());
     }
     sleeper.sleep_for(MILLISECOND);
     thread::spawn(move || drop(sleeper)).join().unwrap();
     assert_eq!(scheduling(), before);
+    eigentime_harness::skip_if_any(&missing);
 }
 
 #[test]
@@ -323,4 +328,8 @@ fn a_guard_in_thread_local_storage_is_enough() {
         wait_until(guard, &Policy::new(), &Clock::system(), target, &mut Raw, true)
     });
     assert!(slept.unwrap().woke >= target);
+}
+
+fn main() -> std::process::ExitCode {
+    eigentime_harness::main()
 }

@@ -18,6 +18,10 @@
 //! - `schema`: the form of the JSON (feature `schema`).
 #![warn(missing_docs)]
 
+#[cfg(test)]
+#[macro_use]
+extern crate eigentime_harness;
+
 pub mod clocks;
 #[cfg(feature = "containers")]
 pub mod containers;
@@ -112,6 +116,11 @@ pub fn examine_some(
         Finding { key: check.key.into(), topic: check.topic, ..(check.look)(machine, options) }
     });
     Report::of(findings.collect())
+}
+
+#[cfg(test)]
+fn main() -> std::process::ExitCode {
+    eigentime_harness::main()
 }
 
 #[cfg(test)]

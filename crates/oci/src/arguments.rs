@@ -6,46 +6,85 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{self, PathBuf};
 
-/// The option of our own: which runtime to hand over to.
+/// The options of our own: which runtime to hand over to, and whether the environment that an
+/// image may bring along counts.
 const RUNTIME: &str = "--eigentime-runtime";
+const TRUST: &str = "--eigentime-trust-environment";
 
-/// Options before the verb that are followed by a value.
-const GLOBAL: &[&str] =
-    &["--log", "--log-format", "--log-level", "--root", "--criu", "--rootless", "--cgroup-manager"];
+/// What options of our own begin with.
+const OWN: &str = "--eigentime-";
 
-/// Options of `create` and `run` that are followed by a value.
-const CREATE: &[&str] = &[
-    "--bundle",
-    "-b",
-    "--config",
-    "-f",
-    "--console-socket",
-    "--pid-file",
-    "--preserve-fds",
-    "--pidfd-socket",
+/// An option of runc, crun and youki: its names, and whether a value follows.
+type Known = (&'static [&'static str], bool);
+
+const FLAG: bool = false;
+const VALUE: bool = true;
+
+/// Options before the verb.
+const GLOBAL: &[Known] = &[
+    (&["--log", "-l"], VALUE),
+    (&["--log-format"], VALUE),
+    (&["--log-level"], VALUE),
+    (&["--root", "-r"], VALUE),
+    (&["--criu"], VALUE),
+    (&["--rootless"], VALUE),
+    (&["--cgroup-manager"], VALUE),
+    (&["--debug"], FLAG),
+    (&["--systemd-cgroup", "-s"], FLAG),
+    (&["--help", "-h", "-?", "--usage"], FLAG),
+    (&["--version", "-v", "-V"], FLAG),
 ];
 
-/// Options of `exec` that are followed by a value.
-const EXEC: &[&str] = &[
-    "--console-socket",
-    "--pidfd-socket",
-    "--cwd",
-    "--env",
-    "-e",
-    "--user",
-    "-u",
-    "--additional-gids",
-    "-g",
-    "--process",
-    "-p",
-    "--pid-file",
-    "--process-label",
-    "--apparmor",
-    "--cap",
-    "-c",
-    "--preserve-fds",
-    "--cgroup",
+/// Options of `create` and `run`.
+const CREATE: &[Known] = &[
+    (&["--bundle", "-b"], VALUE),
+    (&["--config", "-f"], VALUE),
+    (&["--console-socket"], VALUE),
+    (&["--pid-file"], VALUE),
+    (&["--preserve-fds"], VALUE),
+    (&["--pidfd-socket"], VALUE),
+    (&["--detach", "-d"], FLAG),
+    (&["--keep"], FLAG),
+    (&["--no-pivot"], FLAG),
+    (&["--no-new-keyring"], FLAG),
+    (&["--no-subreaper"], FLAG),
+    (&["--help", "-h", "-?", "--usage"], FLAG),
 ];
+
+/// Options of `exec`.
+const EXEC: &[Known] = &[
+    (&["--console-socket"], VALUE),
+    (&["--pidfd-socket"], VALUE),
+    (&["--cwd"], VALUE),
+    (&["--env", "-e"], VALUE),
+    (&["--user", "-u"], VALUE),
+    (&["--additional-gids", "-g"], VALUE),
+    (&["--process", "-p"], VALUE),
+    (&["--pid-file"], VALUE),
+    (&["--process-label"], VALUE),
+    (&["--apparmor"], VALUE),
+    (&["--cap", "-c"], VALUE),
+    (&["--preserve-fds"], VALUE),
+    (&["--cgroup"], VALUE),
+    (&["--tty", "-t"], FLAG),
+    (&["--detach", "-d"], FLAG),
+    (&["--no-new-privs"], FLAG),
+    (&["--ignore-paused"], FLAG),
+    (&["--no-subreaper"], FLAG),
+    (&["--help", "-h", "-?", "--usage"], FLAG),
+];
+
+/// An option of which it is not known whether a value follows: what comes behind it could be
+/// taken for something else, and a container be started on the wrong clocks.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the option {option} is not known here, so it is not known whether a value follows\n\
+     help: if one does, write {option}=VALUE; else leave the option out, or call the OCI runtime \
+     itself"
+)]
+pub struct Unknown {
+    option: String,
+}
 
 /// What is asked of the runtime.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,6 +107,8 @@ pub enum Verb {
     },
     /// Something that does not concern us.
     Other,
+    /// Something that cannot be understood.
+    Unclear(Unknown),
 }
 
 /// A call of the runtime.
@@ -83,39 +124,28 @@ pub struct Arguments {
     pub log_is_json: bool,
     /// The runtime to hand over to, if it is named.
     pub runtime: Option<String>,
+    /// Does the container's environment count?
+    pub trusts_environment: bool,
     /// All arguments but those that are ours.
     pub rest: Vec<OsString>,
 }
 
 impl Arguments {
-    /// Understands the arguments after the program's name.
+    /// Understands the arguments after the program's name. `Verb::Unclear` stands for those that
+    /// cannot be understood.
     pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Self {
-        let (runtime, rest) = take_own(arguments);
+        let Own { runtime, trusts_environment, unknown, rest } = Own::take(arguments);
         let mut words = Words { left: &rest };
         let global = words.options(GLOBAL);
-        let verb = words.next().and_then(OsStr::to_str).unwrap_or_default();
-        let verb = match verb {
-            "create" | "run" => {
-                let options = words.options(CREATE);
-                words.next().map_or(Verb::Other, |id| Verb::Create {
-                    bundle: options.path(&["--bundle", "-b"]).unwrap_or_else(|| ".".into()),
-                    config: options.path(&["--config", "-f"]),
-                    id: id.to_string_lossy().into_owned(),
-                })
-            }
-            "exec" => {
-                let options = words.options(EXEC);
-                words.next().map_or(Verb::Other, |id| Verb::Exec {
-                    id: id.to_string_lossy().into_owned(),
-                    process: options.path(&["--process", "-p"]),
-                })
-            }
-            _ => Verb::Other,
-        };
-        let log = global.path(&["--log"]);
+        let log = global.path(&["--log", "-l"]);
         let log_is_json = global.value(&["--log-format"]).is_some_and(|format| format == "json");
-        let root = global.path(&["--root"]);
-        Self { verb, log, root, log_is_json, runtime, rest }
+        let root = global.path(&["--root", "-r"]);
+        let verb = match unknown.or_else(|| global.unknown.clone()) {
+            Some(option) => Err(Unknown { option }),
+            None => words.verb(),
+        };
+        let verb = verb.unwrap_or_else(Verb::Unclear);
+        Self { verb, log, root, log_is_json, runtime, trusts_environment, rest }
     }
 
     /// Where the runtime keeps its containers, as it is called by everybody; empty if that
@@ -134,30 +164,52 @@ impl Arguments {
     }
 }
 
-/// Takes the options that are ours from the others.
-fn take_own(arguments: impl IntoIterator<Item = OsString>) -> (Option<String>, Vec<OsString>) {
-    let (mut runtime, mut rest) = (None, Vec::new());
-    let mut arguments = arguments.into_iter();
-    while let Some(argument) = arguments.next() {
-        let text = argument.to_str().unwrap_or_default();
-        if text == RUNTIME {
-            runtime = arguments.next().map(|value| value.to_string_lossy().into_owned());
-        } else if let Some(value) = text.strip_prefix(RUNTIME).and_then(|it| it.strip_prefix('=')) {
-            runtime = Some(value.to_owned());
-        } else {
-            let is_option = text.starts_with('-');
-            rest.push(argument);
-            if !is_option {
-                // The verb; what follows is no option of ours, nor a global one.
-                break;
-            }
-            if GLOBAL.contains(&rest[rest.len() - 1].to_str().unwrap_or_default()) {
-                rest.extend(arguments.next());
+/// Options of our own, and all other arguments.
+#[derive(Default)]
+struct Own {
+    runtime: Option<String>,
+    trusts_environment: bool,
+    unknown: Option<String>,
+    rest: Vec<OsString>,
+}
+
+impl Own {
+    /// Takes the options that are ours from those before the verb.
+    fn take(arguments: impl IntoIterator<Item = OsString>) -> Self {
+        let mut own = Self::default();
+        let mut arguments = arguments.into_iter();
+        while let Some(argument) = arguments.next() {
+            let text = argument.to_str().unwrap_or_default();
+            if text == RUNTIME {
+                own.runtime = arguments.next().map(|value| value.to_string_lossy().into_owned());
+            } else if let Some(value) =
+                text.strip_prefix(RUNTIME).and_then(|it| it.strip_prefix('='))
+            {
+                own.runtime = Some(value.to_owned());
+            } else if text == TRUST {
+                own.trusts_environment = true;
+            } else if text.starts_with(OWN) {
+                own.unknown = Some(text.to_owned());
+            } else {
+                let takes_value = known(GLOBAL, text).is_some_and(|(_, takes_value)| takes_value);
+                let is_option = text.starts_with('-');
+                own.rest.push(argument);
+                if !is_option {
+                    // The verb; what follows is no option of ours, nor a global one.
+                    break;
+                }
+                if takes_value {
+                    own.rest.extend(arguments.next());
+                }
             }
         }
+        own.rest.extend(arguments);
+        own
     }
-    rest.extend(arguments);
-    (runtime, rest)
+}
+
+fn known(table: &'static [Known], option: &str) -> Option<Known> {
+    table.iter().find(|(names, _)| names.contains(&option)).copied()
 }
 
 /// Arguments that are still to be understood.
@@ -166,7 +218,11 @@ struct Words<'a> {
 }
 
 /// Options with their values.
-struct Options<'a>(Vec<(&'a str, &'a OsStr)>);
+struct Options<'a> {
+    values: Vec<(&'a str, &'a OsStr)>,
+    /// The first of which it is not known whether a value follows.
+    unknown: Option<String>,
+}
 
 impl<'a> Words<'a> {
     fn next(&mut self) -> Option<&'a OsStr> {
@@ -175,9 +231,32 @@ impl<'a> Words<'a> {
         Some(first)
     }
 
+    /// The verb, with as much as is needed of what follows.
+    fn verb(&mut self) -> Result<Verb, Unknown> {
+        let (is_exec, table) = match self.next().and_then(OsStr::to_str) {
+            Some("create" | "run") => (false, CREATE),
+            Some("exec") => (true, EXEC),
+            _ => return Ok(Verb::Other),
+        };
+        let options = self.options(table);
+        if let Some(option) = options.unknown {
+            return Err(Unknown { option });
+        }
+        let Some(id) = self.next() else { return Ok(Verb::Other) };
+        let id = id.to_string_lossy().into_owned();
+        Ok(match is_exec {
+            true => Verb::Exec { id, process: options.path(&["--process", "-p"]) },
+            false => Verb::Create {
+                bundle: options.path(&["--bundle", "-b"]).unwrap_or_else(|| ".".into()),
+                config: options.path(&["--config", "-f"]),
+                id,
+            },
+        })
+    }
+
     /// The options up to the next word that is none.
-    fn options(&mut self, with_value: &[&str]) -> Options<'a> {
-        let mut found = Vec::new();
+    fn options(&mut self, table: &'static [Known]) -> Options<'a> {
+        let mut found = Options { values: Vec::new(), unknown: None };
         while let Some(text) = self.left.first().map(|word| word.to_str().unwrap_or_default()) {
             if text == "--" {
                 self.next();
@@ -187,27 +266,61 @@ impl<'a> Words<'a> {
                 break;
             }
             self.next();
-            if let Some((name, value)) = text.split_once('=') {
-                found.push((name, OsStr::new(value)));
-            } else if with_value.contains(&text)
-                && let Some(value) = self.next()
-            {
-                found.push((text, value));
-            } else if let Some(name) = with_value.iter().find(|name| {
-                // A value that stands right behind a short option.
-                name.len() == 2 && text.starts_with(**name) && text.len() > 2
-            }) {
-                found.push((&text[..name.len()], OsStr::new(&text[name.len()..])));
+            match (text.split_once('='), known(table, text)) {
+                (Some((name, value)), _) if name.starts_with("--") => {
+                    found.values.push((name, OsStr::new(value)));
+                }
+                (_, Some((_, VALUE))) => {
+                    found.values.extend(self.next().map(|value| (text, value)));
+                }
+                (_, Some((_, FLAG))) => {}
+                (_, None) => match short(table, text) {
+                    Some(Short::Flags) => {}
+                    Some(Short::Value(name, value)) => found.values.push((name, OsStr::new(value))),
+                    Some(Short::ValueFollows(name)) => {
+                        found.values.extend(self.next().map(|value| (name, value)));
+                    }
+                    None => {
+                        found.unknown.get_or_insert_with(|| text.to_owned());
+                    }
+                },
             }
         }
-        Options(found)
+        found
     }
+}
+
+/// Short options in one word.
+enum Short<'a> {
+    Flags,
+    /// The last one has its value right behind it.
+    Value(&'static str, &'a str),
+    /// The last one has its value in the next word.
+    ValueFollows(&'static str),
+}
+
+/// Several short options in one word, or one with its value; `None` if any is not known.
+fn short<'a>(table: &'static [Known], text: &'a str) -> Option<Short<'a>> {
+    let letters = text.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
+    for (at, letter) in letters.char_indices() {
+        let mut names =
+            table.iter().flat_map(|(names, value)| names.iter().map(|it| (*it, *value)));
+        let (name, takes_value) = names
+            .find(|(name, _)| name.strip_prefix('-') == Some(letter.encode_utf8(&mut [0; 4])))?;
+        let behind = &letters[at + letter.len_utf8()..];
+        match (takes_value, behind.is_empty()) {
+            (true, true) => return Some(Short::ValueFollows(name)),
+            (true, false) => return Some(Short::Value(name, behind)),
+            (false, _) => {}
+        }
+    }
+    Some(Short::Flags)
 }
 
 impl<'a> Options<'a> {
     /// The value that counts: the last one.
     fn value(&self, names: &[&str]) -> Option<&'a OsStr> {
-        self.0.iter().rev().find(|(name, _)| names.contains(name)).map(|(_, value)| *value)
+        self.values.iter().rev().find(|(name, _)| names.contains(name)).map(|(_, value)| *value)
     }
 
     fn path(&self, names: &[&str]) -> Option<PathBuf> {
@@ -265,6 +378,40 @@ mod tests {
         assert!(before.ends_with("/real/new"), "{before}");
         assert_eq!(parse("state x").root(), "");
         fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn every_form_of_a_short_option_is_understood() {
+        for line in ["run -b bundle x", "run -bbundle x", "run -db bundle x", "run -dbbundle x"] {
+            assert_eq!(parse(line).verb, created("bundle", "x"), "{line}");
+        }
+        let exec = Verb::Exec { id: "x".to_owned(), process: Some("/p".into()) };
+        assert_eq!(parse("exec -tdp /p x").verb, exec);
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_guessed_at() {
+        for (line, option) in [
+            ("--new create --bundle /b x", "--new"),
+            ("create --new y --bundle /b x", "--new"),
+            ("exec -t --new x date", "--new"),
+            ("exec -tz x date", "-tz"),
+            ("--eigentime-new create x", "--eigentime-new"),
+        ] {
+            let unknown = Unknown { option: option.to_owned() };
+            assert_eq!(parse(line).verb, Verb::Unclear(unknown), "{line}");
+        }
+        assert_eq!(parse("--new=1 create --more=y --bundle=/b x").verb, created("/b", "x"));
+        assert_eq!(parse("delete --new x").verb, Verb::Other);
+    }
+
+    #[test]
+    fn the_environment_is_trusted_where_that_is_said() {
+        assert!(!parse("create x").trusts_environment);
+        let arguments = parse("--eigentime-trust-environment --root /r create x");
+        assert!(arguments.trusts_environment);
+        assert_eq!(arguments.rest, ["--root", "/r", "create", "x"]);
+        assert!(!parse("create x --eigentime-trust-environment").trusts_environment);
     }
 
     #[test]

@@ -40,12 +40,12 @@ impl Document {
         }
     }
 
-    /// What it asks for.
-    pub fn settings(&self) -> Result<Settings, Wrong> {
+    /// What it asks for; its environment counts only if that is trusted.
+    pub fn settings(&self, trusts_environment: bool) -> Result<Settings, Wrong> {
         let annotations = self.value["annotations"].as_object().into_iter().flatten();
         let annotations = annotations.filter_map(|(name, value)| Some((&**name, value.as_str()?)));
         let variables = self.value["process"]["env"].as_array().into_iter().flatten();
-        Settings::parse(annotations, variables.filter_map(Value::as_str))
+        Settings::parse(annotations, variables.filter_map(Value::as_str), trusts_environment)
     }
 
     /// An annotation.
@@ -72,11 +72,13 @@ impl Document {
         maps.len() > 1 || maps.iter().any(|map| map["size"].as_u64() > Some(1))
     }
 
-    /// Takes the time namespace out, which the runtime is started in, and the variables
-    /// that are settings. Returns whether there were any.
-    pub fn take_ours(&mut self) -> bool {
+    /// Takes the time namespace out, which the runtime is started in, and, if they count, the
+    /// variables that are settings. Returns whether there were any.
+    pub fn take_ours(&mut self, trusts_environment: bool) -> bool {
         let before = self.value.clone();
-        if let Some(Value::Array(variables)) = self.value.pointer_mut("/process/env") {
+        if let Some(Value::Array(variables)) = self.value.pointer_mut("/process/env")
+            && trusts_environment
+        {
             take_variables(variables);
         }
         if let Some(Value::Object(linux)) = self.value.get_mut("linux") {
@@ -185,10 +187,12 @@ mod tests {
         let mut document = Document::read(&scratch.file()).unwrap();
         assert!(document.has_namespace("time") && !document.maps_several_users());
         assert_eq!(document.source_of("/etc/hostname"), Some(Path::new("/d/1/hostname")));
-        let settings = document.settings().unwrap();
-        assert!(settings.clocks.is_some() && settings.timeline.is_none());
-        assert!(document.take_ours());
-        assert!(!document.take_ours());
+        let settings = document.settings(true).unwrap();
+        assert!(settings.request.clocks().is_some() && settings.request.timeline.is_none());
+        assert!(document.take_ours(false));
+        assert!(!document.take_ours(false));
+        assert!(document.take_ours(true));
+        assert!(!document.take_ours(true));
         let mut expected: Value = serde_json::from_str(BUNDLE).unwrap();
         expected["process"]["env"] = serde_json::json!(["PATH=/bin"]);
         expected["linux"]["namespaces"] =
@@ -203,7 +207,7 @@ mod tests {
     fn what_was_left_replaced_is_put_back_first() {
         let scratch = Scratch::new("left", BUNDLE);
         let mut document = Document::read(&scratch.file()).unwrap();
-        document.take_ours();
+        document.take_ours(true);
         document.replace().unwrap();
         let again = Document::read(&scratch.file()).unwrap();
         assert!(again.has_namespace("time"));

@@ -1,5 +1,5 @@
-//! How engines are told what went wrong: on standard error, and in the log file that
-//! they read.
+//! How engines are told what went wrong, or is not as somebody may expect: on standard error, and
+//! in the log file that they read.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -10,11 +10,29 @@ use eigentime_timeline::{Nanos, VirtualInstant};
 
 use crate::arguments::Arguments;
 
+/// How bad it is, in the words of runc's log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// It failed.
+    Error,
+    /// It goes on.
+    Warning,
+}
+
+impl Level {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        }
+    }
+}
+
 /// Tells it wherever the engine may look.
-pub fn tell(arguments: &Arguments, reason: &str) {
+pub fn tell(arguments: &Arguments, level: Level, reason: &str) {
     eprintln!("eigentime-oci: {reason}");
     let Some(log) = &arguments.log else { return };
-    let line = line(reason, &now(), arguments.log_is_json);
+    let line = line(level, reason, &now(), arguments.log_is_json);
     // Where that cannot be written, it stands on standard error all the same.
     let _ = OpenOptions::new()
         .create(true)
@@ -29,13 +47,14 @@ fn now() -> String {
 }
 
 /// A line as runc writes it.
-fn line(reason: &str, time: &str, is_json: bool) -> String {
+fn line(level: Level, reason: &str, time: &str, is_json: bool) -> String {
     let text = format!("eigentime-oci: {reason}");
     if is_json {
-        let entry = serde_json::json!({ "level": "error", "msg": text, "time": time });
+        let entry = serde_json::json!({ "level": level.name(), "msg": text, "time": time });
         format!("{entry}\n")
     } else {
-        format!("time=\"{time}\" level=error msg={}\n", serde_json::Value::from(text))
+        let (level, text) = (level.name(), serde_json::Value::from(text));
+        format!("time=\"{time}\" level={level} msg={text}\n")
     }
 }
 
@@ -47,13 +66,14 @@ mod tests {
     fn lines_are_those_of_runc() {
         let reason = "no \"x\"\nhelp: y";
         let json: serde_json::Value =
-            serde_json::from_str(&line(reason, "2038-01-19T03:14:07Z", true)).unwrap();
+            serde_json::from_str(&line(Level::Warning, reason, "2038-01-19T03:14:07Z", true))
+                .unwrap();
         assert_eq!(json["msg"], format!("eigentime-oci: {reason}"));
         assert_eq!(
             (&json["level"], &json["time"]),
-            (&"error".into(), &"2038-01-19T03:14:07Z".into())
+            (&"warning".into(), &"2038-01-19T03:14:07Z".into())
         );
-        let text = line(reason, "t", false);
+        let text = line(Level::Error, reason, "t", false);
         assert_eq!(text, "time=\"t\" level=error msg=\"eigentime-oci: no \\\"x\\\"\\nhelp: y\"\n");
     }
 }

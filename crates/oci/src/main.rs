@@ -21,10 +21,11 @@ use std::path::Path;
 
 use eigentime_container::runtime;
 use eigentime_supervisor::container::{self, Bundle, Contained, Container};
-use eigentime_supervisor::{is_privileged, replaced};
+use eigentime_supervisor::{NamedBy, is_privileged, replaced};
 
 use arguments::{Arguments, Verb};
 use bundle::Document;
+use failure::Level;
 
 /// The exit status of a failure, as of other runtimes.
 const FAILED: i32 = 1;
@@ -36,7 +37,7 @@ pub extern "C" fn main() -> i32 {
     eigentime_supervisor::hold_closed_descriptors();
     let arguments = Arguments::parse(env::args_os().skip(1));
     let Err(reason) = run(&arguments);
-    failure::tell(&arguments, &reason);
+    failure::tell(&arguments, Level::Error, &reason);
     FAILED
 }
 
@@ -49,9 +50,12 @@ fn run(arguments: &Arguments) -> Result<std::convert::Infallible, String> {
     match &arguments.verb {
         Verb::Create { bundle, config, id } => {
             let config = config.clone().unwrap_or_else(|| bundle.join("config.json"));
-            create(&config, container(id), &command)?;
+            create(arguments, &config, container(id), &command)?;
         }
-        Verb::Exec { id, process } => exec(&container(id), process.as_deref(), &command)?,
+        Verb::Exec { id, process } => {
+            exec(arguments, &container(id), process.as_deref(), &command)?;
+        }
+        Verb::Unclear(unknown) => return Err(unknown.to_string()),
         // So that the runtime finds the container's processes as it left them.
         Verb::Other => {
             container::visit(&root, arguments.rest.iter().filter_map(|word| word.to_str()))
@@ -89,9 +93,18 @@ fn is_this_program(runtime: &Path) -> bool {
 
 /// Becomes the runtime that makes a container in a timeline. Returns if the container is
 /// to live by the host's clocks, or if that failed.
-fn create(config: &Path, container: Container, command: &[CString]) -> Result<(), String> {
+fn create(
+    arguments: &Arguments,
+    config: &Path,
+    container: Container,
+    command: &[CString],
+) -> Result<(), String> {
+    let trusts_environment = arguments.trusts_environment;
     let document = Document::read(config).map_err(|error| error.to_string())?;
-    let settings = document.settings().map_err(|wrong| wrong.to_string())?;
+    let settings = document.settings(trusts_environment).map_err(|wrong| wrong.to_string())?;
+    if !settings.ignored.is_empty() {
+        failure::tell(arguments, Level::Warning, &not_counted(&settings.ignored));
+    }
     if settings.is_empty() {
         return Ok(());
     }
@@ -109,21 +122,38 @@ fn create(config: &Path, container: Container, command: &[CString]) -> Result<()
     let time_namespace = document.has_namespace("time");
     let name = engine::name_of(&document);
     let path = document.path().to_owned();
-    let bundle = ForRuntime { document: RefCell::new(document), runtime: &command[0] };
+    let document = RefCell::new(document);
+    let bundle = ForRuntime { document, runtime: &command[0], trusts_environment };
     let contained = Contained {
         runtime: command.to_vec(),
         container: Container { name, ..container },
-        clocks: settings.clocks,
-        timeline: settings.timeline,
+        clocks: settings.request.clocks(),
+        consent: settings.request.consent(),
+        rewrites: !settings.request.no_rewrite,
+        timeline: settings.request.timeline,
+        named_by: NamedBy::Bundle,
         time_namespace,
         bundle: &bundle,
         put_back: vec![path.clone()],
         dies_with: None,
-        rewrites: settings.rewrites,
     };
     let error = container::start(&contained);
     put_back(&path);
     Err(error.to_string())
+}
+
+/// What somebody should know who has set variables that do not count.
+fn not_counted(variables: &[String]) -> String {
+    format!(
+        "{} not counted: an image may have brought {} along\n\
+         help: use annotations (io.eigentime.date=...), or let variables count by \
+         `eigentime setup ENGINE --trust-environment`",
+        match variables {
+            [one] => format!("the variable {one} is"),
+            all => format!("the variables {} are", all.join(", ")),
+        },
+        if variables.len() == 1 { "it" } else { "them" }
+    )
 }
 
 /// Puts a file back that may have been replaced; what fails, the next call does.
@@ -135,6 +165,7 @@ fn put_back(path: &Path) {
 struct ForRuntime<'a> {
     document: RefCell<Document>,
     runtime: &'a CString,
+    trusts_environment: bool,
 }
 
 impl Bundle for ForRuntime<'_> {
@@ -145,7 +176,7 @@ impl Bundle for ForRuntime<'_> {
 
     fn write(&self, time_namespace: Option<&Path>) -> Result<(), String> {
         let mut document = self.document.borrow_mut();
-        let has_ours = document.take_ours();
+        let has_ours = document.take_ours(self.trusts_environment);
         if let Some(path) = time_namespace {
             document.join_time_namespace(path);
         }
@@ -158,11 +189,18 @@ impl Bundle for ForRuntime<'_> {
 
 /// Becomes the runtime that starts a program in a container, if that lives by a
 /// timeline. Returns if it does not, or if that failed.
-fn exec(container: &Container, process: Option<&Path>, command: &[CString]) -> Result<(), String> {
+fn exec(
+    arguments: &Arguments,
+    container: &Container,
+    process: Option<&Path>,
+    command: &[CString],
+) -> Result<(), String> {
     // What is no file can be read once only, and that is for the runtime.
     let process = process.filter(|process| process.is_file());
     let take = || {
-        let Some(process) = process else { return Ok(Vec::new()) };
+        let Some(process) = process.filter(|_| arguments.trusts_environment) else {
+            return Ok(Vec::new());
+        };
         let mut document = Document::read(process).map_err(|error| error.to_string())?;
         match document.take_variables() {
             true => document.replace().map_err(|error| error.to_string())?,

@@ -13,6 +13,10 @@
 //! - `ticks`: time by the processor's counter.
 //! - `output`: records to standard output.
 
+#[cfg(test)]
+#[macro_use]
+extern crate eigentime_harness;
+
 mod calls;
 mod events;
 mod facts;
@@ -85,7 +89,18 @@ impl<Options: clap::Args> Measured<Options> {
     }
 }
 
+#[cfg(not(test))]
 fn main() -> ExitCode {
+    start()
+}
+
+#[cfg(test)]
+fn main() -> ExitCode {
+    eigentime_harness::main()
+}
+
+#[cfg_attr(test, allow(dead_code))]
+fn start() -> ExitCode {
     if init::is_wanted() {
         return init::run();
     }

@@ -1,5 +1,8 @@
 //! `eigentime-probe load`.
 
+#[macro_use]
+extern crate eigentime_harness;
+
 mod running;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,11 +36,12 @@ fn load(name: &str, more: &[&str]) -> Vec<String> {
 
 #[test]
 fn each_is_seen_to_load_and_ends_in_time() {
+    let mut missing = Vec::new();
     for name in ["idle", "cpu", "io", "network"] {
         let records = records(&load(name, &["--seconds", "1"]));
         if let [Record::Skipped(skipped)] = &records[..] {
             assert_eq!(skipped.what, name);
-            eprintln!("skipped: needs {}", skipped.why);
+            missing.push(skipped.why.clone());
             continue;
         }
         assert!(records.len() >= 2, "{name}: one at first, one a second later: {records:?}");
@@ -57,10 +61,12 @@ fn each_is_seen_to_load_and_ends_in_time() {
             assert!(first.numbers[*number] > 0.0, "{first:?}");
         }
     }
+    eigentime_harness::skip_if_any(&missing);
 }
 
 #[test]
 fn each_ends_by_a_signal() {
+    let mut missing = Vec::new();
     for (name, signal) in [
         ("idle", Signal::INT),
         ("cpu", Signal::TERM),
@@ -69,13 +75,14 @@ fn each_ends_by_a_signal() {
     ] {
         let mut probe = Probe::start(&load(name, &[]));
         if let Err(skipped) = probe.first_of_load() {
-            eprintln!("skipped: needs {}", skipped.why);
+            missing.push(skipped.why);
             continue;
         }
         probe.kill(signal);
         let status = probe.wait();
         assert!(status.success(), "{name}: {status}");
     }
+    eigentime_harness::skip_if_any(&missing);
 }
 
 #[test]
@@ -109,11 +116,12 @@ fn children(pid: Pid) -> String {
 fn nothing_is_left_of_one_that_is_killed() {
     let folder = folder().join(format!("killed-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
+    let mut missing = Vec::new();
     for name in ["cpu", "io", "network"] {
         let folder_name = folder.to_str().unwrap();
         let mut probe = Probe::start(&["load", name, "--folder", folder_name]);
         if let Err(skipped) = probe.first_of_load() {
-            eprintln!("skipped: needs {}", skipped.why);
+            missing.push(skipped.why);
             continue;
         }
         assert_eq!(children(probe.pid()), "", "it is one process");
@@ -122,6 +130,7 @@ fn nothing_is_left_of_one_that_is_killed() {
         assert!(!probe.wait().success());
     }
     fs::remove_dir(folder).unwrap();
+    eigentime_harness::skip_if_any(&missing);
 }
 
 /// A process that somebody else has started and may have ended.
@@ -176,7 +185,7 @@ fn what_is_missing_is_said() {
     assert_eq!(complaint(&["load", "nuclear"]).0, Some(2));
     match &records(&["load", "io", "--folder", "/dev/shm", "--seconds", "1"])[..] {
         [Record::Skipped(it)] => assert!(it.what == "io" && !it.why.is_empty()),
-        _ => eprintln!("skipped: needs a /dev/shm in memory"),
+        _ => skip!("a /dev/shm in memory"),
     }
 }
 
@@ -195,7 +204,7 @@ fn without_a_network_it_is_skipped() {
             assert!(it.what == "network" && it.why.contains("127.0.0.1"), "{it:?}");
             assert!(output.status.success());
         }
-        _ => eprintln!("skipped: needs unshare, and user namespaces that are allowed"),
+        _ => skip!("unshare, and user namespaces that are allowed"),
     }
 }
 
@@ -261,7 +270,7 @@ fn a_load_that_steers_says_what_became_of_it() {
     let mut probe = Probe::start(&load("io", &["--steer-to", "auto"]));
     let first = match probe.first_of_load() {
         Ok(first) => first,
-        Err(skipped) => return eprintln!("skipped: needs {}", skipped.why),
+        Err(skipped) => skip!("{}", skipped.why),
     };
     assert!(first.is_loading, "whether it may steer or not: {first:?}");
     let allowed = rustix::thread::sched_getaffinity(None).unwrap();
@@ -278,19 +287,19 @@ fn a_load_that_steers_says_what_became_of_it() {
 #[test]
 fn interrupts_that_were_steered_are_put_back_however_it_ends() {
     if !rustix::process::geteuid().is_root() {
-        return eprintln!("skipped: needs root");
+        skip!("root");
     }
     let _one = steering();
     for signal in [Signal::TERM, Signal::KILL] {
         let mut probe = Probe::start(&load("io", &["--steer-to", "0"]));
         let first = match probe.first_of_load() {
             Ok(first) => first,
-            Err(skipped) => return eprintln!("skipped: needs {}", skipped.why),
+            Err(skipped) => skip!("{}", skipped.why),
         };
         let number = first.numbers.get("steered_interrupt_0").map(ToString::to_string);
         let was = number.and_then(|number| Some((moved().remove(&number)?, number)));
         let Some((was, number)) = was else {
-            return eprintln!("skipped: needs a disk whose interrupts can be moved: {}", first.how);
+            skip!("a disk whose interrupts can be moved: {}", first.how);
         };
         killed_it_gives_back(probe, signal, &number, &was);
     }
@@ -299,7 +308,7 @@ fn interrupts_that_were_steered_are_put_back_however_it_ends() {
 #[test]
 fn a_ticker_that_is_killed_gives_its_interrupts_back() {
     if !rustix::process::geteuid().is_root() {
-        return eprintln!("skipped: needs root");
+        skip!("root");
     }
     let _one = steering();
     // For ten minutes, if nobody ended it.
@@ -307,7 +316,7 @@ fn a_ticker_that_is_killed_gives_its_interrupts_back() {
     let mut probe = Probe::start(&[&["events", "--source", "ticker"][..], &ticks].concat());
     let Some(Record::Began(began)) = probe.next() else { panic!("it has not begun") };
     if began.cpu.is_none() {
-        return eprintln!("skipped: needs a processor to stay on");
+        skip!("a processor to stay on");
     }
     let owner = format!("owner {} ", probe.pid().as_raw_nonzero());
     // Where /run and /proc may be written to; what is refused is taken off the record again.
@@ -316,10 +325,14 @@ fn a_ticker_that_is_killed_gives_its_interrupts_back() {
         record.contains(&owner) && (!record.contains("interrupt ") || !moved().is_empty())
     };
     if !eventually(has_steered) {
-        return eprintln!("skipped: needs interrupts that root may steer: {}", record());
+        skip!("interrupts that root may steer: {}", record());
     }
     let Some((number, was)) = moved().pop_first() else {
-        return eprintln!("skipped: needs an interrupt that can be moved");
+        skip!("an interrupt that can be moved");
     };
     killed_it_gives_back(probe, Signal::KILL, &number, &was);
+}
+
+fn main() -> std::process::ExitCode {
+    eigentime_harness::main()
 }

@@ -14,6 +14,10 @@
 #![forbid(unsafe_code)]
 
 #[cfg(test)]
+#[macro_use]
+extern crate eigentime_harness;
+
+#[cfg(test)]
 mod fake;
 pub mod levels;
 pub mod load;
@@ -25,3 +29,8 @@ pub mod session;
 pub mod stop;
 pub mod study;
 pub mod summary;
+
+#[cfg(test)]
+fn main() -> std::process::ExitCode {
+    eigentime_harness::main()
+}

@@ -6,20 +6,21 @@ use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use eigentime_timeline::Nanos;
+use eigentime_timeline::{Nanos, Rate};
 use nix::unistd::Pid;
 
-pub use crate::control::Container;
+use crate::caller::check_this_process;
+use crate::consent::{Consent, NamedBy};
+pub use crate::container_id::Container;
 use crate::control::client::Failure;
-use crate::control::place::{Name, Place};
 use crate::control::server::await_end;
-use crate::control::{self, Answer, Request, Starts, client};
+use crate::control::{Answer, Request, Starts, client};
 use crate::error::Error;
-use crate::launch::check_this_process;
 use crate::named::{self, Entry, Found};
 use crate::namespace;
 use crate::plan::Clocks;
 use crate::region::Layout;
+use crate::registry::{Name, Place};
 use crate::replaced::fingerprint;
 use crate::tracer::TimeNamespace;
 
@@ -33,6 +34,10 @@ pub struct Contained<'a> {
     pub clocks: Option<Clocks>,
     /// The timeline to share; else one that is called by the container's number.
     pub timeline: Option<Name>,
+    /// Who names it.
+    pub named_by: NamedBy,
+    /// What it allows, if it is made.
+    pub consent: Consent,
     /// Is there to be a time namespace even if no offset needs one?
     pub time_namespace: bool,
     /// What describes the container to the runtime.
@@ -85,7 +90,9 @@ fn prepare(contained: &Contained<'_>) -> Result<Infallible, Error> {
         None => free_name(&contained.container)?,
     };
     let rewrites = contained.rewrites;
-    let entry = Entry { name: &name, clocks, command, starts: starts(false), rewrites };
+    let (named_by, consent, starts_with) = (contained.named_by, contained.consent, starts(false));
+    let entry =
+        Entry { name: &name, clocks, command, starts: starts_with, named_by, consent, rewrites };
     // Without privilege, no namespace of another user namespace can be entered.
     let inherits = || !namespace::is_privileged() || !contained.bundle.is_heeded();
     named::find(&name, |found| match found {
@@ -110,7 +117,7 @@ fn prepare(contained: &Contained<'_>) -> Result<Infallible, Error> {
             join_user_of(supervisor)?;
             let joined = named::join(&entry, &starts(inherits), stream)?;
             go_to_time_of(supervisor, contained.bundle, inherits)?;
-            Ok(entry.start(Layout::at(joined.base), control::rate_of(joined.rate))?)
+            Ok(entry.start(Layout::at(joined.base), Rate::from_forward_words(joined.rate))?)
         }
     })
 }
@@ -155,7 +162,7 @@ pub fn enter(
     let found = match client::ask(&place, &name, &Request::Containers) {
         Ok(Answer::Containers(all)) => all.into_iter().find(|one| one.is(container)),
         // It has ended, and with it the container.
-        Err(Failure::NoSuch(_) | Failure::Gone(_)) => None,
+        Err(Failure::NoSuch { .. } | Failure::Gone(_)) => None,
         Ok(other) => return Err(Error::Timeline(format!("timeline '{name}' answers {other:?}"))),
         Err(failure) => return Err(Error::Timeline(failure.to_string())),
     };
@@ -165,7 +172,15 @@ pub fn enter(
     let starts = Starts::Inside { container: container.clone(), put_back };
     // That was said when the container was made.
     let rewrites = true;
-    let entry = Entry { name: &name, clocks: None, command: runtime, starts, rewrites };
+    let entry = Entry {
+        name: &name,
+        clocks: None,
+        command: runtime,
+        starts,
+        named_by: NamedBy::User,
+        consent: Consent::default(),
+        rewrites,
+    };
     let entered = named::find(&name, |found| match found {
         // With its timeline the container has ended.
         Found::None(..) => {
@@ -177,7 +192,7 @@ pub fn enter(
             if container.inherits_time {
                 join_time_of(supervisor)?;
             }
-            Ok(entry.start(Layout::at(joined.base), control::rate_of(joined.rate))?)
+            Ok(entry.start(Layout::at(joined.base), Rate::from_forward_words(joined.rate))?)
         }
     });
     match entered? {}

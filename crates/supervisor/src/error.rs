@@ -4,7 +4,7 @@ use std::ffi::CString;
 
 use nix::errno::Errno;
 
-use crate::control::place::Unusable;
+use crate::registry::Unusable;
 
 /// Why the program could not be started, and what would help.
 #[derive(Debug, thiserror::Error)]
@@ -102,7 +102,7 @@ pub enum Error {
     /// One timeline inside another.
     #[error(
         "this process lives in a timeline already, and timelines cannot be nested\n\
-         help: start eigentime outside of it"
+         help: start eigentime outside of it, or name the timeline in which it lives (--timeline)"
     )]
     AlreadyInTimeline,
     /// ptrace is forbidden.

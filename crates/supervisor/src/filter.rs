@@ -8,18 +8,15 @@
 use std::os::fd::{FromRawFd, OwnedFd};
 
 use eigentime_calls::{
-    Base, CLONE_UNTRACED, Call, FUTEX_CLOCK_REALTIME, FUTEX_CMD_MASK, FUTEX_OPS, Form, FutexClock,
-    ITIMER_REAL, Kind, Nr, On, PR_SET_SECCOMP, RING_EXT_ARG, ROWS, Read, SOCKET_TIMEOUTS,
-    SOL_SOCKET, Set, Timer, TimerOp, Wait, Watch,
+    AUDIT_ARCH, Base, CLONE_UNTRACED, Call, FUTEX_CLOCK_REALTIME, FUTEX_CMD_MASK, FUTEX_OPS, Form,
+    FutexClock, ITIMER_REAL, Kind, On, PR_SET_SECCOMP, RING_EXT_ARG, ROWS, Read, SOCKET_TIMEOUTS,
+    SOL_SOCKET, Set, Timer, TimerOp, Wait, Watch, nr,
 };
 use eigentime_timeline::{Clock, ClockId};
 use eigentime_vdso::BOOTED_CLOCK;
 use nix::errno::Errno;
 
 use crate::region::Layout;
-
-/// `prctl`.
-const PRCTL: Nr = Nr(157);
 
 /// How much of a timeline can differ from the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +42,6 @@ pub struct Subject {
 /// Told to the supervisor with a stop of a call of another architecture.
 pub const FOREIGN: u16 = 1;
 
-const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
 const X32_SYSCALL_BIT: u32 = 0x4000_0000;
 
 /// Offsets in `struct seccomp_data`.
@@ -198,6 +194,9 @@ impl Tests<'_> {
                 self.asm.if_any(0x8000_0000, self.allow);
             }
         }
+        if wait.always {
+            return;
+        }
         match (wait.base, self.scope) {
             (Base::Relative, Scope::Wall) => return self.never(),
             (Base::Flag { arg, bits }, Scope::Wall) => self.has_any(arg, bits),
@@ -237,6 +236,8 @@ impl Tests<'_> {
             // The supervisor has to know what a timer is armed for, and that it no
             // longer is.
             (Scope::Wall, TimerOp::Set { .. }) if timer == Timer::Posix => {}
+            // Where the wall clock stands still, what a timer on it has left does, too.
+            (Scope::Wall, TimerOp::Get { .. }) if timer != Timer::Interval => {}
             (Scope::Wall, TimerOp::Get { .. } | TimerOp::Set { absolute: 0, .. }) => {
                 return self.never();
             }
@@ -294,10 +295,10 @@ impl Tests<'_> {
             Kind::Set(set) => self.set(*set),
             Kind::Watch(Watch::IoUring) => {}
             Kind::Watch(Watch::Untraced) => self.has_any(0, CLONE_UNTRACED),
-            Kind::Watch(Watch::Filters) if call.nr == PRCTL => self.equals(0, PR_SET_SECCOMP),
+            Kind::Watch(Watch::Filters) if call.nr == nr::PRCTL => self.equals(0, PR_SET_SECCOMP),
             Kind::Watch(Watch::Filters) => {}
             Kind::Watch(Watch::Groups) if hides_groups => {}
-            Kind::Watch(Watch::Groups) => self.never(),
+            Kind::Watch(Watch::Groups) | Kind::Block => self.never(),
         }
     }
 }
@@ -309,11 +310,12 @@ pub fn assemble(subject: &Subject) -> Vec<libc::sock_filter> {
     let [native, allow, stop, check_address] = [asm.label(), asm.label(), asm.label(), asm.label()];
 
     asm.load(ARCH);
-    asm.if_equal(AUDIT_ARCH_X86_64, native);
+    asm.if_equal(AUDIT_ARCH, native);
     asm.answer(libc::SECCOMP_RET_TRACE | u32::from(FOREIGN));
     asm.place(native);
     asm.load(NR);
-    let blocks: Vec<_> = ROWS.iter().map(|row| (row.call, asm.label())).collect();
+    let concerned = ROWS.iter().filter(|row| row.call.kind != Kind::Block);
+    let blocks: Vec<_> = concerned.map(|row| (row.call, asm.label())).collect();
     for (call, block) in &blocks {
         asm.if_equal(call.nr.0, *block);
     }
@@ -347,9 +349,6 @@ pub fn assemble(subject: &Subject) -> Vec<libc::sock_filter> {
     asm.finish()
 }
 
-/// `execve` and `execveat`.
-const EXECS: [u32; 2] = [59, 322];
-
 /// The filter for a timeline that prepares programs and lets them go: it tells of their
 /// start, and refuses what would set the host's clock.
 #[must_use]
@@ -357,12 +356,12 @@ pub fn assemble_exec_only() -> Vec<libc::sock_filter> {
     let mut asm = Assembler::new();
     let [native, tell, refuse, allow] = [asm.label(), asm.label(), asm.label(), asm.label()];
     asm.load(ARCH);
-    asm.if_equal(AUDIT_ARCH_X86_64, native);
+    asm.if_equal(AUDIT_ARCH, native);
     asm.jump(allow);
     asm.place(native);
     asm.load(NR);
-    for call in EXECS {
-        asm.if_equal(call, tell);
+    for call in [nr::EXECVE, nr::EXECVEAT] {
+        asm.if_equal(call.0, tell);
     }
     for row in ROWS.iter().filter(|row| matches!(row.call.kind, Kind::Set(_))) {
         asm.if_equal(row.call.nr.0, refuse);

@@ -107,6 +107,8 @@ impl KernelVdso {
                 getrandom,
                 sgx_enter_enclave,
                 ticks_ahead: ticks_ahead(),
+                has_own_filter: 0,
+                ends_waits: 0,
             },
             syscall: text.address() + within as u64,
             bytes: image,
@@ -144,7 +146,7 @@ impl KernelVdso {
             getcpu: at(own.getcpu, missing),
             getrandom: at(own.getrandom, missing),
             sgx_enter_enclave: at(own.sgx_enter_enclave, missing),
-            ticks_ahead: own.ticks_ahead,
+            ..own
         }
     }
 

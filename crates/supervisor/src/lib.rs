@@ -8,12 +8,18 @@
 //!
 //! - `plan`: what is asked for, and the map that follows from it.
 //! - `launch`: the steps from the calling process to the program.
+//! - `caller`: the calling process.
+//! - `daemon`: the supervisor's process.
 //! - `named`: the same for named timelines; attaching and detaching.
 //! - `container`: the same for the OCI runtimes that make containers.
 //! - `namespace`: time and user namespaces.
 //! - `region`: the memory that every program of the timeline shares.
 //! - `filter`: the seccomp filter, made from the table of calls.
 //! - `replaced`: files in whose place others are put for a while.
+//! - `clock_request`: what is asked of a timeline, however it is written.
+//! - `consent`: what the maker of a timeline allows to others.
+//! - `container_id`: what engines call a container.
+//! - `registry`: the directory of named timelines, the names in it, and who comes first.
 //! - `control`: named timelines, and how they are steered.
 //! - `saved`: a timeline as a document.
 //! - `skip`: how a timeline skips the time that nobody uses.
@@ -22,8 +28,13 @@
 //! - `tracer`: the supervisor.
 #![warn(missing_docs)]
 
+mod caller;
+pub mod clock_request;
+mod consent;
 pub mod container;
+mod container_id;
 pub mod control;
+mod daemon;
 mod error;
 mod filter;
 mod host;
@@ -33,13 +44,17 @@ mod named;
 mod namespace;
 mod plan;
 mod region;
+pub mod registry;
 pub mod replaced;
 mod saved;
 mod skip;
 mod tracer;
 
+pub use caller::hold_closed_descriptors;
+pub use clock_request::ClockRequest;
+pub use consent::{Consent, NamedBy, SettableBy};
 pub use error::{Error, ExecError};
-pub use launch::{hold_closed_descriptors, run, run_in_namespace};
+pub use launch::{run, run_in_namespace};
 pub use named::{Manner, attach, detach};
 pub use namespace::is_privileged;
 pub use plan::{Clocks, Motion, Plan, Start, Wall};

@@ -9,16 +9,19 @@ use std::time::Duration;
 use eigentime_timeline::Rate;
 use nix::unistd::Pid;
 
-use crate::control::place::{Name, Place, Turn};
+use crate::caller::{groups, start_program};
+use crate::consent::{Consent, NamedBy};
+use crate::control::client::Told;
 use crate::control::server::{Control, await_end};
-use crate::control::{self, Answer, Attached, Joined, Request, Starts, client};
+use crate::control::{Answer, Attached, Joined, Request, Starts, client};
+use crate::daemon::{allow_tracing, start_supervisor};
 use crate::error::Error;
 use crate::filter::{self, Privileges, Scope};
-use crate::launch::{allow_tracing, groups, start_program, start_supervisor};
 use crate::namespace;
 use crate::plan::Clocks;
 use crate::region::{self, Layout, Region};
-use crate::tracer::{Subject, TimeNamespace};
+use crate::registry::{Lock, Name, Place};
+use crate::tracer::{Opening, Subject, TimeNamespace};
 
 /// What is started in a named timeline.
 pub struct Entry<'a> {
@@ -30,6 +33,10 @@ pub struct Entry<'a> {
     pub command: &'a [CString],
     /// What that is.
     pub starts: Starts,
+    /// Who names the timeline.
+    pub named_by: NamedBy,
+    /// What the timeline allows, if it is made.
+    pub consent: Consent,
     /// Are sites of calls rewritten, so that they need no stop?
     pub rewrites: bool,
 }
@@ -39,6 +46,8 @@ pub struct Entry<'a> {
 pub struct Manner {
     /// Even if its monotonic clocks step back, or it has a filter of its own.
     pub force: bool,
+    /// What the timeline allows, if it is made.
+    pub consent: Consent,
     /// Are sites of calls rewritten, so that they need no stop?
     pub rewrites: bool,
 }
@@ -65,7 +74,7 @@ impl Entry<'_> {
 /// The timeline that something is to be started in.
 pub enum Found {
     /// There is none of that name yet, and it is the caller's turn to make one.
-    None(Place, Turn),
+    None(Place, Lock),
     /// It is kept by this supervisor.
     There(UnixStream, Pid),
 }
@@ -95,7 +104,7 @@ pub fn find(
     for _ in 0..TRIES {
         let place = Place::open()?;
         // Whoever else wants to make it waits until it is there, or has failed.
-        let turn = place.turn()?;
+        let turn = place.lock()?;
         let (found, supervisor) = match place.connect(name)? {
             None => (Found::None(place, turn), Pid::from_raw(0)),
             Some(stream) => {
@@ -124,7 +133,7 @@ pub fn enter(entry: &Entry<'_>) -> Result<Infallible, Error> {
             // Where it may not, the supervisor says what that means.
             let _ = namespace::join_time(supervisor);
             let joined = join(entry, &entry.starts, stream)?;
-            Ok(entry.start(Layout::at(joined.base), control::rate_of(joined.rate))?)
+            Ok(entry.start(Layout::at(joined.base), Rate::from_forward_words(joined.rate))?)
         }
     })
 }
@@ -136,20 +145,20 @@ pub fn make(
     starts: &Starts,
     namespace: TimeNamespace,
     place: Place,
-    turn: Turn,
+    turn: Lock,
 ) -> Result<(Layout, Pid), Error> {
     let clocks = entry.clocks();
     let listener = place.listen(entry.name, &turn)?;
     let region = Region::new()?;
     let layout = region.layout;
-    let control = Control::new(entry.name.clone(), clocks.terms(), place, listener);
+    let control = Control::new(entry.name.clone(), clocks.clone(), place, listener);
     let subject = Subject {
-        opens: Some((clocks.clone(), namespace)),
         ephemeral: entry.is_runtime(),
+        consent: entry.consent,
         rewrites: entry.rewrites,
-        ..named(clocks, control)?
+        ..named(clocks, Opening::Program(namespace), control)?
     };
-    let (_, supervisor) = start_supervisor(region, subject, Some(starts))?;
+    let supervisor = start_supervisor(region, subject, Some(starts))?;
     drop(turn);
     Ok((layout, supervisor))
 }
@@ -158,8 +167,9 @@ pub fn make(
 pub fn join(entry: &Entry<'_>, starts: &Starts, stream: UnixStream) -> Result<Joined, Left> {
     allow_tracing(true);
     let request = Request::Join {
-        terms: entry.clocks.map(Clocks::terms),
-        image: region::image_identity(),
+        clocks: entry.clocks.cloned(),
+        named_by: entry.named_by,
+        image: region::IMAGE_IDENTITY,
         starts: starts.clone(),
         rewrites: entry.rewrites,
     };
@@ -177,9 +187,9 @@ pub fn join(entry: &Entry<'_>, starts: &Starts, stream: UnixStream) -> Result<Jo
 
 /// A timeline with a name: all its clocks may be changed later, so all calls are
 /// translated from the start, and the offsets of the monotonic clocks are in the map.
-fn named(clocks: &Clocks, control: Control) -> Result<Subject, Error> {
-    let subject = Subject::private(Scope::All, groups()?, clocks.motion);
-    Ok(Subject { control: Some(control), skip: clocks.skip, ..subject })
+fn named(clocks: &Clocks, opening: Opening, control: Control) -> Result<Subject, Error> {
+    let subject = Subject::private(Scope::All, groups()?, clocks.clone(), opening);
+    Ok(Subject { control: Some(control), ..subject })
 }
 
 /// Moves a running process into a timeline: the named one, which is made if there is
@@ -188,25 +198,26 @@ pub fn attach(
     pid: i32,
     clocks: Option<&Clocks>,
     timeline: Option<&Name>,
-    Manner { force, rewrites }: Manner,
+    Manner { force, consent, rewrites }: Manner,
 ) -> Result<Attached, Error> {
-    let terms = clocks.map(Clocks::terms);
+    let asked = clocks.cloned();
     let clocks = clocks.unwrap_or(&Clocks::HOST);
     clocks.check()?;
     let place = Place::open()?;
     let own: Name = pid.to_string().parse().map_err(Error::Timeline)?;
     let name = timeline.unwrap_or(&own).clone();
-    let turn = place.turn()?;
+    let turn = place.lock()?;
     let stream = match place.connect(&name)? {
         Some(stream) => stream,
         None => {
             let listener = place.listen(&name, &turn)?;
-            let control = Control::new(name.clone(), clocks.terms(), Place::open()?, listener);
+            let made = clocks.clone();
+            let control = Control::new(name.clone(), made, Place::open()?, listener);
             let subject = Subject {
-                starts_with: Some(clocks.clone()),
                 ephemeral: timeline.is_none(),
+                consent,
                 rewrites,
-                ..named(clocks, control)?
+                ..named(clocks, Opening::Attached, control)?
             };
             start_supervisor(Region::new()?, subject, None)?;
             let gone = || Error::SupervisorGone;
@@ -214,20 +225,39 @@ pub fn attach(
         }
     };
     drop(turn);
-    match client::ask_through(stream, &name, &Request::Attach { pid, terms, force, rewrites }) {
+    let request = Request::Attach { pid, clocks: asked, force, rewrites };
+    match client::ask_through(stream, &name, &request) {
         Ok(Answer::Attached(attached)) => Ok(attached),
         Ok(other) => Err(Error::Timeline(format!("timeline '{name}' answers {other:?}"))),
         Err(failure) => Err(Error::Timeline(failure.to_string())),
     }
 }
 
+/// Refuses a timeline in which this process does not live, though it lives in one.
+pub fn stay(name: &Name, clocks: Option<&Clocks>) -> Result<(), Error> {
+    for place in Place::all()? {
+        let Some(stream) = place.connect(name)? else { continue };
+        let request = Request::Stay { clocks: clocks.cloned() };
+        return match client::ask_through(stream, name, &request) {
+            Ok(Answer::Done) => Ok(()),
+            Ok(other) => Err(Error::Timeline(format!("timeline '{name}' answers {other:?}"))),
+            Err(failure) => {
+                Err(Error::Timeline(format!("cannot join timeline '{name}': {failure}")))
+            }
+        };
+    }
+    Err(Error::AlreadyInTimeline)
+}
+
 /// Returns a process of a named timeline to host time.
 pub fn detach(pid: i32) -> Result<Attached, Error> {
-    let place = Place::open()?;
-    for name in place.names()? {
-        let Ok(Answer::Shown(shown)) = client::ask(&place, &name, &Request::Show) else { continue };
+    let places = Place::all()?;
+    for Told { place, name, answer } in
+        client::ask_all(&places, &Request::Show, client::PATIENCE_WITH_ALL)?
+    {
+        let Ok(Answer::Shown(shown)) = answer else { continue };
         if shown.members.iter().any(|member| member.pid == pid && !member.detached) {
-            return match client::ask(&place, &name, &Request::Detach { pid }) {
+            return match client::ask(place, &name, &Request::Detach { pid }) {
                 Ok(Answer::Attached(detached)) => Ok(detached),
                 Ok(other) => Err(Error::Timeline(format!("timeline '{name}' answers {other:?}"))),
                 Err(failure) => Err(Error::Timeline(failure.to_string())),

@@ -4,18 +4,21 @@ use std::ffi::CString;
 
 use eigentime_timeline::text::{format_date, format_offset, format_rate};
 use eigentime_timeline::{
-    Anchor, CLOCKS, Clock, ClockId, HostInstant, Map, Nanos, Rate, Segment, VirtualInstant,
+    Anchor, CLOCKS, Clock, ClockId, Freeze, HostInstant, Map, Nanos, Rate, Segment, VirtualInstant,
 };
 
-use crate::control::place::Name;
+use serde::{Deserialize, Serialize};
+
+use crate::consent::Consent;
 use crate::error::Error;
 use crate::filter::Scope;
 use crate::host;
+use crate::registry::Name;
 use crate::saved::{Policy, Saved};
 use crate::skip::{self, Limit, Skip};
 
 /// Where the wall clock starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Wall {
     /// Where the host's stands, moved by this much.
     Offset(Nanos),
@@ -32,7 +35,7 @@ pub enum Wall {
 }
 
 /// Where the clocks start.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Start {
     /// From the host's.
     Host {
@@ -48,24 +51,43 @@ pub enum Start {
 }
 
 /// How fast the clocks run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Motion {
     /// Virtual seconds per host second, while they run.
     pub rate: Rate,
-    /// Do they stand still?
-    pub frozen: bool,
+    /// Which of them stand still, if any.
+    pub freeze: Option<Freeze>,
 }
 
 impl Motion {
-    /// The rate that holds: zero while they stand still.
+    /// The rate that holds for all clocks but the wall clock: zero while they stand still.
     #[must_use]
     pub fn effective(self) -> Rate {
-        if self.frozen { Rate::FROZEN } else { self.rate }
+        if self.is_frozen() { Rate::FROZEN } else { self.rate }
+    }
+
+    /// Do all clocks stand still?
+    #[must_use]
+    pub fn is_frozen(self) -> bool {
+        self.freeze == Some(Freeze::All)
+    }
+
+    /// The rate that holds for a clock.
+    #[must_use]
+    pub fn rate_of(self, clock: Clock) -> Rate {
+        self.segment(Segment::IDENTITY.anchors).rate_of(clock)
+    }
+
+    /// The segment through these anchors along which the clocks run.
+    #[must_use]
+    pub fn segment(self, anchors: [Anchor; CLOCKS]) -> Segment {
+        let wall_stands = self.freeze == Some(Freeze::Wall);
+        Segment { rate: self.effective(), wall_stands, anchors }
     }
 }
 
 /// The clocks of a timeline.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Clocks {
     /// Where they start.
     pub start: Start,
@@ -87,6 +109,8 @@ pub struct Plan {
     /// Are programs prepared when they start, and let go, so that debuggers can follow
     /// them?
     pub debuggable: bool,
+    /// What a timeline that is made for it allows.
+    pub consent: Consent,
     /// Are sites of calls rewritten, so that they need no stop?
     pub rewrites: bool,
 }
@@ -111,12 +135,11 @@ impl Clocks {
             boottime: Nanos::ZERO,
             wall: Wall::Offset(Nanos::ZERO),
         },
-        motion: Motion { rate: Rate::ONE, frozen: false },
+        motion: Motion { rate: Rate::ONE, freeze: None },
         skip: None,
     };
 
-    /// The options that ask for these clocks, by which timelines that were made alike are
-    /// known.
+    /// The options that ask for these clocks, for messages.
     pub(crate) fn terms(&self) -> String {
         let mut options = Vec::new();
         match &self.start {
@@ -153,9 +176,10 @@ impl Clocks {
             _ if rate.is_one() => {}
             _ => options.push(format!("--rate {}", format_rate(rate))),
         }
-        if self.motion.frozen {
-            options.push("--freeze".to_owned());
-        }
+        options.extend(self.motion.freeze.map(|freeze| match freeze {
+            Freeze::All => "--freeze".to_owned(),
+            Freeze::Wall => "--freeze=wall".to_owned(),
+        }));
         options.extend(self.skip.iter().flat_map(Skip::terms));
         options.join(" ")
     }
@@ -244,7 +268,7 @@ impl Clocks {
     #[must_use]
     pub(crate) fn map(&self, host: [HostInstant; CLOCKS], on_top: bool) -> Map {
         let unmoved = host.map(|host| Anchor { host, virt: VirtualInstant(host.0) });
-        let mut start = Segment { rate: self.motion.effective(), anchors: unmoved };
+        let mut start = self.motion.segment(unmoved);
         let now = host[Clock::Wall as usize];
         match &self.start {
             Start::Host { monotonic, boottime, wall } => {
@@ -263,7 +287,7 @@ impl Clocks {
                     // Not even the coarse clock, which lags by up to a tick, shows a
                     // moment before the date. (At other rates it is read from the fine
                     // one.)
-                    Wall::Date(date) if start.rate.is_one() => {
+                    Wall::Date(date) if start.rate_of(Clock::Wall).is_one() => {
                         date.since(VirtualInstant(host::read(ClockId::REALTIME_COARSE).0))
                     }
                     Wall::Date(date) => date.since(VirtualInstant(now.0)),
@@ -303,7 +327,7 @@ mod tests {
             boottime: Nanos::ZERO,
             wall: Wall::Anchored { host, virt },
         };
-        let motion = Motion { rate: Rate::from_ratio(3, 1).unwrap(), frozen: false };
+        let motion = Motion { rate: Rate::from_ratio(3, 1).unwrap(), freeze: None };
         let clocks = Clocks { start, motion, skip: None };
         let now = at(1_100_000_000_000);
         for uptime in [5, 70_000_000_000] {
@@ -325,10 +349,12 @@ mod tests {
             boottime: Nanos::ZERO,
             wall: Wall::Date(VirtualInstant(Nanos::from_secs(2_147_483_647))),
         };
-        let motion = Motion { rate: Rate::from_ratio(1, 4).unwrap(), frozen: true };
-        let clocks = Clocks { start, motion, skip: None };
-        let terms = "--monotonic -1d --date 2038-01-19T03:14:07Z --rate 0.25 --freeze";
-        assert_eq!(clocks.terms(), terms);
+        for (freeze, option) in [(Freeze::All, "--freeze"), (Freeze::Wall, "--freeze=wall")] {
+            let motion = Motion { rate: Rate::from_ratio(1, 4).unwrap(), freeze: Some(freeze) };
+            let clocks = Clocks { start: start.clone(), motion, skip: None };
+            let terms = "--monotonic -1d --date 2038-01-19T03:14:07Z --rate 0.25";
+            assert_eq!(clocks.terms(), format!("{terms} {option}"));
+        }
     }
 
     #[test]

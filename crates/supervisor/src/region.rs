@@ -2,7 +2,6 @@
 //! the image.
 
 use std::fs::File;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read;
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,6 +10,7 @@ use std::ptr::NonNull;
 
 use eigentime_timeline::page::Page;
 use eigentime_vdso::{IMAGE, IMAGE_OFFSET, PAGE, PRIVATE_OFFSET, REGION_SIZE, symbols};
+use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap};
@@ -28,13 +28,12 @@ const SYSCALL_LENGTH: u64 = 2;
 /// How the shared memory is called in `/proc/PID/maps`.
 pub const REGION_FILE: &str = "/memfd:eigentime";
 
-/// Tells images apart, so that no program is started with the filter of another.
-#[must_use]
-pub fn image_identity() -> u64 {
-    let mut hasher = DefaultHasher::new();
-    IMAGE.hash(&mut hasher);
-    hasher.finish()
-}
+/// Tells images apart, so that no program is started with the filter of another: the first bytes of
+/// the build-id.
+pub const IMAGE_IDENTITY: u64 = {
+    let [a, b, c, d, e, f, g, h, ..] = symbols::BUILD_ID;
+    u64::from_be_bytes([a, b, c, d, e, f, g, h])
+};
 
 /// The addresses of a timeline's region, the same in all its programs: the filter,
 /// which is inherited through exec, names one of them.
@@ -76,6 +75,12 @@ impl Layout {
         self.base + IMAGE_OFFSET as u64
     }
 
+    /// Where the image's code starts.
+    #[must_use]
+    pub fn code(self) -> u64 {
+        self.symbol(symbols::CODE)
+    }
+
     /// The address of one of the image's [`symbols`].
     #[must_use]
     pub fn symbol(self, symbol: usize) -> u64 {
@@ -95,6 +100,17 @@ impl Layout {
     }
 }
 
+/// Makes the file. Since Linux 6.3 the kernel wants to be told whether it can be executed. It cannot:
+/// code may be mapped from it all the same, and the sysctl vm.memfd_noexec=2 allows no other.
+fn make_file() -> nix::Result<OwnedFd> {
+    let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
+    let sealed = MFdFlags::from_bits_retain(libc::MFD_NOEXEC_SEAL);
+    match memfd_create(c"eigentime", flags | sealed) {
+        Err(Errno::EINVAL) => memfd_create(c"eigentime", flags),
+        made => made,
+    }
+}
+
 /// The shared memory, mapped in the process that made it and in its children.
 pub struct Region {
     /// Where it lies in the programs.
@@ -108,20 +124,15 @@ impl Region {
     pub fn new() -> Result<Self, Error> {
         let layout = Layout::random().map_err(|error| Error::System {
             action: "read /dev/urandom",
-            cause: nix::errno::Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)),
+            cause: Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)),
         })?;
-        let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
-        // Since Linux 6.3 the kernel wants to be told that the memory holds code.
-        let file = memfd_create(c"eigentime", flags | MFdFlags::from_bits_retain(libc::MFD_EXEC))
-            .or_else(|_| memfd_create(c"eigentime", flags))
-            .map_err(Error::system("make shared memory"))?;
-        let file = File::from(file);
+        let file = File::from(make_file().map_err(Error::system("make shared memory"))?);
         let written = file
             .set_len(REGION_SIZE as u64)
             .and_then(|()| file.write_all_at(IMAGE, IMAGE_OFFSET as u64));
         written.map_err(|error| Error::System {
             action: "fill shared memory",
-            cause: nix::errno::Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)),
+            cause: Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)),
         })?;
         let size = NonZeroUsize::new(PAGE).expect("a page is not empty");
         // SAFETY: a new mapping at an address of the kernel's choice.
@@ -150,7 +161,7 @@ impl Region {
 
     /// The page with the map.
     #[must_use]
-    pub fn page(&self) -> &Page {
+    pub fn page(&self) -> &'static Page {
         // SAFETY: mapped above for as long as the process lives; its contents are
         // atomics.
         unsafe { self.page.as_ref() }

@@ -5,10 +5,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::str::FromStr;
 
 use eigentime_timeline::text::format_date;
-use eigentime_timeline::{CLOCKS, Clock, HostInstant, Nanos, Rate, VirtualInstant};
+use eigentime_timeline::{CLOCKS, Clock, Freeze, HostInstant, Nanos, Rate, VirtualInstant};
 use serde::{Deserialize, Serialize};
 
-use crate::control::clock_name;
 use crate::plan::Motion;
 
 /// What says that a document is one of ours.
@@ -16,6 +15,9 @@ const FORMAT: &str = "eigentime timeline";
 
 /// The version of the document's layout.
 const VERSION: u32 = 1;
+
+/// The version of a document whose wall clock stands still while the others go on.
+const VERSION_WITH_STANDING_WALL: u32 = 2;
 
 /// Where the clocks of a timeline stood at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +30,9 @@ pub struct Saved {
     rate: [u64; 2],
     /// Did it stand still?
     frozen: bool,
+    /// Did the wall clock stand still while the others went on?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    wall_frozen: bool,
     /// The timeline's clocks, in nanoseconds.
     clocks: SavedClocks,
 }
@@ -42,13 +47,25 @@ struct SavedClocks {
 }
 
 /// How a saved timeline goes on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Policy {
     /// From where it stood.
     #[default]
     Continue,
     /// As if it had run on meanwhile.
     CatchUp,
+}
+
+impl FromStr for Policy {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "continue" => Ok(Self::Continue),
+            "catch-up" => Ok(Self::CatchUp),
+            _ => Err("it is neither continue nor catch-up"),
+        }
+    }
 }
 
 /// Why a document does not tell of a timeline.
@@ -75,12 +92,14 @@ impl Saved {
     #[must_use]
     pub fn new(host: HostInstant, motion: Motion, virt: [VirtualInstant; CLOCKS]) -> Self {
         let at = |clock: Clock| virt[clock as usize].as_nanos();
+        let wall_frozen = motion.freeze == Some(Freeze::Wall);
         Self {
             format: FORMAT.to_owned(),
-            version: VERSION,
+            version: if wall_frozen { VERSION_WITH_STANDING_WALL } else { VERSION },
             host_realtime_ns: host.as_nanos(),
             rate: [motion.rate.forward().whole, motion.rate.forward().frac],
-            frozen: motion.frozen,
+            frozen: motion.is_frozen(),
+            wall_frozen,
             clocks: SavedClocks {
                 realtime: at(Clock::Wall),
                 tai: at(Clock::Tai),
@@ -109,7 +128,9 @@ impl Saved {
     /// How it ran.
     #[must_use]
     pub fn motion(&self) -> Motion {
-        Motion { rate: crate::control::rate_of(self.rate), frozen: self.frozen }
+        let wall = self.wall_frozen.then_some(Freeze::Wall);
+        let freeze = if self.frozen { Some(Freeze::All) } else { wall };
+        Motion { rate: Rate::from_forward_words(self.rate), freeze }
     }
 
     /// Where a clock stood.
@@ -133,7 +154,7 @@ impl Saved {
             Policy::Continue => Nanos::ZERO,
             Policy::CatchUp => now.since(self.host()),
         };
-        let passed = self.motion().effective().virtual_span(meanwhile);
+        let passed = self.motion().rate_of(clock).virtual_span(meanwhile);
         (meanwhile >= Nanos::ZERO).then(|| self.stood(clock).after(passed))
     }
 }
@@ -150,14 +171,15 @@ impl FromStr for Saved {
     fn from_str(text: &str) -> Result<Self, Unreadable> {
         let saved: Self =
             serde_json::from_str(text).map_err(|error| Unreadable::Malformed(error.to_string()))?;
-        if saved.format != FORMAT || saved.version != VERSION {
+        let version = if saved.wall_frozen { VERSION_WITH_STANDING_WALL } else { VERSION };
+        if saved.format != FORMAT || saved.version != version {
             let found = format!("it is '{}', version {}", saved.format, saved.version);
             return Err(Unreadable::Malformed(found));
         }
         for clock in Clock::ALL {
             let value = saved.stood(clock).as_nanos();
             if value < 0 || value == i64::MAX {
-                return Err(Unreadable::NoSuchInstant { clock: clock_name(clock), value });
+                return Err(Unreadable::NoSuchInstant { clock: clock.name(), value });
             }
         }
         if !is_allowed(saved.motion().rate) {
@@ -178,15 +200,17 @@ impl fmt::Display for Saved {
 mod tests {
     use super::*;
 
-    fn saved(rate: u64, frozen: bool) -> Saved {
-        let motion = Motion { rate: Rate::from_ratio(rate, 1).unwrap(), frozen };
+    fn saved(rate: u64, freeze: Option<Freeze>) -> Saved {
+        let motion = Motion { rate: Rate::from_ratio(rate, 1).unwrap(), freeze };
         let virt = [5, 6, 7, 8, 9].map(|seconds| VirtualInstant(Nanos::from_secs(seconds)));
         Saved::new(HostInstant(Nanos::from_secs(1_000)), motion, virt)
     }
 
     #[test]
     fn comes_back_as_it_was() {
-        for saved in [saved(1, false), saved(1_000_000, true)] {
+        for saved in
+            [saved(1, None), saved(2, Some(Freeze::Wall)), saved(1_000_000, Some(Freeze::All))]
+        {
             assert_eq!(saved.to_string().parse::<Saved>().unwrap(), saved);
         }
     }
@@ -195,22 +219,27 @@ mod tests {
     fn goes_on_by_its_policy() {
         let later = HostInstant(Nanos::from_secs(1_060));
         let at = |saved: &Saved, policy| saved.stands(Clock::Monotonic, policy, later).unwrap().0;
-        assert_eq!(at(&saved(10, false), Policy::Continue), Nanos::from_secs(7));
-        assert_eq!(at(&saved(10, false), Policy::CatchUp), Nanos::from_secs(607));
-        assert_eq!(at(&saved(10, true), Policy::CatchUp), Nanos::from_secs(7));
+        assert_eq!(at(&saved(10, None), Policy::Continue), Nanos::from_secs(7));
+        assert_eq!(at(&saved(10, None), Policy::CatchUp), Nanos::from_secs(607));
+        assert_eq!(at(&saved(10, Some(Freeze::All)), Policy::CatchUp), Nanos::from_secs(7));
+        let wall = saved(10, Some(Freeze::Wall));
+        assert_eq!(at(&wall, Policy::CatchUp), Nanos::from_secs(607));
+        let stands = wall.stands(Clock::Wall, Policy::CatchUp, later).unwrap();
+        assert_eq!(stands, wall.stood(Clock::Wall));
         let earlier = HostInstant(Nanos::from_secs(999));
-        assert_eq!(saved(1, false).stands(Clock::Wall, Policy::CatchUp, earlier), None);
+        assert_eq!(saved(1, None).stands(Clock::Wall, Policy::CatchUp, earlier), None);
     }
 
     #[test]
     fn other_documents_are_refused() {
-        let good = saved(2, false).to_string();
+        let good = saved(2, None).to_string();
         for (from, to) in [
             ("eigentime timeline", "something"),
             ("\"version\": 1", "\"version\": 2"),
             ("\"tai\": 6000000000", "\"tai\": -1"),
             ("\"rate\": [\n    2,", "\"rate\": [\n    2000000,"),
             ("\"frozen\": false", "\"frozen\": 3"),
+            ("\"frozen\": false", "\"frozen\": false, \"wall_frozen\": true"),
             ("{", ""),
         ] {
             let bad = good.replacen(from, to, 1);

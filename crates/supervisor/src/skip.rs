@@ -4,9 +4,10 @@ use std::str::FromStr;
 
 use eigentime_timeline::text::{format_date, format_offset, parse_offset, parse_rate};
 use eigentime_timeline::{Nanos, Rate, VirtualInstant};
+use serde::{Deserialize, Serialize};
 
 /// What is asked of a timeline that leaps to the next deadline when all its programs wait.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Skip {
     /// For how long, by the host's clocks, what may come from outside holds the clocks. None: for
     /// as long as it is waited for, where somebody outside is expected to answer; not at all where
@@ -19,7 +20,7 @@ pub struct Skip {
 }
 
 /// Where a timeline goes no further.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Limit {
     /// When its wall clock shows this.
     Date(VirtualInstant),
@@ -28,7 +29,7 @@ pub enum Limit {
 }
 
 /// What becomes of a timeline at its limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AtLimit {
     /// Its programs are ended.
     #[default]

@@ -38,6 +38,18 @@ impl Clock {
         }
     }
 
+    /// Its name in messages and documents.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Wall => "realtime",
+            Self::Tai => "tai",
+            Self::Monotonic => "monotonic",
+            Self::Raw => "monotonic_raw",
+            Self::Boottime => "boottime",
+        }
+    }
+
     /// Does setting the date move this clock?
     #[must_use]
     pub const fn is_wall(self) -> bool {

@@ -1,7 +1,8 @@
 //! The arithmetic of timelines.
 //!
 //! A **timeline** maps the host's clocks to the clocks that some processes see:
-//! per clock an offset, and one rate for all of them. This crate is the only
+//! per clock an offset, and one rate for all of them, but that the wall clock may stand
+//! still while the others go on. This crate is the only
 //! place where virtual time is computed: the image injected into programs, the
 //! supervisor and the tools all call it, so that they cannot disagree.
 //!
@@ -13,24 +14,29 @@
 //! - [`mark`]: how a program sees that it lives in a timeline.
 //! - [`page`]: the layout of the page that programs read, and its latch.
 //! - `text` (feature): parsing and printing.
+//! - `serde` (feature): values in messages and documents.
 //!
 //! Everything saturates at ±292 years (`i64` nanoseconds); nothing panics, nothing
 //! allocates, and there is no unsafe code.
-#![cfg_attr(not(any(test, feature = "text")), no_std)]
+#![cfg_attr(not(any(test, feature = "text", feature = "serde")), no_std)]
 #![forbid(unsafe_code)]
 
 mod clock;
+mod freeze;
 mod map;
 pub mod mark;
 mod nanos;
 pub mod page;
 mod rate;
 mod segment;
+#[cfg(feature = "serde")]
+mod serial;
 #[cfg(feature = "text")]
 pub mod text;
 mod timer;
 
 pub use clock::{CLOCKS, Clock, ClockId};
+pub use freeze::Freeze;
 pub use map::Map;
 pub use nanos::{HostInstant, NANOS_PER_SECOND, Nanos, Timespec, VirtualInstant};
 pub use rate::{Rate, Scale};

@@ -57,7 +57,9 @@ impl Base {
         // One second less, for the part of a second and the rounding.
         let room = LAST_SECOND - 1 - virt as i128;
         let whole = rate.forward().whole as i128 + 1;
-        let limit = if room < whole { 0 } else { (room / whole) as u64 };
+        // A clock that stands may do so beside others that go on, by whose slope it must not be
+        // followed.
+        let limit = if room < whole || rate.is_frozen() { 0 } else { (room / whole) as u64 };
         Self { second, virt, frac: at as u64, limit }
     }
 
@@ -215,10 +217,11 @@ impl Line {
 
 /// A linear map of every clock: an anchor each, and one rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
 pub struct Segment {
     /// Virtual seconds per host second.
     pub rate: Rate,
+    /// Does the wall clock stand still, and TAI with it, whatever the rate is?
+    pub wall_stands: bool,
     /// Where host and virtual time agree, by [`Clock`].
     pub anchors: [Anchor; CLOCKS],
 }
@@ -227,6 +230,7 @@ impl Segment {
     /// The map that leaves every clock as the host shows it.
     pub const IDENTITY: Self = Self {
         rate: Rate::ONE,
+        wall_stands: false,
         anchors: [Anchor { host: HostInstant(Nanos::ZERO), virt: VirtualInstant(Nanos::ZERO) };
             CLOCKS],
     };
@@ -237,10 +241,22 @@ impl Segment {
         self.anchors[clock as usize]
     }
 
+    /// Does a clock stand still while others may go on?
+    #[must_use]
+    pub const fn holds(&self, clock: Clock) -> bool {
+        self.wall_stands && clock.is_wall()
+    }
+
+    /// The rate of a clock.
+    #[must_use]
+    pub const fn rate_of(&self, clock: Clock) -> Rate {
+        if self.holds(clock) { Rate::FROZEN } else { self.rate }
+    }
+
     /// The line of a clock.
     #[must_use]
     pub const fn line(&self, clock: Clock) -> Line {
-        Line::new(self.rate, self.anchor(clock))
+        Line::new(self.rate_of(clock), self.anchor(clock))
     }
 
     /// What the timeline's clock shows when the host's shows `host`.
@@ -271,18 +287,30 @@ impl Segment {
     /// The same map with every clock moved by `step`.
     #[must_use]
     pub fn with_all_moved(&self, step: Nanos) -> Self {
-        let mut next = *self;
-        for anchor in &mut next.anchors {
-            anchor.virt = anchor.virt.after(step);
-        }
-        next
+        self.with_moved(|_| true, step)
+    }
+
+    /// The same map with every clock moved by `step` that does not stand still beside others.
+    #[must_use]
+    pub fn with_time_passed(&self, step: Nanos) -> Self {
+        self.with_moved(|clock| !self.holds(clock), step)
     }
 
     /// The same map with the wall clock (and TAI with it) moved by `step`.
     #[must_use]
     pub fn with_wall_moved(&self, step: Nanos) -> Self {
+        self.with_moved(Clock::is_wall, step)
+    }
+
+    /// The same map with CLOCK_TAI alone moved by `step`, as its offset from the wall clock is set.
+    #[must_use]
+    pub fn with_tai_moved(&self, step: Nanos) -> Self {
+        self.with_moved(|clock| clock == Clock::Tai, step)
+    }
+
+    fn with_moved(&self, moves: impl Fn(Clock) -> bool, step: Nanos) -> Self {
         let mut next = *self;
-        for clock in Clock::ALL.into_iter().filter(|clock| clock.is_wall()) {
+        for clock in Clock::ALL.into_iter().filter(|clock| moves(*clock)) {
             let anchor = &mut next.anchors[clock as usize];
             anchor.virt = anchor.virt.after(step);
         }
@@ -422,8 +450,57 @@ mod tests {
         let now = HostInstant::from_nanos(100);
         assert_eq!(moved.virtual_at(Clock::Wall, now).as_nanos(), 5_000_000_100);
         assert_eq!(moved.virtual_at(Clock::Tai, now).as_nanos(), 5_000_000_100);
+        let tai = moved.with_tai_moved(Nanos(7));
+        assert_eq!(tai.virtual_at(Clock::Tai, now).as_nanos(), 5_000_000_107);
+        assert_eq!(tai.virtual_at(Clock::Wall, now).as_nanos(), 5_000_000_100);
         assert_eq!(moved.virtual_at(Clock::Monotonic, now).as_nanos(), 100);
         assert_eq!(moved.virtual_at(Clock::Boottime, now).as_nanos(), 100);
+    }
+
+    /// Segments whose wall clock stands, at any rate, zero included.
+    fn standing() -> impl Strategy<Value = Segment> {
+        (prop_oneof![rates(), Just(Rate::FROZEN)], lines()).prop_map(|(rate, line)| Segment {
+            rate,
+            wall_stands: true,
+            anchors: [line.anchor(); CLOCKS],
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_wall_that_stands_shows_its_anchor_for_ever(segment in standing(), host: i64) {
+            for clock in [Clock::Wall, Clock::Tai] {
+                let shown = segment.virtual_at(clock, HostInstant::from_nanos(host));
+                prop_assert_eq!(shown, segment.anchor(clock).virt);
+            }
+        }
+
+        #[test]
+        fn a_wall_that_stands_comes_to_nothing_ahead(segment in standing(), ahead in 1_i64..1 << 60) {
+            let anchor = segment.anchor(Clock::Wall);
+            prop_assert_eq!(segment.host_at(Clock::Wall, anchor.virt), Some(anchor.host));
+            prop_assert_eq!(segment.host_at(Clock::Wall, anchor.virt.after(Nanos(-1))), Some(anchor.host));
+            prop_assert_eq!(segment.host_at(Clock::Wall, anchor.virt.after(Nanos(ahead))), None);
+        }
+
+        #[test]
+        fn beside_a_wall_that_stands_all_is_as_ever(segment in standing(), host: i64, virt: i64) {
+            let free = Segment { wall_stands: false, ..segment };
+            let (host, virt) = (HostInstant::from_nanos(host), VirtualInstant::from_nanos(virt));
+            for clock in [Clock::Monotonic, Clock::Raw, Clock::Boottime] {
+                prop_assert_eq!(segment.virtual_at(clock, host), free.virtual_at(clock, host));
+                prop_assert_eq!(segment.host_at(clock, virt), free.host_at(clock, virt));
+            }
+        }
+
+        #[test]
+        fn time_passes_beside_a_wall_that_stands(segment in standing(), step in 0_i64..1 << 60) {
+            let next = segment.with_time_passed(Nanos(step));
+            for clock in Clock::ALL {
+                let step = if clock.is_wall() { 0 } else { step };
+                prop_assert_eq!(next.anchor(clock).virt, segment.anchor(clock).virt.after(Nanos(step)));
+            }
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! A timer lives in the kernel, which knows host time only, and outlasts changes of
 //! the map. What it is set to must therefore tell by itself for which virtual instant
-//! it was set. While the clocks stand still no host instant would: the timer is then
+//! it was set. While its clock stands still no host instant would: the timer is then
 //! **parked**, beyond any instant it could reach, and its distance from there is the
 //! virtual time it has left.
 
@@ -44,10 +44,20 @@ impl Segment {
     /// The virtual instant for which a timer on `clock` is set that goes off at `host`.
     #[must_use]
     pub fn timer_due(&self, clock: Clock, host: HostInstant) -> VirtualInstant {
-        if !self.rate.is_frozen() {
+        if !self.rate_of(clock).is_frozen() {
             return self.virtual_at(clock, host);
         }
         self.anchor(clock).virt.after(host.since(PARKED).max(Nanos::ZERO))
+    }
+
+    /// The virtual interval of a timer on `clock` whose interval on the host is this.
+    #[must_use]
+    pub fn timer_interval(&self, clock: Clock, host: Nanos) -> Nanos {
+        match self.rate_of(clock) {
+            // Where no time passes, an interval is kept as it is in virtual time.
+            rate if rate.is_frozen() => host,
+            rate => rate.virtual_span(host),
+        }
     }
 
     /// What a timer on `clock`, set by this map, is to be set to where `next` holds
@@ -55,12 +65,8 @@ impl Segment {
     #[must_use]
     pub fn rearm(&self, next: &Self, clock: Clock, now: VirtualInstant, timer: Pending) -> Rearmed {
         let due = self.timer_due(clock, timer.at);
-        // Where no time passes, an interval is kept as it will be in virtual time.
-        let every = match self.rate.is_frozen() {
-            true => timer.interval,
-            false => self.rate.virtual_span(timer.interval),
-        };
-        let interval = match next.rate.host_span(every) {
+        let every = self.timer_interval(clock, timer.interval);
+        let interval = match next.rate_of(clock).host_span(every) {
             Some(host) => host,
             None => every,
         };
@@ -163,6 +169,30 @@ mod tests {
         let often = rearm(&frozen, &leapt, 200 * SECOND, parked(30 * SECOND, 15 * SECOND));
         // Due 30 s and 45 s on; 60 s on is next.
         assert_eq!((often.missed, often.timer), (2, parked(10 * SECOND, 15 * SECOND)));
+    }
+
+    #[test]
+    fn a_wall_that_stands_parks_its_own_timers_only() {
+        let one = segment(1, 0);
+        let mut standing = changed(&one, 10, 100 * SECOND, 0);
+        standing.wall_stands = true;
+        let on = |clock, from: &Segment, to: &Segment, now: i64, timer| {
+            let now = to.virtual_at(clock, HostInstant::from_nanos(now));
+            from.rearm(to, clock, now, timer)
+        };
+        let timer = pending(200 * SECOND, 5 * SECOND);
+        let parked = on(Clock::Wall, &one, &standing, 100 * SECOND, timer);
+        assert_eq!(parked.timer, pending(PARKED.as_nanos() + 100 * SECOND, 5 * SECOND));
+        let sooner = on(Clock::Monotonic, &one, &standing, 100 * SECOND, timer);
+        assert_eq!(sooner.timer, pending(110 * SECOND, SECOND / 2));
+        // The wall is set on by 40 s, and goes on 100 s later.
+        let set = standing.with_wall_moved(Nanos(40 * SECOND));
+        let parked = on(Clock::Wall, &standing, &set, 150 * SECOND, parked.timer);
+        assert_eq!(parked.timer, pending(PARKED.as_nanos() + 60 * SECOND, 5 * SECOND));
+        let mut free = set.anchored_at([HostInstant::from_nanos(200 * SECOND); CLOCKS]);
+        free.wall_stands = false;
+        let next = on(Clock::Wall, &set, &free, 200 * SECOND, parked.timer);
+        assert_eq!(next.timer, pending(206 * SECOND, SECOND / 2));
     }
 
     #[test]

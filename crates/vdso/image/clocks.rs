@@ -1,38 +1,25 @@
 //! Host and virtual readings.
 
-use core::arch::asm;
-
-use eigentime_calls::Nr;
+use eigentime_calls::nr::CLOCK_GETTIME;
 use eigentime_timeline::page::{Page, View};
 use eigentime_timeline::{Clock, ClockId, HostInstant, Timespec, VirtualInstant};
 
-use crate::entry::{Args, syscall};
+use crate::arch::{Args, address_of, syscall};
 use crate::layout::KernelFunctions;
-
-/// `clock_gettime`.
-const CLOCK_GETTIME: Nr = Nr(228);
 
 /// The page that all programs of the timeline share.
 #[inline(always)]
 pub fn page() -> &'static Page {
-    let page: *const Page;
     // SAFETY: the linker script puts the symbol where the supervisor maps the
     // shared page, for as long as the image is mapped.
-    unsafe {
-        asm!("lea {}, [rip + et_shared_page]", out(reg) page, options(pure, nomem, nostack, preserves_flags));
-        &*page
-    }
+    unsafe { &*(address_of!("et_shared_page") as *const Page) }
 }
 
 /// The kernel's own functions.
 #[inline(always)]
 pub fn kernel() -> &'static KernelFunctions {
-    let private: *const KernelFunctions;
     // SAFETY: as for `page`, with the private page.
-    unsafe {
-        asm!("lea {}, [rip + et_private_page]", out(reg) private, options(pure, nomem, nostack, preserves_flags));
-        &*private
-    }
+    unsafe { &*(address_of!("et_private_page") as *const KernelFunctions) }
 }
 
 /// Calls the kernel's own function.

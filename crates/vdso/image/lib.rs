@@ -7,47 +7,51 @@
 //!
 //! - `clocks`: host and virtual readings.
 //! - `exports`: what the program's C library finds instead of the kernel's vDSO.
-//! - `entry`: the way in from a trapped call, the only system call instruction,
+//! - `arch`: the way in from a trapped call, the only system call instruction,
 //!   and access to memory that the program names.
 //! - `wait`, `timer`, `socket`, `read`: the translations, one for each kind of row in the
 //!   table of calls.
+//! - `sets`: the sets of descriptors of a call that is made again.
+//! - `strict`: the strict mode of seccomp.
 //! - `boot`: sets up the pages when a program starts.
 #![no_std]
 
+mod arch;
 mod boot;
 mod clocks;
-mod entry;
 mod exports;
 #[path = "../src/layout.rs"]
 #[allow(dead_code)]
 mod layout;
 mod read;
+mod sets;
 mod socket;
+mod strict;
 mod timer;
 mod wait;
 
-use eigentime_calls::{Call, Kind, Nr};
+use eigentime_calls::{Call, Kind, Nr, Watch};
 
-use entry::syscall;
+use arch::syscall;
 use layout::{AS_IT_IS, Frame};
 
 /// Carries out a call in virtual time. Of a trapped one `hint` is what the supervisor knows of it
 /// beyond its arguments, or [`layout::NO_HINT`].
 ///
-/// Called by the assembly of `entry` only.
+/// Called by the assembly of `arch` only.
 extern "C" fn translate(frame: &Frame, hint: i64) -> i64 {
     let (nr, args) = (Nr(frame.nr as u32), &frame.args);
     let is_trapped = frame.as_it_is == 0;
-    let translated = match Call::find(nr).map(|call| call.kind) {
-        Some(Kind::Wait(wait)) => wait::translate(nr, &wait, frame),
-        Some(Kind::Socket(socket)) => socket::translate(nr, socket, args),
-        Some(Kind::Read(read)) => read::translate(nr, read, args),
+    let translated = Call::find(nr).and_then(|call| match &call.kind {
+        Kind::Wait(wait) => wait::translate(call, wait, frame),
+        Kind::Socket(socket) => socket::translate(nr, *socket, args),
+        Kind::Read(read) => read::translate(nr, *read, args),
         // Of a timer the supervisor has to know.
-        Some(Kind::Timer(timer, op)) if is_trapped => {
-            Some(timer::translate(nr, timer, op, args, hint))
-        }
-        Some(Kind::Timer(..) | Kind::Set(_) | Kind::Watch(_)) | None => None,
-    };
+        Kind::Timer(timer, op) if is_trapped => Some(timer::translate(nr, *timer, *op, args, hint)),
+        // The supervisor sends no other call of this kind here.
+        Kind::Watch(Watch::Filters) if is_trapped => Some(strict::enter()),
+        Kind::Timer(..) | Kind::Set(_) | Kind::Watch(_) | Kind::Block => None,
+    });
     match translated {
         Some(result) => result,
         None if is_trapped => syscall(nr, args),
@@ -57,5 +61,5 @@ extern "C" fn translate(frame: &Frame, hint: i64) -> i64 {
 
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
-    entry::trap()
+    arch::trap()
 }

@@ -4,8 +4,8 @@
 use eigentime_calls::{Nr, SOCKET_TIMEOUTS, SOL_SOCKET, Socket};
 use eigentime_timeline::{Clock, Nanos, Timespec};
 
+use crate::arch::{Args, load, load_u32, store, syscall};
 use crate::clocks::{page, with_map};
-use crate::entry::{Args, load, load_u32, store, syscall};
 
 const EFAULT: i64 = 14;
 const MICRO: i64 = 1_000;

@@ -1,16 +1,16 @@
 //! Timers: what arms them is turned into host time, what they report is turned
 //! back.
 
+use eigentime_calls::nr::{ALARM, FUTEX, SETITIMER};
 use eigentime_calls::{ITIMER_REAL, Nr, Timer, TimerOp};
 use eigentime_timeline::page::{Kind, Latch, View};
-use eigentime_timeline::{Clock, ClockId, Nanos, PARKED, Timespec, VirtualInstant};
+use eigentime_timeline::{Clock, ClockId, HostInstant, Nanos, PARKED, Timespec, VirtualInstant};
 
-use crate::clocks::{host_now, page, with_map};
-use crate::entry::{Args, arg, load, set_arg, store, syscall};
+use crate::arch::{Args, arg, load, set_arg, store, syscall};
+use crate::clocks::{host_now, kernel, page, with_map};
 use crate::layout::NO_HINT;
 
 const EFAULT: i64 = 14;
-const SETITIMER: Nr = Nr(38);
 const MICRO: i64 = 1_000;
 
 /// What arms a timer, or what it reports.
@@ -108,7 +108,7 @@ fn set(
     loop {
         let latch = settled_latch();
         let host = with_map(|view| Setting {
-            interval: span_to_host(view, asked.interval),
+            interval: span_to_host(view, due.0, asked.interval),
             value: match clock {
                 _ if !armed => asked.value,
                 Some(clock) => instant_to_host(view, clock, asked.value),
@@ -116,36 +116,39 @@ fn set(
                 None => wait_to_host(view, line(hint), asked.value),
             },
         });
-        let now = format.write(host);
+        let words = format.write(host);
         let mut host_args = *args;
-        set_arg(&mut host_args, new, now.as_ptr() as u64);
+        set_arg(&mut host_args, new, words.as_ptr() as u64);
         if arg(args, old) != 0 {
             let old_setting = if again { 0 } else { before.as_mut_ptr() as u64 };
             set_arg(&mut host_args, old, old_setting);
         }
+        // Read first, so that the old setting is not told to have more left than it had.
+        let now = host_now(line(hint));
         let result = syscall(nr, &host_args);
         if result == 0 && armed && latch != page().latch() {
             again = true;
             continue;
         }
         if result == 0 && arg(args, old) != 0 {
-            return give_back(format, arg(args, old), before, hint);
+            return give_back(format, arg(args, old), before, hint, now);
         }
         return result;
     }
 }
 
 /// Which map is the current one, once it is none that is about to be another: how a timer is
-/// set must tell by which map. The switch is less than a millisecond away.
+/// set must tell by which map. The supervisor wakes who waits for that.
 #[inline(never)]
 fn settled_latch() -> Latch {
-    const SCHED_YIELD: Nr = Nr(24);
+    const FUTEX_WAIT: u64 = 0;
     loop {
         let latch = page().latch();
         if latch.kind() != Kind::Switch {
             return latch;
         }
-        syscall(SCHED_YIELD, &[0; 6]);
+        let address = page().latch_address() as u64;
+        syscall(FUTEX, &[address, FUTEX_WAIT, u64::from(latch.word()), 0, 0, 0]);
     }
 }
 
@@ -165,8 +168,10 @@ fn get(nr: Nr, timer: Timer, args: &Args, to: u8, hint: i64) -> i64 {
     let mut words = [0; 4];
     let mut host_args = *args;
     set_arg(&mut host_args, to, words.as_mut_ptr() as u64);
+    // Read first, so that it does not tell more than it was set to.
+    let now = host_now(line(hint));
     match syscall(nr, &host_args) {
-        0 => give_back(Format::of(timer), arg(args, to), words, hint),
+        0 => give_back(Format::of(timer), arg(args, to), words, hint, now),
         error => error,
     }
 }
@@ -182,10 +187,21 @@ fn alarm(args: &Args) -> i64 {
     let mut before = [0; 4];
     let host_args =
         [u64::from(ITIMER_REAL), now.as_ptr() as u64, before.as_mut_ptr() as u64, 0, 0, 0];
-    match syscall(SETITIMER, &host_args) {
+    let began = host_now(Clock::Monotonic);
+    let result = match kernel().has_own_filter {
+        0 => syscall(SETITIMER, &host_args),
+        // The filter allows this call, if any: in whole seconds, rounded up.
+        _ => {
+            let [_, _, sec, micros] = now;
+            let left = syscall(ALARM, &[sec + u64::from(micros != 0), 0, 0, 0, 0, 0]);
+            before[2] = left.max(0) as u64;
+            left.min(0)
+        }
+    };
+    match result {
         0 => {
-            let left =
-                with_map(|view| wait_to_virtual(view, Clock::Monotonic, format.read(before).value));
+            let left = format.read(before).value;
+            let left = with_map(|view| wait_to_virtual(view, Clock::Monotonic, left, began));
             // As the kernel: rounded to the nearest, but never to zero while it is
             // pending (`alarm_setitimer` in kernel/time/itimer.c).
             let up = left.nsec >= 500_000_000 || (left.sec == 0 && left.nsec != 0);
@@ -196,11 +212,11 @@ fn alarm(args: &Args) -> i64 {
 }
 
 /// Writes a setting of the kernel's to the program, in virtual time.
-fn give_back(format: Format, to: u64, words: [u64; 4], hint: i64) -> i64 {
+fn give_back(format: Format, to: u64, words: [u64; 4], hint: i64, now: HostInstant) -> i64 {
     let host = format.read(words);
     let virt = with_map(|view| Setting {
-        interval: span_to_virtual(view, host.interval),
-        value: wait_to_virtual(view, line(hint), host.value),
+        interval: span_to_virtual(view, line(hint), host.interval),
+        value: wait_to_virtual(view, line(hint), host.value, now),
     });
     match store(to, format.write(virt)) {
         Ok(()) => 0,
@@ -208,23 +224,23 @@ fn give_back(format: Format, to: u64, words: [u64; 4], hint: i64) -> i64 {
     }
 }
 
-/// The clock on which a timer is parked while the clocks stand still: the supervisor
-/// says so where it is not the monotonic one.
+/// The clock on which a timer is parked while that stands still: the supervisor says so where
+/// it is not the monotonic one.
 fn line(hint: i64) -> Clock {
     ClockId(hint as i32).clock().filter(|_| hint != NO_HINT).unwrap_or(Clock::Monotonic)
 }
 
-fn span_to_host(view: &View<'_>, span: Timespec) -> Timespec {
+fn span_to_host(view: &View<'_>, clock: Clock, span: Timespec) -> Timespec {
     // Where no time passes, an interval is kept as it is.
-    view.rate().host_span(span.nanos()).map_or(span, Timespec::from_nanos)
+    view.rate_of(clock).host_span(span.nanos()).map_or(span, Timespec::from_nanos)
 }
 
 /// What a timer is set to that is to go off in a virtual `span`.
 fn wait_to_host(view: &View<'_>, clock: Clock, span: Timespec) -> Timespec {
-    if view.rate().is_frozen() && span != Timespec::default() {
+    if view.rate_of(clock).is_frozen() && span != Timespec::default() {
         return Timespec::from_nanos(PARKED.after(span.nanos()).since(host_now(clock)));
     }
-    span_to_host(view, span)
+    span_to_host(view, clock, span)
 }
 
 fn instant_to_host(view: &View<'_>, clock: Clock, at: Timespec) -> Timespec {
@@ -238,18 +254,19 @@ fn instant_to_host(view: &View<'_>, clock: Clock, at: Timespec) -> Timespec {
 }
 
 /// A span in virtual time; what is not zero stays so, for zero means disarmed.
-fn span_to_virtual(view: &View<'_>, span: Timespec) -> Timespec {
-    if span == Timespec::default() || view.rate().is_frozen() {
+fn span_to_virtual(view: &View<'_>, clock: Clock, span: Timespec) -> Timespec {
+    let rate = view.rate_of(clock);
+    if span == Timespec::default() || rate.is_frozen() {
         return span;
     }
-    Timespec::from_nanos(view.rate().virtual_span(span.nanos()).max(Nanos(1)))
+    Timespec::from_nanos(rate.virtual_span(span.nanos()).max(Nanos(1)))
 }
 
 /// What a timer has left, in virtual time.
-fn wait_to_virtual(view: &View<'_>, clock: Clock, left: Timespec) -> Timespec {
-    if left == Timespec::default() || !view.rate().is_frozen() {
-        return span_to_virtual(view, left);
+fn wait_to_virtual(view: &View<'_>, clock: Clock, left: Timespec, now: HostInstant) -> Timespec {
+    if left == Timespec::default() || !view.rate_of(clock).is_frozen() {
+        return span_to_virtual(view, clock, left);
     }
-    let left = host_now(clock).after(left.nanos()).since(PARKED);
+    let left = now.after(left.nanos()).since(PARKED);
     Timespec::from_nanos(left.max(Nanos(1)))
 }

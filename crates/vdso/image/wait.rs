@@ -1,25 +1,22 @@
 //! Waits: the time asked for is turned into host time, the call is made, and what
 //! was left is turned back.
 
+use eigentime_calls::nr::{EPOLL_PWAIT, EPOLL_PWAIT2, PPOLL, PSELECT6};
 use eigentime_calls::{
-    Base, EPOLL_PWAIT2, FUTEX_CLOCK_REALTIME, FUTEX_CMD_MASK, FUTEX_OPS, Form, FutexClock, Left,
-    Nr, On, PPOLL, PSELECT6, RING_ABS_TIMER, RING_EXT_ARG, RING_EXT_ARG_REG, Via, Wait,
+    Base, Call, FUTEX_CLOCK_REALTIME, Form, FutexClock, FutexOp, Left, Nr, On, RING_ABS_TIMER,
+    RING_EXT_ARG, RING_EXT_ARG_REG, Via, Wait, WokenBy,
 };
-use eigentime_timeline::{Clock, ClockId, Nanos, Timespec, VirtualInstant};
+use eigentime_timeline::{Clock, ClockId, HostInstant, Nanos, Timespec, VirtualInstant};
 
-use crate::clocks::{host_monotonic, host_now, page, virtual_monotonic, with_map};
-use crate::entry::{Args, arg, load, set_arg, store, syscall};
+use crate::arch::{Args, arg, load, set_arg, store, waiting_syscall};
+use crate::clocks::{host_monotonic, host_now, kernel, page, virtual_monotonic, with_map};
 use crate::layout::{Frame, LOOK_AGAIN, NEVER_SECONDS, WAITING, Waiting};
+use crate::sets::Sets;
 
+const EPERM: i64 = 1;
 const EINTR: i64 = 4;
 const EFAULT: i64 = 14;
 const ENOSYS: i64 = 38;
-
-/// `nanosleep` and `clock_nanosleep`: these wait for time and nothing else.
-const SLEEPS: [Nr; 2] = [Nr(35), Nr(230)];
-
-const EPOLL_PWAIT: Nr = Nr(281);
-const RECVMMSG: Nr = Nr(299);
 
 /// A time that never comes.
 pub const NEVER: Timespec = Timespec { sec: NEVER_SECONDS, nsec: 0 };
@@ -29,29 +26,69 @@ pub const NEVER: Timespec = Timespec { sec: NEVER_SECONDS, nsec: 0 };
 struct Deadline {
     clock: Clock,
     at: VirtualInstant,
-    /// Was it asked for, and is the kernel to be told, relative to now?
+    /// Is the kernel to be told relative to now?
     relative: bool,
 }
 
+/// Until when the kernel lets a wait go on.
+struct Due {
+    /// What it is told.
+    time: Timespec,
+    /// When that is; never, if there is none.
+    at: Option<HostInstant>,
+}
+
 impl Deadline {
-    /// The host time to pass to the kernel, by the map as it is now: none that comes, where the
-    /// supervisor ends waits.
-    #[inline(never)]
-    fn host(&self) -> Timespec {
-        if page().holds_waits() && self.is_ahead() {
-            return NEVER;
+    /// When a wait ends by the map as it is now, on the host's monotonic clock if that showed `now`:
+    /// never, where the supervisor ends waits.
+    #[inline(always)]
+    fn due(&self, now: Option<HostInstant>) -> Due {
+        let ends_by_host = self.ends_by_host();
+        if page().holds_waits() && !ends_by_host && self.is_ahead() {
+            return Due { time: NEVER, at: None };
         }
-        match with_map(|view| view.host_at(self.clock, self.at)) {
-            Some(then) if self.relative => Timespec::from_nanos(then.since(host_monotonic())),
+        let at = self.host_at();
+        let time = match at {
+            Some(then) if self.relative => {
+                Timespec::from_nanos(then.since(now.unwrap_or_else(host_monotonic)))
+            }
             Some(then) => Timespec::from_nanos(then.0),
+            None if ends_by_host => self.host_span(),
             None => NEVER,
-        }
+        };
+        Due { time, at }
+    }
+
+    /// When it comes, on the host's clock, if it does.
+    #[inline(never)]
+    fn host_at(&self) -> Option<HostInstant> {
+        with_map(|view| view.host_at(self.clock, self.at))
+    }
+
+    /// Does its clock stand still, and is the program to end all the same?
+    #[inline(never)]
+    fn ends_by_host(&self) -> bool {
+        kernel().ends_waits != 0 && with_map(|view| view.rate_of(self.clock).is_frozen())
+    }
+
+    /// The host time to pass to the kernel if what is left of virtual time passes on the host.
+    #[inline(never)]
+    fn host_span(&self) -> Timespec {
+        let now = host_now(self.clock);
+        let left = self.at.since(with_map(|view| view.at(self.clock, now)));
+        Timespec::from_nanos(if self.relative { left } else { now.after(left).0 })
     }
 
     /// Does its clock not show it yet?
     #[inline(never)]
     fn is_ahead(&self) -> bool {
         with_map(|view| view.at(self.clock, host_now(self.clock))) < self.at
+    }
+
+    /// Has the kernel ended a wait by a map that holds no more?
+    #[inline(never)]
+    fn was_missed(&self, due: &Due) -> bool {
+        due.at.is_some_and(|at| host_now(self.clock) >= at) && self.is_ahead()
     }
 
     /// The virtual time that is left when the kernel says that `host` is left. (The
@@ -71,11 +108,34 @@ impl Deadline {
 /// The steps are functions of their own, one after the other on the stack, which is
 /// the program's and may be small.
 #[inline(never)]
-pub fn translate(nr: Nr, wait: &Wait, frame: &Frame) -> Option<i64> {
+pub fn translate(call: &Call, wait: &Wait, frame: &Frame) -> Option<i64> {
+    if wait.clears_sets && page().may_change() {
+        return translate_with_sets(call, wait, frame);
+    }
+    translate_with(call, wait, frame, None)
+}
+
+/// The same for a call whose sets are needed again if the map changes meanwhile.
+#[inline(never)]
+fn translate_with_sets(call: &Call, wait: &Wait, frame: &Frame) -> Option<i64> {
+    let mut sets = Sets::NONE;
+    sets.keep(&frame.args);
+    let result = translate_with(call, wait, frame, Some(&mut sets));
+    sets.forget();
+    result
+}
+
+#[inline(never)]
+fn translate_with(
+    call: &Call,
+    wait: &Wait,
+    frame: &Frame,
+    mut sets: Option<&mut Sets>,
+) -> Option<i64> {
     let args = &frame.args;
     // What the kernel would refuse goes to it as it is: it knows the right error
     // and the order in which to find faults.
-    let deadline = deadline(wait, args)?;
+    let (deadline, mut now) = deadline(wait, args)?;
     let mut waiting = Waiting {
         host: [0; 2],
         mark: WAITING,
@@ -87,32 +147,30 @@ pub fn translate(nr: Nr, wait: &Wait, frame: &Frame) -> Option<i64> {
         // Whoever sets the program's clocks anew may have moved it.
         let at = VirtualInstant::from_nanos(read_again(&waiting.at));
         let deadline = Deadline { at, ..deadline };
-        let time = deadline.host();
-        waiting.host = [time.sec, time.nsec];
-        // Whoever was woken because its time has come need not ask the kernel for how long to sleep.
-        let is_over = page().holds_waits() && SLEEPS.contains(&nr) && !deadline.is_ahead();
-        let result = if is_over { 0 } else { call(nr, wait, args, &mut waiting) };
+        let due = deadline.due(now.take());
+        waiting.host = [due.time.sec, due.time.nsec];
+        // Who was woken because its time has come need not ask the kernel for how long to sleep.
+        let sleeps = call.woken_by == WokenBy::Nothing;
+        let is_over = page().holds_waits() && sleeps && !deadline.is_ahead();
+        let result = if is_over { 0 } else { make(call.nr, wait, args, &mut waiting) };
         // A change of the map may have come too late for a wait that was about to end.
-        if result != LOOK_AGAIN && !(has_timed_out(nr, result) && deadline.is_ahead()) {
+        if wait.timed_out.is(result) && !is_over && deadline.was_missed(&due) {
+            if let Some(sets) = &mut sets {
+                sets.restore(args);
+            }
+            continue;
+        }
+        if result != LOOK_AGAIN {
             let [sec, nsec] = waiting.host;
             let left = Timespec { sec, nsec };
-            return Some(give_back(nr, wait, args, &deadline, left, result));
+            // Where the kernel refuses, it does so before it writes what is left.
+            let is_refused =
+                wait.left == Left::InPlace && result < 0 && result != -EINTR && left == due.time;
+            return Some(match is_refused {
+                true => result,
+                false => give_back(wait, args, &deadline, left, result),
+            });
         }
-    }
-}
-
-/// Does a call say so that its time is over, and nothing else?
-fn has_timed_out(nr: Nr, result: i64) -> bool {
-    const ETIMEDOUT: i64 = 110;
-    const EAGAIN: i64 = 11;
-    /// `poll`, `select`, `nanosleep`, `clock_nanosleep`, `epoll_wait`, `pselect6`, `ppoll`,
-    /// `epoll_pwait`, `epoll_pwait2`.
-    const ZERO: [u32; 9] = [7, 23, 35, 230, 232, 270, 271, 281, 441];
-    const RT_SIGTIMEDWAIT: u32 = 128;
-    match result {
-        0 => ZERO.contains(&nr.0),
-        error if error == -ETIMEDOUT => true,
-        error => error == -EAGAIN && nr.0 == RT_SIGTIMEDWAIT,
     }
 }
 
@@ -123,13 +181,13 @@ fn read_again(value: &i64) -> i64 {
     unsafe { core::ptr::read_volatile(value) }
 }
 
-/// The deadline that the arguments ask for; `None` if there is none, or none that
-/// can be understood.
+/// The deadline that the arguments ask for, and what the host's monotonic clock showed, if it was
+/// read; `None` if there is none, or none that can be understood.
 #[inline(never)]
-fn deadline(wait: &Wait, args: &Args) -> Option<Deadline> {
+fn deadline(wait: &Wait, args: &Args) -> Option<(Deadline, Option<HostInstant>)> {
     // Before anything is read: what takes no time may have anything where others have theirs.
     let (relative, clock) = base_and_clock(wait, args)?;
-    if !page().moves(clock.id()) {
+    if !page().moves(clock.id()) && !wait.always {
         return None;
     }
     let argument = arg(args, wait.arg);
@@ -158,9 +216,16 @@ fn deadline(wait: &Wait, args: &Args) -> Option<Deadline> {
             time_at([sec as u64, (usec % 1_000_000 * 1_000) as u64])?
         }
     };
-    let relative_to_kernel = relative || wait.via == Via::RingRelative;
-    let at = if relative { virtual_monotonic().after(asked) } else { VirtualInstant(asked) };
-    Some(Deadline { clock, at, relative: relative_to_kernel })
+    if !relative {
+        let relative = wait.via == Via::RingRelative;
+        return Some((Deadline { clock, at: VirtualInstant(asked), relative }, None));
+    }
+    let mut now = HostInstant(Nanos::ZERO);
+    let virtual_now = with_map(|view| {
+        now = host_monotonic();
+        view.at(Clock::Monotonic, now)
+    });
+    Some((Deadline { clock, at: virtual_now.after(asked), relative }, Some(now)))
 }
 
 /// The total of a `timespec` that the kernel would accept.
@@ -172,7 +237,7 @@ fn time_at([sec, nsec]: [u64; 2]) -> Option<Nanos> {
 /// Is the time relative, and which clock is it on? Relative times are all kept on
 /// the monotonic clock: every clock of a timeline has the same rate.
 fn base_and_clock(wait: &Wait, args: &Args) -> Option<(bool, Clock)> {
-    let futex = FUTEX_OPS.iter().find(|futex| futex.op == args[1] as u32 & FUTEX_CMD_MASK);
+    let futex = if wait.base == Base::Futex { FutexOp::of(args) } else { None };
     let relative = match wait.base {
         Base::Relative => true,
         Base::Absolute => false,
@@ -195,9 +260,12 @@ fn base_and_clock(wait: &Wait, args: &Args) -> Option<(bool, Clock)> {
 
 /// Makes the call with the host time of `waiting` in the place of the program's.
 #[inline(never)]
-fn call(nr: Nr, wait: &Wait, args: &Args, waiting: &mut Waiting) -> i64 {
+fn make(nr: Nr, wait: &Wait, args: &Args, waiting: &mut Waiting) -> i64 {
     if wait.via == Via::RingRelative {
-        return call_ring(nr, args, waiting);
+        return make_ring(nr, args, waiting);
+    }
+    if kernel().has_own_filter != 0 && wait.form != Form::Timespec {
+        return make_as_asked(nr, wait, args, waiting);
     }
     let time = core::ptr::from_mut(waiting) as u64;
     let mut args = *args;
@@ -222,34 +290,52 @@ fn call(nr: Nr, wait: &Wait, args: &Args, waiting: &mut Waiting) -> i64 {
             if !mask {
                 args[4] = 0;
             }
-            let result = syscall(EPOLL_PWAIT2, &args);
-            if result != -ENOSYS {
+            let result = waiting_syscall(EPOLL_PWAIT2, &args, waiting);
+            // Before Linux 5.11, and under filters of container engines that are older.
+            if result != -ENOSYS && result != -EPERM {
                 return result;
             }
-            // Before Linux 5.11: whole milliseconds, rounded up so as not to wake
-            // early.
-            let [sec, nsec] = waiting.host;
-            set_arg(&mut args, wait.arg, millis(Timespec { sec, nsec }));
+            set_arg(&mut args, wait.arg, millis(waiting.host));
             EPOLL_PWAIT
         }
     };
-    syscall(nr, &args)
+    waiting_syscall(nr, &args, waiting)
+}
+
+/// Makes the program's own call, in its own form: a filter that the program has may allow no other.
+/// Rounds up, so that it does not end early.
+#[inline(never)]
+fn make_as_asked(nr: Nr, wait: &Wait, args: &Args, waiting: &mut Waiting) -> i64 {
+    let mut args = *args;
+    if wait.form == Form::Millis {
+        set_arg(&mut args, wait.arg, millis(waiting.host));
+        return waiting_syscall(nr, &args, waiting);
+    }
+    const MICRO: i64 = 1_000;
+    // Seconds that are too many are for the kernel to cut.
+    let [sec, nsec] = waiting.host;
+    waiting.host = [sec, (nsec + MICRO - 1) / MICRO];
+    set_arg(&mut args, wait.arg, waiting.host.as_mut_ptr() as u64);
+    let result = waiting_syscall(nr, &args, waiting);
+    waiting.host[1] *= MICRO;
+    result
 }
 
 /// Makes `io_uring_enter` with a relative time in a structure of our own.
 #[inline(never)]
-fn call_ring(nr: Nr, args: &Args, waiting: &mut Waiting) -> i64 {
+fn make_ring(nr: Nr, args: &Args, waiting: &mut Waiting) -> i64 {
     let mut args = *args;
     let Ok([mask, sizes, _]) = load::<3>(args[4]) else { return -EFAULT };
     let argument = [mask, sizes, core::ptr::from_mut(waiting) as u64];
     args[3] &= !u64::from(RING_ABS_TIMER);
     args[4] = argument.as_ptr() as u64;
-    syscall(nr, &args)
+    waiting_syscall(nr, &args, waiting)
 }
 
-/// A time in milliseconds for a call that takes nothing finer.
-fn millis(time: Timespec) -> u64 {
+/// A time in milliseconds for a call that takes nothing finer, rounded up.
+fn millis([sec, nsec]: [i64; 2]) -> u64 {
     const MOST: i64 = i32::MAX as i64;
+    let time = Timespec { sec, nsec };
     let millis = (time.nanos().0.saturating_add(999_999) / 1_000_000).min(MOST);
     millis as u64
 }
@@ -257,20 +343,18 @@ fn millis(time: Timespec) -> u64 {
 /// Writes the virtual time that was left to where the kernel writes it.
 #[inline(never)]
 fn give_back(
-    nr: Nr,
     wait: &Wait,
     args: &Args,
     deadline: &Deadline,
     host_left: Timespec,
     result: i64,
 ) -> i64 {
-    let (to, may_fail) = match wait.left {
+    let to = match wait.left {
         Left::Nowhere => return result,
-        Left::Interrupted(left) if result == -EINTR && deadline.relative => (arg(args, left), true),
+        Left::WithResult if result <= 0 => return result,
+        Left::InPlace | Left::WithResult => arg(args, wait.arg),
+        Left::Interrupted(left) if result == -EINTR && deadline.relative => arg(args, left),
         Left::Interrupted(_) => return result,
-        // The kernel writes it only with a datagram, and then insists on it.
-        Left::InPlace if nr == RECVMMSG && result <= 0 => return result,
-        Left::InPlace => (arg(args, wait.arg), nr == RECVMMSG),
     };
     if to == 0 {
         return result;
@@ -282,8 +366,8 @@ fn give_back(
         Form::Timespec | Form::Millis | Form::RingArgument => left.nsec,
     };
     match store(to, [left.sec as u64, part as u64]) {
-        Err(_) if may_fail => -EFAULT,
         // select() with its timeout in read-only memory is allowed.
+        Err(_) if wait.left != Left::InPlace => -EFAULT,
         _ => result,
     }
 }

@@ -16,6 +16,9 @@ pub const IMAGE_OFFSET: usize = 2 * PAGE;
 /// set up. No kernel clock has it.
 pub const BOOTED_CLOCK: u32 = 0x4549_4745;
 
+/// What the filter of a thread in the strict mode of seccomp says with a stop: the call ends the thread.
+pub const STRICT: u16 = 2;
+
 /// What tells the image, in `r11` at a redirected call, that there is no hint.
 pub const NO_HINT: i64 = i64::MIN;
 
@@ -76,8 +79,8 @@ impl Frame {
     }
 }
 
-/// What stands on the stack of a thread that waits: the kernel is given a pointer to
-/// the first field, the supervisor finds the rest behind it.
+/// What stands on the stack of a thread that waits. The kernel is given a pointer to the first
+/// field; the supervisor finds all of it by the word at the stack pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Waiting {
@@ -117,6 +120,12 @@ pub struct KernelFunctions {
     /// Not a function: how far the clock that `times` counts is ahead of
     /// CLOCK_MONOTONIC, in nanoseconds, which stays the same while the host is up.
     pub ticks_ahead: i64,
+    /// Not a function: is it not zero, the program has a seccomp filter of its own, and each of its
+    /// calls is made in its own form.
+    pub has_own_filter: u64,
+    /// Not a function: one once the program has been asked to end while clocks stand still. Its
+    /// waits on these then end by the host's clocks.
+    pub ends_waits: u64,
 }
 
 /// What the image finds on the stack of a fresh program.

@@ -15,8 +15,8 @@ mod layout;
 
 pub use layout::*;
 
-/// The image, an ELF shared object to be mapped as a whole, readable and
-/// executable, at [`IMAGE_OFFSET`] from the start of the region.
+/// The image, an ELF shared object to be mapped at [`IMAGE_OFFSET`] from the start of the region:
+/// readable, and from [`symbols::CODE`] on executable.
 pub const IMAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/image.so"));
 
 /// Where things stand in the image, in bytes from its start.

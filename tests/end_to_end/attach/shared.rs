@@ -128,10 +128,10 @@ fn own_ends_with_the_process() -> Outcome {
     let place = Place::new()?;
     let partner = start_in_c(2)?;
     let name = partner.pid().to_string();
-    place.attached(partner.pid(), &["--freeze"])?;
+    place.attached(partner.pid(), &["--rate", "10"])?;
     ensure!(place.names() == [name.clone()], "timelines: {:?}", place.names());
     let shown = place.show(&name)?;
-    ensure!(shown.state == "frozen", "{shown:?}");
+    ensure!(shown.state == "running", "{shown:?}");
     partner.finish(7)?;
     wait_for_end_of(shown.supervisor)?;
     ensure!(place.names().is_empty(), "left: {:?}", place.names());

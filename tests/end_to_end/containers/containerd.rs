@@ -10,7 +10,7 @@ use crate::command::run;
 use crate::containers::commandline::LIMIT;
 use crate::containers::daemons::{Daemon, connects};
 use crate::containers::engine::{Caller, Engine, Exec, Unable};
-use crate::containers::script;
+use crate::containers::runtime_script;
 use crate::containers::spec::{Choice, Image, Runtime, Spec};
 use crate::needs::find_tool;
 use crate::suite::Broken;
@@ -69,7 +69,7 @@ pub fn start() -> Result<Box<dyn Engine>, Broken> {
     let mut daemon = Daemon::start(&command, &directory.join("log"))?;
     daemon.await_socket(|| connects(&directory.join("socket")))?;
     let engine = Containerd {
-        of_nothing: script(&["--eigentime-runtime", "/nonexistent"])?,
+        of_nothing: runtime_script(&[], &["--eigentime-runtime", "/nonexistent"])?,
         bare: find_tool("runc").ok_or_else(|| Broken("runc".into()))?,
         caller,
         directory,

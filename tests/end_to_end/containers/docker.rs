@@ -48,7 +48,11 @@ pub fn start() -> Result<Box<dyn Engine>, Broken> {
         "ip-masq": false,
         "userland-proxy": false,
         "runtimes": {
-            "eigentime": { "path": wrapper },
+            "eigentime": {
+                "path": wrapper,
+                // This version passes no annotations.
+                "runtimeArgs": ["--eigentime-trust-environment"],
+            },
             "eigentime-of-nothing": {
                 "path": wrapper,
                 "runtimeArgs": ["--eigentime-runtime", "/nonexistent"],

@@ -110,12 +110,6 @@ impl Caller {
         self
     }
 
-    /// A variable less.
-    pub fn without(mut self, name: &str) -> Self {
-        self.environment.push((name.into(), None));
-        self
-    }
-
     /// A command, to which its words are added.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut words: Vec<&OsStr> = self.prefix.iter().map(OsString::as_os_str).collect();

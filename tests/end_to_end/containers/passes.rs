@@ -131,13 +131,12 @@ fn expect_host_time(file: &Path, least: i128) -> Outcome {
     Ok(())
 }
 
-/// Of a container that has ended, the bundle is as it was, also where its settings are in
-/// the environment.
+/// The bundle of a container that has ended is as it was.
 fn configuration(engine: &dyn Engine) -> Outcome {
     let bundles = bundles(engine)?;
     let spec = Spec::serving()
-        .choose(Choice::Variable("EIGENTIME_DATE", FUTURE.0.into()))
-        .choose(Choice::Variable("EIGENTIME_MONOTONIC", "+10d".into()))
+        .set("date", FUTURE.0)
+        .set("monotonic", "+10d")
         .choose(Choice::Configuration("/linux/namespaces", json!({ "type": "time" })));
     let name = new_name();
     let mut command = engine.start(&name, &spec)?;

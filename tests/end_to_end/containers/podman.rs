@@ -4,12 +4,13 @@ use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
 
+use crate::command::User;
 use crate::containers::commandline::{Channel, CommandLine, Words};
 use crate::containers::engine::{Caller, Engine};
-use crate::containers::ordinary;
 use crate::containers::spec::Runtime;
+use crate::containers::{ordinary, runtime_script};
 use crate::suite::Broken;
-use crate::workspace;
+use crate::workspace::{self, RUNTIME_VARIABLE};
 
 const WORDS: Words = Words {
     channel: Channel::Annotations,
@@ -27,21 +28,22 @@ const WORDS: Words = Words {
     to_run: |_| Vec::new(),
 };
 
-/// For root. podman hands no `XDG_RUNTIME_DIR` to root's runtime, so that timelines are
-/// where root's usually are.
+/// For root. podman hands no `XDG_RUNTIME_DIR` to root's runtime; a script sets it again, so that the
+/// timelines are not among those of the system.
 pub fn of_root() -> Result<Box<dyn Engine>, Broken> {
     let directory = workspace::scratch()?;
     // A container's monitor writes in the directory where it is called.
     let caller = Caller { directory: Some(directory.clone()), ..Caller::default() };
-    let caller = caller.without("XDG_RUNTIME_DIR");
-    podman(caller, &directory, &directory, workspace::binary())
+    let runtime = runtime_script(&[(RUNTIME_VARIABLE, &workspace::runtime(User::Myself))], &[])?;
+    podman(caller, &directory, &directory, workspace::binary(), &runtime)
 }
 
 /// For an ordinary user.
 pub fn rootless() -> Result<Box<dyn Engine>, Broken> {
     let user = ordinary::user()?;
     let eigentime = workspace::public()?.join("eigentime");
-    podman(user.caller(), &user.home, &user.runtime, &eigentime)
+    let wrapper = eigentime.with_file_name("eigentime-oci");
+    podman(user.caller(), &user.home, &user.runtime, &eigentime, &wrapper)
 }
 
 /// `state` is for what is there only while it runs.
@@ -50,6 +52,7 @@ fn podman(
     storage: &Path,
     state: &Path,
     eigentime: &Path,
+    wrapper: &Path,
 ) -> Result<Box<dyn Engine>, Broken> {
     // Where the right to raise limits is missing, podman's own defaults fail.
     let settings = format!(
@@ -63,7 +66,7 @@ fn podman(
          eigentime = [\"{}\"]\n\
          [network]\n\
          network_config_dir = \"{}\"\n",
-        eigentime.with_file_name("eigentime-oci").display(),
+        wrapper.display(),
         storage.join("networks").display(),
     );
     let file = workspace::scratch()?.join("containers.conf");

@@ -82,7 +82,7 @@ fn before_the_boot(engine: &dyn Engine) -> Outcome {
 /// Who shares a timeline asks for the same as those before, or for nothing.
 fn other_settings(engine: &dyn Engine) -> Outcome {
     let timeline = new_name();
-    let spec = |rate: &str| Spec::serving().set("timeline", &timeline).set("rate", rate);
+    let spec = |rate: &str| Spec::serving().joinable(&timeline).set("rate", rate);
     let _first = Container::serve(engine, &spec("2"))?;
     let ended = fails(engine, &spec("3"))?;
     expect_words(&ended, &["eigentime-oci: ", &timeline, "exists already"])?;

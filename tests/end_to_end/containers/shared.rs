@@ -78,19 +78,19 @@ fn expect_shared(engine: &dyn Engine, timeline: &str, specs: [Spec; 2]) -> Outco
 
 fn two_containers(engine: &dyn Engine) -> Outcome {
     let timeline = new_name();
-    let first = Spec::new(&[]).set("timeline", &timeline).set("date", FUTURE.0).set("rate", "2");
-    let second = Spec::new(&[]).set("timeline", &timeline);
+    let first = Spec::new(&[]).joinable(&timeline).set("date", FUTURE.0).set("rate", "2");
+    let second = Spec::new(&[]).joinable(&timeline);
     expect_shared(engine, &timeline, [first, second])
 }
 
 /// The kernel's uptime is the same, too.
 fn offsets(engine: &dyn Engine) -> Outcome {
     let timeline = new_name();
-    let spec = || Spec::new(&[]).set("timeline", &timeline);
+    let spec = || Spec::new(&[]).joinable(&timeline);
     let asked = spec().set("boottime", "+20d").set("monotonic", "+10d");
     expect_shared(engine, &timeline, [asked, spec()])?;
     let timeline = new_name();
-    let spec = || Spec::new(&[]).set("timeline", &timeline);
+    let spec = || Spec::new(&[]).joinable(&timeline);
     let (mut one, _one) = Container::talk(engine, spec().set("boottime", "+20d"))?;
     one.snapshot()?;
     let (mut other, _other) = Container::talk(engine, spec())?;
@@ -106,7 +106,7 @@ fn nanosecond(engine: &dyn Engine) -> Outcome {
     let (timeline, folder) = (new_name(), workspace::scratch()?);
     let spec = || {
         let volume = Choice::Volume(folder.clone(), "/mnt");
-        Spec::serving().choose(volume).set("timeline", &timeline)
+        Spec::serving().choose(volume).joinable(&timeline)
     };
     let first = Container::serve(engine, &spec().set("date", FUTURE.0).set("rate", "3"))?;
     let second = Container::serve(engine, &spec())?;
@@ -125,13 +125,13 @@ impl Drop for Pod<'_> {
 fn pod(engine: &dyn Engine) -> Outcome {
     let (pod, timeline) = (Pod(engine, new_name()), new_name());
     engine.make_pod(&pod.1)?;
-    let spec = || Spec::new(&[]).choose(Choice::Pod(pod.1.clone())).set("timeline", &timeline);
+    let spec = || Spec::new(&[]).choose(Choice::Pod(pod.1.clone())).joinable(&timeline);
     expect_shared(engine, &timeline, [spec().set("date", FUTURE.0), spec()])
 }
 
 fn ends_with_the_last(engine: &dyn Engine) -> Outcome {
     let timeline = new_name();
-    let spec = || Spec::serving().set("timeline", &timeline).set("date", FUTURE.0);
+    let spec = || Spec::serving().joinable(&timeline).set("date", FUTURE.0);
     let (first, second) = (Container::serve(engine, &spec())?, Container::serve(engine, &spec())?);
     let supervisor = Watch::new(show(engine, &timeline)?.supervisor)?;
     drop(first);

@@ -96,6 +96,11 @@ impl Spec {
         self
     }
 
+    /// On a timeline of this name, which others may join.
+    pub fn joinable(self, timeline: &str) -> Self {
+        self.set("timeline", timeline).set("joinable", "true")
+    }
+
     /// With these settings.
     pub fn with_settings(mut self, settings: &[(&'static str, &str)]) -> Self {
         self.settings.extend(settings.iter().map(|(key, value)| (*key, (*value).to_owned())));

@@ -166,7 +166,11 @@ fn for_people() -> Outcome {
 
 fn list() -> Outcome {
     let place = Place::new()?;
-    ensure!(place.done(&["list"])?.is_empty(), "something is listed where nothing is");
+    let none = place.ctl(&["list"])?;
+    none.expect_code(0)?;
+    none.ensure(none.lines.is_empty(), "something is listed where nothing is")?;
+    let looked = none.errors.contains(&place.sockets().display().to_string());
+    none.ensure(looked, "it does not say where it looked")?;
     let none: Vec<Value> = serde_json::from_str(&place.done(&["list", "--json"])?)?;
     ensure!(none.is_empty(), "{none:?}");
     for (name, options) in

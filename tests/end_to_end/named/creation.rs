@@ -166,8 +166,10 @@ fn left_socket(found: Found) -> Outcome {
     let shown = place.ctl(&["show", "x"])?;
     shown.expect_code(1)?;
     shown.ensure(shown.errors.contains("no timeline 'x'"), "it does not say why")?;
+    ensure!(place.names().is_empty(), "whoever finds it leaves {:?}", place.names());
     if matches!(found, Found::ByList) {
-        ensure!(place.done(&["list"])?.is_empty(), "a dead timeline is listed");
+        let listed = place.ctl(&["list"])?;
+        listed.ensure(listed.lines.is_empty(), "a dead timeline is listed")?;
         ensure!(place.names().is_empty(), "left: {:?}", place.names());
     }
     place.make("x", &["--rate", "2"])?;

@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use super::shown::Shown;
-use crate::command::{Finished, User, run};
+use crate::command::{Finished, NOBODY, User, run};
 use crate::needs::is_root;
 use crate::processes::{Watch, command_line, send, status_field};
 use crate::session::Session;
 use crate::suite::{Broken, Outcome};
-use crate::workspace;
+use crate::workspace::{self, ONLY_VARIABLE, RUNTIME_VARIABLE};
 
 /// `ctl` answers in milliseconds; the product itself gives up after ten seconds.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
@@ -25,11 +25,6 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 pub const PATIENCE: Duration = Duration::from_secs(20);
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(5);
-
-const VARIABLE: &str = "XDG_RUNTIME_DIR";
-
-/// What `nobody` and its group are numbered.
-const NOBODY: u32 = 65534;
 
 /// A user's runtime directory of its own. When it goes, all timelines in it go.
 pub struct Place {
@@ -66,7 +61,7 @@ impl Place {
     /// A program of this place's user, outside of any timeline.
     pub fn outside(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = self.user.wrap(program.as_ref());
-        command.env(VARIABLE, &self.directory);
+        command.env(RUNTIME_VARIABLE, &self.directory).env(ONLY_VARIABLE, &self.directory);
         command
     }
 
@@ -78,7 +73,7 @@ impl Place {
     /// `eigentime run OPTIONS --`, to which the program is added.
     pub fn run_private(&self, options: &[&str]) -> Result<Command, Broken> {
         let mut command = self.user.eigentime(options)?;
-        command.env(VARIABLE, &self.directory);
+        command.env(RUNTIME_VARIABLE, &self.directory).env(ONLY_VARIABLE, &self.directory);
         Ok(command)
     }
 
@@ -185,7 +180,8 @@ impl Place {
     /// All that was started here and lives: a supervisor, too, has the environment of
     /// the command that made it.
     pub fn processes(&self) -> Vec<u32> {
-        let mark = [VARIABLE.as_bytes(), b"=", self.directory.as_os_str().as_bytes()].concat();
+        let mark =
+            [RUNTIME_VARIABLE.as_bytes(), b"=", self.directory.as_os_str().as_bytes()].concat();
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
         pids.filter(|pid| {

@@ -14,6 +14,8 @@ pub struct Shown {
     pub rate: f64,
     pub clocks: Vec<Reading>,
     pub supervisor: u32,
+    pub joinable: bool,
+    pub settable_by: String,
     pub containers: Vec<Container>,
     pub members: Vec<Member>,
     pub calls: Calls,

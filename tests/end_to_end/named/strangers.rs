@@ -19,7 +19,7 @@ use crate::timeline::STUCK;
 const REQUESTS: [&str; 4] = [
     r#""Show""#,
     r#"{"Change":["Freeze"]}"#,
-    r#"{"Join":{"terms":null,"image":0}}"#,
+    r#"{"Join":{"clocks":null,"named_by":"User","image":0}}"#,
     r#"{"Remove":{"force":true}}"#,
 ];
 

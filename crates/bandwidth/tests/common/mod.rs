@@ -41,23 +41,20 @@ static ALONE: Mutex<()> = Mutex::new(());
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
 impl Net {
-    /// None where it cannot be made, which is said.
-    pub fn new(mtu: u32) -> Option<Self> {
+    /// The test is skipped where they cannot be made.
+    pub fn new(mtu: u32) -> Self {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         if !rustix::process::geteuid().is_root() {
-            eprintln!("skipped: needs root, for network namespaces");
-            return None;
+            skip!("root, for network namespaces");
         }
         if Command::new("ip").arg("-V").stdout(Stdio::null()).status().is_err() {
-            eprintln!("skipped: needs ip, of iproute2");
-            return None;
+            skip!("ip, of iproute2");
         }
         let net = Self { number: NUMBER.fetch_add(1, Ordering::Relaxed), _alone: alone };
         let [left, middle, right] =
             [Place::Left, Place::Middle, Place::Right].map(|it| net.name(it));
         if !succeeds(&format!("netns add {left}")) {
-            eprintln!("skipped: needs CAP_SYS_ADMIN, for network namespaces");
-            return None;
+            skip!("CAP_SYS_ADMIN, for network namespaces");
         }
         for command in [
             format!("netns add {middle}"),
@@ -80,7 +77,7 @@ impl Net {
             assert!(succeeds(&command), "ip {command}");
         }
         net.wait_for_links();
-        Some(net)
+        net
     }
 
     /// A link is up a little after it was told to be.

@@ -1,5 +1,8 @@
 //! Sessions between a server and clients over the loopback, and what must not become one.
 
+#[macro_use]
+extern crate eigentime_harness;
+
 mod datagrams;
 mod deaths;
 mod garbage;
@@ -14,3 +17,7 @@ mod token;
 mod trains;
 mod turns;
 mod wiretap;
+
+fn main() -> std::process::ExitCode {
+    eigentime_harness::main()
+}

@@ -80,12 +80,7 @@ impl Drop for Networks {
 fn sessions_pass_through_nat_and_find_the_longest_packet() {
     let networks = match Networks::new() {
         Ok(networks) => networks,
-        Err(why) => {
-            eprintln!(
-                "skipped: needs root, network namespaces, ip and iptables with masquerade: {why}"
-            );
-            return;
-        }
+        Err(why) => skip!("root, network namespaces, ip and iptables with masquerade: {why}"),
     };
     let server =
         networks.within("s", || Running::new(Setup { listen: "[::]:0", ..Setup::default() }));

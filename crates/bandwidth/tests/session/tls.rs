@@ -49,15 +49,17 @@ fn a_certificate_made_now_is_known_by_its_fingerprint() {
     let said = format!("has the fingerprint {}, not {other}", tls.fingerprint);
     assert!(why.contains(&said), "{why}");
 
+    let mut missing = Vec::new();
     match ClientTls::new(&Trust::System) {
         Ok(client) => {
             let known = Server { tls: Some(client), ..server.known() };
             let why = refusal(connect(&known, Wishes::default()));
             assert!(why.contains("is not to be trusted"), "{why}");
         }
-        Err(why) => eprintln!("skipped: needs certificates of the system: {why}"),
+        Err(why) => missing.push(format!("certificates of the system: {why}")),
     }
     works(&trusting(&server, &Trust::Pinned(tls.fingerprint)));
+    eigentime_harness::skip_if_any(&missing);
 }
 
 /// A directory that goes with this.

@@ -25,8 +25,8 @@ pub struct Wiretap {
 }
 
 impl Wiretap {
-    /// None without the right to it.
-    pub fn new() -> Option<Self> {
+    /// The test is skipped without the right to it.
+    pub fn new() -> Self {
         let flags = SocketFlags::CLOEXEC;
         let socket = socket_with(AddressFamily::INET, SocketType::RAW, flags, Some(ipproto::UDP));
         match socket {
@@ -34,12 +34,9 @@ impl Wiretap {
                 sockopt::set_socket_recv_buffer_size(&socket, 4 << 20).unwrap();
                 let slice = Some(PATIENCE);
                 sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, slice).unwrap();
-                Some(Self { socket })
+                Self { socket }
             }
-            Err(why) => {
-                eprintln!("skipped: needs CAP_NET_RAW: {why}");
-                None
-            }
+            Err(why) => skip!("CAP_NET_RAW: {why}"),
         }
     }
 

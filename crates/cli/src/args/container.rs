@@ -7,7 +7,7 @@ use eigentime_container::host::limits::{Cpus, Memory, parse_cpus, parse_memory};
 use eigentime_container::host::network::Network;
 use eigentime_container::image::reference::Reference;
 use eigentime_container::spec::bundle::Volume;
-use eigentime_supervisor::control::place::Name;
+use eigentime_supervisor::registry::Name;
 
 /// Options of `eigentime run` that put the program into a container.
 #[derive(Debug, Args)]

@@ -7,7 +7,7 @@ use eigentime_container::host::network::Network;
 use eigentime_container::run::{Asked, System, Writes, run as run_container};
 use eigentime_container::runtime;
 use eigentime_study::levels::rootfs;
-use eigentime_supervisor::run_in_namespace;
+use eigentime_supervisor::{Consent, run_in_namespace};
 
 use super::args::EnterOptions;
 
@@ -53,6 +53,7 @@ fn contain(options: &EnterOptions) -> Result<i32, (String, i32)> {
         runtime: runtime::find(named.as_deref()).map_err(|missing| failed(missing.to_string()))?,
         name: None,
         clocks: None,
+        consent: Consent::default(),
         timeline: None,
         rewrites: true,
         namespace_only: Some([options.monotonic, options.boottime]),

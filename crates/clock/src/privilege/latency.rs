@@ -79,7 +79,7 @@ mod tests {
     fn it_is_held_until_it_is_dropped() {
         let mut hold = match LatencyHold::take() {
             Ok(hold) => hold,
-            Err(why) => return eprintln!("skipped: needs {DEVICE}: {why}"),
+            Err(why) => skip!("{DEVICE}: {why}"),
         };
         assert_eq!(allowed(), AT_ONCE);
         hold.relax().unwrap();

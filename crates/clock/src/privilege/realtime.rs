@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn policy_priority_niceness_and_flags_are_given_back() {
-        let checked = std::thread::spawn(|| {
+        let checked = (|| {
             let nicer = Attributes { policy: 3, nice: 7, size: SIZE, ..Attributes::default() };
             nicer.give(None).unwrap();
             let before = found();
@@ -136,15 +136,15 @@ mod tests {
             drop(realtime);
             assert_eq!(found(), before);
             Ok::<_, String>(())
-        });
-        if let Err(why) = checked.join().unwrap() {
-            eprintln!("skipped: needs real-time priority 20: {why}");
+        })();
+        if let Err(why) = checked {
+            skip!("real-time priority 20: {why}");
         }
     }
 
     #[test]
     fn two_are_given_back_in_any_order() {
-        let checked = std::thread::spawn(|| {
+        let checked = (|| {
             let before = found();
             let first = Realtime::take(10)?;
             let second = Realtime::take(20)?;
@@ -153,15 +153,15 @@ mod tests {
             drop(second);
             assert_eq!(found(), before);
             Ok::<_, String>(())
-        });
-        if let Err(why) = checked.join().unwrap() {
-            eprintln!("skipped: needs real-time priority 20: {why}");
+        })();
+        if let Err(why) = checked {
+            skip!("real-time priority 20: {why}");
         }
     }
 
     #[test]
     fn what_others_have_set_since_is_left_alone() {
-        let checked = std::thread::spawn(|| {
+        let checked = (|| {
             let realtime = Realtime::take(10)?;
             Attributes { policy: FIFO, priority: 5, size: SIZE, ..Attributes::default() }
                 .give(None)
@@ -169,9 +169,9 @@ mod tests {
             drop(realtime);
             assert_eq!((found().policy, found().priority), (FIFO, 5));
             Ok::<_, String>(())
-        });
-        if let Err(why) = checked.join().unwrap() {
-            eprintln!("skipped: needs real-time priority 10: {why}");
+        })();
+        if let Err(why) = checked {
+            skip!("real-time priority 10: {why}");
         }
     }
 

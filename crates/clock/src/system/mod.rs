@@ -239,7 +239,7 @@ extern "C" fn look_again() {
 /// Sees to it that the clock is measured.
 #[inline]
 fn ready() -> Turn {
-    match PHASE.turn() {
+    match PHASE.lock() {
         Turn::First => {
             without_signals(|| {
                 begin();

@@ -60,7 +60,7 @@ impl Phase {
     }
 
     #[inline]
-    pub fn turn(&self) -> Turn {
+    pub fn lock(&self) -> Turn {
         if self.state.load(Acquire) == READY { Turn::Ready } else { self.wait() }
     }
 
@@ -134,37 +134,37 @@ mod tests {
     #[test]
     fn one_is_first_and_an_interrupted_one_is_told() {
         let phase = Phase::at(NEW);
-        assert_eq!(phase.turn(), Turn::First);
-        assert_eq!(phase.turn(), Turn::Unfinished, "the same thread again: a signal handler");
+        assert_eq!(phase.lock(), Turn::First);
+        assert_eq!(phase.lock(), Turn::Unfinished, "the same thread again: a signal handler");
         phase.finish();
-        assert_eq!(phase.turn(), Turn::Ready);
+        assert_eq!(phase.lock(), Turn::Ready);
     }
 
     #[test]
     fn who_has_been_jumped_out_of_begins_again() {
         let phase = Phase::at(NEW);
-        assert_eq!(phase.turn(), Turn::First);
+        assert_eq!(phase.lock(), Turn::First);
         phase.since.store(counter::read() - 2 * LOST, Relaxed);
-        assert_eq!(phase.turn(), Turn::First);
+        assert_eq!(phase.lock(), Turn::First);
     }
 
     #[test]
     fn who_is_not_there_is_not_waited_for() {
         // The parent's thread, in a child.
         let phase = Phase::at((1 << 22) << ID | BUSY);
-        assert_eq!(phase.turn(), Turn::First);
+        assert_eq!(phase.lock(), Turn::First);
     }
 
     #[test]
     fn who_is_there_is_waited_for() {
         let phase = &Phase::at(NEW);
         thread::scope(|scope| {
-            assert_eq!(phase.turn(), Turn::First);
-            let waiting = scope.spawn(|| phase.turn());
-            // Long enough for many looks; a slow machine makes this no stricter.
-            for _ in 0..10 * PATIENCE {
-                sched_yield();
-            }
+            assert_eq!(phase.lock(), Turn::First);
+            let waiting = scope.spawn(|| phase.lock());
+            // It sleeps only after it has looked whether this thread is there.
+            eigentime_harness::eventually("it sleeps, or does not wait", || {
+                phase.sleepers.load(SeqCst) > 0 || waiting.is_finished()
+            });
             let was_impatient = waiting.is_finished();
             phase.finish();
             assert_eq!(waiting.join().unwrap(), Turn::Ready);

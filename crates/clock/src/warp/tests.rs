@@ -32,13 +32,9 @@ impl Skewed {
     }
 }
 
-fn two_processors() -> Option<[usize; 2]> {
+fn two_processors() -> [usize; 2] {
     let cpus = processors().unwrap();
-    let two = cpus.first_chunk().copied();
-    if two.is_none() {
-        eprintln!("skipped: needs two processors");
-    }
-    two
+    cpus.first_chunk().copied().unwrap_or_else(|| skip!("two processors"))
 }
 
 #[test]
@@ -51,7 +47,7 @@ fn a_counter_that_the_kernel_trusts_has_no_warp() {
 
 #[test]
 fn clocks_of_two_processors_are_compared_one_after_the_other() {
-    let Some(cpus) = two_processors() else { return };
+    let cpus = two_processors();
     let asked = [AtomicU64::new(0), AtomicU64::new(0)];
     let [first, second] = [0, 1].map(|place: usize| {
         let asked = &asked[place];
@@ -74,14 +70,14 @@ fn clocks_of_two_processors_are_compared_one_after_the_other() {
 
 #[test]
 fn a_clock_that_is_behind_on_a_processor_is_seen() {
-    let Some(cpus) = two_processors() else { return };
+    let cpus = two_processors();
     // Longer than anybody is kept from its processor for.
     const SKEW: i64 = 20_000_000_000;
     let skewed = Skewed::by(SKEW);
     let warps = between(cpus, Duration::from_millis(400), &[&|| skewed.read()]).unwrap();
     let warp = warps[0];
     if warp.readings == 0 {
-        return eprintln!("skipped: needs a machine that lets two threads run at a time");
+        skip!("a machine that lets two threads run at a time");
     }
     // What is read on one side is behind, on the other one it is ahead.
     assert!(warp.backwards > 0 && warp.backwards < warp.readings, "{warp:?}");
@@ -93,12 +89,12 @@ fn a_clock_that_is_behind_on_a_processor_is_seen() {
 
 #[test]
 fn a_skew_is_seen_from_the_smallest_visible_one_on() {
-    let Some(cpus) = two_processors() else { return };
+    let cpus = two_processors();
     let straight = Skewed::by(0);
     let warp = between(cpus, Duration::from_millis(400), &[&|| straight.read()]).unwrap()[0];
     assert_eq!((warp.backwards, warp.worst), (0, 0), "{warp:?}");
     if warp.readings == 0 {
-        return eprintln!("skipped: needs a machine that lets two threads run at a time");
+        skip!("a machine that lets two threads run at a time");
     }
     // As wide as that, since the shortest way may be longer now that others run.
     let skew = Skewed::by(warp.smallest_visible.cast_signed() * 20 + 1_000_000);
@@ -159,7 +155,7 @@ fn a_processor_that_is_not_there_is_said_and_the_others_are_looked_at() {
 
 #[test]
 fn one_that_panics_is_not_waited_for() {
-    let Some(cpus) = two_processors() else { return };
+    let cpus = two_processors();
     let readings = AtomicU64::new(0);
     let breaks = || {
         assert!(readings.fetch_add(1, SeqCst) < 1000, "made to break");
@@ -174,7 +170,7 @@ fn one_that_panics_is_not_waited_for() {
 
 #[test]
 fn a_clock_that_stands_still_shows_nothing_and_ends() {
-    let Some(cpus) = two_processors() else { return };
+    let cpus = two_processors();
     let warps = between(cpus, Duration::from_millis(50), &[&|| 42]).unwrap();
     assert_eq!((warps[0].backwards, warps[0].worst), (0, 0));
     assert!(warps[0].smallest_visible <= 1);

@@ -92,7 +92,11 @@ mod tests {
     #[test]
     fn every_translated_call_is_tried() {
         let tried: HashSet<&str> = all().flat_map(|(_, one)| one.rows).copied().collect();
-        let rows: HashSet<&str> = eigentime_calls::ROWS.iter().map(|row| row.name).collect();
+        let rows: HashSet<&str> = eigentime_calls::ROWS
+            .iter()
+            .filter(|row| row.call.kind != eigentime_calls::Kind::Block)
+            .map(|row| row.name)
+            .collect();
         let untried: Vec<_> = rows.difference(&tried).collect();
         assert!(untried.is_empty(), "rows of the table without a probe: {untried:?}");
         let unknown: Vec<_> = tried.difference(&rows).collect();

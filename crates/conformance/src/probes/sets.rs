@@ -26,8 +26,9 @@ pub const INTERFACES: &[Interface] = &[
         .of(&["clock_adjtime"]),
     Interface::setter("a wait for an instant that is set", wakes).of(&["clock_nanosleep"]),
     Interface::setter("TFD_TIMER_CANCEL_ON_SET", not_cancelled).host("TFD_TIMER_CANCEL_ON_SET"),
-    Interface::setter("adjtimex, ADJ_FREQUENCY", frequency)
-        .host("frequency of the wall clock (ADJ_FREQUENCY, ADJ_TICK, ADJ_TAI)"),
+    Interface::setter("adjtimex, ADJ_FREQUENCY", frequency).host(
+        "frequency of the wall clock (ADJ_FREQUENCY, ADJ_TICK), leap seconds (STA_INS, STA_DEL)",
+    ),
     Interface::setter("clock_settime of a program that is not dumpable", not_dumpable)
         .host("timers and the wall clock of programs that are not dumpable")
         .under(Under::OFFSET),
@@ -175,8 +176,8 @@ fn frequency(_bench: &Bench) -> Answer {
     state.modes = 0;
     // SAFETY: the kernel reads and writes one timex.
     unsafe { call!(libc::SYS_adjtimex, &mut state) }?;
-    // Nothing would change, even if it were done.
     state.modes = libc::ADJ_FREQUENCY;
+    state.freq += 1 << 16;
     // SAFETY: the kernel reads and writes one timex.
     let set = unsafe { call!(libc::SYS_adjtimex, &mut state) };
     Ok(match set.as_ref().map_err(io::Error::raw_os_error) {

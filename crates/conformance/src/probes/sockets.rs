@@ -31,6 +31,7 @@ pub const INTERFACES: &[Interface] = &[
     Interface::probe("SO_LINGER", linger).host(super::HOST_TIMEOUTS).under(Under::FAST),
     Interface::probe("TCP_USER_TIMEOUT", user_timeout).host(PEER).under(Under::FAST),
     Interface::untested("SO_BUSY_POLL", "SO_BUSY_POLL", "no test: needs a network card to poll"),
+    Interface::untested("SO_TXTIME", "SO_TXTIME", "no test: needs a queueing discipline for it"),
 ];
 
 /// Sets an option of a socket.

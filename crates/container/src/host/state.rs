@@ -51,7 +51,7 @@ pub struct State {
 }
 
 /// The right to make and to look for things in the state directory.
-pub struct Turn {
+pub struct Lock {
     _lock: Flock<File>,
 }
 
@@ -108,8 +108,8 @@ impl State {
     /// # Errors
     ///
     /// If there can be no lock.
-    pub fn turn(&self) -> Result<Turn, Error> {
-        Ok(Turn { _lock: lock(&self.root.join(TURN), Hold::Alone)? })
+    pub fn lock(&self) -> Result<Lock, Error> {
+        Ok(Lock { _lock: lock(&self.root.join(TURN), Hold::Alone)? })
     }
 
     /// Makes the directory of a run, called by this beginning.
@@ -118,7 +118,7 @@ impl State {
     ///
     /// If it cannot be made.
     pub fn start_run(&self, beginning: &str) -> Result<Run, Error> {
-        let _turn = self.turn()?;
+        let _turn = self.lock()?;
         for number in 0.. {
             let id = match number {
                 0 => beginning.to_owned(),
@@ -144,7 +144,7 @@ impl State {
     ///
     /// If nothing can be looked for.
     pub fn sweep(&self) -> Result<Vec<Error>, Error> {
-        let turn = self.turn()?;
+        let turn = self.lock()?;
         let runs = self.runs();
         let mut left = Vec::new();
         for entry in fs::read_dir(&runs).map_err(Error::file("read", &runs))? {
@@ -176,7 +176,7 @@ impl State {
             };
             removed.map_err(Error::file("remove", &path))?;
         }
-        let _turn = self.turn()?;
+        let _turn = self.lock()?;
         fs::remove_dir_all(&run.path).map_err(Error::file("remove", &run.path))
     }
 }

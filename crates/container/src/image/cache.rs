@@ -142,7 +142,7 @@ fn references(state: &State) -> Result<References, Error> {
 
 /// Changes what is known of references, as a whole.
 fn note(state: &State, change: impl FnOnce(&mut References)) -> Result<(), Error> {
-    let _turn = state.turn()?;
+    let _turn = state.lock()?;
     let before = references(state)?;
     let mut after = before.clone();
     change(&mut after);
@@ -181,7 +181,7 @@ impl Listed {
 ///
 /// If they cannot be read.
 pub fn list(state: &State) -> Result<Vec<Listed>, Error> {
-    let _turn = state.turn()?;
+    let _turn = state.lock()?;
     let (images, references) = (state.images(), references(state)?);
     let mut all = Vec::new();
     for entry in fs::read_dir(&images).map_err(Error::file("read", &images))? {

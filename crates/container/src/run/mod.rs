@@ -11,8 +11,8 @@ mod sharing;
 use std::io::{IsTerminal, stdin, stdout};
 use std::path::PathBuf;
 
-use eigentime_supervisor::Clocks;
-use eigentime_supervisor::control::place::Name;
+use eigentime_supervisor::registry::Name;
+use eigentime_supervisor::{Clocks, Consent};
 use eigentime_timeline::Nanos;
 use nix::unistd::{Pid, getpid};
 
@@ -78,6 +78,8 @@ pub struct Asked {
     pub name: Option<Name>,
     /// The clocks, if any are asked for.
     pub clocks: Option<Clocks>,
+    /// What a timeline that is made for it allows.
+    pub consent: Consent,
     /// The timeline to share.
     pub timeline: Option<Name>,
     /// Are sites of calls rewritten, so that they need no stop?
@@ -95,7 +97,7 @@ pub struct Asked {
 ///
 /// If the program was not started.
 pub fn run(asked: &Asked) -> Result<i32, Error> {
-    let turn = asked.timeline.as_ref().map(|name| sharing::Turn::take(&state::place()?, name));
+    let turn = asked.timeline.as_ref().map(|name| sharing::Lock::take(&state::place()?, name));
     let turn = turn.transpose()?;
     let (state, namespaces) = enter(asked.timeline.as_ref())?;
     limits::check(asked.memory, asked.cpus)?;
@@ -147,7 +149,7 @@ fn in_run(
     namespaces: &Namespaces,
     state: &State,
     run: &Run,
-    turn: Option<sharing::Turn>,
+    turn: Option<sharing::Lock>,
 ) -> Result<i32, Error> {
     let source = Source::new(asked, namespaces, state, run)?;
     let preparation = Preparation {

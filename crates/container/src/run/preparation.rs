@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use eigentime_supervisor::container::{self as supervisor, Contained, Container, start};
-use eigentime_supervisor::run_in_namespace;
+use eigentime_supervisor::{NamedBy, run_in_namespace};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
@@ -143,6 +143,8 @@ impl Preparation<'_> {
             container: Container { id: self.name(), ..Container::default() },
             clocks: self.asked.clocks.clone(),
             timeline: self.asked.timeline.clone(),
+            named_by: NamedBy::User,
+            consent: self.asked.consent,
             time_namespace: true,
             bundle: &Described { runtime: &self.asked.runtime, file: bundle.join(CONFIG) },
             put_back: Vec::new(),

@@ -8,8 +8,8 @@ use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use eigentime_supervisor::control::place::{Name, Place};
 use eigentime_supervisor::control::{Answer, Request, client};
+use eigentime_supervisor::registry::{Name, Place};
 use nix::fcntl::Flock;
 use nix::unistd::Pid;
 
@@ -18,12 +18,12 @@ use crate::host::state::{Hold, lock};
 
 /// The right to start a container in a timeline: one that makes it has made it before the
 /// next one looks for it.
-pub struct Turn {
+pub struct Lock {
     path: PathBuf,
     _lock: Flock<File>,
 }
 
-impl Turn {
+impl Lock {
     /// Waits for it.
     ///
     /// # Errors
@@ -37,7 +37,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for Lock {
     fn drop(&mut self) {
         // What is left of it does no harm.
         let _ = fs::remove_file(&self.path);

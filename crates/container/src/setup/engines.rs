@@ -60,7 +60,7 @@ pub const ENGINES: [Engine; 3] = [
         is_default: docker::is_default,
         once_added: "To take effect: systemctl reload docker (or SIGHUP to dockerd)",
         once_removed: "To take effect: systemctl restart docker (a reload forgets no runtime)",
-        usage: "Use: docker run --runtime eigentime --env EIGENTIME_DATE=2038-01-19 IMAGE ...",
+        usage: "Use: docker run --runtime eigentime --annotation io.eigentime.date=2038-01-19 IMAGE ...",
         caution: |_, _, _| None,
     },
     Engine {

@@ -14,6 +14,9 @@ const BACKUP: &str = ".before-eigentime";
 /// The mode of a file that is new: engines run as root, but anybody may look.
 const NEW_MODE: u32 = 0o644;
 
+/// The mode of a program that is new.
+const PROGRAM_MODE: u32 = 0o755;
+
 /// What is in the file, if there is one.
 pub fn read(file: &Path) -> Result<Option<String>, Error> {
     match fs::read_to_string(file) {
@@ -32,23 +35,49 @@ pub fn backups(file: &Path) -> Vec<String> {
     names(&file).map_while(|name| fs::read_to_string(name).ok()).collect()
 }
 
-/// Lets `after` be in the file, if `before` still is, and returns where a copy of that
-/// is.
+/// Lets `after` be in the file, if `before` still is. `keeps` says whether a copy of that is kept;
+/// returns where it is.
 pub fn replace(
     file: &Path,
     before: Option<&str>,
     after: Option<&str>,
+    keeps: bool,
 ) -> Result<Option<PathBuf>, Error> {
     let file = target(file);
-    if read(&file)?.as_deref() != before {
-        return Err(Error::Changed(file));
-    }
-    let copy = before.map(|text| back_up(&file, text)).transpose()?;
-    match after {
-        Some(text) => write(&file, text)?,
-        None => fs::remove_file(&file).map_err(not_written("remove", &file))?,
-    }
+    check(&file, before)?;
+    let copy = match keeps {
+        true => before.map(|text| back_up(&file, text)).transpose()?,
+        false => None,
+    };
+    put(&file, after, NEW_MODE)?;
     Ok(copy)
+}
+
+/// The same for a program of ours, of which no copy is kept.
+pub fn replace_program(
+    file: &Path,
+    before: Option<&str>,
+    after: Option<&str>,
+) -> Result<(), Error> {
+    check(file, before)?;
+    match (before, after) {
+        (None, None) => Ok(()),
+        _ => put(file, after, PROGRAM_MODE),
+    }
+}
+
+fn check(file: &Path, before: Option<&str>) -> Result<(), Error> {
+    match read(file)?.as_deref() == before {
+        true => Ok(()),
+        false => Err(Error::Changed(file.to_owned())),
+    }
+}
+
+fn put(file: &Path, text: Option<&str>, mode: u32) -> Result<(), Error> {
+    match text {
+        Some(text) => write(file, text, mode),
+        None => fs::remove_file(file).map_err(not_written("remove", file)),
+    }
 }
 
 /// Where a symbolic link leads, or else the file itself; from the root.
@@ -73,7 +102,7 @@ fn names(file: &Path) -> impl Iterator<Item = PathBuf> {
 fn back_up(file: &Path, text: &str) -> Result<PathBuf, Error> {
     let names = names(file);
     for name in names {
-        match like(file, &name) {
+        match like(file, &name, NEW_MODE) {
             Ok(copy) => {
                 fill(copy, text).map_err(not_written("write", &name))?;
                 return Ok(name);
@@ -90,12 +119,12 @@ fn back_up(file: &Path, text: &str) -> Result<PathBuf, Error> {
     unreachable!("there are more names than files")
 }
 
-fn write(file: &Path, text: &str) -> Result<(), Error> {
+fn write(file: &Path, text: &str, mode: u32) -> Result<(), Error> {
     let folder = file.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(folder).map_err(not_written("make", folder))?;
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let fresh = folder.join(format!(".{name}.eigentime-{}", std::process::id()));
-    let written = like(file, &fresh).and_then(|handle| fill(handle, text));
+    let written = like(file, &fresh, mode).and_then(|handle| fill(handle, text));
     let renamed = written.and_then(|()| fs::rename(&fresh, file));
     if let Err(cause) = renamed {
         // It may not even be there.
@@ -107,7 +136,7 @@ fn write(file: &Path, text: &str) -> Result<(), Error> {
 }
 
 /// Makes a new file with the mode and the owner of another one, if that is there.
-fn like(file: &Path, new: &Path) -> io::Result<File> {
+fn like(file: &Path, new: &Path, mode: u32) -> io::Result<File> {
     let handle = OpenOptions::new().write(true).create_new(true).mode(0o600).open(new)?;
     let alike = match fs::metadata(file) {
         Ok(old) => {
@@ -120,7 +149,7 @@ fn like(file: &Path, new: &Path) -> io::Result<File> {
             chowned.and_then(|()| handle.set_permissions(old.permissions()))
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            handle.set_permissions(Permissions::from_mode(NEW_MODE))
+            handle.set_permissions(Permissions::from_mode(mode))
         }
         Err(error) => Err(error),
     };

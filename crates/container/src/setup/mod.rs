@@ -3,6 +3,7 @@
 //!
 //! - `engines`: the table of engines.
 //! - `podman`, `docker`, `containerd`: the entry in the text of each.
+//! - `trust`: a script that lets the environment of containers count.
 //! - `toml`: settings in a TOML text, comments and order kept.
 //! - `file`: replacing a file, with a backup.
 //!
@@ -15,6 +16,7 @@ mod engines;
 mod file;
 mod podman;
 mod toml;
+pub mod trust;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -96,6 +98,10 @@ pub struct Plan {
     pub before: Option<String>,
     /// What will be in it; nothing if there will be none.
     pub after: Option<String>,
+    /// Is a copy kept of what was there? What adding the entry has made needs none.
+    keeps: bool,
+    /// Is it a program of ours, and no file of the engine's?
+    is_program: bool,
 }
 
 /// Says what would become of the engine's file.
@@ -106,6 +112,7 @@ pub struct Plan {
 pub fn plan(engine: &Engine, file: &Path, action: Action<'_>) -> Result<Plan, Error> {
     let before = file::read(file)?;
     let unusable = |cause| Error::Unusable { file: file.to_owned(), cause };
+    let mut keeps = true;
     let after = match action {
         Action::Add(runtime) => {
             let runtime = runtime.to_str().ok_or_else(|| Error::NoText(runtime.to_owned()))?;
@@ -116,33 +123,46 @@ pub fn plan(engine: &Engine, file: &Path, action: Action<'_>) -> Result<Plan, Er
             Some((engine.add)(&text, runtime).map_err(unusable)?)
         }
         Action::Remove => match &before {
-            Some(text) => without(engine, file, text)?,
+            Some(text) => {
+                let without = without(engine, file, text)?;
+                keeps = !without.is_what_it_was;
+                without.text
+            }
             None => None,
         },
     };
-    Ok(Plan { file: file.to_owned(), before, after })
+    Ok(Plan { file: file.to_owned(), before, after, keeps, is_program: false })
+}
+
+/// A text without the entry.
+struct Without {
+    /// The text, if a file is left.
+    text: Option<String>,
+    /// Is it what was there before the entry was added?
+    is_what_it_was: bool,
 }
 
 /// The text without the entry; nothing if the file has been made for the entry only.
 ///
 /// Where adding has made the present text of a backup, it is the backup's text to the
 /// letter. Else what is left of the present text, which may lack an empty table.
-fn without(engine: &Engine, file: &Path, text: &str) -> Result<Option<String>, Error> {
+fn without(engine: &Engine, file: &Path, text: &str) -> Result<Without, Error> {
     let unusable = |cause| Error::Unusable { file: file.to_owned(), cause };
     let Some(runtime) = (engine.entry)(text).map_err(unusable)? else {
-        return Ok(Some(text.to_owned()));
+        return Ok(Without { text: Some(text.to_owned()), is_what_it_was: true });
     };
     if (engine.is_default)(text).map_err(unusable)? {
         return Err(unusable(Unusable::Default(engine.name)));
     }
     let made_this = |from: &str| (engine.add)(from, &runtime).is_ok_and(|made| made == text);
     if let Some(backup) = file::backups(file).into_iter().rev().find(|backup| made_this(backup)) {
-        return Ok(Some(backup));
+        return Ok(Without { text: Some(backup), is_what_it_was: true });
     }
     if (engine.fresh)().is_some_and(|fresh| made_this(&fresh)) {
-        return Ok(None);
+        return Ok(Without { text: None, is_what_it_was: true });
     }
-    (engine.remove)(text).map(Some).map_err(unusable)
+    let left = (engine.remove)(text).map_err(unusable)?;
+    Ok(Without { text: Some(left), is_what_it_was: false })
 }
 
 impl Plan {
@@ -171,7 +191,11 @@ impl Plan {
     ///
     /// If the file has changed meanwhile, or cannot be written. It is as it was then.
     pub fn carry_out(&self) -> Result<Option<PathBuf>, Error> {
-        file::replace(&self.file, self.before.as_deref(), self.after.as_deref())
+        let (before, after) = (self.before.as_deref(), self.after.as_deref());
+        match self.is_program {
+            true => file::replace_program(&self.file, before, after).map(|()| None),
+            false => file::replace(&self.file, before, after, self.keeps),
+        }
     }
 }
 

@@ -314,8 +314,25 @@ mod files {
 
         let plan = remove("podman", &file);
         assert_eq!(plan.after, None);
-        assert!(plan.carry_out().unwrap().is_some() && !file.exists());
+        assert!(plan.carry_out().unwrap().is_none() && !file.exists());
         assert!(!remove("podman", &file).changes());
+        assert_eq!(fs::read_dir(file.parent().unwrap()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_script_trusts_the_environment_and_goes_without_a_trace() {
+        let folder = Folder::new();
+        let file = folder.0.join("daemon.json");
+        let write = |runtime| trust::plan(&file, runtime).unwrap().carry_out().unwrap();
+        let script = trust::script(&file);
+        write(Some(Path::new(OCI)));
+        let text = fs::read_to_string(&script).unwrap();
+        assert!(text.contains("exec '/opt/eigentime/eigentime-oci' --eigentime-trust-environment"));
+        assert_eq!(fs::metadata(&script).unwrap().permissions().mode() & 0o777, 0o755);
+        assert!(!trust::plan(&file, Some(Path::new(OCI))).unwrap().changes());
+        write(None);
+        write(None);
+        assert!(folder.names().is_empty());
     }
 
     #[test]
@@ -332,24 +349,24 @@ mod files {
     }
 
     #[test]
-    fn backups_are_numbered_and_none_is_written_twice() {
+    fn backups_are_numbered_and_none_is_written_twice_or_without_need() {
         let folder = Folder::new();
         let file = folder.0.join("daemon.json");
-        let names = [".before-eigentime", ".before-eigentime.1", ".before-eigentime.2"]
-            .map(|end| format!("daemon.json{end}"));
+        let names =
+            [".before-eigentime", ".before-eigentime.1"].map(|end| format!("daemon.json{end}"));
         fs::write(&file, "{}").unwrap();
         for _ in 0..2 {
             let backup = add("docker", &file).unwrap().carry_out().unwrap().unwrap();
             assert_eq!(backup, folder.0.join(&names[0]));
-            let backup = remove("docker", &file).carry_out().unwrap().unwrap();
-            assert_eq!(backup, folder.0.join(&names[1]));
+            // What comes back is in the first one.
+            assert_eq!(remove("docker", &file).carry_out().unwrap(), None);
         }
         fs::write(&file, "{\"debug\": true}").unwrap();
         add("docker", &file).unwrap().carry_out().unwrap();
         assert_eq!(fs::read_to_string(folder.0.join(&names[0])).unwrap(), "{}");
-        assert_eq!(fs::read_to_string(folder.0.join(&names[2])).unwrap(), "{\"debug\": true}");
-        let [zero, one, two] = names;
-        assert_eq!(folder.names(), ["daemon.json".to_owned(), zero, one, two]);
+        assert_eq!(fs::read_to_string(folder.0.join(&names[1])).unwrap(), "{\"debug\": true}");
+        let [zero, one] = names;
+        assert_eq!(folder.names(), ["daemon.json".to_owned(), zero, one]);
     }
 
     #[test]

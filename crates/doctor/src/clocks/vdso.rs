@@ -213,7 +213,7 @@ mod tests {
     fn its_functions_tell_the_time() {
         let vdso = match Vdso::find() {
             Ok(vdso) => vdso,
-            Err(why) => return println!("skipped: needs a vDSO: {why}"),
+            Err(why) => skip!("a vDSO: {why}"),
         };
         let clock_gettime = vdso.clock_gettime().expect("every vDSO has it");
         assert!(vdso.memory().contains(&(clock_gettime as usize)));
@@ -231,7 +231,7 @@ mod tests {
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn on_this_processor_it_has_all_five() {
-        let Ok(vdso) = Vdso::find() else { return println!("skipped: needs a vDSO") };
+        let Ok(vdso) = Vdso::find() else { skip!("a vDSO") };
         let (time, getcpu) = (vdso.time().unwrap(), vdso.getcpu().unwrap());
         let [mut cpu, mut node] = [u32::MAX; 2];
         // SAFETY: they are given room for what they write, or null, which they accept.

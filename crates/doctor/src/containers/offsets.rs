@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn runtimes_are_told_once_each() {
         let first = program::find("runc").or_else(|| program::find("crun"));
-        let Some(first) = first else { return println!("skipped: needs runc or crun") };
+        let Some(first) = first else { skip!("runc or crun") };
         let found = runtimes(Some(first.clone()));
         assert_eq!(found[0].0, first);
         assert_eq!(found.iter().filter(|(file, ..)| *file == first).count(), 1);

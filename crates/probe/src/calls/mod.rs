@@ -199,11 +199,12 @@ mod tests {
 
     #[test]
     fn each_is_served_by_whom_its_name_says() {
+        let mut missing = Vec::new();
         for metric in METRICS {
             let mut bench = match (metric.prepare)() {
                 Ok(bench) => bench,
                 Err(why) => {
-                    println!("skipped: {}: needs what is missing: {why}", metric.name);
+                    missing.push(format!("{why}, for {}", metric.name));
                     continue;
                 }
             };
@@ -211,9 +212,10 @@ mod tests {
                 // Where the vDSO falls back, that is what is found; the doctor's tests know where.
                 Ok(_) if metric.name.starts_with("vdso_") => {}
                 Ok(served) => assert_eq!(served, Served::SystemCall, "{}", metric.name),
-                Err(why) => println!("skipped: {}: needs seccomp filters: {why}", metric.name),
+                Err(why) => missing.push(format!("seccomp filters, for {}: {why}", metric.name)),
             }
         }
+        eigentime_harness::skip_if_any(&missing);
     }
 
     #[test]
@@ -222,15 +224,22 @@ mod tests {
         let metric = metric.unwrap();
         match (metric.prepare)().and_then(|mut bench| served(metric, &mut *bench)) {
             Ok(served) => assert_eq!(served, Served::SystemCall),
-            Err(why) => println!("skipped: needs a vDSO and seccomp filters: {why}"),
+            Err(why) => skip!("a vDSO and seccomp filters: {why}"),
         }
     }
 
     #[test]
     fn each_takes_time_and_leaves_nothing_behind() {
         let descriptors = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+        let mut missing = Vec::new();
         for metric in METRICS.iter().filter(|metric| !metric.name.ends_with("nanosleep")) {
-            let Ok(mut bench) = (metric.prepare)() else { continue };
+            let mut bench = match (metric.prepare)() {
+                Ok(bench) => bench,
+                Err(why) => {
+                    missing.push(format!("{why}, for {}", metric.name));
+                    continue;
+                }
+            };
             // More than a chunk of those that have to be undone, and no multiple of it.
             let calls = 1000;
             match bench.record(calls) {
@@ -238,11 +247,12 @@ mod tests {
                     let each = ticks::nanos(ticks) / calls as f64;
                     assert!(each > 0.5, "{}: {each} ns a call", metric.name);
                 }
-                Err(error) => println!("skipped: {}", refusal(metric.name, error)),
+                Err(error) => missing.push(refusal(metric.name, error)),
             }
         }
         // Other tests open files meanwhile, but not as many.
         assert!(descriptors() < 500, "{}", descriptors());
+        eigentime_harness::skip_if_any(&missing);
     }
 
     #[test]

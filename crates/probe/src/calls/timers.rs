@@ -231,7 +231,7 @@ mod tests {
         match timers() {
             // The list is the process's, and other tests make a few chunks of timers meanwhile.
             Some(left) => assert!(left < calls / 2, "{left} of {calls} are left"),
-            None => println!("skipped: the list of timers: needs CONFIG_CHECKPOINT_RESTORE"),
+            None => skip!("CONFIG_CHECKPOINT_RESTORE, for the list of timers"),
         }
     }
 

@@ -225,7 +225,7 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
     fn all_lines_of_code_and_data_are_flushed_and_the_clock_goes_on() {
         let cold = match Cold::vdso() {
             Ok(cold) => cold,
-            Err(why) => return println!("skipped: needs a vDSO and its data: {why}"),
+            Err(why) => skip!("a vDSO and its data: {why}"),
         };
         let code = Vdso::find().unwrap().memory();
         assert!(cold.0.contains(&code.start));

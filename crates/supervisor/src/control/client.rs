@@ -2,13 +2,15 @@
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
+use std::thread;
 use std::time::Duration;
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::unistd::Pid;
 
-use super::place::{Name, Place, Unusable};
-use super::{Answer, Container, Request};
+use super::{Answer, Request};
+use crate::container_id::Container;
+use crate::registry::{Name, Place, Unusable};
 
 /// How long a timeline may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -21,11 +23,16 @@ pub enum Failure {
     Place(#[from] Unusable),
     /// No such timeline.
     #[error(
-        "there is no timeline '{0}', and no container in one that is called so\n\
-         help: `eigentime ctl list` names those there are; `eigentime run --timeline {0} -- COMMAND` \
-         makes one"
+        "there is no timeline '{name}', and no container in one that is called so, in {looked}\n\
+         help: `eigentime ctl list` names those there are; `eigentime run --timeline {name} -- \
+         COMMAND` makes one"
     )]
-    NoSuch(Name),
+    NoSuch {
+        /// The name.
+        name: Name,
+        /// Where it was looked for.
+        looked: String,
+    },
     /// Several containers are called so.
     #[error("several containers are called '{name}': {containers}\nhelp: use more of the number")]
     Ambiguous {
@@ -55,20 +62,23 @@ pub enum Failure {
     Refused(String),
 }
 
-/// The timeline of that name; else the one that has the container which is called so, or
-/// whose number begins so.
+/// The timeline of that name, and where it is; else the one that has the container which is
+/// called so, or whose number begins so.
 ///
 /// # Errors
 ///
 /// If there is none, or more than one.
-pub fn timeline_of(place: &Place, name: &Name) -> Result<Name, Failure> {
-    if place.connect(name)?.is_some() {
-        return Ok(name.clone());
+pub fn timeline_of<'a>(places: &'a [Place], name: &Name) -> Result<(&'a Place, Name), Failure> {
+    for place in places {
+        if place.connect(name)?.is_some() {
+            return Ok((place, name.clone()));
+        }
     }
     let mut known = Vec::new();
-    for timeline in place.names()? {
-        let all = containers_of(place, &timeline).into_iter();
-        known.extend(all.map(|container| (timeline.clone(), container)));
+    for Told { place, name, answer } in ask_all(places, &Request::Containers, GLIMPSE)? {
+        if let Ok(Answer::Containers(all)) = answer {
+            known.extend(all.into_iter().map(|container| (place, name.clone(), container)));
+        }
     }
     let text = name.to_string();
     let rules: [fn(&Container, &str) -> bool; 3] = [
@@ -77,20 +87,75 @@ pub fn timeline_of(place: &Place, name: &Name) -> Result<Name, Failure> {
         |one, text| one.id.starts_with(text),
     ];
     for rule in rules {
-        let found: Vec<_> = known.iter().filter(|(_, one)| rule(one, &text)).collect();
+        let found: Vec<_> = known.iter().filter(|(.., one)| rule(one, &text)).collect();
         match found.as_slice() {
             [] => {}
-            [(timeline, _), others @ ..] if others.iter().all(|(other, _)| other == timeline) => {
-                return Ok(timeline.clone());
+            [(place, timeline, _), others @ ..]
+                if others.iter().all(|(_, other, _)| other == timeline) =>
+            {
+                return Ok((place, timeline.clone()));
             }
             several => {
-                let containers = several.iter().map(|(_, one)| one.to_string()).collect::<Vec<_>>();
+                let containers =
+                    several.iter().map(|(.., one)| one.to_string()).collect::<Vec<_>>();
                 let containers = containers.join(", ");
                 return Err(Failure::Ambiguous { name: name.clone(), containers });
             }
         }
     }
-    Err(Failure::NoSuch(name.clone()))
+    Err(Failure::NoSuch { name: name.clone(), looked: looked_in(places) })
+}
+
+/// Where timelines were looked for, in words.
+#[must_use]
+pub fn looked_in(places: &[Place]) -> String {
+    let paths: Vec<_> = places.iter().map(|place| place.path().display().to_string()).collect();
+    paths.join(" or ")
+}
+
+/// What a timeline answers.
+pub struct Told<'a> {
+    /// Where it is.
+    pub place: &'a Place,
+    /// Its name.
+    pub name: Name,
+    /// What it answers.
+    pub answer: Result<Answer, Failure>,
+}
+
+/// Asks all timelines at once, so that one that does not answer keeps nobody waiting but for
+/// so long. Those that have ended meanwhile are left out.
+///
+/// # Errors
+///
+/// If a directory cannot be read.
+pub fn ask_all<'a>(
+    places: &'a [Place],
+    request: &Request,
+    patience: Duration,
+) -> Result<Vec<Told<'a>>, Unusable> {
+    let mut timelines = Vec::new();
+    for place in places {
+        timelines.extend(place.names()?.into_iter().map(|name| (place, name)));
+    }
+    let ask_one = |(place, name): (&'a Place, Name)| {
+        let answer = match place.connect(&name) {
+            Ok(Some(stream)) => ask_within(stream, &name, request, patience),
+            Ok(None) => return None,
+            Err(unusable) => Err(unusable.into()),
+        };
+        match answer {
+            Err(Failure::Gone(_)) => None,
+            answer => Some(Told { place, name, answer }),
+        }
+    };
+    let told = thread::scope(|scope| {
+        let ask_one = &ask_one;
+        let all: Vec<_> =
+            timelines.into_iter().map(|one| scope.spawn(move || ask_one(one))).collect();
+        all.into_iter().filter_map(|one| one.join().expect("asking does not panic")).collect()
+    });
+    Ok(told)
 }
 
 /// The process that keeps the timeline at the other end.
@@ -100,7 +165,8 @@ pub(crate) fn supervisor_of(stream: &UnixStream) -> Pid {
 
 /// Asks a timeline.
 pub fn ask(place: &Place, name: &Name, request: &Request) -> Result<Answer, Failure> {
-    let no_such = || Failure::NoSuch(name.clone());
+    let looked = || place.path().display().to_string();
+    let no_such = || Failure::NoSuch { name: name.clone(), looked: looked() };
     let stream = place.connect(name)?.ok_or_else(no_such)?;
     match ask_through(stream, name, request) {
         // It ended just then, as a rule because somebody else has removed it.
@@ -111,6 +177,9 @@ pub fn ask(place: &Place, name: &Name, request: &Request) -> Result<Answer, Fail
 
 /// How long a timeline may take that is only asked whether it is the one.
 const GLIMPSE: Duration = Duration::from_millis(500);
+
+/// How long a timeline may take that is asked along with all others.
+pub const PATIENCE_WITH_ALL: Duration = Duration::from_secs(2);
 
 /// The containers of a timeline; none if it has ended meanwhile, or does not answer.
 pub fn containers_of(place: &Place, name: &Name) -> Vec<Container> {
@@ -135,7 +204,9 @@ fn ask_within(
     let supervisor = supervisor_of(&stream).as_raw();
     let silent = |reason: String| Failure::Silent { name: name.clone(), supervisor, reason };
     let failed = |error: io::Error| match error.kind() {
-        ErrorKind::WouldBlock => silent(format!("nothing came within {} s", patience.as_secs())),
+        ErrorKind::WouldBlock => {
+            silent(format!("nothing came within {} s", patience.as_secs_f32()))
+        }
         ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => Failure::Gone(name.clone()),
         _ => silent(error.to_string()),
     };

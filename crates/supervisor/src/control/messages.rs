@@ -1,10 +1,13 @@
 //! Requests and answers.
 
 use eigentime_timeline::text::{format_date, format_rate};
-use eigentime_timeline::{Clock, HostInstant, Nanos, Rate, Scale, VirtualInstant};
+use eigentime_timeline::{Clock, HostInstant, Nanos, Rate, VirtualInstant};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
+use crate::consent::{NamedBy, SettableBy};
+use crate::container_id::Container;
+use crate::plan::Clocks;
 use crate::saved::Saved;
 
 /// What is asked of a timeline.
@@ -14,18 +17,27 @@ pub enum Request {
     Show,
     /// Change its clocks, all at the same instant.
     Change(Vec<Change>),
+    /// Change what it allows to others.
+    Allow(Allowance),
     /// Where every clock stands.
     Save,
     /// Let the process that asks become a member.
     Join {
-        /// What the timeline is to be, if the caller cares.
-        terms: Option<String>,
+        /// What the clocks are to be, if the caller cares.
+        clocks: Option<Clocks>,
+        /// Who names the timeline.
+        named_by: NamedBy,
         /// The image the caller knows.
         image: u64,
         /// What is to be started.
         starts: Starts,
         /// Are sites of calls still rewritten?
         rewrites: bool,
+    },
+    /// Is the process that asks a member already, of a timeline with such clocks?
+    Stay {
+        /// What the clocks are to be, if the caller cares.
+        clocks: Option<Clocks>,
     },
     /// The containers that live by it.
     Containers,
@@ -38,8 +50,8 @@ pub enum Request {
     Attach {
         /// Its number, as the supervisor sees it.
         pid: i32,
-        /// What the timeline is to be, if the caller cares.
-        terms: Option<String>,
+        /// What the clocks are to be, if the caller cares.
+        clocks: Option<Clocks>,
         /// Even if its monotonic clocks step back.
         force: bool,
         /// Are sites of calls still rewritten?
@@ -55,6 +67,15 @@ pub enum Request {
         /// End its members.
         force: bool,
     },
+}
+
+/// A change of what a timeline allows to others; `None` stays as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Allowance {
+    /// May containers join it because their bundle names it?
+    pub joinable: Option<bool>,
+    /// Who may set its wall clock from inside.
+    pub settable_by: Option<SettableBy>,
 }
 
 /// What a process that becomes a member is to start.
@@ -80,45 +101,6 @@ pub enum Starts {
     },
 }
 
-/// A container, as its engine calls it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Container {
-    /// Its number, by which the OCI runtime knows it.
-    pub id: String,
-    /// Where the runtime keeps its containers, if that is not the usual place: elsewhere,
-    /// another one can have the same number.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub root: String,
-    /// Its name, if it has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// Is its runtime in its time namespace, since it could not enter that by itself?
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub inherits_time: bool,
-}
-
-impl Container {
-    /// Is it the same container, whatever else is known of it?
-    #[must_use]
-    pub fn is(&self, other: &Self) -> bool {
-        (&self.id, &self.root) == (&other.id, &other.root)
-    }
-}
-
-impl std::fmt::Display for Container {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        /// As many letters as engines show of a number.
-        const SHOWN: usize = 12;
-        // Ours are short, and say what they are.
-        let is_engines = self.id.chars().all(|letter| letter.is_ascii_hexdigit());
-        let id = self.id.get(..SHOWN).filter(|_| is_engines).unwrap_or(&self.id);
-        match &self.name {
-            Some(name) => write!(formatter, "{name} ({id})"),
-            None => formatter.write_str(id),
-        }
-    }
-}
-
 /// A change of the clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Change {
@@ -132,6 +114,8 @@ pub enum Change {
     Leap(i64),
     /// Stand still.
     Freeze,
+    /// Let the wall clock stand still, and the others go on.
+    FreezeWall,
     /// Run again.
     Thaw,
 }
@@ -142,11 +126,6 @@ impl Change {
     pub fn rate(rate: Rate) -> Self {
         Self::Rate(rate.forward().whole, rate.forward().frac)
     }
-}
-
-/// The rate that a pair of words in a message means.
-pub fn rate_of([whole, frac]: [u64; 2]) -> Rate {
-    Rate::from_forward(Scale { whole, frac })
 }
 
 /// What a timeline answers.
@@ -200,6 +179,11 @@ pub struct Shown {
     /// The timeline.
     #[serde(flatten)]
     pub timeline: Timeline,
+    /// May containers join it because their bundle names it?
+    #[serde(default)]
+    pub joinable: bool,
+    /// Who may set its wall clock from inside, as it stands.
+    pub settable_by: SettableBy,
     /// The containers that live by it.
     pub containers: Vec<Container>,
     /// The processes that live by it.
@@ -306,6 +290,9 @@ pub enum State {
     Running,
     /// It stands still.
     Frozen,
+    /// Its wall clock stands still, and its other clocks run.
+    #[serde(rename = "wall frozen")]
+    WallFrozen,
 }
 
 impl std::fmt::Display for State {
@@ -313,6 +300,7 @@ impl std::fmt::Display for State {
         formatter.write_str(match self {
             Self::Running => "running",
             Self::Frozen => "frozen",
+            Self::WallFrozen => "wall frozen",
         })
     }
 }
@@ -371,30 +359,18 @@ pub struct WaitsFor {
     pub host_left_ns: Option<i64>,
 }
 
-/// The name of a clock in messages.
-#[must_use]
-pub fn clock_name(clock: Clock) -> &'static str {
-    match clock {
-        Clock::Wall => "realtime",
-        Clock::Tai => "tai",
-        Clock::Monotonic => "monotonic",
-        Clock::Raw => "monotonic_raw",
-        Clock::Boottime => "boottime",
-    }
-}
-
 impl Reading {
     /// A clock that shows this.
     #[must_use]
     pub fn new(clock: Clock, host: HostInstant, virt: VirtualInstant) -> Self {
-        let clock = clock_name(clock).to_owned();
+        let clock = clock.name().to_owned();
         Self { clock, host_ns: host.as_nanos(), virtual_ns: virt.as_nanos() }
     }
 
     /// Both sides as people write them: dates for the wall clocks, seconds for others.
     #[must_use]
     pub fn texts(&self) -> [String; 2] {
-        let is_date = self.clock == clock_name(Clock::Wall) || self.clock == clock_name(Clock::Tai);
+        let is_date = self.clock == Clock::Wall.name() || self.clock == Clock::Tai.name();
         [self.host_ns, self.virtual_ns].map(|nanos| match is_date {
             true => format_date(VirtualInstant::from_nanos(nanos)),
             false => seconds(Nanos(nanos)),

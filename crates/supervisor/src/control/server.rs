@@ -3,23 +3,27 @@
 //! Requests are read and answers written by a thread of their own. The thread that
 //! traces carries them out, since the kernel lets only the tracing thread do so; it
 //! waits in `waitpid` for the traced, so that a stop costs no more than without a
-//! socket. To wake it there, the other thread rings: it makes a child that ends at once.
+//! socket. A signal wakes it there: that takes no process and no memory, and so cannot fail.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, RwLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::unistd::{Pid, geteuid};
 
-use super::place::{Name, Place, Unusable};
-use super::{Answer, Container, Request};
+use super::{Answer, Request};
+use crate::container_id::Container;
+use crate::plan::Clocks;
+use crate::registry::{Name, Place, Unusable};
 
 /// How many callers may wait to be served.
 const BACKLOG: i32 = 128;
@@ -30,6 +34,22 @@ const LONGEST: u64 = 64 * 1024;
 /// How long a caller may take to say what it wants, and to take the answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// How many callers are served at once.
+const MOST_SERVED: usize = 64;
+
+/// How long to wait with the next caller where this process has no descriptor, memory or thread
+/// left for one, unless one of those that are served goes before.
+const SHORTAGE: Duration = Duration::from_millis(100);
+
+/// What wakes the tracing thread. A signal that does nothing by default, so that one that comes
+/// too early or too late, or from somebody else, does no harm.
+const WAKING: Signal = Signal::SIGURG;
+
+/// How soon the tracing thread is woken again that has not taken a request: the signal comes too
+/// early if the thread is just about to wait.
+const WAKE_AGAIN: Duration = Duration::from_millis(1);
+const WAKE_AGAIN_AT_MOST: Duration = Duration::from_millis(64);
+
 /// A request that waits for its answer.
 pub struct Asked {
     /// What is asked.
@@ -37,6 +57,8 @@ pub struct Asked {
     /// Who asks.
     pub caller: Pid,
     answer: SyncSender<Answer>,
+    /// Has the tracing thread taken it?
+    taken: Arc<AtomicBool>,
 }
 
 impl Asked {
@@ -45,14 +67,18 @@ impl Asked {
         // A caller that has gone meanwhile needs none.
         let _ = self.answer.send(answer);
     }
+
+    fn note_taken(&self) {
+        self.taken.store(true, Ordering::Relaxed);
+    }
 }
 
 /// The socket of a named timeline.
 pub struct Control {
     /// The timeline's name.
     pub name: Name,
-    /// What the timeline was made to be.
-    pub terms: String,
+    /// What its clocks were made to be.
+    pub clocks: Clocks,
     /// Where its name stands, as long as it has it.
     place: Option<Place>,
     listener: Option<UnixListener>,
@@ -65,11 +91,11 @@ pub struct Control {
 
 impl Control {
     /// The socket, before anything is read from it.
-    pub fn new(name: Name, terms: String, place: Place, listener: UnixListener) -> Self {
+    pub fn new(name: Name, clocks: Clocks, place: Place, listener: UnixListener) -> Self {
         let (asks, asked) = sync_channel(1);
         Self {
             name,
-            terms,
+            clocks,
             place: Some(place),
             listener: Some(listener),
             asked: Some(asked),
@@ -92,6 +118,7 @@ impl Control {
         // SAFETY: no memory is involved.
         Errno::result(unsafe { libc::listen(listener.as_raw_fd(), BACKLOG) })?;
         let (asks, serving) = (self.asks.clone(), Arc::clone(&self.serving));
+        interrupt_by(WAKING)?;
         let thread = thread::Builder::new().name("control".to_owned());
         thread.spawn(move || serve(&listener, &asks, &serving)).map(drop)
     }
@@ -105,7 +132,7 @@ impl Control {
 
     /// A request, if there is one.
     pub fn take(&self) -> Option<Asked> {
-        self.asked.as_ref()?.try_recv().ok()
+        self.asked.as_ref()?.try_recv().ok().inspect(Asked::note_taken)
     }
 
     /// Asks for something once a process has ended.
@@ -121,7 +148,7 @@ impl Control {
 
     /// Waits for a request; `None` if none can come any more.
     pub fn wait(&self) -> Option<Asked> {
-        self.asked.as_ref()?.recv().ok()
+        self.asked.as_ref()?.recv().ok().inspect(Asked::note_taken)
     }
 
     /// Is its socket where callers look for it?
@@ -148,20 +175,70 @@ impl Control {
     pub fn forget(&mut self) {
         if let Some(place) = self.place.take() {
             // Whoever takes the name next removes what is left.
-            let _ = place.turn().and_then(|_turn| place.forget(&self.name));
+            let _ = place.lock().and_then(|_turn| place.forget(&self.name));
         }
     }
 }
 
 fn serve(listener: &UnixListener, asked: &SyncSender<Asked>, serving: &Arc<RwLock<()>>) {
-    for stream in listener.incoming().flatten() {
-        let (asked, serving) = (asked.clone(), Arc::clone(serving));
+    let served = Arc::new(Served::default());
+    loop {
+        served.await_room();
+        let Ok((stream, _)) = listener.accept() else {
+            // The caller waits in the backlog meanwhile.
+            served.await_end_of_one();
+            continue;
+        };
+        let place = Served::begin(&served);
+        let stream = Arc::new(stream);
+        let (own_stream, own_asked) = (Arc::clone(&stream), asked.clone());
+        let own_serving = Arc::clone(serving);
         // Each by itself, so that a slow one keeps nobody waiting. One that does not keep
-        // to the rules gets no answer and harms nobody; nor does one too many.
-        let _ = thread::Builder::new().name("caller".to_owned()).spawn(move || {
-            let _serving = serving.read();
-            serve_one(stream, &asked)
+        // to the rules gets no answer and harms nobody.
+        let started = thread::Builder::new().name("caller".to_owned()).spawn(move || {
+            let _place = place;
+            let _serving = own_serving.read();
+            serve_one(&own_stream, &own_asked)
         });
+        if started.is_err() {
+            // Where no thread can be made, the others have to wait.
+            let _serving = serving.read();
+            let _ = serve_one(&stream, asked);
+        }
+    }
+}
+
+/// How many callers are served now.
+#[derive(Default)]
+struct Served {
+    count: Mutex<usize>,
+    ended: Condvar,
+}
+
+/// The place of one that is served.
+struct Serving(Arc<Served>);
+
+impl Served {
+    fn begin(served: &Arc<Self>) -> Serving {
+        *served.count.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        Serving(Arc::clone(served))
+    }
+
+    fn await_room(&self) {
+        let count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.ended.wait_while(count, |count| *count >= MOST_SERVED));
+    }
+
+    fn await_end_of_one(&self) {
+        let count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.ended.wait_timeout(count, SHORTAGE));
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        *self.0.count.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.0.ended.notify_all();
     }
 }
 
@@ -184,11 +261,11 @@ fn read_line(stream: &UnixStream) -> std::io::Result<String> {
     }
 }
 
-fn serve_one(mut stream: UnixStream, asked: &SyncSender<Asked>) -> std::io::Result<()> {
+fn serve_one(mut stream: &UnixStream, asked: &SyncSender<Asked>) -> std::io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
-    let caller = getsockopt(&stream, PeerCredentials)?;
-    let line = read_line(&stream)?;
-    if has_gone(&stream)? {
+    let caller = getsockopt(stream, PeerCredentials)?;
+    let line = read_line(stream)?;
+    if has_gone(stream)? {
         // It has given up; what it was told has not been done must not be done.
         return Ok(());
     }
@@ -220,13 +297,18 @@ fn has_gone(stream: &UnixStream) -> nix::Result<bool> {
 /// Has a request carried out; `None` if nobody does any more.
 fn pass_on(request: Request, caller: Pid, asked: &SyncSender<Asked>) -> Option<Answer> {
     let (answer, answered) = sync_channel(1);
-    asked.send(Asked { request, caller, answer }).ok()?;
-    let bell = ring();
-    let answer = answered.recv().ok();
-    // The tracing thread may have been awake already, and have left it.
-    // SAFETY: no memory is involved.
-    unsafe { libc::waitpid(bell, std::ptr::null_mut(), libc::__WALL) };
-    answer
+    let taken = Arc::new(AtomicBool::new(false));
+    asked.send(Asked { request, caller, answer, taken: Arc::clone(&taken) }).ok()?;
+    let mut patience = WAKE_AGAIN;
+    while !taken.load(Ordering::Relaxed) {
+        wake_tracer();
+        match answered.recv_timeout(patience) {
+            Ok(answer) => return Some(answer),
+            Err(RecvTimeoutError::Disconnected) => return None,
+            Err(RecvTimeoutError::Timeout) => patience = (patience * 2).min(WAKE_AGAIN_AT_MOST),
+        }
+    }
+    answered.recv().ok()
 }
 
 /// Waits until a process has ended, at most for so long.
@@ -244,15 +326,28 @@ pub fn await_end(process: Pid, patience: Option<Duration>) {
     }
 }
 
-/// Wakes the thread that waits for children: makes one that ends at once. Returns its
-/// number.
-fn ring() -> i32 {
-    // SAFETY: a fork whose child does nothing but end, so it matters little what other
-    // threads were doing. If it fails, the request waits for the next stop.
-    unsafe {
-        match libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) {
-            0 => libc::_exit(0),
-            bell => bell as i32,
-        }
+/// Has the tracing thread been woken, and not looked since?
+static WOKEN: AtomicBool = AtomicBool::new(false);
+
+/// Has this thread, which traces, been woken since it was asked last?
+pub fn was_woken() -> bool {
+    WOKEN.load(Ordering::Relaxed) && WOKEN.swap(false, Ordering::Relaxed)
+}
+
+/// Lets a signal interrupt what this thread waits in.
+fn interrupt_by(signal: Signal) -> nix::Result<()> {
+    extern "C" fn note(_: i32) {
+        WOKEN.store(true, Ordering::Relaxed);
     }
+    let action = SigAction::new(SigHandler::Handler(note), SaFlags::empty(), SigSet::empty());
+    // SAFETY: the handler stores to an atomic and does nothing else.
+    unsafe { sigaction(signal, &action) }?;
+    SigSet::from(signal).thread_unblock()
+}
+
+/// Wakes the tracing thread, which is the first one of this process, if it waits for children.
+fn wake_tracer() {
+    let process = Pid::this().as_raw();
+    // SAFETY: no memory is involved.
+    unsafe { libc::syscall(libc::SYS_tgkill, process, process, WAKING as i32) };
 }

@@ -24,7 +24,7 @@ struct Event {
 
 impl Event {
     fn new(nr: u32, args: [u64; 6]) -> Self {
-        Self { arch: AUDIT_ARCH_X86_64, nr, ip: 0x5555_0000_1000, args }
+        Self { arch: AUDIT_ARCH, nr, ip: 0x5555_0000_1000, args }
     }
 
     fn word(&self, offset: u32) -> u32 {
@@ -123,7 +123,7 @@ fn infinite_and_zero_timeouts_pass() {
 
 #[test]
 fn every_wait_stops_when_all_clocks_differ() {
-    for row in &ROWS {
+    for row in ROWS {
         let Kind::Wait(wait) = row.call.kind else { continue };
         let mut args = [0; 6];
         args[wait.arg as usize] = POINTER | 1;

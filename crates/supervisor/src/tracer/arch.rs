@@ -1,6 +1,6 @@
 //! What is particular to x86-64.
 
-use eigentime_calls::Nr;
+use eigentime_calls::{Nr, nr};
 use eigentime_vdso::{Frame, RED_ZONE};
 
 /// The start of the vsyscall page, whose three functions stand 1024 bytes apart.
@@ -17,10 +17,13 @@ const NO_CALL: u64 = u64::MAX;
 
 /// The results by which the kernel tells itself that an interrupted call is to be
 /// made again: ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND, ERESTART_RESTARTBLOCK.
-const RESTARTS: [i64; 4] = [-512, -513, -514, -516];
+const RESTARTS: [i64; 4] = [RESTART_AS_HANDLER_SAYS, RESTART_ALWAYS, -514, -516];
+
+/// ERESTARTSYS: the call is made again unless a handler without SA_RESTART runs.
+pub const RESTART_AS_HANDLER_SAYS: i64 = -512;
 
 /// ERESTARTNOINTR: the call is made again, whatever happens.
-const RESTART_ALWAYS: i64 = -513;
+pub const RESTART_ALWAYS: i64 = -513;
 
 const EINTR: i64 = 4;
 
@@ -91,22 +94,11 @@ impl Registers {
         self.0.rip = entry;
     }
 
-    /// The system call that the thread is about to make.
-    pub fn next_nr(&self) -> Nr {
-        Nr(self.0.rax as u32)
-    }
-
     /// Puts the thread, which is about to make a call, after it, as if it had been
     /// interrupted.
     pub fn interrupt(&mut self, after: u64) {
         self.0.rip = after;
         self.skip(-EINTR);
-    }
-
-    /// Does a call return ERESTARTSYS: has it done nothing yet, and is made again
-    /// unless a handler without SA_RESTART runs?
-    pub fn is_restartable(&self) -> bool {
-        self.0.orig_rax != NO_CALL && self.result() == RESTARTS[0]
     }
 
     /// Those of a thread that is about to make the call with which it has come into the image, by
@@ -121,6 +113,16 @@ impl Registers {
         r.orig_rax = NO_CALL;
         r.rip = frame.back - SYSCALL_LENGTH;
         r.eflags = frame.flags;
+        Self(r)
+    }
+
+    /// Those of a thread whose call, with which it has come into the image, was interrupted: the
+    /// kernel decides whether it is made again once a handler has run. `at` is its frame.
+    pub fn interrupted_call(&self, at: u64, frame: &Frame) -> Self {
+        let Self(mut r) = self.before_call(at, frame);
+        r.orig_rax = frame.nr;
+        r.rax = RESTART_AS_HANDLER_SAYS as u64;
+        r.rip = frame.back;
         Self(r)
     }
 
@@ -181,13 +183,12 @@ impl Registers {
 
     /// Makes the call that is about to be made end the program with `status`.
     pub fn exit(&mut self, status: u64) {
-        const EXIT_GROUP: u64 = 231;
         const EXIT_GROUP_32: u64 = 252;
         if self.is_32_bit() {
             self.0.orig_rax = EXIT_GROUP_32;
             self.0.rbx = status;
         } else {
-            self.0.orig_rax = EXIT_GROUP;
+            self.0.orig_rax = u64::from(nr::EXIT_GROUP.0);
             self.0.rdi = status;
         }
     }

@@ -2,7 +2,7 @@
 
 use std::array;
 
-use eigentime_calls::{Call, Kind, Nr, Via, Wait};
+use eigentime_calls::{Call, Nr};
 use eigentime_timeline::CLOCKS;
 use eigentime_vdso::{WAITING, Waiting};
 use nix::unistd::Pid;
@@ -11,9 +11,6 @@ use syscalls::Sysno;
 use super::arch::Registers;
 use super::tracee::Tracee;
 use super::{Supervisor, notes};
-
-/// `restart_syscall`: a call that was interrupted by a stop goes on, and is still what it was.
-pub const GOES_ON: u32 = 219;
 
 /// A wait as it stands on the stack of a thread.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +33,7 @@ impl Supervisor {
 pub struct Blocked {
     pub nr: u32,
     pub args: [u64; 6],
+    pub stack: u64,
     pub ip: u64,
 }
 
@@ -50,6 +48,7 @@ impl Blocked {
         Self {
             nr: registers.nr().0,
             args: array::from_fn(|arg| registers.arg(arg)),
+            stack: registers.stack(),
             ip: registers.ip(),
         }
     }
@@ -64,8 +63,7 @@ impl Blocked {
         for arg in &mut args {
             *arg = number()?;
         }
-        let _stack = number()?;
-        Some(Self { nr, args, ip: number()? })
+        Some(Self { nr, args, stack: number()?, ip: number()? })
     }
 
     pub fn name(&self) -> String {
@@ -74,33 +72,18 @@ impl Blocked {
         name.map_or_else(|| format!("system call {}", self.nr), str::to_owned)
     }
 
-    /// What the thread waits for, if the image, whose exempt address this is, knows.
+    /// What the thread waits for, if the image, whose exempt address this is, knows: its stack
+    /// pointer points to where that stands.
     pub fn waiting(&self, thread: Pid, exempt: u64) -> Option<Found> {
         if self.ip != exempt {
             return None;
         }
         let tracee = Tracee(thread);
-        let pointer = |wait: &Wait| match wait.via {
-            // The third word of the argument points to the time.
-            Via::RingRelative => tracee.read_words::<3>(self.args[4]).ok().map(|words| words[2]),
-            _ => self.args.get(wait.arg as usize).copied(),
-        };
-        // The call that the kernel sees may be another one than the program's.
-        let waits = eigentime_calls::CALLS.iter().filter_map(|call| match &call.kind {
-            Kind::Wait(wait) => Some((call, wait)),
-            _ => None,
-        });
-        let is_it = |nr: u32| self.nr == nr || self.nr == GOES_ON;
-        waits
-            .filter(|(call, wait)| is_it(wait.made_as(call.nr).0))
-            .filter_map(|(_, wait)| pointer(wait))
-            .find_map(|at| {
-                let words = tracee.read_words::<6>(at).ok()?;
-                let [sec, nsec, mark, until, clock, frame] = words;
-                let host = [sec as i64, nsec as i64];
-                let waiting = Waiting { host, mark, at: until as i64, clock, frame };
-                (mark == WAITING && clock < CLOCKS as u64).then_some(Found { at, waiting })
-            })
+        let [at] = tracee.read_words(self.stack).ok().filter(|[at]| *at != 0)?;
+        let [sec, nsec, mark, until, clock, frame] = tracee.read_words(at).ok()?;
+        let host = [sec as i64, nsec as i64];
+        let waiting = Waiting { host, mark, at: until as i64, clock, frame };
+        (mark == WAITING && clock < CLOCKS as u64).then_some(Found { at, waiting })
     }
 }
 
@@ -112,10 +95,13 @@ mod tests {
     fn reads_what_a_thread_is_blocked_in() {
         let text = "230 0x0 0x0 0x7ffc 0x0 0x0 0x6 0x7ffcaa 0x7eaa\n";
         let blocked = Blocked::parse(text).unwrap();
-        assert_eq!((blocked.nr, blocked.args[2], blocked.ip), (230, 0x7ffc, 0x7eaa));
+        assert_eq!(
+            (blocked.nr, blocked.args[2], blocked.stack, blocked.ip),
+            (230, 0x7ffc, 0x7ffc_aa, 0x7eaa)
+        );
         assert_eq!(blocked.name(), "clock_nanosleep");
         assert!(Blocked::parse("running\n").is_none());
         assert!(Blocked::parse("-1 0x7ffc 0x7eaa\n").is_none());
-        assert_eq!(Blocked { nr: 0, args: [0; 6], ip: 0 }.name(), "read");
+        assert_eq!(Blocked { nr: 0, args: [0; 6], stack: 0, ip: 0 }.name(), "read");
     }
 }

@@ -12,11 +12,12 @@
 use core::arch::global_asm;
 use std::mem::{offset_of, size_of};
 
+use eigentime_calls::nr;
 use eigentime_vdso::{BOOTED_CLOCK, Launch, PAGE};
 
 use super::arch::Registers;
-use super::install::{Plain, bytes_of};
 use super::mapping::{Control, Message};
+use super::plain::{Plain, bytes_of};
 use super::tracee::Tracee;
 
 global_asm!(
@@ -91,14 +92,22 @@ pub struct Chain {
 
 impl Plain for Chain {}
 
-/// How the image is mapped.
+/// How the image's code is mapped.
 pub struct Image {
+    /// What the program takes for its vDSO.
+    pub header: u64,
+    /// Where the code is to be, and how long it is.
     pub address: u64,
     pub size: u64,
     /// Where it lies in the shared memory.
     pub offset: u64,
     /// Its function that sets up its pages.
     pub boot: u64,
+}
+
+/// Is it the call by which the bootstrap and the image report?
+pub fn is_report(registers: &Registers) -> bool {
+    registers.nr() == nr::CLOCK_GETTIME && registers.arg(0) as u32 == BOOTED_CLOCK
 }
 
 /// The code in a program.
@@ -123,7 +132,7 @@ impl Bootstrap {
 
     /// Puts the code into the program, the chain on its stack, and the image's address to `slot`.
     pub fn put(&self, image: &Image, launch: Launch, slot: u64) -> nix::Result<()> {
-        let (chain, address) = (self.chain(image, launch), image.address.to_ne_bytes());
+        let (chain, address) = (self.chain(image, launch), image.header.to_ne_bytes());
         self.tracee.write_parts([(self.stack, bytes_of(&chain)), (slot, &address)])?;
         self.write(code())
     }

@@ -1,70 +1,41 @@
-//! Changes the map: all clocks at the same instant, for all programs.
-//!
-//! A change is written with its switch a little in the future, so that whoever reads,
-//! with the old map or the new one, computes the same for every instant; a writer that
-//! is killed in between leaves the old map or the new one. Once the switch is behind,
-//! the new segment alone is written, which costs readers less.
+//! Changes the clocks, and lets all that waits follow.
 
-use eigentime_timeline::{Clock, ClockId, Map, Nanos, Segment, VirtualInstant};
+use eigentime_timeline::{Clock, Freeze, Nanos, Rate, Segment, VirtualInstant};
 
 use super::Supervisor;
-use super::rearm::Rearm;
-use crate::control::{Change, rate_of};
-use crate::host;
+use super::rearm::{Descriptors, Rearm};
+use crate::control::Change;
 use crate::plan::Motion;
 use crate::saved::is_allowed;
-
-/// How far ahead the switch is: the time there is to write the map.
-const LEAD: Nanos = Nanos(500_000);
-
-/// How much of it must be left when the new map is put in force. The step that does so
-/// takes nanoseconds; this is for a supervisor that loses its processor just then.
-const RESERVE: Nanos = Nanos(350_000);
-
-/// How often it is tried on a host that is too busy to let it be in time.
-const TRIES: usize = 1_000;
 
 impl Supervisor {
     /// Makes changes, together, and lets everything that waits follow.
     pub(super) fn change(&mut self, changes: &[Change]) -> Result<(), String> {
-        self.opens = None;
-        let before = self.region.page().map().after;
-        self.region.page().read_finely();
-        for _ in 0..TRIES {
-            let now = host::read_at_once();
-            let switch = now.map(|host| host.after(LEAD));
-            let (after, motion) = changed(before.anchored_at(switch), self.motion, changes)?;
-            let monotonic = switch[Clock::Monotonic as usize];
-            let left = || monotonic.since(host::read(ClockId::MONOTONIC));
-            if self.region.page().publish_if(&Map { before, after }, || left() > RESERVE) {
-                self.motion = motion;
-                while left() > Nanos::ZERO {
-                    sleep(left());
-                }
-                // While the switch is in the map, no program sets a timer: those that are
-                // found are set by the old one.
-                let change = Rearm::new(before, after);
-                self.rearm_descriptors(&change);
-                self.region.page().publish(&Map::settled(after));
-                self.recheck_all();
-                self.rearms.push(change);
-                return Ok(());
-            }
-        }
-        Err("this host is too busy to change the clocks at one instant; try again".to_owned())
+        // They are looked for before the switch is in the map, since programs that set a timer
+        // wait while it is. None is missed: whoever is to set one while this is done has it already.
+        let timers = self.timer_descriptors();
+        // Those that are found are set by the old map.
+        let rearm = |timers: Descriptors, change| timers.rearm(&Rearm::new(change));
+        let next = |segment, motion| changed(segment, motion, changes);
+        let change = self.timekeeper.change(next, |change| rearm(timers, *change))?;
+        self.recheck_all();
+        self.rearms.push(Rearm::new(change));
+        Ok(())
+    }
+
+    /// Sets how far CLOCK_TAI is ahead of the wall clock.
+    pub(super) fn set_tai(&mut self, ahead: Nanos) {
+        let change = self.timekeeper.set_tai(ahead);
+        self.recheck_all();
+        self.rearms.push(Rearm::of_wall(change));
     }
 
     /// Moves the wall clock at once, as a program does that sets it.
     pub(super) fn move_wall(&mut self, step: Nanos) {
-        let map = self.region.page().map();
-        let next = Map {
-            before: map.before.with_wall_moved(step),
-            after: map.after.with_wall_moved(step),
-        };
-        self.region.page().publish(&next);
+        let change = self.timekeeper.move_wall(step);
         self.recheck_all();
         // Once the thread that sets the clock runs again: it may be needed for it.
-        self.rearms.push(Rearm::of_wall(map.after, next.after));
+        self.rearms.push(Rearm::of_wall(change));
     }
 }
 
@@ -75,13 +46,14 @@ fn changed(from: Segment, motion: Motion, changes: &[Change]) -> Result<(Segment
         let wall = to.anchor(Clock::Wall);
         match *change {
             Change::Rate(whole, frac) => {
-                motion.rate = rate_of([whole, frac]);
+                motion.rate = Rate::from_forward_words([whole, frac]);
                 if !is_allowed(motion.rate) {
                     return Err("the rate is beyond 0.001 to 1000000".to_owned());
                 }
             }
-            Change::Freeze => motion.frozen = true,
-            Change::Thaw => motion.frozen = false,
+            Change::Freeze => motion.freeze = Some(Freeze::All),
+            Change::FreezeWall => motion.freeze = Some(Freeze::Wall),
+            Change::Thaw => motion.freeze = None,
             Change::Leap(nanos) if nanos < 0 => {
                 return Err("a leap goes forward: monotonic clocks never step back\n\
                             help: `eigentime ctl set NAME --date DATE` sets the wall clock back"
@@ -107,12 +79,7 @@ fn changed(from: Segment, motion: Motion, changes: &[Change]) -> Result<(Segment
                     kernel's clocks cannot show\nhelp: use a smaller step"
             .to_owned());
     }
-    to.rate = motion.effective();
-    Ok((to, motion))
-}
-
-fn sleep(span: Nanos) {
-    std::thread::sleep(std::time::Duration::from_nanos(span.0.max(0) as u64));
+    Ok((motion.segment(to.anchors), motion))
 }
 
 #[cfg(test)]
@@ -120,8 +87,8 @@ mod tests {
     use super::*;
     use eigentime_timeline::{CLOCKS, HostInstant, Rate};
 
-    fn motion(rate: u64, frozen: bool) -> Motion {
-        Motion { rate: Rate::from_ratio(rate, 1).unwrap(), frozen }
+    fn motion(rate: u64, freeze: Option<Freeze>) -> Motion {
+        Motion { rate: Rate::from_ratio(rate, 1).unwrap(), freeze }
     }
 
     fn start() -> Segment {
@@ -130,21 +97,40 @@ mod tests {
 
     #[test]
     fn several_changes_are_one() {
-        let changes = [Change::rate(motion(10, false).rate), Change::Leap(5), Change::Freeze];
-        let (to, after) = changed(start(), motion(1, false), &changes).unwrap();
+        let changes = [Change::rate(motion(10, None).rate), Change::Leap(5), Change::Freeze];
+        let (to, after) = changed(start(), motion(1, None), &changes).unwrap();
         assert!(to.rate.is_frozen());
-        assert_eq!(after, motion(10, true));
+        assert_eq!(after, motion(10, Some(Freeze::All)));
         for clock in Clock::ALL {
             assert_eq!(to.anchor(clock).virt.as_nanos(), 100_000_000_005);
         }
         let (to, after) = changed(to, after, &[Change::Thaw]).unwrap();
-        assert_eq!((to.rate, after), (motion(10, false).rate, motion(10, false)));
+        assert_eq!((to.rate, after), (motion(10, None).rate, motion(10, None)));
+    }
+
+    #[test]
+    fn the_wall_alone_stands_or_all_do_or_none_does() {
+        use Change::{Freeze as All, FreezeWall, Thaw};
+        for (changes, stands, rate) in [
+            (&[FreezeWall][..], true, 1),
+            (&[All, FreezeWall], true, 1),
+            (&[FreezeWall, All], false, 0),
+            (&[FreezeWall, Thaw], false, 1),
+            (&[FreezeWall, Change::rate(motion(10, None).rate)], true, 10),
+        ] {
+            let (to, _) = changed(start(), motion(1, None), changes).unwrap();
+            let rate = Rate::from_ratio(rate, 1).unwrap_or(Rate::FROZEN);
+            assert_eq!((to.wall_stands, to.rate), (stands, rate), "{changes:?}");
+        }
+        let changes = [FreezeWall, Change::Leap(5)];
+        let (to, _) = changed(start(), motion(1, None), &changes).unwrap();
+        assert_eq!(to.anchor(Clock::Wall).virt.as_nanos(), 100_000_000_005);
     }
 
     #[test]
     fn the_date_moves_the_wall_clocks_only() {
         for change in [Change::Date(7_000_000_000), Change::Offset(-93_000_000_000)] {
-            let (to, _) = changed(start(), motion(1, false), &[change]).unwrap();
+            let (to, _) = changed(start(), motion(1, None), &[change]).unwrap();
             let at = |clock| to.anchor(clock).virt.as_nanos();
             assert_eq!((at(Clock::Wall), at(Clock::Tai)), (7_000_000_000, 7_000_000_000));
             assert_eq!(at(Clock::Monotonic), 100_000_000_000);
@@ -154,7 +140,7 @@ mod tests {
     #[test]
     fn what_no_clock_shows_is_refused() {
         for change in [Change::Leap(-1), Change::Leap(i64::MAX), Change::Offset(i64::MIN)] {
-            assert!(changed(start(), motion(1, false), &[change]).is_err(), "{change:?}");
+            assert!(changed(start(), motion(1, None), &[change]).is_err(), "{change:?}");
         }
     }
 }

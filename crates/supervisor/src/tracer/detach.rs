@@ -19,10 +19,11 @@ use nix::unistd::Pid;
 use super::arch::Registers;
 use super::blocked::Blocked;
 use super::rearm::{Rearm, at_host_rate};
-use super::recheck::Recheck;
 use super::show::command_of;
+use super::timekeeper::Changed;
 use super::tracee::{Stop, Tracee};
 use super::visit::Visit;
+use super::wait_restart::Recheck;
 use super::{Standing, Supervisor, notes};
 use crate::control::{Attached, seconds};
 use crate::host;
@@ -164,7 +165,7 @@ impl Supervisor {
             self.thread(*thread).standing = Standing::Detached;
             self.set_deadline_anew(*thread, &before)?;
         }
-        let change = Rearm::new(before, at_host_rate(&before));
+        let change = Rearm::new(Changed { before, after: at_host_rate(&before) });
         self.rearm_process(visitor, process, &change)
     }
 

@@ -4,8 +4,8 @@ use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use super::arch::Registers;
-use super::recheck::is_pending;
 use super::tracee::{Stop, Tracee};
+use super::wait_restart::is_pending;
 
 /// A stopped thread that does something on our behalf. Signals that arrive
 /// meanwhile are kept back for it.

@@ -2,35 +2,75 @@
 //! moment of its start, so that debuggers can.
 //!
 //! The filter tells of `execve` and `execveat` (SECCOMP_RET_USER_NOTIF); the thread is
-//! then followed up to the first instruction of its new program.
+//! then followed up to the first instruction of its new program. A call may take as long as it likes:
+//! it keeps no other waiting.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::task::Poll;
 
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::Pid;
 
 use super::Supervisor;
 use super::notes::{Note, status_field};
 use super::tracee::{Stop, Tracee};
 
-/// `SECCOMP_IOCTL_NOTIF_RECV` and `SECCOMP_IOCTL_NOTIF_SEND` (include/uapi/linux/seccomp.h).
+/// `SECCOMP_IOCTL_NOTIF_RECV`, `SECCOMP_IOCTL_NOTIF_SEND` and `SECCOMP_IOCTL_NOTIF_ID_VALID`
+/// (include/uapi/linux/seccomp.h).
 const RECEIVE: libc::c_ulong = 0xc050_2100;
 const SEND: libc::c_ulong = 0xc018_2101;
+const IS_PENDING: libc::c_ulong = 0x4008_2102;
 
 impl Supervisor {
     /// Answers until the last program has ended.
     pub fn serve_execs(&mut self, listener: &OwnedFd) {
         self.started = true;
-        while let Some(call) = receive(listener) {
-            let thread = Tracee(Pid::from_raw(call.pid as i32));
-            match thread.seize_softly() {
-                Ok(()) => self.accompany(thread, listener, call.id),
-                // A debugger inside the timeline has it.
-                Err(_) => {
-                    self.note_debugger(thread);
-                    go_on(listener, call.id);
+        let Ok(stops) = news_of_stops() else { return };
+        loop {
+            let events = [listener.as_fd(), stops.as_fd()];
+            let mut events = events.map(|event| PollFd::new(event, PollFlags::POLLIN));
+            if poll(&mut events, PollTimeout::NONE).is_err() {
+                // A signal was passed on.
+                continue;
+            }
+            let [calls, stopped] =
+                events.map(|event| event.revents().unwrap_or(PollFlags::empty()));
+            if !stopped.is_empty() {
+                // It tells that there are stops, not how many.
+                while let Ok(Some(_)) = stops.read_signal() {}
+                while let Ok(Poll::Ready(Some((tracee, stop)))) = Tracee::poll_any() {
+                    self.answer_on_the_way(tracee, stop);
                 }
             }
+            if calls.contains(PollFlags::POLLIN) {
+                if let Some(call) = receive(listener) {
+                    self.accompany(listener, &call);
+                }
+            } else if !calls.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Follows a thread through its call of exec.
+    fn accompany(&mut self, listener: &OwnedFd, call: &libc::seccomp_notif) {
+        if !is_pending(listener, call.id) {
+            // It was killed or interrupted; its number may be another's already.
+            return;
+        }
+        let thread = Tracee(Pid::from_raw(call.pid as i32));
+        let seized = thread.seize_softly();
+        if seized.is_err() {
+            // A debugger inside the timeline has it.
+            self.note_debugger(thread);
+        }
+        go_on(listener, call.id);
+        if seized.is_ok() {
+            // If the call fails, the thread stops behind it.
+            let _ = thread.interrupt();
         }
     }
 
@@ -42,35 +82,31 @@ impl Supervisor {
         }
     }
 
-    /// Follows a thread through its call of exec.
-    fn accompany(&mut self, thread: Tracee, listener: &OwnedFd, call: u64) {
-        go_on(listener, call);
-        // If the call fails, the thread stops behind it.
-        let _ = thread.interrupt();
-        // Threads of the same process end when one of them starts a program, which
-        // takes the number of the process.
-        while let Ok(Some((tracee, stop))) = Tracee::wait_for_any() {
-            let over = match stop {
-                Stop::Exec => self.let_in_and_go(tracee).map(|()| true),
-                Stop::Trap => tracee.release().map(|()| true),
-                Stop::Ended => Ok(true),
-                Stop::Signal(signal) => tracee.resume(Some(signal)).map(|()| false),
-                Stop::Group => tracee.listen().map(|()| false),
-                _ => tracee.resume(None).map(|()| false),
-            };
-            match over {
-                Ok(false) => {}
-                Ok(true) => return,
-                // It was killed in between; its end is still to come.
-                Err(Errno::ESRCH) => {}
-                Err(_) => {
-                    let _ = tracee.kill();
-                }
+    /// Answers a stop of a thread that makes the call.
+    fn answer_on_the_way(&mut self, tracee: Tracee, stop: Stop) {
+        // Threads of the same process end when one of them starts a program, which takes the number
+        // of the process.
+        let answered = match stop {
+            Stop::Exec => self.let_in_and_go(tracee),
+            // The call has failed, or is made again and told of again.
+            Stop::Trap | Stop::Group => tracee.release(),
+            Stop::Ended | Stop::Woken => Ok(()),
+            Stop::Signal(signal) => tracee.resume(Some(signal)),
+            Stop::Filtered | Stop::Syscall | Stop::Forked => tracee.resume(None),
+        };
+        match answered {
+            // It was killed in between.
+            Ok(()) | Err(Errno::ESRCH) => {}
+            Err(_) => {
+                // If even that fails, it is gone.
+                let _ = tracee.kill();
             }
         }
     }
 
     fn let_in_and_go(&mut self, tracee: Tracee) -> nix::Result<()> {
+        self.begin_clocks();
+        self.timekeeper.has_begun();
         match self.install_unfiltered(tracee) {
             Ok(()) => {
                 self.first_stderr = None;
@@ -88,26 +124,30 @@ impl Supervisor {
     }
 }
 
-/// The next call; `None` once nobody is left to make any.
+/// What can be read once a thread has stopped.
+fn news_of_stops() -> nix::Result<SignalFd> {
+    // The caller may have left it ignored, and then the kernel does not send it.
+    let told = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+    // SAFETY: no handler is involved.
+    unsafe { sigaction(Signal::SIGCHLD, &told) }?;
+    let stops = SigSet::from(Signal::SIGCHLD);
+    stops.thread_block()?;
+    SignalFd::with_flags(&stops, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
+}
+
+/// A call that the filter has told of, if its caller still makes it.
 fn receive(listener: &OwnedFd) -> Option<libc::seccomp_notif> {
-    loop {
-        let mut ready = libc::pollfd { fd: listener.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: the pointer is to one pollfd of ours.
-        if unsafe { libc::poll(&raw mut ready, 1, -1) } < 0 {
-            continue;
-        }
-        if ready.revents & libc::POLLIN == 0 {
-            return None;
-        }
-        // SAFETY: all-zero bytes are a valid notification, as the kernel wants it.
-        let mut call: libc::seccomp_notif = unsafe { std::mem::zeroed() };
-        // SAFETY: the pointer is to a notification of ours.
-        let received = unsafe { libc::ioctl(listener.as_raw_fd(), RECEIVE, &raw mut call) };
-        // The caller may have been killed in between.
-        if received == 0 {
-            return Some(call);
-        }
-    }
+    // SAFETY: all-zero bytes are a valid notification, as the kernel wants it.
+    let mut call: libc::seccomp_notif = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is to a notification of ours.
+    let received = unsafe { libc::ioctl(listener.as_raw_fd(), RECEIVE, &raw mut call) };
+    (received == 0).then_some(call)
+}
+
+/// Does its caller still make the call?
+fn is_pending(listener: &OwnedFd, id: u64) -> bool {
+    // SAFETY: the pointer is to a number of ours.
+    unsafe { libc::ioctl(listener.as_raw_fd(), IS_PENDING, &raw const id) == 0 }
 }
 
 /// Lets a call go on in the kernel.

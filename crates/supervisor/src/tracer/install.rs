@@ -4,17 +4,16 @@
 //! The program gets the shared memory as a descriptor by the `bootstrap`; nothing stays open in it.
 
 use std::io::IoSlice;
-use std::mem::size_of;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use eigentime_vdso::{BOOTED_CLOCK, IMAGE, IMAGE_OFFSET, Launch, symbols};
+use eigentime_vdso::{IMAGE, IMAGE_OFFSET, Launch, symbols};
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 
 use super::arch::Registers;
-use super::bootstrap::{Bootstrap, Image};
+use super::bootstrap::{Bootstrap, Image, is_report};
 use super::detour::Detour;
-use super::filtered::CLOCK_GETTIME;
+use super::fresh::{Fresh, Refusal};
 use super::mapping::Failed;
 use super::tracee::{Process, Tracee};
 use super::visit::Visit;
@@ -23,49 +22,11 @@ use super::{Supervisor, notes};
 /// A socket of a program, and the program.
 pub type Borrowed = (OwnedFd, Process);
 
-/// Why a program cannot be let into the timeline.
-#[derive(Debug, thiserror::Error)]
-pub enum Refusal {
-    /// It is a 32-bit program.
-    #[error("it is a 32-bit program, whose calls are not translated")]
-    ThirtyTwoBits,
-    /// Its memory is closed to the user.
-    #[error("it may be executed but not read by this user, so it cannot be prepared")]
-    Unreadable,
-    /// The kernel gave it no vDSO.
-    #[error("the kernel gave it no vDSO to read the clocks by")]
-    NoVdso,
-    /// A step failed.
-    #[error("{0}: {error}", error = .1.desc())]
-    Step(&'static str, Errno),
-    /// It ended meanwhile.
-    #[error("it ended")]
-    Gone,
-}
-
-impl Refusal {
-    fn step(step: &'static str) -> impl FnOnce(Errno) -> Self {
-        move |error| match error {
-            Errno::ESRCH => Self::Gone,
-            Errno::EPERM => Self::Unreadable,
-            error => Self::Step(step, error),
-        }
-    }
-}
-
-/// How far below the stack pointer its stack is used. The kernel maps 128 KiB of
-/// stack for a new program (`setup_arg_pages` in fs/exec.c).
-const DEPTH: u64 = 4096;
-
 /// The signals that can arrive while the program is being prepared are kept back.
 const ALL_SIGNALS: u64 = u64::MAX;
 
 /// The exit status that says that a program cannot be run.
 const CANNOT_RUN: u64 = 126;
-
-/// AT_SYSINFO_EHDR.
-const VDSO_ENTRY: u64 = 33;
-const END_OF_VECTOR: u64 = 0;
 
 impl Supervisor {
     /// Prepares the program that `tracee` has just started; it is in the stop that
@@ -73,21 +34,32 @@ impl Supervisor {
     pub(super) fn install(&mut self, tracee: Tracee) -> Result<Option<Borrowed>, Refusal> {
         let mut detour = Detour::new(tracee);
         let visits = self.thread(tracee).visitor.is_some();
-        let (fresh, launch, bootstrap) = match self.place_bootstrap(tracee, visits) {
-            Ok(placed) => placed,
+        let (fresh, mut launch, bootstrap) = match self.examine(tracee) {
+            Ok(examined) => examined,
             Err(refusal) => {
                 leave_exec(&mut detour)?;
                 return Err(refusal);
             }
         };
         tracee.set_signal_mask(ALL_SIGNALS).map_err(Refusal::step("block its signals"))?;
-        // A container's own filter may forbid what follows.
-        let suspended = visits && tracee.suspend_filters();
-        if suspended {
+        // A filter of a container's, or of its own, may forbid what follows.
+        let is_confined = visits || self.rewrites.has_own_filter(tracee.0);
+        let suspended = is_confined && tracee.suspend_filters();
+        // But for the first program of a visit, and where the bootstrap cannot stay or was let off the
+        // filters, it starts by itself.
+        if !visits && !suspended && bootstrap.is_in_padding() {
+            launch.entry = fresh.entry.ip();
+        }
+        let grows = !fresh.has_stack(tracee);
+        if suspended || grows {
             // From here on its calls are followed one by one.
             leave_exec(&mut detour)?;
         }
-        let prepared = match self.hand_over(&mut detour, &fresh, &bootstrap, suspended) {
+        let grown = if grows { self.grow_stack(&mut detour, &fresh) } else { Ok(()) };
+        let handed_over = grown
+            .and_then(|()| self.place(&bootstrap, launch, fresh.slot))
+            .and_then(|()| self.hand_over(&mut detour, &fresh, &bootstrap, suspended));
+        let prepared = match handed_over {
             Ok((goes_on, borrowed)) if launch.entry != 0 => {
                 tracee.set_registers(goes_on).map_err(Refusal::step("set its registers"))?;
                 detour.end(tracee.0).map_err(Refusal::step("give back a signal"))?;
@@ -118,35 +90,44 @@ impl Supervisor {
         Ok(None)
     }
 
-    /// Looks at a program that is in that stop, and writes what it needs to run the bootstrap. By
-    /// that it starts by itself, but for the first program of a visit, and where the bootstrap cannot
-    /// stay.
-    fn place_bootstrap(
-        &self,
-        tracee: Tracee,
-        visits: bool,
-    ) -> Result<(Fresh, Launch, Bootstrap), Refusal> {
+    /// Looks at a program that is in that stop, and says what it needs to run the bootstrap.
+    fn examine(&self, tracee: Tracee) -> Result<(Fresh, Launch, Bootstrap), Refusal> {
         let entry = tracee.registers().map_err(Refusal::step("read its registers"))?;
         let fresh = Fresh::examine(tracee, entry)?;
         let bootstrap = Bootstrap::new(tracee, fresh.vdso, self.kernel.bytes(), fresh.stack);
-        let starts = !visits && bootstrap.is_in_padding();
         let launch = Launch {
-            kernel: self.functions_at(fresh.vdso),
-            entry: if starts { entry.ip() } else { 0 },
+            kernel: self.functions_at(fresh.vdso, self.rewrites.has_own_filter(tracee.0)),
+            entry: 0,
             stack: entry.stack(),
             mask: tracee.signal_mask().map_err(Refusal::step("read its signal mask"))?,
             changed: bootstrap.page(),
         };
+        Ok((fresh, launch, bootstrap))
+    }
+
+    /// Lets the stack of a program grow down to where it is used.
+    fn grow_stack(&self, detour: &mut Detour, fresh: &Fresh) -> Result<(), Refusal> {
+        let (nr, args) = fresh.grow_stack();
+        let mut registers = fresh.entry;
+        registers.call(self.kernel.syscall_at(fresh.vdso), nr, args);
+        let grown = match detour.system_call(registers) {
+            Ok(error @ -4095..0) => Err(Errno::from_raw(-error as i32)),
+            grown => grown.map(drop),
+        };
+        grown.map_err(Refusal::step("let its stack grow"))
+    }
+
+    /// Writes the bootstrap into a program.
+    fn place(&self, bootstrap: &Bootstrap, launch: Launch, slot: u64) -> Result<(), Refusal> {
         let layout = self.region.layout;
         let image = Image {
-            address: layout.image(),
-            size: IMAGE.len() as u64,
-            offset: IMAGE_OFFSET as u64,
+            header: layout.image(),
+            address: layout.code(),
+            size: (IMAGE.len() - symbols::CODE) as u64,
+            offset: (IMAGE_OFFSET + symbols::CODE) as u64,
             boot: layout.symbol(symbols::BOOT),
         };
-        let put = bootstrap.put(&image, launch, fresh.slot);
-        put.map_err(Refusal::step("write to its memory"))?;
-        Ok((fresh, launch, bootstrap))
+        bootstrap.put(&image, launch, slot).map_err(Refusal::step("write to its memory"))
     }
 
     /// Sends a new program the shared memory; ends in a stop outside of any call, or in one of a call
@@ -186,15 +167,22 @@ impl Supervisor {
     pub(super) fn install_unfiltered(&mut self, tracee: Tracee) -> Result<(), Refusal> {
         let mut detour = Detour::new(tracee);
         let entry = leave_exec(&mut detour)?;
-        let Fresh { slot, vdso, stack, .. } = Fresh::examine(tracee, entry)?;
-        let visit = Visit::new(tracee, self.kernel.syscall_at(vdso));
+        let fresh = Fresh::examine(tracee, entry)?;
+        let visit = Visit::new(tracee, self.kernel.syscall_at(fresh.vdso));
         let mut visit = visit.map_err(Refusal::step("read its registers"))?;
-        let mapped = self.map_region(&mut visit, stack);
+        if !fresh.has_stack(tracee) {
+            let (nr, args) = fresh.grow_stack();
+            visit.call(nr, args).map_err(Refusal::step("let its stack grow"))?;
+        }
+        let mapped = self.map_region(&mut visit, fresh.stack);
         visit.end(tracee.0).map_err(Refusal::step("let it go on"))?;
         mapped.map_err(|Failed(step, error)| Refusal::step(step)(error))?;
-        self.write_functions(tracee, vdso).map_err(Refusal::step("write to its memory"))?;
+        self.write_functions(tracee, fresh.vdso, self.rewrites.has_own_filter(tracee.0))
+            .map_err(Refusal::step("write to its memory"))?;
         let image = self.region.layout.image();
-        tracee.write_words(slot, &[image]).map_err(Refusal::step("change its auxiliary vector"))?;
+        tracee
+            .write_words(fresh.slot, &[image])
+            .map_err(Refusal::step("change its auxiliary vector"))?;
         detour.end(tracee.0).map_err(Refusal::step("give back a signal"))
     }
 
@@ -218,6 +206,8 @@ impl Supervisor {
             return Ok(());
         }
         self.say_refused(tracee, refusal);
+        // Whoever started the first program may read until nobody can write any more.
+        self.first_stderr = None;
         // Its memory may be closed to us; its first system call becomes its last.
         let mut detour = Detour::new(tracee);
         detour.run_to_syscall()?;
@@ -229,27 +219,6 @@ impl Supervisor {
             detour.run_to_filter(registers, || {})?;
         }
         tracee.resume(None)
-    }
-}
-
-/// A program at its first instruction.
-struct Fresh {
-    entry: Registers,
-    /// Where its auxiliary vector holds the address of its vDSO, and that address.
-    slot: u64,
-    vdso: u64,
-    /// Where its stack can be used.
-    stack: u64,
-}
-
-impl Fresh {
-    /// Looks at what exec has made; 32-bit programs are refused.
-    fn examine(tracee: Tracee, entry: Registers) -> Result<Self, Refusal> {
-        if entry.is_32_bit() {
-            return Err(Refusal::ThirtyTwoBits);
-        }
-        let (slot, vdso) = find_vdso(tracee, entry.stack())?;
-        Ok(Self { entry, slot, vdso, stack: (entry.stack() - DEPTH) & !0xff })
     }
 }
 
@@ -301,72 +270,5 @@ fn outcome(step: Step, report: &Registers) -> Result<(), Refusal> {
     match report.arg(1) as i64 {
         0 => Ok(()),
         error => Err(Refusal::Step(step.text(), Errno::from_raw(-error as i32))),
-    }
-}
-
-/// Is it the call by which the bootstrap and the image report?
-pub fn is_report(registers: &Registers) -> bool {
-    registers.nr() == CLOCK_GETTIME && registers.arg(0) as u32 == BOOTED_CLOCK
-}
-
-/// What the kernel or a program is told in memory.
-pub trait Plain {}
-impl Plain for eigentime_vdso::KernelFunctions {}
-
-/// The bytes of a structure.
-pub fn bytes_of<T: Plain>(value: &T) -> &[u8] {
-    // SAFETY: plain data without padding.
-    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast::<u8>(), size_of::<T>()) }
-}
-
-/// Where the auxiliary vector of a new program holds the address of its vDSO, and that address. On
-/// its stack lie the number of arguments, the arguments, a null, the environment, a
-/// null, and the vector.
-fn find_vdso(tracee: Tracee, stack: u64) -> Result<(u64, u64), Refusal> {
-    let mut words = Words::new(tracee, stack);
-    let mut next = || words.next().map_err(Refusal::step("read its auxiliary vector"));
-    let (_, arguments) = next()?;
-    for _ in 0..=arguments {
-        next()?;
-    }
-    while next()?.1 != 0 {}
-    loop {
-        let ((_, kind), value) = (next()?, next()?);
-        match kind {
-            VDSO_ENTRY => return Ok(value),
-            END_OF_VECTOR => return Err(Refusal::NoVdso),
-            _ => {}
-        }
-    }
-}
-
-/// Words of a program's memory, read in larger pieces.
-struct Words {
-    tracee: Tracee,
-    start: u64,
-    buffer: [u8; 2048],
-    filled: usize,
-    used: usize,
-}
-
-impl Words {
-    fn new(tracee: Tracee, start: u64) -> Self {
-        Self { tracee, start, buffer: [0; 2048], filled: 0, used: 0 }
-    }
-
-    /// The next word, and its address.
-    fn next(&mut self) -> nix::Result<(u64, u64)> {
-        if self.used == self.filled {
-            self.start += self.used as u64;
-            self.used = 0;
-            self.filled = self.tracee.read_some(self.start, &mut self.buffer)? & !7;
-            if self.filled == 0 {
-                return Err(Errno::EFAULT);
-            }
-        }
-        let address = self.start + self.used as u64;
-        let bytes = &self.buffer[self.used..self.used + 8];
-        self.used += 8;
-        Ok((address, u64::from_ne_bytes(bytes.try_into().expect("eight bytes"))))
     }
 }

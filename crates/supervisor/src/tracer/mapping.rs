@@ -4,11 +4,11 @@
 
 use std::mem::offset_of;
 
-use eigentime_vdso::{IMAGE, IMAGE_OFFSET, KernelFunctions, PAGE, symbols};
+use eigentime_vdso::{IMAGE, KernelFunctions, symbols};
 use nix::errno::Errno;
 
 use super::Supervisor;
-use super::install::{Plain, bytes_of};
+use super::plain::{Plain, bytes_of};
 use super::tracee::Tracee;
 use super::visit::Visit;
 
@@ -103,21 +103,22 @@ impl Supervisor {
             let _ = visit.call(libc::SYS_close, [u64::from(descriptor), 0, 0, 0, 0, 0]);
         }
         let file = received?;
-        let map =
-            |visit: &mut Visit, to: u64, size: usize, access: i32, how: i32, offset: usize| {
-                let how = (how | libc::MAP_FIXED_NOREPLACE) as u64;
-                let file = if how & PRIVATE == PRIVATE { NO_FILE } else { file };
-                let args = [to, size as u64, access as u64, how, file, offset as u64];
-                visit.call(libc::SYS_mmap, args).map(drop)
-            };
         let (read, execute) = (libc::PROT_READ, libc::PROT_READ | libc::PROT_EXEC);
         let anonymous = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        let mapped = map(visit, layout.base(), PAGE, read, libc::MAP_SHARED, 0)
-            .and_then(|()| map(visit, layout.private(), PAGE, read, anonymous, 0))
-            .and_then(|()| {
-                let size = IMAGE.len();
-                map(visit, layout.image(), size, execute, libc::MAP_PRIVATE, IMAGE_OFFSET)
-            });
+        let end = layout.image() + IMAGE.len() as u64;
+        let maps = [
+            (layout.base()..layout.private(), read, libc::MAP_SHARED),
+            (layout.private()..layout.image(), read, anonymous),
+            (layout.image()..layout.code(), read, libc::MAP_PRIVATE),
+            (layout.code()..end, execute, libc::MAP_PRIVATE),
+        ];
+        let mapped = maps.into_iter().try_for_each(|(to, access, how)| {
+            let (file, offset) =
+                if how == anonymous { (NO_FILE, 0) } else { (file, to.start - layout.base()) };
+            let how = (how | libc::MAP_FIXED_NOREPLACE) as u64;
+            let args = [to.start, to.end - to.start, access as u64, how, file, offset];
+            visit.call(libc::SYS_mmap, args).map(drop)
+        });
         let _ = visit.call(libc::SYS_close, [file, 0, 0, 0, 0, 0]);
         mapped.map_err(step("map the image in it"))
     }
@@ -144,8 +145,8 @@ impl Supervisor {
         Ok(u64::from(descriptor as u32))
     }
 
-    /// The functions of a program's kernel vDSO, which is at `vdso`.
-    pub(super) fn functions_at(&self, vdso: u64) -> KernelFunctions {
+    /// What the image in a process has to know: the functions of its kernel vDSO, which is at `vdso`.
+    pub(super) fn functions_at(&self, vdso: u64, has_own_filter: bool) -> KernelFunctions {
         let layout = self.region.layout;
         let raw = layout.symbol(symbols::RAW_CLOCK_GETTIME);
         let missing = layout.symbol(symbols::MISSING);
@@ -153,12 +154,18 @@ impl Supervisor {
         if self.raw_clock {
             functions.clock_gettime = raw;
         }
+        functions.has_own_filter = has_own_filter.into();
         functions
     }
 
-    /// Tells the image in a program, which is stopped, where those functions are.
-    pub(super) fn write_functions(&self, tracee: Tracee, vdso: u64) -> nix::Result<()> {
-        let functions = self.functions_at(vdso);
+    /// Tells the image in a program, which is stopped, what it has to know.
+    pub(super) fn write_functions(
+        &self,
+        tracee: Tracee,
+        vdso: u64,
+        has_own_filter: bool,
+    ) -> nix::Result<()> {
+        let functions = self.functions_at(vdso, has_own_filter);
         for (index, bytes) in bytes_of(&functions).chunks_exact(8).enumerate() {
             let word = u64::from_ne_bytes(bytes.try_into().expect("eight bytes"));
             tracee.poke(self.region.layout.private() + 8 * index as u64, word)?;

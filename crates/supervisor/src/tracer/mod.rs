@@ -4,23 +4,29 @@
 //! - `arch`: what is particular to x86-64.
 //! - `detour`: makes a stopped thread do something on our behalf.
 //! - `visit`: several system calls of that kind.
-//! - `install`: gives a program that has just been started the image.
+//! - `fresh`: a program that has just been started.
+//! - `install`: gives such a program the image.
 //! - `bootstrap`: the code that does it in the program.
 //! - `mapping`: the same, one call at a time.
+//! - `plain`: structures as bytes.
 //! - `exec_only`: prepares programs and lets them go.
 //! - `attach`, `detach`: moves a running process into the timeline and out of it.
 //! - `blocked`: what a thread is blocked in, and until when it waits.
-//! - `guests`: OCI runtimes whose containers live by the timeline.
-//! - `filtered`: answers calls that the filter stopped.
+//! - `oci_runtimes`: OCI runtimes whose containers live by the timeline.
+//! - `seccomp_stop`: answers calls that the filter stopped.
+//! - `strict`: the strict mode of seccomp.
 //! - `rewrite`: sites of calls that go straight to the image.
 //! - `idle`: leaps to the next deadline when all wait.
-//! - `overtaken`: signals that overtake a call on its way through the image.
+//! - `signal_delivery`: signals that overtake a call on its way through the image.
+//! - `permissions`: who may join it, and who may set its wall clock.
 //! - `wall`: sets the timeline's wall clock, for a program that does so.
-//! - `change`: changes the map.
+//! - `timekeeper`: the clocks, and the one writer of their map.
+//! - `change`: changes the clocks, and lets all that waits follow.
 //! - `rearm`: arms timers anew after that.
-//! - `recheck`: makes waiting calls look at the map again.
+//! - `wait_restart`: makes waiting calls look at the map again.
 //! - `requests`: carries out what is asked of a named timeline.
 //! - `show`: tells how the timeline stands.
+//! - `ending`: lets programs end while clocks stand still.
 //! - `signals`: signals to the supervisor itself.
 //! - `notes`: words to the user.
 
@@ -31,23 +37,29 @@ mod bootstrap;
 mod change;
 mod detach;
 mod detour;
+mod ending;
 mod exec_only;
-mod filtered;
-mod guests;
+mod fresh;
 mod idle;
 mod install;
 mod mapping;
 mod notes;
-mod overtaken;
+mod oci_runtimes;
+mod permissions;
+mod plain;
 mod polling;
 mod rearm;
-mod recheck;
 mod requests;
 mod rewrite;
+mod seccomp_stop;
 mod show;
+mod signal_delivery;
 mod signals;
+mod strict;
+mod timekeeper;
 mod tracee;
 mod visit;
+mod wait_restart;
 mod wall;
 
 use std::collections::{HashMap, HashSet};
@@ -58,14 +70,16 @@ use eigentime_vdso::symbols;
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
+use crate::consent::Consent;
 use crate::control::Starts;
 use crate::control::server::Control;
 use crate::filter::Scope;
-use crate::host::{self, KernelVdso};
+use crate::host::KernelVdso;
 use crate::namespace;
-use crate::plan::{Clocks, Motion};
+use crate::plan::Clocks;
 use crate::region::Region;
-use crate::skip::Skip;
+use timekeeper::Timekeeper;
+pub use timekeeper::{Opening, TimeNamespace};
 use tracee::Stop;
 pub use tracee::Tracee;
 
@@ -77,44 +91,32 @@ pub struct Subject {
     pub scope: Scope,
     /// The caller's groups, to be shown in its user namespace.
     pub groups: Vec<u32>,
-    /// How fast its clocks run.
-    pub motion: Motion,
+    /// Its clocks.
+    pub clocks: Clocks,
+    /// When they begin to run.
+    pub opening: Opening,
     /// The socket by which it is steered, if it has a name.
     pub control: Option<Control>,
-    /// What the clocks are to be from the start, and where the monotonic ones are moved.
-    pub opens: Option<(Clocks, TimeNamespace)>,
-    /// What the clocks are to be once the first process is attached.
-    pub starts_with: Option<Clocks>,
     /// Is it to end with its last member?
     pub ephemeral: bool,
+    /// What it allows to others.
+    pub consent: Consent,
     /// Are sites of calls rewritten?
     pub rewrites: bool,
-    /// How it skips the time that nobody uses, if it does.
-    pub skip: Option<Skip>,
-}
-
-/// Has a timeline a time namespace of its own?
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimeNamespace {
-    /// No: the map alone moves its clocks.
-    None,
-    /// Yes: it moves the monotonic clocks, and the map what else there is.
-    Own,
 }
 
 impl Subject {
     /// A timeline without a name.
-    pub fn private(scope: Scope, groups: Vec<u32>, motion: Motion) -> Self {
+    pub fn private(scope: Scope, groups: Vec<u32>, clocks: Clocks, opening: Opening) -> Self {
         Self {
             scope,
             groups,
-            motion,
+            clocks,
+            opening,
             control: None,
-            opens: None,
-            starts_with: None,
             ephemeral: false,
+            consent: Consent::default(),
             rewrites: true,
-            skip: None,
         }
     }
 }
@@ -133,10 +135,8 @@ pub struct Supervisor {
     keeps_privileges: bool,
     /// Threads that are to be let go as soon as they stop.
     unwanted: HashSet<Pid>,
-    /// What the clocks are to be from the start, until that.
-    opens: Option<(Clocks, TimeNamespace)>,
-    /// What the clocks are to be once the first process is attached.
-    starts_with: Option<Clocks>,
+    /// The clocks.
+    timekeeper: Timekeeper,
     /// Is the timeline to end with its last member?
     ephemeral: bool,
     /// Has the first program been started?
@@ -148,15 +148,13 @@ pub struct Supervisor {
     /// What is known of each thread.
     threads: HashMap<Pid, Thread>,
     /// The OCI runtimes that were let in.
-    guests: guests::Guests,
-    /// How fast the clocks run.
-    motion: Motion,
+    guests: oci_runtimes::Guests,
     /// The socket of a named timeline.
     control: Option<Control>,
     /// Processes that have set a POSIX timer.
     posix_timers: HashSet<Pid>,
     /// POSIX timers that are armed for an instant of a wall clock.
-    wall_timers: HashSet<rearm::TimerKey>,
+    wall_timers: rearm::WallTimers,
     /// What timers were set to when they were armed anew.
     settings: HashMap<rearm::TimerKey, (Clock, Pending)>,
     /// Processes that have used their interval timer.
@@ -173,6 +171,8 @@ pub struct Supervisor {
     awaited: Vec<rearm::Awaited>,
     /// Notes that have been given.
     noted: HashSet<(String, notes::Note)>,
+    /// What its maker allows.
+    permissions: permissions::Permissions,
     /// Sites of calls that go straight to the image.
     rewrites: rewrite::Rewrites,
     /// How the time that nobody uses is skipped.
@@ -187,13 +187,13 @@ struct Thread {
     /// How it stands to the timeline.
     standing: Standing,
     /// The visit of an OCI runtime by which it came.
-    visitor: Option<guests::Visitor>,
+    visitor: Option<oci_runtimes::Visitor>,
     /// Is it in a stop of job control?
     halted: bool,
     /// Has it just come out of one, which ends some calls with EINTR?
     continued: bool,
     /// Is it to look at the map again as soon as it stops?
-    recheck: recheck::Recheck,
+    recheck: wait_restart::Recheck,
     /// Is its program on the way to its first instruction, or has not stopped since?
     boots: bool,
 }
@@ -222,38 +222,31 @@ impl Thread {
 impl Supervisor {
     /// A supervisor that does not follow anything yet.
     pub fn new(region: Region, kernel: KernelVdso, subject: Subject) -> Self {
-        let Subject {
-            scope,
-            groups,
-            motion,
-            control,
-            opens,
-            starts_with,
-            ephemeral,
-            rewrites,
-            skip,
-        } = subject;
+        let Subject { scope, groups, clocks, opening, control, ephemeral, consent, rewrites } =
+            subject;
+        if control.is_some() {
+            region.page().expect_changes();
+        }
+        let skip = clocks.skip;
         Self {
+            timekeeper: Timekeeper::new(region.page(), scope, clocks, opening),
             region,
             kernel,
             scope,
             groups,
-            motion,
             control,
             raw_clock: false,
             keeps_privileges: namespace::is_privileged(),
             unwanted: HashSet::new(),
             // Processes to be attached come when they come.
-            started: starts_with.is_some(),
-            opens,
-            starts_with,
+            started: opening == Opening::Attached,
             ephemeral,
             removed: false,
             first_stderr: std::io::stderr().as_fd().try_clone_to_owned().ok(),
             threads: HashMap::new(),
-            guests: guests::Guests::default(),
+            guests: oci_runtimes::Guests::default(),
             posix_timers: HashSet::new(),
-            wall_timers: HashSet::new(),
+            wall_timers: rearm::WallTimers::default(),
             settings: HashMap::new(),
             interval_timers: HashSet::new(),
             uses_timer_descriptors: false,
@@ -262,6 +255,7 @@ impl Supervisor {
             set_since: HashSet::new(),
             awaited: Vec::new(),
             noted: HashSet::new(),
+            permissions: permissions::Permissions::new(consent),
             rewrites: rewrite::Rewrites::new(rewrites),
             idle: skip.map(idle::Idle::new),
         }
@@ -276,8 +270,8 @@ impl Supervisor {
 
     /// Lets the clocks run, as this process sees them from now on.
     pub fn open(&mut self) -> nix::Result<()> {
-        if let Some((clocks, TimeNamespace::Own)) = &self.opens {
-            namespace::enter_as_privileged(clocks.offsets())?;
+        if let Some(offsets) = self.timekeeper.own_namespace() {
+            namespace::enter_as_privileged(offsets)?;
         }
         self.begin_clocks();
         Ok(())
@@ -286,9 +280,7 @@ impl Supervisor {
     /// Lets the clocks begin now: when the timeline is made, and once more when the first
     /// program starts, if nobody has changed them until then.
     fn begin_clocks(&mut self) {
-        if let Some((clocks, namespace)) = &self.opens {
-            let on_top = *namespace == TimeNamespace::None;
-            self.region.page().publish(&clocks.map(host::read_at_once(), on_top));
+        if self.timekeeper.begin_with_program() {
             self.begin_to_skip();
         }
     }
@@ -326,6 +318,7 @@ impl Supervisor {
                 self.threads.clear();
             }
             match event {
+                Some((_, Stop::Woken)) => {}
                 Some((tracee, stop)) => self.answer_or_end(tracee, stop),
                 // Nobody is left to be followed, but somebody may come.
                 None if self.removed
@@ -359,7 +352,7 @@ impl Supervisor {
     }
 
     fn has_outlived_its_members(&self) -> bool {
-        self.ephemeral && self.starts_with.is_none() && self.threads.is_empty()
+        self.ephemeral && !self.timekeeper.awaits_attached() && self.threads.is_empty()
     }
 
     fn answer_or_end(&mut self, tracee: Tracee, stop: Stop) {
@@ -412,6 +405,7 @@ impl Supervisor {
             }
             Stop::Trap => self.trap(tracee),
             Stop::Syscall => self.recheck_at_syscall(tracee),
+            Stop::Woken => Ok(()),
         }
     }
 
@@ -470,9 +464,10 @@ impl Supervisor {
         if standing == Standing::Detached || is_outside {
             return tracee.resume(None);
         }
+        self.note_home(tracee, standing);
         self.started = true;
         self.begin_clocks();
-        self.opens = None;
+        self.timekeeper.has_begun();
         self.forget_posix_timers(tracee.0);
         self.rewrites.begin(tracee.0);
         *self.thread(tracee) = Thread { visitor, ..Thread::default() };
@@ -500,6 +495,7 @@ impl Supervisor {
         self.settle_at_signal(tracee, signal)?;
         self.recheck_at_signal(tracee, signal)?;
         self.resume_ignored(tracee, signal)?;
+        self.end_waits_at_signal(tracee, signal)?;
         tracee.resume(Some(signal))
     }
 

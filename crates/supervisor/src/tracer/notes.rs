@@ -23,12 +23,18 @@ pub enum Note {
     ForeignCall,
     /// It wants to change the rate of the wall clock.
     Frequency,
+    /// It wants to set the wall clock, and has not the capability for it.
+    MayNotSet,
+    /// It wants to set a wall clock that others share.
+    SharedClock,
     /// Its file would give it privileges that it does not get.
     LostPrivilege,
     /// A debugger inside an exec-only timeline starts it.
     Debugged,
     /// An exec-only timeline may not follow it.
     NotFollowed,
+    /// It waits for time while none passes; told once for all programs.
+    Frozen,
 }
 
 impl Supervisor {
@@ -52,6 +58,14 @@ impl Supervisor {
                 "{program} may not change the frequency of the wall clock (EPERM): a timeline has the \
                  rate given by --rate"
             ),
+            (Note::MayNotSet, _) => format!(
+                "{program} may not set the clock (EPERM): that needs CAP_SYS_TIME, as on a host, or a \
+                 timeline that is made with --settable-by anyone"
+            ),
+            (Note::SharedClock, _) => format!(
+                "{program} may not set the clock (EPERM): others share this timeline, and its owner \
+                 has not allowed it (--settable-by)"
+            ),
             (Note::Debugged, _) => format!(
                 "what {program} starts is followed by a debugger and lives by the host's clocks: \
                  start it outside of the debugger, then attach that (gdb -p, strace -p)"
@@ -60,12 +74,17 @@ impl Supervisor {
                 "what {program} starts lives by the host's clocks, since ptrace is forbidden here \
                  (sysctl kernel.yama.ptrace_scope)"
             ),
+            (Note::Frozen, _) => format!(
+                "{program} waits with a timeout, which never passes while all clocks stand still: \
+                 with --freeze=wall only the date stands still, and waits end"
+            ),
             (Note::LostPrivilege, _) => format!(
                 "{program} is a set-user-ID, set-group-ID or privileged file: in a timeline started by \
                  an ordinary user it runs without these privileges"
             ),
         };
-        if self.noted.insert((program, note)) {
+        let about = if note == Note::Frozen { String::new() } else { program };
+        if self.noted.insert((about, note)) {
             self.say(tracee.0, &text);
         }
     }

@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
-use super::{Supervisor, notes};
+use super::{Standing, Supervisor, notes};
+use crate::consent::NamedBy;
 use crate::control::server::{Asked, Control};
 use crate::control::{Answer, Joined, Request, Starts};
+use crate::plan::Clocks;
 use crate::region;
 
 impl Supervisor {
@@ -27,10 +29,29 @@ impl Supervisor {
                 Ok(()) => Answer::Changed(self.timeline()),
                 Err(reason) => Answer::Refused(reason),
             },
-            Request::Join { terms, image, starts, rewrites } => {
-                self.rewrite_only_if(*rewrites);
-                match self.let_in(asked.caller, terms.as_deref(), *image, starts) {
-                    Ok(joined) => Answer::Joined(joined),
+            Request::Allow(allowance) => {
+                self.permissions.allow(*allowance);
+                Answer::Changed(self.timeline())
+            }
+            Request::Join { clocks, named_by, image, starts, rewrites } => {
+                let joined = self
+                    .check_image(*image)
+                    .and_then(|()| self.agree(clocks.as_ref()))
+                    .and_then(|()| self.check_consent(*named_by, starts))
+                    .and_then(|()| self.let_in(asked.caller, starts));
+                match joined {
+                    Ok(joined) => {
+                        self.rewrite_only_if(*rewrites);
+                        Answer::Joined(joined)
+                    }
+                    Err(reason) => Answer::Refused(reason),
+                }
+            }
+            Request::Stay { clocks } => {
+                let stays =
+                    self.check_member(asked.caller).and_then(|()| self.agree(clocks.as_ref()));
+                match stays {
+                    Ok(()) => Answer::Done,
                     Err(reason) => Answer::Refused(reason),
                 }
             }
@@ -40,15 +61,18 @@ impl Supervisor {
                 Answer::Done
             }
             Request::Remove { force } => self.remove(*force),
-            Request::Attach { pid, terms, force, rewrites } => {
-                self.rewrite_only_if(*rewrites);
+            Request::Attach { pid, clocks, force, rewrites } => {
                 let attached = same_processes(asked.caller)
-                    .and_then(|()| self.attach(Pid::from_raw(*pid), terms.as_deref(), *force));
+                    .and_then(|()| self.agree(clocks.as_ref()))
+                    .and_then(|()| self.attach(Pid::from_raw(*pid), *force));
                 match attached {
-                    Ok(attached) => Answer::Attached(attached),
+                    Ok(attached) => {
+                        self.rewrite_only_if(*rewrites);
+                        Answer::Attached(attached)
+                    }
                     Err(reason) => {
                         // A timeline made for it alone has nobody.
-                        self.removed |= self.starts_with.is_some();
+                        self.removed |= self.timekeeper.awaits_attached();
                         Answer::Refused(reason)
                     }
                 }
@@ -86,11 +110,12 @@ impl Supervisor {
     }
 
     /// Is the timeline what the caller wants it to be?
-    pub(super) fn agree(&self, terms: Option<&str>) -> Result<(), String> {
-        let Some(Control { name, terms: made, .. }) = &self.control else { return Ok(()) };
-        match terms {
-            Some(terms) if terms != made => {
-                let made = if made.is_empty() { "no options" } else { made };
+    fn agree(&self, clocks: Option<&Clocks>) -> Result<(), String> {
+        let Some(Control { name, clocks: made, .. }) = &self.control else { return Ok(()) };
+        match clocks {
+            Some(clocks) if clocks != made => {
+                let made = made.terms();
+                let made = if made.is_empty() { "no options" } else { &made };
                 Err(format!(
                     "timeline '{name}' exists already, and was made with {made}\n\
                      help: use it without options, and change it with `eigentime ctl`"
@@ -100,20 +125,35 @@ impl Supervisor {
         }
     }
 
-    /// Starts following a process that asks for it.
-    fn let_in(
-        &mut self,
-        caller: Pid,
-        terms: Option<&str>,
-        image: u64,
-        starts: &Starts,
-    ) -> Result<Joined, String> {
-        if image != region::image_identity() {
-            return Err("it was made by another version of eigentime\n\
-                        help: end it (`eigentime ctl rm`) and make it anew"
-                .to_owned());
+    fn check_member(&self, caller: Pid) -> Result<(), String> {
+        match self.threads.get(&caller).map(|thread| thread.standing) {
+            Some(Standing::Member) => Ok(()),
+            _ => Err("the program lives in another timeline, and timelines cannot be nested\n\
+                      help: start eigentime outside of it"
+                .to_owned()),
         }
-        self.agree(terms)?;
+    }
+
+    /// Does the timeline's owner allow this?
+    fn check_consent(&self, named_by: NamedBy, starts: &Starts) -> Result<(), String> {
+        match (&self.control, starts) {
+            // What is started in a container is started where that is.
+            (None, _) | (_, Starts::Inside { .. }) => Ok(()),
+            (Some(control), _) => self.permissions.check_join(&control.name.to_string(), named_by),
+        }
+    }
+
+    fn check_image(&self, image: u64) -> Result<(), String> {
+        match image == region::IMAGE_IDENTITY {
+            true => Ok(()),
+            false => Err("it was made by another version of eigentime\n\
+                          help: end it (`eigentime ctl rm`) and make it anew"
+                .to_owned()),
+        }
+    }
+
+    /// Starts following a process that asks for it.
+    fn let_in(&mut self, caller: Pid, starts: &Starts) -> Result<Joined, String> {
         if caller.as_raw() <= 0 {
             return Err("the program is in a process namespace that the timeline's supervisor \
                         does not see\nhelp: make the timeline outside, and join from there"
@@ -141,7 +181,10 @@ impl Supervisor {
             },
             error => error.desc().to_owned(),
         })?;
-        let rate = self.motion.effective().forward();
+        let rate = self.timekeeper.motion().effective().forward();
+        if !matches!(starts, Starts::Inside { .. }) {
+            self.permissions.note_joined();
+        }
         Ok(Joined { base: self.region.layout.base(), rate: [rate.whole, rate.frac] })
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use eigentime_timeline::{CLOCKS, Clock, HostInstant, Nanos, Rate, Segment, VirtualInstant};
+use eigentime_timeline::{Clock, Freeze, Nanos, Rate, Segment, VirtualInstant};
 use eigentime_vdso::Waiting;
 use nix::unistd::Pid;
 
@@ -11,9 +11,7 @@ use super::blocked::Blocked;
 use super::idle::Idle;
 use super::tracee::Tracee;
 use super::{Standing, Supervisor, notes};
-use crate::control::{
-    Member, Reading, Shown, State, Thread, Timeline, WaitsFor, clock_name, rate_number,
-};
+use crate::control::{Member, Reading, Shown, State, Thread, Timeline, WaitsFor, rate_number};
 use crate::host;
 use crate::plan::Motion;
 use crate::saved::Saved;
@@ -23,6 +21,8 @@ impl Supervisor {
     pub(super) fn show(&mut self) -> Shown {
         Shown {
             timeline: self.timeline(),
+            joinable: self.permissions.is_joinable(),
+            settable_by: self.permissions.settable_by(),
             containers: self.containers(),
             members: self.members(),
             calls: self.rewrites.coverage(),
@@ -32,7 +32,8 @@ impl Supervisor {
 
     /// How the timeline stands.
     pub(super) fn timeline(&self) -> Timeline {
-        let (host, virt) = self.now();
+        let motion = self.timekeeper.motion();
+        let (host, virt) = self.timekeeper.now();
         let ahead = host::namespace_offsets();
         let readings = Clock::ALL.map(|clock| {
             let host = host[clock as usize].after(Nanos(-ahead[clock as usize].0));
@@ -41,8 +42,12 @@ impl Supervisor {
         let name = self.control.as_ref().map(|control| control.name.to_string());
         Timeline {
             name: name.unwrap_or_default(),
-            state: if self.motion.frozen { State::Frozen } else { State::Running },
-            rate: rate_number(self.motion.rate),
+            state: match motion.freeze {
+                None => State::Running,
+                Some(Freeze::All) => State::Frozen,
+                Some(Freeze::Wall) => State::WallFrozen,
+            },
+            rate: rate_number(motion.rate),
             clocks: readings.into(),
             supervisor: std::process::id() as i32,
         }
@@ -50,20 +55,14 @@ impl Supervisor {
 
     /// Where every clock stands.
     pub(super) fn save(&self) -> Saved {
-        let (host, virt) = self.now();
+        let (host, virt) = self.timekeeper.now();
         // Nobody can ask for the rate at which no time passes while programs run.
-        let rate = match self.motion.rate {
+        let motion = self.timekeeper.motion();
+        let rate = match motion.rate {
             rate if rate.is_frozen() => Rate::ONE,
             rate => rate,
         };
-        Saved::new(host[Clock::Wall as usize], Motion { rate, ..self.motion }, virt)
-    }
-
-    /// Every clock on both sides, at one moment.
-    fn now(&self) -> ([HostInstant; CLOCKS], [VirtualInstant; CLOCKS]) {
-        let segment = self.region.page().map().after;
-        let host = host::read_at_once();
-        (host, Clock::ALL.map(|clock| segment.virtual_at(clock, host[clock as usize])))
+        Saved::new(host[Clock::Wall as usize], Motion { rate, ..motion }, virt)
     }
 
     /// The processes that live by the timeline.
@@ -110,7 +109,7 @@ fn waits_for(waiting: &Waiting, segment: &Segment) -> WaitsFor {
     let now = host::read(clock.id());
     let host = segment.host_at(clock, at).map(|host| host.since(now).max(Nanos::ZERO).0);
     WaitsFor {
-        clock: clock_name(clock).to_owned(),
+        clock: clock.name().to_owned(),
         at_ns: waiting.at,
         left_ns: at.since(segment.virtual_at(clock, now)).max(Nanos::ZERO).0,
         host_left_ns: host,

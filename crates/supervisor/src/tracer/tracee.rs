@@ -13,6 +13,7 @@ use nix::unistd::Pid;
 
 use super::arch::Registers;
 use super::notes::has_ended;
+use crate::control::server::was_woken;
 
 /// What is asked of the kernel for every traced thread.
 const OPTIONS: Options = Options::PTRACE_O_TRACESYSGOOD
@@ -41,6 +42,8 @@ pub enum Stop {
     Trap,
     /// The thread is no more.
     Ended,
+    /// None stopped: somebody asks for something.
+    Woken,
 }
 
 impl Stop {
@@ -88,9 +91,17 @@ pub struct Stepped {
 pub struct Tracee(pub Pid);
 
 impl Tracee {
-    /// Waits until any traced thread stops or ends; `None` when there is none left.
+    /// What stands for the thread that is woken.
+    const WOKEN: (Self, Stop) = (Self(Pid::from_raw(0)), Stop::Woken);
+
+    /// Waits until any traced thread stops or ends, or a signal wakes this one; `None` when there
+    /// is no traced thread left.
     pub fn wait_for_any() -> nix::Result<Option<(Self, Stop)>> {
-        match wait(-1) {
+        if was_woken() {
+            return Ok(Some(Self::WOKEN));
+        }
+        match wait_once(-1, 0) {
+            Err(Errno::EINTR) => Ok(Some(Self::WOKEN)),
             Ok((pid, stop)) => Ok(Some((Self(Pid::from_raw(pid)), stop))),
             Err(Errno::ECHILD) => Ok(None),
             Err(error) => Err(error),
@@ -99,6 +110,9 @@ impl Tracee {
 
     /// The same, without waiting.
     pub fn poll_any() -> nix::Result<Poll<Option<(Self, Stop)>>> {
+        if was_woken() {
+            return Ok(Poll::Ready(Some(Self::WOKEN)));
+        }
         match wait_with(-1, libc::WNOHANG) {
             Ok((0, _)) => Ok(Poll::Pending),
             Ok((pid, stop)) => Ok(Poll::Ready(Some((Self(Pid::from_raw(pid)), stop)))),
@@ -371,19 +385,18 @@ fn own(result: libc::c_long) -> nix::Result<OwnedFd> {
     Errno::result(result).map(|fd| unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
-fn wait(pid: i32) -> nix::Result<(i32, Stop)> {
-    wait_with(pid, 0)
-}
-
 fn wait_with(pid: i32, flags: i32) -> nix::Result<(i32, Stop)> {
-    let mut status = 0;
     loop {
-        // SAFETY: the pointer is to an int of ours.
-        let result = unsafe { libc::waitpid(pid, &raw mut status, libc::__WALL | flags) };
-        match Errno::result(result) {
-            Ok(pid) => return Ok((pid, Stop::decode(status))),
+        match wait_once(pid, flags) {
             Err(Errno::EINTR) => {}
-            Err(error) => return Err(error),
+            waited => return waited,
         }
     }
+}
+
+fn wait_once(pid: i32, flags: i32) -> nix::Result<(i32, Stop)> {
+    let mut status = 0;
+    // SAFETY: the pointer is to an int of ours.
+    let result = unsafe { libc::waitpid(pid, &raw mut status, libc::__WALL | flags) };
+    Errno::result(result).map(|pid| (pid, Stop::decode(status)))
 }

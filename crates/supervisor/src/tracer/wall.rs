@@ -1,13 +1,14 @@
 //! Sets the timeline's wall clock, in the place of the host's.
 
 use eigentime_calls::Set;
-use eigentime_timeline::{NANOS_PER_SECOND, Nanos, Timespec};
+use eigentime_timeline::{Clock, NANOS_PER_SECOND, Nanos, Timespec};
 use nix::errno::Errno;
 
 use super::Supervisor;
 use super::arch::Registers;
 use super::notes::Note;
 use super::tracee::Tracee;
+use crate::host;
 
 /// Bits of `timex.modes` (include/uapi/linux/timex.h).
 mod mode {
@@ -15,9 +16,13 @@ mod mode {
     pub const FREQUENCY: u32 = 0x0002;
     pub const TAI: u32 = 0x0080;
     pub const SETOFFSET: u32 = 0x0100;
+    pub const STATUS: u32 = 0x0010;
     pub const NANO: u32 = 0x2000;
     pub const TICK: u32 = 0x4000;
-    pub const SINGLESHOT: u32 = 0x8001;
+    /// `adjtime`, with [`OFFSET`]; with [`READ_ONLY`] it only asks.
+    pub const ADJTIME: u32 = 0x8000;
+    pub const READ_ONLY: u32 = 0x2000;
+    /// ADJ_OFFSET_SS_READ, which needs no capability.
     pub const SINGLESHOT_READ: u32 = 0xa001;
 }
 
@@ -28,6 +33,18 @@ const LAST_SETTABLE: i64 = 9_223_372_036 - 30 * 365 * 24 * 3_600;
 /// STA_NANO.
 const STATUS_NANO: i32 = 0x2000;
 
+/// STA_INS and STA_DEL: a leap second is ahead.
+const STATUS_LEAP: i32 = 0x0010 | 0x0020;
+
+/// The largest offset of CLOCK_TAI, in seconds (MAX_TAI_OFFSET in kernel/time/ntp.c).
+const LAST_TAI: i64 = 100_000;
+
+/// The ticks a host second may be told to have, in microseconds (USER_HZ is 100).
+const TICKS: std::ops::RangeInclusive<i64> = 9_000..=11_000;
+
+/// What the kernel multiplies a frequency by (PPM_SCALE in include/linux/timex.h).
+const PPM_SCALE: i64 = 1_000 << (32 - 16);
+
 impl Supervisor {
     /// Carries out a call that sets or adjusts the wall clock.
     pub(super) fn set_wall(
@@ -36,34 +53,23 @@ impl Supervisor {
         registers: &Registers,
         set: Set,
     ) -> nix::Result<i64> {
-        match set {
+        let time = match set {
             Set::ClockSettime => {
                 let [sec, nsec] = tracee.read_words(registers.arg(1))?;
-                self.set_wall_to(Timespec { sec: sec as i64, nsec: nsec as i64 })
+                Some(Timespec { sec: sec as i64, nsec: nsec as i64 })
             }
-            Set::Settimeofday => {
-                // A time zone alone would be the host's: it is taken and forgotten.
-                if registers.arg(1) != 0 {
-                    tracee.read_words::<1>(registers.arg(1))?;
-                }
-                if registers.arg(0) == 0 {
-                    return Ok(0);
-                }
-                let [sec, usec] = tracee.read_words(registers.arg(0))?;
-                let nsec = (usec as i64).checked_mul(1_000).ok_or(Errno::EINVAL)?;
-                self.set_wall_to(Timespec { sec: sec as i64, nsec })
-            }
-            Set::Adjtimex => self.adjust(tracee, registers.arg(0)),
-            Set::ClockAdjtime => self.adjust(tracee, registers.arg(1)),
-        }
-    }
-
-    fn set_wall_to(&mut self, time: Timespec) -> nix::Result<i64> {
-        if !time.is_valid() || time.sec > LAST_SETTABLE {
+            Set::Settimeofday => time_of_day(tracee, registers)?,
+            Set::Adjtimex => return self.adjust(tracee, registers.arg(0)),
+            Set::ClockAdjtime => return self.adjust(tracee, registers.arg(1)),
+        };
+        if time.is_some_and(|time| !time.is_valid() || time.sec > LAST_SETTABLE) {
             return Err(Errno::EINVAL);
         }
-        let step = time.nanos().minus(self.wall_now().nanos());
-        self.move_wall(step);
+        self.check_setter(tracee)?;
+        // A time zone alone would be the host's: it is taken and forgotten.
+        if let Some(time) = time {
+            self.move_wall(time.nanos().minus(self.wall_now().nanos()));
+        }
         Ok(0)
     }
 
@@ -78,25 +84,21 @@ impl Supervisor {
         // SAFETY: the pointer is to a timex of ours, whose modes are zero.
         let result = Errno::result(unsafe { libc::adjtimex(&raw mut state) })?;
 
-        let single_shot = asked.modes & mode::SINGLESHOT == mode::SINGLESHOT;
-        if !single_shot && asked.modes & (mode::FREQUENCY | mode::TICK | mode::TAI) != 0 {
+        validate_mode(&asked)?;
+        if !matches!(asked.modes, 0 | mode::SINGLESHOT_READ) {
+            self.check_setter(tracee)?;
+        }
+        validate(&asked)?;
+        let adjusts = asked.modes & mode::ADJTIME == 0;
+        if adjusts && bends(&asked, &state) {
             self.note(tracee, Note::Frequency);
             return Err(Errno::EPERM);
         }
-        let nanoseconds = asked.modes & mode::NANO != 0 || state.status & STATUS_NANO != 0;
-        let step = if asked.modes == mode::SINGLESHOT_READ {
-            None
-        } else if single_shot {
-            Some(Nanos(asked.offset.saturating_mul(1_000)))
-        } else if asked.modes & mode::SETOFFSET != 0 {
-            Some(step_of(asked.time, asked.modes & mode::NANO != 0)?)
-        } else if asked.modes & mode::OFFSET != 0 {
-            Some(Nanos(if nanoseconds { asked.offset } else { asked.offset.saturating_mul(1_000) }))
-        } else {
-            None
-        };
-        if let Some(step) = step {
+        if let Some(step) = step(&asked, state.status & STATUS_NANO != 0)? {
             self.move_wall(step);
+        }
+        if adjusts && asked.modes & mode::TAI != 0 && (0..=LAST_TAI).contains(&asked.constant) {
+            self.set_tai(Nanos::from_secs(asked.constant));
         }
         let now = self.wall_now();
         state.time.tv_sec = now.sec;
@@ -104,8 +106,36 @@ impl Supervisor {
             if state.status & STATUS_NANO != 0 { now.nsec } else { now.nsec / 1_000 };
         state.modes = asked.modes;
         state.offset = 0;
+        let shown = self.timekeeper.shown();
+        let ahead = shown[Clock::Tai as usize].since(shown[Clock::Wall as usize]);
+        state.tai = (host::whole_seconds(ahead).0 / NANOS_PER_SECOND) as i32;
         tracee.write(at, bytes_of(&mut state))?;
         Ok(i64::from(result))
+    }
+}
+
+/// What `settimeofday` is to set the clock to, if it is.
+fn time_of_day(tracee: Tracee, registers: &Registers) -> nix::Result<Option<Timespec>> {
+    let time = match registers.arg(0) {
+        0 => None,
+        at => {
+            let [sec, usec] = tracee.read_words(at)?;
+            let nsec = (usec as i64).checked_mul(1_000).ok_or(Errno::EINVAL)?;
+            Some(Timespec { sec: sec as i64, nsec })
+        }
+    };
+    if registers.arg(1) != 0 {
+        tracee.read_words::<1>(registers.arg(1))?;
+    }
+    Ok(time)
+}
+
+/// What the kernel refuses before it asks who may set the clock (`timekeeping_validate_timex` in
+/// kernel/time/timekeeping.c).
+fn validate_mode(asked: &libc::timex) -> nix::Result<()> {
+    match asked.modes & mode::ADJTIME != 0 && asked.modes & mode::OFFSET == 0 {
+        true => Err(Errno::EINVAL),
+        false => Ok(()),
     }
 }
 
@@ -116,6 +146,49 @@ fn step_of(time: libc::timeval, nanoseconds: bool) -> nix::Result<Nanos> {
         return Err(Errno::EINVAL);
     }
     Ok(Nanos::from_secs(time.tv_sec).plus(Nanos(time.tv_usec * unit)))
+}
+
+/// What it refuses after that, in its order.
+fn validate(asked: &libc::timex) -> nix::Result<()> {
+    let has = |mode: u32| asked.modes & mode != 0;
+    if !has(mode::ADJTIME) && has(mode::TICK) && !TICKS.contains(&asked.tick) {
+        return Err(Errno::EINVAL);
+    }
+    if has(mode::SETOFFSET) {
+        step_of(asked.time, has(mode::NANO))?;
+    }
+    let reachable = i64::MIN / PPM_SCALE..=i64::MAX / PPM_SCALE;
+    if has(mode::FREQUENCY) && !reachable.contains(&asked.freq) {
+        return Err(Errno::EINVAL);
+    }
+    Ok(())
+}
+
+/// Would it change what a timeline does not change: the frequency, or a leap second to come? To
+/// set what is so already changes nothing.
+fn bends(asked: &libc::timex, state: &libc::timex) -> bool {
+    let has = |mode: u32| asked.modes & mode != 0;
+    has(mode::FREQUENCY) && asked.freq != state.freq
+        || has(mode::TICK) && asked.tick != state.tick
+        || has(mode::STATUS) && (asked.status ^ state.status) & STATUS_LEAP != 0
+}
+
+/// By how much it moves the wall clock, if it does: an offset is applied at once.
+fn step(asked: &libc::timex, counts_nanoseconds: bool) -> nix::Result<Option<Nanos>> {
+    let has = |mode: u32| asked.modes & mode != 0;
+    let micros = |offset: i64| Nanos(offset.saturating_mul(1_000));
+    let injected = match has(mode::SETOFFSET) {
+        true => step_of(asked.time, has(mode::NANO))?,
+        false => Nanos::ZERO,
+    };
+    let offset = match has(mode::OFFSET) {
+        true if has(mode::ADJTIME) && has(mode::READ_ONLY) => Nanos::ZERO,
+        true if has(mode::ADJTIME) => micros(asked.offset),
+        true if has(mode::NANO) || counts_nanoseconds => Nanos(asked.offset),
+        true => micros(asked.offset),
+        false => Nanos::ZERO,
+    };
+    Ok(Some(injected.plus(offset)).filter(|step| *step != Nanos::ZERO))
 }
 
 fn bytes_of(timex: &mut libc::timex) -> &mut [u8] {
@@ -131,6 +204,63 @@ fn bytes_of(timex: &mut libc::timex) -> &mut [u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn timex(modes: u32) -> libc::timex {
+        // SAFETY: all-zero bytes are a valid timex.
+        libc::timex { modes, ..unsafe { std::mem::zeroed() } }
+    }
+
+    #[test]
+    fn what_the_kernel_refuses_is_refused() {
+        const OK: nix::Result<()> = Ok(());
+        const INVALID: nix::Result<()> = Err(Errno::EINVAL);
+        let with_tick = |tick| libc::timex { tick, ..timex(mode::TICK) };
+        let with_frequency = |freq| libc::timex { freq, ..timex(mode::FREQUENCY) };
+        for (asked, result) in [
+            (timex(0), OK),
+            (timex(0x8000), INVALID),
+            (timex(0x8001), OK),
+            (timex(0xa001), OK),
+            (timex(0xa000), INVALID),
+            (with_tick(8_999), INVALID),
+            (with_tick(9_000), OK),
+            (with_tick(11_000), OK),
+            (with_tick(11_001), INVALID),
+            (with_frequency(i64::MAX / PPM_SCALE), OK),
+            (with_frequency(i64::MAX / PPM_SCALE + 1), INVALID),
+            (with_frequency(i64::MIN), INVALID),
+        ] {
+            assert_eq!(
+                validate_mode(&asked).and_then(|()| validate(&asked)),
+                result,
+                "{:#x} {} {}",
+                asked.modes,
+                asked.tick,
+                asked.freq
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_so_already_can_be_set() {
+        let state = libc::timex { tick: 10_000, freq: 7, status: 0x40, ..timex(0) };
+        let modes = mode::TICK | mode::FREQUENCY | mode::STATUS;
+        assert!(!bends(&libc::timex { modes, ..state }, &state));
+        assert!(bends(&libc::timex { modes, tick: 10_001, ..state }, &state));
+        assert!(bends(&libc::timex { modes, freq: 8, ..state }, &state));
+        assert!(bends(&libc::timex { modes, status: 0x50, ..state }, &state));
+        assert!(!bends(&libc::timex { modes: 0, freq: 8, ..state }, &state));
+    }
+
+    #[test]
+    fn offsets_are_steps() {
+        let by = |modes, offset| step(&libc::timex { offset, ..timex(modes) }, false).unwrap();
+        assert_eq!(by(0, 5), None);
+        assert_eq!(by(0xa001, 5), None);
+        assert_eq!(by(0x8001, 5), Some(Nanos(5_000)));
+        assert_eq!(by(mode::OFFSET, -5), Some(Nanos(-5_000)));
+        assert_eq!(by(mode::OFFSET | mode::NANO, 5), Some(Nanos(5)));
+    }
 
     #[test]
     fn steps_have_a_positive_part() {

@@ -91,6 +91,30 @@ pub const SCENARIOS: &[Scenario] = &[
         moves_wall: true,
         is_enough: false,
     },
+    Scenario {
+        name: "wall_frozen_then_thawed",
+        options: &["--freeze=wall"],
+        wait_ms: 2_000,
+        change: thaw_wall,
+        moves_wall: true,
+        is_enough: false,
+    },
+    Scenario {
+        name: "wall_frozen_leap",
+        options: &["--freeze=wall", "--rate", "2"],
+        wait_ms: DAY_MS,
+        change: leap,
+        moves_wall: false,
+        is_enough: false,
+    },
+    Scenario {
+        name: "wall_frozen_set_date",
+        options: &[],
+        wait_ms: DAY_MS,
+        change: freeze_wall_and_set_date,
+        moves_wall: true,
+        is_enough: false,
+    },
 ];
 
 /// They end after this change and soon.
@@ -149,4 +173,20 @@ fn set_date(place: &Place) -> Result<Ends, Broken> {
     thread::sleep(Duration::from_secs(1));
     let others = by(place, &["leap", "x", "+1d"], Duration::ZERO)?;
     Ok(Ends { wall, others })
+}
+
+/// What waits for an instant of the wall clock ends some time after the thaw, all else by itself.
+fn thaw_wall(place: &Place) -> Result<Ends, Broken> {
+    const WAIT: Duration = Duration::from_secs(2);
+    let now = Instant::now();
+    // These have begun to wait already.
+    let others = Bounds { earliest: now - WAIT, latest: now + WAIT + SOON };
+    thread::sleep(Duration::from_millis(3500));
+    let wall = by(place, &["thaw", "x"], WAIT)?;
+    Ok(Ends { wall, others })
+}
+
+fn freeze_wall_and_set_date(place: &Place) -> Result<Ends, Broken> {
+    place.done(&["freeze", "x", "--wall"])?;
+    set_date(place)
 }

@@ -132,7 +132,9 @@ fn because(refused: Option<io::Error>) -> String {
 mod tests {
     use std::fs;
     use std::io::{BufRead, BufReader};
-    use std::time::{Duration, Instant};
+    use std::ops::Deref;
+
+    use eigentime_harness::{eventually, in_a_thread_that_ends};
 
     use super::record::print;
     use super::system::RECORD;
@@ -142,12 +144,29 @@ mod tests {
         System { interrupts: root.join("irq"), online: root.join("online"), run: root.join("run") }
     }
 
+    /// A system in a folder that goes with it.
+    struct Machine(System);
+
+    impl Deref for Machine {
+        type Target = System;
+
+        fn deref(&self) -> &System {
+            &self.0
+        }
+    }
+
+    impl Drop for Machine {
+        fn drop(&mut self) {
+            // What cannot be removed is in the way of nobody: the next one has another name.
+            let _ = fs::remove_dir_all(self.run.parent().expect("it is below the folder"));
+        }
+    }
+
     /// A system of four processors with these interrupts.
-    fn system(name: &str, interrupts: &[(u32, &str)]) -> System {
+    fn system(name: &str, interrupts: &[(u32, &str)]) -> Machine {
         let root =
             std::env::temp_dir().join(format!("eigentime-irq-{}-{name}", std::process::id()));
-        let _ = fs::remove_dir_all(&root);
-        let system = below(&root);
+        let system = Machine(below(&root));
         for (number, list) in interrupts {
             fs::create_dir_all(system.list(*number).parent().unwrap()).unwrap();
             fs::write(system.list(*number), format!("{list}\n")).unwrap();
@@ -168,7 +187,6 @@ mod tests {
 
     fn finish(system: &System) {
         assert!(!system.run.join(RECORD).exists(), "nothing is left to be put back");
-        fs::remove_dir_all(system.run.parent().unwrap()).unwrap();
     }
 
     #[test]
@@ -217,11 +235,9 @@ mod tests {
         let system = system("crash", &[(1, "0-3"), (2, "2")]);
         let gone = system.clone();
         // A thread that ends without dropping it has left it behind like a process that was killed.
-        std::thread::spawn(move || {
+        in_a_thread_that_ends(move || {
             std::mem::forget(InterruptSteering::take_on(gone, 2).unwrap());
-        })
-        .join()
-        .unwrap();
+        });
         assert_eq!(lists(&system), ["0,1,3", "0,1,3"]);
         assert_eq!(system.repair().unwrap(), 2);
         assert_eq!(lists(&system), ["0,1,2,3", "2"]);
@@ -271,11 +287,9 @@ mod tests {
     fn what_a_crash_has_brought_goes_back_too() {
         let system = system("onto-crash", &[(1, "0-3")]);
         let gone = system.clone();
-        std::thread::spawn(move || {
+        in_a_thread_that_ends(move || {
             std::mem::forget(InterruptSteering::bring_on(gone, &[1], 2).unwrap());
-        })
-        .join()
-        .unwrap();
+        });
         assert_eq!(lists(&system), ["2"]);
         assert_eq!(system.repair().unwrap(), 1);
         assert_eq!(lists(&system), ["0,1,2,3"]);
@@ -325,26 +339,16 @@ mod tests {
         std::process::exit(0);
     }
 
-    fn eventually(what: &str, is_so: impl Fn() -> bool) {
-        let over = Instant::now() + Duration::from_secs(120);
-        while !is_so() {
-            assert!(Instant::now() < over, "{what}");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-
     fn has_guardian(name: &str) -> bool {
         let system = system(name, &[(1, "0-3")]);
-        let has = Guardian::start(&system).is_some();
-        fs::remove_dir_all(system.run.parent().unwrap()).unwrap();
-        has
+        Guardian::start(&system).is_some()
     }
 
     #[test]
     fn what_a_killed_process_has_steered_is_put_back_at_once() {
         be_victim();
         if !has_guardian("killed-needs") {
-            return eprintln!("skipped: needs pidfd_open and close_range (Linux 5.9)");
+            skip!("pidfd_open and close_range (Linux 5.9)");
         }
         let system = system("killed", &[(1, "0-3"), (2, "2"), (3, "0-3")]);
         let test = "what_a_killed_process_has_steered_is_put_back_at_once";
@@ -363,7 +367,7 @@ mod tests {
     fn of_two_that_are_killed_the_last_ones_guardian_puts_it_back() {
         be_victim();
         if !has_guardian("both-needs") {
-            return eprintln!("skipped: needs pidfd_open and close_range (Linux 5.9)");
+            skip!("pidfd_open and close_range (Linux 5.9)");
         }
         let system = system("both", &[(1, "0-3"), (2, "2")]);
         let test = "of_two_that_are_killed_the_last_ones_guardian_puts_it_back";
@@ -388,7 +392,7 @@ mod tests {
         let system = system("reaped", &[(1, "0-3")]);
         let steered = InterruptSteering::take_on(system.clone(), 2).unwrap();
         let Some(guardian) = steered._guardian.as_ref().map(Guardian::pid) else {
-            return eprintln!("skipped: needs pidfd_open and close_range (Linux 5.9)");
+            skip!("pidfd_open and close_range (Linux 5.9)");
         };
         let folder = std::path::PathBuf::from(format!("/proc/{guardian}"));
         let open = fs::read_dir(folder.join("fd"));

@@ -19,14 +19,14 @@ const NEVER: [Asked; 5] = [
     Asked::ClockGettime(!1000_i32 << 3 | 3),
 ];
 
-fn here() -> Option<Vdso> {
+fn here() -> Vdso {
     let vdso = Vdso::find().and_then(|vdso| ask(&vdso, &[]).map(|_| vdso));
-    vdso.inspect_err(|why| println!("skipped: needs a vDSO and seccomp filters: {why}")).ok()
+    vdso.unwrap_or_else(|why| skip!("a vDSO and seccomp filters: {why}"))
 }
 
 #[test]
 fn clocks_that_must_and_must_not_fall_back_are_told_apart() {
-    let Some(vdso) = here() else { return };
+    let vdso = here();
     assert_eq!(ask(&vdso, &COARSE), Ok(vec![Served::Vdso; COARSE.len()]));
     assert_eq!(ask(&vdso, &NEVER), Ok(vec![Served::SystemCall; NEVER.len()]));
     let both = [&COARSE[..], &NEVER[..]].concat().repeat(40);
@@ -39,7 +39,7 @@ fn clocks_that_must_and_must_not_fall_back_are_told_apart() {
 
 #[test]
 fn calls_of_others_are_asked_of_too() {
-    let Some(vdso) = here() else { return };
+    let vdso = here();
     // SAFETY: it has a number for an argument.
     let mut raw = || match unsafe { libc::syscall(libc::SYS_timer_getoverrun, 0) } {
         // SAFETY: the thread's own.
@@ -58,7 +58,7 @@ fn calls_of_others_are_asked_of_too() {
 
 #[test]
 fn fine_clocks_are_all_served_alike() {
-    let Some(vdso) = here() else { return };
+    let vdso = here();
     let clocks = [libc::CLOCK_REALTIME, libc::CLOCK_MONOTONIC, libc::CLOCK_BOOTTIME]
         .map(Asked::ClockGettime);
     let served = ask(&vdso, &[&clocks[..], &[Asked::Gettimeofday]].concat()).unwrap();
@@ -70,9 +70,9 @@ fn fine_clocks_are_all_served_alike() {
 fn where_the_counter_is_the_clocksource_nothing_falls_back() {
     let name = crate::Machine::default()
         .line("/sys/devices/system/clocksource/clocksource0/current_clocksource");
-    let Some(vdso) = here() else { return };
+    let vdso = here();
     if name.as_deref() != Ok("tsc") {
-        return println!("skipped: needs the clocksource tsc, here it is {name:?}");
+        skip!("the clocksource tsc, here it is {name:?}");
     }
     let asked = [
         Asked::ClockGettime(libc::CLOCK_MONOTONIC),
@@ -98,7 +98,7 @@ unsafe extern "C" fn falling_back(clock: libc::clockid_t, time: *mut libc::times
 
 #[test]
 fn a_vdso_that_cannot_read_the_clocksource_is_found_out() {
-    let Some(vdso) = here() else { return };
+    let vdso = here();
     let demoted = vdso.with_clock_gettime(falling_back);
     let asked = [Asked::ClockGettime(libc::CLOCK_MONOTONIC), COARSE[0]];
     assert_eq!(ask(&demoted, &asked), Ok(vec![Served::SystemCall; 2]));
@@ -106,7 +106,7 @@ fn a_vdso_that_cannot_read_the_clocksource_is_found_out() {
 
 #[test]
 fn a_function_that_is_not_there_is_a_system_call() {
-    let Some(vdso) = here() else { return };
+    let vdso = here();
     let without = vdso.without_functions();
     let asked = [COARSE[0], Asked::Gettimeofday, Asked::Time, Asked::Getcpu];
     assert_eq!(ask(&without, &asked), Ok(vec![Served::SystemCall; 4]));
@@ -114,14 +114,14 @@ fn a_function_that_is_not_there_is_a_system_call() {
 
 #[test]
 fn the_c_library_reads_common_clocks_as_the_vdso_does() {
-    let Some(vdso) = here() else { return };
+    let vdso = here();
     let asked = [&COARSE[..], &NEVER[..], &[Asked::Gettimeofday]].concat();
     assert_eq!(ask_libc(&asked), ask(&vdso, &asked));
 }
 
 #[test]
 fn nothing_of_the_child_is_seen_by_the_program() {
-    let Some(vdso) = here() else { return };
+    let vdso = here();
     ask(&vdso, &COARSE).unwrap();
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: it is given room for what it writes.
@@ -132,7 +132,7 @@ fn nothing_of_the_child_is_seen_by_the_program() {
 
 #[test]
 fn threads_may_ask_and_allocate_at_the_same_time() {
-    let Some(vdso) = here() else { return };
+    let vdso = here();
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -153,7 +153,7 @@ fn threads_may_ask_and_allocate_at_the_same_time() {
 
 #[test]
 fn under_a_filter_another_one_is_asked_by() {
-    let Some(vdso) = here() else { return };
+    let vdso = here();
     // The thread that is confined ends with the test.
     let answers = thread::spawn(move || {
         // SAFETY: the filter is for this thread only, which reads no clock by system calls.
@@ -168,7 +168,7 @@ fn under_a_filter_another_one_is_asked_by() {
 
 #[test]
 fn a_filter_that_is_refused_is_unknown_with_the_reason() {
-    let Some(vdso) = here() else { return };
+    let vdso = here();
     let refusing = |call: libc::c_long| {
         let mut program = program(CALLS);
         // The first of the calls becomes this one.

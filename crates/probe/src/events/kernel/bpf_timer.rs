@@ -206,7 +206,7 @@ mod tests {
                 assert!(it.at_ns.is_sorted(), "{:?}", it.at_ns);
                 assert!(it.at_ns[0] >= 0, "none is early: {}", it.at_ns[0]);
             }
-            Err(Failure::Unavailable { why }) => eprintln!("skipped: {why}"),
+            Err(Failure::Unavailable { why }) => eigentime_harness::skip(why),
             Err(Failure::Failed(error)) => panic!("{error}"),
         }
     }

@@ -107,7 +107,7 @@ mod tests {
         let cpu = u32::try_from(rustix::thread::sched_getcpu()).expect("a processor");
         match measure(&Asked { cpu, count: 200, ..ASKED }) {
             Ok(it) => assert_eq!(it.at_ns.len() as u64 + it.missed, 200),
-            Err(Failure::Unavailable { why }) => eprintln!("skipped: {why}"),
+            Err(Failure::Unavailable { why }) => eigentime_harness::skip(why),
             Err(Failure::Failed(error)) => panic!("{error}"),
         }
     }

@@ -225,7 +225,7 @@ mod tests {
         let before = fs::read_dir(folder).unwrap().count();
         let target = match Target::file_in(folder) {
             Ok(target) => target,
-            Err(Unable::Needs(why)) => return eprintln!("skipped: needs {why}"),
+            Err(Unable::Needs(why)) => skip!("{why}"),
             Err(Unable::Failed(error)) => panic!("{error}"),
         };
         assert_eq!(fs::read_dir(folder).unwrap().count(), before);
@@ -242,8 +242,8 @@ mod tests {
         let folder = Path::new("/dev/shm");
         match Target::file_in(folder) {
             Err(Unable::Needs(why)) => assert!(why.contains("memory") || why.contains("written")),
-            Ok(_) => eprintln!("skipped: needs a /dev/shm in memory"),
-            Err(Unable::Failed(error)) => eprintln!("skipped: needs /dev/shm: {error}"),
+            Ok(_) => skip!("a /dev/shm in memory"),
+            Err(Unable::Failed(error)) => skip!("/dev/shm: {error}"),
         }
     }
 

@@ -138,7 +138,7 @@ mod tests {
             .stderr(Stdio::null())
             .spawn();
         let Ok(mut cpio) = cpio else {
-            return eprintln!("skipped: needs busybox");
+            skip!("busybox");
         };
         cpio.stdin.take().unwrap().write_all(&example()).unwrap();
         let output = cpio.wait_with_output().unwrap();

@@ -27,6 +27,7 @@ use self::vdso::Aside;
 use super::mapping::{Failed, NO_FILE, PRIVATE, READ_WRITE, step};
 use super::rearm::{Rearm, at_host_rate};
 use super::show::command_of;
+use super::timekeeper::Changed;
 use super::visit::Visit;
 use super::{Supervisor, Thread};
 use crate::control::Attached;
@@ -43,14 +44,9 @@ const FILTER_AT: u64 = PAGE as u64;
 
 impl Supervisor {
     /// Moves a running process into the timeline. If that fails, it goes on as before.
-    pub(super) fn attach(
-        &mut self,
-        pid: Pid,
-        terms: Option<&str>,
-        force: bool,
-    ) -> Result<Attached, String> {
+    pub(super) fn attach(&mut self, pid: Pid, force: bool) -> Result<Attached, String> {
         let found = preflight::look(pid, self.region.layout, force)?;
-        self.agree(terms)?;
+        let is_first = self.timekeeper.awaits_attached();
         let begin = Instant::now();
         let mut stopped = Stopped::all_of(pid, begin + PATIENCE).map_err(|refused| {
             self.unwanted.extend(refused.unstopped);
@@ -65,6 +61,7 @@ impl Supervisor {
         match moved {
             Ok(notes) => {
                 self.adopt(&stopped);
+                self.note_attached(pid, is_first);
                 self.rewrites.adopt(pid, found.is_filtered);
                 stopped.go_on();
                 Ok(Attached {
@@ -107,8 +104,7 @@ impl Supervisor {
         stopped.leave(&vdso).map_err(step("bring a thread out of the vDSO")).map_err(failed)?;
         // The clocks of a timeline made for this process start now, when nobody reads.
         let now = host::read_at_once();
-        if let Some(clocks) = &self.starts_with {
-            self.region.page().publish(&clocks.map(now, true));
+        if self.timekeeper.begin_with_attached(now) {
             self.begin_to_skip();
         }
         if !force {
@@ -123,9 +119,9 @@ impl Supervisor {
         }
         let ended = visit.end(stopped.process).map_err(step("let the thread go on"));
         let mut notes = prepared.and_then(|notes| ended.map(|_| notes)).map_err(failed)?;
-        self.starts_with = None;
+        self.timekeeper.has_begun();
         let after = self.region.page().map().after;
-        let change = Rearm::new(at_host_rate(&after), after);
+        let change = Rearm::new(Changed { before: at_host_rate(&after), after });
         // The timers that the process has, it has armed by the host's clocks.
         self.interval_timers.insert(stopped.process);
         self.posix_timers.insert(stopped.process);
@@ -146,7 +142,7 @@ impl Supervisor {
                 return Err(format!(
                     "its {} clock would step back by {} s, which programs do not expect\n\
                      help: use --force if it can bear that, or a timeline that is ahead",
-                    crate::control::clock_name(clock),
+                    clock.name(),
                     crate::control::seconds(Nanos(back)),
                 ));
             }
@@ -164,7 +160,7 @@ impl Supervisor {
             // The kernel's vDSO is about to move; the image has a call of its own.
             visit.instruction = layout.call();
             let aside = Aside::new(visit, &self.kernel, found, layout)?;
-            self.take_over(visit, scratch, &aside).inspect_err(|_| aside.undo(visit))
+            self.take_over(visit, scratch, &aside, found).inspect_err(|_| aside.undo(visit))
         });
         if prepared.is_err() {
             visit.instruction = self.kernel.syscall_at(found.vdso);
@@ -182,9 +178,11 @@ impl Supervisor {
         visit: &mut Visit,
         scratch: u64,
         aside: &Aside,
+        found: &Found,
     ) -> Result<Vec<String>, Failed> {
         let layout = self.region.layout;
-        self.write_functions(visit.tracee, aside.vdso()).map_err(step("write to its memory"))?;
+        self.write_functions(visit.tracee, aside.vdso(), found.is_filtered)
+            .map_err(step("write to its memory"))?;
         let subject = filter::Subject { scope: Scope::All, layout, hides_groups: false };
         let program = filter::assemble(&subject);
         let at = scratch + FILTER_AT;

@@ -5,14 +5,15 @@ use std::fs;
 use std::ops::Range;
 use std::time::Instant;
 
-use eigentime_calls::{Call, Kind, Nr};
+use eigentime_calls::{Call, Nr, On, ROWS, Row, nr};
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use super::super::arch::Registers;
+use super::super::blocked::Blocked;
 use super::super::notes::{has_ended, is_followed, status_field};
-use super::super::recheck::Recheck;
 use super::super::tracee::{Stop, Tracee};
+use super::super::wait_restart::Recheck;
 
 /// Why the threads of a process were not stopped.
 pub struct Refused {
@@ -29,43 +30,26 @@ pub struct Stopped {
     threads: Vec<Tracee>,
     /// Signals that arrived meanwhile, for whom.
     signals: Vec<(Tracee, i32)>,
-    /// Threads in a wait that was interrupted before.
-    restarted: HashMap<Pid, Restarted>,
+    /// Where in the kernel threads sleep whose wait was interrupted before.
+    restarted: HashMap<Pid, String>,
     /// The signals that threads block when they go on; now they block all.
     masks: Vec<(Tracee, u64)>,
     /// What the calls returned that are to be made again.
     results: HashMap<Pid, i64>,
 }
 
-/// `restart_syscall`, by which a wait goes on that was interrupted.
-const RESTART: Nr = Nr(219);
-
-/// The waits that go on so. The kernel no longer tells which call it was, but where in
-/// the kernel the thread sleeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Restarted {
-    Sleep,
-    Poll,
-    Futex,
-}
-
-impl Restarted {
-    /// From the name of the kernel's function.
-    fn parse(place: &str) -> Option<Self> {
-        let kinds = [("nanosleep", Self::Sleep), ("poll", Self::Poll), ("futex", Self::Futex)];
-        kinds.into_iter().find(|(name, _)| place.contains(name)).map(|(_, kind)| kind)
-    }
-
-    /// The call, whose first argument is known.
-    fn call(self, first: u64) -> Nr {
-        match self {
-            // A clock's number, or a pointer.
-            Self::Sleep if first < 64 => Nr(230),
-            Self::Sleep => Nr(35),
-            Self::Poll => Nr(7),
-            Self::Futex => Nr(202),
-        }
-    }
+/// The wait that goes on in a thread which sleeps at `place` in the kernel (`/proc/TID/wchan`), by
+/// `restart_syscall`, whose first argument is `first`. The kernel no longer tells which call it was.
+fn continued_at(place: &str, first: u64) -> Option<Nr> {
+    const FIRST_POINTER: u64 = 4096;
+    let is_it = |row: &&Row| {
+        let Some(wait) = row.call.wait() else { return false };
+        let is_clock = wait.on == On::Arg(0);
+        row.sleeps_in.is_some_and(|name| place.contains(name))
+            && (first >= FIRST_POINTER || is_clock)
+            && (first < FIRST_POINTER || !is_clock)
+    };
+    ROWS.iter().find(is_it).map(|row| row.call.nr)
 }
 
 impl Stopped {
@@ -240,14 +224,14 @@ impl Stopped {
     /// Prepares a call to be made again if the kernel would not do that, or would go on
     /// with what is left of its time. Returns whether that was so.
     fn make_again(&mut self, thread: Tracee, registers: &mut Registers) -> bool {
-        if registers.nr() == RESTART
+        if registers.nr() == nr::RESTART_SYSCALL
             && registers.was_interrupted(false)
-            && let Some(form) = self.restarted.get(&thread.0)
+            && let Some(place) = self.restarted.get(&thread.0)
+            && let Some(call) = continued_at(place, registers.arg(0))
         {
-            registers.set_nr(form.call(registers.arg(0)));
+            registers.set_nr(call);
         }
-        let call = Call::find(registers.nr());
-        let waits = call.is_some_and(|call| matches!(call.kind, Kind::Wait(_)));
+        let waits = Call::find(registers.nr()).is_some_and(|call| call.wait().is_some());
         let again =
             registers.has_failed_interrupted() || (waits && registers.was_interrupted(false));
         if again {
@@ -298,12 +282,10 @@ fn go_on_to_trap(thread: Tracee, signal: Option<i32>) {
     let _ = thread.interrupt().and_then(|()| thread.resume(signal));
 }
 
-/// In which wait a thread is that was interrupted before, and goes on.
-fn restarted(thread: Pid) -> Option<Restarted> {
-    let call = fs::read_to_string(format!("/proc/{thread}/syscall")).ok()?;
-    let is_restart = call.split(' ').next() == Some("219");
-    let place = is_restart.then(|| fs::read_to_string(format!("/proc/{thread}/wchan")))?;
-    Restarted::parse(&place.ok()?)
+/// Where in the kernel a thread sleeps whose wait was interrupted before, and goes on.
+fn restarted(thread: Pid) -> Option<String> {
+    Blocked::of(thread).filter(|call| Nr(call.nr) == nr::RESTART_SYSCALL)?;
+    fs::read_to_string(format!("/proc/{thread}/wchan")).ok()
 }
 
 /// Does a signal wait to be delivered to a thread?
@@ -345,11 +327,13 @@ mod tests {
 
     #[test]
     fn knows_waits_by_where_they_sleep() {
-        let call = |place: &str, first| Restarted::parse(place).map(|form| form.call(first));
-        assert_eq!(call("hrtimer_nanosleep", 1), Some(Nr(230)));
-        assert_eq!(call("do_nanosleep", 0x7ffc_0000_1000), Some(Nr(35)));
-        assert_eq!(call("poll_schedule_timeout.constprop.0", 0x7ffc_0000_1000), Some(Nr(7)));
-        assert_eq!(call("futex_wait_queue", 0x7ffc_0000_1000), Some(Nr(202)));
-        assert_eq!(call("0", 0), None);
+        let name =
+            |place: &str, first| continued_at(place, first).and_then(Call::find).map(Call::name);
+        let pointer = 0x7ffc_0000_1000;
+        assert_eq!(name("hrtimer_nanosleep", 1), Some("clock_nanosleep"));
+        assert_eq!(name("do_nanosleep", pointer), Some("nanosleep"));
+        assert_eq!(name("poll_schedule_timeout.constprop.0", pointer), Some("poll"));
+        assert_eq!(name("futex_wait_queue", pointer), Some("futex"));
+        assert_eq!(name("0", 0), None);
     }
 }

@@ -1,42 +1,45 @@
 //! Skips the time that nobody uses: when all threads of the timeline wait, its clocks leap to the
 //! earliest deadline.
 //!
-//! - `seats`: proves that all threads wait.
-//! - `wakes`: what may wake one that is blocked in a call, besides time.
-//! - `holders`, `sockets`, `peers`: who is behind pipes, sockets, terminals and shared memory.
-//! - `due`: what is due next: waits, and timers of the kernel.
+//! - `quiescence`: proves that all threads wait.
+//! - `wake_sources`: what may wake one that is blocked in a call, besides time.
+//! - `descriptor_owners`, `sockets`, `peers`: who is behind pipes, sockets, terminals and shared memory.
+//! - `deadlines`: what is due next: waits, and timers of the kernel.
+//! - `housekeeping`: threads whose deadlines are leapt over.
 //!
 //! In such a timeline no wait that the image translates ends by the kernel's clocks: the supervisor
 //! wakes each thread when its time has come, in the order of their deadlines, and the next only when
 //! nothing runs any more, or once that has taken too long. Timers run in the kernel, and are armed
 //! anew after each leap.
 
-mod due;
-mod holders;
+mod deadlines;
+mod descriptor_owners;
+mod housekeeping;
 mod peers;
-mod seats;
+mod quiescence;
 mod sockets;
-mod wakes;
+mod wake_sources;
 
 use std::collections::HashSet;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use eigentime_timeline::{CLOCKS, Clock, Map, Nanos, VirtualInstant};
+use eigentime_timeline::{CLOCKS, Clock, Nanos, VirtualInstant};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction};
 use nix::unistd::Pid;
 
 use super::rearm::{Awaited, Rearm};
-use super::recheck::Recheck;
+use super::timekeeper::Changed;
 use super::tracee::{Stop, Tracee};
+use super::wait_restart::Recheck;
 use super::{Standing, Supervisor, notes};
 use crate::control::{Change, Hold, Skipping};
-use crate::host;
 use crate::skip::{AtLimit, Limit, Skip};
-use due::Due;
-use holders::Holders;
-use seats::{Busy, Seats};
-use wakes::{Cause, Wakes};
+use deadlines::Due;
+use descriptor_owners::Holders;
+use housekeeping::Housekeeping;
+use quiescence::{Busy, Seats};
+use wake_sources::{Cause, Wakes};
 
 /// For how long a thread may run, or keep others waiting in another way, before those that are due
 /// besides are woken all the same.
@@ -74,6 +77,8 @@ pub struct Idle {
     limit: Option<(Clock, VirtualInstant)>,
     /// Have they begun to run?
     has_begun: bool,
+    /// Threads whose deadlines are leapt over.
+    housekeeping: Housekeeping,
     /// Processes of which it is not known until when their timers run.
     unknown_timers: HashSet<Pid>,
     /// Since when threads have been running.
@@ -120,6 +125,7 @@ impl Idle {
             holders: Holders::default(),
             limit: None,
             has_begun: false,
+            housekeeping: Housekeeping::default(),
             unknown_timers: HashSet::new(),
             busy_since: None,
             cost: Duration::ZERO,
@@ -204,7 +210,7 @@ impl Idle {
             } else if seat.wakes.is_none()
                 && let Some(call) = &seat.call
             {
-                seat.wakes = Some(wakes::of(thread, seat.process, call, &mut self.holders));
+                seat.wakes = Some(wake_sources::of(thread, seat.process, call, &mut self.holders));
             }
         }
         let mut passing = Vec::new();
@@ -280,7 +286,7 @@ impl Supervisor {
         }
         self.removed |= idle.ending.is_some_and(|since| since.elapsed() > ENDING);
         // The user has stopped the clocks: nothing is due.
-        if self.motion.frozen {
+        if self.timekeeper.motion().is_frozen() {
             idle.holds.clear();
             return Pause::For(LONGEST_REST);
         }
@@ -328,6 +334,8 @@ impl Supervisor {
         };
         let made = &idle.made;
         idle.seats.retain(|thread| made.contains(&thread) || is_member(&thread));
+        let seats = &idle.seats;
+        idle.housekeeping.retain(|thread| seats.get(thread).is_some());
         let members: HashSet<_> = idle.seats.all().map(|(_, seat)| seat.process).collect();
         idle.holders.set_members(members);
         let starts = entering.map(|thread| Busy { thread, why: "is being started" });
@@ -346,9 +354,10 @@ impl Supervisor {
         idle.busy_since = None;
         if !idle.unknown_timers.is_empty() {
             // As after a change that changes nothing, they are told.
-            let segment = self.region.page().map().after;
+            let segment = self.timekeeper.segment();
             let processes = std::mem::take(&mut idle.unknown_timers);
-            self.await_processes(&processes, Rearm::new(segment, segment));
+            let unchanged = Changed { before: segment, after: segment };
+            self.await_processes(&processes, Rearm::new(unchanged));
             return Pause::None;
         }
         let Some((left, due)) = self.next_due(idle) else {
@@ -379,7 +388,7 @@ impl Supervisor {
             }
             return Pause::None;
         }
-        let host_left = self.motion.effective().host_span(left);
+        let host_left = self.timekeeper.motion().effective().host_span(left);
         let host_left = host_left.map(|left| Duration::from_nanos(left.0.max(0) as u64));
         let next = [host_left, grace].into_iter().flatten().min();
         self.rest(idle, next, holds)
@@ -415,7 +424,7 @@ impl Supervisor {
         loop {
             let (left, due) = self.next_due(idle)?;
             if left > Nanos::ZERO {
-                let left = self.motion.effective().host_span(left)?;
+                let left = self.timekeeper.motion().effective().host_span(left)?;
                 return Some(Duration::from_nanos(left.0.max(0) as u64));
             }
             match due {
@@ -452,11 +461,8 @@ impl Supervisor {
         idle.holds.clear();
         idle.leaps += 1;
         idle.skipped = idle.skipped.plus(span);
-        let before = self.region.page().map().after;
-        let after = before.with_all_moved(span);
-        self.region.page().publish(&Map::settled(after));
-        let change = Rearm::new(before, after);
-        self.rearm_descriptors(&change);
+        let change = Rearm::new(self.timekeeper.skip(span));
+        self.timer_descriptors().rearm(&change);
         self.rearms.push(change);
         self.rearm();
     }
@@ -493,16 +499,10 @@ impl Supervisor {
 
     /// The clocks begin to run now.
     pub(super) fn begin_to_skip(&mut self) {
-        let now = self.shown_now();
+        let now = self.timekeeper.shown();
         if let Some(idle) = &mut self.idle {
             idle.begin(now);
         }
-    }
-
-    /// All clocks of the timeline, now.
-    fn shown_now(&self) -> [VirtualInstant; CLOCKS] {
-        let segment = self.region.page().map().after;
-        Clock::ALL.map(|clock| segment.virtual_at(clock, host::read(clock.id())))
     }
 }
 

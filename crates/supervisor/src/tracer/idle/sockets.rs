@@ -11,8 +11,8 @@ use nix::unistd::Pid;
 
 use super::super::notes;
 use super::super::tracee::Tracee;
-use super::holders::Holders;
-use super::wakes::Wakes;
+use super::descriptor_owners::Holders;
+use super::wake_sources::Wakes;
 
 /// The states of a socket that listens, and of one that is being connected, as `/proc/net/tcp` tells
 /// them.

@@ -1,6 +1,7 @@
 //! Timer descriptors (`timerfd_create`).
 
 use std::collections::HashSet;
+use std::fmt::Display;
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -11,7 +12,7 @@ use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use super::super::tracee::Tracee;
-use super::{Rearm, expiry};
+use super::{Rearm, expiry, read_at};
 use crate::host;
 
 /// `TFD_IOC_SET_TICKS` (include/uapi/linux/timerfd.h).
@@ -34,6 +35,11 @@ pub struct Info {
 }
 
 impl Info {
+    /// What the kernel tells of a descriptor, if it is a timer.
+    pub fn read(process: impl Display, number: u32) -> Option<Self> {
+        Self::parse(&fs::read_to_string(format!("/proc/{process}/fdinfo/{number}")).ok()?)
+    }
+
     /// Reads the text.
     pub fn parse(text: &str) -> Option<Self> {
         let field =
@@ -59,32 +65,45 @@ impl Info {
     }
 }
 
-/// The timers that a process holds, and their descriptors.
-fn timers_of(process: Pid) -> impl Iterator<Item = (u32, Info)> {
+/// The descriptors of timers in a process.
+fn numbers_of(process: Pid) -> impl Iterator<Item = u32> {
     let entries = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
     entries.filter_map(move |entry| {
         let target = fs::read_link(entry.path()).ok()?;
-        let number = entry.file_name().to_str()?.parse().ok()?;
-        if target.as_os_str() != "anon_inode:[timerfd]" {
-            return None;
-        }
-        let text = fs::read_to_string(format!("/proc/{process}/fdinfo/{number}")).ok()?;
-        Some((number, Info::parse(&text)?))
+        let is_timer = target.as_os_str() == "anon_inode:[timerfd]";
+        is_timer.then(|| entry.file_name().to_str()?.parse().ok())?
     })
 }
 
-/// Arms the timers anew that these processes hold.
-pub fn rearm(processes: &HashSet<Pid>, change: &Rearm) {
-    let mut seen = Vec::new();
-    for process in processes {
-        for (number, info) in timers_of(*process) {
-            if let Some(line) = info.line().filter(|line| change.concerns(*line))
-                && let Ok(timer) = Tracee(*process).borrow_descriptor(number)
-                && !seen.iter().any(|other| is_same_file(other, &timer))
+/// Timers that processes hold, each of them once.
+#[derive(Debug, Default)]
+pub struct Descriptors(Vec<OwnedFd>);
+
+impl Descriptors {
+    /// Those that these processes hold.
+    pub fn of(processes: &HashSet<Pid>) -> Self {
+        let mut found = Vec::new();
+        for process in processes {
+            for number in numbers_of(*process) {
+                if let Ok(timer) = Tracee(*process).borrow_descriptor(number)
+                    && !found.iter().any(|other| is_same_file(other, &timer))
+                {
+                    found.push(timer);
+                }
+            }
+        }
+        Self(found)
+    }
+
+    /// Arms them anew that a change concerns.
+    pub fn rearm(&self, change: &Rearm) {
+        for timer in &self.0 {
+            let info = Info::read("self", timer.as_raw_fd() as u32);
+            if let Some(info) = info
+                && let Some(line) = info.line().filter(|line| change.concerns(*line))
             {
                 // A timer that cannot be set keeps its old instant.
-                let _ = rearm_one(&timer, &info, line, change);
-                seen.push(timer);
+                let _ = rearm_one(timer, &info, line, change);
             }
         }
     }
@@ -93,9 +112,13 @@ pub fn rearm(processes: &HashSet<Pid>, change: &Rearm) {
 /// When the timers go off next that these processes hold and that are set, each on the clock by
 /// which it is kept.
 pub fn due(processes: &HashSet<Pid>, segment: &Segment) -> Vec<(Clock, VirtualInstant)> {
-    let all = processes.iter().flat_map(|process| timers_of(*process));
-    all.filter(|(_, info)| info.left > Nanos::ZERO)
-        .filter_map(|(_, info)| {
+    let timers = |process: &Pid| {
+        let process = *process;
+        numbers_of(process).filter_map(move |number| Info::read(process, number))
+    };
+    let all = processes.iter().flat_map(timers);
+    all.filter(|info| info.left > Nanos::ZERO)
+        .filter_map(|info| {
             let line = info.line()?;
             Some((line, segment.timer_due(line, host::read(line.id()).after(info.left))))
         })
@@ -105,15 +128,17 @@ pub fn due(processes: &HashSet<Pid>, segment: &Segment) -> Vec<(Clock, VirtualIn
 fn rearm_one(timer: &OwnedFd, info: &Info, line: Clock, change: &Rearm) -> nix::Result<()> {
     // SAFETY: all-zero bytes are a valid itimerspec.
     let mut setting: libc::itimerspec = unsafe { std::mem::zeroed() };
+    let before = host::read(line.id());
     // SAFETY: the pointer is to an itimerspec of ours.
     let got = unsafe { libc::timerfd_gettime(timer.as_raw_fd(), &raw mut setting) };
     Errno::result(got)?;
-    let now = host::read(line.id());
+    let after = host::read(line.id());
     let [left, interval] = [setting.it_value, setting.it_interval]
         .map(|time| Timespec { sec: time.tv_sec, nsec: time.tv_nsec }.nanos());
     if left == Nanos::ZERO {
         return Ok(());
     }
+    let now = read_at([before, after], left);
     let pending = Pending { at: expiry(now, left, interval, None), interval };
     let Some(Rearmed { timer: next, missed, .. }) = change.rearm(line, pending) else {
         return Ok(());

@@ -18,11 +18,12 @@ use eigentime_timeline::{
 use nix::unistd::Pid;
 
 use super::Supervisor;
-use super::recheck::Recheck;
+use super::timekeeper::Changed;
 use super::tracee::Tracee;
+use super::wait_restart::Recheck;
 use crate::host;
-pub use descriptors::Info;
-pub use posix::{TimerKey, has_timer, timer_clock};
+pub use descriptors::{Descriptors, Info};
+pub use posix::{TimerKey, WallTimers, has_timer, timer_clock};
 
 /// A change of the map after which timers are to be armed anew.
 #[derive(Clone, Copy, Debug)]
@@ -35,12 +36,12 @@ pub struct Rearm {
 
 impl Rearm {
     /// After any change.
-    pub fn new(before: Segment, after: Segment) -> Self {
+    pub fn new(Changed { before, after }: Changed) -> Self {
         Self { before, after, wall_only: false }
     }
 
     /// After the wall clock was set.
-    pub fn of_wall(before: Segment, after: Segment) -> Self {
+    pub fn of_wall(Changed { before, after }: Changed) -> Self {
         Self { before, after, wall_only: true }
     }
 
@@ -53,7 +54,7 @@ impl Rearm {
     fn rearm(&self, clock: Clock, timer: Pending) -> Option<Rearmed> {
         // Where time stands still, a timer is set to where no other is: one that is there
         // already, or no longer, was set by the new map.
-        let [stood, stands] = [self.before, self.after].map(|map| map.rate.is_frozen());
+        let [stood, stands] = [self.before, self.after].map(|map| map.rate_of(clock).is_frozen());
         if stood != stands && (timer.at >= PARKED) == stands {
             return None;
         }
@@ -94,6 +95,12 @@ fn expiry(now: HostInstant, left: Nanos, interval: Nanos, last: Option<Pending>)
     if at.since(same).0.abs() < SAME.0 { same } else { at }
 }
 
+/// The host time by which to tell until when a timer runs that had `left` between two readings: a
+/// parked one must not be taken for later than it is, or a leap to its very instant would miss it.
+fn read_at([before, after]: [HostInstant; 2], left: Nanos) -> HostInstant {
+    if before.after(left) >= PARKED { before } else { after }
+}
+
 /// Timers of a process that are to be armed anew as soon as it runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Awaited {
@@ -118,7 +125,7 @@ impl Supervisor {
     pub(super) fn rearm(&mut self) {
         for change in std::mem::take(&mut self.rearms) {
             if change.wall_only {
-                self.rearm_descriptors(&change);
+                self.timer_descriptors().rearm(&change);
             }
             let mut concerned = self.processes();
             concerned.retain(|process| self.has_timers(*process, &change));
@@ -126,10 +133,11 @@ impl Supervisor {
         }
     }
 
-    /// Arms timer descriptors anew, which the supervisor does itself.
-    pub(super) fn rearm_descriptors(&mut self, change: &Rearm) {
-        if self.uses_timer_descriptors {
-            descriptors::rearm(&self.processes(), change);
+    /// The timer descriptors of the programs, which the supervisor arms anew itself.
+    pub(super) fn timer_descriptors(&mut self) -> Descriptors {
+        match self.uses_timer_descriptors {
+            true => Descriptors::of(&self.processes()),
+            false => Descriptors::default(),
         }
     }
 
@@ -139,7 +147,7 @@ impl Supervisor {
         if !self.uses_timer_descriptors {
             return Vec::new();
         }
-        let segment = self.region.page().map().after;
+        let segment = self.timekeeper.segment();
         descriptors::due(&self.processes(), &segment)
     }
 
@@ -150,7 +158,7 @@ impl Supervisor {
         process: Pid,
         change: &Rearm,
     ) -> nix::Result<()> {
-        descriptors::rearm(&HashSet::from([process]), change);
+        Descriptors::of(&HashSet::from([process])).rearm(change);
         self.rearm_timers(visitor, process, change)
     }
 

@@ -1,6 +1,7 @@
 //! POSIX timers (`timer_create`) and the interval timer (`setitimer`, `alarm`): only
 //! their own process can set them, so one of its threads is made to.
 
+use std::collections::HashSet;
 use std::fs;
 
 use eigentime_calls::{ITIMER_REAL, TIMER_ABSTIME};
@@ -10,10 +11,10 @@ use nix::unistd::Pid;
 
 use super::super::Supervisor;
 use super::super::arch::Registers;
-use super::super::recheck::Recheck;
 use super::super::tracee::Tracee;
 use super::super::visit::Visit;
-use super::{Rearm, expiry};
+use super::super::wait_restart::Recheck;
+use super::{Rearm, expiry, read_at};
 use crate::host;
 
 /// A POSIX timer of a process.
@@ -21,6 +22,50 @@ use crate::host;
 pub struct TimerKey {
     pub process: Pid,
     pub timer: i32,
+}
+
+/// POSIX timers that are armed for an instant of a wall clock. Nobody tells when a program deletes
+/// one, so those that are no more are left out whenever there are twice as many as there were then.
+#[derive(Debug)]
+pub struct WallTimers {
+    keys: HashSet<TimerKey>,
+    /// At how many it is looked which are left.
+    most: usize,
+}
+
+impl WallTimers {
+    /// So many are kept without a look.
+    const FEW: usize = 64;
+
+    fn insert(&mut self, key: TimerKey, is_left: impl Fn(TimerKey) -> bool) {
+        self.keys.insert(key);
+        if self.keys.len() > self.most {
+            self.keys.retain(|key| is_left(*key));
+            self.most = Self::FEW.max(2 * self.keys.len());
+        }
+    }
+
+    fn remove(&mut self, key: TimerKey) {
+        self.keys.remove(&key);
+    }
+
+    fn contains(&self, key: TimerKey) -> bool {
+        self.keys.contains(&key)
+    }
+
+    fn has_any_of(&self, process: Pid) -> bool {
+        self.keys.iter().any(|key| key.process == process)
+    }
+
+    fn retain(&mut self, is_kept: impl Fn(&TimerKey) -> bool) {
+        self.keys.retain(is_kept);
+    }
+}
+
+impl Default for WallTimers {
+    fn default() -> Self {
+        Self { keys: HashSet::new(), most: Self::FEW }
+    }
 }
 
 /// From here on an interval is none, but leads to where a timer is parked.
@@ -48,9 +93,9 @@ impl Supervisor {
         self.note_setting(key);
         let absolute = registers.arg(1) as u32 & TIMER_ABSTIME != 0;
         if absolute && clock.clock().is_some_and(Clock::is_wall) {
-            self.wall_timers.insert(key);
+            self.wall_timers.insert(key, has_timer);
         } else {
-            self.wall_timers.remove(&key);
+            self.wall_timers.remove(key);
         }
     }
 
@@ -100,7 +145,7 @@ impl Supervisor {
     /// counted by the monotonic one.
     pub(in super::super) fn timer_line(&self, key: TimerKey, clock: ClockId) -> Option<Clock> {
         match clock.clock()? {
-            clock if clock.is_wall() && !self.wall_timers.contains(&key) => Some(Clock::Monotonic),
+            clock if clock.is_wall() && !self.wall_timers.contains(key) => Some(Clock::Monotonic),
             clock => Some(clock),
         }
     }
@@ -108,7 +153,7 @@ impl Supervisor {
     /// Does a process have timers that a change concerns?
     pub(super) fn has_timers(&self, process: Pid, change: &Rearm) -> bool {
         if change.wall_only {
-            return self.wall_timers.iter().any(|key| key.process == process);
+            return self.wall_timers.has_any_of(process);
         }
         self.interval_timers.contains(&process) || self.posix_timers.contains(&process)
     }
@@ -229,10 +274,11 @@ impl Calls {
         line: Clock,
         last: Option<Pending>,
     ) -> nix::Result<Option<Pending>> {
+        let before = host::read(line.id());
         if !self.call(nr, [timer, self.at, 0])? {
             return Ok(None);
         }
-        let now = host::read(line.id());
+        let after = host::read(line.id());
         let [interval, interval_part, value, value_part] = self.read()?.map(|word| word as i64);
         let time = |sec, part: i64| Timespec { sec, nsec: part * unit.0 }.nanos();
         let (left, mut interval) = (time(value, value_part), time(interval, interval_part));
@@ -241,7 +287,7 @@ impl Calls {
         {
             interval = last.interval;
         }
-        let at = expiry(now, left, interval, last);
+        let at = expiry(read_at([before, after], left), left, interval, last);
         Ok((left != Nanos::ZERO).then_some(Pending { at, interval }))
     }
 
@@ -262,7 +308,7 @@ impl Calls {
         let every = next.timer.interval;
         let now = host::read(line.id());
         let passes = next.missed > 0 && every != Nanos::ZERO;
-        if passes && change.after.rate.is_frozen() {
+        if passes && change.after.rate_of(line).is_frozen() {
             // It goes off at once, and then stands parked.
             let parking = next.timer.at.since(now);
             self.set_posix(id, 0, Pending { at: HostInstant(Nanos(1)), interval: parking })?;
@@ -334,6 +380,25 @@ impl Calls {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn timers_that_were_deleted_are_forgotten() {
+        let mut timers = WallTimers::default();
+        let key = |timer| TimerKey { process: Pid::from_raw(7), timer };
+        // Three stay, all others are deleted before the next is set.
+        for timer in 0..10_000 {
+            timers.insert(key(timer), |other| other.timer < 3 || other.timer == timer);
+            assert!(timers.keys.len() <= WallTimers::FEW);
+        }
+        assert!((0..3).all(|timer| timers.contains(key(timer))) && timers.contains(key(9_999)));
+        // Of a thousand that stay, none is forgotten.
+        for timer in 20_000..21_000 {
+            timers.insert(key(timer), |other| other.timer >= 20_000);
+        }
+        assert!((20_000..21_000).all(|timer| timers.contains(key(timer))));
+        timers.retain(|key| key.process != Pid::from_raw(7));
+        assert!(!timers.has_any_of(Pid::from_raw(7)));
+    }
 
     #[test]
     fn finds_the_clocks_of_timers() {

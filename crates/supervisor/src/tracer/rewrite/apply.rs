@@ -15,8 +15,8 @@ use super::{Program, Site, Unsound};
 use crate::maps::{Mapping, mappings};
 use crate::tracer::arch::Registers;
 use crate::tracer::detour::Detour;
-use crate::tracer::recheck::Recheck;
 use crate::tracer::tracee::Tracee;
+use crate::tracer::wait_restart::Recheck;
 use crate::tracer::{Supervisor, notes};
 
 /// How long the other threads of a process may take to stop, and each thread that there is besides.
@@ -104,7 +104,7 @@ impl Supervisor {
         let is_code =
             |it: &&Mapping| it.range.contains(&site) && it.access == "r-xp" && it.inode != 0;
         let mapping = mappings.iter().find(is_code).ok_or(Unsound::NotInFile)?;
-        if mapping.range.contains(&self.region.layout.image()) {
+        if mapping.range.contains(&self.region.layout.code()) {
             return Err(Unsound::NotInFile);
         }
         let start = site.saturating_sub(AROUND).max(mapping.range.start);

@@ -87,7 +87,7 @@ struct Program {
     pages: Pages,
     /// The sites of stubs.
     stubs: BTreeMap<u64, u64>,
-    /// Has it set a filter since it was started?
+    /// Has it a filter of its own?
     has_own_filter: bool,
     /// Which memory it has, if it is known who else may have the same.
     memory: Option<u64>,
@@ -194,10 +194,11 @@ impl Rewrites {
         self.programs.insert(made, known.unwrap_or_default());
     }
 
-    /// A process has started another program, of which nothing is known.
+    /// A process has started another program, of which nothing is known but that a filter stays.
     pub fn begin(&mut self, process: Pid) {
         let memory = Some(self.new_memory());
-        self.programs.insert(process, Program { memory, ..Program::default() });
+        let has_own_filter = self.has_own_filter(process);
+        self.programs.insert(process, Program { memory, has_own_filter, ..Program::default() });
     }
 
     fn new_memory(&mut self) -> u64 {
@@ -228,6 +229,11 @@ impl Rewrites {
     /// A process sets a filter.
     pub fn filters_itself(&mut self, process: Pid) {
         self.programs.entry(process).or_default().has_own_filter = true;
+    }
+
+    /// Has a process a filter of its own?
+    pub fn has_own_filter(&self, process: Pid) -> bool {
+        self.programs.get(&process).is_some_and(|program| program.has_own_filter)
     }
 
     /// How much of a process is rewritten.
@@ -344,6 +350,19 @@ mod tests {
         }
         rewrites.off();
         assert!(!rewrites.count(process, 0x1000));
+    }
+
+    #[test]
+    fn a_filter_stays() {
+        let (mut rewrites, me, made) = (Rewrites::default(), Pid::this(), Pid::from_raw(i32::MAX));
+        rewrites.begin(me);
+        assert!(!rewrites.has_own_filter(me));
+        rewrites.filters_itself(me);
+        rewrites.inherit(made, Some(me));
+        rewrites.begin(made);
+        assert!(rewrites.has_own_filter(me) && rewrites.has_own_filter(made));
+        rewrites.forget(made);
+        assert!(!rewrites.has_own_filter(made));
     }
 
     #[test]

@@ -112,13 +112,9 @@ impl Rewriting<'_> {
         }
         let moved = self.code.bytes_at(next..behind)?;
         // The two bytes that both jumps have, from the smallest distance on.
-        let shared = (0..=i16::MAX).flat_map(|it| [it, -1 - it]);
-        for shared in shared {
+        for shared in self.shared_bytes(space) {
             let [low, high] = shared.to_le_bytes();
-            let first = i32::from_le_bytes([0, JUMP, low, high]);
-            let Some(begin) = (site + JUMP_LENGTH).checked_add_signed(first.into()) else {
-                continue;
-            };
+            let Some(begin) = self.stub_window(shared) else { continue };
             let Some(stub) = space.take_in(begin..=begin + 255, STUB) else { continue };
             // Where there is room for the one there is for the other, beside it.
             let beside = (0..DISTANCES).flat_map(|it| [it, -1 - it]);
@@ -136,6 +132,39 @@ impl Rewriting<'_> {
             space.give_back(stub);
         }
         None
+    }
+
+    /// Where the stubs begin that both jumps lead to if these are the bytes that they have.
+    fn stub_window(&self, shared: i16) -> Option<u64> {
+        let [low, high] = shared.to_le_bytes();
+        let first = i32::from_le_bytes([0, JUMP, low, high]);
+        (self.site + JUMP_LENGTH).checked_add_signed(first.into())
+    }
+
+    /// The bytes that lead to where something is free, those of the smallest distance first, and no
+    /// more of them than are worth the time: all programs of the timeline wait meanwhile.
+    fn shared_bytes(&self, space: &Space) -> Vec<i16> {
+        const MOST: usize = 256;
+        let origin = (self.site + JUMP_LENGTH) as i128;
+        let (least, most) = (i128::from(i16::MIN), i128::from(i16::MAX));
+        let block = |at: u64| ((at as i128 - origin) >> 16).clamp(least, most);
+        let reach = self.site.saturating_sub(1 << 31)..self.site.saturating_add(1 << 31);
+        // A window of the block before may reach into a range.
+        let free = space.free_between(reach);
+        let blocks = free.map(|it| (block(it.start) - 1).max(least)..=block(it.end - 1));
+        let mut shared: Vec<i16> = blocks
+            .flat_map(|blocks| {
+                let nearest = 0.clamp(*blocks.start(), *blocks.end());
+                let half = MOST as i128 / 2;
+                let near =
+                    (nearest - half).max(*blocks.start())..=(nearest + half).min(*blocks.end());
+                near.map(|it| it as i16)
+            })
+            .collect();
+        shared.sort_unstable_by_key(|it| it.unsigned_abs());
+        shared.dedup();
+        shared.truncate(MOST);
+        shared
     }
 
     /// With what was there before.

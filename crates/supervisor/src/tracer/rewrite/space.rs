@@ -26,10 +26,8 @@ const REACH: u64 = (1 << 31) - (1 << 16);
 /// A process's memory, as far as stubs are concerned.
 #[derive(Clone, Debug, Default)]
 pub struct Space {
-    /// What is not free, in order.
-    taken: Vec<Range<u64>>,
-    /// Where files are mapped, below what is anybody's.
-    low: Vec<Range<u64>>,
+    /// What is free, in order: whole pages, of which no two ranges meet.
+    free: Vec<Range<u64>>,
     /// The pages that have stubs, and where in them.
     pages: Pages,
     /// Pages that have to be made for what was taken since.
@@ -57,10 +55,12 @@ impl Space {
         if let Some(stack) = named("[stack]") {
             taken.push(stack.range.start - STACK_GROWS..stack.range.start);
         }
-        taken.sort_by_key(|range| range.start);
         let is_low = |it: &&Mapping| it.inode > 0 && it.range.start < LOW;
-        let low = mappings.iter().filter(is_low).map(|it| it.range.clone()).collect();
-        Self { taken, low, pages, new: Vec::new() }
+        let low = mappings.iter().filter(is_low);
+        let beside = low.map(|it| it.range.start.saturating_sub(BESIDE)..it.range.end + BESIDE);
+        let usable =
+            beside.map(|it| it.start..it.end.min(LOW)).chain(std::iter::once(LOW..USABLE.end));
+        Self { free: without(usable.collect(), taken), pages, new: Vec::new() }
     }
 
     /// The pages with what was taken, and those of them that are new.
@@ -68,9 +68,28 @@ impl Space {
         (self.pages, self.new)
     }
 
-    /// Takes room for so many bytes that begin in a window.
+    /// Takes room for so many bytes that begin in a window, which is smaller than a page.
     pub fn take_in(&mut self, window: RangeInclusive<u64>, length: u64) -> Option<u64> {
-        let at = window.into_iter().find(|at| self.has_room(*at, length))?;
+        let (start, end) = (*window.start(), *window.end());
+        // A page where the window begins, and perhaps the next.
+        let first = start & !(PAGE - 1);
+        let at = [first, first + PAGE].into_iter().find_map(|page| {
+            let last = end.min((page + PAGE).checked_sub(length)?);
+            let mut at = start.max(page);
+            if !self.pages.contains_key(&page) {
+                return (at <= last && self.is_free(page)).then_some(at);
+            }
+            // Behind one that is in the way may be room.
+            while at <= last {
+                let used = self.pages[&page].iter();
+                match used.filter(|it| it.start < at + length && at < it.end).map(|it| it.end).max()
+                {
+                    None => return Some(at),
+                    Some(behind) => at = behind,
+                }
+            }
+            None
+        })?;
         Some(self.take(at, length))
     }
 
@@ -81,18 +100,24 @@ impl Space {
             let at = used.iter().map(|it| it.end).max().unwrap_or(*page);
             (at + length <= page + PAGE).then_some(at)
         });
-        // The pages before and behind what is there, the nearest first.
-        let mut beside: Vec<u64> = self
-            .taken
-            .iter()
-            .flat_map(|it| {
-                [it.end.next_multiple_of(PAGE), (it.start & !(PAGE - 1)).wrapping_sub(PAGE)]
-            })
-            .filter(|page| reach.contains(page))
-            .collect();
-        beside.sort_by_key(|page| page.abs_diff(from));
-        let at = in_ours.or_else(|| beside.into_iter().find(|at| self.has_room(*at, length)))?;
+        // The first and the last page of what is free, the nearest to the site.
+        let ends = self.free.iter().flat_map(|it| [it.start, it.end - PAGE]);
+        let beside = ends
+            .filter(|page| reach.contains(page) && !self.pages.contains_key(page))
+            .min_by_key(|page| page.abs_diff(from));
+        let at = in_ours.or(beside)?;
         Some(self.take(at, length))
+    }
+
+    /// The free ranges that windows between these addresses may meet.
+    pub fn free_between(&self, reach: Range<u64>) -> impl Iterator<Item = &Range<u64>> {
+        let first = self.free.partition_point(|it| it.end <= reach.start);
+        self.free[first..].iter().take_while(move |it| it.start < reach.end)
+    }
+
+    fn is_free(&self, page: u64) -> bool {
+        let next = self.free.partition_point(|it| it.end <= page);
+        self.free.get(next).is_some_and(|it| it.start <= page)
     }
 
     /// Gives back what was taken last there.
@@ -115,25 +140,29 @@ impl Space {
         self.pages.entry(page).or_default().push(at..at + length);
         at
     }
+}
 
-    fn has_room(&self, at: u64, length: u64) -> bool {
-        let page = at & !(PAGE - 1);
-        let end = at.saturating_add(length);
-        if end > page.saturating_add(PAGE) || !USABLE.contains(&page) {
-            return false;
+/// What is left of some ranges, in whole pages and in order, without others.
+fn without(mut ranges: Vec<Range<u64>>, mut taken: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    ranges.sort_by_key(|it| it.start);
+    taken.sort_by_key(|it| it.start);
+    let (mut left, mut next): (Vec<Range<u64>>, u64) = (Vec::new(), USABLE.start);
+    for range in ranges {
+        let end = range.end.min(USABLE.end);
+        next = next.max(range.start);
+        // Both may overlap among themselves: what lies behind is passed over.
+        let first = taken.partition_point(|it| it.start < next);
+        let before = taken[..first].iter().map(|it| it.end).max().unwrap_or(0);
+        next = next.max(before);
+        for it in taken[first..].iter().take_while(|it| it.start < end) {
+            left.push(next..it.start.max(next));
+            next = next.max(it.end);
         }
-        if let Some(used) = self.pages.get(&page) {
-            return used.iter().all(|it| it.end <= at || end <= it.start);
-        }
-        let is_beside = |it: &Range<u64>| {
-            it.start.saturating_sub(BESIDE) <= page && page < it.end.saturating_add(BESIDE)
-        };
-        if page < LOW && !self.low.iter().any(is_beside) {
-            return false;
-        }
-        // Ranges may overlap where growth was added: those that begin before are few.
-        self.taken.iter().all(|it| it.end <= page || page + PAGE <= it.start)
+        left.push(next..end.max(next));
+        next = next.max(end);
     }
+    let pages = |it: Range<u64>| it.start.next_multiple_of(PAGE)..it.end & !(PAGE - 1);
+    left.into_iter().map(pages).filter(|it| it.start < it.end).collect()
 }
 
 #[cfg(test)]

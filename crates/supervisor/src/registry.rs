@@ -10,12 +10,13 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::socket::{self, AddressFamily, Backlog, SockFlag, SockType, UnixAddr};
 use nix::sys::stat::{Mode, fchmod};
 use nix::unistd::geteuid;
 
-use super::Container;
+use crate::container_id::Container;
 use crate::replaced::fingerprint;
 
 /// The name of a timeline.
@@ -85,23 +86,53 @@ impl Unusable {
 }
 
 /// The right to make and to remove timelines, which one process has at a time.
-pub struct Turn {
+pub struct Lock {
     _lock: Flock<File>,
 }
 
-/// The file that is locked for a [`Turn`]. No timeline can be called so.
+/// The file that is locked for a [`Lock`]. No timeline can be called so.
 const LOCK: &str = ".lock";
 
 impl Place {
-    /// The directory of this user, made if there is none.
+    /// The directory in which this user's timelines are made; it is made if there is none.
     pub fn open() -> Result<Self, Unusable> {
-        Self::at(&path())
+        Self::at(&paths()[0])
     }
 
-    /// The directory of this user, if there is one.
+    /// The same, if there is one.
     pub fn existing() -> Result<Option<Self>, Unusable> {
-        let path = path();
-        if path.exists() { Self::at(&path).map(Some) } else { Ok(None) }
+        let path = &paths()[0];
+        if path.exists() { Self::at(path).map(Some) } else { Ok(None) }
+    }
+
+    /// All directories in which timelines of this user can be, the one in which they are made
+    /// first. XDG_RUNTIME_DIR need not have been the same when they were made.
+    pub fn all() -> Result<Vec<Self>, Unusable> {
+        let mut all = vec![Self::open()?];
+        let mut known = vec![all[0].identity()?];
+        // Somebody else's are of no use.
+        for place in
+            paths()[1..].iter().filter(|path| path.exists()).flat_map(|path| Self::at(path))
+        {
+            let identity = place.identity()?;
+            if !known.contains(&identity) {
+                known.push(identity);
+                all.push(place);
+            }
+        }
+        Ok(all)
+    }
+
+    /// What tells it from other directories.
+    fn identity(&self) -> Result<(u64, u64), Unusable> {
+        let metadata = fs::metadata(self.file(".")).map_err(Unusable::step(&self.path))?;
+        Ok((metadata.dev(), metadata.ino()))
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     fn at(path: &Path) -> Result<Self, Unusable> {
@@ -133,7 +164,7 @@ impl Place {
     }
 
     /// Waits for the turn to make or remove timelines.
-    pub fn turn(&self) -> Result<Turn, Unusable> {
+    pub fn lock(&self) -> Result<Lock, Unusable> {
         let path = self.path.join(LOCK);
         let file = OpenOptions::new()
             .create(true)
@@ -142,27 +173,42 @@ impl Place {
             .mode(0o600)
             .open(self.file(LOCK))
             .map_err(Unusable::step(&path))?;
-        let lock = Flock::lock(file, FlockArg::LockExclusive)
-            .map_err(|(_, error)| Unusable::step(&path)(error.into()))?;
-        Ok(Turn { _lock: lock })
+        let mut tried = Flock::lock(file, FlockArg::LockExclusive);
+        // The supervisor is woken by signals.
+        while let Err((file, Errno::EINTR)) = tried {
+            tried = Flock::lock(file, FlockArg::LockExclusive);
+        }
+        let lock = tried.map_err(|(_, error)| Unusable::step(&path)(error.into()))?;
+        Ok(Lock { _lock: lock })
     }
 
     /// Connects to a timeline; `None` if there is none of that name.
     pub fn connect(&self, name: &Name) -> Result<Option<UnixStream>, Unusable> {
         match UnixStream::connect(self.file(&name.0)) {
             Ok(stream) => Ok(Some(stream)),
-            // A socket that nobody listens on was left by a supervisor that was killed.
-            Err(error)
-                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) =>
-            {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                self.clean(name);
                 Ok(None)
             }
             Err(error) => Err(Unusable::step(&self.socket(name))(error)),
         }
     }
 
+    /// Removes a socket that nobody listens on: it was left by a supervisor that was killed.
+    /// Whoever is just making or removing a timeline does so by itself.
+    fn clean(&self, name: &Name) {
+        let Ok(file) = OpenOptions::new().write(true).open(self.file(LOCK)) else { return };
+        let Ok(_turn) = Flock::lock(file, FlockArg::LockExclusiveNonblock) else { return };
+        let again = UnixStream::connect(self.file(&name.0));
+        if again.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
+            // What fails, the next one does that finds it.
+            let _ = self.forget(name);
+        }
+    }
+
     /// Listens under a name that nobody has.
-    pub fn listen(&self, name: &Name, _turn: &Turn) -> Result<UnixListener, Unusable> {
+    pub fn listen(&self, name: &Name, _turn: &Lock) -> Result<UnixListener, Unusable> {
         self.forget(name)?;
         let listener = listen_for_owner(&self.file(&name.0));
         listener.map_err(|error| Unusable::step(&self.socket(name))(error.into()))
@@ -187,7 +233,7 @@ impl Place {
     /// The names of all timelines that are there, in order. What was left by
     /// supervisors that were killed is removed.
     pub fn names(&self) -> Result<Vec<Name>, Unusable> {
-        let _turn = self.turn()?;
+        let _turn = self.lock()?;
         let mut names = Vec::new();
         for entry in fs::read_dir(self.file(".")).map_err(Unusable::step(&self.path))? {
             let entry = entry.map_err(Unusable::step(&self.path))?;
@@ -254,26 +300,34 @@ fn link_of(Container { id, root, .. }: &Container) -> String {
     format!(".container-{:016x}", fingerprint(format!("{root}\0{id}").as_bytes()))
 }
 
-/// The directory for sockets of this user: in the runtime directory, if it is the
-/// user's own (under `sudo` it may be another's).
-fn path() -> PathBuf {
+/// Names the only directory in which timelines are made and looked for.
+const ONLY: &str = "EIGENTIME_RUNTIME_DIR";
+
+/// The directories for sockets of this user, each in a directory that is the user's own (under
+/// `sudo`, a variable may name another's). Timelines are made in the first.
+fn paths() -> Vec<PathBuf> {
     let own = geteuid().as_raw();
     let is_own = |path: &PathBuf| {
         path.is_absolute()
             && fs::metadata(path).is_ok_and(|found| found.is_dir() && found.uid() == own)
     };
+    if let Some(only) = std::env::var_os(ONLY) {
+        return vec![PathBuf::from(only).join(DIRECTORY)];
+    }
     // Where engines of ordinary users are root, they mean the same directory as the user.
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let uid = outer_uid(&map, own).unwrap_or(own);
     let named = std::env::var_os("XDG_RUNTIME_DIR").map(|path: OsString| PathBuf::from(path));
-    let usual = (uid != 0).then(|| PathBuf::from(format!("/run/user/{uid}")));
     let system = (uid == 0).then(|| PathBuf::from("/run"));
-    [named, usual, system]
-        .into_iter()
-        .flatten()
-        .find(is_own)
-        .map_or_else(|| format!("/tmp/eigentime-{uid}").into(), |path| path.join("eigentime"))
+    let usual = PathBuf::from(format!("/run/user/{uid}"));
+    let found = [named, system, Some(usual)].into_iter().flatten().filter(is_own);
+    let mut paths: Vec<_> = found.map(|path| path.join(DIRECTORY)).collect();
+    paths.push(format!("/tmp/eigentime-{uid}").into());
+    paths
 }
+
+/// What the directory is called in the runtime directory.
+const DIRECTORY: &str = "eigentime";
 
 /// Listens at a path that only its owner can connect to: it is made with the mode that the
 /// socket has.
@@ -323,7 +377,7 @@ mod tests {
         let path = scratch("list");
         let place = Place::at(&path).unwrap();
         let name = |text: &str| text.parse::<Name>().unwrap();
-        let turn = place.turn().unwrap();
+        let turn = place.lock().unwrap();
         let listener = place.listen(&name("b"), &turn).unwrap();
         drop(place.listen(&name("a"), &turn).unwrap());
         drop(turn);
@@ -352,7 +406,7 @@ mod tests {
         let path = scratch("containers");
         let place = Place::at(&path).unwrap();
         let name: Name = "shop".parse().unwrap();
-        let turn = place.turn().unwrap();
+        let turn = place.lock().unwrap();
         let listener = place.listen(&name, &turn).unwrap();
         drop(turn);
         let container = |id: &str, root: &str| Container {

@@ -5,12 +5,13 @@ use std::io;
 use std::mem::size_of;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
+use eigentime_calls::{Call, Nr, WokenBy};
 use nix::unistd::Pid;
 
 use super::super::blocked::Blocked;
 use super::super::notes;
 use super::super::tracee::Tracee;
-use super::holders::{Holders, descriptors, named_pipe};
+use super::descriptor_owners::{Holders, descriptors, named_pipe};
 use super::sockets;
 use crate::maps::mappings;
 
@@ -70,76 +71,6 @@ impl Wakes {
     }
 }
 
-/// By what a call is woken.
-#[derive(Clone, Copy, Debug)]
-enum By {
-    /// Time, signals: whoever sends these is a member, or somebody who is not waited for.
-    Members,
-    /// What is behind the descriptor in an argument.
-    Descriptor(usize),
-    /// What is behind the descriptors in two arguments.
-    Descriptors(usize, usize),
-    /// The list of `struct pollfd` in argument 0, as long as argument 1 says.
-    List,
-    /// The sets of descriptors in arguments 1 to 3, as many as argument 0 says.
-    Sets,
-    /// The event poll in argument 0.
-    EventPoll,
-    /// The end of a child.
-    Child,
-    /// Who takes the connection of the socket in argument 0 to the address in argument 1.
-    Listener,
-    /// A word of memory, in argument 0.
-    Futex,
-}
-
-/// Calls that block, by number; of others it is not known what wakes them.
-const CALLS: [(u32, By); 43] = [
-    (0, By::Descriptor(0)),       // read
-    (1, By::Descriptor(0)),       // write
-    (7, By::List),                // poll
-    (16, By::Descriptor(0)),      // ioctl
-    (17, By::Descriptor(0)),      // pread64
-    (18, By::Descriptor(0)),      // pwrite64
-    (19, By::Descriptor(0)),      // readv
-    (20, By::Descriptor(0)),      // writev
-    (23, By::Sets),               // select
-    (34, By::Members),            // pause
-    (35, By::Members),            // nanosleep
-    (40, By::Descriptors(0, 1)),  // sendfile
-    (42, By::Listener),           // connect
-    (43, By::Descriptor(0)),      // accept
-    (44, By::Descriptor(0)),      // sendto
-    (45, By::Descriptor(0)),      // recvfrom
-    (46, By::Descriptor(0)),      // sendmsg
-    (47, By::Descriptor(0)),      // recvmsg
-    (56, By::Members),            // clone
-    (58, By::Members),            // vfork
-    (61, By::Child),              // wait4
-    (128, By::Members),           // rt_sigtimedwait
-    (130, By::Members),           // rt_sigsuspend
-    (202, By::Futex),             // futex
-    (230, By::Members),           // clock_nanosleep
-    (232, By::EventPoll),         // epoll_wait
-    (247, By::Child),             // waitid
-    (270, By::Sets),              // pselect6
-    (271, By::List),              // ppoll
-    (275, By::Descriptors(0, 2)), // splice
-    (276, By::Descriptors(0, 1)), // tee
-    (278, By::Descriptor(0)),     // vmsplice
-    (281, By::EventPoll),         // epoll_pwait
-    (288, By::Descriptor(0)),     // accept4
-    (295, By::Descriptor(0)),     // preadv
-    (296, By::Descriptor(0)),     // pwritev
-    (299, By::Descriptor(0)),     // recvmmsg
-    (307, By::Descriptor(0)),     // sendmmsg
-    (326, By::Descriptors(0, 2)), // copy_file_range
-    (327, By::Descriptor(0)),     // preadv2
-    (328, By::Descriptor(0)),     // pwritev2
-    (435, By::Members),           // clone3
-    (441, By::EventPoll),         // epoll_pwait2
-];
-
 /// How many descriptors of one call are looked at.
 const MOST_DESCRIPTORS: usize = 65_536;
 
@@ -148,20 +79,27 @@ const DEEPEST: usize = 5;
 
 /// What may wake a thread that is blocked in this call.
 pub fn of(thread: Pid, process: Pid, call: &Blocked, holders: &mut Holders) -> Wakes {
-    let by = CALLS.iter().find(|(nr, _)| *nr == call.nr).map(|(_, by)| *by);
-    let fd = |argument: usize| call.args[argument] as i32;
+    let by = Call::find(Nr(call.nr)).map_or(WokenBy::Unknown, |call| call.woken_by);
+    let fd = |argument: u8| call.args[usize::from(argument)] as i32;
     let mut any = Any { thread, process, holders };
     match by {
-        Some(By::Members) => Wakes::Members,
-        Some(By::Descriptor(one)) => any.blocks(fd(one)),
-        Some(By::Descriptors(one, other)) => any.blocks(fd(one)).or(any.blocks(fd(other))),
-        Some(By::List) => any.of_each(&poll_list(thread, call)),
-        Some(By::Sets) => any.of_each(&select_sets(thread, call)),
-        Some(By::EventPoll) => any.in_event_poll(fd(0), 0),
-        Some(By::Futex) => any.futex(call),
-        Some(By::Child) => any.child(),
-        Some(By::Listener) => any.listener(fd(0), call.args[1], call.args[2]),
-        None => Wakes::outside(None, "what wakes this call is not known"),
+        // Whoever sends signals is a member, or somebody who is not waited for.
+        WokenBy::Nothing | WokenBy::Signal | WokenBy::NewChild => Wakes::Members,
+        WokenBy::Descriptor(one) => any.blocks(fd(one)),
+        WokenBy::Descriptors(one, other) => any.blocks(fd(one)).or(any.blocks(fd(other))),
+        WokenBy::PollList => match poll_list(thread, call) {
+            Some(list) => any.of_each(&list),
+            None => Wakes::outside(None, "a list of descriptors that cannot be read"),
+        },
+        WokenBy::Sets => match select_sets(thread, call) {
+            Some(list) => any.of_each(&list),
+            None => Wakes::outside(None, "sets of descriptors that cannot be read"),
+        },
+        WokenBy::EventPoll => any.in_event_poll(fd(0), 0),
+        WokenBy::Futex(flags) => any.futex(call.args[0], call.args[usize::from(flags)]),
+        WokenBy::Child => any.child(),
+        WokenBy::Listener => any.listener(fd(0), call.args[1], call.args[2]),
+        WokenBy::Unknown => Wakes::outside(None, "what wakes this call is not known"),
     }
 }
 
@@ -336,9 +274,8 @@ impl Any<'_> {
     }
 
     /// A word of memory is written by whoever has that memory.
-    fn futex(&mut self, call: &Blocked) -> Wakes {
-        let [at, operation, ..] = call.args;
-        if operation as i32 & libc::FUTEX_PRIVATE_FLAG != 0 {
+    fn futex(&mut self, at: u64, flags: u64) -> Wakes {
+        if flags as i32 & libc::FUTEX_PRIVATE_FLAG != 0 {
             return Wakes::Members;
         }
         let maps = notes::read_whole(self.process, "maps").unwrap_or_default();
@@ -397,30 +334,27 @@ impl Watched {
     }
 }
 
-/// The descriptors in a list of `struct pollfd`.
-fn poll_list(thread: Pid, call: &Blocked) -> Vec<i32> {
+/// The descriptors in a list of `struct pollfd`, if it can be read.
+fn poll_list(thread: Pid, call: &Blocked) -> Option<Vec<i32>> {
     const SIZE: usize = 8;
     let count = (call.args[1] as usize).min(MOST_DESCRIPTORS);
     let mut bytes = vec![0; SIZE * count];
-    if Tracee(thread).read(call.args[0], &mut bytes).is_err() {
-        return Vec::new();
-    }
+    Tracee(thread).read(call.args[0], &mut bytes).ok()?;
     let descriptor = |one: &[u8]| i32::from_ne_bytes([one[0], one[1], one[2], one[3]]);
-    bytes.chunks_exact(SIZE).map(descriptor).filter(|fd| *fd >= 0).collect()
+    Some(bytes.chunks_exact(SIZE).map(descriptor).filter(|fd| *fd >= 0).collect())
 }
 
-/// The descriptors in the sets of `select`.
-fn select_sets(thread: Pid, call: &Blocked) -> Vec<i32> {
+/// The descriptors in the sets of `select`, if they can be read.
+fn select_sets(thread: Pid, call: &Blocked) -> Option<Vec<i32>> {
     let count = (call.args[0] as usize).min(MOST_DESCRIPTORS);
     let mut all = Vec::new();
     for set in call.args[1..4].iter().filter(|set| **set != 0) {
         let mut bytes = vec![0; count.div_ceil(64) * 8];
-        if Tracee(thread).read(*set, &mut bytes).is_ok() {
-            let is_in = |fd: &usize| bytes[fd / 8] >> (fd % 8) & 1 == 1;
-            all.extend((0..count).filter(is_in).map(|fd| fd as i32));
-        }
+        Tracee(thread).read(*set, &mut bytes).ok()?;
+        let is_in = |fd: &usize| bytes[fd / 8] >> (fd % 8) & 1 == 1;
+        all.extend((0..count).filter(is_in).map(|fd| fd as i32));
     }
-    all
+    Some(all)
 }
 
 #[cfg(test)]

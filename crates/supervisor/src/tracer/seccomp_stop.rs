@@ -1,27 +1,28 @@
 //! Answers calls that the filter stopped.
 
-use eigentime_calls::{CLONE_UNTRACED, Call, Kind, Nr, TIMER_ABSTIME, Timer, TimerOp, Watch};
+use eigentime_calls::{CLONE_UNTRACED, Call, Kind, TIMER_ABSTIME, Timer, TimerOp, Watch, nr};
 use eigentime_timeline::page::View;
 use eigentime_timeline::{Clock, ClockId, Timespec};
-use eigentime_vdso::{KernelFunctions, NO_HINT, symbols};
+use eigentime_vdso::{KernelFunctions, NO_HINT, STRICT, symbols};
 use nix::errno::Errno;
-use std::fs;
 use std::mem::offset_of;
 
 use super::arch::Registers;
-use super::install::is_report;
+use super::bootstrap::is_report;
 use super::notes::Note;
 use super::rearm::{Info, TimerKey, timer_clock};
+use super::strict::enters_strict_mode;
 use super::tracee::Tracee;
 use super::{Standing, Supervisor};
 use crate::filter::FOREIGN;
 use crate::host;
 
-/// `clock_gettime`.
-pub const CLOCK_GETTIME: Nr = Nr(228);
-
 impl Supervisor {
     pub(super) fn filtered(&mut self, tracee: Tracee) -> nix::Result<()> {
+        let told = tracee.event_message()?;
+        if told == u64::from(STRICT) {
+            return self.end_strict(tracee);
+        }
         // The calls by which a program is started are the caller's own.
         if self.thread(tracee).standing != Standing::Member {
             return tracee.resume(None);
@@ -29,7 +30,7 @@ impl Supervisor {
         let mut registers = tracee.registers()?;
         // From here on as if the site were not rewritten.
         let left_stub = self.leave_stub(tracee, &mut registers);
-        if tracee.event_message()? == u64::from(FOREIGN) {
+        if told == u64::from(FOREIGN) {
             self.note(tracee, Note::ForeignCall);
             registers.skip(error(Errno::ENOSYS));
             tracee.set_registers(registers)?;
@@ -58,6 +59,7 @@ impl Supervisor {
                 false
             }
             Kind::Wait(_) | Kind::Socket(_) | Kind::Read(_) => {
+                self.note_frozen(tracee, &registers, call.kind);
                 if !left_stub {
                     self.consider(tracee, &registers)?;
                 }
@@ -85,11 +87,14 @@ impl Supervisor {
                 true
             }
             Kind::Watch(Watch::Filters) => {
-                if let Some(process) = self.process_of(tracee.0) {
-                    self.rewrites.filters_itself(process);
+                self.filters_itself(tracee)?;
+                let enters = enters_strict_mode(tracee, &registers);
+                if enters {
+                    self.redirect(&mut registers, NO_HINT);
                 }
-                false
+                enters
             }
+            Kind::Block => false,
             Kind::Watch(Watch::Groups) => {
                 registers.skip(match self.show_groups(tracee, &registers) {
                     Ok(count) => count as i64,
@@ -132,11 +137,11 @@ impl Supervisor {
             Timer::Descriptor => {
                 self.uses_timer_descriptors |= sets;
                 // Only where time stands still does a span need it.
-                if !absolute && !self.region.page().map().rate().is_frozen() {
+                let segment = self.timekeeper.segment();
+                if !absolute && !segment.rate.is_frozen() && !segment.wall_stands {
                     return None;
                 }
-                let info = fs::read_to_string(format!("/proc/{}/fdinfo/{first}", tracee.0));
-                let info = Info::parse(&info.ok()?)?;
+                let info = Info::read(tracee.0, u32::try_from(first).ok()?)?;
                 let info = Info { absolute: if sets { absolute } else { info.absolute }, ..info };
                 info.line().map(Clock::id)
             }
@@ -172,16 +177,25 @@ impl Supervisor {
         tracee.poke(slot, layout.symbol(symbols::RAW_CLOCK_GETTIME))
     }
 
+    /// A process is about to get a seccomp filter: from here on the image makes each call in its own
+    /// form, and no site is rewritten.
+    fn filters_itself(&mut self, tracee: Tracee) -> nix::Result<()> {
+        if let Some(process) = self.process_of(tracee.0) {
+            self.rewrites.filters_itself(process);
+        }
+        let slot = offset_of!(KernelFunctions, has_own_filter) as u64;
+        tracee.poke(self.region.layout.private() + slot, 1)
+    }
+
     /// A read through the vsyscall page, which the kernel carries out by itself and
     /// will not let go elsewhere: the supervisor reads for the program.
     fn read_for_vsyscall(&self, tracee: Tracee, registers: &Registers) -> i64 {
-        const TIME: u32 = 201;
         let now = self.wall_now();
         let write = |to: u64, words: &[u64]| match to {
             0 => Ok(()),
             to => tracee.write_words(to, words),
         };
-        if registers.nr().0 == TIME {
+        if registers.nr() == nr::TIME {
             return write(registers.arg(0), &[now.sec as u64])
                 .map_or(error(Errno::EFAULT), |()| now.sec);
         }

@@ -20,30 +20,40 @@ pub enum Due {
 
 impl Supervisor {
     /// What is due next, and how much time is left until then: timers before waits, and of several
-    /// waits for the same instant the one whose thread was made first.
-    pub(super) fn next_due(&mut self, idle: &Idle) -> Option<(Nanos, Due)> {
-        let now = self.shown_now();
-        let left = |clock: Clock, at: VirtualInstant| at.since(now[clock as usize]);
+    /// waits for the same instant the one whose thread was made first. A thread that keeps house is
+    /// due only once its time has come.
+    pub(super) fn next_due(&mut self, idle: &mut Idle) -> Option<(Nanos, Due)> {
+        let now = self.timekeeper.shown();
+        let segment = self.timekeeper.segment();
+        // What a clock that stands still beside the others has not come to, it never will.
+        let left = |clock: Clock, at: VirtualInstant| match at.since(now[clock as usize]) {
+            left if left > Nanos::ZERO && segment.holds(clock) => Nanos::MAX,
+            left => left,
+        };
         let most = leapt_at_most(now);
         let comes = |left: &Nanos| *left < most;
+        let housekeeping = &mut idle.housekeeping;
         let waits =
             idle.seats.all().filter(|(_, seat)| !seat.released && !seat.waits_for_nothing());
         let wait = waits
             .filter_map(|(thread, seat)| {
                 let (clock, at) = seat.until?;
-                Some((left(clock, at), seat.order, Due::Wait(thread)))
+                let left = left(clock, at);
+                let counts = left <= Nanos::ZERO || !housekeeping.is(thread, seat.process);
+                counts.then_some((left, seat.order, Due::Wait(thread)))
             })
             .filter(|(left, ..)| comes(left))
             .min_by_key(|(left, order, _)| (*left, *order))
             .map(|(left, _, due)| (left, due));
         let timer = self.next_timer(&left).filter(comes).map(|left| (left, Due::Timer));
         let limit = idle.limit.map(|(clock, at)| (left(clock, at).max(Nanos::ZERO), Due::Limit));
+        let limit = limit.filter(|(left, _)| *left < Nanos::MAX);
         [timer, wait, limit].into_iter().flatten().min_by_key(|(left, _)| *left)
     }
 
     /// Those that wait for what their own clock will show, but only after another one's end.
     pub(super) fn never_due(&self, idle: &Idle) -> Vec<Pid> {
-        let now = self.shown_now();
+        let now = self.timekeeper.shown();
         let most = leapt_at_most(now);
         let is_late = |(clock, at): (Clock, VirtualInstant)| {
             at.0.0 < i64::MAX / 2 && at.since(now[clock as usize]) >= most
@@ -56,12 +66,9 @@ impl Supervisor {
     fn next_timer(&mut self, left: &impl Fn(Clock, VirtualInstant) -> Nanos) -> Option<Nanos> {
         let descriptors = self.descriptors_due();
         let descriptors = descriptors.into_iter().map(|(clock, at)| left(clock, at));
-        let segment = self.region.page().map().after;
+        let segment = self.timekeeper.segment();
         let posix = self.settings.iter().filter_map(|(key, (clock, timer))| {
-            let every = match segment.rate.is_frozen() {
-                true => timer.interval,
-                false => segment.rate.virtual_span(timer.interval),
-            };
+            let every = segment.timer_interval(*clock, timer.interval);
             let left = left(*clock, segment.timer_due(*clock, timer.at));
             let left = upcoming(left, every)?;
             has_timer(*key).then_some(left)

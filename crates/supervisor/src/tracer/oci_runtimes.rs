@@ -13,7 +13,8 @@ use nix::unistd::Pid;
 
 use super::tracee::Tracee;
 use super::{Standing, Supervisor, Thread, notes};
-use crate::control::{Container, Request, Starts};
+use crate::container_id::Container;
+use crate::control::{Request, Starts};
 use crate::region::REGION_FILE;
 use crate::replaced;
 

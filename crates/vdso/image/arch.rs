@@ -4,9 +4,26 @@
 use core::arch::{asm, naked_asm};
 use core::mem::offset_of;
 
-use eigentime_calls::{CALLS, Kind, Nr};
+use eigentime_calls::{CALLS, Kind, Nr, nr};
 
-use crate::layout::{AS_IT_IS, BOOTED_CLOCK, Launch};
+use crate::layout::{AS_IT_IS, BOOTED_CLOCK, Launch, PAGE, Waiting};
+
+/// The address of a symbol of the linker script.
+macro_rules! address_of {
+    ($symbol:literal) => {{
+        let address: u64;
+        // SAFETY: computes an address, and touches no memory.
+        unsafe {
+            core::arch::asm!(
+                concat!("lea {}, [rip + ", $symbol, "]"),
+                out(reg) address,
+                options(pure, nomem, nostack, preserves_flags)
+            );
+        }
+        address
+    }};
+}
+pub(crate) use address_of;
 
 /// The six arguments of a system call, in order.
 pub type Args = [u64; 6];
@@ -190,11 +207,14 @@ unsafe extern "C" fn et_enter() {
 }
 
 /// The only system call instruction of the image; the filter exempts the address
-/// after it.
+/// after it. While the thread is in the kernel, its stack pointer points to `waiting`:
+/// there the supervisor finds until when it waits.
 #[unsafe(naked)]
-unsafe extern "C" fn system_call(nr: u64, args: *const Args) -> i64 {
+unsafe extern "C" fn system_call(nr: u64, args: *const Args, waiting: *mut Waiting) -> i64 {
     naked_asm!(
         ".cfi_startproc",
+        "push rdx",
+        ".cfi_adjust_cfa_offset 8",
         "mov rax, rdi",
         "mov r9, [rsi + 40]",
         "mov r8, [rsi + 32]",
@@ -206,6 +226,8 @@ unsafe extern "C" fn system_call(nr: u64, args: *const Args) -> i64 {
         ".globl et_syscall_return",
         ".hidden et_syscall_return",
         "et_syscall_return:",
+        "lea rsp, [rsp + 8]",
+        ".cfi_adjust_cfa_offset -8",
         "ret",
         ".cfi_endproc",
     )
@@ -240,8 +262,7 @@ unsafe extern "C" fn user_copy(to: *mut u64, from: *const u64, words: usize) -> 
 }
 
 /// What the supervisor's bootstrap runs in a fresh program; see `boot`. It comes from the call that
-/// has mapped the image: `rdi` holds where, `r8` the file; `rbx` and `rbp` hold the sockets, and on the
-/// stack is a `Launch`. Goes to the program's first instruction; if it is not to, or cannot, it reports
+/// has mapped the code: `r8` holds the file, `rbx` and `rbp` the sockets, and on the stack is a `Launch`. Goes to the program's first instruction; if it is not to, or cannot, it reports
 /// the result by a call that the filter traps, from an address that it does not exempt.
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
@@ -250,21 +271,23 @@ unsafe extern "C" fn et_boot() {
         ".cfi_startproc",
         ".cfi_undefined rip",
         "mov r12, rsp",
-        "mov rsi, rsp",
-        "mov edx, ebx",
-        "mov ecx, ebp",
-        "mov r8d, r8d",
+        "mov rdi, rsp",
+        "mov esi, ebx",
+        "mov edx, ebp",
+        "mov ecx, r8d",
         "call {set_up}",
         "test rax, rax",
         "jne 2f",
         "cmp qword ptr [r12 + {entry}], 0",
         "je 2f",
-        "mov eax, 28", // madvise(the page, 4096, MADV_DONTNEED): as the kernel made it
+        // madvise(the page, its size, MADV_DONTNEED): as the kernel made it.
+        "mov eax, {madvise}",
         "mov rdi, [r12 + {changed}]",
-        "mov esi, 4096",
+        "mov esi, {page}",
         "mov edx, 4",
         "syscall",
-        "mov eax, 14", // rt_sigprocmask(SIG_SETMASK, ...)
+        // rt_sigprocmask(SIG_SETMASK, the mask, NULL, 8)
+        "mov eax, {sigprocmask}",
         "mov edi, 2",
         "lea rsi, [r12 + {mask}]",
         "xor edx, edx",
@@ -294,7 +317,7 @@ unsafe extern "C" fn et_boot() {
         "2:",
         "mov rsi, rax",
         "mov edi, {booted}",
-        "mov eax, 228", // clock_gettime
+        "mov eax, {clock_gettime}",
         "syscall",
         "ud2",
         ".cfi_endproc",
@@ -304,6 +327,10 @@ unsafe extern "C" fn et_boot() {
         mask = const offset_of!(Launch, mask),
         changed = const offset_of!(Launch, changed),
         booted = const BOOTED_CLOCK,
+        page = const PAGE,
+        madvise = const nr::MADVISE.0,
+        sigprocmask = const nr::RT_SIGPROCMASK.0,
+        clock_gettime = const nr::CLOCK_GETTIME.0,
     )
 }
 
@@ -316,7 +343,14 @@ pub struct Fault;
 pub fn syscall(nr: Nr, args: &Args) -> i64 {
     // SAFETY: what the kernel does with the arguments is what the program asked
     // for, or concerns memory of the caller.
-    unsafe { system_call(u64::from(nr.0), args) }
+    unsafe { system_call(u64::from(nr.0), args, core::ptr::null_mut()) }
+}
+
+/// Makes a system call that waits as `waiting` says.
+#[inline]
+pub fn waiting_syscall(nr: Nr, args: &Args, waiting: &mut Waiting) -> i64 {
+    // SAFETY: as above; the kernel writes to `waiting` no more than the time that is left.
+    unsafe { system_call(u64::from(nr.0), args, waiting) }
 }
 
 /// Reads words from an address that the program named.
@@ -339,6 +373,16 @@ pub fn load_u32(from: u64) -> Result<u32, Fault> {
     }
     let [word] = load::<1>(from & !7)?;
     Ok((word >> (8 * (from & 4))) as u32)
+}
+
+/// Copies words between memory of ours and memory that the program named.
+#[inline]
+pub fn copy(to: u64, from: u64, words: usize) -> Result<(), Fault> {
+    // SAFETY: what is ours is valid for as many words; bad memory of the program ends in a `Fault`.
+    match unsafe { user_copy(to as *mut u64, from as *const u64, words) } {
+        0 => Ok(()),
+        _ => Err(Fault),
+    }
 }
 
 /// Writes words to an address that the program named.

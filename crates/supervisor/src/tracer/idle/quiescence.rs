@@ -11,19 +11,15 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-use eigentime_calls::{Call, Kind, Nr};
+use eigentime_calls::{Call, Nr, WokenBy, nr};
 use eigentime_timeline::{Clock, VirtualInstant};
 use eigentime_vdso::{FRAME_WORDS, Frame, NEVER_SECONDS, Waiting};
 use nix::unistd::Pid;
 
-use super::super::blocked::{Blocked, GOES_ON};
+use super::super::blocked::Blocked;
 use super::super::notes;
 use super::super::tracee::Tracee;
-use super::wakes::Wakes;
-
-/// `clone`, `vfork` and `clone3`: in these a thread waits until its child has started a program or
-/// ended, and the kernel tells of it as of a wait for a disk.
-const MAKES_CHILD: [u32; 3] = [56, 58, 435];
+use super::wake_sources::Wakes;
 
 /// What is known of a thread that waits or runs.
 #[derive(Debug)]
@@ -93,8 +89,9 @@ impl Seat {
             _ if self.has_ended || self.halted => None,
             Some('S' | 'I') => None,
             Some('D') => {
-                let call = Blocked::of(thread);
-                let waits = call.is_some_and(|call| MAKES_CHILD.contains(&call.nr));
+                // The kernel tells of a wait for a new child as of one for a disk.
+                let call = Blocked::of(thread).and_then(|call| Call::find(Nr(call.nr)));
+                let waits = call.is_some_and(|call| call.woken_by == WokenBy::NewChild);
                 (!waits).then_some("waits for a disk")
             }
             Some('T' | 't') => Some("is stopped for its supervisor"),
@@ -135,8 +132,8 @@ impl Seat {
         self.until = waiting.filter(|_| !ends).map(|waiting| {
             (Clock::ALL[waiting.clock as usize], VirtualInstant::from_nanos(waiting.at))
         });
-        self.call = call.map(|call| match call.nr {
-            GOES_ON => Blocked { nr: went_on(thread, waiting.as_ref()), ..call },
+        self.call = call.map(|call| match Nr(call.nr) {
+            nr::RESTART_SYSCALL => Blocked { nr: went_on(thread, waiting.as_ref()).0, ..call },
             _ => call,
         });
         called
@@ -145,17 +142,13 @@ impl Seat {
 
 /// The call that goes on after it was interrupted: the image has left which one it was; elsewhere
 /// only `poll` goes on so that has no deadline.
-fn went_on(thread: Pid, waiting: Option<&Waiting>) -> u32 {
-    const POLL: u32 = 7;
+fn went_on(thread: Pid, waiting: Option<&Waiting>) -> Nr {
     let made = |waiting: &Waiting| {
         let frame = Tracee(thread).read_words::<FRAME_WORDS>(waiting.frame).ok()?;
         let call = Call::find(Nr(Frame::from_words(frame).nr as u32))?;
-        match call.kind {
-            Kind::Wait(wait) => Some(wait.made_as(call.nr).0),
-            _ => None,
-        }
+        call.wait().map(|wait| wait.made_as(call.nr))
     };
-    waiting.and_then(made).unwrap_or(POLL)
+    waiting.and_then(made).unwrap_or(nr::POLL)
 }
 
 /// The threads of a timeline.
@@ -323,6 +316,8 @@ fn state_in(stat: &str) -> Option<char> {
 
 #[cfg(test)]
 mod tests {
+    use eigentime_harness::{eventually, in_a_thread_that_ends};
+
     use super::*;
 
     #[test]
@@ -337,13 +332,15 @@ mod tests {
         let (go, waits) = std::sync::mpsc::channel::<()>();
         let (tell, told) = std::sync::mpsc::channel();
         let waiting = std::thread::spawn(move || {
-            tell.send(nix::unistd::gettid()).unwrap();
-            waits.recv().unwrap_err();
+            in_a_thread_that_ends(move || {
+                tell.send(nix::unistd::gettid()).unwrap();
+                waits.recv().unwrap_err();
+            });
         });
         let thread = told.recv().unwrap();
         let mut seats = Seats::default();
         seats.add(thread);
-        while seats.prove(0).is_err() {}
+        eventually("it waits", || seats.prove(0).is_ok());
         assert_eq!(seats.get(thread).unwrap().call.unwrap().name(), "futex");
         let me = nix::unistd::gettid();
         seats.add(me);

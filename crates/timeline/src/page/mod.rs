@@ -8,102 +8,25 @@
 //! reader repeats only if the counter moved while it read. With the counter, in the
 //! same word, stands how the map is to be applied, so that one load tells the way.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+mod latch;
+mod snapshot;
 
-use crate::segment::Base;
+use core::sync::atomic::{AtomicU32, Ordering, fence};
+
+pub use latch::{Kind, Latch};
+#[cfg(feature = "text")]
+use snapshot::SNAPSHOT_WORDS;
+use snapshot::{Snapshot, WORD_AFTER, WORD_BEFORE, WORD_FORWARD, WORD_PER_NANO, WORD_TIMES};
+
 use crate::{
-    Anchor, CLOCKS, Clock, ClockId, HostInstant, Line, Map, NANOS_PER_SECOND, Nanos, Rate, Scale,
-    Segment, Timespec, VirtualInstant,
+    Clock, ClockId, HostInstant, Map, NANOS_PER_SECOND, Rate, Segment, Timespec, VirtualInstant,
 };
 
 /// Bytes of the shared page.
 pub const PAGE_SIZE: usize = 4096;
 
 /// Names the layout; a program's image and its supervisor must agree on it.
-pub const LAYOUT: u32 = 3;
-
-/// How a map is to be applied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Kind {
-    /// By adding a shift to each clock.
-    Shift = 0,
-    /// By following one line for each clock.
-    Line = 1,
-    /// There is a switch ahead, or just behind.
-    Switch = 2,
-    /// By showing one instant of each clock: they stand still.
-    Still = 3,
-}
-
-impl Kind {
-    const ALL: [Self; 4] = [Self::Shift, Self::Line, Self::Switch, Self::Still];
-
-    /// For a map, where coarse clocks may be read as such.
-    fn of(map: &Map, coarse: bool) -> Self {
-        let rate = map.after.rate;
-        match map.is_settled() {
-            true if rate.is_one() && coarse => Self::Shift,
-            true if rate.is_frozen() => Self::Still,
-            true => Self::Line,
-            false => Self::Switch,
-        }
-    }
-}
-
-/// The word that tells which copy of the map is the current one, and of which kind it is: two bits
-/// for the kind, and above them a counter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Latch(u32);
-
-impl Latch {
-    const KIND_BITS: u32 = 2;
-
-    /// Of which kind the current map is.
-    #[must_use]
-    #[inline(always)]
-    pub const fn kind(self) -> Kind {
-        Kind::ALL[(self.0 & ((1 << Self::KIND_BITS) - 1)) as usize]
-    }
-
-    /// Which of the two copies it is.
-    #[inline(always)]
-    const fn copy(self) -> usize {
-        (self.0 >> Self::KIND_BITS & 1) as usize
-    }
-
-    /// The next, for a map of this kind.
-    const fn next(self, kind: Kind) -> Self {
-        let counter = (self.0 >> Self::KIND_BITS).wrapping_add(1);
-        Self(counter << Self::KIND_BITS | kind as u32)
-    }
-}
-
-/// Where things stand in a snapshot, in words of 64 bits.
-/// Two words for each clock: seconds, and nanoseconds that are not negative, that are
-/// added, or that are shown where the clocks stand still.
-const WORD_TIMES: usize = 0;
-const WORD_AFTER: usize = WORD_TIMES + 2 * CLOCKS;
-const WORD_BEFORE: usize = WORD_AFTER + SEGMENT_WORDS;
-const SNAPSHOT_WORDS: usize = WORD_BEFORE + SEGMENT_WORDS;
-
-/// Where things stand in a segment.
-const WORD_FORWARD: usize = 0;
-const WORD_PER_NANO: usize = 2;
-const WORD_BACKWARD: usize = 3;
-/// Four words for each clock, those that a reader needs.
-const WORD_BASES: usize = 5;
-/// Two words for each clock.
-const WORD_ANCHORS: usize = WORD_BASES + 4 * CLOCKS;
-const SEGMENT_WORDS: usize = WORD_ANCHORS + 2 * CLOCKS;
-
-/// One copy of the map. Its words are atomics only so that a reader overtaken by
-/// the writer reads stale words, which the counter then tells it to drop.
-///
-/// Aligned to its size rounded up to a power of two, so that its address costs a
-/// reader no multiplication.
-#[repr(C, align(1024))]
-struct Snapshot([AtomicU64; SNAPSHOT_WORDS]);
+pub const LAYOUT: u32 = 4;
 
 /// The page that all programs of a timeline share.
 #[repr(C, align(4096))]
@@ -116,107 +39,12 @@ pub struct Page {
     fine: AtomicU32,
     /// Does the supervisor end waits, instead of the kernel?
     held: AtomicU32,
+    /// May the map change under waits of any clock?
+    changes: AtomicU32,
     snapshots: [Snapshot; 2],
 }
 
 const _: () = assert!(size_of::<Page>() == PAGE_SIZE);
-
-impl Snapshot {
-    #[inline(always)]
-    fn word(&self, index: usize) -> u64 {
-        self.0[index].load(Ordering::Relaxed)
-    }
-
-    #[inline(always)]
-    fn scale(&self, at: usize) -> Scale {
-        Scale { whole: self.word(at), frac: self.word(at + 1) }
-    }
-
-    #[inline(always)]
-    fn anchor(&self, segment: usize, clock: Clock) -> Anchor {
-        let at = segment + WORD_ANCHORS + 2 * clock as usize;
-        Anchor {
-            host: HostInstant::from_nanos(self.word(at) as i64),
-            virt: VirtualInstant::from_nanos(self.word(at + 1) as i64),
-        }
-    }
-
-    fn rate(&self, segment: usize) -> Rate {
-        Rate::from_parts(
-            self.scale(segment + WORD_FORWARD),
-            self.scale(segment + WORD_BACKWARD),
-            self.word(segment + WORD_PER_NANO),
-        )
-    }
-
-    #[inline(always)]
-    fn base(&self, segment: usize, clock: Clock) -> Base {
-        let at = segment + WORD_BASES + 4 * clock as usize;
-        Base {
-            second: self.word(at) as i64,
-            virt: self.word(at + 1) as i64,
-            frac: self.word(at + 2),
-            limit: self.word(at + 3),
-        }
-    }
-
-    fn line(&self, segment: usize, clock: Clock) -> Line {
-        let (anchor, base) = (self.anchor(segment, clock), self.base(segment, clock));
-        Line::from_parts(self.rate(segment), anchor, base)
-    }
-
-    #[inline(never)]
-    fn host_at(&self, segment: usize, clock: Clock, virt: VirtualInstant) -> Option<HostInstant> {
-        self.line(segment, clock).host_at(virt)
-    }
-
-    fn segment(&self, at: usize) -> Segment {
-        Segment { rate: self.rate(at), anchors: Clock::ALL.map(|clock| self.anchor(at, clock)) }
-    }
-
-    fn store(&self, index: usize, value: u64) {
-        self.0[index].store(value, Ordering::Relaxed);
-    }
-
-    fn store_segment(&self, at: usize, segment: &Segment) {
-        let scales =
-            [(WORD_FORWARD, segment.rate.forward()), (WORD_BACKWARD, segment.rate.backward())];
-        for (word, scale) in scales {
-            self.store(at + word, scale.whole);
-            self.store(at + word + 1, scale.frac);
-        }
-        self.store(at + WORD_PER_NANO, segment.rate.per_nano());
-        for clock in Clock::ALL {
-            let line = segment.line(clock);
-            let word = at + WORD_ANCHORS + 2 * clock as usize;
-            self.store(word, line.anchor().host.as_nanos() as u64);
-            self.store(word + 1, line.anchor().virt.as_nanos() as u64);
-            let word = at + WORD_BASES + 4 * clock as usize;
-            let Base { second, virt, frac, limit } = line.base();
-            self.store(word, second as u64);
-            self.store(word + 1, virt as u64);
-            self.store(word + 2, frac);
-            self.store(word + 3, limit);
-        }
-    }
-
-    fn store_map(&self, map: &Map, kind: Kind) {
-        for clock in Clock::ALL {
-            let anchor = map.after.anchor(clock);
-            let time = match kind {
-                Kind::Still => Timespec::from_nanos(map.after.virtual_at(clock, anchor.host).0),
-                _ => {
-                    let shift = anchor.virt.as_nanos().saturating_sub(anchor.host.as_nanos());
-                    Timespec::from_signed_nanos(Nanos(shift))
-                }
-            };
-            self.store(WORD_TIMES + 2 * clock as usize, time.sec as u64);
-            self.store(WORD_TIMES + 2 * clock as usize + 1, time.nsec as u64);
-        }
-        self.store_segment(WORD_AFTER, &map.after);
-        self.store_segment(WORD_BEFORE, &map.before);
-    }
-}
 
 /// The map as it stood when the counter was read; see [`Page::view`].
 #[derive(Clone, Copy)]
@@ -327,6 +155,12 @@ impl View<'_> {
         self.snapshot.rate(WORD_AFTER)
     }
 
+    /// The rate of a clock after the switch: it may stand still beside the others.
+    #[must_use]
+    pub fn rate_of(&self, clock: Clock) -> Rate {
+        self.snapshot.rate_of(WORD_AFTER, clock)
+    }
+
     /// The whole map. Costs more than a translation; meant for waits.
     #[must_use]
     pub fn map(&self) -> Map {
@@ -355,7 +189,8 @@ impl Page {
             moved: AtomicU32::new(0),
             fine: AtomicU32::new(0),
             held: AtomicU32::new(0),
-            snapshots: [const { Snapshot([const { AtomicU64::new(0) }; SNAPSHOT_WORDS]) }; 2],
+            changes: AtomicU32::new(0),
+            snapshots: [const { Snapshot::empty() }; 2],
         };
         page.reset();
         page
@@ -366,6 +201,7 @@ impl Page {
         self.layout.store(LAYOUT, Ordering::Relaxed);
         self.fine.store(0, Ordering::Relaxed);
         self.held.store(0, Ordering::Relaxed);
+        self.changes.store(0, Ordering::Relaxed);
         self.set_moved(|_| true);
         for snapshot in &self.snapshots {
             snapshot.store_map(&Map::settled(Segment::IDENTITY), Kind::Shift);
@@ -437,6 +273,17 @@ impl Page {
         self.held.load(Ordering::Relaxed) != 0
     }
 
+    /// Says, before any program reads the page, that the map may change while programs wait.
+    pub fn expect_changes(&self) {
+        self.changes.store(1, Ordering::Relaxed);
+    }
+
+    /// May the map change while programs wait?
+    #[must_use]
+    pub fn may_change(&self) -> bool {
+        self.changes.load(Ordering::Relaxed) != 0
+    }
+
     fn is_fine(&self) -> bool {
         self.fine.load(Ordering::Relaxed) != 0
     }
@@ -453,6 +300,12 @@ impl Page {
     #[inline(always)]
     pub fn latch(&self) -> Latch {
         Latch(self.latch.load(Ordering::Acquire))
+    }
+
+    /// Where the word of [`Page::latch`] is, to be waited on until it changes (`futex`).
+    #[must_use]
+    pub fn latch_address(&self) -> *const u32 {
+        self.latch.as_ptr()
     }
 
     /// The map that was the current one then, as [`Page::view`].
@@ -507,6 +360,7 @@ impl Default for Page {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Anchor, CLOCKS, Nanos};
     use proptest::prelude::*;
     use std::sync::atomic::AtomicBool;
 
@@ -569,6 +423,33 @@ mod tests {
     }
 
     #[test]
+    fn a_wall_that_stands_is_read_beside_clocks_that_go_on() {
+        for rate in [Rate::ONE, Rate::from_ratio(10, 1).unwrap()] {
+            let start = HostInstant::from_nanos(1_000_000_007);
+            let segment = Segment { rate, wall_stands: true, ..Segment::IDENTITY };
+            let map = Map::settled(segment.anchored_at([start; CLOCKS]));
+            let page = Page::new();
+            page.publish(&map);
+            assert_eq!((page.view().kind(), page.map()), (Kind::Line, map));
+            assert!(page.view().rate_of(Clock::Tai).is_frozen());
+            assert_eq!(page.view().rate_of(Clock::Raw), rate);
+            for host in [0, 1_000_000_006, 5_999_999_999, i64::MAX] {
+                let host = HostInstant::from_nanos(host);
+                for clock in Clock::ALL {
+                    let shown = read(&page, clock, Timespec::from_nanos(host.0));
+                    assert_eq!(
+                        shown,
+                        Timespec::from_nanos(map.virtual_at(clock, host).0),
+                        "{clock:?}"
+                    );
+                }
+                let wall = read(&page, Clock::Wall, Timespec::from_nanos(host.0));
+                assert_eq!(wall, Timespec::from_nanos(map.after.anchor(Clock::Wall).virt.0));
+            }
+        }
+    }
+
+    #[test]
     fn readers_never_see_half_a_map() {
         // The writer alternates between two maps that agree on nothing; every
         // completed read must be one of the two.
@@ -610,6 +491,7 @@ mod tests {
             rate in 1_000_u64..=1_000_000_000_000, next in 1_000_u64..=1_000_000_000_000,
             anchors in proptest::array::uniform10(0_i64..2_000_000_000_000_000_000),
             sec in 0_i64..4_000_000_000, nsec in 0_i64..1_000_000_000, clock in 0_usize..CLOCKS,
+            stood: bool, stands: bool,
         ) {
             let anchor = |i: usize| Anchor {
                 host: HostInstant::from_nanos(anchors[2 * i]),
@@ -617,10 +499,12 @@ mod tests {
             };
             let before = Segment {
                 rate: Rate::from_ratio(rate, 1_000_000).unwrap(),
+                wall_stands: stood,
                 anchors: [anchor(0), anchor(1), anchor(2), anchor(3), anchor(4)],
             };
             let mut after = before.anchored_at(before.anchors.map(|a| a.host.after(Nanos::from_secs(9))));
             after.rate = Rate::from_ratio(next, 1_000_000).unwrap();
+            after.wall_stands = stands;
             let map = Map { before, after };
             let page = Page::new();
             page.publish(&map);
@@ -641,10 +525,13 @@ mod tests {
             let mut segment = Segment { rate: Rate::FROZEN, ..Segment::IDENTITY };
             segment.anchors[clock as usize].virt = VirtualInstant::from_nanos(virt);
             let page = Page::new();
-            page.publish(&Map::settled(segment));
+            let map = Map::settled(segment);
+            page.publish(&map);
             prop_assert_eq!(page.view().kind(), Kind::Still);
             let host = Timespec { sec, nsec: 0 };
-            prop_assert_eq!(page.view().still(clock), read(&page, clock, host));
+            let shown = Timespec::from_nanos(map.virtual_at(clock, HostInstant(host.nanos())).0);
+            prop_assert_eq!(page.view().still(clock), shown);
+            prop_assert_eq!(read(&page, clock, host), shown);
             let before = Segment { rate: Rate::ONE, ..segment };
             page.publish(&Map { before, after: segment });
             prop_assert_eq!(page.view().kind(), Kind::Switch);

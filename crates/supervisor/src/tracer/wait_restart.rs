@@ -6,10 +6,10 @@
 //! call again with the same arguments; instead it is made to return to the image
 //! with a result of its own, upon which the image computes the arguments anew.
 
-use eigentime_calls::{Call, Form, Kind};
+use eigentime_calls::{Call, Form, RING_EXT_ARG};
 use eigentime_vdso::{IMAGE, LOOK_AGAIN};
 
-use super::arch::Registers;
+use super::arch::{RESTART_AS_HANDLER_SAYS, Registers};
 use super::tracee::Tracee;
 use super::{Supervisor, notes};
 
@@ -73,7 +73,7 @@ impl Supervisor {
             return tracee.resume(None);
         }
         let mut registers = tracee.registers()?;
-        if registers.ip() == self.region.layout.exempt() && registers.was_interrupted(asked) {
+        if registers.was_interrupted(asked) && self.frame(tracee, &registers).is_some() {
             self.tell(tracee, registers)?;
             return tracee.resume(None);
         }
@@ -98,8 +98,7 @@ impl Supervisor {
     pub(super) fn recheck_at_syscall(&mut self, tracee: Tracee) -> nix::Result<()> {
         let state = std::mem::take(&mut self.thread(tracee).recheck);
         let registers = tracee.registers()?;
-        let waits =
-            Call::find(registers.nr()).is_some_and(|call| matches!(call.kind, Kind::Wait(_)));
+        let waits = Call::find(registers.nr()).is_some_and(|call| call.wait().is_some());
         if state == Recheck::AtCall && waits && registers.ip() == self.region.layout.exempt() {
             // Once it waits, it can be told to look again as any other.
             self.thread(tracee).recheck = Recheck::Asked;
@@ -113,15 +112,18 @@ impl Supervisor {
     /// make again by itself; without a tracer they would not have been interrupted.
     pub(super) fn resume_ignored(&mut self, tracee: Tracee, signal: i32) -> nix::Result<()> {
         let mut registers = tracee.registers()?;
-        if self.thread(tracee).continued
-            || !registers.has_failed_interrupted()
-            || !is_ignored(tracee, signal)
-        {
+        let is_image = self.frame(tracee, &registers).is_some();
+        let interrupted = match is_image {
+            true => registers.was_interrupted(true) && !registers.is_told(LOOK_AGAIN),
+            false => registers.has_failed_interrupted(),
+        };
+        if self.thread(tracee).continued || !interrupted || !is_ignored(tracee, signal) {
             return Ok(());
         }
-        if registers.ip() == self.region.layout.exempt() {
-            registers.skip(LOOK_AGAIN);
-        } else if !has_timeout(&registers) {
+        if is_image {
+            return self.tell(tracee, registers);
+        }
+        if !has_timeout(tracee, &registers) {
             registers.make_again();
         }
         tracee.set_registers(registers)
@@ -135,9 +137,8 @@ impl Supervisor {
         if !registers.is_told(LOOK_AGAIN) {
             self.thread(tracee).recheck = Recheck::No;
         } else if is_caught(tracee, signal) {
-            // ERESTARTSYS with a handler that restarts: to look again is to restart.
-            const RESTART_IF_WISHED: i64 = -512;
-            if result != RESTART_IF_WISHED {
+            // ERESTARTSYS outside of the image: the kernel decides on the call that it makes again.
+            if result != RESTART_AS_HANDLER_SAYS {
                 registers.skip(-EINTR);
                 tracee.set_registers(registers)?;
             }
@@ -158,12 +159,15 @@ impl Supervisor {
 }
 
 /// Is the call, which was not translated, one with a timeout, which would begin anew?
-fn has_timeout(registers: &Registers) -> bool {
-    let Some(call) = Call::find(registers.nr()) else { return false };
-    match call.kind {
-        Kind::Wait(wait) if wait.form == Form::Millis => registers.arg(wait.arg.into()) as i32 >= 0,
-        Kind::Wait(wait) => registers.arg(wait.arg.into()) != 0,
-        _ => false,
+fn has_timeout(tracee: Tracee, registers: &Registers) -> bool {
+    let Some(wait) = Call::find(registers.nr()).and_then(Call::wait) else { return false };
+    let time = registers.arg(wait.arg.into());
+    match wait.form {
+        Form::Millis => time as i32 >= 0,
+        Form::Timespec | Form::Timeval => time != 0,
+        // Without IORING_ENTER_EXT_ARG it is no time at all.
+        Form::RingArgument if registers.arg(3) as u32 & RING_EXT_ARG == 0 => false,
+        Form::RingArgument => tracee.read_words::<3>(time).is_ok_and(|[_, _, time]| time != 0),
     }
 }
 

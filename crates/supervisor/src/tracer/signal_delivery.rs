@@ -6,14 +6,14 @@
 //! that is in the image when a signal is to be delivered is first brought to where
 //! one or the other is true.
 
-use eigentime_calls::{Call, Kind, On, Wait};
+use eigentime_calls::{Call, Nr, Restart};
 use eigentime_vdso::{FRAME_WORDS, Frame, symbols};
 
 use super::Supervisor;
-use super::arch::Registers;
+use super::arch::{RESTART_ALWAYS, RESTART_AS_HANDLER_SAYS, Registers};
 use super::blocked::Blocked;
-use super::recheck::is_caught;
 use super::tracee::{Stepped, Tracee};
+use super::wait_restart::{Recheck, is_caught};
 
 /// Signals by which the processor reports a fault.
 const FAULTS: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
@@ -26,16 +26,21 @@ impl Supervisor {
         if self.undo_redirect(tracee, &mut registers)? {
             return Ok(());
         }
-        // A call that the kernel would make again: nothing of it has been carried out.
-        if registers.ip() == self.region.layout.exempt()
-            && registers.is_restartable()
-            && is_caught(tracee, signal)
-            && let Some(began) = self.began(tracee, &registers)
-        {
-            return tracee.set_registers(began);
-        }
         // At the exempt address the call has been made.
-        if registers.ip() == self.region.layout.exempt() || !self.is_passing(tracee, &registers) {
+        if registers.ip() == self.region.layout.exempt() {
+            let result = match self.thread(tracee).recheck {
+                Recheck::Told { result } => result,
+                _ => registers.result(),
+            };
+            return match self.as_interrupted(tracee, &registers, result) {
+                Some(registers) if is_caught(tracee, signal) => {
+                    self.thread(tracee).recheck = Recheck::No;
+                    tracee.set_registers(registers)
+                }
+                _ => Ok(()),
+            };
+        }
+        if !self.is_passing(tracee, &registers) {
             return Ok(());
         }
         // On the way to its first instruction it makes no call of its own.
@@ -52,12 +57,8 @@ impl Supervisor {
         registers = tracee.registers()?;
         if self.undo_redirect(tracee, &mut registers)? {
             // It was to be made as it is.
-        } else if registers.ip() == self.region.layout.call()
-            && ends_by_any_handler(&registers)
-            && is_caught(tracee, signal)
-        {
-            registers.interrupt(self.region.layout.exempt());
-            tracee.set_registers(registers)?;
+        } else if registers.ip() == self.region.layout.call() && is_caught(tracee, signal) {
+            self.interrupt_at_call(tracee, registers)?;
         }
         if stopped && let Some(process) = self.process_of(tracee.0) {
             tracee.send(process, libc::SIGSTOP)?;
@@ -65,13 +66,53 @@ impl Supervisor {
         tracee.set_signal_info(&info)
     }
 
-    /// The registers with which the call began in which a thread waits by the image, as it was
-    /// about to make it.
-    fn began(&self, tracee: Tracee, now: &Registers) -> Option<Registers> {
-        let found = self.waiting(tracee.0, &Blocked::at(now))?;
-        let at = found.waiting.frame;
-        let frame = Frame::from_words(tracee.read_words::<FRAME_WORDS>(at).ok()?);
-        Some(now.before_call(at, &frame))
+    /// A handler is to run in a thread that is about to make a call of the image's: it runs as if
+    /// the call had been made, and been interrupted.
+    fn interrupt_at_call(&self, tracee: Tracee, mut registers: Registers) -> nix::Result<()> {
+        let Some((_, frame)) = self.frame(tracee, &registers) else { return Ok(()) };
+        let wait = Call::find(Nr(frame.nr as u32)).and_then(Call::wait);
+        let Some(wait) = wait else { return Ok(()) };
+        let result = match wait.restart(&frame.args) {
+            Restart::Always => RESTART_ALWAYS,
+            Restart::AsHandlerSays => RESTART_AS_HANDLER_SAYS,
+            Restart::Never | Restart::UnlessHandled | Restart::Futex => {
+                registers.interrupt(self.region.layout.exempt());
+                return tracee.set_registers(registers);
+            }
+        };
+        match self.as_interrupted(tracee, &registers, result) {
+            Some(registers) => tracee.set_registers(registers),
+            None => Ok(()),
+        }
+    }
+
+    /// The registers of a thread whose wait by the image ends with `result` when a handler is to
+    /// run: if the kernel may make the call again, those of the program's own call, so that its time
+    /// is translated anew.
+    fn as_interrupted(
+        &self,
+        tracee: Tracee,
+        registers: &Registers,
+        result: i64,
+    ) -> Option<Registers> {
+        let (at, frame) = self.frame(tracee, registers)?;
+        match result {
+            RESTART_ALWAYS => Some(registers.before_call(at, &frame)),
+            RESTART_AS_HANDLER_SAYS => Some(registers.interrupted_call(at, &frame)),
+            _ => None,
+        }
+    }
+
+    /// What a thread has left on its stack that waits by the image, or is about to, and where; the
+    /// calls that the image makes as they are have left nothing.
+    pub(super) fn frame(&self, tracee: Tracee, registers: &Registers) -> Option<(u64, Frame)> {
+        let (exempt, call) = (self.region.layout.exempt(), self.region.layout.call());
+        if ![exempt, call].contains(&registers.ip()) {
+            return None;
+        }
+        let blocked = Blocked { ip: exempt, ..Blocked::at(registers) };
+        let at = blocked.waiting(tracee.0, exempt)?.waiting.frame;
+        Some((at, Frame::from_words(tracee.read_words::<FRAME_WORDS>(at).ok()?)))
     }
 
     /// Takes a thread back to its call, if it has only been redirected yet, or is to make it as it is;
@@ -141,15 +182,4 @@ fn clear_step(tracee: Tracee, registers: &Registers) {
         // It is its own stack.
         let _ = tracee.write_words(at, &[flags & !TRAP]);
     }
-}
-
-/// Does the wait that the thread is about to make end with EINTR whenever a handler
-/// runs? Of the translated waits, only those on message queues can be made again
-/// (SA_RESTART); see signal(7).
-fn ends_by_any_handler(registers: &Registers) -> bool {
-    let call = Call::find(registers.next_nr());
-    call.is_some_and(|call| match call.kind {
-        Kind::Wait(Wait { on, .. }) => on != On::Realtime,
-        _ => false,
-    })
 }

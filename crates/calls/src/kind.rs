@@ -1,0 +1,104 @@
+//! Calls that have to do with time in another way than waiting.
+
+/// Which timers a timer call works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timer {
+    /// A POSIX timer, named by the id in argument 0.
+    Posix,
+    /// A timer file descriptor in argument 0.
+    Descriptor,
+    /// The interval timer named by argument 0; only ITIMER_REAL runs on time.
+    Interval,
+    /// The process's alarm, which is its ITIMER_REAL in whole seconds.
+    Alarm,
+}
+
+/// What a timer call does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimerOp {
+    /// Arms: the new value is in `new`, the old one goes to `old`; absolute if
+    /// bit `absolute` is set in argument 1 (zero: never).
+    Set {
+        /// The argument with the new value.
+        new: u8,
+        /// The argument with the pointer for the old value.
+        old: u8,
+        /// The flag in argument 1 that makes the value absolute.
+        absolute: u32,
+    },
+    /// Asks: the remaining time goes to this argument.
+    Get {
+        /// The argument with the pointer for the value.
+        to: u8,
+    },
+}
+
+/// A call that reads a clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Read {
+    /// `clock_gettime(clock, timespec)`.
+    ClockGettime,
+    /// `gettimeofday(timeval, timezone)`.
+    Gettimeofday,
+    /// `time(seconds)`.
+    Time,
+    /// `times(buffer)`, whose result counts ticks of the monotonic clock.
+    Times,
+    /// `sysinfo(buffer)`, whose first word is the uptime in seconds.
+    Sysinfo,
+}
+
+/// A call that sets or adjusts the wall clock. It moves the timeline's and never
+/// reaches the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Set {
+    /// `clock_settime(clock, timespec)`.
+    ClockSettime,
+    /// `settimeofday(timeval, timezone)`.
+    Settimeofday,
+    /// `adjtimex(timex)`.
+    Adjtimex,
+    /// `clock_adjtime(clock, timex)`.
+    ClockAdjtime,
+}
+
+/// A call on a socket's timeouts (SO_RCVTIMEO, SO_SNDTIMEO).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Socket {
+    /// `setsockopt`.
+    Set,
+    /// `getsockopt`.
+    Get,
+}
+
+/// A call that the supervisor wants to know of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watch {
+    /// `io_uring_setup`: its timeouts lie in memory shared with the kernel and
+    /// run on host time.
+    IoUring,
+    /// `clone` with CLONE_UNTRACED, which would leave the supervisor: the flag
+    /// is taken out.
+    Untraced,
+    /// `getgroups` in a user namespace, which would show unmapped groups as
+    /// `nogroup`.
+    Groups,
+    /// `seccomp`, and `prctl` with PR_SET_SECCOMP: the process puts a filter of its own
+    /// on itself, under which nothing is to be done in its name.
+    Filters,
+}
+
+/// PR_SET_SECCOMP.
+pub const PR_SET_SECCOMP: u32 = 22;
+
+/// SOL_SOCKET.
+pub const SOL_SOCKET: u32 = 1;
+/// SO_RCVTIMEO and SO_SNDTIMEO, in both of their forms (the same on x86-64).
+pub const SOCKET_TIMEOUTS: [u32; 4] = [20, 21, 66, 67];
+
+/// TIMER_ABSTIME and TFD_TIMER_ABSTIME.
+pub const TIMER_ABSTIME: u32 = 1;
+/// CLONE_UNTRACED.
+pub const CLONE_UNTRACED: u32 = 0x0080_0000;
+/// ITIMER_REAL.
+pub const ITIMER_REAL: u32 = 0;

@@ -1,0 +1,91 @@
+//! The calling process, which becomes the program.
+
+use std::convert::Infallible;
+use std::ffi::CString;
+use std::os::fd::{AsRawFd, IntoRawFd};
+
+use eigentime_timeline::{Nanos, Rate};
+use nix::fcntl::{OFlag, open};
+use nix::sys::stat::Mode;
+use nix::unistd::execvp;
+
+use crate::error::{Error, ExecError};
+use crate::filter::{self, Privileges};
+use crate::region::REGION_FILE;
+
+/// The kernel's default timer slack, by which it may delay a wake-up.
+const TIMER_SLACK: Nanos = Nanos(50_000);
+
+/// Takes the numbers of those of the three standard descriptors that are closed, so that no file of
+/// ours gets one of them. Reading and writing there still fails, and they are closed again when a
+/// program starts.
+pub fn hold_closed_descriptors() {
+    // The lowest free number each time.
+    while let Ok(held) = open(c"/", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()) {
+        if held.as_raw_fd() > libc::STDERR_FILENO {
+            return;
+        }
+        let _held_until_exec = held.into_raw_fd();
+    }
+}
+
+/// Can this process be followed?
+pub fn check_this_process() -> Result<(), Error> {
+    if lives_in_timeline()? {
+        return Err(Error::AlreadyInTimeline);
+    }
+    match tracer_of_this_process() {
+        Some((pid, name)) => Err(Error::AlreadyTraced { pid, name }),
+        None => Ok(()),
+    }
+}
+
+/// Does this process live in a timeline?
+pub fn lives_in_timeline() -> Result<bool, Error> {
+    let maps = std::fs::read_to_string("/proc/self/maps").map_err(|_| Error::NoProc)?;
+    Ok(maps.contains(REGION_FILE))
+}
+
+fn tracer_of_this_process() -> Option<(i32, String)> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let pid = status.lines().find_map(|line| line.strip_prefix("TracerPid:"))?.trim();
+    let pid = pid.parse().ok().filter(|pid| *pid != 0)?;
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    Some((pid, name.trim().to_owned()))
+}
+
+/// The caller's groups.
+pub fn groups() -> Result<Vec<u32>, Error> {
+    let groups = nix::unistd::getgroups().map_err(Error::system("read the groups"))?;
+    Ok(groups.into_iter().map(nix::unistd::Gid::as_raw).collect())
+}
+
+/// Turns the calling process, which is followed already, into the program.
+pub fn start_program(
+    command: &[CString],
+    filter: &[libc::sock_filter],
+    privileges: Privileges,
+    rate: Rate,
+) -> Result<Infallible, Error> {
+    scale_timer_slack(rate);
+    filter::install(filter, privileges).map_err(Error::FilterForbidden)?;
+    execute(command)
+}
+
+/// Turns the calling process into the program, in whatever timeline it is.
+pub fn execute(command: &[CString]) -> Result<Infallible, Error> {
+    let program = command[0].clone();
+    let Err(cause) = execvp(&program, command);
+    Err(ExecError { program, cause }.into())
+}
+
+/// The kernel may delay a wake-up by a slack in host time, which a fast rate would
+/// make long in virtual time.
+fn scale_timer_slack(rate: Rate) {
+    if rate.virtual_span(TIMER_SLACK) > TIMER_SLACK
+        && let Some(slack) = rate.host_span(TIMER_SLACK)
+    {
+        // SAFETY: no memory is involved; the kernel takes any positive number.
+        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack.0.max(1), 0, 0, 0) };
+    }
+}

@@ -1,0 +1,42 @@
+//! What engines call a container.
+
+use serde::{Deserialize, Serialize};
+
+/// A container, as its engine calls it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Container {
+    /// Its number, by which the OCI runtime knows it.
+    pub id: String,
+    /// Where the runtime keeps its containers, if that is not the usual place: elsewhere,
+    /// another one can have the same number.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub root: String,
+    /// Its name, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Is its runtime in its time namespace, since it could not enter that by itself?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub inherits_time: bool,
+}
+
+impl Container {
+    /// Is it the same container, whatever else is known of it?
+    #[must_use]
+    pub fn is(&self, other: &Self) -> bool {
+        (&self.id, &self.root) == (&other.id, &other.root)
+    }
+}
+
+impl std::fmt::Display for Container {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        /// As many letters as engines show of a number.
+        const SHOWN: usize = 12;
+        // Ours are short, and say what they are.
+        let is_engines = self.id.chars().all(|letter| letter.is_ascii_hexdigit());
+        let id = self.id.get(..SHOWN).filter(|_| is_engines).unwrap_or(&self.id);
+        match &self.name {
+            Some(name) => write!(formatter, "{name} ({id})"),
+            None => formatter.write_str(id),
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The supervisor's process.
+//!
+//! It runs beside the program, with no relation to it but ptrace: it is not a child of the program's,
+//! so that the program never waits for a child it did not make; it is in a session of its own, so
+//! that no signal of the terminal reaches it; and it has none of the caller's descriptors, so that it
+//! keeps no pipe and no terminal open.
+
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use nix::errno::Errno;
+use nix::unistd::{Pid, chdir, getpid, setsid};
+
+use crate::caller::hold_closed_descriptors;
+use crate::control::Starts;
+use crate::error::Error;
+use crate::host::KernelVdso;
+use crate::namespace;
+use crate::region::Region;
+use crate::tracer::{Subject, Supervisor, Tracee};
+
+/// What the supervisor says when it follows the process.
+const FOLLOWING: i32 = 0;
+
+/// Starts the supervisor, and returns when it follows this process, if that is to start
+/// something.
+pub fn start_supervisor(
+    region: Region,
+    subject: Subject,
+    starts: Option<&Starts>,
+) -> Result<Pid, Error> {
+    let kernel = KernelVdso::of_this_process().ok_or(Error::NoVdso)?;
+    let (ours, theirs) = pair()?;
+    let caller = getpid();
+    allow_tracing(starts.is_some());
+    if split_off()? {
+        drop(ours);
+        let starts = starts.map(|starts| (caller, starts));
+        supervise(Supervisor::new(region, kernel, subject), starts, theirs);
+    }
+    drop(theirs);
+    let supervisor = await_supervisor(ours)?;
+    allow_tracing(false);
+    Ok(supervisor)
+}
+
+/// Splits off a process that is nobody's child, and returns whether this is it.
+fn split_off() -> Result<bool, Error> {
+    // A child that sends no signal when it ends: the program must not find one
+    // pending.
+    let clone = || {
+        // SAFETY: a plain fork of a process with one thread; no exit signal.
+        let result = unsafe { libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) };
+        Errno::result(result).map_err(Error::system("start the supervisor"))
+    };
+    let between = clone()?;
+    if between == 0 {
+        let status = match clone() {
+            Ok(0) => return Ok(true),
+            Ok(_) => 0,
+            Err(Error::System { cause, .. }) => cause as i32,
+            Err(_) => libc::EIO,
+        };
+        // SAFETY: ends this process without running the caller's exit handlers.
+        unsafe { libc::_exit(status) };
+    }
+    let mut status = 0;
+    // SAFETY: the pointer is to an int of ours.
+    let waited = unsafe { libc::waitpid(between as i32, &raw mut status, libc::__WALL) };
+    Errno::result(waited).map_err(Error::system("wait for the start of the supervisor"))?;
+    match libc::WEXITSTATUS(status) {
+        0 => Ok(false),
+        cause => {
+            Err(Error::System { action: "start the supervisor", cause: Errno::from_raw(cause) })
+        }
+    }
+}
+
+/// The life of the supervisor.
+fn supervise(
+    mut supervisor: Supervisor,
+    starts: Option<(Pid, &Starts)>,
+    mut caller: UnixStream,
+) -> ! {
+    let mut kept = supervisor.descriptors();
+    kept.push(caller.as_raw_fd());
+    detach(kept);
+    let outcome = match supervisor.open() {
+        Err(error) => -(error as i32),
+        Ok(()) => {
+            let follow = |(process, starts)| supervisor.follow(process, starts);
+            starts.map_or(Ok(()), follow).map_or_else(|error| error as i32, |()| FOLLOWING)
+        }
+    };
+    let told = tell(&mut caller, outcome);
+    drop(caller);
+    if outcome == FOLLOWING && told.is_ok() {
+        match starts {
+            Some((program, Starts::Program)) => supervisor.pass_signals_to(Some(program)),
+            None => supervisor.pass_signals_to(None),
+            Some(_) => supervisor.ignore_signals(),
+        }
+        supervisor.serve();
+    }
+    // SAFETY: ends this process without running the caller's exit handlers.
+    unsafe { libc::_exit(0) }
+}
+
+/// Gives up all that ties the supervisor to its caller, but these descriptors.
+fn detach(mut kept: Vec<i32>) {
+    // None of these can fail in a way that matters: a new process can make a
+    // session, and "/" is there.
+    let _ = setsid();
+    let _ = chdir(c"/");
+    let _ = nix::sys::prctl::set_name(c"eigentime");
+    kept.sort_unstable();
+    let mut from = 0;
+    for kept in kept.into_iter().map(|descriptor| descriptor as u32) {
+        close_range(from, kept.checked_sub(1));
+        from = kept + 1;
+    }
+    close_range(from, Some(u32::MAX));
+    hold_closed_descriptors();
+}
+
+fn close_range(from: u32, to: Option<u32>) {
+    if let Some(to) = to.filter(|to| from <= *to) {
+        // SAFETY: nothing in this process uses the descriptors closed here.
+        unsafe { libc::syscall(libc::SYS_close_range, from, to, 0) };
+    }
+}
+
+/// Tells the caller what became of its supervisor, and which process that is.
+fn tell(caller: &mut UnixStream, outcome: i32) -> std::io::Result<()> {
+    let words = [outcome, std::process::id() as i32];
+    caller.write_all(&words.map(i32::to_ne_bytes).concat())
+}
+
+/// Waits until the supervisor follows this process, and returns which process it is.
+fn await_supervisor(mut supervisor: UnixStream) -> Result<Pid, Error> {
+    let mut words = [[0; 4]; 2];
+    for word in &mut words {
+        supervisor.read_exact(word).map_err(|_| Error::SupervisorGone)?;
+    }
+    match words.map(i32::from_ne_bytes) {
+        [FOLLOWING, process] => Ok(Pid::from_raw(process)),
+        [cause, _] if cause > 0 => Err(Error::TraceForbidden(Errno::from_raw(cause))),
+        [cause, _] => Err(namespace::refusal(Errno::from_raw(-cause))),
+    }
+}
+
+/// Splits off a supervisor that only sees programs start. It waits on the other end of the connection
+/// until it is told by [`follow_execs`] what to listen to.
+pub fn start_exec_supervisor(region: Region, subject: Subject) -> Result<UnixStream, Error> {
+    let (ours, theirs) = pair()?;
+    let program = getpid();
+    allow_tracing(true);
+    if split_off()? {
+        drop(ours);
+        let kernel = KernelVdso::of_this_process();
+        let supervisor = kernel.map(|kernel| Supervisor::new(region, kernel, subject));
+        supervise_execs(supervisor, program, theirs);
+    }
+    Ok(ours)
+}
+
+/// Tells that supervisor what to listen to, and returns once it does.
+pub fn follow_execs(mut supervisor: UnixStream, listener: &OwnedFd) -> Result<(), Error> {
+    let told = supervisor.write_all(&listener.as_raw_fd().to_ne_bytes());
+    told.map_err(|_| Error::SupervisorGone)?;
+    await_supervisor(supervisor)?;
+    allow_tracing(false);
+    Ok(())
+}
+
+/// The life of a supervisor that only sees programs start.
+fn supervise_execs(supervisor: Option<Supervisor>, program: Pid, mut caller: UnixStream) -> ! {
+    if let Some(mut supervisor) = supervisor {
+        let mut kept = supervisor.descriptors();
+        kept.push(caller.as_raw_fd());
+        detach(kept);
+        let mut number = [0; 4];
+        if caller.read_exact(&mut number).is_ok() {
+            let listener = Tracee(program).borrow_descriptor(i32::from_ne_bytes(number) as u32);
+            let outcome = listener.as_ref().map_or_else(|error| *error as i32, |_| FOLLOWING);
+            let told = tell(&mut caller, outcome);
+            drop(caller);
+            if let (Ok(listener), Ok(())) = (listener, told) {
+                supervisor.pass_signals_to(Some(program));
+                supervisor.serve_execs(&listener);
+            }
+        }
+    }
+    // SAFETY: ends this process without running the caller's exit handlers.
+    unsafe { libc::_exit(0) }
+}
+
+/// Two ends of a connection between the caller and its supervisor.
+fn pair() -> Result<(UnixStream, UnixStream), Error> {
+    UnixStream::pair().map_err(|error| Error::System {
+        action: "make a pair of sockets",
+        cause: Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)),
+    })
+}
+
+/// Yama allows a process to be traced by its ancestors only, or by whom it says.
+pub fn allow_tracing(by_anyone: bool) {
+    let who = if by_anyone { libc::PR_SET_PTRACER_ANY } else { 0 };
+    // SAFETY: no memory is involved. Without Yama the kernel does not know the
+    // request, and none is needed.
+    unsafe { libc::prctl(libc::PR_SET_PTRACER, who, 0, 0, 0) };
+}

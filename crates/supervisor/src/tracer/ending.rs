@@ -1,0 +1,66 @@
+//! A program that is asked to end while clocks stand still, and handles the signal: its waits must
+//! end, or else it may not. HotSpot sleeps a millisecond at a time until its threads have come to
+//! a halt, and others give their workers some seconds.
+//!
+//! From the signal on, the waits of the process that would never end take as long by the host's
+//! clocks. What the clocks show does not change.
+
+use std::mem::offset_of;
+
+use eigentime_calls::{Form, Kind};
+use eigentime_vdso::KernelFunctions;
+
+use super::arch::Registers;
+use super::notes::Note;
+use super::tracee::Tracee;
+use super::wait_restart::{Recheck, is_caught};
+use super::{Standing, Supervisor};
+
+/// The signals that ask a program to end.
+const ASKS_TO_END: [i32; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
+
+impl Supervisor {
+    /// Notes that a call waits for a time that never comes, if the timeline was asked for so.
+    pub(super) fn note_frozen(&mut self, tracee: Tracee, registers: &Registers, kind: Kind) {
+        let Kind::Wait(wait) = kind else { return };
+        if !self.timekeeper.begins_frozen() || !self.timekeeper.motion().is_frozen() {
+            return;
+        }
+        let waits = match wait.form {
+            Form::Millis => true,
+            Form::Timespec | Form::Timeval => {
+                let time = tracee.read_words::<2>(registers.arg(wait.arg.into()));
+                time.is_ok_and(|time| time != [0; 2])
+            }
+            Form::RingArgument => false,
+        };
+        if waits {
+            self.note(tracee, Note::Frozen);
+        }
+    }
+
+    /// A signal is about to be delivered to a thread.
+    pub(super) fn end_waits_at_signal(&mut self, tracee: Tracee, signal: i32) -> nix::Result<()> {
+        if !ASKS_TO_END.contains(&signal)
+            || self.timekeeper.motion().freeze.is_none()
+            || self.thread(tracee).standing != Standing::Member
+            || !is_caught(tracee, signal)
+        {
+            return Ok(());
+        }
+        let Some(process) = self.process_of(tracee.0) else { return Ok(()) };
+        let ends_waits = offset_of!(KernelFunctions, ends_waits) as u64;
+        tracee.poke(self.region.layout.private() + ends_waits, 1)?;
+        // Of each thread it must be known which process it belongs to.
+        self.processes();
+        for (thread, state) in &mut self.threads {
+            if state.process == Some(process)
+                && !state.halted
+                && Tracee(*thread).interrupt().is_ok()
+            {
+                state.recheck = Recheck::Asked;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,134 @@
+//! A program that has just been started, before its first instruction.
+
+use nix::errno::Errno;
+
+use super::arch::Registers;
+use super::tracee::Tracee;
+
+/// Why a program cannot be let into the timeline.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// It is a 32-bit program.
+    #[error("it is a 32-bit program, whose calls are not translated")]
+    ThirtyTwoBits,
+    /// Its memory is closed to the user.
+    #[error("it may be executed but not read by this user, so it cannot be prepared")]
+    Unreadable,
+    /// The kernel gave it no vDSO.
+    #[error("the kernel gave it no vDSO to read the clocks by")]
+    NoVdso,
+    /// A step failed.
+    #[error("{0}: {error}", error = .1.desc())]
+    Step(&'static str, Errno),
+    /// It ended meanwhile.
+    #[error("it ended")]
+    Gone,
+}
+
+impl Refusal {
+    /// For `map_err` on a step.
+    pub fn step(step: &'static str) -> impl FnOnce(Errno) -> Self {
+        move |error| match error {
+            Errno::ESRCH => Self::Gone,
+            Errno::EPERM => Self::Unreadable,
+            error => Self::Step(step, error),
+        }
+    }
+}
+
+/// How far below the stack pointer its stack is used.
+const DEPTH: u64 = 4096;
+
+/// AT_SYSINFO_EHDR.
+const VDSO_ENTRY: u64 = 33;
+const END_OF_VECTOR: u64 = 0;
+
+/// A program at its first instruction.
+pub struct Fresh {
+    /// The registers with which it begins.
+    pub entry: Registers,
+    /// Where its auxiliary vector holds the address of its vDSO.
+    pub slot: u64,
+    /// That address.
+    pub vdso: u64,
+    /// Where its stack can be used, if that is mapped.
+    pub stack: u64,
+}
+
+impl Fresh {
+    /// Looks at what exec has made; 32-bit programs are refused.
+    pub fn examine(tracee: Tracee, entry: Registers) -> Result<Self, Refusal> {
+        if entry.is_32_bit() {
+            return Err(Refusal::ThirtyTwoBits);
+        }
+        let (slot, vdso) = find_vdso(tracee, entry.stack())?;
+        Ok(Self { entry, slot, vdso, stack: (entry.stack() - DEPTH) & !0xff })
+    }
+
+    /// Is its stack mapped where it is to be used? The kernel maps 128 KiB more than the strings of
+    /// the arguments and the environment take (`setup_arg_pages` in fs/exec.c), and puts the pointers
+    /// to them there. Where these fill it, the stack has to grow, which it does for the program but
+    /// not for others that write to its memory.
+    pub fn has_stack(&self, tracee: Tracee) -> bool {
+        tracee.peek(self.stack).is_ok()
+    }
+
+    /// The call by which the program lets its stack grow: the kernel writes a word there, the signals
+    /// that the program blocks.
+    pub fn grow_stack(&self) -> (i64, [u64; 6]) {
+        const WORD: u64 = 8;
+        (libc::SYS_rt_sigprocmask, [libc::SIG_BLOCK as u64, 0, self.stack, WORD, 0, 0])
+    }
+}
+
+/// Where the auxiliary vector of a new program holds the address of its vDSO, and that address. On
+/// its stack lie the number of arguments, the arguments, a null, the environment, a
+/// null, and the vector.
+fn find_vdso(tracee: Tracee, stack: u64) -> Result<(u64, u64), Refusal> {
+    let mut words = Words::new(tracee, stack);
+    let mut next = || words.next().map_err(Refusal::step("read its auxiliary vector"));
+    let (_, arguments) = next()?;
+    for _ in 0..=arguments {
+        next()?;
+    }
+    while next()?.1 != 0 {}
+    loop {
+        let ((_, kind), value) = (next()?, next()?);
+        match kind {
+            VDSO_ENTRY => return Ok(value),
+            END_OF_VECTOR => return Err(Refusal::NoVdso),
+            _ => {}
+        }
+    }
+}
+
+/// Words of a program's memory, read in larger pieces.
+struct Words {
+    tracee: Tracee,
+    start: u64,
+    buffer: [u8; 2048],
+    filled: usize,
+    used: usize,
+}
+
+impl Words {
+    fn new(tracee: Tracee, start: u64) -> Self {
+        Self { tracee, start, buffer: [0; 2048], filled: 0, used: 0 }
+    }
+
+    /// The next word, and its address.
+    fn next(&mut self) -> nix::Result<(u64, u64)> {
+        if self.used == self.filled {
+            self.start += self.used as u64;
+            self.used = 0;
+            self.filled = self.tracee.read_some(self.start, &mut self.buffer)? & !7;
+            if self.filled == 0 {
+                return Err(Errno::EFAULT);
+            }
+        }
+        let address = self.start + self.used as u64;
+        let bytes = &self.buffer[self.used..self.used + 8];
+        self.used += 8;
+        Ok((address, u64::from_ne_bytes(bytes.try_into().expect("eight bytes"))))
+    }
+}

@@ -1,0 +1,71 @@
+//! Threads of language runtimes that wake every so often to keep house: they neither wait for an
+//! instant that matters to a program, nor mind being woken late.
+//!
+//! HotSpot has a thread that wakes every 50 ms. Leaping from one of its deadlines to the next, ten
+//! hours would be 720,000 leaps. So the clocks leap past the deadlines of such a thread, and it is
+//! woken once for all of them, as on a host that was suspended meanwhile.
+
+use std::collections::HashMap;
+
+use nix::unistd::Pid;
+
+use super::super::notes;
+
+/// The library of the runtime whose threads these are.
+const LIBRARY: &str = "/libjvm.so";
+
+/// The names of the threads, as far as the kernel keeps them (15 letters).
+const NAMES: [&str; 12] = [
+    "C1 CompilerThre",
+    "C2 CompilerThre",
+    "G1 Main Marker",
+    "G1 Service",
+    "Monitor Deflati",
+    "Service Thread",
+    "Shenandoah Cont",
+    "Sweeper thread",
+    "VM Periodic Tas",
+    "VM Thread",
+    "ZDirector",
+    "ZStat",
+];
+
+/// What is known of threads.
+#[derive(Debug, Default)]
+pub struct Housekeeping(HashMap<Pid, bool>);
+
+impl Housekeeping {
+    /// Does a thread keep house? Asked once for each, when it waits until an instant, which
+    /// the runtimes name it before.
+    pub fn is(&mut self, thread: Pid, process: Pid) -> bool {
+        *self.0.entry(thread).or_insert_with(|| {
+            let name = notes::read_proc(thread, "comm").unwrap_or_default();
+            NAMES.contains(&name.trim_end())
+                && notes::read_whole(process, "maps").is_ok_and(|maps| maps.contains(LIBRARY))
+        })
+    }
+
+    /// Forgets those that are no more.
+    pub fn retain(&mut self, is_here: impl Fn(Pid) -> bool) {
+        self.0.retain(|thread, _| is_here(*thread));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_as_the_kernel_keeps_them() {
+        assert!(NAMES.iter().all(|name| name.len() <= 15 && name.trim() == *name));
+        assert!(NAMES.is_sorted());
+    }
+
+    #[test]
+    fn a_name_alone_is_not_enough() {
+        let me = std::thread::Builder::new()
+            .name("VM Thread".to_owned())
+            .spawn(|| Housekeeping::default().is(nix::unistd::gettid(), Pid::this()));
+        assert!(!me.unwrap().join().unwrap());
+    }
+}

@@ -1,0 +1,137 @@
+//! What the timeline's maker allows: who may join it, and who may set its wall clock.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::PathBuf;
+
+use nix::errno::Errno;
+use nix::unistd::Pid;
+
+use super::notes::{self, Note};
+use super::tracee::Tracee;
+use super::{Standing, Supervisor};
+use crate::consent::{Consent, NamedBy, SettableBy};
+use crate::control::Allowance;
+
+/// CAP_SYS_TIME (include/uapi/linux/capability.h).
+const SYS_TIME: u32 = 25;
+
+/// What the timeline's maker allows, and what it depends on.
+#[derive(Debug, Default)]
+pub struct Permissions {
+    consent: Consent,
+    /// Has anybody joined since the first program was started?
+    joined: bool,
+    /// The user namespaces in which programs came into the timeline. Whoever makes a new one has
+    /// all capabilities in it, which is no privilege over the timeline.
+    homes: HashSet<PathBuf>,
+}
+
+impl Permissions {
+    pub fn new(consent: Consent) -> Self {
+        Self { consent, ..Self::default() }
+    }
+
+    /// May containers join it because their bundle names it?
+    pub fn is_joinable(&self) -> bool {
+        self.consent.joinable
+    }
+
+    /// Who may set the wall clock, as it stands.
+    pub fn settable_by(&self) -> SettableBy {
+        self.consent.settable_by(self.joined || self.consent.joinable)
+    }
+
+    /// Somebody has joined.
+    pub fn note_joined(&mut self) {
+        self.joined = true;
+    }
+
+    /// The owner changes what is allowed.
+    pub fn allow(&mut self, allowance: Allowance) {
+        let Allowance { joinable, settable_by } = allowance;
+        self.consent.joinable = joinable.unwrap_or(self.consent.joinable);
+        self.consent.settable_by = settable_by.or(self.consent.settable_by);
+    }
+
+    /// Refuses a container whose bundle names the timeline without its owner's consent.
+    pub fn check_join(&self, name: &str, named_by: NamedBy) -> Result<(), String> {
+        match named_by {
+            NamedBy::Bundle if !self.consent.joinable => Err(format!(
+                "timeline '{name}' exists already, and containers may not join it\n\
+                 help: its owner allows it by `eigentime ctl set {name} --joinable true`, or where \
+                 it is made: by the annotation io.eigentime.joinable=true of the first container, \
+                 or by `eigentime run --timeline {name} --joinable`"
+            )),
+            NamedBy::Bundle | NamedBy::User => Ok(()),
+        }
+    }
+}
+
+impl Supervisor {
+    /// A program starts in the timeline that has not lived by it before.
+    pub(super) fn note_home(&mut self, tracee: Tracee, came_as: Standing) {
+        if matches!(came_as, Standing::Entering | Standing::Outside) {
+            self.permissions.homes.extend(user_namespace(tracee.0));
+        }
+    }
+
+    /// A running process has become a member.
+    pub(super) fn note_attached(&mut self, process: Pid, is_first: bool) {
+        self.permissions.homes.extend(user_namespace(process));
+        self.permissions.joined |= !is_first;
+    }
+
+    /// Refuses a call that sets or adjusts the wall clock to programs that may not.
+    pub(super) fn check_setter(&mut self, tracee: Tracee) -> nix::Result<()> {
+        let note = match self.permissions.settable_by() {
+            SettableBy::Anyone => return Ok(()),
+            SettableBy::Privileged if self.is_privileged(tracee.0) => return Ok(()),
+            SettableBy::Privileged => Note::MayNotSet,
+            SettableBy::Nobody => Note::SharedClock,
+        };
+        self.note(tracee, note);
+        Err(Errno::EPERM)
+    }
+
+    /// Has a program CAP_SYS_TIME where it came into the timeline?
+    fn is_privileged(&self, thread: Pid) -> bool {
+        let effective = notes::status_field(thread, "CapEff:")
+            .and_then(|set| u64::from_str_radix(&set, 16).ok())
+            .unwrap_or_default();
+        let home = user_namespace(thread);
+        effective & (1 << SYS_TIME) != 0
+            && home.is_some_and(|home| self.permissions.homes.contains(&home))
+    }
+}
+
+fn user_namespace(thread: Pid) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{thread}/ns/user")).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bundle_needs_consent_and_a_user_does_not() {
+        let mut permissions = Permissions::default();
+        let refused = permissions.check_join("shop", NamedBy::Bundle).unwrap_err();
+        assert!(refused.contains("'shop' exists already") && refused.contains("help: "));
+        assert!(permissions.check_join("shop", NamedBy::User).is_ok());
+        permissions.allow(Allowance { joinable: Some(true), settable_by: None });
+        assert!(permissions.check_join("shop", NamedBy::Bundle).is_ok());
+    }
+
+    #[test]
+    fn a_shared_clock_is_set_by_nobody_unless_it_is_said() {
+        let mut permissions = Permissions::default();
+        assert_eq!(permissions.settable_by(), SettableBy::Privileged);
+        permissions.note_joined();
+        assert_eq!(permissions.settable_by(), SettableBy::Nobody);
+        permissions.allow(Allowance { joinable: None, settable_by: Some(SettableBy::Privileged) });
+        assert_eq!(permissions.settable_by(), SettableBy::Privileged);
+        let joinable = Permissions::new(Consent { joinable: true, settable_by: None });
+        assert_eq!(joinable.settable_by(), SettableBy::Nobody);
+    }
+}

@@ -1,0 +1,44 @@
+//! The strict mode of seccomp, which the kernel puts only on threads that have no filter. Threads of a
+//! timeline have one, so the image puts a filter in its place that stops all that the mode forbids.
+
+use std::fs;
+
+use eigentime_calls::{PR_SET_SECCOMP, nr};
+
+use super::Supervisor;
+use super::arch::Registers;
+use super::notes::status_field;
+use super::tracee::Tracee;
+
+/// Is it the call by which a thread enters the mode, and would the kernel allow that if it were not
+/// for the filter of the timeline?
+pub fn enters_strict_mode(tracee: Tracee, registers: &Registers) -> bool {
+    let [first, second, third] = [0, 1, 2].map(|index| registers.arg(index));
+    let asks = match registers.nr() {
+        nr::PRCTL => {
+            first as u32 == PR_SET_SECCOMP && second == u64::from(libc::SECCOMP_MODE_STRICT)
+        }
+        nr::SECCOMP => {
+            first as u32 == libc::SECCOMP_SET_MODE_STRICT && second as u32 == 0 && third == 0
+        }
+        _ => false,
+    };
+    asks && status_field(tracee.0, "Seccomp_filters:").is_some_and(|count| count == "1")
+}
+
+impl Supervisor {
+    /// Ends a thread that has made a call which the mode forbids.
+    pub(super) fn end_strict(&mut self, tracee: Tracee) -> nix::Result<()> {
+        let process = self.process_of(tracee.0).unwrap_or(tracee.0);
+        let threads = fs::read_dir(format!("/proc/{process}/task"));
+        if threads.is_ok_and(|threads| threads.count() > 1) {
+            // The others go on.
+            let mut registers = tracee.registers()?;
+            registers.set_nr(nr::EXIT);
+            registers.set_first_arg(libc::SIGKILL as u64);
+            tracee.set_registers(registers)?;
+            return tracee.resume(None);
+        }
+        tracee.kill()
+    }
+}

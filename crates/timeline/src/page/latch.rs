@@ -1,0 +1,70 @@
+//! The word that leads to the current map.
+
+use crate::Map;
+
+/// How a map is to be applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Kind {
+    /// By adding a shift to each clock.
+    Shift = 0,
+    /// By following one line for each clock; where the wall clock stands beside the others, its
+    /// line says that it is not to be followed but looked up.
+    Line = 1,
+    /// There is a switch ahead, or just behind.
+    Switch = 2,
+    /// By showing one instant of each clock: they stand still.
+    Still = 3,
+}
+
+impl Kind {
+    /// For a map, where coarse clocks may be read as such.
+    pub(super) fn of(map: &Map, coarse: bool) -> Self {
+        let rate = map.after.rate;
+        match map.is_settled() {
+            true if rate.is_frozen() => Self::Still,
+            true if rate.is_one() && coarse && !map.after.wall_stands => Self::Shift,
+            true => Self::Line,
+            false => Self::Switch,
+        }
+    }
+}
+
+/// The word that tells which copy of the map is the current one, and of which kind it is: two bits
+/// for the kind, and above them a counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Latch(pub(super) u32);
+
+impl Latch {
+    const KIND_BITS: u32 = 2;
+
+    /// Of which kind the current map is.
+    #[must_use]
+    #[inline(always)]
+    pub const fn kind(self) -> Kind {
+        match self.0 & ((1 << Self::KIND_BITS) - 1) {
+            0 => Kind::Shift,
+            1 => Kind::Line,
+            2 => Kind::Switch,
+            _ => Kind::Still,
+        }
+    }
+
+    /// The word itself.
+    #[must_use]
+    pub const fn word(self) -> u32 {
+        self.0
+    }
+
+    /// Which of the two copies it is.
+    #[inline(always)]
+    pub(super) const fn copy(self) -> usize {
+        (self.0 >> Self::KIND_BITS & 1) as usize
+    }
+
+    /// The next, for a map of this kind.
+    pub(super) const fn next(self, kind: Kind) -> Self {
+        let counter = (self.0 >> Self::KIND_BITS).wrapping_add(1);
+        Self(counter << Self::KIND_BITS | kind as u32)
+    }
+}

@@ -1,0 +1,161 @@
+//! One copy of the map, as words that are written while others read them.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use super::latch::Kind;
+use crate::segment::Base;
+use crate::{
+    Anchor, CLOCKS, Clock, HostInstant, Line, Map, Nanos, Rate, Scale, Segment, Timespec,
+    VirtualInstant,
+};
+
+/// Where things stand in a snapshot, in words of 64 bits.
+/// Two words for each clock: seconds, and nanoseconds that are not negative, that are
+/// added, or that are shown where the clocks stand still.
+pub const WORD_TIMES: usize = 0;
+pub const WORD_AFTER: usize = WORD_TIMES + 2 * CLOCKS;
+pub const WORD_BEFORE: usize = WORD_AFTER + SEGMENT_WORDS;
+pub const SNAPSHOT_WORDS: usize = WORD_BEFORE + SEGMENT_WORDS;
+
+/// Where things stand in a segment.
+pub const WORD_FORWARD: usize = 0;
+pub const WORD_PER_NANO: usize = 2;
+const WORD_BACKWARD: usize = 3;
+/// Four words for each clock, those that a reader needs.
+const WORD_BASES: usize = 5;
+/// Two words for each clock.
+const WORD_ANCHORS: usize = WORD_BASES + 4 * CLOCKS;
+/// One if the wall clock stands still beside the others.
+const WORD_WALL_STANDS: usize = WORD_ANCHORS + 2 * CLOCKS;
+const SEGMENT_WORDS: usize = WORD_WALL_STANDS + 1;
+
+/// One copy of the map. Its words are atomics only so that a reader overtaken by
+/// the writer reads stale words, which the counter then tells it to drop.
+///
+/// Aligned to its size rounded up to a power of two, so that its address costs a
+/// reader no multiplication.
+#[repr(C, align(1024))]
+pub struct Snapshot([AtomicU64; SNAPSHOT_WORDS]);
+
+impl Snapshot {
+    /// Memory that no map has been written to.
+    pub const fn empty() -> Self {
+        Self([const { AtomicU64::new(0) }; SNAPSHOT_WORDS])
+    }
+
+    #[inline(always)]
+    pub fn word(&self, index: usize) -> u64 {
+        self.0[index].load(Ordering::Relaxed)
+    }
+
+    #[inline(always)]
+    pub fn scale(&self, at: usize) -> Scale {
+        Scale { whole: self.word(at), frac: self.word(at + 1) }
+    }
+
+    #[inline(always)]
+    pub fn anchor(&self, segment: usize, clock: Clock) -> Anchor {
+        let at = segment + WORD_ANCHORS + 2 * clock as usize;
+        Anchor {
+            host: HostInstant::from_nanos(self.word(at) as i64),
+            virt: VirtualInstant::from_nanos(self.word(at + 1) as i64),
+        }
+    }
+
+    pub fn rate(&self, segment: usize) -> Rate {
+        Rate::from_parts(
+            self.scale(segment + WORD_FORWARD),
+            self.scale(segment + WORD_BACKWARD),
+            self.word(segment + WORD_PER_NANO),
+        )
+    }
+
+    pub fn rate_of(&self, segment: usize, clock: Clock) -> Rate {
+        match self.wall_stands(segment) && clock.is_wall() {
+            true => Rate::FROZEN,
+            false => self.rate(segment),
+        }
+    }
+
+    fn wall_stands(&self, segment: usize) -> bool {
+        self.word(segment + WORD_WALL_STANDS) != 0
+    }
+
+    #[inline(always)]
+    pub fn base(&self, segment: usize, clock: Clock) -> Base {
+        let at = segment + WORD_BASES + 4 * clock as usize;
+        Base {
+            second: self.word(at) as i64,
+            virt: self.word(at + 1) as i64,
+            frac: self.word(at + 2),
+            limit: self.word(at + 3),
+        }
+    }
+
+    pub fn line(&self, segment: usize, clock: Clock) -> Line {
+        let (anchor, base) = (self.anchor(segment, clock), self.base(segment, clock));
+        Line::from_parts(self.rate_of(segment, clock), anchor, base)
+    }
+
+    #[inline(never)]
+    pub fn host_at(
+        &self,
+        segment: usize,
+        clock: Clock,
+        virt: VirtualInstant,
+    ) -> Option<HostInstant> {
+        self.line(segment, clock).host_at(virt)
+    }
+
+    pub fn segment(&self, at: usize) -> Segment {
+        Segment {
+            rate: self.rate(at),
+            wall_stands: self.wall_stands(at),
+            anchors: Clock::ALL.map(|clock| self.anchor(at, clock)),
+        }
+    }
+
+    fn store(&self, index: usize, value: u64) {
+        self.0[index].store(value, Ordering::Relaxed);
+    }
+
+    fn store_segment(&self, at: usize, segment: &Segment) {
+        let scales =
+            [(WORD_FORWARD, segment.rate.forward()), (WORD_BACKWARD, segment.rate.backward())];
+        for (word, scale) in scales {
+            self.store(at + word, scale.whole);
+            self.store(at + word + 1, scale.frac);
+        }
+        self.store(at + WORD_PER_NANO, segment.rate.per_nano());
+        self.store(at + WORD_WALL_STANDS, u64::from(segment.wall_stands));
+        for clock in Clock::ALL {
+            let line = segment.line(clock);
+            let word = at + WORD_ANCHORS + 2 * clock as usize;
+            self.store(word, line.anchor().host.as_nanos() as u64);
+            self.store(word + 1, line.anchor().virt.as_nanos() as u64);
+            let word = at + WORD_BASES + 4 * clock as usize;
+            let Base { second, virt, frac, limit } = line.base();
+            self.store(word, second as u64);
+            self.store(word + 1, virt as u64);
+            self.store(word + 2, frac);
+            self.store(word + 3, limit);
+        }
+    }
+
+    pub fn store_map(&self, map: &Map, kind: Kind) {
+        for clock in Clock::ALL {
+            let anchor = map.after.anchor(clock);
+            let time = match kind {
+                Kind::Still => Timespec::from_nanos(map.after.virtual_at(clock, anchor.host).0),
+                _ => {
+                    let shift = anchor.virt.as_nanos().saturating_sub(anchor.host.as_nanos());
+                    Timespec::from_signed_nanos(Nanos(shift))
+                }
+            };
+            self.store(WORD_TIMES + 2 * clock as usize, time.sec as u64);
+            self.store(WORD_TIMES + 2 * clock as usize + 1, time.nsec as u64);
+        }
+        self.store_segment(WORD_AFTER, &map.after);
+        self.store_segment(WORD_BEFORE, &map.before);
+    }
+}

@@ -1,0 +1,1 @@
+"""The parts of scripts/check-layers that read Rust source."""

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Runs all test suites, each to its end whatever the others do, then repeats the counts that the
+# runners printed and says which suites failed. `make test` calls it, after what the suites need is
+# built.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# What runners print as their result: Rust's, unittest's, pytest's, and what of a suite is skipped.
+readonly COUNTS='^(test result: |Ran [0-9]+ tests? |OK\b|FAILED \(|[0-9]+ (passed|failed)|skipped: the )'
+# Doctests and examples of a crate that has none.
+readonly EMPTY='^test result: ok\. 0 passed; 0 failed; 0 ignored'
+
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+suites=() failed=()
+
+suite() { # NAME COMMAND...
+    local name=$1 begin=$SECONDS
+    shift
+    printf '\n==== %s: %s\n' "$name" "$*"
+    if ! "$@" 2>&1 | tee "$logs/$name"; then failed+=("$name"); fi
+    suites+=("$name")
+    echo "$((SECONDS - begin)) s" >"$logs/$name.time"
+}
+
+# Those of `eigentime report` run where it is built, which Python may be too old for.
+report() {
+    scripts/report.sh tests || return
+    if [ -e build/report/tests ]; then
+        build/report/tests/bin/python -m pytest --quiet --rootdir python/eigentime_report python/eigentime_report/tests
+    else
+        echo "skipped: the tests of eigentime report: needs Python 3.11 or later"
+    fi
+}
+
+suite bench python3 -m unittest discover --start-directory bench/tests --top-level-directory bench
+suite python build/python/venv/bin/python -m unittest discover --start-directory python/eigentime/tests
+suite report report
+suite unit cargo test --no-fail-fast --workspace --exclude eigentime-tests
+suite aarch64 scripts/test-aarch64.sh
+suite end-to-end cargo test --package eigentime-tests
+
+printf '\n'
+for name in "${suites[@]}"; do
+    echo "==== $name, $(cat "$logs/$name.time")"
+    grep -E "$COUNTS" "$logs/$name" | grep -vE "$EMPTY" || echo "no counts: it did not get as far as running tests"
+done
+if [ ${#failed[@]} -gt 0 ]; then
+    echo "failed: ${failed[*]}"
+    exit 1
+fi
+echo "all suites passed"

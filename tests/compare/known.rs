@@ -1,0 +1,138 @@
+//! Differences from the host that are known, each with its reason. What is listed must differ: what
+//! has been mended is taken out.
+
+/// Cases that differ on some timelines.
+pub struct Known {
+    /// Patterns of names, in which an asterisk stands for any text.
+    cases: &'static [&'static str],
+    timelines: &'static [&'static str],
+    /// Does one of them differ in every run?
+    always: bool,
+    why: &'static str,
+}
+
+const fn known(
+    cases: &'static [&'static str],
+    timelines: &'static [&'static str],
+    why: &'static str,
+) -> Known {
+    Known { cases, timelines, always: true, why }
+}
+
+pub const KNOWN: &[Known] = &[
+    known(&["prctl/get_seccomp"], &["*"], "the timeline's own filter is shown"),
+    known(
+        &["so_*/default_ignored/timed_out", "so_*/set_to_ignore/timed_out"],
+        &["identity/*", "offset/*", "rate_10/*", "rate_1000/*", "frozen/*"],
+        "an ignored signal interrupts a traced call, and the kernel starts the timeout anew",
+    ),
+    Known {
+        cases: &["so_*/default_ignored/timed_out", "so_*/set_to_ignore/timed_out"],
+        timelines: &["rate_0.5/*"],
+        always: false,
+        why: "the same, which is hardly late where the clocks are slow",
+    },
+    known(
+        &[
+            "epoll_*/default_ignored/ready",
+            "epoll_*/default_ignored/timed_out",
+            "epoll_*/set_to_ignore/ready",
+            "epoll_*/set_to_ignore/timed_out",
+            "io_uring_enter*/default_ignored/ready",
+            "io_uring_enter*/default_ignored/timed_out",
+            "io_uring_enter*/set_to_ignore/ready",
+            "io_uring_enter*/set_to_ignore/timed_out",
+        ],
+        &["offset/*"],
+        "an ignored signal interrupts a traced call, whose untranslated timeout would start anew",
+    ),
+    known(
+        &["io_pgetevents/default_ignored/timed_out", "io_pgetevents/set_to_ignore/timed_out"],
+        &["offset/*"],
+        "an ignored signal interrupts a traced call, and the kernel starts the timeout anew",
+    ),
+    known(
+        &[
+            "nanosleep/default_ignored/timed_out",
+            "nanosleep/set_to_ignore/timed_out",
+            "clock_nanosleep.*/default_ignored/timed_out",
+            "clock_nanosleep.*/set_to_ignore/timed_out",
+        ],
+        &["offset/*"],
+        "an ignored signal interrupts a traced call, and the kernel writes what is left",
+    ),
+    known(
+        &["nanosleep/stopped/*", "clock_nanosleep.*/stopped/*"],
+        &["identity/*", "rate_*"],
+        "what is left is written when the call ends, not when a stop interrupts it",
+    ),
+    known(
+        &["so_*/timed_out", "so_*/handler_restarts/ready", "so_*/stopped/*", "getsockopt.*/told"],
+        &["frozen/*"],
+        "a timeout of a socket that is set while no time passes is none, also after a thaw",
+    ),
+    known(
+        &["*poll*/pointer_0/ReadOnly"],
+        &["frozen/*"],
+        "the kernel writes the result before it says that the thaw has interrupted the call",
+    ),
+    Known {
+        cases: &["*poll*/ready_late", "*select*/ready_late"],
+        timelines: &["faster/*", "slower/*"],
+        always: false,
+        why: "time that was left before a change is converted at the rate after it",
+    },
+    known(
+        &["*timer*.get/set", "*timer*.set/*/replaced"],
+        &["frozen/*"],
+        "a timer that is set while no time passes has some microseconds more left than asked",
+    ),
+    Known {
+        cases: &["timer.*/goes_off*", "itimer.*/goes_off*", "*timer.*/gone_off", "alarm/goes_off"],
+        timelines: &["frozen/*"],
+        always: false,
+        why: "a timer that is set while no time passes goes off some microseconds early",
+    },
+    Known {
+        cases: &[
+            "*poll*/argument_*",
+            "*poll*/pointer_*",
+            "*select*/argument_*",
+            "*select*/pointer_*",
+        ],
+        timelines: &["rate_0.5/*"],
+        always: false,
+        why: "a time that the kernel has not written is written back, rounded",
+    },
+];
+
+impl Known {
+    fn is_of(&self, case: &str, timeline: &str) -> bool {
+        let any = |patterns: &[&str], name| patterns.iter().any(|it| matches(it, name));
+        any(self.cases, case) && any(self.timelines, timeline)
+    }
+}
+
+/// Why a case differs on a timeline, if that is known.
+pub fn reason(case: &str, timeline: &str) -> Option<&'static str> {
+    KNOWN.iter().find(|known| known.is_of(case, timeline)).map(|known| known.why)
+}
+
+/// Which of what must differ does not, though it was looked at? A case whose signal comes after its
+/// end on a busy host does not differ, so one of them is enough.
+pub fn mended(timeline: &str, compared: &[&str], differing: &[&str]) -> Vec<&'static str> {
+    let concerns = |known: &Known, names: &[&str]| names.iter().any(|it| known.is_of(it, timeline));
+    let mended = KNOWN
+        .iter()
+        .filter(|known| known.always && concerns(known, compared) && !concerns(known, differing));
+    mended.map(|known| known.why).collect()
+}
+
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((start, rest)) => name.strip_prefix(start).is_some_and(|name| {
+            name.char_indices().any(|(at, _)| matches(rest, &name[at..])) || matches(rest, "")
+        }),
+    }
+}

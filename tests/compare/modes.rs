@@ -1,0 +1,240 @@
+//! What the command does.
+
+use std::time::Instant;
+
+use crate::case::{Case, Step};
+use crate::compare::{FROZEN, Outcome, Plan, When, agrees, run, run_through};
+use crate::known;
+use crate::rows;
+use crate::span::Scale;
+use crate::timeline::{CONFIGS, Config, Place, Servers, Sites};
+
+/// How many processes make calls at the same time on a timeline.
+const SERVERS: usize = 32;
+/// The same where all of them wait for a change of the clocks.
+const TOGETHER: usize = 64;
+
+type Done = Result<bool, String>;
+
+/// The value after an option.
+fn option<'a>(words: &[&'a str], name: &str) -> Option<&'a str> {
+    let at = words.iter().position(|word| *word == name)?;
+    words.get(at + 1).copied()
+}
+
+fn chosen(words: &[&str]) -> Vec<usize> {
+    let only = option(words, "--only").unwrap_or("");
+    let all = rows::all().iter().enumerate();
+    let suit = all.filter(|(_, case)| case.name.contains(only)).map(|(place, _)| place);
+    // What takes long does so together.
+    let mut chosen: Vec<_> = suit.collect();
+    chosen.sort_by_key(|at| takes_long(&rows::all()[*at]));
+    chosen
+}
+
+/// Is it interrupted for seconds, or, where the clocks stand, without an end?
+fn takes_long(case: &Case) -> (bool, bool) {
+    let lasts = |step: &Step| matches!(step, Step::Signals(_) | Step::Outlast);
+    let is_stopped = case.steps.contains(&Step::Stop) && !case.steps.contains(&Step::Fire);
+    (case.name.starts_with("so_"), is_stopped || case.steps.iter().any(lasts))
+}
+
+/// What differs in one place.
+struct Difference {
+    timeline: String,
+    case: usize,
+    host: Outcome,
+    other: Outcome,
+}
+
+pub fn rows(words: &[&str]) -> Done {
+    let places = chosen(words);
+    // What loops until something is ready does so for changes only.
+    let places: Vec<usize> =
+        places.into_iter().filter(|at| !rows::all()[*at].name.ends_with("/looping")).collect();
+    let mut chosen = Vec::new();
+    for config in &CONFIGS {
+        for sites in [Sites::Trapped, Sites::Rewritten] {
+            let name = format!("{}/{sites:?}", config.name).to_lowercase();
+            let named: Vec<_> = words.iter().filter(|word| word.contains('/')).collect();
+            if named.is_empty() || named.iter().any(|word| **word == name) {
+                chosen.push((name, config, sites));
+            }
+        }
+    }
+    let started = Instant::now();
+    let host = run(&Servers::start(Place::Host, SERVERS)?, Scale::ONE, &places);
+    println!("host: {} cases in {:.1?}", places.len(), started.elapsed());
+    let mut differences = Vec::new();
+    let mut all_known_differ = true;
+    for (name, config, sites) in chosen {
+        let started = Instant::now();
+        let other = on_timeline(config, sites, SERVERS, &places)?;
+        println!("{name}: {:.1?}", started.elapsed());
+        let mut found = differing(&name, None, &places, &host, &other);
+        let unknown = |it: &Difference| known::reason(&rows::all()[it.case].name, &name).is_none();
+        let again: Vec<usize> = found.iter().filter(|it| unknown(it)).map(|it| it.case).collect();
+        if !again.is_empty() {
+            // Many processes at once, on a machine that others use too, disturb each other: what
+            // differs is judged by a run of its own, one case at a time.
+            println!("{name}: {} cases differed beside others, and are run alone", again.len());
+            found.retain(|it| !unknown(it));
+            let host = run(&Servers::start(Place::Host, 1)?, Scale::ONE, &again);
+            let other = on_timeline(config, sites, 1, &again)?;
+            found.extend(differing(&name, None, &again, &host, &other));
+        }
+        all_known_differ &= known_differ(&name, &places, &found);
+        differences.extend(found);
+    }
+    Ok(tell(&differences) && all_known_differ)
+}
+
+/// Does everything differ that is known to do so in every run?
+fn known_differ(timeline: &str, places: &[usize], found: &[Difference]) -> bool {
+    let name = |place: usize| rows::all()[place].name.as_str();
+    let compared: Vec<_> = places.iter().map(|place| name(*place)).collect();
+    let differing: Vec<_> = found.iter().map(|it| name(it.case)).collect();
+    let mended = known::mended(timeline, &compared, &differing);
+    mended.iter().for_each(|why| println!("NO LONGER DIFFERS on {timeline}: {why}"));
+    mended.is_empty()
+}
+
+fn on_timeline(
+    config: &Config,
+    sites: Sites,
+    servers: usize,
+    places: &[usize],
+) -> Result<Vec<Outcome>, String> {
+    let servers = if config.is_frozen { TOGETHER } else { servers };
+    let servers = Servers::start(Place::Timeline(config, sites), servers)?;
+    if config.is_frozen {
+        run_through(&servers, config.scale, places, &FROZEN)
+    } else {
+        Ok(run(&servers, config.scale, places))
+    }
+}
+
+fn differing(
+    name: &str,
+    plan: Option<&Plan>,
+    places: &[usize],
+    host: &[Outcome],
+    other: &[Outcome],
+) -> Vec<Difference> {
+    let all = places.iter().zip(host.iter().zip(other));
+    let all = all.filter(|(_, (host, other))| !agrees(host, other, plan));
+    all.map(|(&case, (host, other))| Difference {
+        timeline: name.to_owned(),
+        case,
+        host: host.clone(),
+        other: other.clone(),
+    })
+    .collect()
+}
+
+/// Prints what differs; is that what is known to?
+fn tell(differences: &[Difference]) -> bool {
+    let mut unknown = 0;
+    for difference in differences {
+        let name = &rows::all()[difference.case].name;
+        let why = known::reason(name, &difference.timeline);
+        if why.is_none() {
+            unknown += 1;
+        }
+        println!(
+            "{} {} on {}\n  host:     {}\n  timeline: {}{}",
+            if why.is_some() { "known:" } else { "DIFFERS:" },
+            name,
+            difference.timeline,
+            difference.host.record,
+            difference.other.record,
+            difference.other.waits.map_or(String::new(), |waits| format!(" (waited: {waits})")),
+        );
+    }
+    println!("{} differences, {unknown} of them unknown", differences.len());
+    unknown == 0
+}
+
+/// A change of the clocks, the timeline that it is made of, and how it is undone.
+type Change = (&'static str, &'static Config, i64, Plan);
+
+const fn change(
+    verb: &'static str,
+    words: &'static [&'static str],
+    undo: &'static [(&'static str, &'static [&'static str])],
+) -> Plan {
+    Plan { when: When::Before, change: Some((verb, words)), freezes: false, undo, slower: 1 }
+}
+
+/// Each with how much faster the clocks may be meanwhile.
+const CHANGES: [Change; 5] = [
+    ("faster", IDENTITY, 10, change("set", &["--rate", "10"], &[("set", &["--rate", "1"])])),
+    (
+        "slower",
+        IDENTITY,
+        1,
+        Plan { slower: 2, ..change("set", &["--rate", "0.5"], &[("set", &["--rate", "1"])]) },
+    ),
+    ("leap", IDENTITY, 2, change("leap", &["1s"], &[])),
+    ("freeze", IDENTITY, 1, Plan { freezes: true, ..change("freeze", &[], &[]) }),
+    ("thaw", STANDING, 1, change("thaw", &[], &[("freeze", &[])])),
+];
+const IDENTITY: &Config = &CONFIGS[0];
+const STANDING: &Config = &CONFIGS[5];
+
+/// Those that wait, and are not busy with signals for seconds.
+fn suits_changes(place: usize) -> bool {
+    let case = &rows::all()[place];
+    let is_refused =
+        ["/pointer_", "/argument_", "/time/"].iter().any(|part| case.name.contains(part));
+    let waits = case.shown_as != [0; 2] || case.name.contains("goes_off");
+    let (of_socket, long) = takes_long(case);
+    // The timeouts of sockets stay as they were set.
+    waits && !is_refused && !of_socket && !long
+}
+
+/// Is the result the same, whether the thread is in the kernel when the event comes or about to look
+/// at the change? What interrupts or wakes it has to meet it there.
+fn suits_beside(case: &Case) -> bool {
+    let is_met = |step: &Step| matches!(step, Step::Signal(_) | Step::Stop);
+    let depends = ["futex", "recvmmsg"].iter().any(|part| case.name.contains(part));
+    !depends && !case.steps.iter().any(is_met)
+}
+
+pub fn changes(words: &[&str]) -> Done {
+    let places: Vec<_> = chosen(words).into_iter().filter(|at| suits_changes(*at)).collect();
+    let host = run(&Servers::start(Place::Host, SERVERS)?, Scale::ONE, &places);
+    let mut differences = Vec::new();
+    for sites in [Sites::Trapped, Sites::Rewritten] {
+        let sites_name = format!("{sites:?}").to_lowercase();
+        let is_other =
+            |word: &&str| ["trapped", "rewritten"].contains(word) && **word != sites_name;
+        if words.iter().any(is_other) {
+            continue;
+        }
+        for (name, config, most, plan) in &CHANGES {
+            let servers = Servers::start(Place::Timeline(config, sites), TOGETHER)?;
+            let scale = Scale { most: *most, ..Scale::ONE };
+            for when in [When::Before, When::Beside, When::After] {
+                // All that happens while the clocks stand is among the rows.
+                if config.is_frozen && when == When::After {
+                    continue;
+                }
+                let name = format!("{name}/{when:?}/{sites_name}").to_lowercase();
+                let plan = Plan { when, ..*plan };
+                let suit = |at: &usize| when != When::Beside || suits_beside(&rows::all()[*at]);
+                let (places, host): (Vec<usize>, Vec<Outcome>) = places
+                    .iter()
+                    .zip(&host)
+                    .filter(|(at, _)| suit(at))
+                    .map(|(at, host)| (*at, host.clone()))
+                    .unzip();
+                let started = Instant::now();
+                let other = run_through(&servers, scale, &places, &plan)?;
+                println!("{name}: {} cases in {:.1?}", places.len(), started.elapsed());
+                differences.extend(differing(&name, Some(&plan), &places, &host, &other));
+            }
+        }
+    }
+    Ok(tell(&differences))
+}

@@ -1,0 +1,143 @@
+//! Programs that put themselves into a sandbox behave as on the host: what their filter allows them is
+//! done, and what it refuses is refused as it says.
+
+use std::os::unix::process::ExitStatusExt;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::command::{Finished, User, run};
+use crate::needs::Need;
+use crate::programs::{Build, Program};
+use crate::suite::{Broken, Outcome, Suite};
+use crate::timeline::{FUTURE, HOST, Pace, STUCK, TENFOLD};
+use crate::workspace;
+
+/// The waits of `tests/programs/sandbox.c`.
+const WAITS: [&str; 12] = [
+    "nanosleep",
+    "clock_nanosleep",
+    "poll",
+    "ppoll",
+    "select",
+    "pselect6",
+    "epoll_wait",
+    "epoll_pwait",
+    "futex",
+    "rt_sigtimedwait",
+    "timerfd",
+    "alarm",
+];
+
+/// What becomes of other calls than a wait needs.
+const ANSWERS: [&str; 3] = ["kill", "errno", "trap"];
+
+/// How long the waits are.
+const WAIT_MS: f64 = 3000.0;
+
+const TIMELINES: [(&str, &[&str], Pace); 2] =
+    [("offset", &["--date", FUTURE.0], HOST), ("rate", &["--rate", TENFOLD.text], TENFOLD)];
+
+/// Adds the tests.
+pub fn add(suite: &mut Suite) {
+    let needs = [Need::Program(Build::Dynamic), Need::Program(Build::Static)];
+    for (label, options, pace) in TIMELINES {
+        for wait in WAITS {
+            // At the host's rate, relative waits are left alone: one way tells that.
+            for answer in if label == "rate" { &ANSWERS[..] } else { &ANSWERS[..1] } {
+                let name = format!("sandboxes::{label}::{answer}::{wait}");
+                suite.test(name, &needs, move || waits(options, pace, &[answer, wait]));
+            }
+        }
+        let name = |what: &str| format!("sandboxes::{label}::{what}");
+        suite.test(name("refused"), &needs, move || refused(options));
+        let root = [needs[0].clone(), needs[1].clone(), Need::Root];
+        let program = Program::Sandbox.path(Build::Static).to_string_lossy().into_owned();
+        suite.test(name("exec"), &root, move || {
+            waits(options, pace, &["exec", &program, "sleeper"])
+        });
+        for call in ["getpid", "nanosleep", "clock_gettime", "seccomp"] {
+            suite.test(name(&format!("strict::{call}")), &needs, move || killed(options, call));
+        }
+        let strict = [("read", 7, "read"), ("signal", 7, "handled")];
+        for (call, code, line) in strict {
+            let body = move || strict_goes_on(options, call, code, line);
+            suite.test(name(&format!("strict::{call}")), &needs, body);
+        }
+        for (call, line) in [("thread", "others go on"), ("refused", "result=-1 errno=22")] {
+            let body = move || strict_ends_with(options, call, line);
+            suite.test(name(&format!("strict::{call}")), &needs, body);
+        }
+        let browser = [Need::Tool("chromium"), Need::Root, Need::Tool("setpriv")];
+        suite.test(name("chromium"), &browser, move || chromium(options));
+    }
+}
+
+fn in_sandbox(options: &[&str], arguments: &[&str]) -> Result<Finished, Broken> {
+    let mut command = User::Myself.eigentime(options)?;
+    command.arg(Program::Sandbox.path(Build::Dynamic)).args(arguments);
+    run(&mut command, STUCK + Duration::from_secs(4))
+}
+
+fn waits(options: &[&str], pace: Pace, arguments: &[&str]) -> Outcome {
+    let ended = in_sandbox(options, arguments)?;
+    ended.expect_code(0)?;
+    pace.check_host(&ended, "a wait", WAIT_MS, ended.measured()?)?;
+    ended.ensure(ended.number::<f64>("passed")? >= WAIT_MS - 1.0, "it ended too early")?;
+    // What is started there does not count them.
+    if let Ok(trapped) = ended.number::<i32>("trapped") {
+        ended.ensure(trapped == 0, "it made other calls")?;
+    }
+    Ok(())
+}
+
+fn refused(options: &[&str]) -> Outcome {
+    let ended = in_sandbox(options, &["refused"])?;
+    ended.expect_code(0)?;
+    const EXDEV: i32 = 18;
+    let lines = [("result", -1), ("trapped", 1), ("call", 1), ("at_the_call", 1), ("errno", EXDEV)];
+    for (key, value) in lines {
+        ended.ensure(ended.number::<i32>(key)? == value, format_args!("{key} is not {value}"))?;
+    }
+    Ok(())
+}
+
+fn killed(options: &[&str], call: &str) -> Outcome {
+    let ended = in_sandbox(options, &["strict", call])?;
+    ended.ensure(ended.number::<i64>("time").is_ok(), "it could not read a clock")?;
+    let signal = ended.status.signal();
+    ended.ensure(signal == Some(Signal::KILL.as_raw()), "it was not killed as the kernel does it")
+}
+
+fn strict_goes_on(options: &[&str], call: &str, code: i32, line: &str) -> Outcome {
+    let ended = in_sandbox(options, &["strict", call])?;
+    ended.expect_code(code)?;
+    ended.when(line).map(drop)
+}
+
+fn strict_ends_with(options: &[&str], call: &str, line: &str) -> Outcome {
+    let ended = in_sandbox(options, &["strict", call])?;
+    ended.expect_code(0)?;
+    ended.ensure(ended.output() == line, "something else")
+}
+
+/// A page that is loaded once its timer has run. Its processes are in the browser's own sandbox, which
+/// root does not have.
+fn chromium(options: &[&str]) -> Outcome {
+    const PAGE: &str = "<!doctype html><body><iframe></iframe><script>\
+        const inner = document.querySelector('iframe').contentDocument; inner.open();\
+        setTimeout(() => { document.body.append('the timer has run'); inner.close(); }, 2000);\
+        </script></body>";
+    const LIMIT: Duration = Duration::from_secs(60);
+    let folder = workspace::scratch()?;
+    let page = folder.join("page.html");
+    std::fs::write(&page, PAGE)?;
+    let mut command = User::Nobody.eigentime(options)?;
+    command.env("HOME", &folder).env_remove("XDG_RUNTIME_DIR");
+    command.args(["chromium", "--headless", "--disable-gpu", "--dump-dom"]);
+    command.arg(format!("--user-data-dir={}", folder.join("profile").display()));
+    let ended = run(command.arg(format!("file://{}", page.display())), LIMIT)?;
+    ended.expect_code(0)?;
+    // The script has these words, too, but no element ends there.
+    ended.ensure(ended.output().contains("the timer has run</"), "the page was not loaded")
+}

@@ -1,0 +1,54 @@
+//! Valgrind, which runs a program by itself and takes its vDSO away.
+
+use std::time::Duration;
+
+use crate::command::{User, run};
+use crate::needs::Need;
+use crate::programs::{Build, Program};
+use crate::suite::{Outcome, Suite};
+use crate::timeline::{FUTURE, TENFOLD};
+
+/// Valgrind takes its time to start.
+const START: Duration = Duration::from_secs(60);
+
+const TOOLS: [&str; 2] = ["memcheck", "none"];
+
+const TIMELINES: [(&str, &[&str]); 3] = [
+    ("offset", &["--date", FUTURE.0]),
+    ("rate", &["--date", FUTURE.0, "--rate", TENFOLD.text]),
+    ("debuggable", &["--date", FUTURE.0, "--debuggable"]),
+];
+
+/// Adds the tests.
+pub fn add(suite: &mut Suite) {
+    let needs = [Need::Tool("valgrind"), Need::Program(Build::Static)];
+    for tool in TOOLS {
+        for (label, options) in TIMELINES {
+            // Without the vDSO clocks are read by system calls, which are the host's there.
+            let year = if label == "debuggable" { None } else { Some("2100") };
+            let name = format!("valgrind::{tool}::date::{label}");
+            suite.test(name, &needs, move || date(tool, options, year));
+        }
+        let test = format!("valgrind::{tool}::sleep");
+        suite.test(test, &needs, move || sleep(tool));
+    }
+}
+
+fn date(tool: &str, options: &[&str], year: Option<&str>) -> Outcome {
+    let mut command = User::Myself.eigentime(options)?;
+    command.args(["valgrind", "-q", &format!("--tool={tool}")]);
+    let ended = run(command.args(["/bin/date", "-u", "+%Y"]), START)?;
+    ended.expect_code(0)?;
+    ended.ensure(year.is_none_or(|year| ended.output() == year), "another year")
+}
+
+fn sleep(tool: &str) -> Outcome {
+    let mut command = User::Myself.eigentime(&["--rate", TENFOLD.text])?;
+    command.args(["valgrind", "-q", &format!("--tool={tool}")]);
+    command.arg(Program::Sandbox.path(Build::Static)).arg("sleeper");
+    let ended = run(&mut command, START)?;
+    ended.expect_code(0)?;
+    let (took, passed) = (ended.measured()?, ended.number::<f64>("passed")?);
+    TENFOLD.check_host(&ended, "a sleep", 3000.0, took)?;
+    ended.ensure(passed >= 3000.0, "it passed on the program's clock")
+}
