@@ -97,7 +97,7 @@ mod tests {
         let blocked = Blocked::parse(text).unwrap();
         assert_eq!(
             (blocked.nr, blocked.args[2], blocked.stack, blocked.ip),
-            (230, 0x7ffc, 0x7ffc_aa, 0x7eaa)
+            (230, 0x7ffc, 0x007f_fcaa, 0x7eaa)
         );
         assert_eq!(blocked.name(), "clock_nanosleep");
         assert!(Blocked::parse("running\n").is_none());
