@@ -70,6 +70,9 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction
 /// more tests than cores run.
 const DEFAULT_THREADS: usize = 2;
 
+/// How many of the slowest tests are shown.
+const SLOWEST: usize = 40;
+
 /// Undoes what a caller may have left to its children: `nohup` ignores SIGHUP, a
 /// shell ignores SIGINT and SIGQUIT in what it starts in the background, and what is
 /// ignored or blocked stays so in every program under test.
@@ -147,6 +150,7 @@ fn main() -> ExitCode {
     }
     let engines = containers::Guard;
     let conclusion = libtest_mimic::run(&arguments, suite.into_trials());
+    suite::print_slowest(SLOWEST);
     let untouched = engines.finish();
     workspace::remove_scratch();
     if let Err(broken) = untouched {

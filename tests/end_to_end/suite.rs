@@ -1,7 +1,9 @@
 //! The list of tests, and what a failed one says.
 
+use std::cmp::Reverse;
 use std::fmt;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use libtest_mimic::{Completion, Failed, Trial};
 
@@ -40,6 +42,27 @@ macro_rules! ensure {
 /// Tests share it, but for those that change the machine under all others.
 static MACHINE: RwLock<()> = RwLock::new(());
 
+/// How long each test took once it was its turn.
+static TOOK: Mutex<Vec<(Duration, String)>> = Mutex::new(Vec::new());
+
+fn timed<T>(name: &str, body: impl FnOnce() -> T) -> T {
+    let begin = Instant::now();
+    let result = body();
+    let mut took = TOOK.lock().unwrap_or_else(PoisonError::into_inner);
+    took.push((begin.elapsed(), name.to_owned()));
+    result
+}
+
+/// Prints the tests that took longest, the longest first.
+pub fn print_slowest(count: usize) {
+    let mut took = TOOK.lock().unwrap_or_else(PoisonError::into_inner);
+    took.sort_by_key(|(duration, _)| Reverse(*duration));
+    println!("\nthe slowest tests:");
+    for (duration, name) in took.iter().take(count) {
+        println!("{:8.1} s  {name}", duration.as_secs_f64());
+    }
+}
+
 fn beside_others<T>(body: impl FnOnce() -> T) -> T {
     let _shared = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
     body()
@@ -64,7 +87,9 @@ impl Suite {
         needs: &[Need],
         body: impl FnOnce() -> Outcome + Send + 'static,
     ) {
-        self.add(name.into(), needs, || beside_others(body));
+        let name = name.into();
+        let shown = name.clone();
+        self.add(name, needs, || beside_others(move || timed(&shown, body)));
     }
 
     /// The same for a test that changes something of the machine that others look at: none runs
@@ -75,7 +100,9 @@ impl Suite {
         needs: &[Need],
         body: impl FnOnce() -> Outcome + Send + 'static,
     ) {
-        self.add(name.into(), needs, || alone(body));
+        let name = name.into();
+        let shown = name.clone();
+        self.add(name, needs, || alone(move || timed(&shown, body)));
     }
 
     fn add(
@@ -110,8 +137,8 @@ impl Suite {
             return self.test(name, needs, || Ok(()));
         }
         let shown = name.clone();
-        let run = move || match beside_others(prepare) {
-            Ok(prepared) => beside_others(|| body(prepared))
+        let run = move || match beside_others(|| timed(&format!("{shown} (set-up)"), prepare)) {
+            Ok(prepared) => beside_others(|| timed(&shown, || body(prepared)))
                 .map(|()| Completion::Completed)
                 .map_err(Failed::from),
             Err(what) => {

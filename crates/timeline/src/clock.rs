@@ -57,6 +57,9 @@ impl Clock {
     }
 }
 
+/// More than the largest id in [`ClockId::VIRTUAL`], and a power of two.
+pub(crate) const IDS: usize = 16;
+
 /// A clock id as programs pass it (`clockid_t`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
@@ -116,8 +119,8 @@ impl ClockId {
     #[must_use]
     #[inline(always)]
     pub const fn clock_or_wall(self) -> Clock {
-        const CLOCK_OF: [Clock; 16] = {
-            let mut clocks = [Clock::Wall; 16];
+        const CLOCK_OF: [Clock; IDS] = {
+            let mut clocks = [Clock::Wall; IDS];
             let mut id = 0;
             while id < clocks.len() {
                 if let Some(clock) = ClockId(id as i32).clock() {
@@ -127,7 +130,7 @@ impl ClockId {
             }
             clocks
         };
-        CLOCK_OF[(self.0 & 15) as usize]
+        CLOCK_OF[self.0 as usize % IDS]
     }
 
     /// Can the kernel's vDSO never serve this clock?

@@ -16,73 +16,99 @@ pub struct Timeval {
     usec: i64,
 }
 
-/// The hottest function: a dispatch on how much there is to do, each way with as few
-/// registers to save as it can.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __vdso_clock_gettime(id: ClockId, out: *mut Timespec) -> i32 {
+    // SAFETY: as below.
+    unsafe { clock_gettime(id, out) }
+}
+
+/// Reads a clock in virtual time: 0, or a negative error number.
+#[inline(never)]
+pub fn read(id: ClockId, time: &mut Timespec) -> i32 {
+    // SAFETY: the pointer is to a timespec of ours.
+    unsafe { clock_gettime(id, time) }
+}
+
+/// The hottest function: a dispatch on how much there is to do, each way with as few
+/// registers to save as it can.
+#[inline(always)]
+unsafe fn clock_gettime(id: ClockId, out: *mut Timespec) -> i32 {
     let page = clocks::page();
     // SAFETY: the program's own arguments; a bad pointer ends the program here as in
     // the kernel's vDSO.
     unsafe {
-        if !page.moves(id) {
-            return clocks::kernel_clock_gettime(id, out);
+        if !page.moves_in_vdso(id) {
+            return match id.is_alarm() && page.moves(id) {
+                true => clock_gettime_at_any_rate(id, out),
+                false => clocks::kernel_clock_gettime(id, out),
+            };
         }
         let latch = page.latch();
         match latch.kind() {
             Kind::Shift => shifted_clock_gettime(id, out, latch),
-            Kind::Still => still_clock_gettime(id, out, latch),
-            Kind::Line | Kind::Switch => clock_gettime_at_any_rate(id, out),
+            Kind::Line => followed_clock_gettime(id, out, latch),
+            // Of four ways the compiler would make a jump by a table, which costs more.
+            Kind::Still | Kind::Switch => still_clock_gettime(id, out, latch),
         }
     }
 }
 
-/// Reads a clock in virtual time: 0, or a negative error number.
-pub fn read(id: ClockId, time: &mut Timespec) -> i32 {
-    // SAFETY: the pointer is to a timespec of ours.
-    unsafe { __vdso_clock_gettime(id, time) }
-}
-
-/// Where the clocks run as the host's, only shifted. Straight through: a change of
-/// the map meanwhile is for the general way.
+/// Where the clocks run as the host's, only shifted. A change of the map meanwhile is for
+/// the general way.
 #[inline(never)]
-unsafe extern "C" fn shifted_clock_gettime(id: ClockId, out: *mut Timespec, latch: Latch) -> i32 {
+unsafe fn shifted_clock_gettime(id: ClockId, out: *mut Timespec, latch: Latch) -> i32 {
     // SAFETY: as above; the kernel's function has written to `out`.
     unsafe {
-        if !id.is_alarm() {
-            let view = clocks::page().view_at(latch);
-            let result = clocks::kernel_clock_gettime(id, out);
-            if result != 0 {
-                return result;
-            }
-            let time = view.shift(id.clock_or_wall(), out.read());
-            if view.is_current() {
-                out.write(time);
-                return 0;
-            }
+        let result = clocks::kernel_clock_gettime(id, out);
+        if result != 0 {
+            return result;
         }
-        clock_gettime_at_any_rate(id, out)
+        let view = clocks::page().view_at(latch);
+        let time = view.shift(id, out.read());
+        if !view.is_current() {
+            return clock_gettime_at_any_rate(id, out);
+        }
+        out.write(time);
+        0
     }
 }
 
-/// Where the clocks stand still: nobody else is asked.
+/// Where the clocks follow a line. What is beyond its range is for the general way too.
 #[inline(never)]
-unsafe extern "C" fn still_clock_gettime(id: ClockId, out: *mut Timespec, latch: Latch) -> i32 {
+unsafe fn followed_clock_gettime(id: ClockId, out: *mut Timespec, latch: Latch) -> i32 {
     // SAFETY: as above.
     unsafe {
-        let view = clocks::page().view_at(latch);
-        let time = view.still(id.clock_or_wall());
-        // The kernel says whether there is an alarm clock.
-        if !id.is_alarm() && view.is_current() {
-            out.write(time);
-            return 0;
+        let result = clocks::kernel_clock_gettime(id.fine(), out);
+        if result != 0 {
+            return result;
         }
-        clock_gettime_at_any_rate(id, out)
+        let view = clocks::page().view_at(latch);
+        match view.follow(id, out.read()) {
+            Some(time) if view.is_current() => out.write(time),
+            _ => return clock_gettime_at_any_rate(id, out),
+        }
+        0
     }
+}
+
+/// Where the clocks stand still, nobody else is asked.
+#[inline(never)]
+unsafe fn still_clock_gettime(id: ClockId, out: *mut Timespec, latch: Latch) -> i32 {
+    let view = clocks::page().view_at(latch);
+    let time = view.still(id);
+    // SAFETY: as above.
+    unsafe {
+        if view.kind() != Kind::Still || !view.is_current() {
+            return clock_gettime_at_any_rate(id, out);
+        }
+        out.write(time);
+    }
+    0
 }
 
 /// Whatever the map is.
 #[inline(never)]
-unsafe extern "C" fn clock_gettime_at_any_rate(id: ClockId, out: *mut Timespec) -> i32 {
+unsafe fn clock_gettime_at_any_rate(id: ClockId, out: *mut Timespec) -> i32 {
     loop {
         let view = clocks::page().view();
         let source = view.source(id);
@@ -96,7 +122,7 @@ unsafe extern "C" fn clock_gettime_at_any_rate(id: ClockId, out: *mut Timespec) 
             if result != 0 {
                 return result;
             }
-            let time = view.translate(id.clock_or_wall(), out.read());
+            let time = view.translate(id, out.read());
             if view.is_current() {
                 out.write(time);
                 return 0;

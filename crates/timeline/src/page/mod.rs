@@ -11,12 +11,13 @@
 mod latch;
 mod snapshot;
 
+use core::hint::cold_path;
 use core::sync::atomic::{AtomicU32, Ordering, fence};
 
 pub use latch::{Kind, Latch};
 #[cfg(feature = "text")]
 use snapshot::SNAPSHOT_WORDS;
-use snapshot::{Snapshot, WORD_AFTER, WORD_BEFORE, WORD_FORWARD, WORD_PER_NANO, WORD_TIMES};
+use snapshot::{Snapshot, WORD_AFTER, WORD_BEFORE, WORD_FORWARD, WORD_PER_NANO};
 
 use crate::{
     Clock, ClockId, HostInstant, Map, NANOS_PER_SECOND, Rate, Segment, Timespec, VirtualInstant,
@@ -26,7 +27,7 @@ use crate::{
 pub const PAGE_SIZE: usize = 4096;
 
 /// Names the layout; a program's image and its supervisor must agree on it.
-pub const LAYOUT: u32 = 4;
+pub const LAYOUT: u32 = 5;
 
 /// The page that all programs of a timeline share.
 #[repr(C, align(4096))]
@@ -35,6 +36,8 @@ pub struct Page {
     latch: AtomicU32,
     /// A bit for each clock id that the timeline may ever move.
     moved: AtomicU32,
+    /// The same, without those that the kernel's vDSO does not know.
+    moved_in_vdso: AtomicU32,
     /// Are the coarse clocks read from the fine ones at any rate? For the writer.
     fine: AtomicU32,
     /// Does the supervisor end waits, instead of the kernel?
@@ -73,55 +76,52 @@ impl View<'_> {
     /// What the timeline's clock shows when the host's shows `host`.
     #[must_use]
     #[inline(always)]
-    pub fn translate(&self, clock: Clock, host: Timespec) -> Timespec {
+    pub fn translate(&self, id: ClockId, host: Timespec) -> Timespec {
         match self.kind() {
-            Kind::Shift => self.shift(clock, host),
-            Kind::Still => self.still(clock),
-            Kind::Line | Kind::Switch => self.follow(clock, host),
+            Kind::Shift => self.shift(id, host),
+            Kind::Still => self.still(id),
+            Kind::Line => self.follow(id, host).unwrap_or_else(|| self.translate_slowly(id, host)),
+            Kind::Switch => self.translate_slowly(id, host),
         }
     }
 
     /// What the timeline's clock shows at any instant, where every clock stands still.
     #[must_use]
     #[inline(always)]
-    pub fn still(&self, clock: Clock) -> Timespec {
-        let at = WORD_TIMES + 2 * clock as usize;
-        Timespec { sec: self.snapshot.word(at) as i64, nsec: self.snapshot.word(at + 1) as i64 }
+    pub fn still(&self, id: ClockId) -> Timespec {
+        self.snapshot.time(id)
     }
 
     /// [`View::translate`], where every clock is only shifted.
     #[must_use]
     #[inline(always)]
-    pub fn shift(&self, clock: Clock, host: Timespec) -> Timespec {
-        let at = WORD_TIMES + 2 * clock as usize;
-        let mut sec = host.sec.wrapping_add(self.snapshot.word(at) as i64);
-        let mut nsec = host.nsec.wrapping_add(self.snapshot.word(at + 1) as i64);
+    pub fn shift(&self, id: ClockId, host: Timespec) -> Timespec {
+        let shift = self.snapshot.time(id);
+        let mut sec = host.sec.wrapping_add(shift.sec);
+        let mut nsec = host.nsec.wrapping_add(shift.nsec);
         if nsec >= NANOS_PER_SECOND {
+            // Predicted, which is right for most of a second: nothing waits for the comparison.
+            cold_path();
             nsec -= NANOS_PER_SECOND;
             sec = sec.wrapping_add(1);
         }
         Timespec { sec, nsec }
     }
 
-    /// [`View::translate`], whatever the map is.
+    /// [`View::translate`], where each clock follows a line; `None` beyond its range.
     #[must_use]
     #[inline(always)]
-    pub fn follow(&self, clock: Clock, host: Timespec) -> Timespec {
-        if self.kind() == Kind::Line {
-            let base = self.snapshot.base(WORD_AFTER, clock);
-            let slope = self.snapshot.scale(WORD_AFTER + WORD_FORWARD);
-            let per_nano = self.snapshot.word(WORD_AFTER + WORD_PER_NANO);
-            if let Some(time) = base.follow(slope.whole, slope.frac, per_nano, host) {
-                return time;
-            }
-        }
-        self.translate_slowly(clock, host)
+    pub fn follow(&self, id: ClockId, host: Timespec) -> Option<Timespec> {
+        let base = self.snapshot.base(WORD_AFTER, id.clock_or_wall());
+        let slope = self.snapshot.scale(WORD_AFTER + WORD_FORWARD);
+        let per_nano = self.snapshot.word(WORD_AFTER + WORD_PER_NANO);
+        base.follow(slope.whole, slope.frac, per_nano, host)
     }
 
     #[cold]
     #[inline(never)]
-    fn translate_slowly(&self, clock: Clock, host: Timespec) -> Timespec {
-        Timespec::from_nanos(self.at(clock, HostInstant(host.nanos())).0)
+    fn translate_slowly(&self, id: ClockId, host: Timespec) -> Timespec {
+        Timespec::from_nanos(self.at(id.clock_or_wall(), HostInstant(host.nanos())).0)
     }
 
     /// What the timeline's clock shows when the host's shows `host`.
@@ -187,6 +187,7 @@ impl Page {
             layout: AtomicU32::new(LAYOUT),
             latch: AtomicU32::new(0),
             moved: AtomicU32::new(0),
+            moved_in_vdso: AtomicU32::new(0),
             fine: AtomicU32::new(0),
             held: AtomicU32::new(0),
             changes: AtomicU32::new(0),
@@ -218,6 +219,7 @@ impl Page {
             (core::mem::offset_of!(Self, layout), &self.layout),
             (core::mem::offset_of!(Self, latch), &self.latch),
             (core::mem::offset_of!(Self, moved), &self.moved),
+            (core::mem::offset_of!(Self, moved_in_vdso), &self.moved_in_vdso),
         ] {
             put(at, &half.load(Ordering::Relaxed).to_ne_bytes());
         }
@@ -242,7 +244,14 @@ impl Page {
     #[must_use]
     #[inline(always)]
     pub fn moves(&self, id: ClockId) -> bool {
-        (id.0 as u32) < u32::BITS && self.moved.load(Ordering::Relaxed) >> id.0 & 1 == 1
+        has(&self.moved, id)
+    }
+
+    /// The same for the clocks that the kernel's vDSO knows: a reading of any other is a system call.
+    #[must_use]
+    #[inline(always)]
+    pub fn moves_in_vdso(&self, id: ClockId) -> bool {
+        has(&self.moved_in_vdso, id)
     }
 
     /// Says, before any program reads the page, which clocks the timeline may move.
@@ -251,7 +260,9 @@ impl Page {
             .iter()
             .filter(|id| id.clock().is_some_and(&moves))
             .fold(0, |bits, id| bits | 1 << id.0);
+        let alarms = 1 << ClockId::REALTIME_ALARM.0 | 1 << ClockId::BOOTTIME_ALARM.0;
         self.moved.store(bits, Ordering::Relaxed);
+        self.moved_in_vdso.store(bits & !alarms, Ordering::Relaxed);
     }
 
     /// Reads coarse clocks from the fine ones from now on, whatever the map is: to be
@@ -351,6 +362,12 @@ impl Page {
     }
 }
 
+/// Is the bit of a clock id set?
+#[inline(always)]
+fn has(bits: &AtomicU32, id: ClockId) -> bool {
+    (id.0 as u32) < u32::BITS && bits.load(Ordering::Relaxed) >> id.0 & 1 == 1
+}
+
 impl Default for Page {
     fn default() -> Self {
         Self::new()
@@ -365,7 +382,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     fn read(page: &Page, clock: Clock, host: Timespec) -> Timespec {
-        page.view().translate(clock, host)
+        page.view().translate(clock.id(), host)
     }
 
     #[test]
@@ -469,7 +486,7 @@ mod tests {
                 let mut seen = 0_u64;
                 while !done.load(Ordering::Relaxed) {
                     let view = page.view();
-                    let time = view.translate(Clock::Wall, host);
+                    let time = view.translate(ClockId::REALTIME, host);
                     if view.is_current() {
                         assert!(allowed.contains(&time), "{time:?}");
                         seen += 1;
@@ -530,7 +547,7 @@ mod tests {
             prop_assert_eq!(page.view().kind(), Kind::Still);
             let host = Timespec { sec, nsec: 0 };
             let shown = Timespec::from_nanos(map.virtual_at(clock, HostInstant(host.nanos())).0);
-            prop_assert_eq!(page.view().still(clock), shown);
+            prop_assert_eq!(page.view().still(clock.id()), shown);
             prop_assert_eq!(read(&page, clock, host), shown);
             let before = Segment { rate: Rate::ONE, ..segment };
             page.publish(&Map { before, after: segment });

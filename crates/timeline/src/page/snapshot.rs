@@ -3,17 +3,18 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::latch::Kind;
+use crate::clock::IDS;
 use crate::segment::Base;
 use crate::{
-    Anchor, CLOCKS, Clock, HostInstant, Line, Map, Nanos, Rate, Scale, Segment, Timespec,
+    Anchor, CLOCKS, Clock, ClockId, HostInstant, Line, Map, Nanos, Rate, Scale, Segment, Timespec,
     VirtualInstant,
 };
 
 /// Where things stand in a snapshot, in words of 64 bits.
-/// Two words for each clock: seconds, and nanoseconds that are not negative, that are
-/// added, or that are shown where the clocks stand still.
-pub const WORD_TIMES: usize = 0;
-pub const WORD_AFTER: usize = WORD_TIMES + 2 * CLOCKS;
+/// Two words for each clock id, so that a reader need not know its clock: seconds, and nanoseconds
+/// that are not negative, that are added, or that are shown where the clocks stand still.
+const WORD_TIMES: usize = 0;
+pub const WORD_AFTER: usize = WORD_TIMES + 2 * IDS;
 pub const WORD_BEFORE: usize = WORD_AFTER + SEGMENT_WORDS;
 pub const SNAPSHOT_WORDS: usize = WORD_BEFORE + SEGMENT_WORDS;
 
@@ -46,6 +47,18 @@ impl Snapshot {
     #[inline(always)]
     pub fn word(&self, index: usize) -> u64 {
         self.0[index].load(Ordering::Relaxed)
+    }
+
+    /// What is added to the readings of a clock id, or shown in their place.
+    #[inline(always)]
+    pub fn time(&self, id: ClockId) -> Timespec {
+        let at = Self::time_at(id);
+        Timespec { sec: self.word(at) as i64, nsec: self.word(at + 1) as i64 }
+    }
+
+    #[inline(always)]
+    const fn time_at(id: ClockId) -> usize {
+        WORD_TIMES + 2 * (id.0 as usize % IDS)
     }
 
     #[inline(always)]
@@ -143,7 +156,8 @@ impl Snapshot {
     }
 
     pub fn store_map(&self, map: &Map, kind: Kind) {
-        for clock in Clock::ALL {
+        for id in ClockId::VIRTUAL {
+            let clock = id.clock_or_wall();
             let anchor = map.after.anchor(clock);
             let time = match kind {
                 Kind::Still => Timespec::from_nanos(map.after.virtual_at(clock, anchor.host).0),
@@ -152,8 +166,9 @@ impl Snapshot {
                     Timespec::from_signed_nanos(Nanos(shift))
                 }
             };
-            self.store(WORD_TIMES + 2 * clock as usize, time.sec as u64);
-            self.store(WORD_TIMES + 2 * clock as usize + 1, time.nsec as u64);
+            let at = Self::time_at(id);
+            self.store(at, time.sec as u64);
+            self.store(at + 1, time.nsec as u64);
         }
         self.store_segment(WORD_AFTER, &map.after);
         self.store_segment(WORD_BEFORE, &map.before);
