@@ -1,8 +1,10 @@
 //! Builds the freestanding image: three crates by rustc, one link by the system's
-//! linker with the script `image/image.lds`.
+//! linker with the script `image/image.lds` and that of the architecture.
 
 #[path = "../timeline/src/mark.rs"]
 mod mark;
+#[path = "image/arch/target.rs"]
+mod target;
 
 use std::env;
 use std::fmt::Write as _;
@@ -54,34 +56,29 @@ const SYMBOLS: [(&str, &str, &str); 14] = [
     ("et_missing", "MISSING", "Says ENOSYS, for functions the kernel does not offer."),
 ];
 
-/// Code for a bare machine: no floating point registers, no red zone.
-const BARE: (&str, &[&str]) = ("x86_64-unknown-none", &["-Crelocation-model=pic"]);
-
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    for path in ["image", "src/layout.rs", "../timeline/src", "../calls/src"] {
+    for path in ["image", "src/layout", "../timeline/src", "../calls/src"] {
         println!("cargo::rerun-if-changed={path}");
     }
-    let timeline = compile(&out, "eigentime_timeline", "../timeline/src/lib.rs", "rlib", &[]);
-    let calls = compile(
-        &out,
-        "eigentime_calls",
-        "../calls/src/lib.rs",
-        "rlib",
-        &[("eigentime_timeline", &timeline)],
-    );
-    let image = compile(
-        &out,
-        "image",
-        "image/lib.rs",
-        "staticlib",
-        &[("eigentime_timeline", &timeline), ("eigentime_calls", &calls)],
-    );
+    let arch = env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets CARGO_CFG_TARGET_ARCH");
+    let (target, page) = target::of(&arch);
+    let compile = |name: &str, source: &str, kind: &str, uses: &[(&str, &PathBuf)]| {
+        compile(&out, target, name, source, kind, uses)
+    };
+    let timeline = compile("eigentime_timeline", "../timeline/src/lib.rs", "rlib", &[]);
+    let uses = [("eigentime_timeline", &timeline)];
+    let calls = compile("eigentime_calls", "../calls/src/lib.rs", "rlib", &uses);
+    let uses = [uses[0], ("eigentime_calls", &calls)];
+    let image = compile("image", "image/lib.rs", "staticlib", &uses);
     let linked = out.join("image-symbols.so");
     let mut link = Command::new(env::var_os("LD").unwrap_or_else(|| "ld".into()));
     link.args(["-shared", "-soname=linux-vdso.so.1", "--hash-style=both", "--build-id=sha1"])
-        .args(["--eh-frame-hdr", "-Bsymbolic", "-z", "noexecstack", "-z", "max-page-size=4096"])
-        .args(["--gc-sections", "--no-undefined", "-T", "image/image.lds", "-o"])
+        .args(["--eh-frame-hdr", "-Bsymbolic", "-z", "noexecstack", "-z"])
+        .arg(format!("max-page-size={page}"))
+        .args(["--gc-sections", "--no-undefined", "-T", "image/image.lds"])
+        .arg(format!("image/arch/{arch}.lds"))
+        .arg("-o")
         .arg(&linked)
         .arg(&image);
     run(&mut link);
@@ -89,25 +86,22 @@ fn main() {
 }
 
 /// Compiles one crate for the bare target and returns the path of what came out.
-fn compile(out: &Path, name: &str, source: &str, kind: &str, uses: &[(&str, &PathBuf)]) -> PathBuf {
+fn compile(
+    out: &Path,
+    target: &str,
+    name: &str,
+    source: &str,
+    kind: &str,
+    uses: &[(&str, &PathBuf)],
+) -> PathBuf {
     let file = match kind {
         "rlib" => out.join(format!("lib{name}.rlib")),
         _ => out.join(format!("lib{name}.a")),
     };
-    let (target, flags) = BARE;
     let mut rustc = Command::new(env::var_os("RUSTC").expect("cargo sets RUSTC"));
     rustc
-        .args([
-            "--edition=2024",
-            "--crate-name",
-            name,
-            "--crate-type",
-            kind,
-            source,
-            "--target",
-            target,
-        ])
-        .args(flags)
+        .args(["--edition=2024", "--crate-name", name, "--crate-type", kind, source])
+        .args(["--target", target, "-Crelocation-model=pic"])
         .args(["-Copt-level=3", "-Cpanic=abort", "-Ccodegen-units=1", "-Cforce-unwind-tables=yes"])
         .args(["-Cforce-frame-pointers=no", "-Coverflow-checks=no", "-Cdebug-assertions=no"])
         // The whole image as one: calls between crates need no global offset table.
@@ -126,8 +120,7 @@ fn run(command: &mut Command) {
     let status = command.status().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
     assert!(
         status.success(),
-        "{command:?} failed ({status}); the image needs the rustup target {} and a linker",
-        BARE.0
+        "{command:?} failed ({status}); the image needs that target of rustup and a linker"
     );
 }
 

@@ -14,7 +14,7 @@ mod kind;
 mod table;
 mod wait;
 
-pub use arch::{AUDIT_ARCH, Numbered};
+pub use arch::{AUDIT_ARCH, Numbered, OTHER_ABI_BIT};
 pub use kind::*;
 pub use table::{NOT_VIRTUALIZED, ROWS};
 pub use wait::*;

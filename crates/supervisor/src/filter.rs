@@ -9,8 +9,8 @@ use std::os::fd::{FromRawFd, OwnedFd};
 
 use eigentime_calls::{
     AUDIT_ARCH, Base, CLONE_UNTRACED, Call, FUTEX_CLOCK_REALTIME, FUTEX_CMD_MASK, FUTEX_OPS, Form,
-    FutexClock, ITIMER_REAL, Kind, On, PR_SET_SECCOMP, RING_EXT_ARG, ROWS, Read, SOCKET_TIMEOUTS,
-    SOL_SOCKET, Set, Timer, TimerOp, Wait, Watch, nr,
+    FutexClock, ITIMER_REAL, Kind, OTHER_ABI_BIT, On, PR_SET_SECCOMP, RING_EXT_ARG, ROWS, Read,
+    SOCKET_TIMEOUTS, SOL_SOCKET, Set, Timer, TimerOp, Wait, Watch, nr,
 };
 use eigentime_timeline::{Clock, ClockId};
 use eigentime_vdso::BOOTED_CLOCK;
@@ -41,8 +41,6 @@ pub struct Subject {
 
 /// Told to the supervisor with a stop of a call of another architecture.
 pub const FOREIGN: u16 = 1;
-
-const X32_SYSCALL_BIT: u32 = 0x4000_0000;
 
 /// Offsets in `struct seccomp_data`.
 const NR: u32 = 0;
@@ -319,11 +317,11 @@ pub fn assemble(subject: &Subject) -> Vec<libc::sock_filter> {
     for (call, block) in &blocks {
         asm.if_equal(call.nr.0, *block);
     }
-    // The x32 calls have numbers of their own: as on a kernel without them.
-    let not_x32 = asm.label();
-    asm.unless_any(X32_SYSCALL_BIT, not_x32);
+    // As on a kernel without the other ABI.
+    let of_this_abi = asm.label();
+    asm.unless_any(OTHER_ABI_BIT, of_this_abi);
     asm.answer(libc::SECCOMP_RET_ERRNO | Errno::ENOSYS as u32);
-    asm.place(not_x32);
+    asm.place(of_this_abi);
     asm.answer(libc::SECCOMP_RET_ALLOW);
 
     for (call, block) in blocks {

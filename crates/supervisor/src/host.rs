@@ -4,6 +4,7 @@ use eigentime_timeline::{CLOCKS, Clock, ClockId, HostInstant, Nanos, Timespec};
 use eigentime_vdso::{KERNEL_FUNCTION_NAMES, KernelFunctions};
 use object::{Object, ObjectSection, ObjectSymbol};
 
+use crate::arch::find_syscall;
 use crate::maps::mappings;
 
 /// Reads a clock as the calling process sees it.
@@ -70,7 +71,8 @@ pub fn whole_seconds(span: Nanos) -> Nanos {
 #[derive(Clone, Copy, Debug)]
 pub struct KernelVdso {
     /// Where its functions stand in it; zero for what it does not have.
-    functions: KernelFunctions,
+    functions: [u64; KERNEL_FUNCTION_NAMES.len()],
+    ticks_ahead: i64,
     /// Where a system call instruction stands in it.
     syscall: u64,
     /// As it is mapped in this process.
@@ -92,24 +94,14 @@ impl KernelVdso {
             let symbol = file.dynamic_symbols().find(|symbol| symbol.name() == Ok(name));
             symbol.map_or(0, |symbol| symbol.address())
         };
-        let [clock_gettime, clock_getres, gettimeofday, getcpu, getrandom, sgx_enter_enclave] =
-            KERNEL_FUNCTION_NAMES.map(offset);
+        let functions = KERNEL_FUNCTION_NAMES.map(offset);
         let text = file.section_by_name(".text")?;
         let (start, size) = text.file_range()?;
         let code = image.get(start as usize..(start + size) as usize)?;
-        let within = code.windows(2).position(|bytes| bytes == [0x0f, 0x05])?;
+        let within = find_syscall(code)?;
         Some(Self {
-            functions: KernelFunctions {
-                clock_gettime,
-                clock_getres,
-                gettimeofday,
-                getcpu,
-                getrandom,
-                sgx_enter_enclave,
-                ticks_ahead: ticks_ahead(),
-                has_own_filter: 0,
-                ends_waits: 0,
-            },
+            functions,
+            ticks_ahead: ticks_ahead(),
             syscall: text.address() + within as u64,
             bytes: image,
         })
@@ -138,22 +130,24 @@ impl KernelVdso {
     #[must_use]
     pub fn functions_at(&self, base: u64, missing: u64, raw_clock: u64) -> KernelFunctions {
         let at = |offset: u64, otherwise: u64| if offset == 0 { otherwise } else { base + offset };
-        let own = self.functions;
+        let [_, clock_getres, gettimeofday, getcpu, getrandom, sgx_enter_enclave] =
+            self.functions.map(|offset| at(offset, missing));
         KernelFunctions {
-            clock_gettime: at(own.clock_gettime, raw_clock),
-            clock_getres: at(own.clock_getres, missing),
-            gettimeofday: at(own.gettimeofday, missing),
-            getcpu: at(own.getcpu, missing),
-            getrandom: at(own.getrandom, missing),
-            sgx_enter_enclave: at(own.sgx_enter_enclave, missing),
-            ..own
+            clock_gettime: at(self.functions[0], raw_clock),
+            clock_getres,
+            gettimeofday,
+            getcpu,
+            getrandom,
+            sgx_enter_enclave,
+            ticks_ahead: self.ticks_ahead,
+            ..KernelFunctions::default()
         }
     }
 
     /// Is `address` in the vDSO whose `clock_gettime` is at `clock_gettime`?
     #[must_use]
     pub fn holds(&self, clock_gettime: u64, address: u64) -> bool {
-        let base = clock_gettime.wrapping_sub(self.functions.clock_gettime);
+        let base = clock_gettime.wrapping_sub(self.functions[0]);
         address.wrapping_sub(base) < self.size()
     }
 }

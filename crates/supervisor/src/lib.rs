@@ -25,9 +25,11 @@
 //! - `skip`: how a timeline skips the time that nobody uses.
 //! - `host`: what has to be known of this host's clocks and kernel.
 //! - `maps`: the mappings of a process.
+//! - `arch`: what differs between architectures.
 //! - `tracer`: the supervisor.
 #![warn(missing_docs)]
 
+mod arch;
 mod caller;
 pub mod clock_request;
 mod consent;

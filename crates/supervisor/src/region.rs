@@ -15,15 +15,8 @@ use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap};
 
+use crate::arch::{REGION_WINDOW, SYSCALL_LENGTH};
 use crate::error::Error;
-
-/// Where regions may lie: below everything the kernel maps by itself on x86-64
-/// (whose mappings start within 2^40 bytes of the top of the 47-bit space), and in
-/// a part that ThreadSanitizer takes for the application's.
-const WINDOW: std::ops::Range<u64> = 0x7e90_0000_0000..0x7ee0_0000_0000;
-
-/// A system call instruction is two bytes long.
-const SYSCALL_LENGTH: u64 = 2;
 
 /// How the shared memory is called in `/proc/PID/maps`.
 pub const REGION_FILE: &str = "/memfd:eigentime";
@@ -48,8 +41,8 @@ impl Layout {
         let mut random = [0; 8];
         File::open("/dev/urandom")?.read_exact(&mut random)?;
         let slot = (REGION_SIZE as u64).next_power_of_two();
-        let slots = (WINDOW.end - WINDOW.start) / slot;
-        Ok(Self { base: WINDOW.start + u64::from_ne_bytes(random) % slots * slot })
+        let slots = (REGION_WINDOW.end - REGION_WINDOW.start) / slot;
+        Ok(Self { base: REGION_WINDOW.start + u64::from_ne_bytes(random) % slots * slot })
     }
 
     /// The layout of a region that lies at `base`.

@@ -1,13 +1,11 @@
 //! What a program's C library or runtime finds instead of the kernel's vDSO.
 
-use core::arch::global_asm;
-use core::mem::offset_of;
-
 use eigentime_timeline::page::{Kind, Latch};
 use eigentime_timeline::{ClockId, Timespec};
 
+use crate::arch::pass_on;
 use crate::clocks;
-use crate::layout::KernelFunctions;
+use crate::layout::vdso_name;
 
 /// `struct timeval`.
 #[repr(C)]
@@ -16,8 +14,8 @@ pub struct Timeval {
     usec: i64,
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn __vdso_clock_gettime(id: ClockId, out: *mut Timespec) -> i32 {
+#[unsafe(export_name = vdso_name!(clock_gettime))]
+unsafe extern "C" fn vdso_clock_gettime(id: ClockId, out: *mut Timespec) -> i32 {
     // SAFETY: as below.
     unsafe { clock_gettime(id, out) }
 }
@@ -131,8 +129,8 @@ unsafe fn clock_gettime_at_any_rate(id: ClockId, out: *mut Timespec) -> i32 {
     }
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn __vdso_gettimeofday(out: *mut Timeval, zone: *mut u64) -> i32 {
+#[unsafe(export_name = vdso_name!(gettimeofday))]
+unsafe extern "C" fn gettimeofday(out: *mut Timeval, zone: *mut u64) -> i32 {
     if !out.is_null() {
         let mut time = Timespec::default();
         let result = read(ClockId::REALTIME, &mut time);
@@ -154,8 +152,8 @@ unsafe extern "C" fn __vdso_gettimeofday(out: *mut Timeval, zone: *mut u64) -> i
     }
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn __vdso_time(out: *mut i64) -> i64 {
+#[unsafe(export_name = vdso_name!(time))]
+unsafe extern "C" fn time(out: *mut i64) -> i64 {
     let mut time = Timespec::default();
     // As the kernel does: the coarse clock, whose second may lag by a tick.
     read(ClockId::REALTIME_COARSE, &mut time);
@@ -166,28 +164,8 @@ unsafe extern "C" fn __vdso_time(out: *mut i64) -> i64 {
     time.sec
 }
 
-// What has nothing to do with time, or is the same in virtual time (the
-// resolution of a clock), goes straight on to the kernel's function.
-macro_rules! pass_on {
-    ($($name:literal => $field:ident),* $(,)?) => {
-        $(global_asm!(
-            concat!(".pushsection .text.", $name, ", \"ax\", @progbits"),
-            concat!(".globl ", $name),
-            concat!(".type ", $name, ", @function"),
-            concat!($name, ":"),
-            ".cfi_startproc",
-            "jmp qword ptr [rip + et_private_page + {offset}]",
-            ".cfi_endproc",
-            concat!(".size ", $name, ", . - ", $name),
-            ".popsection",
-            offset = const offset_of!(KernelFunctions, $field),
-        );)*
-    };
-}
-
-pass_on! {
-    "__vdso_clock_getres" => clock_getres,
-    "__vdso_getcpu" => getcpu,
-    "__vdso_getrandom" => getrandom,
-    "__vdso_sgx_enter_enclave" => sgx_enter_enclave,
-}
+// What has nothing to do with time, or is the same in virtual time (the resolution of a clock).
+pass_on!(clock_getres);
+pass_on!(getcpu);
+pass_on!(getrandom);
+pass_on!(sgx_enter_enclave);

@@ -20,7 +20,7 @@ mod arch;
 mod boot;
 mod clocks;
 mod exports;
-#[path = "../src/layout.rs"]
+#[path = "../src/layout/mod.rs"]
 #[allow(dead_code)]
 mod layout;
 mod read;

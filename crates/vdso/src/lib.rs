@@ -26,3 +26,5 @@ pub mod symbols {
 
 /// Bytes of the whole region in a program: both pages and the image.
 pub const REGION_SIZE: usize = IMAGE_OFFSET + IMAGE.len().next_multiple_of(PAGE);
+
+const _: () = assert!(size_of::<eigentime_timeline::page::Page>() <= PAGE, "in one memory page");

@@ -214,9 +214,9 @@ fn nothing_slips_out_by_another_door() {
     let mut foreign = Event::new(13, [0; 6]);
     foreign.arch = 0x4000_0003; // AUDIT_ARCH_I386
     assert_eq!(interpret(&filter(Scope::Wall), &foreign), Answer::Stop(FOREIGN));
-    let x32 = Event::new(X32_SYSCALL_BIT | CLOCK_GETTIME, [0; 6]);
+    let x32 = Event::new(OTHER_ABI_BIT | CLOCK_GETTIME, [0; 6]);
     assert_eq!(interpret(&filter(Scope::All), &x32), Answer::Fail(Errno::ENOSYS as u16));
-    assert_eq!(Call::find(Nr(X32_SYSCALL_BIT | CLOCK_GETTIME)), None);
+    assert_eq!(Call::find(Nr(OTHER_ABI_BIT | CLOCK_GETTIME)), None);
 }
 
 #[test]

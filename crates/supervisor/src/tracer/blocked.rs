@@ -8,9 +8,9 @@ use eigentime_vdso::{WAITING, Waiting};
 use nix::unistd::Pid;
 use syscalls::Sysno;
 
-use super::arch::Registers;
 use super::tracee::Tracee;
 use super::{Supervisor, notes};
+use crate::arch::Registers;
 
 /// A wait as it stands on the stack of a thread.
 #[derive(Clone, Copy, Debug)]
@@ -80,10 +80,9 @@ impl Blocked {
         }
         let tracee = Tracee(thread);
         let [at] = tracee.read_words(self.stack).ok().filter(|[at]| *at != 0)?;
-        let [sec, nsec, mark, until, clock, frame] = tracee.read_words(at).ok()?;
-        let host = [sec as i64, nsec as i64];
-        let waiting = Waiting { host, mark, at: until as i64, clock, frame };
-        (mark == WAITING && clock < CLOCKS as u64).then_some(Found { at, waiting })
+        let waiting: Waiting = tracee.read_plain(at).ok()?;
+        let is_one = waiting.mark == WAITING && waiting.clock < CLOCKS as u64;
+        is_one.then_some(Found { at, waiting })
     }
 }
 

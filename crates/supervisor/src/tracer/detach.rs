@@ -16,8 +16,9 @@ use eigentime_vdso::{PAGE, Waiting};
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
-use super::arch::Registers;
 use super::blocked::Blocked;
+use super::mapping::{NO_FILE, PRIVATE, READ_WRITE};
+use super::plain::bytes_of;
 use super::rearm::{Rearm, at_host_rate};
 use super::show::command_of;
 use super::timekeeper::Changed;
@@ -43,12 +44,7 @@ impl Supervisor {
         let left = stopped
             .and_then(|()| threads.iter().try_for_each(|thread| self.leave_image(pid, *thread)));
         let moved = left.and_then(|()| self.move_out(pid, &threads));
-        for thread in &threads {
-            // As after any change: what was interrupted looks at the map again.
-            self.thread(*thread).recheck = Recheck::Asked;
-            // Those that ended meanwhile are gone.
-            let _ = self.recheck_at_trap(*thread, false);
-        }
+        self.resume_threads(&threads);
         moved.map_err(|error| {
             let reason = match error {
                 Errno::ETIMEDOUT => "not all of its threads stop",
@@ -131,6 +127,15 @@ impl Supervisor {
         Ok(())
     }
 
+    /// Lets threads go on that were stopped. What was interrupted looks at the map again.
+    pub(super) fn resume_threads(&mut self, threads: &[Tracee]) {
+        for thread in threads {
+            self.thread(*thread).recheck = Recheck::Asked;
+            // Those that ended meanwhile are gone.
+            let _ = self.recheck_at_trap(*thread, false);
+        }
+    }
+
     /// Lets a thread go on until it is out of the image, or waits there.
     fn leave_image(&mut self, process: Pid, thread: Tracee) -> nix::Result<()> {
         let exempt = self.region.layout.exempt();
@@ -148,7 +153,7 @@ impl Supervisor {
         }
         registers = thread.registers()?;
         if registers.ip() == self.region.layout.call() {
-            registers.interrupt_call(exempt);
+            registers.interrupt_and_make_again(exempt);
             thread.set_registers(registers)?;
         }
         Ok(())
@@ -174,9 +179,8 @@ impl Supervisor {
     fn give_host_clocks(&self, process: Pid, visitor: Tracee) -> nix::Result<()> {
         let mut visit = Visit::new(visitor, self.region.layout.call())?;
         let at = self.region.layout.base();
-        let how = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED) as u64;
-        let read_write = (libc::PROT_READ | libc::PROT_WRITE) as u64;
-        visit.call(libc::SYS_mmap, [at, PAGE as u64, read_write, how, u64::MAX, 0])?;
+        let how = PRIVATE | libc::MAP_FIXED as u64;
+        visit.call(libc::SYS_mmap, [at, PAGE as u64, READ_WRITE, how, NO_FILE, 0])?;
         visitor.write(at, &Page::new().to_bytes())?;
         visit.call(libc::SYS_mprotect, [at, PAGE as u64, libc::PROT_READ as u64, 0, 0, 0])?;
         visit.end(process).map(drop)
@@ -201,12 +205,10 @@ impl Supervisor {
             return Ok(());
         }
         let Some(found) = self.waiting(thread.0, &Blocked::at(&registers)) else { return Ok(()) };
-        let Waiting { host, mark, at, clock, .. } = found.waiting;
-        let clock_of = Clock::ALL[clock as usize];
-        let due = VirtualInstant::from_nanos(at);
-        let then = at_host_rate(before).timer_at(clock_of, due).as_nanos();
-        let words = [host[0] as u64, host[1] as u64, mark, then as u64, clock];
-        thread.write_words(found.at, &words)
+        let clock = Clock::ALL[found.waiting.clock as usize];
+        let due = VirtualInstant::from_nanos(found.waiting.at);
+        let at = at_host_rate(before).timer_at(clock, due).as_nanos();
+        thread.write(found.at, bytes_of(&Waiting { at, ..found.waiting }))
     }
 }
 
@@ -218,14 +220,4 @@ fn vdso_of(process: Pid) -> Option<u64> {
         [key, value].map(|word| word.try_into().map_or(0, u64::from_ne_bytes))
     });
     entries.find(|[key, _]| *key == libc::AT_SYSINFO_EHDR).map(|[_, value]| value)
-}
-
-impl Registers {
-    /// Puts the thread, which is about to make a call, after it, as if it had been
-    /// interrupted there and were about to make it again.
-    fn interrupt_call(&mut self, after: u64) {
-        self.0.orig_rax = self.0.rax;
-        self.jump(after);
-        self.make_again();
-    }
 }

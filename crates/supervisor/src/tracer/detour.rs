@@ -3,9 +3,9 @@
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
-use super::arch::Registers;
 use super::tracee::{Stop, Tracee};
 use super::wait_restart::is_pending;
+use crate::arch::Registers;
 
 /// A stopped thread that does something on our behalf. Signals that arrive
 /// meanwhile are kept back for it.
@@ -22,12 +22,15 @@ impl Detour {
     }
 
     /// Makes the thread make the system call that the registers are set for, and
-    /// returns its result. Ends in the stop at the exit of the call.
-    pub fn system_call(&mut self, registers: Registers) -> nix::Result<i64> {
+    /// returns its result, or its error. Ends in the stop at the exit of the call.
+    pub fn system_call(&mut self, registers: Registers) -> nix::Result<u64> {
         self.tracee.set_registers(registers)?;
         self.run_to_syscall()?;
         self.run_to_syscall()?;
-        Ok(self.tracee.registers()?.result())
+        match self.tracee.registers()?.result() {
+            error @ -4095..0 => Err(Errno::from_raw(-error as i32)),
+            result => Ok(result as u64),
+        }
     }
 
     /// Goes on to the next entry or exit of a system call.

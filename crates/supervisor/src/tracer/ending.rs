@@ -10,11 +10,11 @@ use std::mem::offset_of;
 use eigentime_calls::{Form, Kind};
 use eigentime_vdso::KernelFunctions;
 
-use super::arch::Registers;
 use super::notes::Note;
 use super::tracee::Tracee;
 use super::wait_restart::{Recheck, is_caught};
 use super::{Standing, Supervisor};
+use crate::arch::Registers;
 
 /// The signals that ask a program to end.
 const ASKS_TO_END: [i32; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];

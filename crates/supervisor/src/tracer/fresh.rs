@@ -2,8 +2,8 @@
 
 use nix::errno::Errno;
 
-use super::arch::Registers;
 use super::tracee::Tracee;
+use crate::arch::Registers;
 
 /// Why a program cannot be let into the timeline.
 #[derive(Debug, thiserror::Error)]
@@ -37,11 +37,7 @@ impl Refusal {
 }
 
 /// How far below the stack pointer its stack is used.
-const DEPTH: u64 = 4096;
-
-/// AT_SYSINFO_EHDR.
-const VDSO_ENTRY: u64 = 33;
-const END_OF_VECTOR: u64 = 0;
+const DEPTH: u64 = 4 << 10;
 
 /// A program at its first instruction.
 pub struct Fresh {
@@ -95,8 +91,8 @@ fn find_vdso(tracee: Tracee, stack: u64) -> Result<(u64, u64), Refusal> {
     loop {
         let ((_, kind), value) = (next()?, next()?);
         match kind {
-            VDSO_ENTRY => return Ok(value),
-            END_OF_VECTOR => return Err(Refusal::NoVdso),
+            libc::AT_SYSINFO_EHDR => return Ok(value),
+            libc::AT_NULL => return Err(Refusal::NoVdso),
             _ => {}
         }
     }

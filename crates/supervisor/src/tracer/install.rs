@@ -10,7 +10,6 @@ use eigentime_vdso::{IMAGE, IMAGE_OFFSET, Launch, symbols};
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 
-use super::arch::Registers;
 use super::bootstrap::{Bootstrap, Image, is_report};
 use super::detour::Detour;
 use super::fresh::{Fresh, Refusal};
@@ -18,6 +17,7 @@ use super::mapping::Failed;
 use super::tracee::{Process, Tracee};
 use super::visit::Visit;
 use super::{Supervisor, notes};
+use crate::arch::Registers;
 
 /// A socket of a program, and the program.
 pub type Borrowed = (OwnedFd, Process);
@@ -110,11 +110,8 @@ impl Supervisor {
         let (nr, args) = fresh.grow_stack();
         let mut registers = fresh.entry;
         registers.call(self.kernel.syscall_at(fresh.vdso), nr, args);
-        let grown = match detour.system_call(registers) {
-            Ok(error @ -4095..0) => Err(Errno::from_raw(-error as i32)),
-            grown => grown.map(drop),
-        };
-        grown.map_err(Refusal::step("let its stack grow"))
+        let grown = detour.system_call(registers);
+        grown.map(drop).map_err(Refusal::step("let its stack grow"))
     }
 
     /// Writes the bootstrap into a program.

@@ -166,10 +166,6 @@ impl Supervisor {
         has_own_filter: bool,
     ) -> nix::Result<()> {
         let functions = self.functions_at(vdso, has_own_filter);
-        for (index, bytes) in bytes_of(&functions).chunks_exact(8).enumerate() {
-            let word = u64::from_ne_bytes(bytes.try_into().expect("eight bytes"));
-            tracee.poke(self.region.layout.private() + 8 * index as u64, word)?;
-        }
-        Ok(())
+        tracee.poke_bytes(self.region.layout.private(), bytes_of(&functions))
     }
 }

@@ -1,7 +1,6 @@
 //! The supervisor: follows every thread of a timeline and answers its stops.
 //!
 //! - `tracee`: a traced thread: its stops, registers and memory.
-//! - `arch`: what is particular to x86-64.
 //! - `detour`: makes a stopped thread do something on our behalf.
 //! - `visit`: several system calls of that kind.
 //! - `fresh`: a program that has just been started.
@@ -30,7 +29,6 @@
 //! - `signals`: signals to the supervisor itself.
 //! - `notes`: words to the user.
 
-mod arch;
 mod attach;
 mod blocked;
 mod bootstrap;

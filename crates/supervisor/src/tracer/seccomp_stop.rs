@@ -7,13 +7,13 @@ use eigentime_vdso::{KernelFunctions, NO_HINT, STRICT, symbols};
 use nix::errno::Errno;
 use std::mem::offset_of;
 
-use super::arch::Registers;
 use super::bootstrap::is_report;
 use super::notes::Note;
 use super::rearm::{Info, TimerKey, timer_clock};
 use super::strict::enters_strict_mode;
 use super::tracee::Tracee;
 use super::{Standing, Supervisor};
+use crate::arch::Registers;
 use crate::filter::FOREIGN;
 use crate::host;
 

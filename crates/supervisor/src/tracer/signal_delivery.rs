@@ -7,13 +7,15 @@
 //! one or the other is true.
 
 use eigentime_calls::{Call, Nr, Restart};
-use eigentime_vdso::{FRAME_WORDS, Frame, symbols};
+use eigentime_vdso::Frame;
 
 use super::Supervisor;
-use super::arch::{RESTART_ALWAYS, RESTART_AS_HANDLER_SAYS, Registers};
 use super::blocked::Blocked;
 use super::tracee::{Stepped, Tracee};
 use super::wait_restart::{Recheck, is_caught};
+use crate::arch::{
+    RESTART_ALWAYS, RESTART_AS_HANDLER_SAYS, RESTORES_FLAGS, Registers, SAVES_FLAGS, STEP_FLAG,
+};
 
 /// Signals by which the processor reports a fault.
 const FAULTS: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
@@ -112,7 +114,7 @@ impl Supervisor {
         }
         let blocked = Blocked { ip: exempt, ..Blocked::at(registers) };
         let at = blocked.waiting(tracee.0, exempt)?.waiting.frame;
-        Some((at, Frame::from_words(tracee.read_words::<FRAME_WORDS>(at).ok()?)))
+        Some((at, tracee.read_plain(at).ok()?))
     }
 
     /// Takes a thread back to its call, if it has only been redirected yet, or is to make it as it is;
@@ -122,26 +124,12 @@ impl Supervisor {
         tracee: Tracee,
         registers: &mut Registers,
     ) -> nix::Result<bool> {
-        if self.leave_stub(tracee, registers) {
-            return tracee.set_registers(*registers).map(|()| true);
-        }
-        let is_at = |symbol: usize| registers.ip() == self.region.layout.symbol(symbol);
-        let [first, flags] = [
-            [symbols::ENTER, symbols::REWRITTEN],
-            [symbols::ENTER_FLAGS, symbols::REWRITTEN_FLAGS],
-        ]
-        .map(|symbols| symbols.into_iter().any(is_at));
-        // To step over the saving of the flags would save the step's own flag.
-        if flags {
-            registers.leave_red_zone();
-        } else if is_at(symbols::PASS_FLAGS) {
-            let [saved] = tracee.read_words(registers.stack())?;
-            registers.take_flags(saved);
-            registers.leave_red_zone();
-        } else if !first {
+        let read = |at| tracee.read_words(at).map(|[word]| word);
+        if !self.leave_stub(tracee, registers)
+            && !registers.undo_redirect(self.region.layout.image(), read)?
+        {
             return Ok(false);
         }
-        registers.undo_redirect();
         tracee.set_registers(*registers).map(|()| true)
     }
 
@@ -149,11 +137,11 @@ impl Supervisor {
     /// call there, or has made it.
     pub(super) fn step_through(&self, tracee: Tracee) -> nix::Result<Stepped> {
         let layout = self.region.layout;
-        let saves = [symbols::ENTER_FLAGS, symbols::REWRITTEN_FLAGS].map(|it| layout.symbol(it));
+        let saves = SAVES_FLAGS.map(|symbol| layout.symbol(symbol));
+        let restores = RESTORES_FLAGS.map(|symbol| layout.symbol(symbol));
         let (mut saved, mut before) = (false, None);
         // The call itself is not stepped over: it may wait.
-        let flags = [symbols::LEAVE_FLAGS, symbols::PASS_FLAGS].map(|symbol| layout.symbol(symbol));
-        let rests = [layout.call(), layout.exempt(), flags[0], flags[1]];
+        let calls = [layout.call(), layout.exempt()];
         tracee.step_until(|registers| {
             if saved {
                 clear_step(tracee, registers);
@@ -164,7 +152,9 @@ impl Supervisor {
                 // If that is not what it is, it does not come any farther.
                 let _ = self.mend_fault(tracee);
             }
-            rests.contains(&registers.ip()) || !self.is_passing(tracee, registers)
+            calls.contains(&registers.ip())
+                || restores.contains(&registers.ip())
+                || !self.is_passing(tracee, registers)
         })
     }
 
@@ -176,10 +166,9 @@ impl Supervisor {
 
 /// Takes the step's own flag out of the flags that a thread has just saved by one.
 fn clear_step(tracee: Tracee, registers: &Registers) {
-    const TRAP: u64 = 0x100;
     let at = registers.stack();
     if let Ok([flags]) = tracee.read_words(at) {
         // It is its own stack.
-        let _ = tracee.write_words(at, &[flags & !TRAP]);
+        let _ = tracee.write_words(at, &[flags & !STEP_FLAG]);
     }
 }

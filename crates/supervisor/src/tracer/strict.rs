@@ -6,9 +6,9 @@ use std::fs;
 use eigentime_calls::{PR_SET_SECCOMP, nr};
 
 use super::Supervisor;
-use super::arch::Registers;
 use super::notes::status_field;
 use super::tracee::Tracee;
+use crate::arch::Registers;
 
 /// Is it the call by which a thread enters the mode, and would the kernel allow that if it were not
 /// for the filter of the timeline?

@@ -11,8 +11,9 @@ use nix::sys::signal::Signal;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
 use nix::unistd::Pid;
 
-use super::arch::Registers;
 use super::notes::has_ended;
+use super::plain::{Plain, bytes_of_mut};
+use crate::arch::Registers;
 use crate::control::server::was_woken;
 
 /// What is asked of the kernel for every traced thread.
@@ -258,12 +259,12 @@ impl Tracee {
 
     /// The registers of the stopped thread.
     pub fn registers(self) -> nix::Result<Registers> {
-        ptrace::getregs(self.0).map(Registers)
+        Registers::of(self.0)
     }
 
     /// Changes the registers of the stopped thread.
     pub fn set_registers(self, registers: Registers) -> nix::Result<()> {
-        ptrace::setregs(self.0, registers.0)
+        registers.give(self.0)
     }
 
     /// The number that came with the stop.
@@ -305,6 +306,12 @@ impl Tracee {
         process_vm_readv(self.0, &mut [IoSliceMut::new(to)], &remote)
     }
 
+    /// Reads a structure.
+    pub fn read_plain<T: Plain + Default>(self, from: u64) -> nix::Result<T> {
+        let mut value = T::default();
+        self.read(from, bytes_of_mut(&mut value)).map(|()| value)
+    }
+
     /// Reads words of 64 bits.
     pub fn read_words<const WORDS: usize>(self, from: u64) -> nix::Result<[u64; WORDS]> {
         // Of a size that cannot be named for an array here.
@@ -343,6 +350,19 @@ impl Tracee {
     /// Writes a word to memory that the program itself may not write.
     pub fn poke(self, to: u64, word: u64) -> nix::Result<()> {
         ptrace::write(self.0, to as ptrace::AddressType, word as i64)
+    }
+
+    /// The same, for bytes.
+    pub fn poke_bytes(self, to: u64, bytes: &[u8]) -> nix::Result<()> {
+        let end = to + bytes.len() as u64;
+        for word in (to & !7..end).step_by(8) {
+            let part = to.max(word)..end.min(word + 8);
+            let from = &bytes[(part.start - to) as usize..(part.end - to) as usize];
+            let mut new = if from.len() < 8 { self.peek(word)?.to_ne_bytes() } else { [0; 8] };
+            new[(part.start - word) as usize..][..from.len()].copy_from_slice(from);
+            self.poke(word, u64::from_ne_bytes(new))?;
+        }
+        Ok(())
     }
 
     /// A copy of a descriptor of the thread's process.

@@ -1,12 +1,11 @@
 //! A stopped thread that is made to make several system calls, and then goes on as if
 //! nothing had been.
 
-use nix::errno::Errno;
 use nix::unistd::Pid;
 
-use super::arch::Registers;
 use super::detour::Detour;
 use super::tracee::Tracee;
+use crate::arch::Registers;
 
 /// A thread, stopped outside of any call of its own, that makes calls on our behalf.
 pub struct Visit {
@@ -39,10 +38,7 @@ impl Visit {
         }
         let mut registers = self.after;
         registers.call(self.instruction, nr, args);
-        match self.detour.system_call(registers)? {
-            error @ -4095..0 => Err(Errno::from_raw(-error as i32)),
-            result => Ok(result as u64),
-        }
+        self.detour.system_call(registers)
     }
 
     /// Ends in a stop like the one it began in, from which a call that was interrupted

@@ -9,9 +9,9 @@
 use eigentime_calls::{Call, Form, RING_EXT_ARG};
 use eigentime_vdso::{IMAGE, LOOK_AGAIN};
 
-use super::arch::{RESTART_AS_HANDLER_SAYS, Registers};
 use super::tracee::Tracee;
 use super::{Supervisor, notes};
+use crate::arch::{RESTART_AS_HANDLER_SAYS, Registers};
 
 const EINTR: i64 = 4;
 

@@ -5,9 +5,9 @@ use eigentime_timeline::{Clock, NANOS_PER_SECOND, Nanos, Timespec};
 use nix::errno::Errno;
 
 use super::Supervisor;
-use super::arch::Registers;
 use super::notes::Note;
 use super::tracee::Tracee;
+use crate::arch::Registers;
 use crate::host;
 
 /// Bits of `timex.modes` (include/uapi/linux/timex.h).

@@ -23,14 +23,11 @@ use crate::{
     Clock, ClockId, HostInstant, Map, NANOS_PER_SECOND, Rate, Segment, Timespec, VirtualInstant,
 };
 
-/// Bytes of the shared page.
-pub const PAGE_SIZE: usize = 4096;
-
 /// Names the layout; a program's image and its supervisor must agree on it.
 pub const LAYOUT: u32 = 5;
 
 /// The page that all programs of a timeline share.
-#[repr(C, align(4096))]
+#[repr(C)]
 pub struct Page {
     layout: AtomicU32,
     latch: AtomicU32,
@@ -46,8 +43,6 @@ pub struct Page {
     changes: AtomicU32,
     snapshots: [Snapshot; 2],
 }
-
-const _: () = assert!(size_of::<Page>() == PAGE_SIZE);
 
 /// The map as it stood when the counter was read; see [`Page::view`].
 #[derive(Clone, Copy)]
@@ -213,7 +208,7 @@ impl Page {
     #[cfg(feature = "text")]
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = vec![0; PAGE_SIZE];
+        let mut bytes = vec![0; size_of::<Self>()];
         let mut put = |at: usize, word: &[u8]| bytes[at..at + word.len()].copy_from_slice(word);
         for (at, half) in [
             (core::mem::offset_of!(Self, layout), &self.layout),

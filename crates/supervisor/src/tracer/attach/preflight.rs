@@ -8,6 +8,7 @@ use eigentime_vdso::REGION_SIZE;
 use nix::unistd::Pid;
 
 use super::super::notes::status_field;
+use crate::arch::ELF_MACHINE;
 use crate::maps::{Mapping, mappings};
 use crate::region::{Layout, REGION_FILE};
 
@@ -114,15 +115,12 @@ pub fn is_same(pid: Pid, found: &Found) -> bool {
     now.is_some_and(|now| (now.vdso, &now.kernel) == (found.vdso, &found.kernel))
 }
 
-/// Is the program that a process runs one for x86-64?
+/// Is the program that a process runs one for this architecture?
 fn is_64_bit(pid: Pid) -> std::io::Result<bool> {
-    /// ELFCLASS64.
-    const CLASS_64: u8 = 2;
-    /// EM_X86_64.
-    const MACHINE: [u8; 2] = [62, 0];
     let mut header = [0; 20];
     File::open(format!("/proc/{pid}/exe"))?.read_exact(&mut header)?;
-    Ok(header[4] == CLASS_64 && header[18..20] == MACHINE)
+    let machine = u16::from_ne_bytes([header[18], header[19]]);
+    Ok(header[4] == object::elf::ELFCLASS64 && machine == ELF_MACHINE)
 }
 
 impl Found {

@@ -6,14 +6,15 @@ use std::ops::Range;
 use std::time::Instant;
 
 use eigentime_calls::{Call, Nr, On, ROWS, Row, nr};
+use eigentime_vdso::PAGE;
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
-use super::super::arch::Registers;
 use super::super::blocked::Blocked;
 use super::super::notes::{has_ended, is_followed, status_field};
 use super::super::tracee::{Stop, Tracee};
 use super::super::wait_restart::Recheck;
+use crate::arch::Registers;
 
 /// Why the threads of a process were not stopped.
 pub struct Refused {
@@ -41,7 +42,8 @@ pub struct Stopped {
 /// The wait that goes on in a thread which sleeps at `place` in the kernel (`/proc/TID/wchan`), by
 /// `restart_syscall`, whose first argument is `first`. The kernel no longer tells which call it was.
 fn continued_at(place: &str, first: u64) -> Option<Nr> {
-    const FIRST_POINTER: u64 = 4096;
+    // The first page is nobody's.
+    const FIRST_POINTER: u64 = PAGE as u64;
     let is_it = |row: &&Row| {
         let Some(wait) = row.call.wait() else { return false };
         let is_clock = wait.on == On::Arg(0);

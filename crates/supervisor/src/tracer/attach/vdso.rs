@@ -13,14 +13,9 @@ use super::super::mapping::{Failed, NO_FILE, PRIVATE, READ_WRITE, step};
 use super::super::visit::Visit;
 use super::preflight::Found;
 
+use crate::arch::{FAR_JUMP_LENGTH, far_jump};
 use crate::host::KernelVdso;
 use crate::region::Layout;
-
-/// `jmp [rip]`, followed by the address to go to.
-const JUMP: [u8; 6] = [0xff, 0x25, 0, 0, 0, 0];
-
-/// Bytes that a jump takes.
-const JUMP_LENGTH: u64 = JUMP.len() as u64 + 8;
 
 /// The kernel's vDSO, moved aside.
 pub struct Aside {
@@ -98,26 +93,21 @@ fn relocate(visit: &mut Visit, range: &Range<u64>, by: u64) -> nix::Result<()> {
 fn diverted(kernel: &KernelVdso, layout: Layout) -> nix::Result<Vec<u8>> {
     let mut copy = kernel.bytes().to_vec();
     let file = object::File::parse(kernel.bytes()).map_err(|_| Errno::ENOEXEC)?;
-    let mut functions: Vec<_> = file
+    let functions: Vec<_> = file
         .dynamic_symbols()
         .filter_map(|symbol| Some((symbol.address(), symbol.name().ok()?)))
         .filter(|(address, _)| *address != 0)
         .collect();
-    functions.sort_unstable();
-    let ends = functions.iter().skip(1).map(|(address, _)| *address).collect::<Vec<_>>();
     for (address, name) in &functions {
         let Some((_, ours)) = symbols::EXPORTS.iter().find(|(ours, _)| ours == name) else {
             continue;
         };
-        let next = ends.iter().find(|end| *end > address).copied();
-        if next.is_some_and(|next| next - address < JUMP_LENGTH) {
+        let jump = *address..address + FAR_JUMP_LENGTH as u64;
+        if functions.iter().any(|(other, _)| other != address && jump.contains(other)) {
             return Err(Errno::ENOSPC);
         }
-        let at = *address as usize;
-        let target = layout.symbol(*ours);
-        let jump = JUMP.into_iter().chain(target.to_ne_bytes());
-        let place = copy.get_mut(at..at + JUMP_LENGTH as usize).ok_or(Errno::ENOSPC)?;
-        place.iter_mut().zip(jump).for_each(|(byte, new)| *byte = new);
+        let place = copy.get_mut(*address as usize..).and_then(<[u8]>::first_chunk_mut);
+        *place.ok_or(Errno::ENOSPC)? = far_jump(layout.symbol(*ours));
     }
     let mark = copy.get_mut(mark::OFFSET..).and_then(<[u8]>::first_chunk_mut);
     *mark.ok_or(Errno::ENOEXEC)? = mark::WORD.to_ne_bytes();
@@ -137,14 +127,13 @@ mod tests {
         assert_eq!(copy[mark::OFFSET..][..8], mark::WORD.to_ne_bytes());
         assert_eq!(kernel.bytes()[mark::OFFSET..][..8], [0; 8]);
         let file = object::File::parse(kernel.bytes()).unwrap();
-        let size = eigentime_vdso::IMAGE.len() as u64;
         for name in ["__vdso_clock_gettime", "__vdso_gettimeofday", "__vdso_time", "clock_gettime"]
         {
             let symbol = file.dynamic_symbols().find(|symbol| symbol.name() == Ok(name)).unwrap();
             let at = symbol.address() as usize;
-            assert_eq!(copy[at..at + 6], JUMP, "{name}");
-            let target = u64::from_ne_bytes(copy[at + 6..at + 14].try_into().unwrap());
-            assert!((layout.image()..layout.image() + size).contains(&target));
+            let (_, ours) = symbols::EXPORTS.iter().find(|(ours, _)| *ours == name).unwrap();
+            let jump = far_jump(layout.symbol(*ours));
+            assert_eq!(copy[at..at + FAR_JUMP_LENGTH], jump, "{name}");
         }
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use eigentime_calls::{Call, Nr, WokenBy, nr};
 use eigentime_timeline::{Clock, VirtualInstant};
-use eigentime_vdso::{FRAME_WORDS, Frame, NEVER_SECONDS, Waiting};
+use eigentime_vdso::{Frame, NEVER_SECONDS, Waiting};
 use nix::unistd::Pid;
 
 use super::super::blocked::Blocked;
@@ -144,8 +144,8 @@ impl Seat {
 /// only `poll` goes on so that has no deadline.
 fn went_on(thread: Pid, waiting: Option<&Waiting>) -> Nr {
     let made = |waiting: &Waiting| {
-        let frame = Tracee(thread).read_words::<FRAME_WORDS>(waiting.frame).ok()?;
-        let call = Call::find(Nr(Frame::from_words(frame).nr as u32))?;
+        let frame: Frame = Tracee(thread).read_plain(waiting.frame).ok()?;
+        let call = Call::find(Nr(frame.nr as u32))?;
         call.wait().map(|wait| wait.made_as(call.nr))
     };
     waiting.and_then(made).unwrap_or(nr::POLL)

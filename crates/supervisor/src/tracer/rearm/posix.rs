@@ -10,11 +10,11 @@ use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use super::super::Supervisor;
-use super::super::arch::Registers;
 use super::super::tracee::Tracee;
 use super::super::visit::Visit;
 use super::super::wait_restart::Recheck;
 use super::{Rearm, expiry, read_at};
+use crate::arch::Registers;
 use crate::host;
 
 /// A POSIX timer of a process.

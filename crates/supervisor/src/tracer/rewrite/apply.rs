@@ -8,23 +8,19 @@ use eigentime_vdso::symbols;
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
-use super::code::{AROUND, Code};
-use super::patch::{self, CALL, Change, Patch};
+use super::arch::{self, AROUND, JUMP_LENGTH};
+use super::patch::{Change, Code, Patch};
 use super::space::{PAGE, Pages, Space};
 use super::{Program, Site, Unsound};
+use crate::arch::{Registers, SYSCALL_LENGTH};
 use crate::maps::{Mapping, mappings};
-use crate::tracer::arch::Registers;
 use crate::tracer::detour::Detour;
 use crate::tracer::tracee::Tracee;
-use crate::tracer::wait_restart::Recheck;
 use crate::tracer::{Supervisor, notes};
 
 /// How long the other threads of a process may take to stop, and each thread that there is besides.
 const PATIENCE: Duration = Duration::from_millis(100);
 const EACH: Duration = Duration::from_micros(200);
-
-/// What behind a site its jump may be made of.
-const OVERLAPPED: u64 = 5;
 
 impl Supervisor {
     /// A thread was stopped at a call that the image can carry out by itself: if its site stops
@@ -36,56 +32,48 @@ impl Supervisor {
         registers: &Registers,
     ) -> nix::Result<()> {
         let Some(process) = self.process_of(tracee.0) else { return Ok(()) };
-        let site = registers.ip().wrapping_sub(CALL);
+        let site = registers.ip().wrapping_sub(SYSCALL_LENGTH);
         if !self.rewrites.count(process, site) {
             return Ok(());
         }
         self.rewrites.is_busy = true;
         let rewritten = self.rewrite(tracee, process, site, registers);
         self.rewrites.is_busy = false;
-        match rewritten? {
-            Ok(()) => {}
+        match rewritten {
+            Err(Unsound::Gone) => return Err(Errno::ESRCH),
             Err(why) => self.rewrites.keep(process, site, why),
+            Ok(()) => {}
         }
         Ok(())
     }
 
-    /// Rewrites a site, or says why not. The outer error is that the thread is gone.
+    /// Rewrites a site, or says why not.
     fn rewrite(
         &mut self,
         tracee: Tracee,
         process: Pid,
         site: u64,
         registers: &Registers,
-    ) -> nix::Result<Result<(), Unsound>> {
-        let (patch, pages, new) = match self.plan(tracee, process, site) {
-            Ok(planned) => planned,
-            Err(why) => return Ok(Err(why)),
-        };
+    ) -> Result<(), Unsound> {
+        let (patch, pages, new) = self.plan(tracee, process, site)?;
         if self.rewrites.is_memory_shared(process) {
-            return Ok(Err(Unsound::Shared));
+            return Err(Unsound::Shared);
         }
         let mut stopped = Vec::new();
         let deadline = Instant::now() + PATIENCE + EACH * self.threads.len() as u32;
         let all = self.stop_threads(process, Some(tracee), deadline, &mut stopped);
         let written = match all {
             Ok(()) => write(tracee, process, registers, self.region.layout.call(), &patch, &new),
-            Err(_) => Ok(Err(Unsound::Busy)),
+            Err(_) => Err(Unsound::Busy),
         };
-        for thread in &stopped {
-            self.thread(*thread).recheck = Recheck::Asked;
-            // Those that ended meanwhile are gone.
-            let _ = self.recheck_at_trap(*thread, false);
-        }
-        let written = written?;
-        if written.is_ok() {
-            let program = self.rewrites.programs.entry(process).or_default();
-            program.pages = pages;
-            program.stubs.insert(patch.stub, site);
-            program.sites.insert(site, Site::Rewritten(patch.changes));
-            self.rewrites.has_stubs = true;
-        }
-        Ok(written)
+        self.resume_threads(&stopped);
+        written?;
+        let program = self.rewrites.programs.entry(process).or_default();
+        program.pages = pages;
+        program.stubs.insert(patch.stub, site);
+        program.sites.insert(site, Site::Rewritten(patch.changes));
+        self.rewrites.has_stubs = true;
+        Ok(())
     }
 
     /// What has to be written for a site, with all pages that have stubs then, and the new ones.
@@ -112,13 +100,12 @@ impl Supervisor {
         let mut bytes = vec![0; (end - start) as usize];
         tracee.read(start, &mut bytes).map_err(|_| Unsound::NotInFile)?;
         let code = Code { start, bytes };
-        let around = code.around(site)?;
         let heap = notes::start_of_heap(process).unwrap_or_default();
         let mut space = Space::new(&mappings, heap, known.pages.clone());
         let entry = self.region.layout.symbol(symbols::REWRITTEN);
-        let patch = patch::plan(&code, &around, site, entry, &mut space)?;
+        let patch = arch::plan(&code, site, entry, &mut space)?;
         if known.uses_any(&patch) {
-            return Err(Unsound::LedInto);
+            return Err(Unsound::HasTarget);
         }
         let (pages, new) = space.into_pages();
         Ok((patch, pages, new))
@@ -138,7 +125,7 @@ impl Supervisor {
                 let mut now = vec![0; after.len()];
                 // What has been unmapped since is nobody's any more.
                 if visitor.read(*at, &mut now).is_ok() && now == *after {
-                    poke(visitor, *at, before)?;
+                    visitor.poke_bytes(*at, before)?;
                 }
             }
             *site = Site::Kept;
@@ -150,7 +137,8 @@ impl Supervisor {
 impl Program {
     /// Would it change what other sites' jumps are made of?
     fn uses_any(&self, patch: &Patch) -> bool {
-        let concerned = |it: &Change| it.at..it.at + (it.after.len() as u64).max(OVERLAPPED);
+        // A jump may be made of what stands behind it already.
+        let concerned = |it: &Change| it.at..it.at + (it.after.len() as u64).max(JUMP_LENGTH);
         let used: Vec<Range<u64>> = self
             .sites
             .values()
@@ -177,33 +165,31 @@ fn write(
     instruction: u64,
     patch: &Patch,
     new: &[u64],
-) -> nix::Result<Result<(), Unsound>> {
+) -> Result<(), Unsound> {
     for Change { at, before, .. } in &patch.changes {
         let mut now = vec![0; before.len()];
         tracee.read(*at, &mut now)?;
         if now != *before {
-            return Ok(Err(Unsound::Undecoded));
+            return Err(Unsound::Undecoded);
         }
     }
     let mask = tracee.signal_mask()?;
     tracee.set_signal_mask(u64::MAX)?;
     let made = make_pages(tracee, process, registers, instruction, new);
     tracee.set_signal_mask(mask)?;
-    if let Err(why) = made? {
-        return Ok(Err(why));
-    }
+    made?;
     for (at, bytes) in &patch.room {
-        poke(tracee, *at, bytes)?;
+        tracee.poke_bytes(*at, bytes)?;
     }
     for (done, change) in patch.changes.iter().enumerate() {
-        if let Err(error) = poke(tracee, change.at, &change.after) {
+        if let Err(error) = tracee.poke_bytes(change.at, &change.after) {
             for Change { at, before, .. } in patch.changes[..done].iter().rev() {
-                poke(tracee, *at, before)?;
+                tracee.poke_bytes(*at, before)?;
             }
-            return if error == Errno::ESRCH { Err(error) } else { Ok(Err(Unsound::Refused)) };
+            return Err(error.into());
         }
     }
-    Ok(Ok(()))
+    Ok(())
 }
 
 /// Maps pages for stubs.
@@ -213,9 +199,9 @@ fn make_pages(
     registers: &Registers,
     instruction: u64,
     pages: &[u64],
-) -> nix::Result<Result<(), Unsound>> {
+) -> Result<(), Unsound> {
     if pages.is_empty() {
-        return Ok(Ok(()));
+        return Ok(());
     }
     let mut detour = Detour::new(tracee);
     // The call that was stopped is not made.
@@ -229,30 +215,11 @@ fn make_pages(
     for page in pages {
         let mut call = *registers;
         call.call(instruction, libc::SYS_mmap, [*page, PAGE, access, how, u64::MAX, 0]);
-        if detour.system_call(call)? != *page as i64 {
-            made = Err(Unsound::Refused);
+        made = detour.system_call(call).map(drop);
+        if made.is_err() {
             break;
         }
     }
     detour.end(process)?;
-    Ok(made)
-}
-
-/// Writes to memory that the program itself may not write to, in words.
-fn poke(tracee: Tracee, at: u64, bytes: &[u8]) -> nix::Result<()> {
-    let end = at + bytes.len() as u64;
-    let mut word = at & !7;
-    while word < end {
-        let [old] = tracee.read_words::<1>(word)?;
-        let mut new = old.to_ne_bytes();
-        for (index, byte) in new.iter_mut().enumerate() {
-            let here = word + index as u64;
-            if (at..end).contains(&here) {
-                *byte = bytes[(here - at) as usize];
-            }
-        }
-        tracee.poke(word, u64::from_ne_bytes(new))?;
-        word += 8;
-    }
-    Ok(())
+    made.map_err(Unsound::from)
 }

@@ -1,16 +1,16 @@
 //! Rewrites the sites from which calls are trapped often, so that they go straight to the image:
 //! without a stop, and without the supervisor.
 //!
-//! - `code`: what stands around a site.
+//! - `arch`: what has to be written for a site, and the proof that it changes nothing else.
+//! - `patch`: what is written.
 //! - `space`: where there is room for stubs.
-//! - `patch`: how a site is made to go there.
-//! - `apply`: doing so in a process.
+//! - `apply`: rewriting a site in a process.
 //!
 //! A site is rewritten only if that is proven to change nothing else; if not, it stays trapped. A
 //! process that is made by fork has what its maker has; a program that is started has nothing of it.
 
 mod apply;
-mod code;
+mod arch;
 mod patch;
 mod space;
 
@@ -21,11 +21,12 @@ use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use super::Supervisor;
-use super::arch::Registers;
 use super::notes;
 use super::tracee::Tracee;
+use crate::arch::{Registers, SYSCALL_LENGTH};
 use crate::control::Coverage;
-use patch::{Change, GOES_BACK, STUB};
+use arch::{STUB_LENGTH, STUB_RETURN};
+use patch::Change;
 use space::Pages;
 
 /// After how many stops a site is rewritten: what that costs is won back after some more.
@@ -35,7 +36,7 @@ const HOT: u32 = 16;
 const LATER: u32 = 8;
 
 /// How many sites of a process are counted.
-const MOST_SITES: usize = 4096;
+const MOST_SITES: usize = 4 << 10;
 
 /// Over what time stops are counted for their rate.
 const SPAN: Duration = Duration::from_secs(1);
@@ -48,7 +49,7 @@ pub enum Unsound {
     /// The instructions before it cannot be told.
     Undecoded,
     /// A branch leads into what would be written.
-    LedInto,
+    HasTarget,
     /// Nowhere near is room, or none that can be gone to.
     NoRoom,
     /// The process has a filter of its own, which may forbid what has to be done.
@@ -59,6 +60,14 @@ pub enum Unsound {
     Busy,
     /// The kernel has refused.
     Refused,
+    /// The thread is gone.
+    Gone,
+}
+
+impl From<Errno> for Unsound {
+    fn from(error: Errno) -> Self {
+        if error == Errno::ESRCH { Self::Gone } else { Self::Refused }
+    }
 }
 
 impl Unsound {
@@ -106,8 +115,8 @@ impl Program {
     fn within(&self, ip: u64) -> Option<Within> {
         let (stub, site) = self.stubs.range(..=ip).next_back()?;
         match ip - stub {
-            GOES_BACK => Some(Within::After(*site)),
-            0..STUB => Some(Within::Before(*site)),
+            STUB_RETURN => Some(Within::After(*site)),
+            0..STUB_LENGTH => Some(Within::Before(*site)),
             _ => None,
         }
     }
@@ -317,7 +326,7 @@ impl Supervisor {
         }
         match self.rewrites.within(process, registers.ip()) {
             Some(Within::Before(site)) => registers.jump(site),
-            Some(Within::After(site)) => registers.jump(site + patch::CALL),
+            Some(Within::After(site)) => registers.jump(site + SYSCALL_LENGTH),
             None => return false,
         }
         true
@@ -389,14 +398,14 @@ mod tests {
     fn where_a_thread_is_in_a_stub() {
         let mut program = Program::default();
         program.stubs.insert(0x5000, 0x1000);
-        program.stubs.insert(0x5000 + STUB, 0x2000);
+        program.stubs.insert(0x5000 + STUB_LENGTH, 0x2000);
         for (ip, within) in [
             (0x4fff, None),
             (0x5000, Some(Within::Before(0x1000))),
-            (0x5000 + patch::AS_IT_IS, Some(Within::Before(0x1000))),
-            (0x5000 + GOES_BACK, Some(Within::After(0x1000))),
-            (0x5000 + STUB, Some(Within::Before(0x2000))),
-            (0x5000 + 2 * STUB, None),
+            (0x5000 + STUB_RETURN - SYSCALL_LENGTH, Some(Within::Before(0x1000))),
+            (0x5000 + STUB_RETURN, Some(Within::After(0x1000))),
+            (0x5000 + STUB_LENGTH, Some(Within::Before(0x2000))),
+            (0x5000 + 2 * STUB_LENGTH, None),
         ] {
             assert_eq!(program.within(ip), within, "{ip:#x}");
         }

@@ -3,13 +3,11 @@
 use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
 
+use crate::arch::USABLE;
 use crate::maps::Mapping;
 
 /// Bytes of a page.
-pub const PAGE: u64 = 4096;
-
-/// Where programs may have memory at all; the lowest addresses are for nobody.
-const USABLE: Range<u64> = 0x1_0000..0x7fff_ffff_f000;
+pub const PAGE: u64 = eigentime_vdso::PAGE as u64;
 
 /// How much the heap may grow, and the stack, without meeting a stub.
 const HEAP_GROWS: u64 = 512 << 20;
@@ -19,9 +17,6 @@ const STACK_GROWS: u64 = 64 << 20;
 /// beside what is there already.
 const LOW: u64 = 1 << 32;
 const BESIDE: u64 = 64 << 10;
-
-/// How far a jump reaches, and somewhat less.
-const REACH: u64 = (1 << 31) - (1 << 16);
 
 /// A process's memory, as far as stubs are concerned.
 #[derive(Clone, Debug, Default)]
@@ -93,9 +88,9 @@ impl Space {
         Some(self.take(at, length))
     }
 
-    /// Takes room for so many bytes that a jump from `from` reaches.
-    pub fn take_near(&mut self, from: u64, length: u64) -> Option<u64> {
-        let reach = from.saturating_sub(REACH)..=from.saturating_add(REACH);
+    /// Takes room for so many bytes that is no farther than `reach` from `from`.
+    pub fn take_near(&mut self, from: u64, reach: u64, length: u64) -> Option<u64> {
+        let reach = from.saturating_sub(reach)..=from.saturating_add(reach);
         let in_ours = self.pages.range(reach.clone()).find_map(|(page, used)| {
             let at = used.iter().map(|it| it.end).max().unwrap_or(*page);
             (at + length <= page + PAGE).then_some(at)
@@ -171,6 +166,8 @@ mod tests {
     use super::*;
     use crate::maps::mappings;
 
+    const REACH: u64 = 1 << 31;
+
     const MAPS: &str = "\
 00400000-00401000 r--p 00000000 08:01 42 /bin/program
 00401000-00480000 r-xp 00001000 08:01 42 /bin/program
@@ -202,13 +199,13 @@ mod tests {
     fn what_is_near_is_found() {
         let mut space = space();
         let site = 0x7f00_0010_0000;
-        let at = space.take_near(site, 40).unwrap();
+        let at = space.take_near(site, REACH, 40).unwrap();
         assert!(at.abs_diff(site) < REACH);
-        assert_eq!(space.take_near(site, 40), Some(at + 40), "in the same page");
+        assert_eq!(space.take_near(site, REACH, 40), Some(at + 40), "in the same page");
         space.give_back(at + 40);
-        assert_eq!(space.take_near(site, 40), Some(at + 40));
+        assert_eq!(space.take_near(site, REACH, 40), Some(at + 40));
         // A program of fixed addresses has room before its heap.
-        let at = space.take_near(0x40_1000, 40).unwrap();
+        let at = space.take_near(0x40_1000, REACH, 40).unwrap();
         assert!(at.abs_diff(0x40_1000) < REACH && at < 0x1a3_c000, "{at:#x}");
     }
 

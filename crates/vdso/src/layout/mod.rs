@@ -2,10 +2,12 @@
 //!
 //! From the lowest address up: the shared page (read-only, the same memory in
 //! every program of the timeline), the private page (read-only, this program's
-//! own), the image itself. This file is compiled into the image as well.
+//! own), the image itself. This module is compiled into the image as well.
 
-/// Bytes of a memory page on x86-64.
-pub const PAGE: usize = 4096;
+mod arch;
+
+pub use arch::*;
+
 /// From the start of the region to the private page.
 pub const PRIVATE_OFFSET: usize = PAGE;
 /// From the start of the region to the image; also where the image lies in the
@@ -19,7 +21,7 @@ pub const BOOTED_CLOCK: u32 = 0x4549_4745;
 /// What the filter of a thread in the strict mode of seccomp says with a stop: the call ends the thread.
 pub const STRICT: u16 = 2;
 
-/// What tells the image, in `r11` at a redirected call, that there is no hint.
+/// The hint of a redirected call of which the supervisor knows nothing beyond its arguments.
 pub const NO_HINT: i64 = i64::MIN;
 
 /// A time that never comes, in seconds: as long as the kernel can count (KTIME_SEC_MAX).
@@ -33,55 +35,9 @@ pub const LOOK_AGAIN: i64 = -514;
 /// translated: it is made as it is. No call returns it.
 pub const AS_IT_IS: i64 = i64::MIN + 1;
 
-/// What a thread that comes into the image from a call leaves on its stack, from the lowest address
-/// up: all its registers but those that a call loses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-pub struct Frame {
-    /// Of the program.
-    pub rbp: u64,
-    /// The arguments of the call: rdi, rsi, rdx, r10, r8, r9.
-    pub args: [u64; 6],
-    /// Of the program, as the following.
-    pub r15: u64,
-    /// .
-    pub r14: u64,
-    /// .
-    pub r13: u64,
-    /// .
-    pub r12: u64,
-    /// .
-    pub rbx: u64,
-    /// The number of the call.
-    pub nr: u64,
-    /// The instruction that makes the call as it is, if it came from a rewritten site; or else 0.
-    pub as_it_is: u64,
-    /// The address after the call.
-    pub back: u64,
-    /// The flags.
-    pub flags: u64,
-}
-
-/// The words of a [`Frame`].
-pub const FRAME_WORDS: usize = size_of::<Frame>() / 8;
-
-/// What may be in use below the stack pointer of a program (the ABI's red zone), and is left alone.
-pub const RED_ZONE: u64 = 128;
-
-impl Frame {
-    /// From its words.
-    #[must_use]
-    pub const fn from_words(words: [u64; FRAME_WORDS]) -> Self {
-        let [rbp, rdi, rsi, rdx, r10, r8, r9, r15, r14, r13, r12, rbx, nr, as_it_is, back, flags] =
-            words;
-        let args = [rdi, rsi, rdx, r10, r8, r9];
-        Self { rbp, args, r15, r14, r13, r12, rbx, nr, as_it_is, back, flags }
-    }
-}
-
 /// What stands on the stack of a thread that waits. The kernel is given a pointer to the first
 /// field; the supervisor finds all of it by the word at the stack pointer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Waiting {
     /// The host time that the kernel is given, as a `timespec`; it may write to it.
@@ -105,17 +61,17 @@ pub const WAITING: u64 = 0x6e75_7469_6c20_7574;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct KernelFunctions {
-    /// `__vdso_clock_gettime`.
+    /// Reads a clock.
     pub clock_gettime: u64,
-    /// `__vdso_clock_getres`.
+    /// Tells the resolution of a clock.
     pub clock_getres: u64,
-    /// `__vdso_gettimeofday`, for the time zone only.
+    /// For the time zone only.
     pub gettimeofday: u64,
-    /// `__vdso_getcpu`.
+    /// Tells the processor.
     pub getcpu: u64,
-    /// `__vdso_getrandom`.
+    /// Makes random numbers.
     pub getrandom: u64,
-    /// `__vdso_sgx_enter_enclave`.
+    /// Enters an enclave of SGX.
     pub sgx_enter_enclave: u64,
     /// Not a function: how far the clock that `times` counts is ahead of
     /// CLOCK_MONOTONIC, in nanoseconds, which stays the same while the host is up.
@@ -144,12 +100,12 @@ pub struct Launch {
     pub changed: u64,
 }
 
-/// The order in which [`KernelFunctions`] lie in memory.
+/// The names of the functions, in the order in which [`KernelFunctions`] lie in memory.
 pub const KERNEL_FUNCTION_NAMES: [&str; 6] = [
-    "__vdso_clock_gettime",
-    "__vdso_clock_getres",
-    "__vdso_gettimeofday",
-    "__vdso_getcpu",
-    "__vdso_getrandom",
-    "__vdso_sgx_enter_enclave",
+    vdso_name!(clock_gettime),
+    vdso_name!(clock_getres),
+    vdso_name!(gettimeofday),
+    vdso_name!(getcpu),
+    vdso_name!(getrandom),
+    vdso_name!(sgx_enter_enclave),
 ];

@@ -1,11 +1,11 @@
-//! The way in from a trapped call, the way into the kernel, and access to memory
-//! that the program names. All assembly of the image is here.
+//! x86-64.
 
 use core::arch::{asm, naked_asm};
 use core::mem::offset_of;
 
-use eigentime_calls::{CALLS, Kind, Nr, nr};
+use eigentime_calls::nr;
 
+use super::{Args, CONCERNED};
 use crate::layout::{AS_IT_IS, BOOTED_CLOCK, Launch, PAGE, Waiting};
 
 /// The address of a symbol of the linker script.
@@ -25,39 +25,27 @@ macro_rules! address_of {
 }
 pub(crate) use address_of;
 
-/// The six arguments of a system call, in order.
-pub type Args = [u64; 6];
-
-/// An argument by the number that the table of calls gives.
-#[inline(always)]
-pub fn arg(args: &Args, index: u8) -> u64 {
-    // Without the branch to a panic that indexing has.
-    args.get(index as usize).copied().unwrap_or(0)
+/// Defines a function of the kernel's vDSO that goes straight on to the kernel's own.
+macro_rules! pass_on {
+    ($function:ident) => {
+        pass_on!($function, crate::layout::vdso_name!($function));
+    };
+    ($function:ident, $name:expr) => {
+        core::arch::global_asm!(
+            concat!(".pushsection .text.", $name, ", \"ax\", @progbits"),
+            concat!(".globl ", $name),
+            concat!(".type ", $name, ", @function"),
+            concat!($name, ":"),
+            ".cfi_startproc",
+            "jmp qword ptr [rip + et_private_page + {offset}]",
+            ".cfi_endproc",
+            concat!(".size ", $name, ", . - ", $name),
+            ".popsection",
+            offset = const core::mem::offset_of!(crate::layout::KernelFunctions, $function),
+        );
+    };
 }
-
-/// Replaces an argument.
-#[inline(always)]
-pub fn set_arg(args: &mut Args, index: u8, value: u64) {
-    if let Some(slot) = args.get_mut(index as usize) {
-        *slot = value;
-    }
-}
-
-/// ENOSYS.
-const ENOSYS: i64 = 38;
-
-/// By the lowest byte of a call's number: whether the image translates one that has it.
-static CONCERNED: [u8; 256] = {
-    let mut concerned = [0; 256];
-    let mut index = 0;
-    while index < CALLS.len() {
-        if matches!(CALLS[index].kind, Kind::Wait(_) | Kind::Socket(_) | Kind::Read(_)) {
-            concerned[(CALLS[index].nr.0 & 0xff) as usize] = 1;
-        }
-        index += 1;
-    }
-    concerned
-};
+pub(crate) use pass_on;
 
 /// The two ways in from a call, by which the frame of `layout` is made, and the way back.
 ///
@@ -210,7 +198,11 @@ unsafe extern "C" fn et_enter() {
 /// after it. While the thread is in the kernel, its stack pointer points to `waiting`:
 /// there the supervisor finds until when it waits.
 #[unsafe(naked)]
-unsafe extern "C" fn system_call(nr: u64, args: *const Args, waiting: *mut Waiting) -> i64 {
+pub(super) unsafe extern "C" fn system_call(
+    nr: u64,
+    args: *const Args,
+    waiting: *mut Waiting,
+) -> i64 {
     naked_asm!(
         ".cfi_startproc",
         "push rdx",
@@ -238,7 +230,7 @@ unsafe extern "C" fn system_call(nr: u64, args: *const Args, waiting: *mut Waiti
 /// and `et_user_end` and goes on at `et_user_fault`, as the kernel does with its
 /// exception table.
 #[unsafe(naked)]
-unsafe extern "C" fn user_copy(to: *mut u64, from: *const u64, words: usize) -> i64 {
+pub(super) unsafe extern "C" fn user_copy(to: *mut u64, from: *const u64, words: usize) -> i64 {
     naked_asm!(
         ".globl et_user_begin, et_user_end, et_user_fault",
         ".hidden et_user_begin, et_user_end, et_user_fault",
@@ -332,74 +324,6 @@ unsafe extern "C" fn et_boot() {
         sigprocmask = const nr::RT_SIGPROCMASK.0,
         clock_gettime = const nr::CLOCK_GETTIME.0,
     )
-}
-
-/// A bad address in the program's arguments.
-#[derive(Clone, Copy, Debug)]
-pub struct Fault;
-
-/// Makes a system call from the exempt address.
-#[inline]
-pub fn syscall(nr: Nr, args: &Args) -> i64 {
-    // SAFETY: what the kernel does with the arguments is what the program asked
-    // for, or concerns memory of the caller.
-    unsafe { system_call(u64::from(nr.0), args, core::ptr::null_mut()) }
-}
-
-/// Makes a system call that waits as `waiting` says.
-#[inline]
-pub fn waiting_syscall(nr: Nr, args: &Args, waiting: &mut Waiting) -> i64 {
-    // SAFETY: as above; the kernel writes to `waiting` no more than the time that is left.
-    unsafe { system_call(u64::from(nr.0), args, waiting) }
-}
-
-/// Reads words from an address that the program named.
-#[inline]
-pub fn load<const WORDS: usize>(from: u64) -> Result<[u64; WORDS], Fault> {
-    let mut words = [0; WORDS];
-    // SAFETY: the target is ours; a bad source ends in a `Fault`.
-    match unsafe { user_copy(words.as_mut_ptr(), from as *const u64, WORDS) } {
-        0 => Ok(words),
-        _ => Err(Fault),
-    }
-}
-
-/// Reads half a word from an aligned address that the program named; a `Fault` also
-/// where it is not aligned.
-#[inline]
-pub fn load_u32(from: u64) -> Result<u32, Fault> {
-    if from % 4 != 0 {
-        return Err(Fault);
-    }
-    let [word] = load::<1>(from & !7)?;
-    Ok((word >> (8 * (from & 4))) as u32)
-}
-
-/// Copies words between memory of ours and memory that the program named.
-#[inline]
-pub fn copy(to: u64, from: u64, words: usize) -> Result<(), Fault> {
-    // SAFETY: what is ours is valid for as many words; bad memory of the program ends in a `Fault`.
-    match unsafe { user_copy(to as *mut u64, from as *const u64, words) } {
-        0 => Ok(()),
-        _ => Err(Fault),
-    }
-}
-
-/// Writes words to an address that the program named.
-#[inline]
-pub fn store<const WORDS: usize>(to: u64, words: [u64; WORDS]) -> Result<(), Fault> {
-    // SAFETY: the source is ours; the target is where the program asked for the
-    // result, and a bad one ends in a `Fault`.
-    match unsafe { user_copy(to as *mut u64, words.as_ptr(), WORDS) } {
-        0 => Ok(()),
-        _ => Err(Fault),
-    }
-}
-
-/// What a function says that the kernel does not offer.
-#[unsafe(no_mangle)]
-pub extern "C" fn et_missing() -> i64 {
-    -ENOSYS
 }
 
 /// Ends the program at an impossible place.

@@ -4,9 +4,11 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use iced_x86::{Code as Opcode, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
 
-use super::Unsound;
+use super::super::super::Unsound;
+use super::super::super::patch::Code;
+use crate::arch::SYSCALL_LENGTH;
 
 /// How far around a site the code is read.
 pub const AROUND: u64 = 4096;
@@ -21,13 +23,6 @@ const SETTLED: usize = 16;
 /// What functions and loops are aligned to.
 const ALIGNED: u64 = 16;
 
-/// Code as it lies in memory.
-pub struct Code {
-    /// Where it lies.
-    pub start: u64,
-    pub bytes: Vec<u8>,
-}
-
 /// What was found around a site.
 #[derive(Debug)]
 pub struct Surroundings {
@@ -39,32 +34,26 @@ pub struct Surroundings {
     pub padding: Vec<Range<u64>>,
 }
 
-impl Code {
-    /// The bytes of a range.
-    pub fn bytes_at(&self, range: Range<u64>) -> Option<&[u8]> {
-        let [begin, end] = [range.start, range.end].map(|at| at.checked_sub(self.start));
-        self.bytes.get(begin? as usize..end? as usize)
-    }
-
+impl Surroundings {
     /// What is around the `syscall` instruction at `site`.
-    pub fn around(&self, site: u64) -> Result<Surroundings, Unsound> {
-        let sound = |begin| self.decoded(begin, site);
+    pub fn find(code: &Code, site: u64) -> Result<Self, Unsound> {
+        let sound = |begin| Self::decode(code, begin, site);
         (0..BEGINNINGS).find_map(sound).ok_or(Unsound::Undecoded)
     }
 
-    /// All of it, from a byte on; `None` if the site is in the midst of another instruction then.
-    fn decoded(&self, begin: u64, site: u64) -> Option<Surroundings> {
-        let bytes = self.bytes.get(begin as usize..)?;
-        let mut decoder = Decoder::with_ip(64, bytes, self.start + begin, DecoderOptions::NONE);
-        let (mut next, mut targets) = (None, BTreeSet::new());
-        let mut fillings: Vec<Filling> = Vec::new();
-        let (mut sound, mut ends) = (0, false);
-        let mut found = false;
-        while decoder.can_decode() {
-            let instruction = decoder.decode();
-            if instruction.code() == Opcode::INVALID {
+    /// All of the code, from a byte on; `None` if the site is in the midst of another instruction
+    /// then.
+    fn decode(code: &Code, begin: u64, site: u64) -> Option<Self> {
+        let bytes = code.bytes.get(begin as usize..)?;
+        let mut decoder = Decoder::with_ip(64, bytes, code.start + begin, DecoderOptions::NONE);
+        let after = site + SYSCALL_LENGTH;
+        let (mut next, mut targets, mut fillers) = (None, BTreeSet::new(), Fillers::default());
+        let (mut sound, mut found) = (0, false);
+        for instruction in &mut decoder {
+            fillers.add(&instruction);
+            if instruction.is_invalid() {
                 // Data among the code, or the end of what was read.
-                (sound, ends) = (0, false);
+                sound = 0;
                 continue;
             }
             sound += 1;
@@ -72,69 +61,79 @@ impl Code {
             if at == site {
                 // Where the mapping begins nearby there may be fewer before it.
                 found = instruction.mnemonic() == Mnemonic::Syscall
-                    && (sound > SETTLED || site < self.start + AROUND);
-            } else if at == site + 2 && found {
+                    && (sound > SETTLED || site < code.start + AROUND);
+            } else if at == after && found {
                 next = Some(instruction);
             }
-            if at < site + 2 && instruction.next_ip() > site + 2 {
+            if at < after && instruction.next_ip() > after {
                 return None;
             }
-            let fills = matches!(instruction.mnemonic(), Mnemonic::Int3 | Mnemonic::Nop);
-            if fills && ends {
-                match fillings.last_mut() {
-                    Some(filling) if filling.end() == at => filling.push(&instruction),
-                    _ => fillings.push(Filling { start: at, instructions: vec![instruction] }),
-                }
-            }
-            if leads(&instruction) {
+            if is_branch(&instruction) {
                 targets.insert(instruction.near_branch_target());
             }
-            // What fills the space does not go on either.
-            ends = (fills && ends) || !goes_on(&instruction);
         }
-        let padding = fillings.iter().filter_map(Filling::padding).collect();
-        Some(Surroundings { next: next?, targets, padding })
+        let padding = fillers.runs.iter().filter_map(|run| padding(run)).collect();
+        Some(Self { next: next?, targets, padding })
+    }
+
+    /// Does a branch lead to anywhere within?
+    pub fn has_target_in(&self, range: Range<u64>) -> bool {
+        self.targets.range(range).next().is_some()
+    }
+
+    /// Does the next instruction do the same wherever it is?
+    pub fn next_is_movable(&self) -> bool {
+        self.next.flow_control() == FlowControl::Next
+            && !self.next.is_ip_rel_memory_operand()
+            && self.next.mnemonic() != Mnemonic::Syscall
     }
 }
 
-/// What does nothing, behind an instruction that does not go on.
-struct Filling {
-    start: u64,
-    instructions: Vec<Instruction>,
+/// Runs of instructions that do nothing, behind one that does not go on.
+#[derive(Default)]
+struct Fillers {
+    runs: Vec<Vec<Instruction>>,
+    /// Does the last instruction not go on, or is it one of these?
+    ends: bool,
 }
 
-impl Filling {
-    fn push(&mut self, instruction: &Instruction) {
-        self.instructions.push(*instruction);
-    }
-
-    fn end(&self) -> u64 {
-        self.instructions.last().map_or(self.start, Instruction::next_ip)
-    }
-
-    /// The part of it that is never executed.
-    ///
-    /// An `int3` would stop the program. What does nothing may be where a function begins, which is
-    /// made so to be patched (`-fpatchable-function-entry`, one byte each). It is none if it leads, in
-    /// as few instructions as assemblers use, to where functions and loops are aligned to, and does
-    /// not begin there.
-    fn padding(&self) -> Option<Range<u64>> {
-        let is_stop = |it: &&Instruction| it.mnemonic() == Mnemonic::Int3;
-        let stops = self.instructions.iter().take_while(is_stop).count();
-        if stops > 0 {
-            return Some(self.start..self.instructions[stops - 1].next_ip());
+impl Fillers {
+    /// Adds the next instruction, if it is one.
+    fn add(&mut self, instruction: &Instruction) {
+        let fills = self.ends && matches!(instruction.mnemonic(), Mnemonic::Int3 | Mnemonic::Nop);
+        if fills {
+            let end = |run: &[Instruction]| run.last().map(Instruction::next_ip);
+            match self.runs.last_mut() {
+                Some(run) if end(run) == Some(instruction.ip()) => run.push(*instruction),
+                _ => self.runs.push(vec![*instruction]),
+            }
         }
-        let end = self.start.next_multiple_of(ALIGNED);
-        let mut before = self.instructions.iter().take_while(|it| it.ip() < end);
-        let is_aligning = self.start < end
-            && before.clone().last().is_some_and(|last| last.next_ip() == end)
-            && before.all(|it| it.len() > 1);
-        is_aligning.then_some(self.start..end)
+        self.ends = fills || (!instruction.is_invalid() && !goes_on(instruction));
     }
+}
+
+/// The part of a run of such instructions that is never executed.
+///
+/// An `int3` would stop the program. What does nothing may be where a function begins, which is
+/// made so to be patched (`-fpatchable-function-entry`, one byte each). It is none if it leads, in
+/// as few instructions as assemblers use, to where functions and loops are aligned to, and does
+/// not begin there.
+fn padding(run: &[Instruction]) -> Option<Range<u64>> {
+    let start = run.first()?.ip();
+    let is_stop = |it: &&Instruction| it.mnemonic() == Mnemonic::Int3;
+    if let Some(last) = run.iter().take_while(is_stop).last() {
+        return Some(start..last.next_ip());
+    }
+    let end = start.next_multiple_of(ALIGNED);
+    let mut before = run.iter().take_while(|it| it.ip() < end);
+    let is_aligning = start < end
+        && before.clone().last().is_some_and(|last| last.next_ip() == end)
+        && before.all(|it| it.len() > 1);
+    is_aligning.then_some(start..end)
 }
 
 /// Is it a branch to an address that it names?
-fn leads(instruction: &Instruction) -> bool {
+fn is_branch(instruction: &Instruction) -> bool {
     instruction.near_branch_target() != 0
         && matches!(
             instruction.flow_control(),
@@ -151,20 +150,6 @@ fn goes_on(instruction: &Instruction) -> bool {
         instruction.flow_control(),
         FlowControl::UnconditionalBranch | FlowControl::IndirectBranch | FlowControl::Return
     ) && instruction.mnemonic() != Mnemonic::Ud2
-}
-
-impl Surroundings {
-    /// Does a branch lead to anywhere within?
-    pub fn is_led_into(&self, range: Range<u64>) -> bool {
-        self.targets.range(range).next().is_some()
-    }
-
-    /// Does the next instruction do the same wherever it is?
-    pub fn next_is_movable(&self) -> bool {
-        self.next.flow_control() == FlowControl::Next
-            && !self.next.is_ip_rel_memory_operand()
-            && self.next.mnemonic() != Mnemonic::Syscall
-    }
 }
 
 #[cfg(test)]
@@ -192,11 +177,11 @@ mod tests {
     #[test]
     fn what_is_around_a_call_is_found() {
         let (code, site) = code();
-        let found = code.around(site).unwrap();
+        let found = Surroundings::find(&code, site).unwrap();
         assert_eq!((found.next.ip(), found.next.len()), (site + 2, 6));
         assert!(found.next_is_movable());
-        assert!(!found.is_led_into(site..site + 8));
-        assert!(found.is_led_into(site + 11..site + 12), "the branch leads behind the first ret");
+        assert!(!found.has_target_in(site..site + 8));
+        assert!(found.has_target_in(site + 11..site + 12), "the branch leads behind the first ret");
         assert_eq!(found.padding, [site - 14..site - 7, site + 13..site + 17]);
     }
 
@@ -210,7 +195,8 @@ mod tests {
             let site = 0x40_0000 + bytes.len() as u64 + 4;
             bytes.extend([0x50, 0x50, 0x50, 0x50, 0x0f, 0x05, 0xc3]);
             let start = 0x40_0000 + 65 + before as u64;
-            let found = Code { start: 0x40_0000, bytes }.around(site).unwrap().padding;
+            let code = Code { start: 0x40_0000, bytes };
+            let found = Surroundings::find(&code, site).unwrap().padding;
             found.first().map(|it| (it.start - start, it.end - start))
         };
         const ONES: [u8; 5] = [0x90; 5];
@@ -232,7 +218,7 @@ mod tests {
         bytes.extend([0x90; 32]);
         let code = Code { start: 0x1000, bytes };
         // From the midst of the operand on one may read a call, but not from sound code before it.
-        let found = code.around(0x1000 + 65);
+        let found = Surroundings::find(&code, 0x1000 + 65);
         assert!(matches!(found, Err(Unsound::Undecoded)), "{found:?}");
     }
 }

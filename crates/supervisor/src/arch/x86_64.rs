@@ -1,0 +1,272 @@
+//! x86-64.
+
+use std::arch::global_asm;
+use std::mem::offset_of;
+use std::ops::Range;
+
+use eigentime_calls::{Nr, nr};
+use eigentime_vdso::{BOOTED_CLOCK, Frame, PAGE, RED_ZONE, symbols};
+use nix::sys::ptrace;
+use nix::unistd::Pid;
+
+use super::StackedCall;
+
+/// How ELF names the architecture.
+pub const ELF_MACHINE: u16 = object::elf::EM_X86_64;
+
+/// The instruction that makes a system call, `syscall`.
+pub const SYSCALL: [u8; 2] = [0x0f, 0x05];
+pub const SYSCALL_LENGTH: u64 = SYSCALL.len() as u64;
+
+/// Where programs may have memory at all; the lowest addresses are for nobody.
+pub const USABLE: Range<u64> = 0x1_0000..0x7fff_ffff_f000;
+
+/// Where regions may lie: below everything the kernel maps by itself (whose mappings start within
+/// 2^40 bytes of the top of the 47-bit space), and in a part that ThreadSanitizer takes for the
+/// application's.
+pub const REGION_WINDOW: Range<u64> = 0x7e90_0000_0000..0x7ee0_0000_0000;
+
+/// The start of the vsyscall page, whose three functions stand 1024 bytes apart.
+const VSYSCALL_PAGE: u64 = 0xffff_ffff_ff60_0000;
+
+/// The code segment of 32-bit programs.
+const CODE_SEGMENT_32: u64 = 0x23;
+
+/// What the kernel sees as "no system call".
+const NO_CALL: u64 = u64::MAX;
+
+/// Where the image saves the flags; after a step over one of these, they contain [`STEP_FLAG`].
+pub const SAVES_FLAGS: [usize; 2] = [symbols::ENTER_FLAGS, symbols::REWRITTEN_FLAGS];
+
+/// Where the image restores the flags; a step would stay in them.
+pub const RESTORES_FLAGS: [usize; 2] = [symbols::LEAVE_FLAGS, symbols::PASS_FLAGS];
+
+/// The flag by which a thread is stepped (TF).
+pub const STEP_FLAG: u64 = 0x100;
+
+/// `jmp [rip]`, which is followed by the address to go to.
+const JUMP: [u8; 6] = [0xff, 0x25, 0, 0, 0, 0];
+pub const FAR_JUMP_LENGTH: usize = JUMP.len() + 8;
+
+/// A jump to any address, that changes no register.
+pub fn far_jump(to: u64) -> [u8; FAR_JUMP_LENGTH] {
+    let mut bytes = [0; FAR_JUMP_LENGTH];
+    bytes[..JUMP.len()].copy_from_slice(&JUMP);
+    bytes[JUMP.len()..].copy_from_slice(&to.to_le_bytes());
+    bytes
+}
+
+/// Where in `code` an instruction that makes a system call stands.
+pub fn find_syscall(code: &[u8]) -> Option<usize> {
+    code.windows(SYSCALL.len()).position(|bytes| bytes == SYSCALL)
+}
+
+global_asm!(
+    ".pushsection .rodata.eigentime_bootstrap, \"a\"",
+    ".globl eigentime_bootstrap, eigentime_bootstrap_end",
+    ".hidden eigentime_bootstrap, eigentime_bootstrap_end",
+    ".balign 8",
+    "eigentime_bootstrap:",
+    "pop rax",
+    "pop rdi",
+    "pop rsi",
+    "pop rdx",
+    "pop r10",
+    "pop r9",
+    "add rsp, {control}",
+    "pop r8",
+    "syscall",
+    "test rax, rax",
+    "js 2f",
+    "ret",
+    "2:",
+    "mov rsi, rax",
+    "mov edi, {booted}",
+    "mov eax, {clock_gettime}",
+    "syscall",
+    ".balign 8",
+    "eigentime_bootstrap_end:",
+    ".popsection",
+    control = const offset_of!(StackedCall, descriptor) - offset_of!(StackedCall, control),
+    booted = const BOOTED_CLOCK,
+    clock_gettime = const nr::CLOCK_GETTIME.0,
+);
+
+/// A stopped thread's registers.
+#[derive(Clone, Copy, Debug)]
+pub struct Registers(libc::user_regs_struct);
+
+impl Registers {
+    /// Those of a stopped thread.
+    pub fn of(thread: Pid) -> nix::Result<Self> {
+        ptrace::getregs(thread).map(Self)
+    }
+
+    /// Gives them to a stopped thread.
+    pub fn give(self, thread: Pid) -> nix::Result<()> {
+        ptrace::setregs(thread, self.0)
+    }
+
+    /// The system call the thread is at.
+    pub fn nr(&self) -> Nr {
+        Nr(self.0.orig_rax as u32)
+    }
+
+    /// Argument `index` of the system call.
+    pub fn arg(&self, index: usize) -> u64 {
+        let r = &self.0;
+        [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9][index]
+    }
+
+    /// The next instruction.
+    pub fn ip(&self) -> u64 {
+        self.0.rip
+    }
+
+    /// The stack pointer.
+    pub fn stack(&self) -> u64 {
+        self.0.rsp
+    }
+
+    /// The result of a system call that was made.
+    pub fn result(&self) -> i64 {
+        self.0.rax as i64
+    }
+
+    /// Is the program a 32-bit one?
+    pub fn is_32_bit(&self) -> bool {
+        self.0.cs == CODE_SEGMENT_32
+    }
+
+    /// Was the call made through the vsyscall page?
+    pub fn is_in_vsyscall_page(&self) -> bool {
+        self.ip() & !(PAGE as u64 - 1) == VSYSCALL_PAGE
+    }
+
+    /// Makes the call that is made again another one.
+    pub fn set_nr(&mut self, nr: Nr) {
+        self.0.orig_rax = u64::from(nr.0);
+    }
+
+    /// Replaces an argument of the call that is about to be made.
+    pub fn set_first_arg(&mut self, value: u64) {
+        self.0.rdi = value;
+    }
+
+    /// Skips the call; the program sees `result`.
+    pub fn skip(&mut self, result: i64) {
+        self.0.orig_rax = NO_CALL;
+        self.set_result(result);
+    }
+
+    /// Skips the call and goes on at `entry` of the image, which finds the number
+    /// of the call in rax, the hint in r11, and the way back in rcx.
+    pub fn redirect(&mut self, entry: u64, hint: i64) {
+        let nr = self.0.orig_rax;
+        self.0.rcx = self.0.rip;
+        self.0.r11 = hint as u64;
+        self.skip(nr as i64);
+        self.0.rip = entry;
+    }
+
+    /// Puts the thread, which is about to make a call, after it, as if it had been interrupted there
+    /// and were about to make it again.
+    pub fn interrupt_and_make_again(&mut self, after: u64) {
+        self.0.orig_rax = self.0.rax;
+        self.jump(after);
+        self.make_again();
+    }
+
+    /// Those of a thread that is about to make the call with which it has come into the image, by
+    /// the frame that it has left at `at`.
+    pub fn before_call(&self, at: u64, frame: &Frame) -> Self {
+        let mut r = self.0;
+        [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9] = frame.args;
+        r.rbp = frame.rbp;
+        [r.r15, r.r14, r.r13, r.r12, r.rbx] = frame.preserved;
+        r.rsp = at + size_of::<Frame>() as u64 + RED_ZONE;
+        r.rax = frame.nr;
+        r.orig_rax = NO_CALL;
+        r.rip = frame.back - SYSCALL_LENGTH;
+        r.eflags = frame.flags;
+        Self(r)
+    }
+
+    /// Those of a thread whose call, with which it has come into the image, was interrupted: the
+    /// kernel decides whether it is made again once a handler has run. `at` is its frame.
+    pub fn interrupted_call(&self, at: u64, frame: &Frame) -> Self {
+        let Self(mut r) = self.before_call(at, frame);
+        r.orig_rax = frame.nr;
+        r.rax = super::RESTART_AS_HANDLER_SAYS as u64;
+        r.rip = frame.back;
+        Self(r)
+    }
+
+    /// Takes a thread of which nothing has been carried out in the image at `image` back to where it
+    /// is about to make its call, also if the image is about to make that as it is; tells whether
+    /// that was so. `read` reads a word of the thread's memory.
+    pub fn undo_redirect(
+        &mut self,
+        image: u64,
+        read: impl FnOnce(u64) -> nix::Result<u64>,
+    ) -> nix::Result<bool> {
+        match self.ip().wrapping_sub(image) as usize {
+            symbols::ENTER | symbols::REWRITTEN => {}
+            symbols::ENTER_FLAGS | symbols::REWRITTEN_FLAGS => self.0.rsp += RED_ZONE,
+            symbols::PASS_FLAGS => {
+                self.0.eflags = read(self.0.rsp)?;
+                self.0.rsp += 8 + RED_ZONE;
+            }
+            _ => return Ok(false),
+        }
+        self.0.rip = self.0.rcx - SYSCALL_LENGTH;
+        self.0.orig_rax = NO_CALL;
+        Ok(true)
+    }
+
+    /// Prepares a system call by the instruction at `instruction`.
+    pub fn call(&mut self, instruction: u64, nr: i64, args: [u64; 6]) {
+        self.0.orig_rax = NO_CALL;
+        self.0.rax = nr as u64;
+        self.0.rip = instruction;
+        let r = &mut self.0;
+        [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9] = args;
+    }
+
+    /// Moves the thread to another instruction.
+    pub fn jump(&mut self, to: u64) {
+        self.0.rip = to;
+    }
+
+    /// Moves the stack pointer.
+    pub fn set_stack(&mut self, to: u64) {
+        self.0.rsp = to;
+    }
+
+    /// Tells the image's `et_boot` which sockets to close.
+    pub fn set_sockets(&mut self, [first, second]: [u32; 2]) {
+        [self.0.rbx, self.0.rbp] = [first.into(), second.into()];
+    }
+
+    /// Changes the result of a call.
+    pub fn set_result(&mut self, result: i64) {
+        self.0.rax = result as u64;
+    }
+
+    /// Is the thread in a system call that is not skipped?
+    pub fn is_in_call(&self) -> bool {
+        self.0.orig_rax != NO_CALL
+    }
+
+    /// Makes the call that is about to be made end the program with `status`.
+    pub fn exit(&mut self, status: u64) {
+        const EXIT_GROUP_32: u64 = 252;
+        if self.is_32_bit() {
+            self.0.orig_rax = EXIT_GROUP_32;
+            self.0.rbx = status;
+        } else {
+            self.0.orig_rax = u64::from(nr::EXIT_GROUP.0);
+            self.0.rdi = status;
+        }
+    }
+}

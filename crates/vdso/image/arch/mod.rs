@@ -1,0 +1,105 @@
+//! The way in from a trapped call, the way into the kernel, and access to memory
+//! that the program names. All assembly of the image is in the submodule of the architecture.
+
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+#[cfg(target_arch = "x86_64")]
+pub use x86_64::*;
+
+use eigentime_calls::{CALLS, Kind, Nr};
+
+use crate::layout::Waiting;
+
+/// The six arguments of a system call, in order.
+pub type Args = [u64; 6];
+
+/// An argument by the number that the table of calls gives.
+#[inline(always)]
+pub fn arg(args: &Args, index: u8) -> u64 {
+    // Without the branch to a panic that indexing has.
+    args.get(index as usize).copied().unwrap_or(0)
+}
+
+/// Replaces an argument.
+#[inline(always)]
+pub fn set_arg(args: &mut Args, index: u8, value: u64) {
+    if let Some(slot) = args.get_mut(index as usize) {
+        *slot = value;
+    }
+}
+
+/// ENOSYS.
+const ENOSYS: i64 = 38;
+
+/// By the lowest byte of a call's number: whether the image translates one that has it.
+static CONCERNED: [u8; 256] = {
+    let mut concerned = [0; 256];
+    let mut index = 0;
+    while index < CALLS.len() {
+        if matches!(CALLS[index].kind, Kind::Wait(_) | Kind::Socket(_) | Kind::Read(_)) {
+            concerned[(CALLS[index].nr.0 & 0xff) as usize] = 1;
+        }
+        index += 1;
+    }
+    concerned
+};
+
+/// A bad address in the program's arguments.
+#[derive(Clone, Copy, Debug)]
+pub struct Fault;
+
+/// Makes a system call from the exempt address.
+#[inline]
+pub fn syscall(nr: Nr, args: &Args) -> i64 {
+    // SAFETY: what the kernel does with the arguments is what the program asked
+    // for, or concerns memory of the caller.
+    unsafe { system_call(u64::from(nr.0), args, core::ptr::null_mut()) }
+}
+
+/// Makes a system call that waits as `waiting` says.
+#[inline]
+pub fn waiting_syscall(nr: Nr, args: &Args, waiting: &mut Waiting) -> i64 {
+    // SAFETY: as above; the kernel writes to `waiting` no more than the time that is left.
+    unsafe { system_call(u64::from(nr.0), args, waiting) }
+}
+
+/// Reads words from an address that the program named.
+#[inline]
+pub fn load<const WORDS: usize>(from: u64) -> Result<[u64; WORDS], Fault> {
+    let mut words = [0; WORDS];
+    copy(words.as_mut_ptr() as u64, from, WORDS).map(|()| words)
+}
+
+/// Reads half a word from an aligned address that the program named; a `Fault` also
+/// where it is not aligned.
+#[inline]
+pub fn load_u32(from: u64) -> Result<u32, Fault> {
+    if from % 4 != 0 {
+        return Err(Fault);
+    }
+    let [word] = load::<1>(from & !7)?;
+    Ok((word >> (8 * (from & 4))) as u32)
+}
+
+/// Copies words between memory of ours and memory that the program named.
+#[inline]
+pub fn copy(to: u64, from: u64, words: usize) -> Result<(), Fault> {
+    // SAFETY: what is ours is valid for as many words; bad memory of the program ends in a `Fault`.
+    match unsafe { user_copy(to as *mut u64, from as *const u64, words) } {
+        0 => Ok(()),
+        _ => Err(Fault),
+    }
+}
+
+/// Writes words to an address that the program named.
+#[inline]
+pub fn store<const WORDS: usize>(to: u64, words: [u64; WORDS]) -> Result<(), Fault> {
+    copy(to, words.as_ptr() as u64, WORDS)
+}
+
+/// What a function says that the kernel does not offer.
+#[unsafe(no_mangle)]
+pub extern "C" fn et_missing() -> i64 {
+    -ENOSYS
+}
