@@ -181,7 +181,7 @@ impl Supervisor {
         let at = self.region.layout.base();
         let how = PRIVATE | libc::MAP_FIXED as u64;
         visit.call(libc::SYS_mmap, [at, PAGE as u64, READ_WRITE, how, NO_FILE, 0])?;
-        visitor.write(at, &Page::new().to_bytes())?;
+        visitor.write(at, bytes_of(&Page::new()))?;
         visit.call(libc::SYS_mprotect, [at, PAGE as u64, libc::PROT_READ as u64, 0, 0, 0])?;
         visit.end(process).map(drop)
     }

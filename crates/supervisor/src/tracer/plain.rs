@@ -7,6 +7,7 @@ pub trait Plain {}
 impl Plain for eigentime_vdso::KernelFunctions {}
 impl Plain for eigentime_vdso::Frame {}
 impl Plain for eigentime_vdso::Waiting {}
+impl Plain for eigentime_timeline::page::Page {}
 
 /// The bytes of a structure.
 pub fn bytes_of<T: Plain>(value: &T) -> &[u8] {

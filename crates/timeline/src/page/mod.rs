@@ -15,9 +15,7 @@ use core::hint::cold_path;
 use core::sync::atomic::{AtomicU32, Ordering, fence};
 
 pub use latch::{Kind, Latch};
-#[cfg(feature = "text")]
-use snapshot::SNAPSHOT_WORDS;
-use snapshot::{Snapshot, WORD_AFTER, WORD_BEFORE, WORD_FORWARD, WORD_PER_NANO};
+use snapshot::{SNAPSHOT_WORDS, Snapshot, WORD_AFTER, WORD_BEFORE, WORD_FORWARD, WORD_PER_NANO};
 
 use crate::{
     Clock, ClockId, HostInstant, Map, NANOS_PER_SECOND, Rate, Segment, Timespec, VirtualInstant,
@@ -26,7 +24,7 @@ use crate::{
 /// Names the layout; a program's image and its supervisor must agree on it.
 pub const LAYOUT: u32 = 5;
 
-/// The page that all programs of a timeline share.
+/// The page that all programs of a timeline share. It has no padding, so that its bytes can be copied.
 #[repr(C)]
 pub struct Page {
     layout: AtomicU32,
@@ -41,8 +39,11 @@ pub struct Page {
     held: AtomicU32,
     /// May the map change under waits of any clock?
     changes: AtomicU32,
+    reserved: [AtomicU32; 249],
     snapshots: [Snapshot; 2],
 }
+
+const _: () = assert!(size_of::<Page>() == 256 * 4 + 2 * SNAPSHOT_WORDS * 8);
 
 /// The map as it stood when the counter was read; see [`Page::view`].
 #[derive(Clone, Copy)]
@@ -186,6 +187,7 @@ impl Page {
             fine: AtomicU32::new(0),
             held: AtomicU32::new(0),
             changes: AtomicU32::new(0),
+            reserved: [const { AtomicU32::new(0) }; 249],
             snapshots: [const { Snapshot::empty() }; 2],
         };
         page.reset();
@@ -202,30 +204,6 @@ impl Page {
         for snapshot in &self.snapshots {
             snapshot.store_map(&Map::settled(Segment::IDENTITY), Kind::Shift);
         }
-    }
-
-    /// A copy of the page, as memory that a program can map for it.
-    #[cfg(feature = "text")]
-    #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = vec![0; size_of::<Self>()];
-        let mut put = |at: usize, word: &[u8]| bytes[at..at + word.len()].copy_from_slice(word);
-        for (at, half) in [
-            (core::mem::offset_of!(Self, layout), &self.layout),
-            (core::mem::offset_of!(Self, latch), &self.latch),
-            (core::mem::offset_of!(Self, moved), &self.moved),
-            (core::mem::offset_of!(Self, moved_in_vdso), &self.moved_in_vdso),
-        ] {
-            put(at, &half.load(Ordering::Relaxed).to_ne_bytes());
-        }
-        let snapshots = core::mem::offset_of!(Self, snapshots);
-        for (index, snapshot) in self.snapshots.iter().enumerate() {
-            let start = snapshots + index * size_of::<Snapshot>();
-            for word in 0..SNAPSHOT_WORDS {
-                put(start + 8 * word, &snapshot.word(word).to_ne_bytes());
-            }
-        }
-        bytes
     }
 
     /// The layout this page was written with, to be compared with [`LAYOUT`].

@@ -16,7 +16,7 @@ use crate::{
 const WORD_TIMES: usize = 0;
 pub const WORD_AFTER: usize = WORD_TIMES + 2 * IDS;
 pub const WORD_BEFORE: usize = WORD_AFTER + SEGMENT_WORDS;
-pub const SNAPSHOT_WORDS: usize = WORD_BEFORE + SEGMENT_WORDS;
+pub const SNAPSHOT_WORDS: usize = (WORD_BEFORE + SEGMENT_WORDS).next_power_of_two();
 
 /// Where things stand in a segment.
 pub const WORD_FORWARD: usize = 0;
@@ -33,8 +33,7 @@ const SEGMENT_WORDS: usize = WORD_WALL_STANDS + 1;
 /// One copy of the map. Its words are atomics only so that a reader overtaken by
 /// the writer reads stale words, which the counter then tells it to drop.
 ///
-/// Aligned to its size rounded up to a power of two, so that its address costs a
-/// reader no multiplication.
+/// Its size is a power of two, so that its address costs a reader no multiplication.
 #[repr(C, align(1024))]
 pub struct Snapshot([AtomicU64; SNAPSHOT_WORDS]);
 
