@@ -18,7 +18,8 @@ use crate::tracer::detour::Detour;
 use crate::tracer::tracee::Tracee;
 use crate::tracer::{Supervisor, notes};
 
-/// How long the other threads of a process may take to stop, and each thread that there is besides.
+/// How long the other threads of a process may take to stop, and how much longer per thread of the
+/// timeline.
 const PATIENCE: Duration = Duration::from_millis(100);
 const EACH: Duration = Duration::from_micros(200);
 

@@ -29,17 +29,17 @@ use arch::{STUB_LENGTH, STUB_RETURN};
 use patch::Change;
 use space::Pages;
 
-/// After how many stops a site is rewritten: what that costs is won back after some more.
-const HOT: u32 = 16;
+/// Stops after which a site is rewritten. Its cost is recovered after some more.
+const HOT_STOPS: u32 = 16;
 
-/// By how many times as many more it is tried again.
-const LATER: u32 = 8;
+/// Factor by which that number grows after a failure that may pass.
+const RETRY_FACTOR: u32 = 8;
 
-/// How many sites of a process are counted.
-const MOST_SITES: usize = 4 << 10;
+/// Maximum number of sites that are counted in a process.
+const MAX_SITES: usize = 4 << 10;
 
-/// Over what time stops are counted for their rate.
-const SPAN: Duration = Duration::from_secs(1);
+/// Period over which the rate of stops is measured.
+const RATE_PERIOD: Duration = Duration::from_secs(1);
 
 /// Why a site stays trapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,7 +154,7 @@ impl Stops {
     fn roll(&mut self, now: Instant) {
         let (since, count) = *self.since.get_or_insert((now, self.all));
         let past = now.saturating_duration_since(since);
-        if past >= SPAN {
+        if past >= RATE_PERIOD {
             self.before = Some((past, self.all - count));
             self.since = Some((now, self.all));
         }
@@ -266,8 +266,8 @@ impl Rewrites {
             return false;
         }
         let program = self.programs.entry(process).or_default();
-        let is_full = program.sites.len() >= MOST_SITES;
-        let new = Site::Trapped { stops: 0, due: HOT };
+        let is_full = program.sites.len() >= MAX_SITES;
+        let new = Site::Trapped { stops: 0, due: HOT_STOPS };
         let site = match program.sites.entry(site) {
             std::collections::hash_map::Entry::Vacant(_) if is_full => return false,
             entry => entry.or_insert(new),
@@ -281,7 +281,9 @@ impl Rewrites {
     fn keep(&mut self, process: Pid, site: u64, why: Unsound) {
         let known = self.programs.entry(process).or_default().sites.get_mut(&site);
         match known {
-            Some(Site::Trapped { due, .. }) if why.passes() => *due = due.saturating_mul(LATER),
+            Some(Site::Trapped { due, .. }) if why.passes() => {
+                *due = due.saturating_mul(RETRY_FACTOR)
+            }
             Some(site) => *site = Site::Kept,
             None => {}
         }
@@ -340,21 +342,21 @@ mod tests {
     #[test]
     fn sites_are_hot_after_some_stops() {
         let (mut rewrites, process) = (Rewrites::default(), Pid::from_raw(7));
-        for _ in 1..HOT {
+        for _ in 1..HOT_STOPS {
             assert!(!rewrites.count(process, 0x1000));
         }
         assert!(rewrites.count(process, 0x1000));
         assert!(!rewrites.count(process, 0x2000), "another one");
         rewrites.keep(process, 0x1000, Unsound::Busy);
         assert!(!rewrites.count(process, 0x1000), "later");
-        for _ in 0..HOT * LATER {
+        for _ in 0..HOT_STOPS * RETRY_FACTOR {
             rewrites.count(process, 0x1000);
         }
         assert!(rewrites.count(process, 0x1000));
         rewrites.keep(process, 0x1000, Unsound::NoRoom);
         assert!(!rewrites.count(process, 0x1000), "never");
         rewrites.forget(process);
-        for _ in 1..HOT {
+        for _ in 1..HOT_STOPS {
             assert!(!rewrites.count(process, 0x1000), "another program");
         }
         rewrites.off();

@@ -10,14 +10,14 @@ use super::super::super::Unsound;
 use super::super::super::patch::Code;
 use crate::arch::SYSCALL_LENGTH;
 
-/// How far around a site the code is read.
+/// Bytes of code that are read before and after a site.
 pub const AROUND: u64 = 4096;
 
-/// From how many bytes it is tried to begin to decode: where one is in the midst of an instruction
-/// is not known, and some instructions later one is not any more.
+/// Offsets at which decoding is tried to begin: the first may be in the middle of an instruction, but
+/// after some instructions the decoder is in step.
 const BEGINNINGS: u64 = 16;
 
-/// How many instructions before the site have to be sound.
+/// Number of valid instructions before the site after which the decoder is in step.
 const SETTLED: usize = 16;
 
 /// What functions and loops are aligned to.
