@@ -12,12 +12,13 @@
 use std::mem::{offset_of, size_of};
 
 use eigentime_calls::nr;
-use eigentime_vdso::{BOOTED_CLOCK, Launch, PAGE};
+use eigentime_vdso::{BOOTED_CLOCK, IMAGE, IMAGE_OFFSET, Launch, PAGE, symbols};
 
 use super::mapping::{Control, Message};
 use super::plain::{Plain, bytes_of};
 use super::tracee::Tracee;
 use crate::arch::{Registers, SYSCALL_LENGTH, StackedCall, bootstrap};
+use crate::region::Layout;
 
 /// The stack for all of it, from the lowest address on.
 #[repr(C)]
@@ -31,19 +32,6 @@ pub struct Chain {
 }
 
 impl Plain for Chain {}
-
-/// How the image's code is mapped.
-pub struct Image {
-    /// What the program takes for its vDSO.
-    pub header: u64,
-    /// Where the code is to be, and how long it is.
-    pub address: u64,
-    pub size: u64,
-    /// Where it lies in the shared memory.
-    pub offset: u64,
-    /// Its function that sets up its pages.
-    pub boot: u64,
-}
 
 /// Is it the call by which the bootstrap and the image report?
 pub fn is_report(registers: &Registers) -> bool {
@@ -71,13 +59,13 @@ impl Bootstrap {
     }
 
     /// Puts the code into the program, the chain on its stack, and the image's address to `slot`.
-    pub fn put(&self, image: &Image, launch: Launch, slot: u64) -> nix::Result<()> {
-        let (chain, address) = (self.chain(image, launch), image.header.to_ne_bytes());
+    pub fn put(&self, layout: Layout, launch: Launch, slot: u64) -> nix::Result<()> {
+        let (chain, address) = (self.chain(layout, launch), layout.image().to_ne_bytes());
         self.tracee.write_parts([(self.stack, bytes_of(&chain)), (slot, &address)])?;
         self.tracee.poke_bytes(self.address, bootstrap())
     }
 
-    fn chain(&self, image: &Image, launch: Launch) -> Chain {
+    fn chain(&self, layout: Layout, launch: Launch) -> Chain {
         let at = |offset: usize| self.stack + offset as u64;
         let call = |nr: libc::c_long, args, then| StackedCall {
             nr: nr as u64,
@@ -92,7 +80,9 @@ impl Bootstrap {
         let pair = at(offset_of!(Chain, report.args)) + 2 * 8;
         let access = (libc::PROT_READ | libc::PROT_EXEC) as u64;
         let how = (libc::MAP_PRIVATE | libc::MAP_FIXED_NOREPLACE) as u64;
-        let map = [image.address, image.size, access, how];
+        let map = [layout.code(), (IMAGE.len() - symbols::CODE) as u64, access, how];
+        let boot = layout.symbol(symbols::BOOT);
+        let offset = (IMAGE_OFFSET + symbols::CODE) as u64;
         Chain {
             sockets: call(
                 libc::SYS_socketpair,
@@ -100,7 +90,7 @@ impl Bootstrap {
                 self.address,
             ),
             report: call(libc::SYS_clock_gettime, [BOOTED_CLOCK.into(), 0, 0, 0], self.address),
-            map: StackedCall { offset: image.offset, ..call(libc::SYS_mmap, map, image.boot) },
+            map: StackedCall { offset, ..call(libc::SYS_mmap, map, boot) },
             launch,
             // Its descriptor becomes an argument of mmap.
             message: Message::new(

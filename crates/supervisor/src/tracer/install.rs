@@ -6,11 +6,11 @@
 use std::io::IoSlice;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use eigentime_vdso::{IMAGE, IMAGE_OFFSET, Launch, symbols};
+use eigentime_vdso::Launch;
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 
-use super::bootstrap::{Bootstrap, Image, is_report};
+use super::bootstrap::{Bootstrap, is_report};
 use super::detour::Detour;
 use super::fresh::{Fresh, Refusal};
 use super::mapping::Failed;
@@ -57,7 +57,10 @@ impl Supervisor {
         }
         let grown = if grows { self.grow_stack(&mut detour, &fresh) } else { Ok(()) };
         let handed_over = grown
-            .and_then(|()| self.place(&bootstrap, launch, fresh.slot))
+            .and_then(|()| {
+                let written = bootstrap.put(self.region.layout, launch, fresh.slot);
+                written.map_err(Refusal::step("write to its memory"))
+            })
             .and_then(|()| self.hand_over(&mut detour, &fresh, &bootstrap, suspended));
         let prepared = match handed_over {
             Ok((goes_on, borrowed)) if launch.entry != 0 => {
@@ -112,19 +115,6 @@ impl Supervisor {
         registers.call(self.kernel.syscall_at(fresh.vdso), nr, args);
         let grown = detour.system_call(registers);
         grown.map(drop).map_err(Refusal::step("let its stack grow"))
-    }
-
-    /// Writes the bootstrap into a program.
-    fn place(&self, bootstrap: &Bootstrap, launch: Launch, slot: u64) -> Result<(), Refusal> {
-        let layout = self.region.layout;
-        let image = Image {
-            header: layout.image(),
-            address: layout.code(),
-            size: (IMAGE.len() - symbols::CODE) as u64,
-            offset: (IMAGE_OFFSET + symbols::CODE) as u64,
-            boot: layout.symbol(symbols::BOOT),
-        };
-        bootstrap.put(&image, launch, slot).map_err(Refusal::step("write to its memory"))
     }
 
     /// Sends a new program the shared memory; ends in a stop outside of any call, or in one of a call

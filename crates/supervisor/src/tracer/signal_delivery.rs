@@ -124,9 +124,9 @@ impl Supervisor {
         tracee: Tracee,
         registers: &mut Registers,
     ) -> nix::Result<bool> {
-        let read = |at| tracee.read_words(at).map(|[word]| word);
+        let image = self.region.layout.image();
         if !self.leave_stub(tracee, registers)
-            && !registers.undo_redirect(self.region.layout.image(), read)?
+            && !registers.undo_redirect(image, |at| tracee.peek(at))?
         {
             return Ok(false);
         }

@@ -293,8 +293,7 @@ impl Tracee {
     /// Reads memory; all of it, or `EFAULT`.
     pub fn read(self, from: u64, to: &mut [u8]) -> nix::Result<()> {
         let len = to.len();
-        let remote = [RemoteIoVec { base: from as usize, len }];
-        match process_vm_readv(self.0, &mut [IoSliceMut::new(to)], &remote)? {
+        match self.read_some(from, to)? {
             count if count == len => Ok(()),
             _ => Err(Errno::EFAULT),
         }
