@@ -2,7 +2,7 @@
 //! the image.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
@@ -37,7 +37,7 @@ pub struct Layout {
 
 impl Layout {
     /// A layout at a random place, so that the addresses cannot be known before.
-    fn random() -> Result<Self, std::io::Error> {
+    fn random() -> io::Result<Self> {
         let mut random = [0; 8];
         File::open("/dev/urandom")?.read_exact(&mut random)?;
         let slot = (REGION_SIZE as u64).next_power_of_two();
@@ -115,18 +115,13 @@ pub struct Region {
 impl Region {
     /// Makes a region whose page leaves every clock alone.
     pub fn new() -> Result<Self, Error> {
-        let layout = Layout::random().map_err(|error| Error::System {
-            action: "read /dev/urandom",
-            cause: Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)),
-        })?;
+        let errno = |error: io::Error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO));
+        let layout = Layout::random().map_err(errno).map_err(Error::system("read /dev/urandom"))?;
         let file = File::from(make_file().map_err(Error::system("make shared memory"))?);
         let written = file
             .set_len(REGION_SIZE as u64)
             .and_then(|()| file.write_all_at(IMAGE, IMAGE_OFFSET as u64));
-        written.map_err(|error| Error::System {
-            action: "fill shared memory",
-            cause: Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)),
-        })?;
+        written.map_err(errno).map_err(Error::system("fill shared memory"))?;
         let size = NonZeroUsize::new(PAGE).expect("a page is not empty");
         // SAFETY: a new mapping at an address of the kernel's choice.
         let page = unsafe {

@@ -14,11 +14,6 @@ const MAP_ANONYMOUS: u64 = 0x20;
 const MAP_FIXED_NOREPLACE: u64 = 0x10_0000;
 const NO_FILE: u64 = u64::MAX;
 
-/// Where the image is, and its code: of the two pieces, this one is mapped already.
-fn pieces() -> [u64; 2] {
-    [address_of!("et_image"), address_of!("et_code")]
-}
-
 /// Maps the rest of the image and the shared page from `file`, and a private page with the kernel's
 /// functions, and closes the three descriptors that the supervisor needed: 0, or a negative error
 /// number.
@@ -26,7 +21,8 @@ fn pieces() -> [u64; 2] {
 /// # Safety
 /// `launch` must point to what this program is launched with.
 pub unsafe extern "C" fn set_up(launch: *const Launch, first: u64, second: u64, file: u64) -> i64 {
-    let [image, code] = pieces();
+    // Of the image's two pieces, the code is mapped already.
+    let [image, code] = [address_of!("et_image"), address_of!("et_code")];
     let region = image - IMAGE_OFFSET as u64;
     let private = region + PRIVATE_OFFSET as u64;
     let size = PAGE as u64;
