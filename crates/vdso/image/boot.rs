@@ -20,7 +20,8 @@ const NO_FILE: u64 = u64::MAX;
 ///
 /// # Safety
 /// `launch` must point to what this program is launched with.
-pub unsafe extern "C" fn set_up(launch: *const Launch, first: u64, second: u64, file: u64) -> i64 {
+#[unsafe(no_mangle)]
+unsafe extern "C" fn et_set_up(launch: *const Launch, first: u64, second: u64, file: u64) -> i64 {
     // Of the image's two pieces, the code is mapped already.
     let [image, code] = [address_of!("et_image"), address_of!("et_code")];
     let region = image - IMAGE_OFFSET as u64;
