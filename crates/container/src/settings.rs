@@ -189,6 +189,9 @@ mod tests {
         assert!(text(&[("io.eigentime.joinable", "1")]).contains("without io.eigentime.timeline"));
         let both = [("io.eigentime.date", "@1"), ("io.eigentime.offset", "1s")];
         assert!(text(&both).contains("cannot both be set"));
+        assert!(
+            of_variables(["EIGENTIME_PRELOAD=cpu=0.1", "EIGENTIME_STATE=/x"]).unwrap().is_empty()
+        );
         for variable in ["EIGENTIME_", "EIGENTIME_date=@1", "EIGENTIME_X=1", "EIGENTIME_RATE"] {
             assert!(of_variables([variable]).is_err(), "{variable}");
         }

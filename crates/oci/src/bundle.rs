@@ -4,7 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{self, Path, PathBuf};
 
-use eigentime_container::settings::{Settings, VARIABLE, Wrong};
+use eigentime_container::settings::{Settings, Wrong};
+use eigentime_supervisor::clock_request::Form;
 use eigentime_supervisor::replaced;
 use serde_json::Value;
 
@@ -135,9 +136,11 @@ fn is_regular(path: &Path) -> io::Result<()> {
 /// Takes the settings out of an environment. Returns whether there were any.
 fn take_variables(variables: &mut Vec<Value>) -> bool {
     let before = variables.len();
-    let is_ours =
-        |variable: &Value| variable.as_str().is_some_and(|text| text.starts_with(VARIABLE));
-    variables.retain(|variable| !is_ours(variable));
+    let is_setting = |variable: &Value| {
+        let name = variable.as_str().and_then(|text| text.split('=').next());
+        name.is_some_and(|name| Form::Variable.key(name).is_some())
+    };
+    variables.retain(|variable| !is_setting(variable));
     variables.len() != before
 }
 
@@ -146,7 +149,7 @@ mod tests {
     use super::*;
 
     const BUNDLE: &str = r#"{
-        "process": { "env": ["PATH=/bin", "EIGENTIME_RATE=10"], "args": ["date"] },
+        "process": { "env": ["PATH=/bin", "EIGENTIME_RATE=10", "EIGENTIME_PRELOAD=cpu=0.1"], "args": ["date"] },
         "annotations": { "io.eigentime.date": "@1", "org.example": "x" },
         "mounts": [{ "destination": "/etc/hostname", "source": "/d/1/hostname" }],
         "hooks": { "poststop": [{ "path": "/bin/true" }] },
@@ -194,7 +197,7 @@ mod tests {
         assert!(document.take_ours(true));
         assert!(!document.take_ours(true));
         let mut expected: Value = serde_json::from_str(BUNDLE).unwrap();
-        expected["process"]["env"] = serde_json::json!(["PATH=/bin"]);
+        expected["process"]["env"] = serde_json::json!(["PATH=/bin", "EIGENTIME_PRELOAD=cpu=0.1"]);
         expected["linux"]["namespaces"] =
             serde_json::json!([{ "type": "pid" }, { "type": "mount" }]);
         expected["linux"].as_object_mut().unwrap().remove("timeOffsets");

@@ -83,6 +83,10 @@ const OF_BUNDLES: [(&str, Key); 17] = [
 /// And those that only the command line has.
 const OF_OPTIONS: [(&str, Key); 2] = [("continue", Key::Continue), ("policy", Key::Policy)];
 
+/// What environment variables of other parts of Eigentime go on with: they are no settings.
+const OF_OTHERS: [&str; 6] =
+    ["OCI_RUNTIME", "PRELOAD", "PRELOAD_REPORT", "RUNTIME_DIR", "STATE", "TOKEN"];
+
 /// Settings that contradict each other.
 const CONTRADICTIONS: [(Key, Key); 13] = [
     (Key::Date, Key::Offset),
@@ -149,6 +153,7 @@ impl Form {
             Self::Annotation => name.strip_prefix(ANNOTATION)?.to_owned(),
             Self::Variable => {
                 let key = name.strip_prefix(VARIABLE)?;
+                let key = (!OF_OTHERS.contains(&key)).then_some(key)?;
                 key.to_ascii_lowercase().replace('_', "-")
             }
         };
