@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -154,11 +155,16 @@ fn found_elsewhere() -> Outcome {
     };
     let scratch = workspace::scratch()?.display().to_string();
     eigentime(&["run", "--timeline", &name, "--", "true"], None)?.expect_code(0)?;
+    // Joined, and not made a second time.
+    let joined = eigentime(&["run", "--timeline", &name, "--", "true"], Some(&scratch));
     let listed = eigentime(&["ctl", "list"], Some(&scratch));
     let removed = eigentime(&["ctl", "rm", "--force", &name], Some(&scratch))?;
     let listed = listed?;
     listed.ensure(listed.output().contains(&name), "it is not found")?;
     removed.expect_code(0)?;
+    joined?.expect_code(0)?;
+    let second = Path::new(&scratch).join("eigentime").join(&name);
+    ensure!(!second.exists(), "it is made a second time");
     Ok(())
 }
 

@@ -93,6 +93,16 @@ impl<E: Into<Error>> From<E> for Left {
     }
 }
 
+/// Connects to the timeline of that name, wherever it is.
+fn connect(name: &Name) -> Result<Option<UnixStream>, Error> {
+    for place in Place::all()? {
+        if let Some(stream) = place.connect(name)? {
+            return Ok(Some(stream));
+        }
+    }
+    Ok(None)
+}
+
 /// Does something with the timeline of that name, which may end meanwhile.
 pub fn find(
     name: &Name,
@@ -105,7 +115,7 @@ pub fn find(
         let place = Place::open()?;
         // Whoever else wants to make it waits until it is there, or has failed.
         let turn = place.lock()?;
-        let (found, supervisor) = match place.connect(name)? {
+        let (found, supervisor) = match connect(name)? {
             None => (Found::None(place, turn), Pid::from_raw(0)),
             Some(stream) => {
                 // The supervisor needs it, if it is being removed.
@@ -207,7 +217,7 @@ pub fn attach(
     let own: Name = pid.to_string().parse().map_err(Error::Timeline)?;
     let name = timeline.unwrap_or(&own).clone();
     let turn = place.lock()?;
-    let stream = match place.connect(&name)? {
+    let stream = match connect(&name)? {
         Some(stream) => stream,
         None => {
             let listener = place.listen(&name, &turn)?;
@@ -235,18 +245,13 @@ pub fn attach(
 
 /// Refuses a timeline in which this process does not live, though it lives in one.
 pub fn stay(name: &Name, clocks: Option<&Clocks>) -> Result<(), Error> {
-    for place in Place::all()? {
-        let Some(stream) = place.connect(name)? else { continue };
-        let request = Request::Stay { clocks: clocks.cloned() };
-        return match client::ask_through(stream, name, &request) {
-            Ok(Answer::Done) => Ok(()),
-            Ok(other) => Err(Error::Timeline(format!("timeline '{name}' answers {other:?}"))),
-            Err(failure) => {
-                Err(Error::Timeline(format!("cannot join timeline '{name}': {failure}")))
-            }
-        };
+    let Some(stream) = connect(name)? else { return Err(Error::AlreadyInTimeline) };
+    let request = Request::Stay { clocks: clocks.cloned() };
+    match client::ask_through(stream, name, &request) {
+        Ok(Answer::Done) => Ok(()),
+        Ok(other) => Err(Error::Timeline(format!("timeline '{name}' answers {other:?}"))),
+        Err(failure) => Err(Error::Timeline(format!("cannot join timeline '{name}': {failure}"))),
     }
-    Err(Error::AlreadyInTimeline)
 }
 
 /// Returns a process of a named timeline to host time.
