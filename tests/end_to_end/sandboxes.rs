@@ -56,6 +56,8 @@ pub fn add(suite: &mut Suite) {
         suite.test(name("exec"), &root, move || {
             waits(options, pace, &["exec", &program, "sleeper"])
         });
+        let ordinary = [root.as_slice(), &[Need::Tool("setpriv")]].concat();
+        suite.test(name("blocked_signals"), &ordinary, move || blocked_signals(options));
         for call in ["getpid", "nanosleep", "clock_gettime", "seccomp"] {
             suite.test(name(&format!("strict::{call}")), &needs, move || killed(options, call));
         }
@@ -100,6 +102,17 @@ fn refused(options: &[&str]) -> Outcome {
         ended.ensure(ended.number::<i32>(key)? == value, format_args!("{key} is not {value}"))?;
     }
     Ok(())
+}
+
+/// A program that would start with all its signals blocked is refused.
+fn blocked_signals(options: &[&str]) -> Outcome {
+    const CANNOT_RUN: i32 = 126;
+    let mut command = User::Nobody.eigentime(options)?;
+    command.arg(User::Nobody.program(Program::Sandbox, Build::Dynamic)?).arg("without");
+    command.arg(User::Nobody.program(Program::Sandbox, Build::Static)?).arg("sleeper");
+    let ended = run(&mut command, STUCK)?;
+    ended.expect_code(CANNOT_RUN)?;
+    ended.ensure(ended.errors.contains("eigentime: "), "it does not say why")
 }
 
 fn killed(options: &[&str], call: &str) -> Outcome {

@@ -285,6 +285,8 @@ unsafe extern "C" fn et_boot() {
         "xor edx, edx",
         "mov r10d, 8",
         "syscall",
+        "test rax, rax",
+        "jne 2f",
         // As the kernel starts a program.
         "mov rsp, [r12 + {stack}]",
         "push qword ptr [r12 + {entry}]",
