@@ -9,7 +9,7 @@ use eigentime_calls::{
 use eigentime_timeline::{Clock, ClockId, HostInstant, Nanos, Timespec, VirtualInstant};
 
 use crate::arch::{Args, arg, load, set_arg, store, syscall, waiting_syscall};
-use crate::clocks::{host_monotonic, host_now, kernel, page, virtual_monotonic, with_map};
+use crate::clocks::{host_monotonic, host_now, kernel, page, with_map};
 use crate::layout::{Frame, LOOK_AGAIN, NEVER_SECONDS, WAITING, Waiting};
 use crate::sets::Sets;
 
@@ -91,14 +91,13 @@ impl Deadline {
         due.at.is_some_and(|at| host_now(self.clock) >= at) && self.is_ahead()
     }
 
-    /// The virtual time that is left when the kernel says that `host` is left. (The
-    /// clocks may be further already: a signal handler may have run since.)
-    fn left(&self, host: Timespec) -> Nanos {
-        let rate = with_map(|view| view.rate());
-        if rate.is_frozen() || page().holds_waits() {
-            return self.at.since(virtual_monotonic()).max(Nanos::ZERO);
-        }
-        rate.virtual_span(host.nanos())
+    /// The virtual time that was left when the kernel ended the wait at `end`; the clocks may be
+    /// further already, since a signal handler may have run. Where it did not know the deadline, the
+    /// time that is left now.
+    #[inline(never)]
+    fn left(&self, end: Option<HostInstant>) -> Nanos {
+        let end = with_map(|view| view.at(Clock::Monotonic, end.unwrap_or_else(host_monotonic)));
+        self.at.since(end).max(Nanos::ZERO)
     }
 }
 
@@ -181,9 +180,10 @@ fn translate_with(
             // Where the kernel refuses, it does so before it writes what is left.
             let is_refused =
                 wait.left == Left::InPlace && result < 0 && result != -EINTR && left == due.time;
+            let end = due.at.map(|at| at.after(left.nanos().negated()));
             return Some(match is_refused {
                 true => result,
-                false => give_back(wait, args, &deadline, left, result),
+                false => give_back(wait, args, &deadline, end, result),
             });
         }
     }
@@ -361,7 +361,7 @@ fn give_back(
     wait: &Wait,
     args: &Args,
     deadline: &Deadline,
-    host_left: Timespec,
+    end: Option<HostInstant>,
     result: i64,
 ) -> i64 {
     let to = match wait.left {
@@ -374,7 +374,7 @@ fn give_back(
     if to == 0 {
         return result;
     }
-    let left = if result == 0 { Nanos::ZERO } else { deadline.left(host_left) };
+    let left = if result == 0 { Nanos::ZERO } else { deadline.left(end) };
     let left = Timespec::from_nanos(left);
     let part = match wait.form {
         Form::Timeval => left.nsec / 1_000,
