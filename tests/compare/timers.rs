@@ -8,6 +8,7 @@ use crate::world::{Holds, World, must};
 
 const TIMER_SETTIME: u32 = 223;
 const TIMER_GETTIME: u32 = 224;
+const TIMER_GETOVERRUN: u32 = 225;
 const TIMERFD_SETTIME: u32 = 286;
 const TIMERFD_GETTIME: u32 = 287;
 const SETITIMER: u32 = 38;
@@ -201,6 +202,21 @@ fn set(name: &str, kind: Kind, cases: &mut Vec<Case>) {
             &format!("{how}/huge"),
             Box::new(move |world| {
                 arm(world, Time::Huge, Time::Zero);
+            }),
+        );
+    }
+    // More periods than can be counted, and shorter than any on a host that is slower.
+    if matches!(kind, Kind::Posix(_)) {
+        add(
+            "absolute/many_periods_ago",
+            Box::new(move |world| {
+                let id = kind.make(world);
+                let began = now(libc::CLOCK_MONOTONIC);
+                let value = Time::Own(0).words(world.scale, now(kind.clock()) - 3 * NANOS, NANOS);
+                let new = setting(world, "new", [0, 1], value, NANOS);
+                world.quick("set", kind.set(), &kind.set_args(id, ABSOLUTE, new, 0));
+                kind.wait(world, id, began);
+                world.quick("overrun", TIMER_GETOVERRUN, &[id, 0, 0, 0, 0, 0]);
             }),
         );
     }

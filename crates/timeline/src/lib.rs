@@ -41,4 +41,4 @@ pub use map::Map;
 pub use nanos::{HostInstant, NANOS_PER_SECOND, Nanos, Timespec, VirtualInstant};
 pub use rate::{Rate, Scale};
 pub use segment::{Anchor, Line, Segment};
-pub use timer::{PARKED, Pending, Rearmed};
+pub use timer::{PARKED, Pending, Rearmed, passed};

@@ -21,6 +21,31 @@ pub struct Pending {
     pub interval: Nanos,
 }
 
+impl Pending {
+    /// The same, set so much earlier that the kernel counts `periods` as passed when this is the
+    /// next; as many of them as a clock that does not reach below zero has room for.
+    #[must_use]
+    pub fn with_passed(self, periods: u64) -> Self {
+        let Nanos(every @ 1..) = self.interval else { return self };
+        let room = (self.at.as_nanos() - 1).max(0) / every;
+        let passed = i64::try_from(periods).map_or(room, |periods| periods.min(room));
+        Self { at: self.at.after(Nanos(-passed * every)), ..self }
+    }
+}
+
+/// How often a timer that is due at `due`, and from then on each `every`, should have gone off when
+/// its clock shows `now`, and when it is due next if it is periodic.
+#[must_use]
+pub fn passed(due: VirtualInstant, every: Nanos, now: VirtualInstant) -> (u64, VirtualInstant) {
+    let times = match (now.since(due).0, every.0) {
+        (..0, _) => 0,
+        (_, 0) => 1,
+        (late, every) => (late / every) as u64 + 1,
+    };
+    let span = every.0.saturating_mul(i64::try_from(times).unwrap_or(i64::MAX));
+    (times, due.after(Nanos(span)))
+}
+
 /// What a timer is to be set to after a change of the map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rearmed {
@@ -70,17 +95,10 @@ impl Segment {
             Some(host) => host,
             None => every,
         };
-        let late = now.since(due).0;
-        let missed = match every.0 {
-            _ if late < 0 => 0,
-            0 => 1,
-            every => (late / every) as u64 + 1,
-        };
-        let coming = i64::try_from(missed).unwrap_or(i64::MAX);
-        let upcoming = due.after(Nanos(every.0.saturating_mul(coming)));
+        let (missed, upcoming) = passed(due, every, now);
         let at = match (every.0, next.line(clock).host_at(due)) {
             // It goes off at once.
-            (0, Some(passed)) if missed > 0 => passed,
+            (0, Some(past)) if missed > 0 => past,
             (0, _) => next.timer_at(clock, due),
             _ => next.timer_at(clock, upcoming),
         };
@@ -193,6 +211,17 @@ mod tests {
         free.wall_stands = false;
         let next = on(Clock::Wall, &set, &free, 200 * SECOND, parked.timer);
         assert_eq!(next.timer, pending(206 * SECOND, SECOND / 2));
+    }
+
+    #[test]
+    fn periods_that_have_passed_are_counted() {
+        let timer = pending(100 * SECOND, 7);
+        assert_eq!(timer.with_passed(0), timer);
+        assert_eq!(timer.with_passed(3).at.as_nanos(), 100 * SECOND - 21);
+        // The clock has room for fewer.
+        assert_eq!(pending(15, 7).with_passed(9).at.as_nanos(), 1);
+        assert_eq!(pending(15, 7).with_passed(u64::MAX).at.as_nanos(), 1);
+        assert_eq!(pending(15, 0).with_passed(0).at.as_nanos(), 15);
     }
 
     #[test]

@@ -4,7 +4,9 @@
 use eigentime_calls::nr::{ALARM, FUTEX, SETITIMER};
 use eigentime_calls::{ITIMER_REAL, Nr, Timer, TimerOp};
 use eigentime_timeline::page::{Kind, Latch, View};
-use eigentime_timeline::{Clock, ClockId, HostInstant, Nanos, PARKED, Timespec, VirtualInstant};
+use eigentime_timeline::{
+    Clock, ClockId, HostInstant, Nanos, PARKED, Pending, Timespec, VirtualInstant, passed,
+};
 
 use crate::arch::{Args, arg, load, set_arg, store, syscall};
 use crate::clocks::{host_now, kernel, page, with_map};
@@ -111,7 +113,7 @@ fn set(
             interval: span_to_host(view, due.0, asked.interval),
             value: match clock {
                 _ if !armed => asked.value,
-                Some(clock) => instant_to_host(view, clock, asked.value),
+                Some(clock) => instant_to_host(view, clock, asked),
                 None if again => wait_until_to_host(view, due),
                 None => wait_to_host(view, line(hint), asked.value),
             },
@@ -243,11 +245,19 @@ fn wait_to_host(view: &View<'_>, clock: Clock, span: Timespec) -> Timespec {
     span_to_host(view, clock, span)
 }
 
-fn instant_to_host(view: &View<'_>, clock: Clock, at: Timespec) -> Timespec {
-    let at = VirtualInstant(at.nanos());
-    let then = match view.host_at(clock, at) {
-        Some(then) => then,
-        None => PARKED.after(at.since(view.at(clock, host_now(clock)))),
+/// What a timer is set to that is to go off at an instant. The kernel counts by the host how many
+/// periods have passed since then; as that is rounded, it is told as many as have passed here.
+fn instant_to_host(view: &View<'_>, clock: Clock, asked: Setting) -> Timespec {
+    let (at, every) = (VirtualInstant(asked.value.nanos()), asked.interval);
+    let now = view.at(clock, host_now(clock));
+    let (periods, next) = passed(at, every.nanos(), now);
+    let then = match (view.host_at(clock, at), view.host_at(clock, next)) {
+        (Some(_), Some(next)) => {
+            let interval = span_to_host(view, clock, every).nanos();
+            Pending { at: next, interval }.with_passed(periods).at
+        }
+        (Some(then), None) => then,
+        (None, _) => PARKED.after(at.since(now)),
     };
     // An instant at or before the epoch would disarm the timer.
     Timespec::from_nanos(then.0.max(Nanos(1)))
