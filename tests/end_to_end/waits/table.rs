@@ -188,6 +188,7 @@ pub const CALLS: &[Call] = &[
     returns("timer_tai", SIGUSR1).with(&REPLACED),
     returns("timer_tai_abs", SIGUSR1).with(&[JUST_STARTED]),
     returns("timer_interval", 4).with(&[INTERVAL]),
+    returns("timer_at_stack_end", SIGUSR1),
     returns("timer_cputime", SIGUSR1).on_cpu_time().with(&[JUST_STARTED]),
     returns("libc_timer_thread", 1),
     returns("setitimer_real", SIGALRM).with(&[

@@ -100,6 +100,40 @@ static void timer_interval(long ms)
 	report("interval_ms", to_ms(left.it_interval));
 }
 
+/* Where the part of the stack ends that is there. */
+static unsigned long stack_end(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	must(maps != NULL, "/proc/self/maps");
+	char line[512];
+	unsigned long end = 0;
+	while (fgets(line, sizeof line, maps) != NULL)
+		if (strstr(line, "[stack]") != NULL)
+			end = strtoul(line, NULL, 16);
+	fclose(maps);
+	must(end != 0, "a stack");
+	return end;
+}
+
+/* The same wait with the stack pointer there: whoever needs some of the stack has to let it grow. */
+static void timer_at_stack_end(long ms)
+{
+	kernel_timer timer = new_timer(CLOCK_MONOTONIC);
+	uint64_t set = 1 << (SIGUSR1 - 1);
+	unsigned long stack = stack_end() + 16;
+	long got = -EINTR;
+	begin();
+	start(timer, 0, (struct itimerspec){ .it_value = from_ms(ms) });
+	while (got == -EINTR) {
+		register unsigned long size __asm__("r10") = sizeof set;
+		__asm__ volatile("xchg %%rsp, %[stack]\n\tsyscall\n\txchg %%rsp, %[stack]"
+				 : "=a"(got), [stack] "+r"(stack), "+r"(size)
+				 : "0"(SYS_rt_sigtimedwait), "D"(&set), "S"(NULL), "d"(NULL)
+				 : "rcx", "r11", "memory");
+	}
+	end((int)got);
+}
+
 /* CPU time stays host time, so its timers are not translated. */
 static void timer_cputime(long ms)
 {
@@ -204,6 +238,7 @@ const struct wait timers[] = {
 	{ "timer_tai", NULL, timer_tai },
 	{ "timer_tai_abs", NULL, timer_tai_abs },
 	{ "timer_interval", NULL, timer_interval },
+	{ "timer_at_stack_end", NULL, timer_at_stack_end },
 	{ "timer_cputime", NULL, timer_cputime },
 	{ "libc_timer_thread", NULL, libc_timer_thread },
 	{ "setitimer_real", NULL, setitimer_real },
