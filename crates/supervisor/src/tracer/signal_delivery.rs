@@ -34,13 +34,15 @@ impl Supervisor {
                 Recheck::Told { result } => result,
                 _ => registers.result(),
             };
-            return match self.as_interrupted(tracee, &registers, result) {
-                Some(registers) if is_caught(tracee, signal) => {
-                    self.thread(tracee).recheck = Recheck::No;
-                    tracee.set_registers(registers)
-                }
-                _ => Ok(()),
-            };
+            let may_restart = [RESTART_ALWAYS, RESTART_AS_HANDLER_SAYS].contains(&result);
+            if may_restart
+                && is_caught(tracee, signal)
+                && let Some(registers) = self.as_interrupted(tracee, &registers, result)
+            {
+                self.thread(tracee).recheck = Recheck::No;
+                tracee.set_registers(registers)?;
+            }
+            return Ok(());
         }
         if !self.is_passing(tracee, &registers) {
             return Ok(());
