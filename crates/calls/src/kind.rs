@@ -84,10 +84,13 @@ pub enum Watch {
     /// `nogroup`.
     Groups,
     /// `seccomp`, and `prctl` with PR_SET_SECCOMP: the process puts a filter of its own
-    /// on itself, under which nothing is to be done in its name.
+    /// on itself, under which nothing is to be done in its name. `prctl` with PR_GET_SECCOMP does
+    /// not show the filter of the timeline.
     Filters,
 }
 
+/// PR_GET_SECCOMP.
+pub const PR_GET_SECCOMP: u32 = 21;
 /// PR_SET_SECCOMP.
 pub const PR_SET_SECCOMP: u32 = 22;
 

@@ -344,7 +344,11 @@ pub const ROWS: &[Row] = &[
         "sites of calls are not rewritten in a process that has a filter of its own, and no other \
          call is made in the place of one of its own",
     ),
-    row(arch::PRCTL, Kind::Watch(Watch::Filters), "PR_SET_SECCOMP, as seccomp"),
+    row(
+        arch::PRCTL,
+        Kind::Watch(Watch::Filters),
+        "PR_SET_SECCOMP, as seccomp; PR_GET_SECCOMP does not show the filter of the timeline",
+    ),
     // Calls that block for no stated time.
     blocks(arch::READ, WokenBy::Descriptor(0)),
     blocks(arch::WRITE, WokenBy::Descriptor(0)),

@@ -9,8 +9,8 @@ use std::os::fd::{FromRawFd, OwnedFd};
 
 use eigentime_calls::{
     AUDIT_ARCH, Base, CLONE_UNTRACED, Call, FUTEX_CLOCK_REALTIME, FUTEX_CMD_MASK, FUTEX_OPS, Form,
-    FutexClock, ITIMER_REAL, Kind, OTHER_ABI_BIT, On, PR_SET_SECCOMP, RING_EXT_ARG, ROWS, Read,
-    SOCKET_TIMEOUTS, SOL_SOCKET, Set, Timer, TimerOp, Wait, Watch, nr,
+    FutexClock, ITIMER_REAL, Kind, OTHER_ABI_BIT, On, PR_GET_SECCOMP, PR_SET_SECCOMP, RING_EXT_ARG,
+    ROWS, Read, SOCKET_TIMEOUTS, SOL_SOCKET, Set, Timer, TimerOp, Wait, Watch, nr,
 };
 use eigentime_timeline::{Clock, ClockId};
 use eigentime_vdso::BOOTED_CLOCK;
@@ -293,7 +293,13 @@ impl Tests<'_> {
             Kind::Set(set) => self.set(*set),
             Kind::Watch(Watch::IoUring) => {}
             Kind::Watch(Watch::Untraced) => self.has_any(0, CLONE_UNTRACED),
-            Kind::Watch(Watch::Filters) if call.nr == nr::PRCTL => self.equals(0, PR_SET_SECCOMP),
+            Kind::Watch(Watch::Filters) if call.nr == nr::PRCTL => {
+                let concerned = self.asm.label();
+                self.asm.load(arg_low(0));
+                self.asm.if_equal(PR_GET_SECCOMP, concerned);
+                self.asm.unless_equal(PR_SET_SECCOMP, self.allow);
+                self.asm.place(concerned);
+            }
             Kind::Watch(Watch::Filters) => {}
             Kind::Watch(Watch::Groups) if hides_groups => {}
             Kind::Watch(Watch::Groups) | Kind::Block => self.never(),

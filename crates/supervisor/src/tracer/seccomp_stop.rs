@@ -10,7 +10,7 @@ use std::mem::offset_of;
 use super::bootstrap::is_report;
 use super::notes::Note;
 use super::rearm::{Info, TimerKey, timer_clock};
-use super::strict::enters_strict_mode;
+use super::strict::{asks_for_mode, enters_strict_mode, has_no_other_filter};
 use super::tracee::Tracee;
 use super::{Standing, Supervisor};
 use crate::arch::Registers;
@@ -86,6 +86,13 @@ impl Supervisor {
                 registers.set_first_arg(registers.arg(0) & !u64::from(CLONE_UNTRACED));
                 true
             }
+            Kind::Watch(Watch::Filters) if asks_for_mode(&registers) => {
+                let shows_ours = has_no_other_filter(tracee);
+                if shows_ours {
+                    registers.skip(libc::SECCOMP_MODE_DISABLED.into());
+                }
+                shows_ours
+            }
             Kind::Watch(Watch::Filters) => {
                 self.filters_itself(tracee)?;
                 let enters = enters_strict_mode(tracee, &registers);
@@ -147,7 +154,7 @@ impl Supervisor {
             }
             Timer::Interval | Timer::Alarm => {
                 if sets {
-                    self.remember_interval_timer(tracee);
+                    self.remember_interval_timer(tracee, registers, timer);
                 }
                 None
             }

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use eigentime_calls::{PR_SET_SECCOMP, nr};
+use eigentime_calls::{PR_GET_SECCOMP, PR_SET_SECCOMP, nr};
 
 use super::Supervisor;
 use super::notes::status_field;
@@ -23,7 +23,17 @@ pub fn enters_strict_mode(tracee: Tracee, registers: &Registers) -> bool {
         }
         _ => false,
     };
-    asks && status_field(tracee.0, "Seccomp_filters:").is_some_and(|count| count == "1")
+    asks && has_no_other_filter(tracee)
+}
+
+/// Does the call ask in which mode of seccomp its thread is?
+pub fn asks_for_mode(registers: &Registers) -> bool {
+    registers.nr() == nr::PRCTL && registers.arg(0) as u32 == PR_GET_SECCOMP
+}
+
+/// Is the filter of the timeline the only one that a thread has?
+pub fn has_no_other_filter(tracee: Tracee) -> bool {
+    status_field(tracee.0, "Seccomp_filters:").is_some_and(|count| count == "1")
 }
 
 impl Supervisor {
