@@ -6,6 +6,7 @@ use eigentime_timeline::{Clock, Nanos, Timespec};
 
 use crate::arch::{Args, load, load_u32, store, syscall};
 use crate::clocks::{page, with_map};
+use crate::layout::PARKED_TIMEOUT;
 
 const EFAULT: i64 = 14;
 const MICRO: i64 = 1_000;
@@ -33,23 +34,23 @@ fn set(nr: Nr, args: &Args) -> i64 {
     if !asked.is_valid() || asked == Timespec::default() {
         return syscall(nr, args);
     }
-    // Rounded up, so that it is neither early nor forever; frozen, it is forever, unless that is so
-    // only while programs run.
-    let host = match stands_for_now() {
-        true => Some(asked.nanos()),
-        false => with_map(|view| view.rate().host_span(asked.nanos())),
-    };
-    let host =
-        host.map_or(Timespec::default(), |span| Timespec::from_nanos(span.plus(Nanos(MICRO - 1))));
-    let timeval = [host.sec as u64, (host.nsec / MICRO) as u64];
-    let mut host_args = *args;
-    host_args[3] = timeval.as_ptr() as u64;
-    syscall(nr, &host_args)
-}
-
-/// Does no time pass while programs run, although the clocks go on when all wait?
-fn stands_for_now() -> bool {
-    page().holds_waits() && with_map(|view| view.rate().is_frozen())
+    loop {
+        let host = with_map(|view| view.rate().host_span(asked.nanos()));
+        // Where it is frozen only while programs run, the clocks go on when all wait.
+        let is_parked = host.is_none() && !page().holds_waits();
+        // Rounded up, so that it is neither early nor forever.
+        let span = host.unwrap_or(asked.nanos()).plus(Nanos(MICRO - 1));
+        let Timespec { sec, nsec } = Timespec::from_nanos(span);
+        let sec = if is_parked { sec + PARKED_TIMEOUT } else { sec };
+        let timeval = [sec as u64, (nsec / MICRO) as u64];
+        let mut host_args = *args;
+        host_args[3] = timeval.as_ptr() as u64;
+        let result = syscall(nr, &host_args);
+        // The supervisor may have looked for parked ones just before.
+        if !is_parked || with_map(|view| view.rate().is_frozen()) {
+            return result;
+        }
+    }
 }
 
 fn get(nr: Nr, args: &Args) -> i64 {
@@ -61,12 +62,15 @@ fn get(nr: Nr, args: &Args) -> i64 {
     }
     // The kernel has just written there.
     let Ok([sec, usec]) = load::<2>(args[3]) else { return -EFAULT };
-    let host = Timespec { sec: sec as i64, nsec: usec as i64 * MICRO };
-    if stands_for_now() {
-        return 0;
-    }
-    let virt = with_map(|view| view.rate().virtual_span(host.nanos()));
-    let virt = Timespec::from_nanos(virt);
+    let told = Timespec { sec: sec as i64, nsec: usec as i64 * MICRO };
+    let virt = match told.sec - PARKED_TIMEOUT {
+        sec @ 0.. => Timespec { sec, ..told },
+        _ => with_map(|view| match view.rate() {
+            // Set before the clocks stood, or where they stand only while programs run.
+            rate if rate.is_frozen() => told,
+            rate => Timespec::from_nanos(rate.virtual_span(told.nanos())),
+        }),
+    };
     match store(args[3], [virt.sec as u64, (virt.nsec / MICRO) as u64]) {
         Ok(()) => 0,
         Err(_) => -EFAULT,

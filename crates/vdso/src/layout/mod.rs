@@ -27,6 +27,11 @@ pub const NO_HINT: i64 = i64::MIN;
 /// A time that never comes, in seconds: as long as the kernel can count (KTIME_SEC_MAX).
 pub const NEVER_SECONDS: i64 = 9_223_372_036;
 
+/// What a timeout of a socket that is set while no time passes has more than its virtual length, in
+/// seconds: longer than any other, and less than what the kernel takes for ever (`sock_set_timeout`
+/// in `net/core/sock.c`). The supervisor sets such a timeout anew when time passes again.
+pub const PARKED_TIMEOUT: i64 = 1 << 52;
+
 /// The result by which the supervisor asks a waiting call to look at the map
 /// again (ERESTARTNOHAND, which programs never see).
 pub const LOOK_AGAIN: i64 = -514;

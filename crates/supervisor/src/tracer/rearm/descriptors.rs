@@ -6,13 +6,13 @@ use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use eigentime_timeline::{
-    Clock, ClockId, Nanos, Pending, Rearmed, Segment, Timespec, VirtualInstant,
+    Clock, ClockId, HostInstant, Nanos, PARKED, Pending, Rearmed, Segment, Timespec, VirtualInstant,
 };
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use super::super::tracee::Tracee;
-use super::{Rearm, expiry, read_at};
+use super::Rearm;
 use crate::host;
 
 /// `TFD_IOC_SET_TICKS` (include/uapi/linux/timerfd.h).
@@ -65,15 +65,17 @@ impl Info {
     }
 }
 
-/// The descriptors of timers in a process.
-fn numbers_of(process: Pid) -> impl Iterator<Item = u32> {
+/// The descriptors in a process of files whose names begin with `kind`.
+pub fn numbers_of(process: Pid, kind: &'static str) -> impl Iterator<Item = u32> {
     let entries = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
     entries.filter_map(move |entry| {
         let target = fs::read_link(entry.path()).ok()?;
-        let is_timer = target.as_os_str() == "anon_inode:[timerfd]";
-        is_timer.then(|| entry.file_name().to_str()?.parse().ok())?
+        let suits = target.as_os_str().as_encoded_bytes().starts_with(kind.as_bytes());
+        suits.then(|| entry.file_name().to_str()?.parse().ok())?
     })
 }
+
+const TIMER: &str = "anon_inode:[timerfd]";
 
 /// Timers that processes hold, each of them once.
 #[derive(Debug, Default)]
@@ -84,7 +86,7 @@ impl Descriptors {
     pub fn of(processes: &HashSet<Pid>) -> Self {
         let mut found = Vec::new();
         for process in processes {
-            for number in numbers_of(*process) {
+            for number in numbers_of(*process, TIMER) {
                 if let Ok(timer) = Tracee(*process).borrow_descriptor(number)
                     && !found.iter().any(|other| is_same_file(other, &timer))
                 {
@@ -114,7 +116,7 @@ impl Descriptors {
 pub fn due(processes: &HashSet<Pid>, segment: &Segment) -> Vec<(Clock, VirtualInstant)> {
     let timers = |process: &Pid| {
         let process = *process;
-        numbers_of(process).filter_map(move |number| Info::read(process, number))
+        numbers_of(process, TIMER).filter_map(move |number| Info::read(process, number))
     };
     let all = processes.iter().flat_map(timers);
     all.filter(|info| info.left > Nanos::ZERO)
@@ -138,9 +140,12 @@ fn rearm_one(timer: &OwnedFd, info: &Info, line: Clock, change: &Rearm) -> nix::
     if left == Nanos::ZERO {
         return Ok(());
     }
-    let now = read_at([before, after], left);
-    let pending = Pending { at: expiry(now, left, interval, None), interval };
-    let Some(Rearmed { timer: next, missed, .. }) = change.rearm(line, pending) else {
+    let rearm = |now: HostInstant| change.rearm(line, Pending { at: now.after(left), interval });
+    // It goes off between these. None goes off early, but a leap to the very instant of one that is
+    // parked does not miss it.
+    let is_parked = before.after(left) >= PARKED;
+    let due = rearm(before).filter(|next| is_parked && next.missed > 0);
+    let Some(Rearmed { timer: next, missed, .. }) = due.or_else(|| rearm(after)) else {
         return Ok(());
     };
     // As it was set before: an instant or a span, neither of them zero, which would

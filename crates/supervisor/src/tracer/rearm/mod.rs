@@ -2,13 +2,15 @@
 //!
 //! A timer runs in the kernel, on host time. What it is set to tells, with the map by
 //! which it was set, for which virtual instant that was; so nothing about timers has to
-//! be remembered but what the kernel does not tell.
+//! be remembered but what the kernel does not tell, or not exactly.
 //!
 //! - `descriptors`: timer descriptors, which the supervisor sets itself.
 //! - `posix`: POSIX and interval timers, which only their own process can set.
+//! - `sockets`: timeouts of sockets that were set while no time passed.
 
 mod descriptors;
 mod posix;
+mod sockets;
 
 use std::collections::HashSet;
 
@@ -95,12 +97,6 @@ fn expiry(now: HostInstant, left: Nanos, interval: Nanos, last: Option<Pending>)
     if at.since(same).0.abs() < SAME.0 { same } else { at }
 }
 
-/// The host time by which to tell until when a timer runs that had `left` between two readings: a
-/// parked one must not be taken for later than it is, or a leap to its very instant would miss it.
-fn read_at([before, after]: [HostInstant; 2], left: Nanos) -> HostInstant {
-    if before.after(left) >= PARKED { before } else { after }
-}
-
 /// Timers of a process that are to be armed anew as soon as it runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Awaited {
@@ -128,6 +124,7 @@ impl Supervisor {
                 self.timer_descriptors().rearm(&change);
             }
             let mut concerned = self.processes();
+            self.unpark_sockets(&concerned, &change);
             concerned.retain(|process| self.has_timers(*process, &change));
             self.await_processes(&concerned, change);
         }
@@ -158,7 +155,9 @@ impl Supervisor {
         process: Pid,
         change: &Rearm,
     ) -> nix::Result<()> {
-        Descriptors::of(&HashSet::from([process])).rearm(change);
+        let processes = HashSet::from([process]);
+        Descriptors::of(&processes).rearm(change);
+        sockets::unpark(&processes, change);
         self.rearm_timers(visitor, process, change)
     }
 

@@ -4,8 +4,10 @@
 use std::collections::HashSet;
 use std::fs;
 
-use eigentime_calls::{ITIMER_REAL, TIMER_ABSTIME};
-use eigentime_timeline::{Clock, ClockId, HostInstant, Nanos, Pending, Timespec};
+use eigentime_calls::{ITIMER_REAL, TIMER_ABSTIME, Timer};
+use eigentime_timeline::{
+    Clock, ClockId, HostInstant, Nanos, PARKED, Pending, Timespec, VirtualInstant,
+};
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
@@ -13,7 +15,7 @@ use super::super::Supervisor;
 use super::super::tracee::Tracee;
 use super::super::visit::Visit;
 use super::super::wait_restart::Recheck;
-use super::{Rearm, expiry, read_at};
+use super::{Rearm, expiry};
 use crate::arch::Registers;
 use crate::host;
 
@@ -74,8 +76,12 @@ const PARKING: Nanos = Nanos(1 << 61);
 /// What stands for the interval timer, which has no number.
 const INTERVAL: i32 = -1;
 
+/// The unit of what an interval timer is set to.
+const MICRO: Nanos = Nanos(1_000);
+
 /// How far below the stack pointer the settings are put: beyond the red zone, and the
-/// call has no use for the stack.
+/// call has no use for the stack. A timer is asked before it is set: where the stack does not reach
+/// as far, it grows when the kernel writes the answer.
 const DEPTH: u64 = 128 + 64;
 
 impl Supervisor {
@@ -97,14 +103,49 @@ impl Supervisor {
         } else {
             self.wall_timers.remove(key);
         }
+        if let Some(line) = self.timer_line(key, clock) {
+            let setting = || read_times(tracee, registers.arg(2), Nanos(1));
+            self.remember_parked(key, line, absolute, setting);
+        }
     }
 
-    /// Remembers that a process uses its interval timer.
-    pub(in super::super) fn remember_interval_timer(&mut self, tracee: Tracee) {
-        if let Some(process) = self.process_of(tracee.0) {
-            self.interval_timers.insert(process);
-            self.note_setting(TimerKey { process, timer: INTERVAL });
+    /// Remembers that a process uses its interval timer, which it is about to set.
+    pub(in super::super) fn remember_interval_timer(
+        &mut self,
+        tracee: Tracee,
+        registers: &Registers,
+        timer: Timer,
+    ) {
+        let Some(process) = self.process_of(tracee.0) else { return };
+        let key = TimerKey { process, timer: INTERVAL };
+        self.interval_timers.insert(process);
+        self.note_setting(key);
+        let setting = || match timer {
+            Timer::Alarm => Some([Nanos::ZERO, Nanos::from_secs(registers.arg(0) as u32 as i64)]),
+            _ => read_times(tracee, registers.arg(1), MICRO),
+        };
+        self.remember_parked(key, Clock::Monotonic, false, setting);
+    }
+
+    /// Remembers for when a timer is set while its clock stands still: what the kernel tells of it
+    /// later is some microseconds off. `setting` reads interval and value.
+    fn remember_parked(
+        &mut self,
+        key: TimerKey,
+        line: Clock,
+        absolute: bool,
+        setting: impl FnOnce() -> Option<[Nanos; 2]>,
+    ) {
+        let segment = self.timekeeper.segment();
+        if !segment.rate_of(line).is_frozen() {
+            return;
         }
+        let armed = setting().filter(|[_, value]| *value != Nanos::ZERO);
+        let timer = armed.map(|[interval, value]| match absolute {
+            true => Pending { at: segment.timer_at(line, VirtualInstant(value)), interval },
+            false => Pending { at: PARKED.after(value), interval },
+        });
+        self.remember_setting(key, line, timer.filter(|timer| timer.at >= PARKED));
     }
 
     /// A timer is about to be set by the map as it is now: if it has changed, and the
@@ -241,6 +282,14 @@ struct Calls {
 /// An `itimerspec` or `itimerval`: interval, then value.
 type Words = [u64; 4];
 
+/// Reads such a setting, whose smaller parts are of this unit.
+fn read_times(tracee: Tracee, from: u64, unit: Nanos) -> Option<[Nanos; 2]> {
+    let words: Words = tracee.read_words(from).ok()?;
+    let [interval, interval_part, value, value_part] = words.map(|word| word as i64);
+    let time = |sec, part: i64| Timespec { sec, nsec: part.saturating_mul(unit.0) }.nanos();
+    Some([time(interval, interval_part), time(value, value_part)])
+}
+
 impl Calls {
     fn new(visit: Visit) -> Self {
         let at = (visit.after.stack() - DEPTH) & !0xf;
@@ -254,10 +303,6 @@ impl Calls {
             Err(Errno::EINVAL) => Ok(false),
             Err(error) => Err(error),
         }
-    }
-
-    fn read(&self) -> nix::Result<Words> {
-        self.visit.tracee.read_words(self.at)
     }
 
     fn write(&self, words: Words) -> nix::Result<()> {
@@ -274,20 +319,19 @@ impl Calls {
         line: Clock,
         last: Option<Pending>,
     ) -> nix::Result<Option<Pending>> {
-        let before = host::read(line.id());
         if !self.call(nr, [timer, self.at, 0])? {
             return Ok(None);
         }
-        let after = host::read(line.id());
-        let [interval, interval_part, value, value_part] = self.read()?.map(|word| word as i64);
-        let time = |sec, part: i64| Timespec { sec, nsec: part * unit.0 }.nanos();
-        let (left, mut interval) = (time(value, value_part), time(interval, interval_part));
+        let now = host::read(line.id());
+        let Some([mut interval, left]) = read_times(self.visit.tracee, self.at, unit) else {
+            return Err(Errno::EFAULT);
+        };
         if interval >= PARKING
             && let Some(last) = last
         {
             interval = last.interval;
         }
-        let at = expiry(read_at([before, after], left), left, interval, last);
+        let at = expiry(now, left, interval, last);
         Ok((left != Nanos::ZERO).then_some(Pending { at, interval }))
     }
 
@@ -314,19 +358,13 @@ impl Calls {
             self.set_posix(id, 0, Pending { at: HostInstant(Nanos(1)), interval: parking })?;
             return Ok(Some(next.timer));
         }
-        // If periods were missed, so that the kernel counts them: as far as its clock,
-        // which does not reach below zero, lets it.
-        let first = next.timer.at.as_nanos();
-        let missed = i64::try_from(next.missed).unwrap_or(i64::MAX);
-        let counted = if passes { missed.min((first - 1).max(0) / every.0) } else { 0 };
-        let at = HostInstant::from_nanos(first - counted * every.0);
+        let timer = next.timer.with_passed(next.missed);
         // As an instant, of which the kernel keeps the phase; but not where it would
         // follow the host's wall clock.
-        let timer = Pending { at, interval: every };
         if clock.clock() == Some(line) {
             self.set_posix(id, TIMER_ABSTIME, timer)?;
         } else {
-            self.set_posix(id, 0, Pending { at: HostInstant(at.since(now)), ..timer })?;
+            self.set_posix(id, 0, Pending { at: HostInstant(timer.at.since(now)), ..timer })?;
         }
         // One that goes off at once, and never again, is set to nothing then.
         Ok((next.missed == 0 || every != Nanos::ZERO).then_some(timer))
@@ -347,7 +385,6 @@ impl Calls {
         change: &Rearm,
         last: Option<Pending>,
     ) -> nix::Result<Option<Pending>> {
-        const MICRO: Nanos = Nanos(1_000);
         let (which, line) = (u64::from(ITIMER_REAL), Clock::Monotonic);
         let pending = self.pending(libc::SYS_getitimer, which, MICRO, line, last)?;
         let Some(next) = pending.and_then(|pending| change.rearm(line, pending)) else {

@@ -1,0 +1,105 @@
+//! Timeouts of sockets that were set while no time passed, and are parked beyond all others.
+
+use std::collections::HashSet;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use eigentime_calls::{Call, Kind, Nr, WokenBy};
+use eigentime_timeline::{Nanos, Timespec};
+use eigentime_vdso::PARKED_TIMEOUT;
+use nix::errno::Errno;
+use nix::unistd::Pid;
+
+use super::super::Supervisor;
+use super::super::notes;
+use super::super::tracee::Tracee;
+use super::super::wait_restart::Recheck;
+use super::Rearm;
+use super::descriptors::numbers_of;
+
+const TIMEOUTS: [i32; 2] = [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO];
+
+/// Sets the timeouts anew that are parked in these processes, if time passes again; returns the
+/// descriptors of their sockets.
+pub fn unpark(processes: &HashSet<Pid>, change: &Rearm) -> HashSet<(Pid, u32)> {
+    let (before, after) = (change.before.rate, change.after.rate);
+    if !before.is_frozen() || after.is_frozen() {
+        return HashSet::new();
+    }
+    let numbers = processes
+        .iter()
+        .flat_map(|process| numbers_of(*process, "socket:").map(|number| (*process, number)));
+    // All are found before one is set: a socket may have several descriptors.
+    let parked: Vec<_> = numbers
+        .filter_map(|(process, number)| {
+            let socket = Tracee(process).borrow_descriptor(number).ok()?;
+            let is_parked = TIMEOUTS.iter().any(|option| parked(&socket, *option).is_some());
+            is_parked.then_some((process, number, socket))
+        })
+        .collect();
+    for (_, _, socket) in &parked {
+        for option in TIMEOUTS {
+            if let Some(span) = self::parked(socket, option) {
+                // One that cannot be set stays as it is.
+                let _ = set(socket, option, after.host_span(span).unwrap_or(Nanos::MAX));
+            }
+        }
+    }
+    parked.into_iter().map(|(process, number, _)| (process, number)).collect()
+}
+
+/// The virtual length of a socket's timeout, if it is parked.
+fn parked(socket: &OwnedFd, option: i32) -> Option<Nanos> {
+    let mut time = libc::timeval { tv_sec: 0, tv_usec: 0 };
+    let mut length = size_of_val(&time) as libc::socklen_t;
+    let at = (&raw mut time).cast();
+    // SAFETY: the pointers are to live memory of that length.
+    let got = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, at, &raw mut length)
+    };
+    let sec = time.tv_sec - PARKED_TIMEOUT;
+    let is_parked = got == 0 && sec >= 0;
+    is_parked.then(|| Timespec { sec, nsec: time.tv_usec * 1_000 }.nanos())
+}
+
+/// Sets a socket's timeout, rounded up, so that it is neither early nor forever.
+fn set(socket: &OwnedFd, option: i32, span: Nanos) -> nix::Result<()> {
+    let Timespec { sec, nsec } = Timespec::from_nanos(span.plus(Nanos(999)));
+    let time = libc::timeval { tv_sec: sec, tv_usec: nsec / 1_000 };
+    let (at, length) = ((&raw const time).cast(), size_of_val(&time) as libc::socklen_t);
+    // SAFETY: the pointer is to live memory of that length.
+    let set = unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, at, length) };
+    Errno::result(set).map(drop)
+}
+
+impl Supervisor {
+    /// The same; calls that wait on these sockets are made again, by the new timeouts.
+    pub(super) fn unpark_sockets(&mut self, processes: &HashSet<Pid>, change: &Rearm) {
+        let sockets = unpark(processes, change);
+        if sockets.is_empty() {
+            return;
+        }
+        for (thread, state) in &mut self.threads {
+            let waits = state.process.is_some_and(|process| {
+                waits_on(*thread).is_some_and(|number| sockets.contains(&(process, number)))
+            });
+            if waits && !state.halted && Tracee(*thread).interrupt().is_ok() {
+                state.recheck = Recheck::Asked;
+            }
+        }
+    }
+}
+
+/// The descriptor on which a thread waits in a call that is made as it is, if it may be a socket's.
+fn waits_on(thread: Pid) -> Option<u32> {
+    // The number of the call and its arguments.
+    let text = notes::read_proc(thread, "syscall").ok()?;
+    let mut words = text.split_whitespace();
+    let call = Call::find(Nr(words.next()?.parse().ok()?))?;
+    let on_first = matches!(
+        call.woken_by,
+        WokenBy::Descriptor(0) | WokenBy::Descriptors(0, _) | WokenBy::Listener
+    );
+    let first = words.next()?.strip_prefix("0x")?;
+    let first = u64::from_str_radix(first, 16).ok()? as u32;
+    (call.kind == Kind::Block && on_first).then_some(first)
+}
