@@ -70,6 +70,8 @@ pub fn add(suite: &mut Suite) {
             let body = move || strict_ends_with(options, call, line);
             suite.test(name(&format!("strict::{call}")), &needs, body);
         }
+        let body = move || without_epoll_pwait2(options, pace);
+        suite.test(name("without_epoll_pwait2"), &[needs[0].clone()], body);
         let browser = [Need::Tool("chromium"), Need::Root, Need::Tool("setpriv")];
         suite.test(name("chromium"), &browser, move || chromium(options));
     }
@@ -104,11 +106,24 @@ fn refused(options: &[&str]) -> Outcome {
     Ok(())
 }
 
+/// A timeline under a filter that is older than the call which is made for `epoll_wait`.
+fn without_epoll_pwait2(options: &[&str], pace: Pace) -> Outcome {
+    let mut command = User::Myself.wrap(Program::Sandbox.path(Build::Dynamic));
+    command.args(["without", "epoll_pwait2"]).arg(workspace::binary()).arg("run").args(options);
+    command.arg("--").arg(Program::Waits.path(Build::Dynamic));
+    let ended = run(command.args(["epoll_wait", &WAIT_MS.to_string()]), STUCK)?;
+    ended.expect_code(0)?;
+    ended.ensure(ended.number::<i64>("ret")? == 0, "it fails")?;
+    pace.check_host(&ended, "a wait", WAIT_MS, ended.measured()?)
+}
+
 /// A program that would start with all its signals blocked is refused.
 fn blocked_signals(options: &[&str]) -> Outcome {
     const CANNOT_RUN: i32 = 126;
     let mut command = User::Nobody.eigentime(options)?;
-    command.arg(User::Nobody.program(Program::Sandbox, Build::Dynamic)?).arg("without");
+    command
+        .arg(User::Nobody.program(Program::Sandbox, Build::Dynamic)?)
+        .args(["without", "rt_sigprocmask"]);
     command.arg(User::Nobody.program(Program::Sandbox, Build::Static)?).arg("sleeper");
     let ended = run(&mut command, STUCK)?;
     ended.expect_code(CANNOT_RUN)?;

@@ -6,7 +6,7 @@
  *     sandbox refused             a filter under which calls that are in the timeline's table are
  *                                 refused in each way: `errno=`, `trapped=`, `at_the_call=`
  *     sandbox exec PROGRAM ARG... a filter that allows what a static program needs, then that program
- *     sandbox without PROGRAM ARG... a filter that refuses rt_sigprocmask, then that program
+ *     sandbox without CALL PROGRAM ARG... a filter that refuses this call, then that program
  */
 #include "common.h"
 
@@ -312,11 +312,12 @@ static int start(char **command)
 	return 91;
 }
 
-/* Where signals cannot be unblocked. */
-static int start_without(char **command)
+static int start_without(const char *call, char **command)
 {
-	const long fails[] = { SYS_rt_sigprocmask };
-	install(fails, 1, SECCOMP_RET_ERRNO | EXDEV, SECCOMP_RET_ALLOW);
+	const long fails[] = {
+		strcmp(call, "epoll_pwait2") == 0 ? SYS_epoll_pwait2 : SYS_rt_sigprocmask,
+	};
+	install(fails, 1, SECCOMP_RET_ERRNO | EPERM, SECCOMP_RET_ALLOW);
 	execv(command[0], command);
 	die("execv");
 	return 91;
@@ -354,8 +355,8 @@ int main(int argc, char **argv)
 		return refused();
 	if (strcmp(argv[1], "exec") == 0 && argc >= 3)
 		return start(argv + 2);
-	if (strcmp(argv[1], "without") == 0 && argc >= 3)
-		return start_without(argv + 2);
+	if (strcmp(argv[1], "without") == 0 && argc >= 4)
+		return start_without(argv[2], argv + 3);
 	if (strcmp(argv[1], "sleeper") == 0)
 		return sleeper();
 	die("no such thing to do");

@@ -362,6 +362,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn lists_that_cannot_be_read_are_not_taken_for_empty() {
+        let call = |args| Blocked { nr: 0, args, stack: 0, ip: 0 };
+        let list = [5_i32, 0, -1, 0];
+        let at = list.as_ptr() as u64;
+        assert_eq!(poll_list(Pid::this(), &call([at, 2, 0, 0, 0, 0])), Some(vec![5]));
+        assert_eq!(poll_list(Pid::this(), &call([8, 2, 0, 0, 0, 0])), None);
+        let set = [0b1001_u64];
+        let at = set.as_ptr() as u64;
+        assert_eq!(select_sets(Pid::this(), &call([64, 0, at, 0, 0, 0])), Some(vec![0, 3]));
+        assert_eq!(select_sets(Pid::this(), &call([64, 8, 0, 0, 0, 0])), None);
+    }
+
+    #[test]
     fn what_an_event_poll_watches_is_read() {
         let line = "tfd:        5 events:       19 data:  7ffc00000005  pos:0 ino:1f2e sdev:e";
         let watched = Watched::parse(line).unwrap();
