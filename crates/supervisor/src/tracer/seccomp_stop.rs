@@ -10,7 +10,7 @@ use std::mem::offset_of;
 use super::bootstrap::is_report;
 use super::notes::Note;
 use super::rearm::{Info, TimerKey, timer_clock};
-use super::strict::{asks_for_mode, enters_strict_mode, has_no_other_filter};
+use super::strict::{asks_for_mode, enters_strict_mode, has_no_other_filter, may_set_filter};
 use super::tracee::Tracee;
 use super::{Standing, Supervisor};
 use crate::arch::Registers;
@@ -94,8 +94,10 @@ impl Supervisor {
                 shows_ours
             }
             Kind::Watch(Watch::Filters) => {
-                self.filters_itself(tracee)?;
                 let enters = enters_strict_mode(tracee, &registers);
+                if enters || may_set_filter(tracee, &registers) {
+                    self.filters_itself(tracee)?;
+                }
                 if enters {
                     self.redirect(&mut registers, NO_HINT);
                 }

@@ -36,6 +36,20 @@ pub fn has_no_other_filter(tracee: Tracee) -> bool {
     status_field(tracee.0, "Seccomp_filters:").is_some_and(|count| count == "1")
 }
 
+/// May the call give the thread a filter? Programs also make it with bad arguments, to ask what the
+/// kernel knows.
+pub fn may_set_filter(tracee: Tracee, registers: &Registers) -> bool {
+    let [first, second, third] = [0, 1, 2].map(|index| registers.arg(index));
+    let asks = match registers.nr() {
+        nr::PRCTL => second == u64::from(libc::SECCOMP_MODE_FILTER),
+        nr::SECCOMP => first as u32 == libc::SECCOMP_SET_MODE_FILTER,
+        _ => false,
+    };
+    // `struct sock_fprog`: how many instructions there are, and where.
+    let program = || tracee.read_words::<2>(third).ok();
+    asks && program().is_some_and(|[count, at]| count as u16 != 0 && tracee.peek(at).is_ok())
+}
+
 impl Supervisor {
     /// Ends a thread that has made a call which the mode forbids.
     pub(super) fn end_strict(&mut self, tracee: Tracee) -> nix::Result<()> {
