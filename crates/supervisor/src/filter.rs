@@ -241,13 +241,11 @@ impl Tests<'_> {
             }
             (Scope::Wall, TimerOp::Set { absolute, .. }) => self.has_any(1, absolute),
         }
-        if timer == Timer::Interval {
-            self.equals(0, ITIMER_REAL);
-        }
-        if let TimerOp::Set { new, .. } = op
-            && timer != Timer::Alarm
-        {
-            self.given(new);
+        match (timer, op) {
+            // Without a new setting it is disarmed, and tells the old one.
+            (Timer::Interval, _) => self.equals(0, ITIMER_REAL),
+            (Timer::Posix | Timer::Descriptor, TimerOp::Set { new, .. }) => self.given(new),
+            (Timer::Alarm, _) | (_, TimerOp::Get { .. }) => {}
         }
     }
 

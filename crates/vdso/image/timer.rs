@@ -91,8 +91,13 @@ fn set(
     hint: i64,
 ) -> i64 {
     let format = Format::of(timer);
-    let Ok(words) = load::<4>(arg(args, new)) else {
-        return syscall(nr, args); // the kernel knows the right error
+    let words = match (timer, arg(args, new)) {
+        // To `setitimer`, none are zeros.
+        (Timer::Interval, 0) => [0; 4],
+        (_, at) => match load::<4>(at) {
+            Ok(words) => words,
+            Err(_) => return syscall(nr, args), // the kernel knows the right error
+        },
     };
     let asked = format.read(words);
     if !asked.value.is_valid() || !asked.interval.is_valid() || clock == Some(None) {
