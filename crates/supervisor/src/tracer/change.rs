@@ -1,6 +1,7 @@
 //! Changes the clocks, and lets all that waits follow.
 
 use eigentime_timeline::{Clock, Freeze, Nanos, Rate, Segment, VirtualInstant};
+use nix::errno::Errno;
 
 use super::Supervisor;
 use super::rearm::{Descriptors, Rearm};
@@ -30,12 +31,19 @@ impl Supervisor {
         self.rearms.push(Rearm::of_wall(change));
     }
 
-    /// Moves the wall clock at once, as a program does that sets it.
-    pub(super) fn move_wall(&mut self, step: Nanos) {
+    /// Moves the wall clock at once, as a program does that sets it; like the kernel, not to before
+    /// what CLOCK_MONOTONIC shows (`do_settimeofday64` in kernel/time/timekeeping.c).
+    pub(super) fn move_wall(&mut self, step: Nanos) -> nix::Result<()> {
+        let shown = self.timekeeper.shown();
+        let [wall, monotonic] = [Clock::Wall, Clock::Monotonic].map(|clock| shown[clock as usize]);
+        if wall.after(step) < monotonic {
+            return Err(Errno::EINVAL);
+        }
         let change = self.timekeeper.move_wall(step);
         self.recheck_all();
         // Once the thread that sets the clock runs again: it may be needed for it.
         self.rearms.push(Rearm::of_wall(change));
+        Ok(())
     }
 }
 

@@ -68,7 +68,7 @@ impl Supervisor {
         self.check_setter(tracee)?;
         // A time zone alone would be the host's: it is taken and forgotten.
         if let Some(time) = time {
-            self.move_wall(time.nanos().minus(self.wall_now().nanos()));
+            self.move_wall(time.nanos().minus(self.wall_now().nanos()))?;
         }
         Ok(0)
     }
@@ -95,7 +95,7 @@ impl Supervisor {
             return Err(Errno::EPERM);
         }
         if let Some(step) = step(&asked, state.status & STATUS_NANO != 0)? {
-            self.move_wall(step);
+            self.move_wall(step)?;
         }
         if adjusts && asked.modes & mode::TAI != 0 && (0..=LAST_TAI).contains(&asked.constant) {
             self.set_tai(Nanos::from_secs(asked.constant));
