@@ -10,7 +10,7 @@ use crate::case::{Case, Step};
 use crate::driver::{Process, Stuck, Thread};
 use crate::rows;
 use crate::span::Scale;
-use crate::spec::Spec;
+use crate::spec::{Spec, What};
 use crate::timeline::Servers;
 
 /// What came of one case.
@@ -50,6 +50,9 @@ pub enum When {
 pub const FROZEN: Plan =
     Plan { when: When::After, change: None, freezes: true, undo: &[("freeze", &[])], slower: 1 };
 
+/// A sequence takes some tens of milliseconds; one that takes so long does not end.
+const SEQUENCE: Duration = Duration::from_secs(20);
+
 fn asked(slower: u32) -> Duration {
     // The longest that any case waits, on the host.
     Duration::from_secs(1) * slower.max(2)
@@ -74,19 +77,25 @@ fn failed(why: Stuck) -> Outcome {
 
 /// Runs cases, each as soon as a server is free.
 pub fn run(servers: &Servers, scale: Scale, places: &[usize]) -> Vec<Outcome> {
+    let specs: Vec<_> =
+        places.iter().map(|&place| Spec { scale, what: What::Case(place) }).collect();
+    run_all(servers, &specs)
+}
+
+/// Has processes do what is specified, each as soon as a server is free.
+pub fn run_all(servers: &Servers, specs: &[Spec]) -> Vec<Outcome> {
     let next = AtomicUsize::new(0);
-    let outcomes = Mutex::new(vec![Outcome::default(); places.len()]);
+    let outcomes = Mutex::new(vec![Outcome::default(); specs.len()]);
     thread::scope(|scope| {
         for &mapping in &servers.mappings {
             let (next, outcomes) = (&next, &outcomes);
             scope.spawn(move || {
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(&place) = places.get(at) else { break };
-                    let spec = Spec { scale, place };
-                    let outcome = match Process::start(mapping, &spec) {
+                    let Some(spec) = specs.get(at) else { break };
+                    let outcome = match Process::start(mapping, spec) {
                         Ok(process) => {
-                            let driven = drive(process.thread(0), 0, &rows::all()[place]);
+                            let driven = drive(process.thread(0), spec);
                             outcome(process, driven, None)
                         }
                         Err(why) => failed(why),
@@ -100,14 +109,19 @@ pub fn run(servers: &Servers, scale: Scale, places: &[usize]) -> Vec<Outcome> {
 }
 
 /// Does to an operation all that its case says.
-pub fn drive(thread: Thread, index: usize, case: &Case) -> Result<(), Stuck> {
+fn drive(thread: Thread, spec: &Spec) -> Result<(), Stuck> {
+    let case = match spec.what {
+        What::Case(place) => &rows::all()[place],
+        What::Permitted(_) => return thread.exit(asked(1)),
+        What::Sequence(_) => return thread.exit(SEQUENCE),
+    };
     if !case.steps.is_empty() {
-        thread.entered(index)?;
+        thread.entered(0)?;
     }
     for &step in &case.steps {
-        thread.step(index, case, step, false)?;
+        thread.step(0, case, step, false)?;
     }
-    thread.end(index, asked(1))
+    thread.end(0, asked(1))
 }
 
 /// Runs cases together, as many as there are servers, with a change of the clocks in their midst.
@@ -140,7 +154,7 @@ fn run_batch(
             .zip(&servers.mappings)
             .map(|(&place, &mapping)| {
                 scope.spawn(move || {
-                    let spec = Spec { scale, place };
+                    let spec = Spec { scale, what: What::Case(place) };
                     let member = Member { case: &rows::all()[place], gate, plan };
                     member.run(Process::start(mapping, &spec))
                 })

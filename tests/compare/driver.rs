@@ -202,6 +202,18 @@ impl Thread {
         }
     }
 
+    /// Waits until its process has ended.
+    pub fn exit(&self, limit: Duration) -> Result<(), Stuck> {
+        let deadline = Instant::now() + limit;
+        while !self.has_exited() {
+            if Instant::now() > deadline {
+                return Err(Stuck(format!("never ends (in call {})", self.proc("syscall").trim())));
+            }
+            thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+
     /// Waits until the operation is over.
     pub fn end(&self, index: usize, more: Duration) -> Result<(), Stuck> {
         let deadline = Instant::now() + END + more;

@@ -2,6 +2,7 @@
 //!
 //! `compare rows` runs the cases of every row of the table of calls on the host and on timelines;
 //! what a case records must be the same. `compare changes` changes the clocks in the midst of cases.
+//! `compare permitted` sets the clocks of timelines. `compare random` makes sequences of calls that follow from a seed.
 //! Outside is the driver, which goes by the host's clocks and by
 //! what `/proc` shows of the threads; inside, on the host or on a timeline, are servers that make a
 //! process for each case.
@@ -13,6 +14,7 @@ mod known;
 mod member;
 mod modes;
 mod options;
+mod random;
 mod reads;
 mod rows;
 mod settings;
@@ -34,6 +36,8 @@ const USAGE: &str = "\
 usage: compare list
        compare rows [TIMELINE/SITES...] [--only TEXT]
        compare changes [SITES] [--only TEXT]
+       compare permitted
+       compare random [TIMELINE/SITES...] [--seed N] [--calls N | --seconds N] [--only CALL,...]
 TIMELINE: identity, offset, rate_0.5, rate_10, rate_1000, frozen; SITES: trapped, rewritten
 EIGENTIME_BIN names the command under test";
 
@@ -53,6 +57,8 @@ fn main() -> ExitCode {
         }
         ["rows", ref rest @ ..] => modes::rows(rest),
         ["changes", ref rest @ ..] => modes::changes(rest),
+        ["permitted"] => modes::permitted(),
+        ["random", ref rest @ ..] => random::compare(rest),
         _ => Err(USAGE.to_owned()),
     };
     match done {

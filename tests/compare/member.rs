@@ -5,10 +5,13 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::thread;
 
+use crate::case::Case;
+use crate::random;
 use crate::rows;
+use crate::settings;
 use crate::shared::{COLD, HAS_EXITED, HOT, Mapping, Slot, await_change};
 use crate::site;
-use crate::spec::Spec;
+use crate::spec::{Spec, What};
 use crate::waits::AWAITED;
 use crate::world::{BREAKS, Helper, RESTARTS, SET_TO_IGNORE, World, must};
 
@@ -33,8 +36,12 @@ pub fn serve(directory: &Path, servers: usize, warm: bool) -> io::Result<()> {
         }
     }
     io::stdin().read_to_end(&mut Vec::new())?;
-    for child in children {
+    for &child in &children {
         must(libc::SYS_kill, &[child, libc::SIGKILL as u64]);
+    }
+    // A timeline that has members cannot be removed.
+    for child in children {
+        must(libc::SYS_wait4, &[child, 0, 0, 0]);
     }
     Ok(())
 }
@@ -145,7 +152,7 @@ fn live(mapping: Mapping) -> ! {
     std::process::exit(0);
 }
 
-/// Does the case, beside a helper.
+/// Does what was asked for, beside a helper.
 fn act(mapping: Mapping, spec: Spec) {
     let shared = &mapping.get().slots[0];
     let helper = Helper::default();
@@ -157,10 +164,20 @@ fn act(mapping: Mapping, spec: Spec) {
     helper.await_start();
     let mut world = World::new(mapping, 0, spec.scale, helper);
     shared.tid.store(world.caller() as u32, Ordering::Release);
-    let case = &rows::all()[spec.place];
+    match spec.what {
+        What::Case(place) => perform(&mut world, &rows::all()[place]),
+        What::Permitted(place) => perform(&mut world, &settings::permitted()[place].0),
+        What::Sequence(sequence) => random::perform(&mut world, &sequence),
+    }
+    finish(shared);
+}
+
+/// Does the case.
+fn perform(world: &mut World, case: &Case) {
+    let shared = &world.mapping.get().slots[world.slot];
     let handled = shared.handled.load(Ordering::Acquire);
     world.begin();
-    (case.body)(&mut world);
+    (case.body)(world);
     let handled = shared.handled.load(Ordering::Acquire) - handled;
     let record = world.end();
     let mut line = format!("{}{record}", case.name);
@@ -168,8 +185,7 @@ fn act(mapping: Mapping, spec: Spec) {
         // How many of many there were is not the program's to say.
         line.push_str(" handled");
     }
-    mapping.append(0, &line);
-    finish(shared);
+    world.mapping.append(world.slot, &line);
 }
 
 /// Shows that an operation is over, whether or not it made a call that waits.

@@ -1,23 +1,26 @@
 //! What the command does.
 
+use std::thread;
 use std::time::Instant;
 
 use crate::case::{Case, Step};
-use crate::compare::{FROZEN, Outcome, Plan, When, agrees, run, run_through};
+use crate::compare::{FROZEN, Outcome, Plan, When, agrees, run, run_all, run_through};
 use crate::known;
 use crate::rows;
+use crate::settings;
 use crate::span::Scale;
+use crate::spec::{Spec, What};
 use crate::timeline::{CONFIGS, Config, Place, Servers, Sites};
 
 /// How many processes make calls at the same time on a timeline.
-const SERVERS: usize = 32;
+const SERVERS: usize = 64;
 /// The same where all of them wait for a change of the clocks.
-const TOGETHER: usize = 64;
+const TOGETHER: usize = 128;
 
-type Done = Result<bool, String>;
+pub type Done = Result<bool, String>;
 
 /// The value after an option.
-fn option<'a>(words: &[&'a str], name: &str) -> Option<&'a str> {
+pub fn option<'a>(words: &[&'a str], name: &str) -> Option<&'a str> {
     let at = words.iter().position(|word| *word == name)?;
     words.get(at + 1).copied()
 }
@@ -47,30 +50,26 @@ struct Difference {
     other: Outcome,
 }
 
+/// The timelines that are named, or all of them, and whether calls there go straight to the image.
+pub fn timelines(words: &[&str]) -> Vec<(String, &'static Config, Sites)> {
+    let named: Vec<_> = words.iter().filter(|word| word.contains('/')).collect();
+    let all = CONFIGS.iter().flat_map(|config| {
+        [Sites::Trapped, Sites::Rewritten]
+            .map(|sites| (format!("{}/{sites:?}", config.name).to_lowercase(), config, sites))
+    });
+    all.filter(|(name, ..)| named.is_empty() || named.contains(&&name.as_str())).collect()
+}
+
 pub fn rows(words: &[&str]) -> Done {
     let places = chosen(words);
     // What loops until something is ready does so for changes only.
     let places: Vec<usize> =
         places.into_iter().filter(|at| !rows::all()[*at].name.ends_with("/looping")).collect();
-    let mut chosen = Vec::new();
-    for config in &CONFIGS {
-        for sites in [Sites::Trapped, Sites::Rewritten] {
-            let name = format!("{}/{sites:?}", config.name).to_lowercase();
-            let named: Vec<_> = words.iter().filter(|word| word.contains('/')).collect();
-            if named.is_empty() || named.iter().any(|word| **word == name) {
-                chosen.push((name, config, sites));
-            }
-        }
-    }
-    let started = Instant::now();
-    let host = run(&Servers::start(Place::Host, SERVERS)?, Scale::ONE, &places);
-    println!("host: {} cases in {:.1?}", places.len(), started.elapsed());
+    let chosen = timelines(words);
+    let (host, others) = everywhere(&chosen, &places)?;
     let mut differences = Vec::new();
     let mut all_known_differ = true;
-    for (name, config, sites) in chosen {
-        let started = Instant::now();
-        let other = on_timeline(config, sites, SERVERS, &places)?;
-        println!("{name}: {:.1?}", started.elapsed());
+    for ((name, config, sites), other) in chosen.into_iter().zip(others) {
         let mut found = differing(&name, None, &places, &host, &other);
         let unknown = |it: &Difference| known::reason(&rows::all()[it.case].name, &name).is_none();
         let again: Vec<usize> = found.iter().filter(|it| unknown(it)).map(|it| it.case).collect();
@@ -87,6 +86,26 @@ pub fn rows(words: &[&str]) -> Done {
         differences.extend(found);
     }
     Ok(tell(&differences) && all_known_differ)
+}
+
+/// What the cases record on the host and on timelines, at the same time: they mostly sleep.
+fn everywhere(
+    chosen: &[(String, &'static Config, Sites)],
+    places: &[usize],
+) -> Result<(Vec<Outcome>, Vec<Vec<Outcome>>), String> {
+    let began = Instant::now();
+    let took = |name: &str| println!("{name}: {} cases in {:.1?}", places.len(), began.elapsed());
+    thread::scope(|scope| {
+        let others = chosen.iter().map(|(name, config, sites)| {
+            scope
+                .spawn(move || on_timeline(config, *sites, SERVERS, places).inspect(|_| took(name)))
+        });
+        let others: Vec<_> = others.collect();
+        let host = run(&Servers::start(Place::Host, SERVERS)?, Scale::ONE, places);
+        took("host");
+        let others = others.into_iter().map(|it| it.join().expect("it does not panic"));
+        Ok((host, others.collect::<Result<_, _>>()?))
+    })
 }
 
 /// Does everything differ that is known to do so in every run?
@@ -237,4 +256,26 @@ pub fn changes(words: &[&str]) -> Done {
         }
     }
     Ok(tell(&differences))
+}
+
+/// Sets the clocks of timelines that let anyone do so. What is recorded has to be what the manual
+/// says, for the host's clock is not set to find out.
+pub fn permitted() -> Done {
+    let mut differing = 0;
+    for config in &CONFIGS {
+        let place = Place::Timeline(&Config { is_settable: true, ..*config }, Sites::Trapped);
+        // One at a time: each finds that its clocks were moved by itself alone.
+        let servers = Servers::start(place, 1)?;
+        for (place, (case, expected)) in settings::permitted().iter().enumerate() {
+            let what = What::Permitted(place);
+            let outcome = run_all(&servers, &[Spec { scale: config.scale, what }]).remove(0);
+            let expected = format!("{} {expected}", case.name);
+            if outcome.record != expected {
+                differing += 1;
+                println!("DIFFERS on {}: {}\n  manual: {expected}", config.name, outcome.record);
+            }
+        }
+    }
+    println!("{differing} differences");
+    Ok(differing == 0)
 }

@@ -20,8 +20,10 @@ fn placed(world: &mut World, clock: i32, unit: i64, read: impl FnOnce(&mut World
     let before = now(clock);
     let reading = read(world);
     let after = now(clock);
+    // Whole seconds are told as of the last of the kernel's ticks.
+    let tick = if unit == SECOND { world.scale.span(PER_TICK) } else { 0 };
     let place = match reading {
-        _ if reading < before / unit => "before",
+        _ if reading < (before - tick) / unit => "before",
         // What is rounded is rounded up by some.
         _ if reading > after / unit + 1 => "after",
         _ => "between",

@@ -1,4 +1,5 @@
-//! Calls that set the wall clock, of a process that may not: none of them ever sets the host's.
+//! Calls that set the wall clock, of a process that may not: none of them ever sets the host's. Those
+//! that succeed are of the same process, on a timeline that lets anyone set its clock.
 
 use crate::case::Case;
 use crate::situations::BAD;
@@ -15,7 +16,7 @@ const MICROS: i64 = 1_000_000;
 const TIMEX: usize = 26;
 
 /// Gives up CAP_SYS_TIME, for good, and makes sure of it.
-fn give_up() {
+pub fn give_up() {
     const CAP_SYS_TIME: u32 = 25;
     const VERSION_3: u32 = 0x2008_0522;
     let header = [VERSION_3, 0];
@@ -159,4 +160,78 @@ pub fn clock_adjtime() -> Vec<Case> {
         }));
     }
     cases
+}
+
+/// How the wall clock is moved by some seconds.
+#[derive(Clone, Copy, Debug)]
+enum By {
+    ClockSettime,
+    Settimeofday,
+    Adjtimex,
+    ClockAdjtime,
+}
+
+impl By {
+    fn call(self, world: &mut World, seconds: i64) {
+        let (wall, modes) = (now(0) + seconds * NANOS, u64::from(SETOFFSET));
+        let time = |parts: i64| [(wall / NANOS) as u64, (wall % NANOS / (NANOS / parts)) as u64];
+        let mut timex = [0; TIMEX];
+        (timex[0], timex[9]) = (modes, seconds as u64);
+        let (nr, words, place): (_, &[u64], _) = match self {
+            Self::ClockSettime => (CLOCK_SETTIME, &time(NANOS), 1),
+            Self::Settimeofday => (SETTIMEOFDAY, &time(MICROS), 0),
+            Self::Adjtimex => (ADJTIMEX, &timex, 0),
+            Self::ClockAdjtime => (CLOCK_ADJTIME, &timex, 1),
+        };
+        let mut args = [0; 6];
+        args[place] = world.words("value", words, Holds::Checked);
+        let result = crate::site::call(nr, &args);
+        // Above zero is the state of the clock, which is the host's.
+        world.note("set", result.min(0));
+    }
+}
+
+/// What succeeds or is refused for its value alone, where anyone may set the clock, and what is
+/// recorded of it by clock_settime(2) and adjtimex(2): no host's clock is set to find out.
+pub fn permitted() -> Vec<(Case, &'static str)> {
+    const AS_SET: &str = "set=0 wall=as-set tai=as-set monotonic=goes-on boottime=goes-on";
+    const AS_WAS: &str = "set=-22 wall=as-was tai=as-was monotonic=goes-on boottime=goes-on";
+    let sets = [
+        ("forward", By::ClockSettime, 1_000, AS_SET),
+        ("back", By::ClockSettime, -1_000, AS_SET),
+        ("far", By::ClockSettime, 400_000_000, AS_SET),
+        ("far_back", By::ClockSettime, -400_000_000, AS_SET),
+        // To before what CLOCK_MONOTONIC shows.
+        ("epoch", By::ClockSettime, i64::MIN, AS_WAS),
+        ("forward", By::Settimeofday, 1_000, AS_SET),
+        ("back", By::Settimeofday, -1_000, AS_SET),
+        ("epoch", By::Settimeofday, i64::MIN, AS_WAS),
+        ("forward", By::Adjtimex, 1_000, AS_SET),
+        ("back", By::Adjtimex, -1_000, AS_SET),
+        ("forward", By::ClockAdjtime, 1_000, AS_SET),
+        ("back", By::ClockAdjtime, -1_000, AS_SET),
+    ];
+    sets.map(|(name, by, seconds, expected)| {
+        let case = case(format!("{by:?}/permitted/{name}"), move |world| {
+            let clocks = [0, 11, 1, 7];
+            let seconds = if seconds == i64::MIN { -now(0) / NANOS } else { seconds };
+            let before = clocks.map(now);
+            by.call(world, seconds);
+            let after = clocks.map(now);
+            let passed = after[2] - before[2] + world.scale.span(2_000);
+            for (at, name) in ["wall", "tai", "monotonic", "boottime"].iter().enumerate() {
+                let moved = after[at] - before[at];
+                let is_by = |by: i64| (by - 1_000..=by + passed).contains(&moved);
+                let what = match at {
+                    0 | 1 if is_by(seconds * NANOS) => "as-set",
+                    2 | 3 if is_by(0) => "goes-on",
+                    _ if is_by(0) => "as-was",
+                    _ => "elsewhere",
+                };
+                world.note(name, what);
+            }
+        });
+        (case, expected)
+    })
+    .into()
 }

@@ -81,7 +81,7 @@ impl Situation {
 }
 
 /// Times that are none.
-const BAD_TIMES: [(&str, i64, i64); 5] = [
+pub const BAD_TIMES: [(&str, i64, i64); 5] = [
     ("negative", -1, 0),
     ("most_negative", i64::MIN, 0),
     ("parts_full", 0, 1_000_000_000),
@@ -123,7 +123,7 @@ pub fn looping(wait: Wait) -> Option<Case> {
         steps: vec![Step::Fire],
         body: Box::new(move |world| {
             let (args, _) = wait.prepare(world, MOMENT, false);
-            world.call_until_ready(wait.nr, &args);
+            world.call_until_ready(wait.nr, &args, wait.over());
         }),
     })
 }

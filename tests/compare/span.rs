@@ -10,9 +10,9 @@ pub const SHORT: i64 = 100 * MILLI;
 /// On the host: nobody waits for so long.
 const LONG: i64 = 600 * SECOND;
 /// On the host: how much later than asked is still on time; both processors may be taken meanwhile.
-const MARGIN: i64 = 2 * SECOND;
+pub const MARGIN: i64 = 2 * SECOND;
 /// On the host: two clocks of which one is computed from the other may differ by so much.
-const ROUNDING: i64 = 1_000;
+pub const ROUNDING: i64 = 1_000;
 
 /// How many nanoseconds of the timeline pass in `per` nanoseconds of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,8 @@ impl Scale {
         let Some(asked) = asked.span(self) else { return "of-nothing" };
         let spent = asked - left;
         match left {
-            0 => "none",
+            // What goes on until it is ready may be ready at the end of its time.
+            0 if elapsed != i64::MAX => "none",
             _ if left < 0 => "negative",
             _ if spent < 0 => "more-than-asked",
             _ if elapsed != i64::MAX && spent > elapsed.saturating_add(self.span(ROUNDING)) => {
@@ -61,6 +62,8 @@ pub enum Time {
     Short,
     /// This part in a hundred of `Short`.
     Part(i64),
+    /// So many microseconds of the host.
+    Micros(i64),
     Long,
     /// So many nanoseconds of the program's own clock, at any rate.
     Own(i64),
@@ -78,6 +81,7 @@ impl Time {
             Self::Zero => Some(0),
             Self::Short => Some(scale.span(SHORT)),
             Self::Part(part) => Some(scale.span(SHORT / 100 * part)),
+            Self::Micros(micros) => Some(scale.span(micros * 1_000)),
             Self::Long => Some(scale.span(LONG)),
             Self::Own(span) => Some(span),
         }
@@ -95,12 +99,12 @@ impl Time {
         }
     }
 
-    /// Milliseconds.
+    /// Milliseconds, of which a part counts as one: no call may end early.
     pub fn millis(self, scale: Scale) -> i32 {
         match self {
             Self::Words(sec, _) => sec as i32,
             Self::Huge => i32::MAX,
-            _ => self.span(scale).map_or(-1, |span| (span / MILLI) as i32),
+            _ => self.span(scale).map_or(-1, |span| ((span + MILLI - 1) / MILLI) as i32),
         }
     }
 }

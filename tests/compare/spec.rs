@@ -2,27 +2,48 @@
 
 use std::fmt;
 
+use crate::random::Sequence;
 use crate::span::Scale;
 
-/// One case of a row, by its place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// One case of a row, by its place.
+    Case(usize),
+    /// One that sets the clock, by its place.
+    Permitted(usize),
+    Sequence(Sequence),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
     pub scale: Scale,
-    pub place: usize,
+    pub what: What,
 }
 
 impl fmt::Display for Spec {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Scale { virt, per, most } = self.scale;
-        write!(formatter, "{virt} {per} {most} {}", self.place)
+        write!(formatter, "{virt} {per} {most} ")?;
+        match &self.what {
+            What::Case(place) => write!(formatter, "case {place}"),
+            What::Permitted(place) => write!(formatter, "permitted {place}"),
+            What::Sequence(sequence) => write!(formatter, "{sequence}"),
+        }
     }
 }
 
 impl Spec {
     pub fn parse(text: &str) -> Self {
-        let numbers: Vec<i64> =
-            text.split(' ').map(|word| word.parse().expect("the driver writes numbers")).collect();
-        let [virt, per, most, place] = numbers[..] else { panic!("not a specification: {text}") };
-        Self { scale: Scale { virt, per, most }, place: place as usize }
+        let words: Vec<&str> = text.split(' ').collect();
+        let number = |word: &str| word.parse().expect("the driver writes numbers");
+        let [virt, per, most, ref what @ ..] = words[..] else { panic!("not complete: {text}") };
+        let scale = Scale { virt: number(virt), per: number(per), most: number(most) };
+        let what = match *what {
+            ["case", place] => What::Case(number(place) as usize),
+            ["permitted", place] => What::Permitted(number(place) as usize),
+            [seed, calls] => What::Sequence(Sequence::parse(seed, calls).expect("as written")),
+            _ => panic!("not a specification: {text}"),
+        };
+        Self { scale, what }
     }
 }

@@ -23,12 +23,14 @@ pub struct Config {
     pub is_named: bool,
     /// Does it stand still until it is thawed?
     pub is_frozen: bool,
+    /// May anyone set its clock?
+    pub is_settable: bool,
     pub scale: Scale,
 }
 
 const fn rate(name: &'static str, options: &'static [&'static str], virt: i64, per: i64) -> Config {
     let scale = Scale { virt, per, most: if virt > per { virt } else { 1 } };
-    Config { name, options, is_named: true, is_frozen: false, scale }
+    Config { name, options, is_named: true, is_frozen: false, is_settable: false, scale }
 }
 
 /// All timelines on which all rows are compared.
@@ -98,6 +100,9 @@ impl Servers {
                     let own = own.trim_start_matches("eigentime-").to_owned();
                     command.args(["--timeline", &own]);
                     name = Some(own);
+                }
+                if config.is_settable {
+                    command.args(["--settable-by", "anyone"]);
                 }
                 if sites == Sites::Trapped {
                     command.arg("--no-rewrite");

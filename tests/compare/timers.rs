@@ -14,6 +14,7 @@ const TIMERFD_GETTIME: u32 = 287;
 const SETITIMER: u32 = 38;
 const GETITIMER: u32 = 36;
 const ALARM: u32 = 37;
+const NANOSLEEP: u32 = 35;
 const RT_SIGTIMEDWAIT: u32 = 128;
 const READ: u32 = 0;
 
@@ -29,15 +30,15 @@ const CLOCKS: [(&str, i32); 4] = [
 ];
 
 /// A kind of timer, on a clock, and how its calls take their arguments.
-#[derive(Clone, Copy)]
-enum Kind {
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
     Posix(i32),
     Descriptor(i32),
     Interval,
 }
 
 impl Kind {
-    fn set(self) -> u32 {
+    pub fn set(self) -> u32 {
         match self {
             Self::Posix(_) => TIMER_SETTIME,
             Self::Descriptor(_) => TIMERFD_SETTIME,
@@ -45,7 +46,7 @@ impl Kind {
         }
     }
 
-    fn get(self) -> u32 {
+    pub fn get(self) -> u32 {
         match self {
             Self::Posix(_) => TIMER_GETTIME,
             Self::Descriptor(_) => TIMERFD_GETTIME,
@@ -53,11 +54,11 @@ impl Kind {
         }
     }
 
-    fn parts(self) -> i64 {
+    pub fn parts(self) -> i64 {
         if matches!(self, Self::Interval) { MICROS } else { NANOS }
     }
 
-    fn clock(self) -> i32 {
+    pub fn clock(self) -> i32 {
         match self {
             Self::Posix(clock) | Self::Descriptor(clock) => clock,
             Self::Interval => libc::CLOCK_MONOTONIC,
@@ -92,7 +93,7 @@ impl Kind {
         }
     }
 
-    fn set_args(self, id: u64, flags: u64, new: u64, old: u64) -> [u64; 6] {
+    pub fn set_args(self, id: u64, flags: u64, new: u64, old: u64) -> [u64; 6] {
         match self {
             Self::Interval => [id, new, old, 0, 0, 0],
             _ => [id, flags, new, old, 0, 0],
@@ -117,7 +118,7 @@ impl Kind {
 }
 
 /// The kinds, on all clocks that they may run on.
-fn kinds() -> Vec<(String, Kind)> {
+pub fn kinds() -> Vec<(String, Kind)> {
     let mut kinds = vec![("itimer".to_owned(), Kind::Interval)];
     for (name, clock) in CLOCKS {
         kinds.push((format!("timer.{name}"), Kind::Posix(clock)));
@@ -373,8 +374,26 @@ pub fn alarms() -> Vec<Case> {
             if (asked.saturating_sub(spent)..=asked).contains(&left) { "some" } else { "other" },
         );
     };
+    // Programs ask so what the kernel knows of filters: they get none by it.
+    let asked_for_filters = move |world: &mut World| {
+        const SECCOMP: u32 = 317;
+        const SET_MODE_FILTER: u64 = 1;
+        let began = now(libc::CLOCK_MONOTONIC);
+        let asked = 1_000 * seconds(world);
+        world.quick("seccomp", SECCOMP, &[SET_MODE_FILTER, 0, 0, 0, 0, 0]);
+        world.quick("alarm", ALARM, &[asked, 0, 0, 0, 0, 0]);
+        world.asks(Time::Short);
+        let slept = Time::Short.words(world.scale, 0, NANOS);
+        let sleep = [slept.as_ptr() as u64, 0, 0, 0, 0, 0];
+        world.call(NANOSLEEP, &sleep, now(libc::CLOCK_MONOTONIC));
+        let left = crate::site::call(ALARM, &[0; 6]);
+        let spent = (now(libc::CLOCK_MONOTONIC) - began) / NANOS + 1;
+        let fits = (asked as i64 - spent..=asked as i64 - slept[0]).contains(&left);
+        world.note("left", if fits { "some" } else { "other" });
+    };
     vec![
         Case::alone("alarm/goes_off", goes_off),
+        Case::alone("alarm/asked_for_filters", asked_for_filters),
         Case::alone("alarm/replaced", replaced),
         Case::alone("alarm/none", |world| {
             world.quick("alarm", ALARM, &[0; 6]);

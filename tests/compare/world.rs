@@ -57,6 +57,8 @@ pub enum Holds {
     /// A futex with the number of a thread.
     Owner,
     Siginfo,
+    /// What the operation itself compares.
+    Checked,
 }
 
 struct Buffer {
@@ -234,6 +236,14 @@ impl World {
         kept
     }
 
+    /// The same for one that lasts as long as the process.
+    pub fn reserve(&self, descriptor: u64) -> u64 {
+        let reserved = [descriptor, libc::F_DUPFD_CLOEXEC as u64, DESCRIPTORS / 2];
+        let kept = must(libc::SYS_fcntl, &reserved);
+        must(libc::SYS_close, &[descriptor]);
+        kept
+    }
+
     pub fn eventfd(&mut self) -> u64 {
         let made = must(libc::SYS_eventfd2, &[0, 0]);
         self.keep(made)
@@ -258,6 +268,18 @@ impl World {
         } else {
             *self.helper.deed.lock().expect("no deed panics") = Some(Box::new(deed));
         }
+    }
+
+    /// Has the helper bring about the event beside what the caller does next; for `await_helper`.
+    pub fn fire(&self) -> u32 {
+        let done = self.helper.done.load(Ordering::Acquire);
+        bump(&self.mapping.get().slots[self.slot].fire);
+        done
+    }
+
+    /// Waits until the helper has done what was asked for.
+    pub fn await_helper(&self, done: u32) {
+        await_change(&self.helper.done, done);
     }
 
     pub fn caller(&self) -> u64 {
@@ -301,8 +323,9 @@ impl World {
         let result = site::call(nr, args);
         let ended = now(libc::CLOCK_MONOTONIC);
         let took = Took::of(self.asked, ended - began, self.scale);
-        // When it is interrupted is the driver's to say.
-        let any_time = self.takes_any_time || result == -i64::from(libc::EINTR);
+        // When it is interrupted is the driver's to say; what is not there waits for nothing.
+        let untimed = [libc::EINTR, libc::ENOSYS].map(|error| -i64::from(error));
+        let any_time = self.takes_any_time || untimed.contains(&result);
         let took = if any_time && took != Took::Late { Took::Untimed } else { took };
         self.note_result("", result);
         let _ = write!(self.record, " took={took}");
@@ -311,10 +334,8 @@ impl World {
     }
 
     /// Makes a call again and again, each time with the arena as it is now, until it says something
-    /// other than that its time is over; records the last.
-    pub fn call_until_ready(&mut self, nr: u32, args: &Args) {
-        const OVER: [i64; 4] =
-            [0, -libc::ETIMEDOUT as i64, -libc::EAGAIN as i64, -libc::ETIME as i64];
+    /// other than `over`, that its time is; records the last.
+    pub fn call_until_ready(&mut self, nr: u32, args: &Args, over: i64) {
         let slot = &self.mapping.get().slots[self.slot];
         let arena = self.bytes(self.arena(), self.used as usize);
         slot.nr.store(nr, Ordering::Relaxed);
@@ -322,7 +343,7 @@ impl World {
         let result = loop {
             self.write(self.arena(), &arena);
             let result = site::call(nr, args);
-            if !OVER.contains(&result) {
+            if result != over {
                 break result;
             }
         };
@@ -350,10 +371,8 @@ impl World {
                 Errno::UnknownErrno => write!(self.record, " {key}={result}"),
                 error => write!(self.record, " {key}={error:?}"),
             },
-            _ if self.makes_descriptor => {
-                must(libc::SYS_close, &[result as u64]);
-                write!(self.record, " {key}=descriptor")
-            }
+            // It is left open: the end of a ring, later, would interrupt other calls.
+            _ if self.makes_descriptor => write!(self.record, " {key}=descriptor"),
             _ => write!(self.record, " {key}={result}"),
         };
     }
@@ -366,6 +385,9 @@ impl World {
             let from = (buffer.at - self.arena()) as usize;
             inside[from..from + buffer.before.len()].fill(true);
             let after = self.bytes(buffer.at, buffer.before.len());
+            if matches!(buffer.holds, Holds::Checked) {
+                continue;
+            }
             if after == buffer.before {
                 if matches!(buffer.holds, Holds::Left { .. } | Holds::Setting { .. }) {
                     let _ = write!(self.record, " {}:untouched", buffer.name);
@@ -401,6 +423,8 @@ impl World {
                 text
             }),
             Holds::Left { parts_per_second } => match nanos(word(0), word(8), parts_per_second) {
+                // It is some or none by when the call was made.
+                Some(0) if self.takes_any_time => "some".to_owned(),
                 Some(left) => self.scale.left(self.asked, left, elapsed).to_owned(),
                 None => format!("{}s+{}", word(0), word(8)),
             },
@@ -426,6 +450,7 @@ impl World {
                 };
                 format!("{owner}+{:x}", half(0) & !TID)
             }
+            Holds::Checked => unreachable!("not shown"),
             Holds::Siginfo => {
                 let own = u64::from(half(16)) == must(libc::SYS_getpid, &[]);
                 let rest: u32 = (20..after.len()).step_by(4).map(half).fold(0, |all, it| all | it);

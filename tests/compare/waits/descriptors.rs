@@ -35,11 +35,16 @@ const EPOLL: &[(usize, u64)] = &[(0, 0), (0, 999), (2, 0), (2, u64::MAX)];
 fn mask(world: &mut World) -> u64 {
     let one = 1u64 << (BREAKS - 1);
     let block = move |how: i32| {
-        must(libc::SYS_rt_sigprocmask, &[how as u64, &raw const one as u64, 0, MASK_SIZE]);
+        let mut before = 0u64;
+        let [one, old] = [&raw const one as u64, &raw mut before as u64];
+        must(libc::SYS_rt_sigprocmask, &[how as u64, one, old, MASK_SIZE]);
+        before
     };
-    block(libc::SIG_BLOCK);
-    world.later(move || block(libc::SIG_UNBLOCK));
-    world.words("mask", &[0], Holds::Bytes)
+    let others = block(libc::SIG_BLOCK) & !one;
+    world.later(move || {
+        block(libc::SIG_UNBLOCK);
+    });
+    world.words("mask", &[others], Holds::Bytes)
 }
 
 fn awaited(world: &mut World, at_once: bool) -> u64 {

@@ -129,7 +129,8 @@ const REGISTER_CLOCK: u64 = 29;
 fn ring_wait(world: &mut World, clock: Option<i32>, at_once: bool) -> Args {
     let mut params = [0u32; PARAMS];
     let made = must(libc::SYS_io_uring_setup, &[4, params.as_mut_ptr() as u64]);
-    let ring = world.keep(made);
+    // Its end, later, would interrupt other calls.
+    let ring = world.reserve(made);
     if let Some(clock) = clock {
         let words = [clock as u32, 0, 0, 0];
         must(libc::SYS_io_uring_register, &[ring, REGISTER_CLOCK, words.as_ptr() as u64, 0]);

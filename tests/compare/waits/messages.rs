@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::Wait;
 use crate::case::Case;
-use crate::shared::bump;
 use crate::site::Args;
 use crate::span::{SHORT, Time, now};
 use crate::world::{Holds, World, must};
@@ -55,7 +54,7 @@ pub fn after_its_time() -> Case {
         world.asks(Time::Short);
         let began = now(libc::CLOCK_MONOTONIC);
         let time = world.time(Time::Short.words(world.scale, 0, 1_000_000_000), 1_000_000_000);
-        bump(&world.mapping.get().slots[world.slot].fire);
+        world.fire();
         world.call(RECVMMSG, &[to, messages, 2, 0, time, 0], began);
     })
 }

@@ -14,6 +14,7 @@ pub use messages::after_its_time;
 
 use eigentime_calls::{
     Base, Call, FUTEX_CLOCK_REALTIME, FUTEX_CMD_MASK, FUTEX_OPS, Form, FutexClock, Kind, Nr, On,
+    TimedOut,
 };
 
 use crate::site::Args;
@@ -83,6 +84,19 @@ impl Wait {
         match Call::find(Nr(self.row))?.kind {
             Kind::Wait(wait) => Some(wait.arg.into()),
             _ => None,
+        }
+    }
+
+    /// What it answers when its time is over.
+    pub fn over(&self) -> i64 {
+        let timed_out = match Call::find(Nr(self.row)).map(|call| call.kind) {
+            Some(Kind::Wait(wait)) => wait.timed_out,
+            // Bounded elsewhere.
+            _ => TimedOut::Error(libc::EAGAIN as u16),
+        };
+        match timed_out {
+            TimedOut::Error(number) => -i64::from(number),
+            TimedOut::Zero | TimedOut::Untold => 0,
         }
     }
 
