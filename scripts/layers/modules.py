@@ -24,7 +24,6 @@ ROOTS = {
 EXCEPTIONS = {
     "vdso image": {("arch", "boot")},
     "supervisor": {
-        ("plan", "saved"),
         ("tracer::idle::sockets", "tracer::idle::descriptor_owners"),
         ("tracer::idle::sockets", "tracer::idle::wake_sources"),
         ("tracer::notes", "tracer::tracee"),

@@ -6,6 +6,7 @@
 //! traces the program and all its descendants until the last of them has ended, and
 //! with whose end they end.
 //!
+//! - `motion`: how the clocks run.
 //! - `plan`: what is asked for, and the map that follows from it.
 //! - `launch`: the steps from the calling process to the program.
 //! - `caller`: the calling process.
@@ -40,6 +41,7 @@ mod filter;
 mod host;
 mod launch;
 mod maps;
+mod motion;
 mod named;
 mod namespace;
 mod plan;
@@ -55,8 +57,9 @@ pub use clock_request::ClockRequest;
 pub use consent::{Consent, NamedBy, SettableBy};
 pub use error::{Error, ExecError};
 pub use launch::{run, run_in_namespace};
+pub use motion::Motion;
 pub use named::{Manner, attach, detach};
 pub use namespace::is_privileged;
-pub use plan::{Clocks, Motion, Plan, Start, Wall};
+pub use plan::{Clocks, Plan, Start, Wall};
 pub use saved::{Policy, Saved, Unreadable};
 pub use skip::{AtLimit, Limit, Skip, parse_busy_rate, parse_pause};

@@ -8,7 +8,7 @@ use eigentime_timeline::text::format_date;
 use eigentime_timeline::{CLOCKS, Clock, Freeze, HostInstant, Nanos, Rate, VirtualInstant};
 use serde::{Deserialize, Serialize};
 
-use crate::plan::Motion;
+use crate::motion::{Motion, is_allowed};
 
 /// What says that a document is one of ours.
 const FORMAT: &str = "eigentime timeline";
@@ -70,19 +70,12 @@ impl FromStr for Policy {
 
 /// Why a document does not tell of a timeline.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what it is")]
 pub enum Unreadable {
-    /// It is no such document.
     #[error("it is not what `eigentime ctl save` writes ({0})")]
     Malformed(String),
-    /// Its values cannot be.
     #[error("it says that {clock} stood at {value} ns, which no clock shows")]
-    NoSuchInstant {
-        /// The clock.
-        clock: &'static str,
-        /// What the document says.
-        value: i64,
-    },
-    /// A rate out of range.
+    NoSuchInstant { clock: &'static str, value: i64 },
     #[error("its rate is beyond 0.001 to 1000000")]
     NoSuchRate,
 }
@@ -157,12 +150,6 @@ impl Saved {
         let passed = self.motion().rate_of(clock).virtual_span(meanwhile);
         (meanwhile >= Nanos::ZERO).then(|| self.stood(clock).after(passed))
     }
-}
-
-/// Is it a rate that can be asked for?
-pub fn is_allowed(rate: Rate) -> bool {
-    let millionths = rate.virtual_span(Nanos(1_000_000)).0;
-    (Rate::MIN_MILLIONTHS as i64..=Rate::MAX_MILLIONTHS as i64).contains(&millionths)
 }
 
 impl FromStr for Saved {

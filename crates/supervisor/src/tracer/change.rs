@@ -5,8 +5,7 @@ use eigentime_timeline::{Clock, Freeze, Nanos, Rate, Segment, VirtualInstant};
 use super::Supervisor;
 use super::rearm::{Descriptors, Rearm};
 use crate::control::Change;
-use crate::plan::Motion;
-use crate::saved::is_allowed;
+use crate::motion::{Motion, is_allowed};
 
 impl Supervisor {
     /// Makes changes, together, and lets everything that waits follow.

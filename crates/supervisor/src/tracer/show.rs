@@ -13,7 +13,7 @@ use super::tracee::Tracee;
 use super::{Standing, Supervisor, notes};
 use crate::control::{Member, Reading, Shown, State, Thread, Timeline, WaitsFor, rate_number};
 use crate::host;
-use crate::plan::Motion;
+use crate::motion::Motion;
 use crate::saved::Saved;
 
 impl Supervisor {
