@@ -62,16 +62,10 @@ pub struct Place {
 
 /// Why the directory cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what it is")]
 pub enum Unusable {
-    /// A step failed.
     #[error("{}: {cause}", .path.display())]
-    Step {
-        /// The directory or file.
-        path: PathBuf,
-        /// The system's word.
-        cause: io::Error,
-    },
-    /// Others have a hand in it.
+    Step { path: PathBuf, cause: io::Error },
     #[error(
         "{} belongs to another user or can be entered by others\n\
          help: remove it, or set XDG_RUNTIME_DIR to a directory of your own", .0.display()

@@ -17,47 +17,25 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why nothing came of a request.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what it is")]
 pub enum Failure {
-    /// The user's directory cannot be used.
     #[error(transparent)]
     Place(#[from] Unusable),
-    /// No such timeline.
     #[error(
         "there is no timeline '{name}', and no container in one that is called so, in {looked}\n\
          help: `eigentime ctl list` names those there are; `eigentime run --timeline {name} -- \
          COMMAND` makes one"
     )]
-    NoSuch {
-        /// The name.
-        name: Name,
-        /// Where it was looked for.
-        looked: String,
-    },
-    /// Several containers are called so.
+    NoSuch { name: Name, looked: String },
     #[error("several containers are called '{name}': {containers}\nhelp: use more of the number")]
-    Ambiguous {
-        /// The name.
-        name: Name,
-        /// The containers.
-        containers: String,
-    },
-    /// The supervisor does not answer, or not sensibly.
+    Ambiguous { name: Name, containers: String },
     #[error(
         "timeline '{name}' does not answer: {reason}\n\
          help: its supervisor is process {supervisor}; if that is stopped, `kill -CONT {supervisor}`"
     )]
-    Silent {
-        /// The timeline.
-        name: Name,
-        /// The process that keeps it.
-        supervisor: i32,
-        /// What was seen.
-        reason: String,
-    },
-    /// It ended before it answered.
+    Silent { name: Name, supervisor: i32, reason: String },
     #[error("timeline '{0}' does not answer: it ended")]
     Gone(Name),
-    /// It will not do it.
     #[error("{0}")]
     Refused(String),
 }
