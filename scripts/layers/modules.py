@@ -26,7 +26,6 @@ EXCEPTIONS = {
     "supervisor": {
         ("tracer::idle::sockets", "tracer::idle::descriptor_owners"),
         ("tracer::idle::sockets", "tracer::idle::wake_sources"),
-        ("tracer::notes", "tracer::tracee"),
     },
     "container": {
         ("error", "host::limits"),

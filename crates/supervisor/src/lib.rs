@@ -25,7 +25,7 @@
 //! - `saved`: a timeline as a document.
 //! - `skip`: how a timeline skips the time that nobody uses.
 //! - `host`: what has to be known of this host's clocks and kernel.
-//! - `maps`: the mappings of a process.
+//! - `proc`: what `/proc` tells of processes; `maps`: their mappings.
 //! - `tracer`: the supervisor.
 #![warn(missing_docs)]
 
@@ -45,6 +45,7 @@ mod motion;
 mod named;
 mod namespace;
 mod plan;
+mod proc;
 mod region;
 pub mod registry;
 pub mod replaced;

@@ -10,6 +10,7 @@ use eigentime_vdso::{IMAGE, IMAGE_OFFSET, Launch, symbols};
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 
+use super::Supervisor;
 use super::arch::Registers;
 use super::bootstrap::{Bootstrap, Image, is_report};
 use super::detour::Detour;
@@ -17,7 +18,7 @@ use super::fresh::{Fresh, Refusal};
 use super::mapping::Failed;
 use super::tracee::{Process, Tracee};
 use super::visit::Visit;
-use super::{Supervisor, notes};
+use crate::proc;
 
 /// A socket of a program, and the program.
 pub type Borrowed = (OwnedFd, Process);
@@ -195,7 +196,7 @@ impl Supervisor {
     }
 
     fn say_refused(&self, tracee: Tracee, refusal: &Refusal) {
-        let program = notes::program_of(tracee.0);
+        let program = proc::program_of(tracee.0);
         self.say(tracee.0, &format!("{program} is not run in this timeline: {refusal}"));
     }
 

@@ -77,6 +77,7 @@ use crate::filter::Scope;
 use crate::host::KernelVdso;
 use crate::namespace;
 use crate::plan::Clocks;
+use crate::proc;
 use crate::region::Region;
 use timekeeper::Timekeeper;
 pub use timekeeper::{Opening, TimeNamespace};
@@ -371,7 +372,7 @@ impl Supervisor {
             // It was killed in between.
             Ok(()) | Err(Errno::ESRCH) => {}
             Err(error) => {
-                let program = notes::program_of(tracee.0);
+                let program = proc::program_of(tracee.0);
                 let reason = error.desc();
                 let text = format!("{program} is ended, since it cannot be followed: {reason}");
                 self.say(tracee.0, &text);
@@ -417,7 +418,7 @@ impl Supervisor {
     fn process_of(&mut self, thread: Pid) -> Option<Pid> {
         let known = &mut self.thread(Tracee(thread)).process;
         if known.is_none() {
-            *known = notes::process_of(thread);
+            *known = proc::process_of(thread);
         }
         *known
     }
@@ -432,7 +433,7 @@ impl Supervisor {
         let maker = *self.thread(tracee);
         if maker.hands_down() {
             // It may have been faster, and have stopped or ended already.
-            if notes::is_followed(made) {
+            if proc::is_followed(made) {
                 self.inherit(made, maker);
             }
         }
@@ -444,7 +445,7 @@ impl Supervisor {
         if self.threads.contains_key(&tracee.0) || !self.threads.values().any(Thread::hands_down) {
             return;
         }
-        let makers = [notes::process_of(tracee.0), notes::parent_of(tracee.0)];
+        let makers = [proc::process_of(tracee.0), proc::parent_of(tracee.0)];
         let known = |maker: &Pid| *maker != tracee.0 && self.threads.contains_key(maker);
         match makers.into_iter().flatten().find(known) {
             Some(maker) => self.inherit(tracee.0, self.threads[&maker]),

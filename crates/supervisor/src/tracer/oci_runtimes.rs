@@ -5,16 +5,16 @@
 //! another mount namespace than the runtime's is a member.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use super::tracee::Tracee;
-use super::{Standing, Supervisor, Thread, notes};
+use super::{Standing, Supervisor, Thread};
 use crate::container_id::Container;
 use crate::control::{Request, Starts};
+use crate::proc;
 use crate::region::REGION_FILE;
 use crate::replaced;
 
@@ -139,7 +139,7 @@ impl Supervisor {
 
     /// What a thread is whose maker is not known: it has the image, or lives by host time.
     pub(super) fn stands_by_itself(&self, thread: Pid) -> Standing {
-        let maps = fs::read_to_string(format!("/proc/{thread}/maps")).unwrap_or_default();
+        let maps = proc::read_whole(thread, "maps").unwrap_or_default();
         if maps.contains(REGION_FILE) { Standing::Member } else { Standing::Outside }
     }
 
@@ -150,7 +150,7 @@ impl Supervisor {
         let threads = self.threads.iter().filter(|(_, thread)| of_it(thread));
         let threads: Vec<_> = threads.map(|(thread, _)| *thread).collect();
         for thread in threads {
-            if let Some(process) = notes::process_of(thread) {
+            if let Some(process) = proc::process_of(thread) {
                 // It may have ended already.
                 let _ = Tracee(process).kill();
             }
@@ -159,5 +159,5 @@ impl Supervisor {
 }
 
 fn mounts_of(process: Pid) -> Option<PathBuf> {
-    fs::read_link(Path::new("/proc").join(process.to_string()).join("ns/mnt")).ok()
+    proc::namespace(process, "mnt").ok()
 }

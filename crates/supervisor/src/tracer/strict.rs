@@ -1,14 +1,12 @@
 //! The strict mode of seccomp, which the kernel puts only on threads that have no filter. Threads of a
 //! timeline have one, so the image puts a filter in its place that stops all that the mode forbids.
 
-use std::fs;
-
 use eigentime_calls::{PR_SET_SECCOMP, nr};
 
 use super::Supervisor;
 use super::arch::Registers;
-use super::notes::status_field;
 use super::tracee::Tracee;
+use crate::proc;
 
 /// Is it the call by which a thread enters the mode, and would the kernel allow that if it were not
 /// for the filter of the timeline?
@@ -23,14 +21,14 @@ pub fn enters_strict_mode(tracee: Tracee, registers: &Registers) -> bool {
         }
         _ => false,
     };
-    asks && status_field(tracee.0, "Seccomp_filters:").is_some_and(|count| count == "1")
+    asks && proc::status_field(tracee.0, "Seccomp_filters:").is_some_and(|count| count == "1")
 }
 
 impl Supervisor {
     /// Ends a thread that has made a call which the mode forbids.
     pub(super) fn end_strict(&mut self, tracee: Tracee) -> nix::Result<()> {
         let process = self.process_of(tracee.0).unwrap_or(tracee.0);
-        let threads = fs::read_dir(format!("/proc/{process}/task"));
+        let threads = proc::threads_of(process);
         if threads.is_ok_and(|threads| threads.count() > 1) {
             // The others go on.
             let mut registers = tracee.registers()?;

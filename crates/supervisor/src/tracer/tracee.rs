@@ -12,8 +12,8 @@ use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
 use nix::unistd::Pid;
 
 use super::arch::Registers;
-use super::notes::has_ended;
 use crate::control::server::was_woken;
+use crate::proc::has_ended;
 
 /// What is asked of the kernel for every traced thread.
 const OPTIONS: Options = Options::PTRACE_O_TRACESYSGOOD

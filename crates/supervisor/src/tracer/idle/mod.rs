@@ -32,8 +32,9 @@ use super::rearm::{Awaited, Rearm};
 use super::timekeeper::Changed;
 use super::tracee::{Stop, Tracee};
 use super::wait_restart::Recheck;
-use super::{Standing, Supervisor, notes};
+use super::{Standing, Supervisor};
 use crate::control::{Change, Hold, Skipping};
+use crate::proc;
 use crate::skip::{AtLimit, Limit, Skip};
 use deadlines::Due;
 use descriptor_owners::Holders;
@@ -328,7 +329,7 @@ impl Supervisor {
                 Standing::Outside | Standing::Detached => {}
             }
         }
-        idle.made.retain(|made| !notes::has_ended(*made));
+        idle.made.retain(|made| !proc::has_ended(*made));
         let is_member = |thread: &Pid| {
             self.threads.get(thread).is_some_and(|state| state.standing == Standing::Member)
         };
@@ -409,7 +410,7 @@ impl Supervisor {
     fn tell_holds(&self, idle: &mut Idle) {
         for hold in &idle.holds {
             let process = Pid::from_raw(hold.pid);
-            let mut text = format!("the clocks are held: {} {hold}", notes::program_of(process));
+            let mut text = format!("the clocks are held: {} {hold}", proc::program_of(process));
             if idle.told.is_empty() && idle.skip.grace.is_none() {
                 text += " (with --idle-grace SPAN only for so long)";
             }

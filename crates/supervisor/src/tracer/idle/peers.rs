@@ -2,9 +2,9 @@
 //! by `NETLINK_SOCK_DIAG` (`linux/unix_diag.h`).
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 use std::thread;
 
 use nix::errno::Errno;
@@ -14,15 +14,16 @@ use nix::sys::socket::{
 };
 use nix::unistd::Pid;
 
-/// A network namespace, by its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Network(u64);
+use crate::proc;
+
+/// A network namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Network(PathBuf);
 
 impl Network {
     /// The one that a thread is in.
     pub fn of(thread: Pid) -> Option<Self> {
-        let file = fs::metadata(format!("/proc/{thread}/ns/net")).ok()?;
-        Some(Self(file.ino()))
+        proc::namespace(thread, "net").ok().map(Self)
     }
 }
 
@@ -154,10 +155,11 @@ fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::MetadataExt;
     use std::os::unix::net::{UnixDatagram, UnixStream};
 
     fn inode(socket: &impl AsRawFd) -> u64 {
-        fs::metadata(format!("/proc/self/fd/{}", socket.as_raw_fd())).unwrap().ino()
+        proc::descriptor_file("self", socket.as_raw_fd()).unwrap().ino()
     }
 
     #[test]

@@ -17,9 +17,9 @@ use eigentime_vdso::{FRAME_WORDS, Frame, NEVER_SECONDS, Waiting};
 use nix::unistd::Pid;
 
 use super::super::blocked::Blocked;
-use super::super::notes;
 use super::super::tracee::Tracee;
 use super::wake_sources::Wakes;
+use crate::proc;
 
 /// What is known of a thread that waits or runs.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl Seat {
         let file = |name| ProcFile::new(format!("/proc/{thread}/task/{thread}/{name}"));
         Self {
             order,
-            process: notes::process_of(thread).unwrap_or(thread),
+            process: proc::process_of(thread).unwrap_or(thread),
             until: None,
             call: None,
             wakes: None,
@@ -90,7 +90,7 @@ impl Seat {
             Some('S' | 'I') => None,
             Some('D') => {
                 // The kernel tells of a wait for a new child as of one for a disk.
-                let call = Blocked::of(thread).and_then(|call| Call::find(Nr(call.nr)));
+                let call = Blocked::of(thread).and_then(|call| Call::find(call.nr));
                 let waits = call.is_some_and(|call| call.woken_by == WokenBy::NewChild);
                 (!waits).then_some("waits for a disk")
             }
@@ -132,8 +132,8 @@ impl Seat {
         self.until = waiting.filter(|_| !ends).map(|waiting| {
             (Clock::ALL[waiting.clock as usize], VirtualInstant::from_nanos(waiting.at))
         });
-        self.call = call.map(|call| match Nr(call.nr) {
-            nr::RESTART_SYSCALL => Blocked { nr: went_on(thread, waiting.as_ref()).0, ..call },
+        self.call = call.map(|call| match call.nr {
+            nr::RESTART_SYSCALL => Blocked { nr: went_on(thread, waiting.as_ref()), ..call },
             _ => call,
         });
         called

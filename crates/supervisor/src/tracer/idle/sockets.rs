@@ -1,6 +1,5 @@
 //! Who is at the other end of a socket.
 
-use std::fs;
 use std::mem::size_of;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -9,10 +8,10 @@ use nix::errno::Errno;
 use nix::sys::socket::{UnixAddr, getpeername, getsockname};
 use nix::unistd::Pid;
 
-use super::super::notes;
 use super::super::tracee::Tracee;
 use super::descriptor_owners::Holders;
 use super::wake_sources::Wakes;
+use crate::proc;
 
 /// The states of a socket that listens, and of one that is being connected, as `/proc/net/tcp` tells
 /// them.
@@ -23,8 +22,7 @@ const CONNECTS: u8 = 0x02;
 pub fn behind((thread, process): (Pid, Pid), fd: i32, link: &str, holders: &mut Holders) -> Wakes {
     let borrowed = Tracee(process).borrow_descriptor(fd as u32).ok().filter(|socket| {
         // The thread may have descriptors of its own.
-        let own = fs::read_link(format!("/proc/self/fd/{}", socket.as_raw_fd()));
-        own.is_ok_and(|own| own.as_os_str() == link)
+        proc::descriptor_link("self", socket.as_raw_fd()).as_deref() == Some(link)
     });
     let Some(socket) = borrowed else {
         return Wakes::outside(fd, "a socket that cannot be looked into");
@@ -68,10 +66,10 @@ fn local(thread: Pid, fd: i32, link: &str, socket: &OwnedFd, holders: &mut Holde
 fn held(fd: i32, peer: u64, holders: &mut Holders) -> Wakes {
     let link = socket_link(peer);
     match (holders.outside(&link), holders.inside(&link)) {
-        (Some(holder), _) => {
-            let name = notes::program_of(holder);
-            Wakes::outside(fd, format!("a socket whose other end process {holder} ({name}) holds"))
-        }
+        (Some(holder), _) => Wakes::outside(
+            fd,
+            format!("a socket whose other end {} holds", proc::described(holder)),
+        ),
         (None, Some(_)) => Wakes::Members,
         (None, None) => Wakes::outside(fd, "a socket whose other end nobody holds who can be seen"),
     }
@@ -82,9 +80,8 @@ fn made(fd: i32, socket: &OwnedFd, holders: &Holders) -> Wakes {
     match option::<libc::ucred>(socket, libc::SOL_SOCKET, libc::SO_PEERCRED) {
         Ok(peer) if peer.pid > 0 && holders.is_member(Pid::from_raw(peer.pid)) => Wakes::Members,
         Ok(peer) if peer.pid > 0 => {
-            let name = notes::program_of(Pid::from_raw(peer.pid));
-            let peer = peer.pid;
-            Wakes::outside(fd, format!("a socket whose other end process {peer} ({name}) made"))
+            let peer = proc::described(Pid::from_raw(peer.pid));
+            Wakes::outside(fd, format!("a socket whose other end {peer} made"))
         }
         // Somebody is there whom this process does not see.
         _ => Wakes::outside(fd, "a socket whose other end is in another process namespace"),
@@ -109,8 +106,7 @@ pub fn listening(thread: Pid, fd: i32, name: &[u8], holders: &mut Holders) -> Wa
         _ => name.split(|byte| *byte == 0).next().unwrap_or_default().to_vec(),
     };
     let shown = String::from_utf8_lossy(&shown).into_owned();
-    let text = fs::read(format!("/proc/{thread}/net/unix")).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text).into_owned();
+    let text = proc::read_whole(thread, "net/unix").unwrap_or_default();
     let found = text.lines().filter_map(|line| {
         let mut words = line.split_whitespace();
         let is_it = words.nth(3)? == LISTENS;
@@ -177,7 +173,8 @@ fn of_internet(fd: i32, link: &str, rows: &[Row], holders: &mut Holders) -> Wake
 
 /// Is it one of the ports that the kernel gives to who asks for none?
 fn is_of_kernels_choice(port: u16) -> bool {
-    let text = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
+    let text = text.unwrap_or_default();
     let mut ends = text.split_whitespace().filter_map(|word| word.parse::<u16>().ok());
     matches!((ends.next(), ends.next()), (Some(first), Some(last)) if (first..=last).contains(&port))
 }
@@ -232,7 +229,7 @@ struct Row {
 
 /// The sockets in the network of a process.
 fn rows(process: Pid, table: &str) -> Vec<Row> {
-    let text = fs::read_to_string(format!("/proc/{process}/net/{table}")).unwrap_or_default();
+    let text = proc::read_whole(process, &format!("net/{table}")).unwrap_or_default();
     text.lines().filter_map(row).collect()
 }
 
@@ -286,10 +283,7 @@ mod tests {
     #[test]
     fn both_ends_of_a_connection_are_found() {
         let me = Pid::this();
-        let link = |fd: i32| {
-            let link = fs::read_link(format!("/proc/self/fd/{fd}")).unwrap();
-            link.to_string_lossy().into_owned()
-        };
+        let link = |fd| proc::descriptor_link("self", fd).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (server, _) = listener.accept().unwrap();

@@ -1,19 +1,17 @@
 //! What may wake a thread that is blocked in a call, besides time.
 
-use std::fs;
-use std::io;
 use std::mem::size_of;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
-use eigentime_calls::{Call, Nr, WokenBy};
+use eigentime_calls::{Call, WokenBy};
 use nix::unistd::Pid;
 
 use super::super::blocked::Blocked;
-use super::super::notes;
 use super::super::tracee::Tracee;
-use super::descriptor_owners::{Holders, descriptors, named_pipe};
+use super::descriptor_owners::{Holders, named_pipe};
 use super::sockets;
 use crate::maps::mappings;
+use crate::proc;
 
 /// What may wake a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +77,7 @@ const DEEPEST: usize = 5;
 
 /// What may wake a thread that is blocked in this call.
 pub fn of(thread: Pid, process: Pid, call: &Blocked, holders: &mut Holders) -> Wakes {
-    let by = Call::find(Nr(call.nr)).map_or(WokenBy::Unknown, |call| call.woken_by);
+    let by = Call::find(call.nr).map_or(WokenBy::Unknown, |call| call.woken_by);
     let fd = |argument: u8| call.args[usize::from(argument)] as i32;
     let mut any = Any { thread, process, holders };
     match by {
@@ -120,7 +118,9 @@ impl Any<'_> {
     /// a program or another host keeps the files.
     fn blocks(&mut self, fd: i32) -> Wakes {
         let found = self.behind(fd, 0);
-        match self.file(fd).is_ok_and(|file| file.is_file() || file.is_dir()) {
+        match proc::descriptor_file(self.thread, fd)
+            .is_ok_and(|file| file.is_file() || file.is_dir())
+        {
             true => Wakes::outside(fd, "a file that somebody else keeps").or(found),
             false => found,
         }
@@ -128,10 +128,9 @@ impl Any<'_> {
 
     /// What may happen behind a descriptor.
     fn behind(&mut self, fd: i32, depth: usize) -> Wakes {
-        let Ok(link) = fs::read_link(self.path(fd)) else {
+        let Some(link) = proc::descriptor_link(self.thread, fd) else {
             return Wakes::outside(fd, "a descriptor that cannot be looked into");
         };
-        let link = link.to_string_lossy().into_owned();
         if link.starts_with("pipe:") {
             return self.held(fd, &link, "a pipe");
         }
@@ -144,21 +143,12 @@ impl Any<'_> {
         self.behind_path(fd, &link)
     }
 
-    fn path(&self, fd: i32) -> String {
-        format!("/proc/{}/fd/{fd}", self.thread)
-    }
-
-    fn file(&self, fd: i32) -> io::Result<fs::Metadata> {
-        fs::metadata(self.path(fd))
-    }
-
     /// What is woken by whoever holds it, too.
     fn held(&mut self, fd: i32, link: &str, what: &str) -> Wakes {
         match self.holders.outside(link) {
             None => Wakes::Members,
             Some(holder) => {
-                let name = notes::program_of(holder);
-                Wakes::outside(fd, format!("{what} that process {holder} ({name}) holds, too"))
+                Wakes::outside(fd, format!("{what} that {} holds, too", proc::described(holder)))
             }
         }
     }
@@ -187,16 +177,14 @@ impl Any<'_> {
     }
 
     fn behind_path(&mut self, fd: i32, path: &str) -> Wakes {
-        if let Some(number) = path.strip_prefix("/dev/pts/")
-            && let Ok(number) = number.parse::<u32>()
-        {
+        if let Some(number) = path.strip_prefix("/dev/pts/").filter(|name| *name != "ptmx") {
             // Whoever holds the other side of it types.
             return match self.holders.is_terminal_of_members(number) {
                 true => Wakes::Members,
                 false => Wakes::outside(fd, "a terminal"),
             };
         }
-        let Ok(file) = self.file(fd) else {
+        let Ok(file) = proc::descriptor_file(self.thread, fd) else {
             return Wakes::outside(fd, format!("{path}, which cannot be looked into"));
         };
         let kind = file.file_type();
@@ -204,7 +192,7 @@ impl Any<'_> {
             return self.held(fd, &named_pipe(&file), "a named pipe");
         }
         if kind.is_char_device() && path == "/dev/ptmx" || path.ends_with("/ptmx") {
-            return match self.info(fd, "tty-index:").and_then(|index| index.parse::<u32>().ok()) {
+            return match self.info(fd, "tty-index:") {
                 Some(index) => {
                     self.held(fd, &format!("/dev/pts/{index}"), "the other side of a terminal")
                 }
@@ -222,8 +210,7 @@ impl Any<'_> {
     }
 
     fn in_event_poll(&mut self, fd: i32, depth: usize) -> Wakes {
-        let path = format!("/proc/{}/fdinfo/{fd}", self.thread);
-        let Ok(text) = fs::read_to_string(path) else {
+        let Ok(text) = proc::read_whole(self.thread, &format!("fdinfo/{fd}")) else {
             return Wakes::outside(fd, "an event poll that cannot be looked into");
         };
         let watched = text.lines().filter_map(Watched::parse);
@@ -236,7 +223,7 @@ impl Any<'_> {
             return self.behind(watched.fd, depth);
         }
         let elsewhere = self.holders.members().find_map(|process| {
-            let fd = descriptors(process).find(|fd| watched.is(process, *fd))?;
+            let fd = proc::descriptors(process).find(|fd| watched.is(process, *fd))?;
             Some((process, fd))
         });
         match elsewhere {
@@ -249,12 +236,11 @@ impl Any<'_> {
 
     /// Children that are not members end by the host's time.
     fn child(&mut self) -> Wakes {
-        let found = notes::children_of(self.process);
+        let found = proc::children_of(self.process);
         match found.into_iter().find(|child| !self.holders.is_member(*child)) {
             None => Wakes::Members,
             Some(child) => {
-                let name = notes::program_of(child);
-                Wakes::outside(None, format!("process {child} ({name}) lives by another time"))
+                Wakes::outside(None, format!("{} lives by another time", proc::described(child)))
             }
         }
     }
@@ -278,7 +264,7 @@ impl Any<'_> {
         if flags as i32 & libc::FUTEX_PRIVATE_FLAG != 0 {
             return Wakes::Members;
         }
-        let maps = notes::read_whole(self.process, "maps").unwrap_or_default();
+        let maps = proc::read_whole(self.process, "maps").unwrap_or_default();
         let Some(mapping) = mappings(&maps).into_iter().find(|one| one.range.contains(&at)) else {
             return Wakes::outside(None, "a futex in memory that cannot be looked into");
         };
@@ -288,19 +274,15 @@ impl Any<'_> {
         match self.holders.outside_with_memory((mapping.device, mapping.inode)) {
             None => Wakes::Members,
             Some(holder) => {
-                let name = notes::program_of(holder);
-                let what =
-                    format!("a futex in memory that process {holder} ({name}) has mapped, too");
-                Wakes::outside(None, what)
+                let holder = proc::described(holder);
+                Wakes::outside(None, format!("a futex in memory that {holder} has mapped, too"))
             }
         }
     }
 
     /// A line of what the kernel tells of a descriptor.
     fn info(&self, fd: i32, name: &str) -> Option<String> {
-        let text = fs::read_to_string(format!("/proc/{}/fdinfo/{fd}", self.thread)).ok()?;
-        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-        Some(line.trim().to_owned())
+        proc::descriptor_field(self.thread, fd, name)
     }
 }
 
@@ -326,7 +308,7 @@ impl Watched {
 
     /// Is it this descriptor of a process?
     fn is(&self, process: Pid, fd: i32) -> bool {
-        fs::metadata(format!("/proc/{process}/fd/{fd}")).is_ok_and(|file| {
+        proc::descriptor_file(process, fd).is_ok_and(|file| {
             let device = file.dev();
             let device = libc::major(device) << 20 | libc::minor(device);
             (file.ino(), u64::from(device)) == (self.inode, self.device)
@@ -367,9 +349,9 @@ mod tests {
         let watched = Watched::parse(line).unwrap();
         assert_eq!((watched.fd, watched.inode, watched.device), (5, 0x1f2e, 0xe));
         assert!(Watched::parse("flags:  02").is_none());
-        let (reads, _writes) = io::pipe().unwrap();
+        let (reads, _writes) = std::io::pipe().unwrap();
         let fd = std::os::fd::AsRawFd::as_raw_fd(&reads);
-        let file = fs::metadata(format!("/proc/self/fd/{fd}")).unwrap();
+        let file = proc::descriptor_file("self", fd).unwrap();
         let watched = Watched { fd, inode: file.ino(), device: libc::minor(file.dev()).into() };
         assert!(watched.is(Pid::this(), fd));
         assert!(!watched.is(Pid::this(), 1));

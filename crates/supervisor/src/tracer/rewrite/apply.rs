@@ -13,11 +13,12 @@ use super::patch::{self, CALL, Change, Patch};
 use super::space::{PAGE, Pages, Space};
 use super::{Program, Site, Unsound};
 use crate::maps::{Mapping, mappings};
+use crate::proc;
+use crate::tracer::Supervisor;
 use crate::tracer::arch::Registers;
 use crate::tracer::detour::Detour;
 use crate::tracer::tracee::Tracee;
 use crate::tracer::wait_restart::Recheck;
-use crate::tracer::{Supervisor, notes};
 
 /// How long the other threads of a process may take to stop, and each thread that there is besides.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -113,7 +114,7 @@ impl Supervisor {
         tracee.read(start, &mut bytes).map_err(|_| Unsound::NotInFile)?;
         let code = Code { start, bytes };
         let around = code.around(site)?;
-        let heap = notes::start_of_heap(process).unwrap_or_default();
+        let heap = proc::start_of_heap(process).unwrap_or_default();
         let mut space = Space::new(&mappings, heap, known.pages.clone());
         let entry = self.region.layout.symbol(symbols::REWRITTEN);
         let patch = patch::plan(&code, &around, site, entry, &mut space)?;

@@ -22,9 +22,9 @@ use nix::unistd::Pid;
 
 use super::Supervisor;
 use super::arch::Registers;
-use super::notes;
 use super::tracee::Tracee;
 use crate::control::Coverage;
+use crate::proc;
 use patch::{Change, GOES_BACK, STUB};
 use space::Pages;
 
@@ -298,7 +298,7 @@ impl Supervisor {
 
     /// A thread has made another, or a process.
     pub(super) fn inherit_rewriting(&mut self, tracee: Tracee, made: Pid) {
-        if notes::is_first(made) {
+        if proc::is_first(made) {
             let maker = self.process_of(tracee.0);
             self.rewrites.inherit(made, maker);
         }
@@ -313,7 +313,7 @@ impl Supervisor {
         let Some(process) = self.process_of(tracee.0) else { return false };
         if !self.rewrites.programs.contains_key(&process) {
             // The news of its making is still to come.
-            self.rewrites.inherit(process, notes::parent_of(process));
+            self.rewrites.inherit(process, proc::parent_of(process));
         }
         match self.rewrites.within(process, registers.ip()) {
             Some(Within::Before(site)) => registers.jump(site),
