@@ -23,10 +23,6 @@ ROOTS = {
 # entry that is not needed any more is refused, so that the table can only become shorter.
 EXCEPTIONS = {
     "vdso image": {("arch", "boot")},
-    "supervisor": {
-        ("tracer::idle::sockets", "tracer::idle::descriptor_owners"),
-        ("tracer::idle::sockets", "tracer::idle::wake_sources"),
-    },
     "container": {
         ("error", "host::limits"),
         ("error", "host::namespaces"),

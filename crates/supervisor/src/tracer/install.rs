@@ -34,7 +34,7 @@ impl Supervisor {
     /// announces that. Returns what can be closed once it goes on.
     pub(super) fn install(&mut self, tracee: Tracee) -> Result<Option<Borrowed>, Refusal> {
         let mut detour = Detour::new(tracee);
-        let visits = self.thread(tracee).visitor.is_some();
+        let visits = self.thread(tracee).runtime.is_some();
         let (fresh, mut launch, bootstrap) = match self.examine(tracee) {
             Ok(examined) => examined,
             Err(refusal) => {

@@ -149,7 +149,7 @@ pub struct Supervisor {
     /// What is known of each thread.
     threads: HashMap<Pid, Thread>,
     /// The OCI runtimes that were let in.
-    guests: oci_runtimes::Guests,
+    runtimes: oci_runtimes::Runtimes,
     /// The socket of a named timeline.
     control: Option<Control>,
     /// Processes that have set a POSIX timer.
@@ -187,8 +187,8 @@ struct Thread {
     process: Option<Pid>,
     /// How it stands to the timeline.
     standing: Standing,
-    /// The visit of an OCI runtime by which it came.
-    visitor: Option<oci_runtimes::Visitor>,
+    /// The OCI runtime that has started it.
+    runtime: Option<oci_runtimes::RuntimeId>,
     /// Is it in a stop of job control?
     halted: bool,
     /// Has it just come out of one, which ends some calls with EINTR?
@@ -216,7 +216,7 @@ enum Standing {
 impl Thread {
     /// Has it something that goes to what it makes?
     fn hands_down(&self) -> bool {
-        self.visitor.is_some() || !matches!(self.standing, Standing::Member | Standing::Entering)
+        self.runtime.is_some() || !matches!(self.standing, Standing::Member | Standing::Entering)
     }
 }
 
@@ -245,7 +245,7 @@ impl Supervisor {
             removed: false,
             first_stderr: std::io::stderr().as_fd().try_clone_to_owned().ok(),
             threads: HashMap::new(),
-            guests: oci_runtimes::Guests::default(),
+            runtimes: oci_runtimes::Runtimes::default(),
             posix_timers: HashSet::new(),
             wall_timers: rearm::WallTimers::default(),
             settings: HashMap::new(),
@@ -340,7 +340,7 @@ impl Supervisor {
                 break;
             }
         }
-        self.end_visits();
+        self.end_runtimes();
         if let Some(control) = &mut self.control {
             control.forget();
             control.finish();
@@ -386,7 +386,7 @@ impl Supervisor {
         match stop {
             Stop::Ended => {
                 if let Some(ended) = self.threads.remove(&tracee.0) {
-                    self.end_visit(&ended);
+                    self.end_runtime(&ended);
                 }
                 self.forget_timers(tracee.0);
                 self.rewrites.forget(tracee.0);
@@ -455,7 +455,7 @@ impl Supervisor {
     }
 
     fn exec(&mut self, tracee: Tracee) -> nix::Result<()> {
-        let Thread { standing, visitor, .. } = *self.thread(tracee);
+        let Thread { standing, runtime, .. } = *self.thread(tracee);
         // A thread that starts a program takes the number of its process.
         let former = Pid::from_raw(tracee.event_message()? as i32);
         if former != tracee.0 {
@@ -471,12 +471,12 @@ impl Supervisor {
         self.timekeeper.has_begun();
         self.forget_posix_timers(tracee.0);
         self.rewrites.begin(tracee.0);
-        *self.thread(tracee) = Thread { visitor, ..Thread::default() };
+        *self.thread(tracee) = Thread { runtime, ..Thread::default() };
         match self.install(tracee) {
             Ok(borrowed) => {
                 self.first_stderr = None;
                 // Of what a container allows, its engine tells.
-                if visitor.is_none() {
+                if runtime.is_none() {
                     self.note_lost_privilege(tracee);
                 }
                 let resumed = tracee.resume(None);

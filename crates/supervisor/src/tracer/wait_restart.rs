@@ -72,7 +72,7 @@ impl Supervisor {
         }
         let mut registers = tracee.registers()?;
         if registers.was_interrupted(asked) && self.frame(tracee, &registers).is_some() {
-            self.tell(tracee, registers)?;
+            self.order_recheck(tracee, registers)?;
             return tracee.resume(None);
         }
         if asked && registers.has_failed_interrupted() {
@@ -119,7 +119,7 @@ impl Supervisor {
             return Ok(());
         }
         if is_image {
-            return self.tell(tracee, registers);
+            return self.order_recheck(tracee, registers);
         }
         if !has_timeout(tracee, &registers) {
             registers.make_again();
@@ -145,7 +145,7 @@ impl Supervisor {
         Ok(())
     }
 
-    fn tell(&mut self, tracee: Tracee, mut registers: Registers) -> nix::Result<()> {
+    fn order_recheck(&mut self, tracee: Tracee, mut registers: Registers) -> nix::Result<()> {
         self.thread(tracee).recheck = Recheck::Told { result: registers.result() };
         registers.skip(LOOK_AGAIN);
         tracee.set_registers(registers)

@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 use nix::unistd::Pid;
 
 use super::SHARE;
-use super::peers::{Network, Peers};
-use super::sockets::{inode_in, socket_link};
+use super::peers::{Network, Peers, inode_in, socket_link};
 use crate::maps::mappings;
 use crate::proc;
 use crate::proc::processes;
@@ -24,7 +23,7 @@ type FileId = ((u32, u32), u64);
 /// Who holds what, by the name that `/proc/PID/fd` has for it; a named pipe, which may have several,
 /// by its number.
 #[derive(Debug, Default)]
-pub struct Holders {
+pub struct DescriptorOwners {
     /// The processes of the timeline.
     members: HashSet<Pid>,
     /// Those that ever were.
@@ -67,7 +66,7 @@ impl Believed {
     }
 }
 
-impl Holders {
+impl DescriptorOwners {
     /// These are the members now.
     pub fn set_members(&mut self, members: HashSet<Pid>) {
         self.known.extend(&members);
@@ -239,12 +238,12 @@ mod tests {
         let mut child = std::process::Command::new("sleep");
         let mut child = child.arg("60").stdout(writes).spawn().unwrap();
         let process = Pid::from_raw(child.id() as i32);
-        let mut holders = Holders::default();
-        assert_eq!(holders.outside(&link), Some(process));
-        let mut holders = Holders::default();
-        holders.set_members([process].into());
-        assert_eq!(holders.outside(&link), None);
-        assert_eq!(holders.inside(&link), Some((process, 1)));
+        let mut owners = DescriptorOwners::default();
+        assert_eq!(owners.outside(&link), Some(process));
+        let mut owners = DescriptorOwners::default();
+        owners.set_members([process].into());
+        assert_eq!(owners.outside(&link), None);
+        assert_eq!(owners.inside(&link), Some((process, 1)));
         assert!(proc::children_of(Pid::this()).contains(&process));
         child.kill().unwrap();
         child.wait().unwrap();

@@ -78,6 +78,16 @@ impl Peers {
     }
 }
 
+/// The number in what `/proc/PID/fd` has for a socket.
+pub fn inode_in(link: &str) -> Option<u64> {
+    link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+}
+
+/// And that for a number.
+pub fn socket_link(inode: u64) -> String {
+    format!("socket:[{inode}]")
+}
+
 const HEADER: usize = 16;
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const UDIAG_SHOW_PEER: u32 = 4;

@@ -8,66 +8,11 @@ use nix::unistd::Pid;
 
 use super::super::blocked::Blocked;
 use super::super::tracee::Tracee;
-use super::descriptor_owners::{Holders, named_pipe};
+use super::descriptor_owners::{DescriptorOwners, named_pipe};
 use super::sockets;
+use super::wake_source::WakeSource;
 use crate::maps::mappings;
 use crate::proc;
-
-/// What may wake a thread.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wakes {
-    /// Members of the timeline only.
-    Members,
-    /// Anybody may call, but nobody is expected to.
-    Anybody(Cause),
-    /// Somebody outside of the timeline is expected to.
-    Outside(Cause),
-    /// A member has: it is on its way.
-    OnItsWay(Cause),
-}
-
-/// What somebody outside may do it by.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cause {
-    /// The descriptor, if it is one.
-    pub descriptor: Option<i32>,
-    /// What it is.
-    pub what: String,
-}
-
-impl Wakes {
-    fn rank(&self) -> u8 {
-        match self {
-            Self::Members => 0,
-            Self::Anybody(_) => 1,
-            Self::Outside(_) => 2,
-            Self::OnItsWay(_) => 3,
-        }
-    }
-
-    /// Either of both.
-    pub fn or(self, other: Self) -> Self {
-        if other.rank() > self.rank() { other } else { self }
-    }
-
-    pub fn outside(descriptor: impl Into<Option<i32>>, what: impl Into<String>) -> Self {
-        Self::Outside(Cause { descriptor: descriptor.into(), what: what.into() })
-    }
-
-    /// A signal by which it goes on: nobody is expected to send it.
-    pub fn by_signal() -> Self {
-        let what = "it is stopped, and goes on at a SIGCONT".to_owned();
-        Self::Anybody(Cause { descriptor: None, what })
-    }
-
-    pub fn anybody(descriptor: i32, what: impl Into<String>) -> Self {
-        Self::Anybody(Cause { descriptor: Some(descriptor), what: what.into() })
-    }
-
-    pub fn on_its_way(descriptor: i32, what: impl Into<String>) -> Self {
-        Self::OnItsWay(Cause { descriptor: Some(descriptor), what: what.into() })
-    }
-}
 
 /// How many descriptors of one call are looked at.
 const MOST_DESCRIPTORS: usize = 65_536;
@@ -76,28 +21,33 @@ const MOST_DESCRIPTORS: usize = 65_536;
 const DEEPEST: usize = 5;
 
 /// What may wake a thread that is blocked in this call.
-pub fn of(thread: Pid, process: Pid, call: &Blocked, holders: &mut Holders) -> Wakes {
+pub fn wake_source(
+    thread: Pid,
+    process: Pid,
+    call: &Blocked,
+    owners: &mut DescriptorOwners,
+) -> WakeSource {
     let by = Call::find(call.nr).map_or(WokenBy::Unknown, |call| call.woken_by);
     let fd = |argument: u8| call.args[usize::from(argument)] as i32;
-    let mut any = Any { thread, process, holders };
+    let mut any = Any { thread, process, owners };
     match by {
         // Whoever sends signals is a member, or somebody who is not waited for.
-        WokenBy::Nothing | WokenBy::Signal | WokenBy::NewChild => Wakes::Members,
+        WokenBy::Nothing | WokenBy::Signal | WokenBy::NewChild => WakeSource::Members,
         WokenBy::Descriptor(one) => any.blocks(fd(one)),
         WokenBy::Descriptors(one, other) => any.blocks(fd(one)).or(any.blocks(fd(other))),
         WokenBy::PollList => match poll_list(thread, call) {
             Some(list) => any.of_each(&list),
-            None => Wakes::outside(None, "a list of descriptors that cannot be read"),
+            None => WakeSource::outside(None, "a list of descriptors that cannot be read"),
         },
         WokenBy::Sets => match select_sets(thread, call) {
             Some(list) => any.of_each(&list),
-            None => Wakes::outside(None, "sets of descriptors that cannot be read"),
+            None => WakeSource::outside(None, "sets of descriptors that cannot be read"),
         },
         WokenBy::EventPoll => any.in_event_poll(fd(0), 0),
         WokenBy::Futex(flags) => any.futex(call.args[0], call.args[usize::from(flags)]),
         WokenBy::Child => any.child(),
         WokenBy::Listener => any.listener(fd(0), call.args[1], call.args[2]),
-        WokenBy::Unknown => Wakes::outside(None, "what wakes this call is not known"),
+        WokenBy::Unknown => WakeSource::outside(None, "what wakes this call is not known"),
     }
 }
 
@@ -105,37 +55,37 @@ pub fn of(thread: Pid, process: Pid, call: &Blocked, holders: &mut Holders) -> W
 struct Any<'a> {
     thread: Pid,
     process: Pid,
-    holders: &'a mut Holders,
+    owners: &'a mut DescriptorOwners,
 }
 
 impl Any<'_> {
-    fn of_each(&mut self, descriptors: &[i32]) -> Wakes {
+    fn of_each(&mut self, descriptors: &[i32]) -> WakeSource {
         let each = descriptors.iter().map(|fd| self.behind(*fd, 0));
-        each.fold(Wakes::Members, Wakes::or)
+        each.fold(WakeSource::Members, WakeSource::or)
     }
 
     /// What may happen behind a descriptor whose call does not return. That of a file does, unless
     /// a program or another host keeps the files.
-    fn blocks(&mut self, fd: i32) -> Wakes {
+    fn blocks(&mut self, fd: i32) -> WakeSource {
         let found = self.behind(fd, 0);
         match proc::descriptor_file(self.thread, fd)
             .is_ok_and(|file| file.is_file() || file.is_dir())
         {
-            true => Wakes::outside(fd, "a file that somebody else keeps").or(found),
+            true => WakeSource::outside(fd, "a file that somebody else keeps").or(found),
             false => found,
         }
     }
 
     /// What may happen behind a descriptor.
-    fn behind(&mut self, fd: i32, depth: usize) -> Wakes {
+    fn behind(&mut self, fd: i32, depth: usize) -> WakeSource {
         let Some(link) = proc::descriptor_link(self.thread, fd) else {
-            return Wakes::outside(fd, "a descriptor that cannot be looked into");
+            return WakeSource::outside(fd, "a descriptor that cannot be looked into");
         };
         if link.starts_with("pipe:") {
             return self.held(fd, &link, "a pipe");
         }
         if link.starts_with("socket:") {
-            return sockets::behind((self.thread, self.process), fd, &link, self.holders);
+            return sockets::behind((self.thread, self.process), fd, &link, self.owners);
         }
         if let Some(kind) = link.strip_prefix("anon_inode:") {
             return self.behind_nameless(fd, kind.trim_matches(['[', ']']), depth);
@@ -144,48 +94,51 @@ impl Any<'_> {
     }
 
     /// What is woken by whoever holds it, too.
-    fn held(&mut self, fd: i32, link: &str, what: &str) -> Wakes {
-        match self.holders.outside(link) {
-            None => Wakes::Members,
-            Some(holder) => {
-                Wakes::outside(fd, format!("{what} that {} holds, too", proc::described(holder)))
-            }
+    fn held(&mut self, fd: i32, link: &str, what: &str) -> WakeSource {
+        match self.owners.outside(link) {
+            None => WakeSource::Members,
+            Some(owner) => WakeSource::outside(
+                fd,
+                format!("{what} that {} holds, too", proc::described(owner)),
+            ),
         }
     }
 
-    fn behind_nameless(&mut self, fd: i32, kind: &str, depth: usize) -> Wakes {
+    fn behind_nameless(&mut self, fd: i32, kind: &str, depth: usize) -> WakeSource {
         match kind {
-            "timerfd" | "signalfd" => Wakes::Members,
+            "timerfd" | "signalfd" => WakeSource::Members,
             "eventpoll" if depth < DEEPEST => self.in_event_poll(fd, depth + 1),
-            "eventfd" if self.holders.has_rings() => Wakes::outside(
+            "eventfd" if self.owners.has_rings() => WakeSource::outside(
                 fd,
                 "an eventfd, by which io_uring may tell of what comes from outside",
             ),
             "eventfd" => match self.info(fd, "eventfd-id:") {
                 Some(id) => self.held(fd, &format!("eventfd:{id}"), "an eventfd"),
-                None => Wakes::outside(fd, "an eventfd of which this kernel tells no number"),
+                None => WakeSource::outside(fd, "an eventfd of which this kernel tells no number"),
             },
             "pidfd" => match self.info(fd, "Pid:").and_then(|pid| pid.parse().ok()) {
-                Some(pid) if pid <= 0 || self.holders.is_member(Pid::from_raw(pid)) => {
-                    Wakes::Members
+                Some(pid) if pid <= 0 || self.owners.is_member(Pid::from_raw(pid)) => {
+                    WakeSource::Members
                 }
-                _ => Wakes::outside(fd, "the end of a process outside"),
+                _ => WakeSource::outside(fd, "the end of a process outside"),
             },
-            "inotify" | "fanotify" => Wakes::anybody(fd, "files that are watched"),
-            other => Wakes::outside(fd, format!("{other}, of which it is not known who wakes it")),
+            "inotify" | "fanotify" => WakeSource::anybody(fd, "files that are watched"),
+            other => {
+                WakeSource::outside(fd, format!("{other}, of which it is not known who wakes it"))
+            }
         }
     }
 
-    fn behind_path(&mut self, fd: i32, path: &str) -> Wakes {
+    fn behind_path(&mut self, fd: i32, path: &str) -> WakeSource {
         if let Some(number) = path.strip_prefix("/dev/pts/").filter(|name| *name != "ptmx") {
             // Whoever holds the other side of it types.
-            return match self.holders.is_terminal_of_members(number) {
-                true => Wakes::Members,
-                false => Wakes::outside(fd, "a terminal"),
+            return match self.owners.is_terminal_of_members(number) {
+                true => WakeSource::Members,
+                false => WakeSource::outside(fd, "a terminal"),
             };
         }
         let Ok(file) = proc::descriptor_file(self.thread, fd) else {
-            return Wakes::outside(fd, format!("{path}, which cannot be looked into"));
+            return WakeSource::outside(fd, format!("{path}, which cannot be looked into"));
         };
         let kind = file.file_type();
         if kind.is_fifo() {
@@ -196,86 +149,91 @@ impl Any<'_> {
                 Some(index) => {
                     self.held(fd, &format!("/dev/pts/{index}"), "the other side of a terminal")
                 }
-                None => Wakes::outside(fd, "the other side of a terminal"),
+                None => WakeSource::outside(fd, "the other side of a terminal"),
             };
         }
         if kind.is_char_device() && !["/dev/null", "/dev/zero", "/dev/full"].contains(&path) {
             let terminal = path.starts_with("/dev/tty") || path == "/dev/console";
             let what =
                 if terminal { "a terminal".to_owned() } else { format!("the device {path}") };
-            return Wakes::outside(fd, what);
+            return WakeSource::outside(fd, what);
         }
         // What is read from files and folders is there, or on a disk.
-        Wakes::Members
+        WakeSource::Members
     }
 
-    fn in_event_poll(&mut self, fd: i32, depth: usize) -> Wakes {
+    fn in_event_poll(&mut self, fd: i32, depth: usize) -> WakeSource {
         let Ok(text) = proc::read_whole(self.thread, &format!("fdinfo/{fd}")) else {
-            return Wakes::outside(fd, "an event poll that cannot be looked into");
+            return WakeSource::outside(fd, "an event poll that cannot be looked into");
         };
         let watched = text.lines().filter_map(Watched::parse);
-        watched.map(|watched| self.watched(&watched, depth)).fold(Wakes::Members, Wakes::or)
+        watched
+            .map(|watched| self.watched(&watched, depth))
+            .fold(WakeSource::Members, WakeSource::or)
     }
 
     /// What an event poll watches, by whatever descriptor it is open still.
-    fn watched(&mut self, watched: &Watched, depth: usize) -> Wakes {
+    fn watched(&mut self, watched: &Watched, depth: usize) -> WakeSource {
         if watched.is(self.thread, watched.fd) {
             return self.behind(watched.fd, depth);
         }
-        let elsewhere = self.holders.members().find_map(|process| {
+        let elsewhere = self.owners.members().find_map(|process| {
             let fd = proc::descriptors(process).find(|fd| watched.is(process, *fd))?;
             Some((process, fd))
         });
         match elsewhere {
-            None => Wakes::outside(watched.fd, "what is watched, and no member has open any more"),
+            None => {
+                WakeSource::outside(watched.fd, "what is watched, and no member has open any more")
+            }
             Some((process, fd)) => {
-                Any { thread: process, process, holders: self.holders }.behind(fd, depth)
+                Any { thread: process, process, owners: self.owners }.behind(fd, depth)
             }
         }
     }
 
     /// Children that are not members end by the host's time.
-    fn child(&mut self) -> Wakes {
+    fn child(&mut self) -> WakeSource {
         let found = proc::children_of(self.process);
-        match found.into_iter().find(|child| !self.holders.is_member(*child)) {
-            None => Wakes::Members,
-            Some(child) => {
-                Wakes::outside(None, format!("{} lives by another time", proc::described(child)))
-            }
+        match found.into_iter().find(|child| !self.owners.is_member(*child)) {
+            None => WakeSource::Members,
+            Some(child) => WakeSource::outside(
+                None,
+                format!("{} lives by another time", proc::described(child)),
+            ),
         }
     }
 
     /// Whoever listens takes a connection when it wants to.
-    fn listener(&mut self, fd: i32, address: u64, length: u64) -> Wakes {
+    fn listener(&mut self, fd: i32, address: u64, length: u64) -> WakeSource {
         let mut bytes = [0; size_of::<libc::sockaddr_un>()];
         let length = (length as usize).min(bytes.len());
         let is_read = Tracee(self.thread).read(address, &mut bytes[..length]).is_ok();
         match bytes.first_chunk().map(|family| u16::from_ne_bytes(*family)) {
             Some(family) if is_read && i32::from(family) == libc::AF_UNIX => {
                 let name = &bytes[2..length.max(2)];
-                sockets::listening(self.thread, fd, name, self.holders)
+                sockets::listening(self.thread, fd, name, self.owners)
             }
             _ => self.behind(fd, 0),
         }
     }
 
     /// A word of memory is written by whoever has that memory.
-    fn futex(&mut self, at: u64, flags: u64) -> Wakes {
+    fn futex(&mut self, at: u64, flags: u64) -> WakeSource {
         if flags as i32 & libc::FUTEX_PRIVATE_FLAG != 0 {
-            return Wakes::Members;
+            return WakeSource::Members;
         }
         let maps = proc::read_whole(self.process, "maps").unwrap_or_default();
         let Some(mapping) = mappings(&maps).into_iter().find(|one| one.range.contains(&at)) else {
-            return Wakes::outside(None, "a futex in memory that cannot be looked into");
+            return WakeSource::outside(None, "a futex in memory that cannot be looked into");
         };
         if !mapping.access.ends_with('s') {
-            return Wakes::Members;
+            return WakeSource::Members;
         }
-        match self.holders.outside_with_memory((mapping.device, mapping.inode)) {
-            None => Wakes::Members,
-            Some(holder) => {
-                let holder = proc::described(holder);
-                Wakes::outside(None, format!("a futex in memory that {holder} has mapped, too"))
+        match self.owners.outside_with_memory((mapping.device, mapping.inode)) {
+            None => WakeSource::Members,
+            Some(owner) => {
+                let owner = proc::described(owner);
+                WakeSource::outside(None, format!("a futex in memory that {owner} has mapped, too"))
             }
         }
     }
