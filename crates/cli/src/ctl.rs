@@ -57,7 +57,7 @@ fn act(registries: &[Registry], action: &Action, json: bool) -> Result<String, S
             (name.clone(), Request::Change(vec![change]))
         }
         Action::Thaw { name, rate } => {
-            let rate = rate.map(Change::rate);
+            let rate = rate.map(Change::Rate);
             (name.clone(), Request::Change([Change::Thaw].into_iter().chain(rate).collect()))
         }
         Action::Set { name, joinable, settable_by, .. }
@@ -67,15 +67,15 @@ fn act(registries: &[Registry], action: &Action, json: bool) -> Result<String, S
             (name.clone(), Request::Allow(allowance))
         }
         Action::Set { name, rate, date, offset, .. } => {
-            let rate = rate.map(Change::rate);
-            let date = date.map(|date| Change::Date(date.as_nanos()));
-            let offset = offset.map(|offset| Change::Offset(offset.0));
+            let rate = rate.map(Change::Rate);
+            let date = date.map(Change::Date);
+            let offset = offset.map(Change::Offset);
             let changes = [rate, date, offset].into_iter().flatten().collect();
             (name.clone(), Request::Change(changes))
         }
         Action::Leap { first, second } => {
             let (name, span) = leap(first, second.as_deref())?;
-            (name, Request::Change(vec![Change::Leap(span.0)]))
+            (name, Request::Change(vec![Change::Leap(span)]))
         }
     };
     let (registry, name) = match name {

@@ -6,7 +6,7 @@ use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use eigentime_timeline::{Nanos, Rate};
+use eigentime_timeline::Nanos;
 use nix::unistd::Pid;
 
 use crate::caller::check_this_process;
@@ -117,7 +117,7 @@ fn prepare(contained: &Contained<'_>) -> Result<Infallible, Error> {
             join_user_of(supervisor)?;
             let joined = named::join(&entry, &starts(inherits), stream)?;
             go_to_time_of(supervisor, contained.bundle, inherits)?;
-            Ok(entry.start(Layout::at(joined.base), Rate::from_forward_words(joined.rate))?)
+            Ok(entry.start(Layout::at(joined.base), joined.rate)?)
         }
     })
 }
@@ -191,7 +191,7 @@ pub fn enter(
             if container.inherits_time {
                 join_time_of(supervisor)?;
             }
-            Ok(entry.start(Layout::at(joined.base), Rate::from_forward_words(joined.rate))?)
+            Ok(entry.start(Layout::at(joined.base), joined.rate)?)
         }
     });
     match entered? {}

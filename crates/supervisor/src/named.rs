@@ -133,7 +133,7 @@ pub fn enter(entry: &Entry<'_>) -> Result<Infallible, Error> {
             // Where it may not, the supervisor says what that means.
             let _ = namespace::join_time(supervisor);
             let joined = join(entry, &entry.starts, stream)?;
-            Ok(entry.start(Layout::at(joined.base), Rate::from_forward_words(joined.rate))?)
+            Ok(entry.start(Layout::at(joined.base), joined.rate)?)
         }
     })
 }

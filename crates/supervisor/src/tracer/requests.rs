@@ -179,11 +179,11 @@ impl Supervisor {
             },
             error => error.desc().to_owned(),
         })?;
-        let rate = self.timekeeper.motion().effective().forward();
+        let rate = self.timekeeper.motion().effective();
         if !matches!(starts, Starts::Inside { .. }) {
             self.permissions.note_joined();
         }
-        Ok(Joined { base: self.region.layout.base(), rate: [rate.whole, rate.frac] })
+        Ok(Joined { base: self.region.layout.base(), rate })
     }
 }
 
