@@ -3,12 +3,12 @@
 use std::io::{self, ErrorKind, Write};
 
 use eigentime_supervisor::container::Container;
-use eigentime_supervisor::control::client::Told;
+use eigentime_supervisor::control::client::Reply;
 use eigentime_supervisor::control::{
     Allowance, Answer, Change, Coverage, Member, Request, Shown, Skipping, Thread, Timeline,
     client, seconds,
 };
-use eigentime_supervisor::registry::{Name, Place};
+use eigentime_supervisor::registry::{Name, Registry};
 use eigentime_timeline::text::{format_date, parse_offset};
 use eigentime_timeline::{Nanos, VirtualInstant};
 use serde::Serialize;
@@ -26,8 +26,8 @@ pub fn run(options: &CtlOptions) -> i32 {
         eprintln!("eigentime: {reason}");
         return i32::from(crate::FAILED);
     }
-    let done = Place::all().map_err(|error| error.to_string()).and_then(|places| {
-        let text = act(&places, &options.action, options.json)?;
+    let done = Registry::all().map_err(|error| error.to_string()).and_then(|registries| {
+        let text = act(&registries, &options.action, options.json)?;
         let mut out = io::stdout().lock();
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
             // Whoever reads may have enough.
@@ -46,9 +46,9 @@ pub fn run(options: &CtlOptions) -> i32 {
     }
 }
 
-fn act(places: &[Place], action: &Action, json: bool) -> Result<String, String> {
+fn act(registries: &[Registry], action: &Action, json: bool) -> Result<String, String> {
     let (name, request) = match action {
-        Action::List => return list(places, json),
+        Action::List => return list(registries, json),
         Action::Show { name } => (name.clone(), Request::Show),
         Action::Save { name } => (name.clone(), Request::Save),
         Action::Rm { name, force } => (name.clone(), Request::Remove { force: *force }),
@@ -57,7 +57,7 @@ fn act(places: &[Place], action: &Action, json: bool) -> Result<String, String> 
             (name.clone(), Request::Change(vec![change]))
         }
         Action::Thaw { name, rate } => {
-            let rate = rate.map(Change::rate);
+            let rate = rate.map(Change::Rate);
             (name.clone(), Request::Change([Change::Thaw].into_iter().chain(rate).collect()))
         }
         Action::Set { name, joinable, settable_by, .. }
@@ -67,22 +67,24 @@ fn act(places: &[Place], action: &Action, json: bool) -> Result<String, String> 
             (name.clone(), Request::Allow(allowance))
         }
         Action::Set { name, rate, date, offset, .. } => {
-            let rate = rate.map(Change::rate);
-            let date = date.map(|date| Change::Date(date.as_nanos()));
-            let offset = offset.map(|offset| Change::Offset(offset.0));
+            let rate = rate.map(Change::Rate);
+            let date = date.map(Change::Date);
+            let offset = offset.map(Change::Offset);
             let changes = [rate, date, offset].into_iter().flatten().collect();
             (name.clone(), Request::Change(changes))
         }
         Action::Leap { first, second } => {
             let (name, span) = leap(first, second.as_deref())?;
-            (name, Request::Change(vec![Change::Leap(span.0)]))
+            (name, Request::Change(vec![Change::Leap(span)]))
         }
     };
-    let (place, name) = match name {
-        Some(name) => client::timeline_of(places, &name).map_err(|failure| failure.to_string())?,
-        None => only_one(places)?,
+    let (registry, name) = match name {
+        Some(name) => {
+            client::timeline_of(registries, &name).map_err(|failure| failure.to_string())?
+        }
+        None => only_one(registries)?,
     };
-    match client::ask(place, &name, &request) {
+    match client::ask(registry, &name, &request) {
         Ok(Answer::Shown(shown)) if json => Ok(to_json(&shown)),
         Ok(Answer::Shown(shown)) => Ok(whole(&shown)),
         Ok(Answer::Changed(timeline)) if json => Ok(to_json(&timeline)),
@@ -120,20 +122,20 @@ fn leap(first: &str, second: Option<&str>) -> Result<(Option<Name>, Nanos), Stri
 
 /// The timeline, where there is one only: of those where timelines are made now, else of those
 /// elsewhere.
-fn only_one(places: &[Place]) -> Result<(&Place, Name), String> {
+fn only_one(registries: &[Registry]) -> Result<(&Registry, Name), String> {
     let mut all = Vec::new();
-    for place in places {
-        let names = place.names().map_err(|error| error.to_string())?;
-        all.extend(names.into_iter().map(|name| (place, name)));
+    for registry in registries {
+        let names = registry.names().map_err(|error| error.to_string())?;
+        all.extend(names.into_iter().map(|name| (registry, name)));
         if !all.is_empty() {
             break;
         }
     }
     match all.as_slice() {
-        [(place, name)] => Ok((place, name.clone())),
+        [(registry, name)] => Ok((registry, name.clone())),
         [] => Err(format!(
             "{}\nhelp: `eigentime run --timeline NAME -- COMMAND` makes one",
-            nowhere(places)
+            nowhere(registries)
         )),
         several => {
             let names: Vec<_> = several.iter().map(|(_, name)| name.to_string()).collect();
@@ -142,19 +144,19 @@ fn only_one(places: &[Place]) -> Result<(&Place, Name), String> {
     }
 }
 
-fn nowhere(places: &[Place]) -> String {
-    format!("there is no timeline in {}", client::looked_in(places))
+fn nowhere(registries: &[Registry]) -> String {
+    format!("there is no timeline in {}", client::looked_in(registries))
 }
 
 /// All timelines. One that does not answer has a line of its own, and is no failure of the others.
-fn list(places: &[Place], json: bool) -> Result<String, String> {
-    let told = client::ask_all(places, &Request::Show, client::PATIENCE_WITH_ALL);
+fn list(registries: &[Registry], json: bool) -> Result<String, String> {
+    let told = client::ask_all(registries, &Request::Show, client::PATIENCE_WITH_ALL);
     let told = told.map_err(|error| error.to_string())?;
     if told.is_empty() && !json {
-        eprintln!("eigentime: {}", nowhere(places));
+        eprintln!("eigentime: {}", nowhere(registries));
     }
     let (mut shown, mut lines) = (Vec::new(), String::new());
-    for Told { name, answer, .. } in told {
+    for Reply { name, answer, .. } in told {
         match answer {
             Ok(Answer::Shown(one)) => {
                 lines += &line_with_members(&one);

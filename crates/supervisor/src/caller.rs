@@ -11,6 +11,7 @@ use nix::unistd::execvp;
 
 use crate::error::{Error, ExecError};
 use crate::filter::{self, Privileges};
+use crate::proc;
 use crate::region::REGION_FILE;
 
 /// The kernel's default timer slack, by which it may delay a wake-up.
@@ -34,8 +35,11 @@ pub fn check_this_process() -> Result<(), Error> {
     if lives_in_timeline()? {
         return Err(Error::AlreadyInTimeline);
     }
-    match tracer_of_this_process() {
-        Some((pid, name)) => Err(Error::AlreadyTraced { pid, name }),
+    match proc::tracer_of("self") {
+        Some(tracer) => Err(Error::AlreadyTraced {
+            pid: tracer.as_raw(),
+            name: proc::name_of(tracer).unwrap_or_default(),
+        }),
         None => Ok(()),
     }
 }
@@ -44,14 +48,6 @@ pub fn check_this_process() -> Result<(), Error> {
 pub fn lives_in_timeline() -> Result<bool, Error> {
     let maps = std::fs::read_to_string("/proc/self/maps").map_err(|_| Error::NoProc)?;
     Ok(maps.contains(REGION_FILE))
-}
-
-fn tracer_of_this_process() -> Option<(i32, String)> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let pid = status.lines().find_map(|line| line.strip_prefix("TracerPid:"))?.trim();
-    let pid = pid.parse().ok().filter(|pid| *pid != 0)?;
-    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    Some((pid, name.trim().to_owned()))
 }
 
 /// The caller's groups.

@@ -5,7 +5,8 @@ use eigentime_timeline::text::{parse_anchor, parse_date, parse_offset, parse_rat
 use eigentime_timeline::{Freeze, HostInstant, Nanos, Rate, VirtualInstant};
 
 use crate::consent::{Consent, SettableBy};
-use crate::plan::{Clocks, Motion, Start, Wall};
+use crate::motion::Motion;
+use crate::plan::{Clocks, Start, Wall};
 use crate::registry::Name;
 use crate::saved::{Policy, Saved};
 use crate::skip::{AtLimit, Limit, Skip, parse_busy_rate, parse_pause};
@@ -16,72 +17,108 @@ pub const ANNOTATION: &str = "io.eigentime.";
 /// What environment variables begin with.
 pub const VARIABLE: &str = "EIGENTIME_";
 
-/// A setting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Key {
-    /// The date at which the wall clock starts.
-    Date,
-    /// What the wall clock is ahead of the host's.
-    Offset,
-    /// What CLOCK_MONOTONIC is ahead of the host's.
-    Monotonic,
-    /// What CLOCK_BOOTTIME is ahead of the host's.
-    Boottime,
-    /// Virtual seconds per host second.
-    Rate,
-    /// Which clocks stand still.
-    Freeze,
-    /// An instant of the host's wall clock, and what the timeline's shows then.
-    Anchor,
-    /// The timeline to make or to join.
-    Timeline,
-    /// May containers that name the timeline join it?
-    Joinable,
-    /// Who may set the wall clock.
-    SettableBy,
-    /// Are sites of calls rewritten?
-    Rewrite,
-    /// Is time skipped that nobody uses?
-    SkipIdle,
-    /// The rate while it cannot be skipped.
-    BusyRate,
-    /// For how long what may come from outside holds the clocks.
-    IdleGrace,
-    /// The date at which the timeline ends.
-    Until,
-    /// The span after which the timeline ends.
-    For,
-    /// What happens at its end.
-    AtLimit,
-    /// A saved timeline to go on from. Only the command line has it.
-    Continue,
-    /// How a saved timeline goes on. Only the command line has it.
-    Policy,
+/// The table of settings: of each its name, where its value stands, and what reads that.
+macro_rules! settings {
+    ($($(#[$doc:meta])+ $key:ident $name:literal $field:ident: $type:ty = $read:expr;)*) => {
+        /// A setting.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Key {
+            $($(#[$doc])+ $key,)*
+        }
+
+        impl Key {
+            const ALL: &[Self] = &[$(Self::$key),*];
+
+            fn name(self) -> &'static str {
+                match self {
+                    $(Self::$key => $name,)*
+                }
+            }
+        }
+
+        /// What is asked of a timeline. What is not given is `None`, or off.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct ClockRequest {
+            $($(#[$doc])+ pub $field: $type,)*
+        }
+
+        impl ClockRequest {
+            fn parse(&mut self, key: Key, value: &str) -> Result<(), String> {
+                match key {
+                    $(Key::$key => self.$field = $read(value)?,)*
+                }
+                Ok(())
+            }
+
+            /// Is it set? A switch that is off is not.
+            #[must_use]
+            pub fn has(&self, key: Key) -> bool {
+                match key {
+                    $(Key::$key => self.$field != <$type>::default(),)*
+                }
+            }
+        }
+    };
 }
 
-/// The settings that a bundle can have.
-const OF_BUNDLES: [(&str, Key); 17] = [
-    ("date", Key::Date),
-    ("offset", Key::Offset),
-    ("monotonic", Key::Monotonic),
-    ("boottime", Key::Boottime),
-    ("rate", Key::Rate),
-    ("freeze", Key::Freeze),
-    ("anchor", Key::Anchor),
-    ("timeline", Key::Timeline),
-    ("joinable", Key::Joinable),
-    ("settable-by", Key::SettableBy),
-    ("rewrite", Key::Rewrite),
-    ("skip-idle", Key::SkipIdle),
-    ("busy-rate", Key::BusyRate),
-    ("idle-grace", Key::IdleGrace),
-    ("until", Key::Until),
-    ("for", Key::For),
-    ("at-limit", Key::AtLimit),
-];
+settings! {
+    /// The date at which the wall clock starts.
+    Date "date" date: Option<VirtualInstant> = given(parse_date);
+    /// What the wall clock is ahead of the host's.
+    Offset "offset" offset: Option<Nanos> = given(parse_offset);
+    /// What CLOCK_MONOTONIC is ahead of the host's.
+    Monotonic "monotonic" monotonic: Option<Nanos> = given(parse_offset);
+    /// What CLOCK_BOOTTIME is ahead of the host's.
+    Boottime "boottime" boottime: Option<Nanos> = given(parse_offset);
+    /// Virtual seconds per host second.
+    Rate "rate" rate: Option<Rate> = given(parse_rate);
+    /// Which clocks stand still.
+    Freeze "freeze" freeze: Option<Freeze> = parse_freeze;
+    /// An instant of the host's wall clock, and what the timeline's shows then.
+    Anchor "anchor" anchor: Option<(HostInstant, VirtualInstant)> = given(parse_anchor);
+    /// The timeline to make or to join.
+    Timeline "timeline" timeline: Option<Name> = given(str::parse);
+    /// May containers that name the timeline join it?
+    Joinable "joinable" joinable: bool = parse_switch;
+    /// Who may set the wall clock.
+    SettableBy "settable-by" settable_by: Option<SettableBy> = given(str::parse);
+    /// Are sites of calls left as they are?
+    Rewrite "rewrite" no_rewrite: bool = |text| parse_switch(text).map(|rewrites| !rewrites);
+    /// Is time skipped that nobody uses?
+    SkipIdle "skip-idle" skip_idle: bool = parse_switch;
+    /// The rate while it cannot be skipped.
+    BusyRate "busy-rate" busy_rate: Option<Rate> = given(parse_busy_rate);
+    /// For how long what may come from outside holds the clocks.
+    IdleGrace "idle-grace" idle_grace: Option<Nanos> = given(parse_pause);
+    /// The date at which the timeline ends.
+    Until "until" until: Option<VirtualInstant> = given(parse_date);
+    /// The span after which the timeline ends.
+    For "for" span: Option<Nanos> = given(parse_pause);
+    /// What happens at its end.
+    AtLimit "at-limit" at_limit: Option<AtLimit> = given(str::parse);
+    /// A saved timeline to go on from.
+    Continue "continue" saved: Option<Box<Saved>> = only_option;
+    /// How a saved timeline goes on.
+    Policy "policy" policy: Option<Policy> = only_option;
+}
 
-/// And those that only the command line has.
-const OF_OPTIONS: [(&str, Key); 2] = [("continue", Key::Continue), ("policy", Key::Policy)];
+impl Key {
+    /// Can a bundle have it? Others, only the command line has.
+    fn is_of_bundles(self) -> bool {
+        !matches!(self, Self::Continue | Self::Policy)
+    }
+}
+
+/// What reads a value that may be missing, from what reads one.
+fn given<T, E: ToString>(
+    read: impl Fn(&str) -> Result<T, E>,
+) -> impl Fn(&str) -> Result<Option<T>, String> {
+    move |text| read(text).map(Some).map_err(|reason| reason.to_string())
+}
+
+fn only_option<T>(_: &str) -> Result<Option<T>, String> {
+    Err("only the command line has it".to_owned())
+}
 
 /// What environment variables of other parts of Eigentime go on with: they are no settings.
 const OF_OTHERS: [&str; 6] =
@@ -131,14 +168,15 @@ impl Form {
     /// The setting in this form.
     #[must_use]
     pub fn of(self, key: Key) -> String {
-        let mut all = OF_BUNDLES.iter().chain(&OF_OPTIONS);
-        let name = all.find(|(_, other)| *other == key).map_or("", |(name, _)| name);
+        let name = key.name();
         match self {
             // The only one whose option says the opposite.
             Self::Option if key == Key::Rewrite => "--no-rewrite".to_owned(),
             Self::Option => format!("--{name}"),
             Self::Annotation => format!("{ANNOTATION}{name}"),
-            Self::Variable => variable(name),
+            Self::Variable => {
+                format!("{VARIABLE}{}", name.to_ascii_uppercase().replace('-', "_"))
+            }
         }
     }
 
@@ -146,113 +184,38 @@ impl Form {
     ///
     /// # Errors
     ///
-    /// If it begins like a setting, and is none.
+    /// If it begins like a setting, and is none that a bundle can have.
     pub fn key(self, name: &str) -> Option<Result<Key, Wrong>> {
-        let spelled = match self {
-            Self::Option => name.strip_prefix("--")?.to_owned(),
-            Self::Annotation => name.strip_prefix(ANNOTATION)?.to_owned(),
-            Self::Variable => {
-                let key = name.strip_prefix(VARIABLE)?;
-                let key = (!OF_OTHERS.contains(&key)).then_some(key)?;
-                key.to_ascii_lowercase().replace('_', "-")
-            }
+        let begin = match self {
+            Self::Option => "--",
+            Self::Annotation => ANNOTATION,
+            Self::Variable => VARIABLE,
         };
-        let found =
-            OF_BUNDLES.iter().find(|(known, key)| *known == spelled && self.of(*key) == name);
-        let unknown = || Wrong::Unknown { name: name.to_owned(), all: self.known() };
-        Some(found.map(|(_, key)| *key).ok_or_else(unknown))
+        let rest = name.strip_prefix(begin)?;
+        if self == Self::Variable && OF_OTHERS.contains(&rest) {
+            return None;
+        }
+        let known = || Key::ALL.iter().copied().filter(|key| key.is_of_bundles());
+        let unknown = || {
+            let all: Vec<_> = known().map(|key| self.of(key)).collect();
+            Wrong::Unknown { name: name.to_owned(), all: all.join(", ") }
+        };
+        Some(known().find(|key| self.of(*key) == name).ok_or_else(unknown))
     }
-
-    fn known(self) -> String {
-        let names: Vec<_> = OF_BUNDLES.iter().map(|(_, key)| self.of(*key)).collect();
-        names.join(", ")
-    }
-}
-
-fn variable(name: &str) -> String {
-    format!("{VARIABLE}{}", name.to_ascii_uppercase().replace('-', "_"))
 }
 
 /// What is wrong with a setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what it is")]
 pub enum Wrong {
-    /// There is no such setting.
     #[error("there is no setting '{name}'\nhelp: there are {all}")]
-    Unknown {
-        /// As it was given.
-        name: String,
-        /// Those there are.
-        all: String,
-    },
-    /// It makes no sense.
+    Unknown { name: String, all: String },
     #[error("{name}={value}: {reason}")]
-    Value {
-        /// As it was given.
-        name: String,
-        /// What it was set to.
-        value: String,
-        /// What is wrong with that.
-        reason: String,
-    },
-    /// One means nothing without another.
+    Value { name: String, value: String, reason: String },
     #[error("{one} means nothing without {other}\nhelp: set that, too, or leave this out")]
-    Alone {
-        /// As it was given.
-        one: String,
-        /// As it would be given.
-        other: String,
-    },
-    /// Two of them contradict each other.
+    Alone { one: String, other: String },
     #[error("{one} and {other} cannot both be set\nhelp: leave one of them out")]
-    Contradiction {
-        /// As it was given.
-        one: String,
-        /// As it was given.
-        other: String,
-    },
-}
-
-/// What is asked of a timeline. What is not given is `None`, or off.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ClockRequest {
-    /// The date at which the wall clock starts.
-    pub date: Option<VirtualInstant>,
-    /// What the wall clock is ahead of the host's.
-    pub offset: Option<Nanos>,
-    /// What CLOCK_MONOTONIC is ahead of the host's.
-    pub monotonic: Option<Nanos>,
-    /// What CLOCK_BOOTTIME is ahead of the host's.
-    pub boottime: Option<Nanos>,
-    /// Virtual seconds per host second.
-    pub rate: Option<Rate>,
-    /// Which clocks stand still.
-    pub freeze: Option<Freeze>,
-    /// An instant of the host's wall clock, and what the timeline's shows then.
-    pub anchor: Option<(HostInstant, VirtualInstant)>,
-    /// The timeline to make or to join.
-    pub timeline: Option<Name>,
-    /// May containers that name the timeline join it?
-    pub joinable: bool,
-    /// Who may set the wall clock.
-    pub settable_by: Option<SettableBy>,
-    /// Are sites of calls left as they are?
-    pub no_rewrite: bool,
-    /// Is time skipped that nobody uses?
-    pub skip_idle: bool,
-    /// The rate while it cannot be skipped.
-    pub busy_rate: Option<Rate>,
-    /// For how long what may come from outside holds the clocks.
-    pub idle_grace: Option<Nanos>,
-    /// The date at which the timeline ends.
-    pub until: Option<VirtualInstant>,
-    /// The span after which the timeline ends.
-    pub span: Option<Nanos>,
-    /// What happens at its end.
-    pub at_limit: Option<AtLimit>,
-    /// A saved timeline to go on from.
-    pub saved: Option<Box<Saved>>,
-    /// How it goes on.
-    pub policy: Option<Policy>,
+    Contradiction { one: String, other: String },
 }
 
 impl ClockRequest {
@@ -267,62 +230,6 @@ impl ClockRequest {
             value: value.to_owned(),
             reason,
         })
-    }
-
-    fn parse(&mut self, key: Key, value: &str) -> Result<(), String> {
-        fn parsed<T, E: ToString>(
-            into: &mut Option<T>,
-            parsed: Result<T, E>,
-        ) -> Result<(), String> {
-            *into = Some(parsed.map_err(|reason| reason.to_string())?);
-            Ok(())
-        }
-        match key {
-            Key::Date => parsed(&mut self.date, parse_date(value)),
-            Key::Offset => parsed(&mut self.offset, parse_offset(value)),
-            Key::Monotonic => parsed(&mut self.monotonic, parse_offset(value)),
-            Key::Boottime => parsed(&mut self.boottime, parse_offset(value)),
-            Key::Rate => parsed(&mut self.rate, parse_rate(value)),
-            Key::Anchor => parsed(&mut self.anchor, parse_anchor(value)),
-            Key::Timeline => parsed(&mut self.timeline, value.parse()),
-            Key::SettableBy => parsed(&mut self.settable_by, value.parse()),
-            Key::BusyRate => parsed(&mut self.busy_rate, parse_busy_rate(value)),
-            Key::IdleGrace => parsed(&mut self.idle_grace, parse_pause(value)),
-            Key::Until => parsed(&mut self.until, parse_date(value)),
-            Key::For => parsed(&mut self.span, parse_pause(value)),
-            Key::AtLimit => parsed(&mut self.at_limit, value.parse()),
-            Key::Freeze => parse_freeze(value).map(|freeze| self.freeze = freeze),
-            Key::Joinable => parse_switch(value).map(|on| self.joinable = on),
-            Key::SkipIdle => parse_switch(value).map(|on| self.skip_idle = on),
-            Key::Rewrite => parse_switch(value).map(|on| self.no_rewrite = !on),
-            Key::Continue | Key::Policy => Err("only the command line has it".to_owned()),
-        }
-    }
-
-    /// Is it set? A switch that is off is not.
-    #[must_use]
-    pub fn has(&self, key: Key) -> bool {
-        match key {
-            Key::Date => self.date.is_some(),
-            Key::Offset => self.offset.is_some(),
-            Key::Monotonic => self.monotonic.is_some(),
-            Key::Boottime => self.boottime.is_some(),
-            Key::Rate => self.rate.is_some(),
-            Key::Freeze => self.freeze.is_some(),
-            Key::Anchor => self.anchor.is_some(),
-            Key::Timeline => self.timeline.is_some(),
-            Key::Joinable => self.joinable,
-            Key::SettableBy => self.settable_by.is_some(),
-            Key::Rewrite => self.no_rewrite,
-            Key::SkipIdle => self.skip_idle,
-            Key::BusyRate => self.busy_rate.is_some(),
-            Key::IdleGrace => self.idle_grace.is_some(),
-            Key::Until => self.until.is_some(),
-            Key::For => self.span.is_some(),
-            Key::AtLimit => self.at_limit.is_some(),
-            Key::Continue => self.saved.is_some(),
-            Key::Policy => self.policy.is_some(),
-        }
     }
 
     /// Refuses settings that contradict each other, or mean nothing. `form` says how one that is
@@ -357,8 +264,7 @@ impl ClockRequest {
     pub fn clocks(&self) -> Option<Clocks> {
         /// Settings that do not.
         const OTHERS: [Key; 4] = [Key::Timeline, Key::Joinable, Key::SettableBy, Key::Rewrite];
-        let mut keys = OF_BUNDLES.iter().chain(&OF_OPTIONS).map(|(_, key)| *key);
-        keys.find(|key| !OTHERS.contains(key) && self.has(*key))?;
+        Key::ALL.iter().find(|key| !OTHERS.contains(key) && self.has(**key))?;
         let rate = self.rate.or(self.busy_rate);
         let mut motion = Motion { rate: rate.unwrap_or(Rate::ONE), freeze: self.freeze };
         let start = match &self.saved {
@@ -434,12 +340,11 @@ mod tests {
 
     #[test]
     fn every_setting_has_a_name_in_every_form() {
-        for (name, key) in OF_BUNDLES {
-            for form in [Form::Annotation, Form::Variable] {
+        for key in Key::ALL.iter().copied().filter(|key| key.is_of_bundles()) {
+            for form in [Form::Option, Form::Annotation, Form::Variable] {
                 let written = form.of(key);
                 assert_eq!(form.key(&written), Some(Ok(key)), "{written}");
             }
-            assert!(key == Key::Rewrite || Form::Option.of(key) == format!("--{name}"));
         }
         assert_eq!(Form::Variable.key("PATH"), None);
         assert!(matches!(Form::Annotation.key("io.eigentime.continue"), Some(Err(_))));

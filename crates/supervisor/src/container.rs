@@ -6,7 +6,7 @@ use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use eigentime_timeline::{Nanos, Rate};
+use eigentime_timeline::Nanos;
 use nix::unistd::Pid;
 
 use crate::caller::check_this_process;
@@ -16,11 +16,11 @@ use crate::control::client::Failure;
 use crate::control::server::await_end;
 use crate::control::{Answer, Request, Starts, client};
 use crate::error::Error;
-use crate::named::{self, Entry, Found};
+use crate::named::{self, Entry, Found, unexpected};
 use crate::namespace;
 use crate::plan::Clocks;
 use crate::region::Layout;
-use crate::registry::{Name, Place};
+use crate::registry::{Name, Registry};
 use crate::replaced::fingerprint;
 use crate::tracer::TimeNamespace;
 
@@ -96,7 +96,7 @@ fn prepare(contained: &Contained<'_>) -> Result<Infallible, Error> {
     // Without privilege, no namespace of another user namespace can be entered.
     let inherits = || !namespace::is_privileged() || !contained.bundle.is_heeded();
     named::find(&name, |found| match found {
-        Found::None(place, turn) => {
+        Found::None(registry, lock) => {
             let needs = contained.time_namespace || entry.clocks().offsets() != [Nanos::ZERO; 2];
             let inherits = needs && inherits();
             if !namespace::is_privileged() {
@@ -104,7 +104,7 @@ fn prepare(contained: &Contained<'_>) -> Result<Infallible, Error> {
                 namespace::enter_user_namespace()?;
             }
             let own = if needs { TimeNamespace::Own } else { TimeNamespace::None };
-            let (layout, supervisor) = named::make(&entry, &starts(inherits), own, place, turn)?;
+            let (layout, supervisor) = named::make(&entry, &starts(inherits), own, registry, lock)?;
             go_to_time_of(supervisor, contained.bundle, inherits)?;
             Ok(entry.start(layout, entry.clocks().motion.effective())?)
         }
@@ -117,7 +117,7 @@ fn prepare(contained: &Contained<'_>) -> Result<Infallible, Error> {
             join_user_of(supervisor)?;
             let joined = named::join(&entry, &starts(inherits), stream)?;
             go_to_time_of(supervisor, contained.bundle, inherits)?;
-            Ok(entry.start(Layout::at(joined.base), Rate::from_forward_words(joined.rate))?)
+            Ok(entry.start(Layout::at(joined.base), joined.rate)?)
         }
     })
 }
@@ -157,14 +157,13 @@ pub fn enter(
     runtime: &[CString],
     prepare: impl FnOnce() -> Result<Vec<PathBuf>, String>,
 ) -> Result<(), Error> {
-    let Some(place) = Place::existing()? else { return Ok(()) };
-    let Some(name) = place.timeline_of(container) else { return Ok(()) };
-    let found = match client::ask(&place, &name, &Request::Containers) {
+    let Some(registry) = Registry::existing()? else { return Ok(()) };
+    let Some(name) = registry.timeline_of(container) else { return Ok(()) };
+    let found = match client::ask(&registry, &name, &Request::Containers) {
         Ok(Answer::Containers(all)) => all.into_iter().find(|one| one.is(container)),
         // It has ended, and with it the container.
         Err(Failure::NoSuch { .. } | Failure::Gone(_)) => None,
-        Ok(other) => return Err(Error::Timeline(format!("timeline '{name}' answers {other:?}"))),
-        Err(failure) => return Err(Error::Timeline(failure.to_string())),
+        answer => return Err(unexpected(&name, answer)),
     };
     let Some(container) = found else { return Ok(()) };
     check_this_process()?;
@@ -192,7 +191,7 @@ pub fn enter(
             if container.inherits_time {
                 join_time_of(supervisor)?;
             }
-            Ok(entry.start(Layout::at(joined.base), Rate::from_forward_words(joined.rate))?)
+            Ok(entry.start(Layout::at(joined.base), joined.rate)?)
         }
     });
     match entered? {}
@@ -208,19 +207,19 @@ pub fn enter(
 ///
 /// If it may not.
 pub fn visit<'a>(root: &str, words: impl IntoIterator<Item = &'a str>) -> Result<(), Error> {
-    let Ok(Some(place)) = Place::existing() else { return Ok(()) };
+    let Ok(Some(registry)) = Registry::existing() else { return Ok(()) };
     let containers = words.into_iter().map(|word| Container {
         id: word.to_owned(),
         root: root.to_owned(),
         ..Container::default()
     });
     let inherits = |container: Container| {
-        let name = place.timeline_of(&container)?;
-        let all = client::containers_of(&place, &name);
+        let name = registry.timeline_of(&container)?;
+        let all = client::containers_of(&registry, &name);
         all.iter().any(|one| one.is(&container) && one.inherits_time).then_some(name)
     };
     let Some(name) = containers.filter_map(inherits).next() else { return Ok(()) };
-    let Some(stream) = place.connect(&name)? else { return Ok(()) };
+    let Some(stream) = registry.connect(&name)? else { return Ok(()) };
     let supervisor = client::supervisor_of(&stream);
     join_user_of(supervisor)?;
     join_time_of(supervisor)
@@ -230,20 +229,20 @@ pub fn visit<'a>(root: &str, words: impl IntoIterator<Item = &'a str>) -> Result
 fn free_name(container: &Container) -> Result<Name, Error> {
     /// A container that is started again may still be ending.
     const PATIENCE: Duration = Duration::from_secs(2);
-    let place = Place::open()?;
+    let registry = Registry::open()?;
     let own = own_name(&container.id);
-    let Some(stream) = place.connect(&own)? else { return Ok(own) };
+    let Some(stream) = registry.connect(&own)? else { return Ok(own) };
     let supervisor = client::supervisor_of(&stream);
     drop(stream);
-    let found = client::containers_of(&place, &own);
+    let found = client::containers_of(&registry, &own);
     let is_same = |one: &Container| one.is(container);
     if found.is_empty() || found.iter().any(is_same) {
         await_end(supervisor, Some(PATIENCE));
     }
-    if place.connect(&own)?.is_none() {
+    if registry.connect(&own)?.is_none() {
         return Ok(own);
     }
-    match client::containers_of(&place, &own).iter().any(is_same) {
+    match client::containers_of(&registry, &own).iter().any(is_same) {
         true => Err(is_there(container)),
         false => Ok(numbered(&format!("{} {}", container.root, container.id))),
     }

@@ -93,9 +93,9 @@ fn supervise(
             starts.map_or(Ok(()), follow).map_or_else(|error| error as i32, |()| FOLLOWING)
         }
     };
-    let told = tell(&mut caller, outcome);
+    let reported = report_outcome(&mut caller, outcome);
     drop(caller);
-    if outcome == FOLLOWING && told.is_ok() {
+    if outcome == FOLLOWING && reported.is_ok() {
         match starts {
             Some((program, Starts::Program)) => supervisor.pass_signals_to(Some(program)),
             None => supervisor.pass_signals_to(None),
@@ -132,7 +132,7 @@ fn close_range(from: u32, to: Option<u32>) {
 }
 
 /// Tells the caller what became of its supervisor, and which process that is.
-fn tell(caller: &mut UnixStream, outcome: i32) -> std::io::Result<()> {
+fn report_outcome(caller: &mut UnixStream, outcome: i32) -> std::io::Result<()> {
     let words = [outcome, std::process::id() as i32];
     caller.write_all(&words.map(i32::to_ne_bytes).concat())
 }
@@ -167,8 +167,8 @@ pub fn start_exec_supervisor(region: Region, subject: Subject) -> Result<UnixStr
 
 /// Tells that supervisor what to listen to, and returns once it does.
 pub fn follow_execs(mut supervisor: UnixStream, listener: &OwnedFd) -> Result<(), Error> {
-    let told = supervisor.write_all(&listener.as_raw_fd().to_ne_bytes());
-    told.map_err(|_| Error::SupervisorGone)?;
+    let reported = supervisor.write_all(&listener.as_raw_fd().to_ne_bytes());
+    reported.map_err(|_| Error::SupervisorGone)?;
     await_supervisor(supervisor)?;
     allow_tracing(false);
     Ok(())
@@ -184,9 +184,9 @@ fn supervise_execs(supervisor: Option<Supervisor>, program: Pid, mut caller: Uni
         if caller.read_exact(&mut number).is_ok() {
             let listener = Tracee(program).borrow_descriptor(i32::from_ne_bytes(number) as u32);
             let outcome = listener.as_ref().map_or_else(|error| *error as i32, |_| FOLLOWING);
-            let told = tell(&mut caller, outcome);
+            let reported = report_outcome(&mut caller, outcome);
             drop(caller);
-            if let (Ok(listener), Ok(())) = (listener, told) {
+            if let (Ok(listener), Ok(())) = (listener, reported) {
                 supervisor.pass_signals_to(Some(program));
                 supervisor.serve_execs(&listener);
             }

@@ -8,155 +8,95 @@ use crate::registry::Unusable;
 
 /// Why the program could not be started, and what would help.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what it is")]
 pub enum Error {
-    /// The kernel allows no clock below zero.
     #[error(
         "{clock} {offset}: this host's {clock} clock stands at {now}, and the kernel allows no clock \
          below zero\nhelp: use an offset of {now} or less below zero"
     )]
-    BelowZero {
-        /// The clock, as the option is called.
-        clock: &'static str,
-        /// What was asked for.
-        offset: String,
-        /// Where the clock stands.
-        now: String,
-    },
-    /// The kernel allows no clock beyond about 146 years.
+    BelowZero { clock: &'static str, offset: String, now: String },
     #[error(
         "{clock} {offset}: the kernel allows no clock beyond 146 years\nhelp: use a smaller offset"
     )]
-    TooFar {
-        /// The clock, as the option is called.
-        clock: &'static str,
-        /// What was asked for.
-        offset: String,
-    },
-    /// The wall clock would leave its range.
+    TooFar { clock: &'static str, offset: String },
     #[error(
         "offset {offset}: the wall clock would be before 1970-01-01 or after 2262-04-11, which the \
          kernel's clocks cannot show\nhelp: use a smaller offset, or --date"
     )]
-    NoSuchDate {
-        /// What was asked for.
-        offset: String,
-    },
-    /// An anchor puts the wall clock out of its range.
+    NoSuchDate { offset: String },
     #[error(
         "anchor {host}={virt}: at this rate the wall clock would now be before 1970-01-01 or after \
          2262-04-11, which the kernel's clocks cannot show\nhelp: use a pair that is nearer, or a \
          slower rate"
     )]
-    AnchorTooFar {
-        /// The host's side.
-        host: String,
-        /// The timeline's side.
-        virt: String,
-    },
-    /// Catching up would turn the clocks back.
+    AnchorTooFar { host: String, virt: String },
     #[error(
         "the timeline was saved at {saved}, and this host's wall clock is before that: to catch up \
          would turn the clocks back\nhelp: set the host's clock, or use --policy continue"
     )]
-    SavedLater {
-        /// When it was saved.
-        saved: String,
-    },
-    /// Catching up leads out of the range.
+    SavedLater { saved: String },
     #[error(
         "to catch up would put the wall clock after 2262-04-11, which the kernel's clocks cannot \
          show\nhelp: use --policy continue"
     )]
     CaughtUpTooFar,
-    /// A named timeline is another one.
     #[error("{0}")]
     Timeline(String),
-    /// No time namespaces in this kernel.
     #[error(
         "--monotonic and --boottime need time namespaces, which this kernel does not have\n\
          help: use Linux 5.6 or later with CONFIG_TIME_NS, or only --date, --offset and --rate"
     )]
     NoTimeNamespaces,
-    /// A time namespace was refused.
     #[error(
         "--monotonic and --boottime need a time namespace, and making one was refused ({cause})\n\
          help: run as root or with CAP_SYS_ADMIN, or allow user namespaces to ordinary users \
          (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, \
          kernel.apparmor_restrict_unprivileged_userns); --date, --offset and --rate need none"
     )]
-    NamespaceRefused {
-        /// The step and the kernel's word.
-        cause: String,
-    },
-    /// The process is traced already.
+    NamespaceRefused { cause: String },
     #[error(
         "cannot follow the program: this process is already traced by process {pid} ({name}), and the \
          kernel allows one tracer\nhelp: start eigentime outside of gdb, strace or another timeline"
     )]
-    AlreadyTraced {
-        /// The tracer.
-        pid: i32,
-        /// Its name.
-        name: String,
-    },
-    /// One timeline inside another.
+    AlreadyTraced { pid: i32, name: String },
     #[error(
         "this process lives in a timeline already, and timelines cannot be nested\n\
          help: start eigentime outside of it, or name the timeline in which it lives (--timeline)"
     )]
     AlreadyInTimeline,
-    /// ptrace is forbidden.
     #[error(
         "cannot follow the program: ptrace is forbidden here ({0})\nhelp: allow it (sysctl \
          kernel.yama.ptrace_scope below 3; in a container: a seccomp profile that allows ptrace, or \
          --cap-add SYS_PTRACE)"
     )]
     TraceForbidden(Errno),
-    /// seccomp filters are forbidden.
     #[error(
         "cannot translate the program's calls: seccomp filters are forbidden here ({0})\nhelp: allow \
          seccomp in this container or kernel (CONFIG_SECCOMP_FILTER)"
     )]
     FilterForbidden(Errno),
-    /// No /proc.
     #[error(
         "/proc is not mounted here, and programs cannot be followed without it\nhelp: mount it (mount -t proc proc /proc)"
     )]
     NoProc,
-    /// The kernel does not tell how long threads have run.
     #[error(
         "--skip-idle: this kernel does not tell how long threads have run (CONFIG_SCHED_INFO), without which it cannot be proven that they wait\nhelp: use --rate"
     )]
     NoSchedulerInfo,
-    /// A timeline would be at its end before it begins.
     #[error(
         "--until {until}: the timeline starts at {start}, which is not before\nhelp: choose a later date, or an earlier start (--date)"
     )]
-    LimitPassed {
-        /// Its end.
-        until: String,
-        /// Its beginning.
-        start: String,
-    },
-    /// The kernel offers no vDSO.
+    LimitPassed { until: String, start: String },
     #[error(
         "this kernel gives programs no vDSO, by which they read their clocks\nhelp: boot without vdso=0"
     )]
     NoVdso,
-    /// The supervisor ended before the program was started.
     #[error(
         "the supervisor ended before the program was started\nhelp: look for memory limits or a kill in the kernel's log"
     )]
     SupervisorGone,
-    /// Another call failed.
     #[error("cannot {action}: {cause}")]
-    System {
-        /// What was tried.
-        action: &'static str,
-        /// The kernel's word.
-        cause: Errno,
-    },
-    /// The program could not be started.
+    System { action: &'static str, cause: Errno },
     #[error(transparent)]
     Exec(#[from] ExecError),
 }

@@ -6,6 +6,7 @@
 //! traces the program and all its descendants until the last of them has ended, and
 //! with whose end they end.
 //!
+//! - `motion`: how the clocks run.
 //! - `plan`: what is asked for, and the map that follows from it.
 //! - `launch`: the steps from the calling process to the program.
 //! - `caller`: the calling process.
@@ -24,7 +25,7 @@
 //! - `saved`: a timeline as a document.
 //! - `skip`: how a timeline skips the time that nobody uses.
 //! - `host`: what has to be known of this host's clocks and kernel.
-//! - `maps`: the mappings of a process.
+//! - `proc`: what `/proc` tells of processes; `maps`: their mappings.
 //! - `arch`: what differs between architectures.
 //! - `tracer`: the supervisor.
 #![warn(missing_docs)]
@@ -42,9 +43,11 @@ mod filter;
 mod host;
 mod launch;
 mod maps;
+mod motion;
 mod named;
 mod namespace;
 mod plan;
+mod proc;
 mod region;
 pub mod registry;
 pub mod replaced;
@@ -57,8 +60,9 @@ pub use clock_request::ClockRequest;
 pub use consent::{Consent, NamedBy, SettableBy};
 pub use error::{Error, ExecError};
 pub use launch::{run, run_in_namespace};
+pub use motion::Motion;
 pub use named::{Manner, attach, detach};
 pub use namespace::is_privileged;
-pub use plan::{Clocks, Motion, Plan, Start, Wall};
+pub use plan::{Clocks, Plan, Start, Wall};
 pub use saved::{Policy, Saved, Unreadable};
 pub use skip::{AtLimit, Limit, Skip, parse_busy_rate, parse_pause};

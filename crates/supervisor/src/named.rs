@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 
 use crate::caller::{groups, start_program};
 use crate::consent::{Consent, NamedBy};
-use crate::control::client::Told;
+use crate::control::client::Reply;
 use crate::control::server::{Control, await_end};
 use crate::control::{Answer, Attached, Joined, Request, Starts, client};
 use crate::daemon::{allow_tracing, start_supervisor};
@@ -20,7 +20,7 @@ use crate::filter::{self, Privileges, Scope};
 use crate::namespace;
 use crate::plan::Clocks;
 use crate::region::{self, Layout, Region};
-use crate::registry::{Lock, Name, Place};
+use crate::registry::{Lock, Name, Registry};
 use crate::tracer::{Opening, Subject, TimeNamespace};
 
 /// What is started in a named timeline.
@@ -73,8 +73,8 @@ impl Entry<'_> {
 
 /// The timeline that something is to be started in.
 pub enum Found {
-    /// There is none of that name yet, and it is the caller's turn to make one.
-    None(Place, Lock),
+    /// There is none of that name yet, and the caller has the right to make one.
+    None(Registry, Lock),
     /// It is kept by this supervisor.
     There(UnixStream, Pid),
 }
@@ -95,8 +95,8 @@ impl<E: Into<Error>> From<E> for Left {
 
 /// Connects to the timeline of that name, wherever it is.
 fn connect(name: &Name) -> Result<Option<UnixStream>, Error> {
-    for place in Place::all()? {
-        if let Some(stream) = place.connect(name)? {
+    for registry in Registry::all()? {
+        if let Some(stream) = registry.connect(name)? {
             return Ok(Some(stream));
         }
     }
@@ -112,14 +112,14 @@ pub fn find(
     const TRIES: usize = 5;
     const PATIENCE: Duration = Duration::from_secs(2);
     for _ in 0..TRIES {
-        let place = Place::open()?;
+        let registry = Registry::open()?;
         // Whoever else wants to make it waits until it is there, or has failed.
-        let turn = place.lock()?;
+        let lock = registry.lock()?;
         let (found, supervisor) = match connect(name)? {
-            None => (Found::None(place, turn), Pid::from_raw(0)),
+            None => (Found::None(registry, lock), Pid::from_raw(0)),
             Some(stream) => {
                 // The supervisor needs it, if it is being removed.
-                drop(turn);
+                drop(lock);
                 let supervisor = client::supervisor_of(&stream);
                 (Found::There(stream, supervisor), supervisor)
             }
@@ -135,15 +135,15 @@ pub fn find(
 /// Starts a program in a named timeline, which is made if there is none.
 pub fn enter(entry: &Entry<'_>) -> Result<Infallible, Error> {
     find(entry.name, |found| match found {
-        Found::None(place, turn) => {
-            let (layout, _) = make(entry, &entry.starts, TimeNamespace::None, place, turn)?;
+        Found::None(registry, lock) => {
+            let (layout, _) = make(entry, &entry.starts, TimeNamespace::None, registry, lock)?;
             Ok(entry.start(layout, entry.clocks().motion.effective())?)
         }
         Found::There(stream, supervisor) => {
             // Where it may not, the supervisor says what that means.
             let _ = namespace::join_time(supervisor);
             let joined = join(entry, &entry.starts, stream)?;
-            Ok(entry.start(Layout::at(joined.base), Rate::from_forward_words(joined.rate))?)
+            Ok(entry.start(Layout::at(joined.base), joined.rate)?)
         }
     })
 }
@@ -154,14 +154,14 @@ pub fn make(
     entry: &Entry<'_>,
     starts: &Starts,
     namespace: TimeNamespace,
-    place: Place,
-    turn: Lock,
+    registry: Registry,
+    lock: Lock,
 ) -> Result<(Layout, Pid), Error> {
     let clocks = entry.clocks();
-    let listener = place.listen(entry.name, &turn)?;
+    let listener = registry.listen(entry.name, &lock)?;
     let region = Region::new()?;
     let layout = region.layout;
-    let control = Control::new(entry.name.clone(), clocks.clone(), place, listener);
+    let control = Control::new(entry.name.clone(), clocks.clone(), registry, listener);
     let subject = Subject {
         ephemeral: entry.is_runtime(),
         consent: entry.consent,
@@ -169,7 +169,7 @@ pub fn make(
         ..named(clocks, Opening::Program(namespace), control)?
     };
     let supervisor = start_supervisor(region, subject, Some(starts))?;
-    drop(turn);
+    drop(lock);
     Ok((layout, supervisor))
 }
 
@@ -185,13 +185,10 @@ pub fn join(entry: &Entry<'_>, starts: &Starts, stream: UnixStream) -> Result<Jo
     };
     let answer = client::ask_through(stream, entry.name, &request);
     allow_tracing(false);
-    let refused = |text| Err(Left::Failed(Error::Timeline(text)));
-    let name = entry.name;
     match answer {
         Ok(Answer::Joined(joined)) => Ok(joined),
-        Ok(other) => refused(format!("timeline '{name}' answers {other:?}")),
         Err(client::Failure::Gone(_)) => Err(Left::Gone),
-        Err(failure) => refused(format!("cannot join timeline '{name}': {failure}")),
+        answer => Err(cannot_join(entry.name, answer).into()),
     }
 }
 
@@ -213,16 +210,16 @@ pub fn attach(
     let asked = clocks.cloned();
     let clocks = clocks.unwrap_or(&Clocks::HOST);
     clocks.check()?;
-    let place = Place::open()?;
+    let registry = Registry::open()?;
     let own: Name = pid.to_string().parse().map_err(Error::Timeline)?;
     let name = timeline.unwrap_or(&own).clone();
-    let turn = place.lock()?;
+    let lock = registry.lock()?;
     let stream = match connect(&name)? {
         Some(stream) => stream,
         None => {
-            let listener = place.listen(&name, &turn)?;
+            let listener = registry.listen(&name, &lock)?;
             let made = clocks.clone();
-            let control = Control::new(name.clone(), made, Place::open()?, listener);
+            let control = Control::new(name.clone(), made, Registry::open()?, listener);
             let subject = Subject {
                 ephemeral: timeline.is_none(),
                 consent,
@@ -231,15 +228,14 @@ pub fn attach(
             };
             start_supervisor(Region::new()?, subject, None)?;
             let gone = || Error::SupervisorGone;
-            place.connect(&name)?.ok_or_else(gone)?
+            registry.connect(&name)?.ok_or_else(gone)?
         }
     };
-    drop(turn);
+    drop(lock);
     let request = Request::Attach { pid, clocks: asked, force, rewrites };
     match client::ask_through(stream, &name, &request) {
         Ok(Answer::Attached(attached)) => Ok(attached),
-        Ok(other) => Err(Error::Timeline(format!("timeline '{name}' answers {other:?}"))),
-        Err(failure) => Err(Error::Timeline(failure.to_string())),
+        answer => Err(unexpected(&name, answer)),
     }
 }
 
@@ -249,23 +245,21 @@ pub fn stay(name: &Name, clocks: Option<&Clocks>) -> Result<(), Error> {
     let request = Request::Stay { clocks: clocks.cloned() };
     match client::ask_through(stream, name, &request) {
         Ok(Answer::Done) => Ok(()),
-        Ok(other) => Err(Error::Timeline(format!("timeline '{name}' answers {other:?}"))),
-        Err(failure) => Err(Error::Timeline(format!("cannot join timeline '{name}': {failure}"))),
+        answer => Err(cannot_join(name, answer)),
     }
 }
 
 /// Returns a process of a named timeline to host time.
 pub fn detach(pid: i32) -> Result<Attached, Error> {
-    let places = Place::all()?;
-    for Told { place, name, answer } in
-        client::ask_all(&places, &Request::Show, client::PATIENCE_WITH_ALL)?
+    let registries = Registry::all()?;
+    for Reply { registry, name, answer } in
+        client::ask_all(&registries, &Request::Show, client::PATIENCE_WITH_ALL)?
     {
         let Ok(Answer::Shown(shown)) = answer else { continue };
         if shown.members.iter().any(|member| member.pid == pid && !member.detached) {
-            return match client::ask(place, &name, &Request::Detach { pid }) {
+            return match client::ask(registry, &name, &Request::Detach { pid }) {
                 Ok(Answer::Attached(detached)) => Ok(detached),
-                Ok(other) => Err(Error::Timeline(format!("timeline '{name}' answers {other:?}"))),
-                Err(failure) => Err(Error::Timeline(failure.to_string())),
+                answer => Err(unexpected(&name, answer)),
             };
         }
     }
@@ -273,6 +267,18 @@ pub fn detach(pid: i32) -> Result<Attached, Error> {
         "process {pid} is in no named timeline of this user\n\
          help: `eigentime ctl show NAME` lists a timeline's members"
     )))
+}
+
+/// Why an answer is not the one that was asked for.
+pub fn unexpected(name: &Name, answer: Result<Answer, client::Failure>) -> Error {
+    Error::Timeline(match answer {
+        Ok(other) => format!("timeline '{name}' answers {other:?}"),
+        Err(failure) => failure.to_string(),
+    })
+}
+
+fn cannot_join(name: &Name, answer: Result<Answer, client::Failure>) -> Error {
+    Error::Timeline(format!("cannot join timeline '{name}': {}", unexpected(name, answer)))
 }
 
 fn filter_of_named(layout: Layout) -> Vec<libc::sock_filter> {

@@ -1,5 +1,6 @@
 //! Time and user namespaces.
 
+use std::fmt::Display;
 use std::fs::{self, File};
 use std::path::PathBuf;
 
@@ -9,6 +10,7 @@ use nix::sched::{CloneFlags, setns, unshare};
 use nix::unistd::Pid;
 
 use crate::error::Error;
+use crate::proc;
 
 /// CLONE_NEWTIME, which the `nix` crate does not name.
 const CLONE_NEWTIME: CloneFlags = CloneFlags::from_bits_retain(libc::CLONE_NEWTIME);
@@ -61,32 +63,29 @@ pub fn join_user(process: Pid) -> nix::Result<()> {
 }
 
 fn join(process: Pid, kind: &str, flag: CloneFlags) -> nix::Result<()> {
-    let path = |process: &str| format!("/proc/{process}/ns/{kind}");
-    let [own, other] = [path("self"), path(&process.to_string())];
-    let link = |path: &str| fs::read_link(path).map_err(|error| errno(&error));
-    if link(&own)? == link(&other)? {
+    let name =
+        |process: &dyn Display| proc::namespace(process, kind).map_err(|error| errno(&error));
+    if name(&"self")? == name(&process)? {
         return Ok(());
     }
-    setns(File::open(other).map_err(|error| errno(&error))?, flag)
+    let other = File::open(format!("/proc/{process}/ns/{kind}"));
+    setns(other.map_err(|error| errno(&error))?, flag)
 }
 
 /// The time namespace of a process, if the calling process is in another one.
 pub fn other_time(process: Pid) -> Option<PathBuf> {
-    let path = PathBuf::from(format!("/proc/{process}/ns/time"));
-    let [own, other] = [fs::read_link("/proc/self/ns/time"), fs::read_link(&path)];
     // One that may not be read is of a supervisor outside of this user namespace, and so are
     // the time namespaces that this process could have had from there.
-    other.is_ok_and(|other| own.ok() != Some(other)).then_some(path)
+    let is_other =
+        proc::namespace(process, "time").is_ok() && !proc::shares_namespace(process, "time");
+    is_other.then(|| format!("/proc/{process}/ns/time").into())
 }
 
 /// Has this process CAP_SYS_ADMIN in its user namespace?
 #[must_use]
 pub fn is_privileged() -> bool {
-    const SYS_ADMIN: u64 = 1 << 21;
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let effective = effective.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
-    effective.is_some_and(|set| set & SYS_ADMIN != 0)
+    const SYS_ADMIN: u32 = 21;
+    proc::has_capability("self", SYS_ADMIN)
 }
 
 /// Makes a time namespace for the children of the calling process. That takes

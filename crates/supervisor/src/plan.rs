@@ -4,7 +4,7 @@ use std::ffi::CString;
 
 use eigentime_timeline::text::{format_date, format_offset, format_rate};
 use eigentime_timeline::{
-    Anchor, CLOCKS, Clock, ClockId, Freeze, HostInstant, Map, Nanos, Rate, Segment, VirtualInstant,
+    Anchor, CLOCKS, Clock, ClockId, Freeze, HostInstant, Map, Nanos, Rate, VirtualInstant,
 };
 
 use serde::{Deserialize, Serialize};
@@ -13,6 +13,7 @@ use crate::consent::Consent;
 use crate::error::Error;
 use crate::filter::Scope;
 use crate::host;
+use crate::motion::Motion;
 use crate::registry::Name;
 use crate::saved::{Policy, Saved};
 use crate::skip::{self, Limit, Skip};
@@ -48,42 +49,6 @@ pub enum Start {
     },
     /// From where those of a saved timeline stood.
     Saved(Box<Saved>, Policy),
-}
-
-/// How fast the clocks run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Motion {
-    /// Virtual seconds per host second, while they run.
-    pub rate: Rate,
-    /// Which of them stand still, if any.
-    pub freeze: Option<Freeze>,
-}
-
-impl Motion {
-    /// The rate that holds for all clocks but the wall clock: zero while they stand still.
-    #[must_use]
-    pub fn effective(self) -> Rate {
-        if self.is_frozen() { Rate::FROZEN } else { self.rate }
-    }
-
-    /// Do all clocks stand still?
-    #[must_use]
-    pub fn is_frozen(self) -> bool {
-        self.freeze == Some(Freeze::All)
-    }
-
-    /// The rate that holds for a clock.
-    #[must_use]
-    pub fn rate_of(self, clock: Clock) -> Rate {
-        self.segment(Segment::IDENTITY.anchors).rate_of(clock)
-    }
-
-    /// The segment through these anchors along which the clocks run.
-    #[must_use]
-    pub fn segment(self, anchors: [Anchor; CLOCKS]) -> Segment {
-        let wall_stands = self.freeze == Some(Freeze::Wall);
-        Segment { rate: self.effective(), wall_stands, anchors }
-    }
 }
 
 /// The clocks of a timeline.

@@ -54,7 +54,7 @@ impl std::fmt::Display for Name {
 
 /// The directory of this user's timelines.
 #[derive(Debug)]
-pub struct Place {
+pub struct Registry {
     path: PathBuf,
     /// Held open, so that it is the same directory throughout.
     directory: OwnedFd,
@@ -62,16 +62,10 @@ pub struct Place {
 
 /// Why the directory cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what it is")]
 pub enum Unusable {
-    /// A step failed.
     #[error("{}: {cause}", .path.display())]
-    Step {
-        /// The directory or file.
-        path: PathBuf,
-        /// The system's word.
-        cause: io::Error,
-    },
-    /// Others have a hand in it.
+    Step { path: PathBuf, cause: io::Error },
     #[error(
         "{} belongs to another user or can be entered by others\n\
          help: remove it, or set XDG_RUNTIME_DIR to a directory of your own", .0.display()
@@ -93,7 +87,7 @@ pub struct Lock {
 /// The file that is locked for a [`Lock`]. No timeline can be called so.
 const LOCK: &str = ".lock";
 
-impl Place {
+impl Registry {
     /// The directory in which this user's timelines are made; it is made if there is none.
     pub fn open() -> Result<Self, Unusable> {
         Self::at(&paths()[0])
@@ -111,13 +105,13 @@ impl Place {
         let mut all = vec![Self::open()?];
         let mut known = vec![all[0].identity()?];
         // Somebody else's are of no use.
-        for place in
+        for registry in
             paths()[1..].iter().filter(|path| path.exists()).flat_map(|path| Self::at(path))
         {
-            let identity = place.identity()?;
+            let identity = registry.identity()?;
             if !known.contains(&identity) {
                 known.push(identity);
-                all.push(place);
+                all.push(registry);
             }
         }
         Ok(all)
@@ -163,7 +157,7 @@ impl Place {
         self.path.join(&name.0)
     }
 
-    /// Waits for the turn to make or remove timelines.
+    /// Waits for the right to make or remove timelines.
     pub fn lock(&self) -> Result<Lock, Unusable> {
         let path = self.path.join(LOCK);
         let file = OpenOptions::new()
@@ -199,7 +193,7 @@ impl Place {
     /// Whoever is just making or removing a timeline does so by itself.
     fn clean(&self, name: &Name) {
         let Ok(file) = OpenOptions::new().write(true).open(self.file(LOCK)) else { return };
-        let Ok(_turn) = Flock::lock(file, FlockArg::LockExclusiveNonblock) else { return };
+        let Ok(_lock) = Flock::lock(file, FlockArg::LockExclusiveNonblock) else { return };
         let again = UnixStream::connect(self.file(&name.0));
         if again.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
             // What fails, the next one does that finds it.
@@ -208,7 +202,7 @@ impl Place {
     }
 
     /// Listens under a name that nobody has.
-    pub fn listen(&self, name: &Name, _turn: &Lock) -> Result<UnixListener, Unusable> {
+    pub fn listen(&self, name: &Name, _lock: &Lock) -> Result<UnixListener, Unusable> {
         self.forget(name)?;
         let listener = listen_for_owner(&self.file(&name.0));
         listener.map_err(|error| Unusable::step(&self.socket(name))(error.into()))
@@ -233,7 +227,7 @@ impl Place {
     /// The names of all timelines that are there, in order. What was left by
     /// supervisors that were killed is removed.
     pub fn names(&self) -> Result<Vec<Name>, Unusable> {
-        let _turn = self.lock()?;
+        let _lock = self.lock()?;
         let mut names = Vec::new();
         for entry in fs::read_dir(self.file(".")).map_err(Unusable::step(&self.path))? {
             let entry = entry.map_err(Unusable::step(&self.path))?;
@@ -359,7 +353,7 @@ mod tests {
     use super::*;
 
     fn scratch(name: &str) -> PathBuf {
-        std::env::temp_dir().join(format!("eigentime-place-{}-{name}", std::process::id()))
+        std::env::temp_dir().join(format!("eigentime-registry-{}-{name}", std::process::id()))
     }
 
     #[test]
@@ -375,18 +369,18 @@ mod tests {
     #[test]
     fn lists_who_listens_and_forgets_who_does_not() {
         let path = scratch("list");
-        let place = Place::at(&path).unwrap();
+        let registry = Registry::at(&path).unwrap();
         let name = |text: &str| text.parse::<Name>().unwrap();
-        let turn = place.lock().unwrap();
-        let listener = place.listen(&name("b"), &turn).unwrap();
-        drop(place.listen(&name("a"), &turn).unwrap());
-        drop(turn);
-        let mode = fs::metadata(place.socket(&name("b"))).unwrap().mode();
+        let lock = registry.lock().unwrap();
+        let listener = registry.listen(&name("b"), &lock).unwrap();
+        drop(registry.listen(&name("a"), &lock).unwrap());
+        drop(lock);
+        let mode = fs::metadata(registry.socket(&name("b"))).unwrap().mode();
         assert_eq!(mode & 0o777, 0o600);
-        assert!(place.connect(&name("a")).unwrap().is_none());
-        assert!(place.connect(&name("b")).unwrap().is_some());
-        assert_eq!(place.names().unwrap(), [name("b")]);
-        assert!(!place.socket(&name("a")).exists());
+        assert!(registry.connect(&name("a")).unwrap().is_none());
+        assert!(registry.connect(&name("b")).unwrap().is_some());
+        assert_eq!(registry.names().unwrap(), [name("b")]);
+        assert!(!registry.socket(&name("a")).exists());
         drop(listener);
         fs::remove_dir_all(path).unwrap();
     }
@@ -404,29 +398,29 @@ mod tests {
     #[test]
     fn knows_which_timeline_has_a_container() {
         let path = scratch("containers");
-        let place = Place::at(&path).unwrap();
+        let registry = Registry::at(&path).unwrap();
         let name: Name = "shop".parse().unwrap();
-        let turn = place.lock().unwrap();
-        let listener = place.listen(&name, &turn).unwrap();
-        drop(turn);
+        let lock = registry.lock().unwrap();
+        let listener = registry.listen(&name, &lock).unwrap();
+        drop(lock);
         let container = |id: &str, root: &str| Container {
             id: id.to_owned(),
             root: root.to_owned(),
             ..Container::default()
         };
-        place.note_container(&container("a", ""), &name).unwrap();
-        place.note_container(&container("a", ""), &name).unwrap();
-        assert_eq!(place.timeline_of(&container("a", "")), Some(name.clone()));
-        assert_eq!(place.timeline_of(&container("a", "/r")), None);
-        assert_eq!(place.names().unwrap(), std::slice::from_ref(&name));
-        assert!(place.timeline_of(&container("a", "")).is_some());
-        place.forget_container(&container("a", ""));
-        assert_eq!(place.timeline_of(&container("a", "")), None);
+        registry.note_container(&container("a", ""), &name).unwrap();
+        registry.note_container(&container("a", ""), &name).unwrap();
+        assert_eq!(registry.timeline_of(&container("a", "")), Some(name.clone()));
+        assert_eq!(registry.timeline_of(&container("a", "/r")), None);
+        assert_eq!(registry.names().unwrap(), std::slice::from_ref(&name));
+        assert!(registry.timeline_of(&container("a", "")).is_some());
+        registry.forget_container(&container("a", ""));
+        assert_eq!(registry.timeline_of(&container("a", "")), None);
         // One whose timeline was killed is forgotten by whoever lists.
-        place.note_container(&container("b", ""), &name).unwrap();
+        registry.note_container(&container("b", ""), &name).unwrap();
         drop(listener);
-        assert!(place.names().unwrap().is_empty());
-        assert_eq!(place.timeline_of(&container("b", "")), None);
+        assert!(registry.names().unwrap().is_empty());
+        assert_eq!(registry.timeline_of(&container("b", "")), None);
         fs::remove_dir_all(path).unwrap();
     }
 
@@ -436,7 +430,7 @@ mod tests {
         fs::create_dir(&path).unwrap();
         // Whatever the umask is.
         fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
-        assert!(matches!(Place::at(&path), Err(Unusable::NotOurs(_))));
+        assert!(matches!(Registry::at(&path), Err(Unusable::NotOurs(_))));
         fs::remove_dir(path).unwrap();
     }
 }

@@ -8,7 +8,7 @@ use eigentime_timeline::text::format_date;
 use eigentime_timeline::{CLOCKS, Clock, Freeze, HostInstant, Nanos, Rate, VirtualInstant};
 use serde::{Deserialize, Serialize};
 
-use crate::plan::Motion;
+use crate::motion::{Motion, is_allowed};
 
 /// What says that a document is one of ours.
 const FORMAT: &str = "eigentime timeline";
@@ -24,26 +24,26 @@ const VERSION_WITH_STANDING_WALL: u32 = 2;
 pub struct Saved {
     format: String,
     version: u32,
-    /// The host's wall clock at that moment, in nanoseconds since 1970.
-    host_realtime_ns: i64,
-    /// Virtual seconds per host second while it runs: whole, and in units of 2^-64.
-    rate: [u64; 2],
+    /// The host's wall clock at that moment.
+    host_realtime_ns: HostInstant,
+    /// Virtual seconds per host second while it runs.
+    rate: Rate,
     /// Did it stand still?
     frozen: bool,
     /// Did the wall clock stand still while the others went on?
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     wall_frozen: bool,
-    /// The timeline's clocks, in nanoseconds.
+    /// The timeline's clocks.
     clocks: SavedClocks,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct SavedClocks {
-    realtime: i64,
-    tai: i64,
-    monotonic: i64,
-    monotonic_raw: i64,
-    boottime: i64,
+    realtime: VirtualInstant,
+    tai: VirtualInstant,
+    monotonic: VirtualInstant,
+    monotonic_raw: VirtualInstant,
+    boottime: VirtualInstant,
 }
 
 /// How a saved timeline goes on.
@@ -70,19 +70,12 @@ impl FromStr for Policy {
 
 /// Why a document does not tell of a timeline.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what it is")]
 pub enum Unreadable {
-    /// It is no such document.
     #[error("it is not what `eigentime ctl save` writes ({0})")]
     Malformed(String),
-    /// Its values cannot be.
     #[error("it says that {clock} stood at {value} ns, which no clock shows")]
-    NoSuchInstant {
-        /// The clock.
-        clock: &'static str,
-        /// What the document says.
-        value: i64,
-    },
-    /// A rate out of range.
+    NoSuchInstant { clock: &'static str, value: i64 },
     #[error("its rate is beyond 0.001 to 1000000")]
     NoSuchRate,
 }
@@ -91,13 +84,13 @@ impl Saved {
     /// The document for clocks that show this when the host's wall clock shows `host`.
     #[must_use]
     pub fn new(host: HostInstant, motion: Motion, virt: [VirtualInstant; CLOCKS]) -> Self {
-        let at = |clock: Clock| virt[clock as usize].as_nanos();
+        let at = |clock: Clock| virt[clock as usize];
         let wall_frozen = motion.freeze == Some(Freeze::Wall);
         Self {
             format: FORMAT.to_owned(),
             version: if wall_frozen { VERSION_WITH_STANDING_WALL } else { VERSION },
-            host_realtime_ns: host.as_nanos(),
-            rate: [motion.rate.forward().whole, motion.rate.forward().frac],
+            host_realtime_ns: host,
+            rate: motion.rate,
             frozen: motion.is_frozen(),
             wall_frozen,
             clocks: SavedClocks {
@@ -113,7 +106,7 @@ impl Saved {
     /// When it was saved, by the host's wall clock.
     #[must_use]
     pub fn host(&self) -> HostInstant {
-        HostInstant::from_nanos(self.host_realtime_ns)
+        self.host_realtime_ns
     }
 
     /// Tells it from others, in a few words.
@@ -130,20 +123,20 @@ impl Saved {
     pub fn motion(&self) -> Motion {
         let wall = self.wall_frozen.then_some(Freeze::Wall);
         let freeze = if self.frozen { Some(Freeze::All) } else { wall };
-        Motion { rate: Rate::from_forward_words(self.rate), freeze }
+        Motion { rate: self.rate, freeze }
     }
 
     /// Where a clock stood.
     #[must_use]
     pub fn stood(&self, clock: Clock) -> VirtualInstant {
         let SavedClocks { realtime, tai, monotonic, monotonic_raw, boottime } = self.clocks;
-        VirtualInstant::from_nanos(match clock {
+        match clock {
             Clock::Wall => realtime,
             Clock::Tai => tai,
             Clock::Monotonic => monotonic,
             Clock::Raw => monotonic_raw,
             Clock::Boottime => boottime,
-        })
+        }
     }
 
     /// Where a clock stands when the host's wall clock shows `now`; `None` if that is
@@ -157,12 +150,6 @@ impl Saved {
         let passed = self.motion().rate_of(clock).virtual_span(meanwhile);
         (meanwhile >= Nanos::ZERO).then(|| self.stood(clock).after(passed))
     }
-}
-
-/// Is it a rate that can be asked for?
-pub fn is_allowed(rate: Rate) -> bool {
-    let millionths = rate.virtual_span(Nanos(1_000_000)).0;
-    (Rate::MIN_MILLIONTHS as i64..=Rate::MAX_MILLIONTHS as i64).contains(&millionths)
 }
 
 impl FromStr for Saved {

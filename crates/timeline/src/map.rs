@@ -1,6 +1,6 @@
 //! Two segments and the instant of the switch between them.
 
-use crate::{Clock, HostInstant, Rate, Segment, VirtualInstant};
+use crate::{Clock, HostInstant, Segment, VirtualInstant};
 
 /// The map of a timeline: `before` holds until the switch, `after` from then on.
 ///
@@ -32,27 +32,27 @@ impl Map {
     #[must_use]
     #[inline(always)]
     pub const fn virtual_at(&self, clock: Clock, host: HostInstant) -> VirtualInstant {
-        self.before.line(clock).virtual_until(&self.after.line(clock), host)
+        let is_before = host.as_nanos() < self.after.anchor(clock).host.as_nanos();
+        let segment = if is_before { &self.before } else { &self.after };
+        segment.virtual_at(clock, host)
     }
 
     /// The first host instant at which the timeline's clock shows at least
     /// `virt`; `None` if it never does.
     #[must_use]
-    pub const fn host_at(&self, clock: Clock, virt: VirtualInstant) -> Option<HostInstant> {
-        self.before.line(clock).host_until(&self.after.line(clock), virt)
-    }
-
-    /// The rate that holds from the switch on.
-    #[must_use]
-    pub const fn rate(&self) -> Rate {
-        self.after.rate
+    pub fn host_at(&self, clock: Clock, virt: VirtualInstant) -> Option<HostInstant> {
+        let switch = self.after.anchor(clock).host;
+        match self.before.host_at(clock, virt) {
+            Some(host) if host < switch => Some(host),
+            _ => self.after.host_at(clock, virt).map(|host| host.max(switch)),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CLOCKS, Nanos};
+    use crate::{CLOCKS, Nanos, Rate};
     use proptest::prelude::*;
 
     /// A running map that changes its rate at a switch, without a step.

@@ -102,12 +102,6 @@ impl Rate {
         Some(Self::from_forward(Scale::from_bits((whole << 64) + frac)))
     }
 
-    /// The rate that advances the clocks by a whole and a fraction (in units of 2^-64) a nanosecond.
-    #[must_use]
-    pub fn from_forward_words([whole, frac]: [u64; 2]) -> Self {
-        Self::from_forward(Scale { whole, frac })
-    }
-
     /// A rate from its fixed-point factor; zero is frozen.
     #[must_use]
     pub const fn from_forward(forward: Scale) -> Self {

@@ -184,35 +184,6 @@ impl Line {
     const fn shows_before(&self, host: i64, virt: VirtualInstant) -> bool {
         self.virtual_at(HostInstant::from_nanos(host)).as_nanos() < virt.as_nanos()
     }
-
-    /// What the clock shows where this line holds until the anchor of `next`,
-    /// and `next` from then on.
-    #[must_use]
-    #[inline]
-    pub const fn virtual_until(&self, next: &Self, host: HostInstant) -> VirtualInstant {
-        if host.as_nanos() < next.anchor.host.as_nanos() {
-            self.virtual_at(host)
-        } else {
-            next.virtual_at(host)
-        }
-    }
-
-    /// The first host instant at which the clock shows at least `virt`, where
-    /// this line holds until the anchor of `next`, and `next` from then on.
-    #[must_use]
-    pub const fn host_until(&self, next: &Self, virt: VirtualInstant) -> Option<HostInstant> {
-        let switch = next.anchor.host;
-        let early = self.host_at(virt);
-        if let Some(host) = early
-            && host.as_nanos() < switch.as_nanos()
-        {
-            return early;
-        }
-        match next.host_at(virt) {
-            Some(host) if host.as_nanos() < switch.as_nanos() => Some(switch),
-            late => late,
-        }
-    }
 }
 
 /// A linear map of every clock: an anchor each, and one rate.

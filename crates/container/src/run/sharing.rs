@@ -9,7 +9,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use eigentime_supervisor::control::{Answer, Request, client};
-use eigentime_supervisor::registry::{Name, Place};
+use eigentime_supervisor::registry::{Name, Registry};
 use nix::fcntl::Flock;
 use nix::unistd::Pid;
 
@@ -48,8 +48,8 @@ impl Drop for Lock {
 #[must_use]
 pub fn supervisor(timeline: &Name) -> Option<Pid> {
     // What is wrong with it is told when the container joins it.
-    let place = Place::existing().ok()??;
-    match client::ask(&place, timeline, &Request::Show) {
+    let registry = Registry::existing().ok()??;
+    match client::ask(&registry, timeline, &Request::Show) {
         Ok(Answer::Shown(shown)) => Some(Pid::from_raw(shown.timeline.supervisor)),
         _ => None,
     }

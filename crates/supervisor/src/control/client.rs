@@ -10,54 +10,32 @@ use nix::unistd::Pid;
 
 use super::{Answer, Request};
 use crate::container_id::Container;
-use crate::registry::{Name, Place, Unusable};
+use crate::registry::{Name, Registry, Unusable};
 
 /// How long a timeline may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why nothing came of a request.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what it is")]
 pub enum Failure {
-    /// The user's directory cannot be used.
     #[error(transparent)]
-    Place(#[from] Unusable),
-    /// No such timeline.
+    Registry(#[from] Unusable),
     #[error(
         "there is no timeline '{name}', and no container in one that is called so, in {looked}\n\
          help: `eigentime ctl list` names those there are; `eigentime run --timeline {name} -- \
          COMMAND` makes one"
     )]
-    NoSuch {
-        /// The name.
-        name: Name,
-        /// Where it was looked for.
-        looked: String,
-    },
-    /// Several containers are called so.
+    NoSuch { name: Name, looked: String },
     #[error("several containers are called '{name}': {containers}\nhelp: use more of the number")]
-    Ambiguous {
-        /// The name.
-        name: Name,
-        /// The containers.
-        containers: String,
-    },
-    /// The supervisor does not answer, or not sensibly.
+    Ambiguous { name: Name, containers: String },
     #[error(
         "timeline '{name}' does not answer: {reason}\n\
          help: its supervisor is process {supervisor}; if that is stopped, `kill -CONT {supervisor}`"
     )]
-    Silent {
-        /// The timeline.
-        name: Name,
-        /// The process that keeps it.
-        supervisor: i32,
-        /// What was seen.
-        reason: String,
-    },
-    /// It ended before it answered.
+    Silent { name: Name, supervisor: i32, reason: String },
     #[error("timeline '{0}' does not answer: it ended")]
     Gone(Name),
-    /// It will not do it.
     #[error("{0}")]
     Refused(String),
 }
@@ -68,16 +46,19 @@ pub enum Failure {
 /// # Errors
 ///
 /// If there is none, or more than one.
-pub fn timeline_of<'a>(places: &'a [Place], name: &Name) -> Result<(&'a Place, Name), Failure> {
-    for place in places {
-        if place.connect(name)?.is_some() {
-            return Ok((place, name.clone()));
+pub fn timeline_of<'a>(
+    registries: &'a [Registry],
+    name: &Name,
+) -> Result<(&'a Registry, Name), Failure> {
+    for registry in registries {
+        if registry.connect(name)?.is_some() {
+            return Ok((registry, name.clone()));
         }
     }
     let mut known = Vec::new();
-    for Told { place, name, answer } in ask_all(places, &Request::Containers, GLIMPSE)? {
+    for Reply { registry, name, answer } in ask_all(registries, &Request::Containers, GLIMPSE)? {
         if let Ok(Answer::Containers(all)) = answer {
-            known.extend(all.into_iter().map(|container| (place, name.clone(), container)));
+            known.extend(all.into_iter().map(|container| (registry, name.clone(), container)));
         }
     }
     let text = name.to_string();
@@ -90,10 +71,10 @@ pub fn timeline_of<'a>(places: &'a [Place], name: &Name) -> Result<(&'a Place, N
         let found: Vec<_> = known.iter().filter(|(.., one)| rule(one, &text)).collect();
         match found.as_slice() {
             [] => {}
-            [(place, timeline, _), others @ ..]
+            [(registry, timeline, _), others @ ..]
                 if others.iter().all(|(_, other, _)| other == timeline) =>
             {
-                return Ok((place, timeline.clone()));
+                return Ok((registry, timeline.clone()));
             }
             several => {
                 let containers =
@@ -103,20 +84,21 @@ pub fn timeline_of<'a>(places: &'a [Place], name: &Name) -> Result<(&'a Place, N
             }
         }
     }
-    Err(Failure::NoSuch { name: name.clone(), looked: looked_in(places) })
+    Err(Failure::NoSuch { name: name.clone(), looked: looked_in(registries) })
 }
 
 /// Where timelines were looked for, in words.
 #[must_use]
-pub fn looked_in(places: &[Place]) -> String {
-    let paths: Vec<_> = places.iter().map(|place| place.path().display().to_string()).collect();
+pub fn looked_in(registries: &[Registry]) -> String {
+    let paths: Vec<_> =
+        registries.iter().map(|registry| registry.path().display().to_string()).collect();
     paths.join(" or ")
 }
 
 /// What a timeline answers.
-pub struct Told<'a> {
+pub struct Reply<'a> {
     /// Where it is.
-    pub place: &'a Place,
+    pub registry: &'a Registry,
     /// Its name.
     pub name: Name,
     /// What it answers.
@@ -130,23 +112,23 @@ pub struct Told<'a> {
 ///
 /// If a directory cannot be read.
 pub fn ask_all<'a>(
-    places: &'a [Place],
+    registries: &'a [Registry],
     request: &Request,
     patience: Duration,
-) -> Result<Vec<Told<'a>>, Unusable> {
+) -> Result<Vec<Reply<'a>>, Unusable> {
     let mut timelines = Vec::new();
-    for place in places {
-        timelines.extend(place.names()?.into_iter().map(|name| (place, name)));
+    for registry in registries {
+        timelines.extend(registry.names()?.into_iter().map(|name| (registry, name)));
     }
-    let ask_one = |(place, name): (&'a Place, Name)| {
-        let answer = match place.connect(&name) {
+    let ask_one = |(registry, name): (&'a Registry, Name)| {
+        let answer = match registry.connect(&name) {
             Ok(Some(stream)) => ask_within(stream, &name, request, patience),
             Ok(None) => return None,
             Err(unusable) => Err(unusable.into()),
         };
         match answer {
             Err(Failure::Gone(_)) => None,
-            answer => Some(Told { place, name, answer }),
+            answer => Some(Reply { registry, name, answer }),
         }
     };
     let told = thread::scope(|scope| {
@@ -164,13 +146,13 @@ pub(crate) fn supervisor_of(stream: &UnixStream) -> Pid {
 }
 
 /// Asks a timeline.
-pub fn ask(place: &Place, name: &Name, request: &Request) -> Result<Answer, Failure> {
-    let looked = || place.path().display().to_string();
+pub fn ask(registry: &Registry, name: &Name, request: &Request) -> Result<Answer, Failure> {
+    let looked = || registry.path().display().to_string();
     let no_such = || Failure::NoSuch { name: name.clone(), looked: looked() };
-    let stream = place.connect(name)?.ok_or_else(no_such)?;
+    let stream = registry.connect(name)?.ok_or_else(no_such)?;
     match ask_through(stream, name, request) {
         // It ended just then, as a rule because somebody else has removed it.
-        Err(Failure::Gone(_)) if place.connect(name)?.is_none() => Err(no_such()),
+        Err(Failure::Gone(_)) if registry.connect(name)?.is_none() => Err(no_such()),
         answer => answer,
     }
 }
@@ -182,8 +164,8 @@ const GLIMPSE: Duration = Duration::from_millis(500);
 pub const PATIENCE_WITH_ALL: Duration = Duration::from_secs(2);
 
 /// The containers of a timeline; none if it has ended meanwhile, or does not answer.
-pub fn containers_of(place: &Place, name: &Name) -> Vec<Container> {
-    let Ok(Some(stream)) = place.connect(name) else { return Vec::new() };
+pub fn containers_of(registry: &Registry, name: &Name) -> Vec<Container> {
+    let Ok(Some(stream)) = registry.connect(name) else { return Vec::new() };
     match ask_within(stream, name, &Request::Containers, GLIMPSE) {
         Ok(Answer::Containers(all)) => all,
         _ => Vec::new(),

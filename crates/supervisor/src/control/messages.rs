@@ -104,28 +104,20 @@ pub enum Starts {
 /// A change of the clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Change {
-    /// Go on at this rate (in 64.64 fixed point), once running.
-    Rate(u64, u64),
-    /// Set the wall clock, in nanoseconds since 1970.
-    Date(i64),
-    /// Set the wall clock this far from the host's, in nanoseconds.
-    Offset(i64),
-    /// Let this much time be past at once, in nanoseconds.
-    Leap(i64),
+    /// Go on at this rate, once running.
+    Rate(Rate),
+    /// Set the wall clock.
+    Date(VirtualInstant),
+    /// Set the wall clock this far from the host's.
+    Offset(Nanos),
+    /// Let this much time be past at once.
+    Leap(Nanos),
     /// Stand still.
     Freeze,
     /// Let the wall clock stand still, and the others go on.
     FreezeWall,
     /// Run again.
     Thaw,
-}
-
-impl Change {
-    /// A change to this rate.
-    #[must_use]
-    pub fn rate(rate: Rate) -> Self {
-        Self::Rate(rate.forward().whole, rate.forward().frac)
-    }
 }
 
 /// What a timeline answers.
@@ -154,8 +146,8 @@ pub enum Answer {
 pub struct Joined {
     /// Where its shared memory lies in programs.
     pub base: u64,
-    /// The rate, in 64.64 fixed point.
-    pub rate: [u64; 2],
+    /// The rate.
+    pub rate: Rate,
 }
 
 /// What was done to a process.

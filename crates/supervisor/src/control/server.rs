@@ -23,7 +23,7 @@ use nix::unistd::{Pid, geteuid};
 use super::{Answer, Request};
 use crate::container_id::Container;
 use crate::plan::Clocks;
-use crate::registry::{Name, Place, Unusable};
+use crate::registry::{Name, Registry, Unusable};
 
 /// How many callers may wait to be served.
 const BACKLOG: i32 = 128;
@@ -80,7 +80,7 @@ pub struct Control {
     /// What its clocks were made to be.
     pub clocks: Clocks,
     /// Where its name stands, as long as it has it.
-    place: Option<Place>,
+    registry: Option<Registry>,
     listener: Option<UnixListener>,
     asked: Option<Receiver<Asked>>,
     /// The other end.
@@ -91,12 +91,12 @@ pub struct Control {
 
 impl Control {
     /// The socket, before anything is read from it.
-    pub fn new(name: Name, clocks: Clocks, place: Place, listener: UnixListener) -> Self {
+    pub fn new(name: Name, clocks: Clocks, registry: Registry, listener: UnixListener) -> Self {
         let (asks, asked) = sync_channel(1);
         Self {
             name,
             clocks,
-            place: Some(place),
+            registry: Some(registry),
             listener: Some(listener),
             asked: Some(asked),
             asks,
@@ -107,7 +107,7 @@ impl Control {
     /// The descriptors that the supervisor needs.
     pub fn descriptors(&self) -> Vec<i32> {
         let listener = self.listener.as_ref().map(AsRawFd::as_raw_fd);
-        listener.into_iter().chain(self.place.as_ref().map(Place::descriptor)).collect()
+        listener.into_iter().chain(self.registry.as_ref().map(Registry::descriptor)).collect()
     }
 
     /// Starts to read requests.
@@ -153,29 +153,29 @@ impl Control {
 
     /// Is its socket where callers look for it?
     pub fn is_found(&self) -> bool {
-        self.place.as_ref().is_some_and(|place| place.has(&self.name))
+        self.registry.as_ref().is_some_and(|registry| registry.has(&self.name))
     }
 
     /// Writes down that the timeline has a container.
     pub fn note_container(&self, container: &Container) -> Result<(), Unusable> {
-        match &self.place {
-            Some(place) => place.note_container(container, &self.name),
+        match &self.registry {
+            Some(registry) => registry.note_container(container, &self.name),
             None => Ok(()),
         }
     }
 
     /// Takes that back.
     pub fn forget_container(&self, container: &Container) {
-        if let Some(place) = &self.place {
-            place.forget_container(container);
+        if let Some(registry) = &self.registry {
+            registry.forget_container(container);
         }
     }
 
     /// Makes the name free; once, since another may have it then.
     pub fn forget(&mut self) {
-        if let Some(place) = self.place.take() {
+        if let Some(registry) = self.registry.take() {
             // Whoever takes the name next removes what is left.
-            let _ = place.lock().and_then(|_turn| place.forget(&self.name));
+            let _ = registry.lock().and_then(|_lock| registry.forget(&self.name));
         }
     }
 }
@@ -189,14 +189,14 @@ fn serve(listener: &UnixListener, asked: &SyncSender<Asked>, serving: &Arc<RwLoc
             served.await_end_of_one();
             continue;
         };
-        let place = Served::begin(&served);
+        let serving_one = Served::begin(&served);
         let stream = Arc::new(stream);
         let (own_stream, own_asked) = (Arc::clone(&stream), asked.clone());
         let own_serving = Arc::clone(serving);
         // Each by itself, so that a slow one keeps nobody waiting. One that does not keep
         // to the rules gets no answer and harms nobody.
         let started = thread::Builder::new().name("caller".to_owned()).spawn(move || {
-            let _place = place;
+            let _serving_one = serving_one;
             let _serving = own_serving.read();
             serve_one(&own_stream, &own_asked)
         });

@@ -1,13 +1,12 @@
 //! Changes the clocks, and lets all that waits follow.
 
-use eigentime_timeline::{Clock, Freeze, Nanos, Rate, Segment, VirtualInstant};
+use eigentime_timeline::{Clock, Freeze, Nanos, Segment, VirtualInstant};
 use nix::errno::Errno;
 
 use super::Supervisor;
 use super::rearm::{Descriptors, Rearm};
 use crate::control::Change;
-use crate::plan::Motion;
-use crate::saved::is_allowed;
+use crate::motion::{Motion, is_allowed};
 
 impl Supervisor {
     /// Makes changes, together, and lets everything that waits follow.
@@ -53,26 +52,22 @@ fn changed(from: Segment, motion: Motion, changes: &[Change]) -> Result<(Segment
     for change in changes {
         let wall = to.anchor(Clock::Wall);
         match *change {
-            Change::Rate(whole, frac) => {
-                motion.rate = Rate::from_forward_words([whole, frac]);
-                if !is_allowed(motion.rate) {
-                    return Err("the rate is beyond 0.001 to 1000000".to_owned());
-                }
+            Change::Rate(rate) if !is_allowed(rate) => {
+                return Err("the rate is beyond 0.001 to 1000000".to_owned());
             }
+            Change::Rate(rate) => motion.rate = rate,
             Change::Freeze => motion.freeze = Some(Freeze::All),
             Change::FreezeWall => motion.freeze = Some(Freeze::Wall),
             Change::Thaw => motion.freeze = None,
-            Change::Leap(nanos) if nanos < 0 => {
+            Change::Leap(span) if span < Nanos::ZERO => {
                 return Err("a leap goes forward: monotonic clocks never step back\n\
                             help: `eigentime ctl set NAME --date DATE` sets the wall clock back"
                     .to_owned());
             }
-            Change::Leap(nanos) => to = to.with_all_moved(Nanos(nanos)),
-            Change::Date(nanos) => {
-                to = to.with_wall_moved(VirtualInstant::from_nanos(nanos).since(wall.virt));
-            }
-            Change::Offset(nanos) => {
-                let wanted = VirtualInstant(wall.host.after(Nanos(nanos)).0);
+            Change::Leap(span) => to = to.with_all_moved(span),
+            Change::Date(date) => to = to.with_wall_moved(date.since(wall.virt)),
+            Change::Offset(offset) => {
+                let wanted = VirtualInstant(wall.host.after(offset).0);
                 to = to.with_wall_moved(wanted.since(wall.virt));
             }
         }
@@ -105,7 +100,7 @@ mod tests {
 
     #[test]
     fn several_changes_are_one() {
-        let changes = [Change::rate(motion(10, None).rate), Change::Leap(5), Change::Freeze];
+        let changes = [Change::Rate(motion(10, None).rate), Change::Leap(Nanos(5)), Change::Freeze];
         let (to, after) = changed(start(), motion(1, None), &changes).unwrap();
         assert!(to.rate.is_frozen());
         assert_eq!(after, motion(10, Some(Freeze::All)));
@@ -124,20 +119,23 @@ mod tests {
             (&[All, FreezeWall], true, 1),
             (&[FreezeWall, All], false, 0),
             (&[FreezeWall, Thaw], false, 1),
-            (&[FreezeWall, Change::rate(motion(10, None).rate)], true, 10),
+            (&[FreezeWall, Change::Rate(motion(10, None).rate)], true, 10),
         ] {
             let (to, _) = changed(start(), motion(1, None), changes).unwrap();
             let rate = Rate::from_ratio(rate, 1).unwrap_or(Rate::FROZEN);
             assert_eq!((to.wall_stands, to.rate), (stands, rate), "{changes:?}");
         }
-        let changes = [FreezeWall, Change::Leap(5)];
+        let changes = [FreezeWall, Change::Leap(Nanos(5))];
         let (to, _) = changed(start(), motion(1, None), &changes).unwrap();
         assert_eq!(to.anchor(Clock::Wall).virt.as_nanos(), 100_000_000_005);
     }
 
     #[test]
     fn the_date_moves_the_wall_clocks_only() {
-        for change in [Change::Date(7_000_000_000), Change::Offset(-93_000_000_000)] {
+        for change in [
+            Change::Date(VirtualInstant::from_nanos(7_000_000_000)),
+            Change::Offset(Nanos(-93_000_000_000)),
+        ] {
             let (to, _) = changed(start(), motion(1, None), &[change]).unwrap();
             let at = |clock| to.anchor(clock).virt.as_nanos();
             assert_eq!((at(Clock::Wall), at(Clock::Tai)), (7_000_000_000, 7_000_000_000));
@@ -147,7 +145,9 @@ mod tests {
 
     #[test]
     fn what_no_clock_shows_is_refused() {
-        for change in [Change::Leap(-1), Change::Leap(i64::MAX), Change::Offset(i64::MIN)] {
+        for change in
+            [Change::Leap(Nanos(-1)), Change::Leap(Nanos::MAX), Change::Offset(Nanos::MIN)]
+        {
             assert!(changed(start(), motion(1, None), &[change]).is_err(), "{change:?}");
         }
     }

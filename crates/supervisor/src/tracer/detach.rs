@@ -20,14 +20,14 @@ use super::blocked::Blocked;
 use super::mapping::{NO_FILE, PRIVATE, READ_WRITE};
 use super::plain::bytes_of;
 use super::rearm::{Rearm, at_host_rate};
-use super::show::command_of;
 use super::timekeeper::Changed;
 use super::tracee::{Stop, Tracee};
 use super::visit::Visit;
 use super::wait_restart::Recheck;
-use super::{Standing, Supervisor, notes};
+use super::{Standing, Supervisor};
 use crate::control::{Attached, seconds};
 use crate::host;
+use crate::proc;
 
 /// How long the threads of a process may take to stop.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -54,7 +54,7 @@ impl Supervisor {
         })?;
         Ok(Attached {
             pid: pid.as_raw(),
-            command: command_of(pid),
+            command: proc::command_of(pid),
             threads: threads.len(),
             stopped_ns: begin.elapsed().as_nanos() as u64,
             notes: self.step_back().into_iter().chain([
@@ -80,7 +80,7 @@ impl Supervisor {
 
     fn has_member(&self, process: Pid) -> bool {
         self.threads.iter().any(|(thread, state)| {
-            state.standing == Standing::Member && notes::process_of(*thread) == Some(process)
+            state.standing == Standing::Member && proc::process_of(*thread) == Some(process)
         })
     }
 

@@ -15,8 +15,9 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::Pid;
 
 use super::Supervisor;
-use super::notes::{Note, status_field};
+use super::notes::Note;
 use super::tracee::{Stop, Tracee};
+use crate::proc;
 
 /// `SECCOMP_IOCTL_NOTIF_RECV`, `SECCOMP_IOCTL_NOTIF_SEND` and `SECCOMP_IOCTL_NOTIF_ID_VALID`
 /// (include/uapi/linux/seccomp.h).
@@ -75,11 +76,8 @@ impl Supervisor {
     }
 
     fn note_debugger(&mut self, thread: Tracee) {
-        if status_field(thread.0, "TracerPid:").is_some_and(|tracer| tracer != "0") {
-            self.note(thread, Note::Debugged);
-        } else {
-            self.note(thread, Note::NotFollowed);
-        }
+        let is_debugged = proc::tracer_of(thread.0).is_some();
+        self.note(thread, if is_debugged { Note::Debugged } else { Note::NotFollowed });
     }
 
     /// Answers a stop of a thread that makes the call.

@@ -8,19 +8,14 @@ use crate::arch::Registers;
 /// Why a program cannot be let into the timeline.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// It is a 32-bit program.
     #[error("it is a 32-bit program, whose calls are not translated")]
     ThirtyTwoBits,
-    /// Its memory is closed to the user.
     #[error("it may be executed but not read by this user, so it cannot be prepared")]
     Unreadable,
-    /// The kernel gave it no vDSO.
     #[error("the kernel gave it no vDSO to read the clocks by")]
     NoVdso,
-    /// A step failed.
     #[error("{0}: {error}", error = .1.desc())]
     Step(&'static str, Errno),
-    /// It ended meanwhile.
     #[error("it ended")]
     Gone,
 }

@@ -10,14 +10,15 @@ use eigentime_vdso::Launch;
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 
+use super::Supervisor;
 use super::bootstrap::{Bootstrap, is_report};
 use super::detour::Detour;
 use super::fresh::{Fresh, Refusal};
 use super::mapping::Failed;
 use super::tracee::{Process, Tracee};
 use super::visit::Visit;
-use super::{Supervisor, notes};
 use crate::arch::Registers;
+use crate::proc;
 
 /// A socket of a program, and the program.
 pub type Borrowed = (OwnedFd, Process);
@@ -33,7 +34,7 @@ impl Supervisor {
     /// announces that. Returns what can be closed once it goes on.
     pub(super) fn install(&mut self, tracee: Tracee) -> Result<Option<Borrowed>, Refusal> {
         let mut detour = Detour::new(tracee);
-        let visits = self.thread(tracee).visitor.is_some();
+        let visits = self.thread(tracee).runtime.is_some();
         let (fresh, mut launch, bootstrap) = match self.examine(tracee) {
             Ok(examined) => examined,
             Err(refusal) => {
@@ -182,7 +183,7 @@ impl Supervisor {
     }
 
     fn say_refused(&self, tracee: Tracee, refusal: &Refusal) {
-        let program = notes::program_of(tracee.0);
+        let program = proc::program_of(tracee.0);
         self.say(tracee.0, &format!("{program} is not run in this timeline: {refusal}"));
     }
 

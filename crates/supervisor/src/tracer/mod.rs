@@ -75,6 +75,7 @@ use crate::filter::Scope;
 use crate::host::KernelVdso;
 use crate::namespace;
 use crate::plan::Clocks;
+use crate::proc;
 use crate::region::Region;
 use timekeeper::Timekeeper;
 pub use timekeeper::{Opening, TimeNamespace};
@@ -146,7 +147,7 @@ pub struct Supervisor {
     /// What is known of each thread.
     threads: HashMap<Pid, Thread>,
     /// The OCI runtimes that were let in.
-    guests: oci_runtimes::Guests,
+    runtimes: oci_runtimes::Runtimes,
     /// The socket of a named timeline.
     control: Option<Control>,
     /// Processes that have set a POSIX timer.
@@ -184,8 +185,8 @@ struct Thread {
     process: Option<Pid>,
     /// How it stands to the timeline.
     standing: Standing,
-    /// The visit of an OCI runtime by which it came.
-    visitor: Option<oci_runtimes::Visitor>,
+    /// The OCI runtime that has started it.
+    runtime: Option<oci_runtimes::RuntimeId>,
     /// Is it in a stop of job control?
     halted: bool,
     /// Has it just come out of one, which ends some calls with EINTR?
@@ -213,7 +214,7 @@ enum Standing {
 impl Thread {
     /// Has it something that goes to what it makes?
     fn hands_down(&self) -> bool {
-        self.visitor.is_some() || !matches!(self.standing, Standing::Member | Standing::Entering)
+        self.runtime.is_some() || !matches!(self.standing, Standing::Member | Standing::Entering)
     }
 }
 
@@ -242,7 +243,7 @@ impl Supervisor {
             removed: false,
             first_stderr: std::io::stderr().as_fd().try_clone_to_owned().ok(),
             threads: HashMap::new(),
-            guests: oci_runtimes::Guests::default(),
+            runtimes: oci_runtimes::Runtimes::default(),
             posix_timers: HashSet::new(),
             wall_timers: rearm::WallTimers::default(),
             settings: HashMap::new(),
@@ -337,7 +338,7 @@ impl Supervisor {
                 break;
             }
         }
-        self.end_visits();
+        self.end_runtimes();
         if let Some(control) = &mut self.control {
             control.forget();
             control.finish();
@@ -369,7 +370,7 @@ impl Supervisor {
             // It was killed in between.
             Ok(()) | Err(Errno::ESRCH) => {}
             Err(error) => {
-                let program = notes::program_of(tracee.0);
+                let program = proc::program_of(tracee.0);
                 let reason = error.desc();
                 let text = format!("{program} is ended, since it cannot be followed: {reason}");
                 self.say(tracee.0, &text);
@@ -383,7 +384,7 @@ impl Supervisor {
         match stop {
             Stop::Ended => {
                 if let Some(ended) = self.threads.remove(&tracee.0) {
-                    self.end_visit(&ended);
+                    self.end_runtime(&ended);
                 }
                 self.forget_timers(tracee.0);
                 self.rewrites.forget(tracee.0);
@@ -415,7 +416,7 @@ impl Supervisor {
     fn process_of(&mut self, thread: Pid) -> Option<Pid> {
         let known = &mut self.thread(Tracee(thread)).process;
         if known.is_none() {
-            *known = notes::process_of(thread);
+            *known = proc::process_of(thread);
         }
         *known
     }
@@ -430,7 +431,7 @@ impl Supervisor {
         let maker = *self.thread(tracee);
         if maker.hands_down() {
             // It may have been faster, and have stopped or ended already.
-            if notes::is_followed(made) {
+            if proc::is_followed(made) {
                 self.inherit(made, maker);
             }
         }
@@ -442,7 +443,7 @@ impl Supervisor {
         if self.threads.contains_key(&tracee.0) || !self.threads.values().any(Thread::hands_down) {
             return;
         }
-        let makers = [notes::process_of(tracee.0), notes::parent_of(tracee.0)];
+        let makers = [proc::process_of(tracee.0), proc::parent_of(tracee.0)];
         let known = |maker: &Pid| *maker != tracee.0 && self.threads.contains_key(maker);
         match makers.into_iter().flatten().find(known) {
             Some(maker) => self.inherit(tracee.0, self.threads[&maker]),
@@ -452,7 +453,7 @@ impl Supervisor {
     }
 
     fn exec(&mut self, tracee: Tracee) -> nix::Result<()> {
-        let Thread { standing, visitor, .. } = *self.thread(tracee);
+        let Thread { standing, runtime, .. } = *self.thread(tracee);
         // A thread that starts a program takes the number of its process.
         let former = Pid::from_raw(tracee.event_message()? as i32);
         if former != tracee.0 {
@@ -468,12 +469,12 @@ impl Supervisor {
         self.timekeeper.has_begun();
         self.forget_posix_timers(tracee.0);
         self.rewrites.begin(tracee.0);
-        *self.thread(tracee) = Thread { visitor, ..Thread::default() };
+        *self.thread(tracee) = Thread { runtime, ..Thread::default() };
         match self.install(tracee) {
             Ok(borrowed) => {
                 self.first_stderr = None;
                 // Of what a container allows, its engine tells.
-                if visitor.is_none() {
+                if runtime.is_none() {
                     self.note_lost_privilege(tracee);
                 }
                 let resumed = tracee.resume(None);

@@ -2,8 +2,7 @@
 //! supervisor itself holds no descriptor of its caller's, so that it keeps no pipe
 //! open.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 
@@ -13,6 +12,7 @@ use nix::unistd::Pid;
 use super::Supervisor;
 use super::tracee::Tracee;
 use crate::filter::Scope;
+use crate::proc;
 
 /// Something a user must be told, once for each program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,7 +40,7 @@ pub enum Note {
 impl Supervisor {
     /// Gives a note, if this program has not been given it.
     pub(super) fn note(&mut self, tracee: Tracee, note: Note) {
-        let program = program_of(tracee.0);
+        let program = proc::program_of(tracee.0);
         let text = match (note, self.scope) {
             (Note::IoUring, Scope::All) => {
                 format!("{program} uses io_uring: timeouts in its ring run on host time")
@@ -94,7 +94,7 @@ impl Supervisor {
     pub(super) fn say(&self, about: Pid, text: &str) {
         // A program that others may not look into has a parent that they may, or is
         // the first one, whose standard error is still at hand.
-        let borrowed = [process_of(about), parent_of(about)]
+        let borrowed = [proc::process_of(about), proc::parent_of(about)]
             .into_iter()
             .flatten()
             .find_map(|pid| Tracee(pid).borrow_descriptor(libc::STDERR_FILENO as u32).ok());
@@ -112,7 +112,7 @@ impl Supervisor {
         let path = format!("/proc/{}/exe", tracee.0);
         let Ok(file) = fs::metadata(&path) else { return };
         let effective = |name| {
-            let ids = status_field(tracee.0, name)?;
+            let ids = proc::status_field(tracee.0, name)?;
             ids.split_whitespace().nth(1)?.parse::<u32>().ok()
         };
         let lost = (file.mode() & libc::S_ISUID != 0 && effective("Uid:") != Some(file.uid()))
@@ -134,103 +134,4 @@ fn write(descriptor: &OwnedFd, text: &str) {
         // Nobody is left to be told of a failure.
         let _ = nix::unistd::write(descriptor, format!("eigentime: {text}\n").as_bytes());
     }
-}
-
-/// The path of the program that a thread runs.
-pub fn program_of(thread: Pid) -> String {
-    match fs::read_link(format!("/proc/{thread}/exe")) {
-        Ok(path) => path.display().to_string(),
-        // What one may not read has a name all the same.
-        Err(_) => fs::read_to_string(format!("/proc/{thread}/comm"))
-            .map_or_else(|_| format!("process {thread}"), |name| name.trim().to_owned()),
-    }
-}
-
-/// Is it the first thread of a process, which has its number?
-pub fn is_first(thread: Pid) -> bool {
-    let number = thread.as_raw();
-    // SAFETY: it has no preconditions, and sends nothing.
-    let found = unsafe { libc::syscall(libc::SYS_tgkill, number, number, 0) };
-    // To one that is there and may not be sent anything it is not permitted.
-    found == 0 || nix::errno::Errno::last() == nix::errno::Errno::EPERM
-}
-
-/// The process of a thread.
-pub fn process_of(thread: Pid) -> Option<Pid> {
-    // That is asked while the thread waits, and its status is long to read.
-    if is_first(thread) {
-        return Some(thread);
-    }
-    status_field(thread, "Tgid:")?.parse().ok().map(Pid::from_raw)
-}
-
-/// The children of a process.
-pub fn children_of(process: Pid) -> Vec<Pid> {
-    let threads = numbers_in(&format!("/proc/{process}/task"));
-    let lists: Option<Vec<_>> = threads
-        .map(|thread| fs::read_to_string(format!("/proc/{process}/task/{thread}/children")).ok())
-        .collect();
-    match lists {
-        Some(lists) => {
-            let words = lists.iter().flat_map(|list| list.split_whitespace());
-            words.filter_map(|word| word.parse().ok().map(Pid::from_raw)).collect()
-        }
-        // A kernel without such lists (CONFIG_PROC_CHILDREN), or a thread that has just ended.
-        None => processes().filter(|other| parent_of(*other) == Some(process)).collect(),
-    }
-}
-
-/// All processes that can be seen.
-pub fn processes() -> impl Iterator<Item = Pid> {
-    numbers_in("/proc").map(Pid::from_raw)
-}
-
-/// The entries of a folder that are numbers.
-pub fn numbers_in(folder: &str) -> impl Iterator<Item = i32> + use<> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-}
-
-/// Has a thread ended, even if nobody has been told yet?
-pub fn has_ended(thread: Pid) -> bool {
-    status_field(thread, "State:").is_none_or(|state| state.starts_with(['Z', 'X']))
-}
-
-/// Is a thread followed by this process?
-pub fn is_followed(thread: Pid) -> bool {
-    status_field(thread, "TracerPid:").is_some_and(|tracer| tracer == Pid::this().to_string())
-}
-
-/// The process that made the process of a thread.
-pub fn parent_of(thread: Pid) -> Option<Pid> {
-    status_field(thread, "PPid:")?.parse().ok().map(Pid::from_raw)
-}
-
-/// Where the heap of a process begins, whether it has one yet or not.
-pub fn start_of_heap(process: Pid) -> Option<u64> {
-    /// Its field of `/proc/PID/stat`, from the one behind the name on.
-    const START_OF_HEAP: usize = 44;
-    let stat = read_proc(process, "stat").ok()?;
-    let (_, fields) = stat.rsplit_once(')')?;
-    fields.split_whitespace().nth(START_OF_HEAP)?.parse().ok()
-}
-
-/// A file of `/proc/PID` that fits a page, read at once.
-pub fn read_proc(thread: Pid, file: &str) -> io::Result<String> {
-    let mut bytes = [0; 4096];
-    let length = File::open(format!("/proc/{thread}/{file}"))?.read(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes[..length]).into_owned())
-}
-
-/// A file of `/proc/PID`, however long it is.
-pub fn read_whole(process: Pid, file: &str) -> io::Result<String> {
-    fs::read(format!("/proc/{process}/{file}"))
-        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// A line of `/proc/PID/status`, without its name.
-pub fn status_field(thread: Pid, name: &str) -> Option<String> {
-    let status = read_proc(thread, "status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-    Some(line.trim().to_owned())
 }

@@ -5,31 +5,31 @@
 //! another mount namespace than the runtime's is a member.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use super::tracee::Tracee;
-use super::{Standing, Supervisor, Thread, notes};
+use super::{Standing, Supervisor, Thread};
 use crate::container_id::Container;
 use crate::control::{Request, Starts};
+use crate::proc;
 use crate::region::REGION_FILE;
 use crate::replaced;
 
-/// A number by which a visit of a runtime is known.
-pub type Visitor = u32;
+/// A number by which a runtime is known.
+pub type RuntimeId = u32;
 
 /// The OCI runtimes that were let in.
 #[derive(Default)]
-pub struct Guests {
-    known: HashMap<Visitor, Guest>,
-    next: Visitor,
+pub struct Runtimes {
+    known: HashMap<RuntimeId, Runtime>,
+    next: RuntimeId,
 }
 
 /// An OCI runtime, and what it starts.
-struct Guest {
+struct Runtime {
     /// The mount namespace that it was in when it was let in.
     mounts: Option<PathBuf>,
     /// The container that it makes or enters.
@@ -65,13 +65,13 @@ impl Supervisor {
     fn let_runtime_in(&mut self, runtime: Pid, container: Container, put_back: Vec<PathBuf>) {
         // Engines read what a runtime says until nobody can say more.
         self.first_stderr = None;
-        let visitor = self.guests.next;
-        self.guests.next = visitor.wrapping_add(1);
+        let id = self.runtimes.next;
+        self.runtimes.next = id.wrapping_add(1);
         let mounts = mounts_of(runtime);
-        self.guests.known.insert(visitor, Guest { mounts, container, put_back });
+        self.runtimes.known.insert(id, Runtime { mounts, container, put_back });
         let thread = self.thread(Tracee(runtime));
         thread.standing = Standing::Outside;
-        thread.visitor = Some(visitor);
+        thread.runtime = Some(id);
     }
 
     /// The containers that are there.
@@ -88,45 +88,45 @@ impl Supervisor {
 
     /// The container of a thread.
     pub(super) fn container_of(&self, thread: &Thread) -> Option<&Container> {
-        self.guests.known.get(&thread.visitor?).map(|guest| &guest.container)
+        self.runtimes.known.get(&thread.runtime?).map(|runtime| &runtime.container)
     }
 
     /// Is a program that has just been started by a runtime's process in the container?
     pub(super) fn is_inside(&self, tracee: Tracee) -> bool {
-        let visitor = self.threads.get(&tracee.0).and_then(|thread| thread.visitor);
-        let guest = visitor.and_then(|visitor| self.guests.known.get(&visitor));
-        let outside = match guest {
-            Some(guest) => guest.mounts.clone(),
+        let id = self.threads.get(&tracee.0).and_then(|thread| thread.runtime);
+        let outside = match id.and_then(|id| self.runtimes.known.get(&id)) {
+            Some(runtime) => runtime.mounts.clone(),
             None => mounts_of(Pid::this()),
         };
         mounts_of(tracee.0) != outside
     }
 
-    /// A thread has ended: if it was the last of a visit, that is over.
-    pub(super) fn end_visit(&mut self, thread: &Thread) {
-        let Some(visitor) = thread.visitor else { return };
-        if self.threads.values().all(|other| other.visitor != Some(visitor))
-            && let Some(guest) = self.guests.known.remove(&visitor)
+    /// A thread has ended: if it was the last that a runtime has started, that has ended, too.
+    pub(super) fn end_runtime(&mut self, thread: &Thread) {
+        let Some(id) = thread.runtime else { return };
+        if self.threads.values().all(|other| other.runtime != Some(id))
+            && let Some(runtime) = self.runtimes.known.remove(&id)
         {
-            self.see_off(guest);
+            self.forget_runtime(runtime);
         }
     }
 
-    /// No visit goes on.
-    pub(super) fn end_visits(&mut self) {
-        for guest in std::mem::take(&mut self.guests.known).into_values() {
-            self.see_off(guest);
+    /// All runtimes have ended.
+    pub(super) fn end_runtimes(&mut self) {
+        for runtime in std::mem::take(&mut self.runtimes.known).into_values() {
+            self.forget_runtime(runtime);
         }
     }
 
-    fn see_off(&self, guest: Guest) {
-        for file in guest.put_back {
+    fn forget_runtime(&self, runtime: Runtime) {
+        for file in runtime.put_back {
             // What fails, the next call of the wrapper does.
             let _ = replaced::put_back(&file);
         }
-        let is_left = self.guests.known.values().any(|other| other.container.is(&guest.container));
+        let is_left =
+            self.runtimes.known.values().any(|other| other.container.is(&runtime.container));
         if let Some(control) = self.control.as_ref().filter(|_| !is_left) {
-            control.forget_container(&guest.container);
+            control.forget_container(&runtime.container);
         }
     }
 
@@ -134,12 +134,12 @@ impl Supervisor {
     pub(super) fn inherit(&mut self, made: Pid, maker: Thread) {
         let thread = self.thread(Tracee(made));
         thread.standing = maker.standing;
-        thread.visitor = maker.visitor;
+        thread.runtime = maker.runtime;
     }
 
     /// What a thread is whose maker is not known: it has the image, or lives by host time.
     pub(super) fn stands_by_itself(&self, thread: Pid) -> Standing {
-        let maps = fs::read_to_string(format!("/proc/{thread}/maps")).unwrap_or_default();
+        let maps = proc::read_whole(thread, "maps").unwrap_or_default();
         if maps.contains(REGION_FILE) { Standing::Member } else { Standing::Outside }
     }
 
@@ -150,7 +150,7 @@ impl Supervisor {
         let threads = self.threads.iter().filter(|(_, thread)| of_it(thread));
         let threads: Vec<_> = threads.map(|(thread, _)| *thread).collect();
         for thread in threads {
-            if let Some(process) = notes::process_of(thread) {
+            if let Some(process) = proc::process_of(thread) {
                 // It may have ended already.
                 let _ = Tracee(process).kill();
             }
@@ -159,5 +159,5 @@ impl Supervisor {
 }
 
 fn mounts_of(process: Pid) -> Option<PathBuf> {
-    fs::read_link(Path::new("/proc").join(process.to_string()).join("ns/mnt")).ok()
+    proc::namespace(process, "mnt").ok()
 }

@@ -1,19 +1,19 @@
 //! What the timeline's maker allows: who may join it, and who may set its wall clock.
 
 use std::collections::HashSet;
-use std::fs;
 use std::path::PathBuf;
 
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
-use super::notes::{self, Note};
+use super::notes::Note;
 use super::tracee::Tracee;
 use super::{Standing, Supervisor};
 use crate::consent::{Consent, NamedBy, SettableBy};
 use crate::control::Allowance;
+use crate::proc;
 
-/// CAP_SYS_TIME (include/uapi/linux/capability.h).
+/// CAP_SYS_TIME.
 const SYS_TIME: u32 = 25;
 
 /// What the timeline's maker allows, and what it depends on.
@@ -96,17 +96,14 @@ impl Supervisor {
 
     /// Has a program CAP_SYS_TIME where it came into the timeline?
     fn is_privileged(&self, thread: Pid) -> bool {
-        let effective = notes::status_field(thread, "CapEff:")
-            .and_then(|set| u64::from_str_radix(&set, 16).ok())
-            .unwrap_or_default();
         let home = user_namespace(thread);
-        effective & (1 << SYS_TIME) != 0
+        proc::has_capability(thread, SYS_TIME)
             && home.is_some_and(|home| self.permissions.homes.contains(&home))
     }
 }
 
 fn user_namespace(thread: Pid) -> Option<PathBuf> {
-    fs::read_link(format!("/proc/{thread}/ns/user")).ok()
+    proc::namespace(thread, "user").ok()
 }
 
 #[cfg(test)]

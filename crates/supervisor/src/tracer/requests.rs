@@ -1,16 +1,14 @@
 //! Carries out what is asked of a named timeline.
 
-use std::fs;
-use std::path::PathBuf;
-
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
-use super::{Standing, Supervisor, notes};
+use super::{Standing, Supervisor};
 use crate::consent::NamedBy;
 use crate::control::server::{Asked, Control};
 use crate::control::{Answer, Joined, Request, Starts};
 use crate::plan::Clocks;
+use crate::proc;
 use crate::region;
 
 impl Supervisor {
@@ -161,7 +159,7 @@ impl Supervisor {
         }
         // A runtime only has to start its programs in it.
         let is_program = matches!(starts, Starts::Program);
-        if is_program && time_namespace(caller) != time_namespace(Pid::this()) {
+        if is_program && !proc::shares_namespace(caller, "time") {
             return Err("the program is in another time namespace than the timeline's \
                         supervisor, so their host clocks differ\n\
                         help: join from that namespace; for a timeline that containers and \
@@ -175,28 +173,23 @@ impl Supervisor {
             return Err(format!("container {} has ended", container.id));
         }
         self.follow(caller, starts).map_err(|error| match error {
-            Errno::EPERM => match notes::status_field(caller, "TracerPid:").as_deref() {
-                Some("0") | None => "ptrace is forbidden here".to_owned(),
+            Errno::EPERM => match proc::tracer_of(caller) {
+                None => "ptrace is forbidden here".to_owned(),
                 Some(tracer) => format!("the program is already traced by process {tracer}"),
             },
             error => error.desc().to_owned(),
         })?;
-        let rate = self.timekeeper.motion().effective().forward();
+        let rate = self.timekeeper.motion().effective();
         if !matches!(starts, Starts::Inside { .. }) {
             self.permissions.note_joined();
         }
-        Ok(Joined { base: self.region.layout.base(), rate: [rate.whole, rate.frac] })
+        Ok(Joined { base: self.region.layout.base(), rate })
     }
-}
-
-fn time_namespace(process: Pid) -> Option<PathBuf> {
-    fs::read_link(format!("/proc/{process}/ns/time")).ok()
 }
 
 /// Refuses a caller that calls processes by other numbers than the supervisor does.
 fn same_processes(caller: Pid) -> Result<(), String> {
-    let namespace = |process| fs::read_link(format!("/proc/{process}/ns/pid")).ok();
-    match namespace(caller) == namespace(Pid::this()) {
+    match proc::shares_namespace(caller, "pid") {
         true => Ok(()),
         false => Err("its supervisor is in another process namespace, where processes have other \
                       numbers\nhelp: for a timeline that containers and processes of the host are to \

@@ -1,7 +1,6 @@
 //! Tells how a timeline stands: its clocks, its members, and what they wait for.
 
 use std::collections::BTreeMap;
-use std::fs;
 
 use eigentime_timeline::{Clock, Freeze, Nanos, Rate, Segment, VirtualInstant};
 use eigentime_vdso::Waiting;
@@ -10,10 +9,11 @@ use nix::unistd::Pid;
 use super::blocked::Blocked;
 use super::idle::Idle;
 use super::tracee::Tracee;
-use super::{Standing, Supervisor, notes};
+use super::{Standing, Supervisor};
 use crate::control::{Member, Reading, Shown, State, Thread, Timeline, WaitsFor, rate_number};
 use crate::host;
-use crate::plan::Motion;
+use crate::motion::Motion;
+use crate::proc;
 use crate::saved::Saved;
 
 impl Supervisor {
@@ -71,11 +71,11 @@ impl Supervisor {
         let mut members = BTreeMap::<i32, Member>::new();
         let belongs = |state: &super::Thread| state.standing != Standing::Outside;
         for (thread, state) in self.threads.iter().filter(|(_, state)| belongs(state)) {
-            if let Some(process) = notes::process_of(*thread) {
+            if let Some(process) = proc::process_of(*thread) {
                 let pid = process.as_raw();
                 let member = members.entry(pid).or_insert_with(|| Member {
                     pid,
-                    command: command_of(process),
+                    command: proc::command_of(process),
                     detached: state.standing == Standing::Detached,
                     container: self.container_of(state).map(|container| container.id.clone()),
                     threads: Vec::new(),
@@ -114,15 +114,4 @@ fn waits_for(waiting: &Waiting, segment: &Segment) -> WaitsFor {
         left_ns: at.since(segment.virtual_at(clock, now)).max(Nanos::ZERO).0,
         host_left_ns: host,
     }
-}
-
-/// The arguments with which a process was started, or its name.
-pub fn command_of(process: Pid) -> String {
-    let words = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
-    let words: Vec<_> = words
-        .split(|byte| *byte == 0)
-        .filter(|word| !word.is_empty())
-        .map(|word| String::from_utf8_lossy(word).into_owned())
-        .collect();
-    if words.is_empty() { notes::program_of(process) } else { words.join(" ") }
 }

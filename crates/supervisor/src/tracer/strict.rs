@@ -1,14 +1,12 @@
 //! The strict mode of seccomp, which the kernel puts only on threads that have no filter. Threads of a
 //! timeline have one, so the image puts a filter in its place that stops all that the mode forbids.
 
-use std::fs;
-
 use eigentime_calls::{PR_GET_SECCOMP, PR_SET_SECCOMP, nr};
 
 use super::Supervisor;
-use super::notes::status_field;
 use super::tracee::Tracee;
 use crate::arch::Registers;
+use crate::proc;
 
 /// Is it the call by which a thread enters the mode, and would the kernel allow that if it were not
 /// for the filter of the timeline?
@@ -33,7 +31,7 @@ pub fn asks_for_mode(registers: &Registers) -> bool {
 
 /// Is the filter of the timeline the only one that a thread has?
 pub fn has_no_other_filter(tracee: Tracee) -> bool {
-    status_field(tracee.0, "Seccomp_filters:").is_some_and(|count| count == "1")
+    proc::status_field(tracee.0, "Seccomp_filters:").is_some_and(|count| count == "1")
 }
 
 /// May the call give the thread a filter? Programs also make it with bad arguments, to ask what the
@@ -54,7 +52,7 @@ impl Supervisor {
     /// Ends a thread that has made a call which the mode forbids.
     pub(super) fn end_strict(&mut self, tracee: Tracee) -> nix::Result<()> {
         let process = self.process_of(tracee.0).unwrap_or(tracee.0);
-        let threads = fs::read_dir(format!("/proc/{process}/task"));
+        let threads = proc::threads_of(process);
         if threads.is_ok_and(|threads| threads.count() > 1) {
             // The others go on.
             let mut registers = tracee.registers()?;

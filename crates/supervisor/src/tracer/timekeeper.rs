@@ -12,7 +12,8 @@ use eigentime_timeline::{
 
 use crate::filter::Scope;
 use crate::host;
-use crate::plan::{Clocks, Motion};
+use crate::motion::Motion;
+use crate::plan::Clocks;
 
 /// How far ahead a switch is: the time there is to write the map.
 const LEAD: Nanos = Nanos(500_000);

@@ -11,10 +11,10 @@ use nix::sys::signal::Signal;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
 use nix::unistd::Pid;
 
-use super::notes::has_ended;
 use super::plain::{Plain, bytes_of_mut};
 use crate::arch::Registers;
 use crate::control::server::was_woken;
+use crate::proc::has_ended;
 
 /// What is asked of the kernel for every traced thread.
 const OPTIONS: Options = Options::PTRACE_O_TRACESYSGOOD

@@ -9,9 +9,11 @@
 use eigentime_calls::{Call, Form, RING_EXT_ARG};
 use eigentime_vdso::{IMAGE, LOOK_AGAIN};
 
+use super::Supervisor;
+use super::blocked::Blocked;
 use super::tracee::Tracee;
-use super::{Supervisor, notes};
 use crate::arch::{RESTART_AS_HANDLER_SAYS, Registers};
+use crate::proc;
 
 const EINTR: i64 = 4;
 
@@ -36,15 +38,11 @@ pub enum Recheck {
 impl Supervisor {
     /// Makes every thread that waits by the image look at the map again.
     pub(super) fn recheck_all(&mut self) {
-        let waiting_at = format!("{:#x}", self.region.layout.exempt());
+        let exempt = self.region.layout.exempt();
+        // One that is in no call may be on its way to one.
+        let may_wait = |call: Option<Blocked>| call.is_none_or(|call| call.ip == exempt);
         for (thread, state) in &mut self.threads {
-            // "running", or the number, the arguments, the stack pointer, and the
-            // program counter of the call it is blocked in.
-            let call = notes::read_proc(*thread, "syscall").unwrap_or_default();
-            let call = call.trim();
-            if (call == "running" || call.ends_with(&waiting_at))
-                && Tracee(*thread).interrupt().is_ok()
-            {
+            if Blocked::read(*thread).is_ok_and(may_wait) && Tracee(*thread).interrupt().is_ok() {
                 state.recheck = Recheck::Asked;
             }
         }
@@ -74,7 +72,7 @@ impl Supervisor {
         }
         let mut registers = tracee.registers()?;
         if registers.was_interrupted(asked) && self.frame(tracee, &registers).is_some() {
-            self.tell(tracee, registers)?;
+            self.order_recheck(tracee, registers)?;
             return tracee.resume(None);
         }
         if asked && registers.has_failed_interrupted() {
@@ -121,7 +119,7 @@ impl Supervisor {
             return Ok(());
         }
         if is_image {
-            return self.tell(tracee, registers);
+            return self.order_recheck(tracee, registers);
         }
         if !has_timeout(tracee, &registers) {
             registers.make_again();
@@ -147,7 +145,7 @@ impl Supervisor {
         Ok(())
     }
 
-    fn tell(&mut self, tracee: Tracee, mut registers: Registers) -> nix::Result<()> {
+    fn order_recheck(&mut self, tracee: Tracee, mut registers: Registers) -> nix::Result<()> {
         self.thread(tracee).recheck = Recheck::Told { result: registers.result() };
         registers.skip(LOOK_AGAIN);
         tracee.set_registers(registers)
@@ -191,6 +189,5 @@ pub(super) fn is_pending(tracee: Tracee, signal: i32) -> bool {
 }
 
 fn is_in_mask(tracee: Tracee, mask: &str, signal: i32) -> bool {
-    let Some(mask) = notes::status_field(tracee.0, mask) else { return false };
-    u64::from_str_radix(&mask, 16).is_ok_and(|mask| mask >> (signal - 1) & 1 == 1)
+    proc::status_set(tracee.0, mask).is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }

@@ -130,7 +130,7 @@ impl View<'_> {
     }
 
     /// The first host instant at which the timeline's clock shows at least
-    /// `virt`; `None` if it never does. As [`Line::host_until`], with one line at a
+    /// `virt`; `None` if it never does. As [`Map::host_at`], with one line at a
     /// time on the stack.
     #[must_use]
     #[inline(always)]

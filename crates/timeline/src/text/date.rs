@@ -1,28 +1,15 @@
 //! Dates: instants such as `2038-01-19T03:14:07Z` or `@2147483647`.
 
-use std::ops::{Range, RangeInclusive};
-
-use jiff::{Timestamp, civil, tz::TimeZone};
+use jiff::{Timestamp, Zoned, fmt::temporal::Pieces, tz::TimeZone};
 
 use super::{
-    decimal::{Decimal, Misfit, fraction_of},
-    error::ParseError,
-    field::Field,
-    scan::Scanner,
-    zone::Zone,
+    ParseError,
+    decimal::{self, Misfit},
 };
 use crate::{HostInstant, NANOS_PER_SECOND, VirtualInstant};
 
-const WHAT: &str = "date";
 const HELP: &str =
     r#"write 2038-01-19T03:14:07Z, "2038-01-19 03:14:07" (local time), or @2147483647"#;
-const HELP_RANGE: &str = "the kernel's clocks hold 1970-01-01T00:00:00Z to 2262-04-11T23:47:16Z";
-
-/// The years in which there are instants that the kernel's clocks can show.
-const REACHED: RangeInclusive<i16> = 1970..=2262;
-
-/// Nanoseconds in the unit of seconds since 1970 and of fractions.
-const UNIT: u64 = NANOS_PER_SECOND as u64;
 
 /// Parses a date, taken as local time of this machine if it names no zone.
 ///
@@ -57,19 +44,56 @@ pub fn parse_date(input: &str) -> Result<VirtualInstant, ParseError> {
 pub fn parse_anchor(input: &str) -> Result<(HostInstant, VirtualInstant), ParseError> {
     const HELP: &str = "write HOST=VIRTUAL, two dates";
     let (host, virt) = input.split_once('=').ok_or_else(|| {
-        ParseError::new("anchor", input, input.len()..input.len(), "it is no pair", HELP)
+        let reason = "it is no pair".to_owned();
+        ParseError { what: "anchor", input: input.to_owned(), reason, help: HELP }
     })?;
     Ok((HostInstant(parse_date(host)?.0), parse_date(virt)?))
 }
 
 /// Parses a date as [`parse_date`] does, with `local` as the zone of dates that
 /// name none.
-///
-/// # Errors
-/// As [`parse_date`].
-pub fn parse_date_in(input: &str, local: &TimeZone) -> Result<VirtualInstant, ParseError> {
-    let mut scan = Scanner::new(WHAT, HELP, input)?;
-    if scan.eat(&['@']).is_some() { read_epoch(&mut scan) } else { read_civil(&mut scan, local) }
+fn parse_date_in(input: &str, local: &TimeZone) -> Result<VirtualInstant, ParseError> {
+    let nanos = match input.strip_prefix('@') {
+        Some(seconds) => since_epoch(seconds),
+        None => calendar(input, local),
+    };
+    let shown = nanos.and_then(|nanos| match i64::try_from(nanos) {
+        Ok(nanos) if nanos >= 0 => Ok(VirtualInstant::from_nanos(nanos)),
+        _ => Err(OUT_OF_RANGE.to_owned()),
+    });
+    shown.map_err(|reason| ParseError { what: "date", input: input.to_owned(), reason, help: HELP })
+}
+
+const OUT_OF_RANGE: &str =
+    "the kernel's clocks hold 1970-01-01T00:00:00Z to 2262-04-11T23:47:16Z only";
+
+/// Nanoseconds since 1970, from seconds.
+fn since_epoch(seconds: &str) -> Result<i128, String> {
+    let magnitude = seconds.strip_prefix('-').unwrap_or(seconds);
+    let nanos =
+        decimal::times(magnitude, NANOS_PER_SECOND as u64).map_err(|misfit| match misfit {
+            Misfit::NotANumber => format!("{seconds:?} is not a number of seconds"),
+            Misfit::TooLarge => OUT_OF_RANGE.to_owned(),
+            Misfit::TooFine => "finer than a nanosecond".to_owned(),
+        })? as i128;
+    Ok(if magnitude == seconds { nanos } else { -nanos })
+}
+
+/// Nanoseconds since 1970, from a date of the calendar.
+fn calendar(input: &str, local: &TimeZone) -> Result<i128, String> {
+    // Taken for second 59 otherwise.
+    if input.contains(":60") {
+        return Err("60 is too large, and the kernel's clocks have no leap seconds".to_owned());
+    }
+    let parsed = Pieces::parse(input).and_then(|pieces| {
+        let civil = pieces.date().to_datetime(pieces.time().unwrap_or_default());
+        match (pieces.time_zone_annotation(), pieces.to_numeric_offset()) {
+            (Some(_), _) => input.parse::<Zoned>().map(|zoned| zoned.timestamp()),
+            (None, Some(offset)) => offset.to_timestamp(civil),
+            (None, None) => local.to_ambiguous_timestamp(civil).compatible(),
+        }
+    });
+    parsed.map(Timestamp::as_nanosecond).map_err(|error| error.to_string())
 }
 
 /// Prints a date as RFC 3339 in UTC, with as many decimals as it needs.
@@ -88,106 +112,6 @@ pub fn format_date(date: VirtualInstant) -> String {
         .to_string()
 }
 
-/// Reads what follows the `@` of seconds since 1970.
-fn read_epoch(scan: &mut Scanner<'_>) -> Result<VirtualInstant, ParseError> {
-    let negative = scan.eat(&['-']).is_some();
-    let number = Decimal::read(scan)?;
-    scan.finish()?;
-    let nanos = match number.times(UNIT) {
-        Ok(nanos) => i128::try_from(nanos).unwrap_or(i128::MAX),
-        Err(Misfit::TooLarge) => i128::MAX,
-        Err(Misfit::TooFine(range)) => return Err(too_fine(scan, range)),
-    };
-    checked(scan, if negative { -nanos } else { nanos }, scan.whole())
-}
-
-/// Reads a date of the calendar.
-fn read_civil(scan: &mut Scanner<'_>, local: &TimeZone) -> Result<VirtualInstant, ParseError> {
-    let year = Field::YEAR.read(scan)?;
-    separate(scan, '-', "the year")?;
-    let month = Field::MONTH.read(scan)?;
-    separate(scan, '-', "the month")?;
-    let day = Field::DAY.read(scan)?;
-    let first = civil::date(year.value, month.value as i8, 1);
-    let date = first.with().day(day.value as i8).build().map_err(|_| {
-        let reason = format!("day {} is not in {}", day.value, first.strftime("%B %Y"));
-        scan.error(day.range, reason)
-    })?;
-    let time = match scan.peek() {
-        None | Some('[') => civil::Time::midnight(),
-        Some(_) => read_time(scan)?,
-    };
-    let zone = Zone::read(scan)?;
-    let at_fault = if REACHED.contains(&year.value) { scan.whole() } else { year.range };
-    match zone.instant(scan, date.to_datetime(time), local)? {
-        Some(instant) => checked(scan, instant.as_nanosecond(), at_fault),
-        None if year.value < *REACHED.start() => checked(scan, i128::MIN, at_fault),
-        None => checked(scan, i128::MAX, at_fault),
-    }
-}
-
-/// Reads the `T` and the time after it.
-fn read_time(scan: &mut Scanner<'_>) -> Result<civil::Time, ParseError> {
-    if scan.eat(&['T', 't', ' ']).is_none() {
-        return Err(scan.expected(r#""T" or a space before the time"#));
-    }
-    let hour = Field::HOUR.read(scan)?;
-    separate(scan, ':', "the hour")?;
-    let minute = Field::MINUTE.read(scan)?;
-    let (mut second, mut nanos) = (0, 0);
-    if scan.eat(&[':']).is_some() {
-        second = Field::SECOND.read(scan)?.value;
-        nanos = read_nanos(scan)?;
-    }
-    Ok(civil::time(hour.value as i8, minute.value as i8, second as i8, nanos))
-}
-
-/// Reads the decimals of the seconds, if there are any; nanoseconds.
-fn read_nanos(scan: &mut Scanner<'_>) -> Result<i32, ParseError> {
-    if scan.eat(&['.', ',']).is_none() {
-        return Ok(0);
-    }
-    let digits = scan.digits();
-    if digits.is_empty() {
-        return Err(scan.expected("digits after the point"));
-    }
-    match fraction_of(digits, UNIT) {
-        Ok(nanos) => Ok(nanos as i32),
-        Err(excess) => Err(too_fine(scan, scan.since(scan.at() - excess))),
-    }
-}
-
-/// Reads what stands between two fields.
-fn separate(scan: &mut Scanner<'_>, separator: char, after: &str) -> Result<(), ParseError> {
-    match scan.eat(&[separator]) {
-        Some(_) => Ok(()),
-        None => Err(scan.expected(&format!("\"{separator}\" after {after}"))),
-    }
-}
-
-fn too_fine(scan: &Scanner<'_>, range: Range<usize>) -> ParseError {
-    scan.error(range, "finer than a nanosecond")
-}
-
-/// An instant that the kernel's clocks can show; `at_fault` is what is wrong if
-/// it is not.
-fn checked(
-    scan: &Scanner<'_>,
-    nanos: i128,
-    at_fault: Range<usize>,
-) -> Result<VirtualInstant, ParseError> {
-    match i64::try_from(nanos) {
-        Ok(nanos) if nanos >= 0 => Ok(VirtualInstant::from_nanos(nanos)),
-        _ => {
-            let reason = if nanos < 0 { TOO_EARLY } else { TOO_LATE };
-            Err(scan.error(at_fault, reason).with_help(HELP_RANGE))
-        }
-    }
-}
-
-const TOO_EARLY: &str = "before the first instant that the kernel's clocks hold";
-const TOO_LATE: &str = "after the last instant that the kernel's clocks hold";
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -198,11 +122,7 @@ mod tests {
         TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap()
     }
 
-    /// The date in seconds since 1970, local time being that of Berlin.
-    fn seconds(input: &str) -> i64 {
-        nanos(input) / NANOS_PER_SECOND
-    }
-
+    /// The date in nanoseconds since 1970, local time being that of Berlin.
     fn nanos(input: &str) -> i64 {
         match parse_date_in(input, &berlin()) {
             Ok(date) => date.as_nanos(),
@@ -210,148 +130,81 @@ mod tests {
         }
     }
 
-    /// Asserts the whole text of an error, its carets after `skipped` columns.
-    fn error_with(input: &str, reason: &str, skipped: usize, carets: &str, help: &str) {
-        let error = parse_date_in(input, &berlin()).unwrap_err().to_string();
-        let want = format!(
-            "invalid date \"{input}\": {reason}\n    {input}\n    {:skipped$}{carets}\nhelp: {help}",
-            ""
-        );
-        assert_eq!(error, want);
-    }
-
-    fn error(input: &str, reason: &str, skipped: usize, carets: &str) {
-        error_with(input, reason, skipped, carets, HELP);
-    }
-
     #[test]
-    fn an_error_in_full() {
-        let error = parse_date("2038-13-19").unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            r#"invalid date "2038-13-19": month 13 is not between 1 and 12
-    2038-13-19
-         ^^
-help: write 2038-01-19T03:14:07Z, "2038-01-19 03:14:07" (local time), or @2147483647"#
-        );
-    }
-
-    #[test]
-    fn with_a_zone() {
-        for input in [
-            "2038-01-19T03:14:07Z",
-            "2038-01-19 03:14:07Z",
-            "2038-01-19t03:14:07z",
-            "2038-01-19T05:14:07+02:00",
-            "2038-01-18T22:14:07-05:00",
-            "2038-01-19T03:14:07.000000000Z",
+    fn reads_what_people_write() {
+        const SECOND: i64 = NANOS_PER_SECOND;
+        for (input, expected) in [
+            ("2038-01-19T03:14:07Z", 2_147_483_647 * SECOND),
+            ("2038-01-19t03:14:07z", 2_147_483_647 * SECOND),
+            ("2038-01-19 05:14:07+02:00", 2_147_483_647 * SECOND),
+            ("2038-01-18T22:14:07-0500", 2_147_483_647 * SECOND),
+            ("2038-01-19T03:14:07.123456789Z", 2_147_483_647_123_456_789),
+            ("2038-01-19T03:14:07,5Z", 2_147_483_647_500_000_000),
+            // Local time.
+            ("2038-01-19 04:14:07", 2_147_483_647 * SECOND),
+            ("2038-01-19T04:14", 2_147_483_640 * SECOND),
+            ("2038-01-19", 2_147_468_400 * SECOND),
+            ("2038-07-19", 2_163_103_200 * SECOND),
+            // 02:30 does not exist: half an hour after 02:00, which is 03:00 summer time.
+            ("2024-03-31 02:30", 1_711_848_600 * SECOND),
+            // 02:30 exists twice: the first one, still in summer time.
+            ("2024-10-27 02:30", 1_729_989_000 * SECOND),
+            // Zones, which need a time zone database.
+            ("2024-06-19T12:00[Europe/Berlin]", 1_718_791_200 * SECOND),
+            ("2024-06-19T12:00+02:00[!Europe/Berlin]", 1_718_791_200 * SECOND),
+            ("2024-06-19T12:00Z[Europe/Berlin]", 1_718_798_400 * SECOND),
+            ("2024-06-19T12:00+05:30[+05:30]", 1_718_778_600 * SECOND),
+            ("2028-02-29T00:00Z", 1_835_395_200 * SECOND),
+            ("@0", 0),
+            ("@-0", 0),
+            ("@1.000000001", 1_000_000_001),
+            ("@9223372036.854775807", i64::MAX),
+            ("1969-12-31T19:00:00-05:00", 0),
+            ("2262-04-11T23:47:16.854775807Z", i64::MAX),
         ] {
-            assert_eq!(seconds(input), 2_147_483_647, "{input}");
+            assert_eq!(nanos(input), expected, "{input}");
         }
-        assert_eq!(nanos("2038-01-19T03:14:07.123456789Z"), 2_147_483_647_123_456_789);
-        assert_eq!(nanos("2038-01-19T03:14:07,5Z"), 2_147_483_647_500_000_000);
     }
 
     #[test]
-    fn local_time() {
-        assert_eq!(seconds("2038-01-19 04:14:07"), 2_147_483_647);
-        assert_eq!(seconds("2038-01-19T04:14"), 2_147_483_640);
-        assert_eq!(seconds("2038-01-19"), 2_147_468_400);
-        assert_eq!(seconds("2038-07-19"), 2_163_103_200);
-    }
-
-    #[test]
-    fn skipped_and_repeated_local_time() {
-        // 02:30 does not exist: half an hour after 02:00, which is 03:00 summer time.
-        assert_eq!(nanos("2024-03-31 02:30"), nanos("2024-03-31T03:30+02:00"));
-        // 02:30 exists twice: the first one, still in summer time.
-        assert_eq!(nanos("2024-10-27 02:30"), nanos("2024-10-27T02:30+02:00"));
-    }
-
-    #[test]
-    fn since_the_epoch() {
-        assert_eq!(nanos("@0"), 0);
-        assert_eq!(nanos("@-0"), 0);
-        assert_eq!(seconds("@2147483647"), 2_147_483_647);
-        assert_eq!(nanos("@1.000000001"), 1_000_000_001);
-        assert_eq!(nanos("@9223372036.854775807"), i64::MAX);
-    }
-
-    #[test]
-    fn nothing() {
-        let error = parse_date("").unwrap_err().to_string();
-        assert_eq!(error, format!("invalid date \"\": it is empty\nhelp: {HELP}"));
-    }
-
-    #[test]
-    fn bad_years() {
-        error("next week", "expected the year, found \"next\"", 0, "^^^^");
-        error("38-01-19", "the year has four digits", 0, "^^");
-        error("20380119T031407Z", "the year has four digits", 0, "^^^^^^^^");
-        error("2038", "expected \"-\" after the year, found the end", 4, "^");
-        error("2038/01/19", "expected \"-\" after the year, found \"/\"", 4, "^");
-    }
-
-    #[test]
-    fn bad_months() {
-        error("2038-00-19", "month 00 is not between 1 and 12", 5, "^^");
-        error("2038-1-19", "the month has two digits", 5, "^");
-        error("2038-Jan-19", "expected the month, found \"Jan\"", 5, "^^^");
-        error("2038-01", "expected \"-\" after the month, found the end", 7, "^");
-    }
-
-    #[test]
-    fn bad_days() {
-        error("2027-02-30", "day 30 is not in February 2027", 8, "^^");
-        error("2027-02-29T00:00Z", "day 29 is not in February 2027", 8, "^^");
-        error("2038-01-32", "day 32 is not between 1 and 31", 8, "^^");
-        error("2038-01-", "expected the day, found the end", 8, "^");
-        assert_eq!(seconds("2028-02-29T00:00Z"), 1_835_395_200);
-    }
-
-    #[test]
-    fn bad_times() {
-        error("2038-01-19T24:00", "hour 24 is not between 0 and 23", 11, "^^");
-        error("2038-01-19T03:60", "minute 60 is not between 0 and 59", 14, "^^");
-        error("2038-01-19T03:14:61Z", "second 61 is not between 0 and 59", 17, "^^");
-        error(
-            "2016-12-31T23:59:60Z",
-            "second 60 is not between 0 and 59 (the kernel's clocks have no leap seconds)",
-            17,
-            "^^",
-        );
-        error("2038-01-19T", "expected the hour, found the end", 11, "^");
-        error("2038-01-19T3:14", "the hour has two digits", 11, "^");
-        error("2038-01-19T03", "expected \":\" after the hour, found the end", 13, "^");
-        error("2038-01-19  03:14", "expected the hour, found \" \"", 11, "^");
-        error("2038-01-19T03:14:07.Z", "expected digits after the point, found \"Z\"", 20, "^");
-        error("2038-01-19T03:14:07.1234567891Z", "finer than a nanosecond", 29, "^");
-        error("2038-01-19Z", "expected \"T\" or a space before the time, found \"Z\"", 10, "^");
-    }
-
-    #[test]
-    fn bad_seconds_since_the_epoch() {
-        error("@", "expected a number, found the end", 1, "^");
-        error("@now", "expected a number, found \"now\"", 1, "^^^");
-        error("@1Z", "unexpected \"Z\"", 2, "^");
-        error("@1.1234567891", "finer than a nanosecond", 12, "^");
-    }
-
-    #[test]
-    fn out_of_the_range() {
-        let early = |input, carets| error_with(input, TOO_EARLY, 0, carets, HELP_RANGE);
-        let late = |input, carets| error_with(input, TOO_LATE, 0, carets, HELP_RANGE);
-        early("1969-12-31T23:59:59Z", "^^^^");
-        early("0000-01-01", "^^^^");
-        early("1970-01-01", "^^^^^^^^^^");
-        early("@-1", "^^^");
-        late("2262-04-11T23:47:17Z", "^^^^^^^^^^^^^^^^^^^^");
-        late("2263-01-01", "^^^^");
-        late("9999-12-31T23:59:59-23:59", "^^^^");
-        late("@9223372036.854775808", "^^^^^^^^^^^^^^^^^^^^^");
-        late("@99999999999999999999999", "^^^^^^^^^^^^^^^^^^^^^^^^");
-        assert_eq!(nanos("1969-12-31T19:00:00-05:00"), 0);
-        assert_eq!(nanos("2262-04-11T23:47:16.854775807Z"), i64::MAX);
+    fn says_what_is_wrong() {
+        let leap = "no leap seconds";
+        for (input, reason) in [
+            ("", "expected four digit year"),
+            ("next week", "year"),
+            ("38-01-19", "year"),
+            ("2038", "month"),
+            ("2038-13-19", "'month' is not in the required range of 1..=12"),
+            ("2038-1-19", "month"),
+            ("2027-02-29T00:00Z", "'day' for `2027-02` is invalid"),
+            ("2038-01-", "expected two digit day"),
+            ("2038-01-19T24:00", "hour"),
+            ("2038-01-19T03:60", leap),
+            ("2016-12-31T23:59:60Z", leap),
+            ("2038-01-19T03:14:61Z", "second"),
+            ("2038-01-19T03:14:07.Z", "digits after decimal"),
+            ("2038-01-19T03:14:07.1234567891Z", "unparsed input \"1Z\" remains"),
+            ("2038-01-19Z", "unparsed input \"Z\" remains"),
+            ("2024-06-19T12:00 Z", "unparsed input \" Z\" remains"),
+            ("2024-06-19T12:00+2", "hour"),
+            ("2024-06-19T12:00[Europe/Berlin", "expected an `]`"),
+            ("2024-06-19T12:00Z[Nowhere/Town]", "`Nowhere/Town`"),
+            ("2024-06-19T12:00+01:00[Europe/Berlin]", "has offset `+01`"),
+            ("@", "\"\" is not a number of seconds"),
+            ("@1Z", "\"1Z\" is not a number of seconds"),
+            ("@1.1234567891", "finer than a nanosecond"),
+            ("@-1", OUT_OF_RANGE),
+            ("@99999999999999999999999", OUT_OF_RANGE),
+            ("@9223372036.854775808", OUT_OF_RANGE),
+            ("1969-12-31T23:59:59Z", OUT_OF_RANGE),
+            ("1970-01-01", OUT_OF_RANGE),
+            ("2262-04-11T23:47:17Z", OUT_OF_RANGE),
+        ] {
+            let error = parse_date_in(input, &berlin()).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("invalid date \"{input}\": ")), "{error}");
+            assert!(error.ends_with(&format!("\nhelp: {HELP}")), "{error}");
+            assert!(error.contains(reason), "{error}");
+        }
     }
 
     #[test]
@@ -378,20 +231,11 @@ help: write 2038-01-19T03:14:07Z, "2038-01-19 03:14:07" (local time), or @214748
         }
 
         #[test]
-        fn what_jiff_prints_is_read(nanos in 0..=i64::MAX, zone in 0_usize..6) {
+        fn dates_in_any_zone_are_read_back(nanos in 0..=i64::MAX, zone in 0_usize..6) {
             let zone = ["Europe/Berlin", "America/New_York", "Africa/Monrovia", "Australia/Lord_Howe", "Asia/Kathmandu", "UTC"][zone];
             let zone = TimeZone::get(zone).expect("needs a time zone database");
             let zoned = Timestamp::from_nanosecond(nanos.into()).unwrap().to_zoned(zone);
             prop_assert_eq!(parse_date_in(&zoned.to_string(), &berlin()), Ok(VirtualInstant::from_nanos(nanos)));
-        }
-
-        #[test]
-        fn agrees_with_jiff_on_civil_dates(civil in "(19[67][0-9]|20[0-9]{2}|226[0-3])-[01][0-9]-[0-3][0-9][T ][012][0-9]:[0-5][0-9]:[0-5][0-9]") {
-            let ours = parse_date_in(&civil, &berlin()).ok().map(|date| i128::from(date.as_nanos()));
-            let theirs = civil.parse::<civil::DateTime>().ok()
-                .map(|civil| civil.to_zoned(berlin()).unwrap().timestamp().as_nanosecond())
-                .filter(|nanos| (0..=i64::MAX.into()).contains(nanos));
-            prop_assert_eq!(ours, theirs);
         }
 
         #[test]
@@ -400,10 +244,7 @@ help: write 2038-01-19T03:14:07Z, "2038-01-19 03:14:07" (local time), or @214748
             "@-?[0-9.]{0,24}",
             "[0-9]{4}-[01][0-9]-[0-3][0-9]([T ][0-2][0-9]:[0-6][0-9](:[0-6][0-9])?(\\.[0-9]{0,10})?)?(Z|[-+][0-9:]{0,9})?(\\[.{0,8}\\]?)?",
         ]) {
-            if let Err(error) = parse_date_in(&input, &berlin()) {
-                prop_assert!(input.get(error.range()).is_some());
-                prop_assert!(error.to_string().starts_with("invalid date \""));
-            }
+            let _ = parse_date_in(&input, &berlin());
         }
     }
 }

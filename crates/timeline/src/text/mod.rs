@@ -1,23 +1,25 @@
 //! Parsing and printing of offsets, dates and rates.
 //!
-//! - [`error`](ParseError): the one error, which points at the bad part.
 //! - `offset`: durations such as `+10d` or `1d2h30m`.
-//! - `date`: RFC 3339, local dates and `@EPOCH`; `field`: the numbers in them;
-//!   `zone`: the zone at their end.
+//! - `date`: RFC 3339, local dates and `@EPOCH`.
 //! - `rate`: factors such as `10`, `x0.5` or `1/3`.
-//! - `scan`: the walk over the input that all of them share; `decimal`: exact
-//!   numbers with a decimal point.
+//! - `decimal`: exact numbers with a decimal point.
 
 mod date;
 mod decimal;
-mod error;
-mod field;
 mod offset;
 mod rate;
-mod scan;
-mod zone;
 
-pub use date::{format_date, parse_anchor, parse_date, parse_date_in};
-pub use error::ParseError;
+pub use date::{format_date, parse_anchor, parse_date};
 pub use offset::{format_offset, parse_offset};
 pub use rate::{format_rate, parse_rate};
+
+/// An input that could not be understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("invalid {what} {input:?}: {reason}\nhelp: {help}")]
+pub struct ParseError {
+    what: &'static str,
+    input: String,
+    reason: String,
+    help: &'static str,
+}

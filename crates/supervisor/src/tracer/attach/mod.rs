@@ -26,13 +26,13 @@ use self::stopped::Stopped;
 use self::vdso::Aside;
 use super::mapping::{Failed, NO_FILE, PRIVATE, READ_WRITE, step};
 use super::rearm::{Rearm, at_host_rate};
-use super::show::command_of;
 use super::timekeeper::Changed;
 use super::visit::Visit;
 use super::{Supervisor, Thread};
 use crate::control::Attached;
 use crate::filter::{self, Scope};
 use crate::host;
+use crate::proc;
 
 /// How long the threads of a process may take to stop.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -66,7 +66,7 @@ impl Supervisor {
                 stopped.go_on();
                 Ok(Attached {
                     pid: pid.as_raw(),
-                    command: command_of(pid),
+                    command: proc::command_of(pid),
                     threads,
                     stopped_ns: begin.elapsed().as_nanos() as u64,
                     notes,

@@ -1,15 +1,15 @@
 //! What can be told of a process before anything is touched.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Read;
 use std::ops::Range;
 
 use eigentime_vdso::REGION_SIZE;
 use nix::unistd::Pid;
 
-use super::super::notes::status_field;
 use crate::arch::ELF_MACHINE;
 use crate::maps::{Mapping, mappings};
+use crate::proc::{self, status_field};
 use crate::region::{Layout, REGION_FILE};
 
 /// What has to be known of a process to attach it.
@@ -36,21 +36,20 @@ pub fn look(pid: Pid, layout: Layout, force: bool) -> Result<Found, String> {
     if status_field(pid, "Kthread:").is_some_and(|kernel| kernel == "1") {
         return Err(format!("process {pid} is a thread of the kernel"));
     }
-    match status_field(pid, "TracerPid:").as_deref() {
-        None | Some("0") => {}
-        Some(tracer) if tracer == Pid::this().to_string() => {
+    match proc::tracer_of(pid) {
+        None => {}
+        Some(tracer) if tracer == Pid::this() => {
             return Err(format!(
                 "process {pid} is followed by this timeline already: it is a member, or was returned \
                  to host time, after which it cannot be attached again"
             ));
         }
         Some(tracer) => {
-            let name = fs::read_to_string(format!("/proc/{tracer}/comm")).unwrap_or_default();
             return Err(format!(
                 "process {pid} is already traced by process {tracer} ({}), and the kernel allows one \
                  tracer\nhelp: end the debugger; a program that lives in a timeline already cannot \
                  be moved to another",
-                name.trim()
+                proc::name_of(tracer).unwrap_or_default()
             ));
         }
     }
@@ -80,15 +79,14 @@ pub fn look(pid: Pid, layout: Layout, force: bool) -> Result<Found, String> {
     is_64_bit(pid).map_err(forbidden)?.then_some(()).ok_or_else(|| {
         format!("process {pid} runs a 32-bit program, whose calls are not translated")
     })?;
-    let own = fs::read_link("/proc/self/ns/time").ok();
-    let theirs = fs::read_link(format!("/proc/{pid}/ns/time")).map_err(forbidden)?;
-    if Some(theirs) != own {
+    proc::namespace(pid, "time").map_err(forbidden)?;
+    if !proc::shares_namespace(pid, "time") {
         return Err(format!(
             "process {pid} is in another time namespace than the timeline's supervisor, so their \
              host clocks differ\nhelp: run `eigentime attach` in that namespace (nsenter -T -t {pid})"
         ));
     }
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).map_err(forbidden)?;
+    let maps = proc::read_whole(pid, "maps").map_err(forbidden)?;
     if maps.contains(REGION_FILE) {
         return Err(format!(
             "process {pid} lives in a timeline already, which let it go (--debuggable), and timelines \
@@ -110,8 +108,7 @@ pub fn look(pid: Pid, layout: Layout, force: bool) -> Result<Found, String> {
 
 /// Does a process still look so?
 pub fn is_same(pid: Pid, found: &Found) -> bool {
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps"));
-    let now = maps.ok().and_then(|maps| Found::parse(&maps));
+    let now = proc::read_whole(pid, "maps").ok().and_then(|maps| Found::parse(&maps));
     now.is_some_and(|now| (now.vdso, &now.kernel) == (found.vdso, &found.kernel))
 }
 

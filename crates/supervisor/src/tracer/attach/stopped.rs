@@ -1,7 +1,6 @@
 //! A process whose threads are all stopped.
 
 use std::collections::{HashMap, HashSet};
-use std::fs;
 use std::ops::Range;
 use std::time::Instant;
 
@@ -11,10 +10,10 @@ use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use super::super::blocked::Blocked;
-use super::super::notes::{has_ended, is_followed, status_field};
 use super::super::tracee::{Stop, Tracee};
 use super::super::wait_restart::Recheck;
 use crate::arch::Registers;
+use crate::proc::{self, has_ended, is_followed};
 
 /// Why the threads of a process were not stopped.
 pub struct Refused {
@@ -131,15 +130,9 @@ impl Stopped {
         // Until no thread is there that was not there before: those that are not stopped
         // yet may make others.
         loop {
-            let tasks = fs::read_dir(format!("/proc/{process}/task"));
-            let tasks = tasks.map_err(|_| format!("process {process} has ended"))?;
-            let new: Vec<_> = tasks
-                .flatten()
-                .filter_map(|task| task.file_name().to_str()?.parse().ok())
-                .map(Pid::from_raw)
-                .filter(|thread| known.insert(*thread))
-                .map(Tracee)
-                .collect();
+            let threads = proc::threads_of(process);
+            let threads = threads.map_err(|_| format!("process {process} has ended"))?;
+            let new: Vec<_> = threads.filter(|thread| known.insert(*thread)).map(Tracee).collect();
             if new.is_empty() {
                 break;
             }
@@ -286,18 +279,15 @@ fn go_on_to_trap(thread: Tracee, signal: Option<i32>) {
 
 /// Where in the kernel a thread sleeps whose wait was interrupted before, and goes on.
 fn restarted(thread: Pid) -> Option<String> {
-    Blocked::of(thread).filter(|call| Nr(call.nr) == nr::RESTART_SYSCALL)?;
-    fs::read_to_string(format!("/proc/{thread}/wchan")).ok()
+    Blocked::of(thread).filter(|call| call.nr == nr::RESTART_SYSCALL)?;
+    proc::read(thread, "wchan").ok()
 }
 
 /// Does a signal wait to be delivered to a thread?
 fn has_signal(thread: Pid) -> bool {
-    let mask = |name| {
-        let mask = status_field(thread, name)?;
-        u64::from_str_radix(&mask, 16).ok()
-    };
-    let [own, shared, blocked] = ["SigPnd:", "ShdPnd:", "SigBlk:"].map(mask);
-    (own.unwrap_or(0) | shared.unwrap_or(0)) & !blocked.unwrap_or(0) != 0
+    let [own, shared, blocked] =
+        ["SigPnd:", "ShdPnd:", "SigBlk:"].map(|name| proc::status_set(thread, name).unwrap_or(0));
+    (own | shared) & !blocked != 0
 }
 
 fn not_allowed(process: Pid, error: Errno) -> String {

@@ -33,14 +33,16 @@ impl Supervisor {
         let most = leapt_at_most(now);
         let comes = |left: &Nanos| *left < most;
         let housekeeping = &mut idle.housekeeping;
-        let waits =
-            idle.seats.all().filter(|(_, seat)| !seat.released && !seat.waits_for_nothing());
+        let waits = idle
+            .waiters
+            .all()
+            .filter(|(_, waiter)| !waiter.released && !waiter.waits_for_nothing());
         let wait = waits
-            .filter_map(|(thread, seat)| {
-                let (clock, at) = seat.until?;
+            .filter_map(|(thread, waiter)| {
+                let (clock, at) = waiter.until?;
                 let left = left(clock, at);
-                let counts = left <= Nanos::ZERO || !housekeeping.is(thread, seat.process);
-                counts.then_some((left, seat.order, Due::Wait(thread)))
+                let counts = left <= Nanos::ZERO || !housekeeping.is(thread, waiter.process);
+                counts.then_some((left, waiter.order, Due::Wait(thread)))
             })
             .filter(|(left, ..)| comes(left))
             .min_by_key(|(left, order, _)| (*left, *order))
@@ -58,7 +60,7 @@ impl Supervisor {
         let is_late = |(clock, at): (Clock, VirtualInstant)| {
             at.0.0 < i64::MAX / 2 && at.since(now[clock as usize]) >= most
         };
-        let late = idle.seats.all().filter(|(_, seat)| seat.until.is_some_and(is_late));
+        let late = idle.waiters.all().filter(|(_, waiter)| waiter.until.is_some_and(is_late));
         late.map(|(thread, _)| thread).collect()
     }
 

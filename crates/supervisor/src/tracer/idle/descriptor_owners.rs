@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use nix::unistd::Pid;
 
-use super::super::notes::{self, numbers_in, processes};
 use super::SHARE;
-use super::peers::{Network, Peers};
-use super::sockets::{inode_in, socket_link};
+use super::peers::{Network, Peers, inode_in, socket_link};
 use crate::maps::mappings;
+use crate::proc;
+use crate::proc::processes;
 
 /// How long what was found is believed at most: descriptors are handed on seldom.
 const BELIEVED: Duration = Duration::from_millis(100);
@@ -23,7 +23,7 @@ type FileId = ((u32, u32), u64);
 /// Who holds what, by the name that `/proc/PID/fd` has for it; a named pipe, which may have several,
 /// by its number.
 #[derive(Debug, Default)]
-pub struct Holders {
+pub struct DescriptorOwners {
     /// The processes of the timeline.
     members: HashSet<Pid>,
     /// Those that ever were.
@@ -31,7 +31,7 @@ pub struct Holders {
     outside: HashMap<String, Pid>,
     inside: HashMap<String, (Pid, i32)>,
     /// Numbers of terminals whose other side a member holds, and nobody else.
-    terminals: HashSet<u32>,
+    terminals: HashSet<String>,
     /// Does a member have an io_uring?
     has_rings: bool,
     /// Can a member hand descriptors to somebody outside, by a socket?
@@ -66,7 +66,7 @@ impl Believed {
     }
 }
 
-impl Holders {
+impl DescriptorOwners {
     /// These are the members now.
     pub fn set_members(&mut self, members: HashSet<Pid>) {
         self.known.extend(&members);
@@ -103,9 +103,9 @@ impl Holders {
     }
 
     /// Does a member, and nobody else, hold the other side of a terminal?
-    pub fn is_terminal_of_members(&mut self, number: u32) -> bool {
+    pub fn is_terminal_of_members(&mut self, number: &str) -> bool {
         self.look(&format!("/dev/pts/{number}"));
-        self.terminals.contains(&number)
+        self.terminals.contains(number)
     }
 
     /// Does any member have an io_uring?
@@ -126,7 +126,7 @@ impl Holders {
             let begin = Instant::now();
             let mut mapped = HashMap::new();
             for process in processes().filter(|process| !self.is_ours(*process)) {
-                let maps = notes::read_whole(process, "maps").unwrap_or_default();
+                let maps = proc::read_whole(process, "maps").unwrap_or_default();
                 let shared = mappings(&maps).into_iter().filter(|one| one.access.ends_with('s'));
                 mapped.extend(shared.map(|one| ((one.device, one.inode), process)));
             }
@@ -157,12 +157,10 @@ impl Holders {
         for process in processes().filter(|process| *process != Pid::this()) {
             let is_member = self.members.contains(&process);
             for (thread, fd) in all_descriptors(process) {
-                let Ok(target) = fs::read_link(format!("/proc/{thread}/fd/{fd}")) else { continue };
-                let target = target.to_string_lossy().into_owned();
-                if target.ends_with("/ptmx")
-                    && let Some(index) = info(thread, fd, "tty-index:")
-                {
-                    if is_member { &mut ours } else { &mut theirs }.insert(index as u32);
+                let Some(target) = proc::descriptor_link(thread, fd) else { continue };
+                if target.ends_with("/ptmx") {
+                    let index = proc::descriptor_field(thread, fd, "tty-index:");
+                    if is_member { &mut ours } else { &mut theirs }.extend(index);
                 }
                 self.has_rings |= is_member && target == "anon_inode:[io_uring]";
                 let Some(name) = name(thread, fd, target) else { continue };
@@ -197,14 +195,14 @@ impl Holders {
 /// What that descriptor is called here; none for what has no name of its own.
 fn name(thread: Pid, fd: i32, target: String) -> Option<String> {
     if target == "anon_inode:[eventfd]" {
-        return Some(format!("eventfd:{}", info(thread, fd, "eventfd-id:")?));
+        return Some(format!("eventfd:{}", proc::descriptor_field(thread, fd, "eventfd-id:")?));
     }
     if target.starts_with("anon_inode:") {
         return None;
     }
     // Terminals have one name, and most other files are of no concern.
     if target.starts_with('/') && !target.starts_with("/dev/pts/") {
-        let file = fs::metadata(format!("/proc/{thread}/fd/{fd}")).ok()?;
+        let file = proc::descriptor_file(thread, fd).ok()?;
         return file.file_type().is_fifo().then(|| named_pipe(&file));
     }
     Some(target)
@@ -215,27 +213,17 @@ pub fn named_pipe(file: &fs::Metadata) -> String {
     format!("fifo:{}:{}", file.dev(), file.ino())
 }
 
-/// The numbers of the descriptors of a thread.
-pub fn descriptors(thread: Pid) -> impl Iterator<Item = i32> + use<> {
-    numbers_in(&format!("/proc/{thread}/fd"))
-}
-
 /// The descriptors of a process, and the thread whose they are: the first has none any more once it
 /// has ended, although others live on.
 fn all_descriptors(process: Pid) -> Vec<(Pid, i32)> {
-    let of = |thread: Pid| descriptors(thread).map(move |fd| (thread, fd)).collect::<Vec<_>>();
+    let of =
+        |thread: Pid| proc::descriptors(thread).map(move |fd| (thread, fd)).collect::<Vec<_>>();
     let first = of(process);
     if !first.is_empty() {
         return first;
     }
-    let threads = numbers_in(&format!("/proc/{process}/task")).map(Pid::from_raw);
+    let threads = proc::threads_of(process).into_iter().flatten();
     threads.map(of).find(|found| !found.is_empty()).unwrap_or_default()
-}
-
-/// A number that the kernel tells of a descriptor.
-fn info(thread: Pid, descriptor: i32, name: &str) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{thread}/fdinfo/{descriptor}")).ok()?;
-    text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
 }
 
 #[cfg(test)]
@@ -246,18 +234,17 @@ mod tests {
     #[test]
     fn a_pipe_of_ones_own_is_held_by_nobody_outside() {
         let (_reads, writes) = std::io::pipe().unwrap();
-        let path = format!("/proc/self/fd/{}", writes.as_raw_fd());
-        let link = fs::read_link(path).unwrap().to_string_lossy().into_owned();
+        let link = proc::descriptor_link("self", writes.as_raw_fd()).unwrap();
         let mut child = std::process::Command::new("sleep");
         let mut child = child.arg("60").stdout(writes).spawn().unwrap();
         let process = Pid::from_raw(child.id() as i32);
-        let mut holders = Holders::default();
-        assert_eq!(holders.outside(&link), Some(process));
-        let mut holders = Holders::default();
-        holders.set_members([process].into());
-        assert_eq!(holders.outside(&link), None);
-        assert_eq!(holders.inside(&link), Some((process, 1)));
-        assert!(notes::children_of(Pid::this()).contains(&process));
+        let mut owners = DescriptorOwners::default();
+        assert_eq!(owners.outside(&link), Some(process));
+        let mut owners = DescriptorOwners::default();
+        owners.set_members([process].into());
+        assert_eq!(owners.outside(&link), None);
+        assert_eq!(owners.inside(&link), Some((process, 1)));
+        assert!(proc::children_of(Pid::this()).contains(&process));
         child.kill().unwrap();
         child.wait().unwrap();
     }

@@ -7,9 +7,8 @@
 
 use std::collections::HashMap;
 
+use crate::proc;
 use nix::unistd::Pid;
-
-use super::super::notes;
 
 /// The library of the runtime whose threads these are.
 const LIBRARY: &str = "/libjvm.so";
@@ -39,9 +38,9 @@ impl Housekeeping {
     /// the runtimes name it before.
     pub fn is(&mut self, thread: Pid, process: Pid) -> bool {
         *self.0.entry(thread).or_insert_with(|| {
-            let name = notes::read_proc(thread, "comm").unwrap_or_default();
-            NAMES.contains(&name.trim_end())
-                && notes::read_whole(process, "maps").is_ok_and(|maps| maps.contains(LIBRARY))
+            let name = proc::name_of(thread).unwrap_or_default();
+            NAMES.contains(&name.as_str())
+                && proc::read_whole(process, "maps").is_ok_and(|maps| maps.contains(LIBRARY))
         })
     }
 

@@ -2,7 +2,7 @@
 //! earliest deadline.
 //!
 //! - `quiescence`: proves that all threads wait.
-//! - `wake_sources`: what may wake one that is blocked in a call, besides time.
+//! - `woken_by`: what may wake one that is blocked in a call, besides time (`wake_source`).
 //! - `descriptor_owners`, `sockets`, `peers`: who is behind pipes, sockets, terminals and shared memory.
 //! - `deadlines`: what is due next: waits, and timers of the kernel.
 //! - `housekeeping`: threads whose deadlines are leapt over.
@@ -18,7 +18,8 @@ mod housekeeping;
 mod peers;
 mod quiescence;
 mod sockets;
-mod wake_sources;
+mod wake_source;
+mod woken_by;
 
 use std::collections::HashSet;
 use std::task::Poll;
@@ -32,14 +33,15 @@ use super::rearm::{Awaited, Rearm};
 use super::timekeeper::Changed;
 use super::tracee::{Stop, Tracee};
 use super::wait_restart::Recheck;
-use super::{Standing, Supervisor, notes};
+use super::{Standing, Supervisor};
 use crate::control::{Change, Hold, Skipping};
+use crate::proc;
 use crate::skip::{AtLimit, Limit, Skip};
 use deadlines::Due;
-use descriptor_owners::Holders;
+use descriptor_owners::DescriptorOwners;
 use housekeeping::Housekeeping;
-use quiescence::{Busy, Seats};
-use wake_sources::{Cause, Wakes};
+use quiescence::{Busy, Waiters};
+use wake_source::{Cause, WakeSource};
 
 /// For how long a thread may run, or keep others waiting in another way, before those that are due
 /// besides are woken all the same.
@@ -61,7 +63,7 @@ const SHARE: u32 = 20;
 const TIMER_DELAY: Nanos = Nanos(200_000);
 
 /// How long the clocks are held before the user is told by what.
-const TOLD_AFTER: Duration = Duration::from_secs(3);
+const REPORTED_AFTER: Duration = Duration::from_secs(3);
 
 /// How long programs may take to end when their timeline has reached its limit.
 const ENDING: Duration = Duration::from_secs(2);
@@ -69,10 +71,10 @@ const ENDING: Duration = Duration::from_secs(2);
 /// How the time that nobody uses is skipped.
 pub struct Idle {
     skip: Skip,
-    seats: Seats,
+    waiters: Waiters,
     /// Threads that have been made, and have not been heard of.
     made: HashSet<Pid>,
-    holders: Holders,
+    owners: DescriptorOwners,
     /// Where the clocks go no further, once they run: on which clock, and when.
     limit: Option<(Clock, VirtualInstant)>,
     /// Have they begun to run?
@@ -93,7 +95,7 @@ pub struct Idle {
     /// Why the clocks do not leap.
     holds: Vec<Hold>,
     /// What the user has been told.
-    told: HashSet<String>,
+    reported: HashSet<String>,
     /// Since when programs are being ended.
     ending: Option<Instant>,
     leaps: u64,
@@ -120,9 +122,9 @@ impl Idle {
     pub fn new(skip: Skip) -> Self {
         Self {
             skip,
-            seats: Seats::default(),
+            waiters: Waiters::default(),
             made: HashSet::new(),
-            holders: Holders::default(),
+            owners: DescriptorOwners::default(),
             limit: None,
             has_begun: false,
             housekeeping: Housekeeping::default(),
@@ -133,7 +135,7 @@ impl Idle {
             held_since: None,
             called: Instant::now(),
             holds: Vec::new(),
-            told: HashSet::new(),
+            reported: HashSet::new(),
             ending: None,
             leaps: 0,
             skipped: Nanos::ZERO,
@@ -152,7 +154,7 @@ impl Idle {
     /// A thread has been made, and will run.
     pub fn expect(&mut self, thread: Pid) {
         self.made.insert(thread);
-        self.seats.add(thread);
+        self.waiters.add(thread);
     }
 
     /// A process sets a timer.
@@ -183,11 +185,11 @@ impl Idle {
     }
 
     fn hold_of(&self, thread: Pid, descriptor: Option<i32>, why: String) -> Hold {
-        let seat = self.seats.get(thread);
+        let waiter = self.waiters.get(thread);
         Hold {
-            pid: seat.map_or(thread, |seat| seat.process).as_raw(),
+            pid: waiter.map_or(thread, |waiter| waiter.process).as_raw(),
             tid: thread.as_raw(),
-            call: seat.and_then(|seat| seat.call).map(|call| call.name()),
+            call: waiter.and_then(|waiter| waiter.call).map(|call| call.name()),
             descriptor,
             why,
         }
@@ -203,32 +205,33 @@ impl Idle {
             grace.saturating_sub(self.called.elapsed())
         });
         let in_grace = left.is_some_and(|left| !left.is_zero());
-        self.holders.begin();
-        for (thread, seat) in self.seats.all_mut() {
-            if seat.halted {
-                seat.wakes = Some(Wakes::by_signal());
-            } else if seat.wakes.is_none()
-                && let Some(call) = &seat.call
+        self.owners.begin();
+        for (thread, waiter) in self.waiters.all_mut() {
+            if waiter.halted {
+                waiter.wake_source = Some(WakeSource::by_signal());
+            } else if waiter.wake_source.is_none()
+                && let Some(call) = &waiter.call
             {
-                seat.wakes = Some(wake_sources::of(thread, seat.process, call, &mut self.holders));
+                waiter.wake_source =
+                    Some(woken_by::wake_source(thread, waiter.process, call, &mut self.owners));
             }
         }
         let mut passing = Vec::new();
-        for (thread, seat) in self.seats.all() {
+        for (thread, waiter) in self.waiters.all() {
             let hold = |cause: &Cause| self.hold_of(thread, cause.descriptor, cause.what.clone());
-            match &seat.wakes {
-                None if seat.has_ended => {}
+            match &waiter.wake_source {
+                None if waiter.has_ended => {}
                 None => {
                     holds.push(self.hold_of(thread, None, "it cannot be looked into".to_owned()))
                 }
-                Some(Wakes::Members) => {}
-                Some(Wakes::Anybody(cause)) if in_grace => holds.push(hold(cause)),
-                Some(Wakes::Anybody(_)) => {}
-                Some(Wakes::Outside(cause)) if left.is_none() || in_grace => {
+                Some(WakeSource::Members) => {}
+                Some(WakeSource::Anybody(cause)) if in_grace => holds.push(hold(cause)),
+                Some(WakeSource::Anybody(_)) => {}
+                Some(WakeSource::Outside(cause)) if left.is_none() || in_grace => {
                     holds.push(hold(cause));
                 }
-                Some(Wakes::Outside(_)) => {}
-                Some(Wakes::OnItsWay(cause)) => {
+                Some(WakeSource::Outside(_)) => {}
+                Some(WakeSource::OnItsWay(cause)) => {
                     holds.push(hold(cause));
                     passing.push(thread);
                 }
@@ -236,8 +239,8 @@ impl Idle {
         }
         // What is on its way now is not for long.
         for thread in passing {
-            if let Some(seat) = self.seats.get_mut(thread) {
-                seat.wakes = None;
+            if let Some(waiter) = self.waiters.get_mut(thread) {
+                waiter.wake_source = None;
             }
         }
         holds.sort_by_key(|hold| (hold.pid, hold.tid));
@@ -276,7 +279,7 @@ impl Supervisor {
 
     fn look_with(&mut self, idle: &mut Idle) -> Pause {
         let since = idle.busy_since.map_or(Duration::ZERO, |since| since.elapsed());
-        if idle.seats.is_still_busy().is_some() {
+        if idle.waiters.is_still_busy().is_some() {
             let left = idle.next_look.saturating_duration_since(Instant::now());
             match since < EAGER {
                 true => return Pause::None,
@@ -292,8 +295,8 @@ impl Supervisor {
         }
         let began = Instant::now();
         let exempt = self.region.layout.exempt();
-        let proof = self.sit_down(idle).and_then(|()| idle.seats.prove(exempt));
-        if idle.seats.was_called() {
+        let proof = self.find_threads(idle).and_then(|()| idle.waiters.prove(exempt));
+        if idle.waiters.was_called() {
             idle.called = Instant::now();
         }
         idle.cost = began.elapsed();
@@ -304,7 +307,7 @@ impl Supervisor {
                 if since < EAGER {
                     return Pause::None;
                 }
-                let runs = idle.seats.has_run_for(busy.thread);
+                let runs = idle.waiters.has_run_for(busy.thread);
                 let is_patient = runs < PATIENCE.runs && since < PATIENCE.waits;
                 let next = if is_patient { None } else { self.wake_due(idle) };
                 let pause = next.map_or(pause, |next| next.min(pause));
@@ -312,36 +315,38 @@ impl Supervisor {
                 Pause::For(pause.min(LONGEST_PAUSE))
             }
             // Nobody is there whose time it would be.
-            Ok(()) if idle.seats.is_empty() => self.rest(idle, None, Vec::new()),
+            Ok(()) if idle.waiters.is_empty() => self.rest(idle, None, Vec::new()),
             Ok(()) => self.all_wait(idle),
         }
     }
 
     /// Finds out which threads there are.
-    fn sit_down(&mut self, idle: &mut Idle) -> Result<(), Busy> {
+    fn find_threads(&mut self, idle: &mut Idle) -> Result<(), Busy> {
         let mut entering = None;
         for (thread, state) in &self.threads {
             idle.made.remove(thread);
             match state.standing {
-                Standing::Member => idle.seats.add(*thread).halted = state.halted,
+                Standing::Member => idle.waiters.add(*thread).halted = state.halted,
                 Standing::Entering => entering = Some(*thread),
                 Standing::Outside | Standing::Detached => {}
             }
         }
-        idle.made.retain(|made| !notes::has_ended(*made));
+        idle.made.retain(|made| !proc::has_ended(*made));
         let is_member = |thread: &Pid| {
             self.threads.get(thread).is_some_and(|state| state.standing == Standing::Member)
         };
         let made = &idle.made;
-        idle.seats.retain(|thread| made.contains(&thread) || is_member(&thread));
-        let seats = &idle.seats;
-        idle.housekeeping.retain(|thread| seats.get(thread).is_some());
-        let members: HashSet<_> = idle.seats.all().map(|(_, seat)| seat.process).collect();
-        idle.holders.set_members(members);
+        idle.waiters.retain(|thread| made.contains(&thread) || is_member(&thread));
+        let waiters = &idle.waiters;
+        idle.housekeeping.retain(|thread| waiters.get(thread).is_some());
+        let members: HashSet<_> = idle.waiters.all().map(|(_, waiter)| waiter.process).collect();
+        idle.owners.set_members(members);
         let starts = entering.map(|thread| Busy { thread, why: "is being started" });
         // One that is stopped arms them when it goes on.
         let can_stop = |process: Pid| {
-            idle.seats.all().any(|(_, seat)| seat.process == process && !seat.waits_for_nothing())
+            idle.waiters
+                .all()
+                .any(|(_, waiter)| waiter.process == process && !waiter.waits_for_nothing())
         };
         let stops = self.awaited.iter().map(Awaited::process).find(|process| can_stop(*process));
         let stops = stops.map(|thread| Busy { thread, why: "arms its timers" });
@@ -398,28 +403,28 @@ impl Supervisor {
     fn rest(&mut self, idle: &mut Idle, next: Option<Duration>, holds: Vec<Hold>) -> Pause {
         let since = *idle.held_since.get_or_insert_with(Instant::now);
         idle.holds = holds;
-        if since.elapsed() > TOLD_AFTER {
-            self.tell_holds(idle);
+        if since.elapsed() > REPORTED_AFTER {
+            self.report_holds(idle);
         }
         let longest = LONGEST_REST.max(idle.cost * SHARE);
         Pause::For(next.map_or(longest, |next| next.min(longest)))
     }
 
     /// Says, once for each, what holds the clocks.
-    fn tell_holds(&self, idle: &mut Idle) {
+    fn report_holds(&self, idle: &mut Idle) {
         for hold in &idle.holds {
             let process = Pid::from_raw(hold.pid);
-            let mut text = format!("the clocks are held: {} {hold}", notes::program_of(process));
-            if idle.told.is_empty() && idle.skip.grace.is_none() {
+            let mut text = format!("the clocks are held: {} {hold}", proc::program_of(process));
+            if idle.reported.is_empty() && idle.skip.grace.is_none() {
                 text += " (with --idle-grace SPAN only for so long)";
             }
-            if idle.told.insert(text.clone()) {
+            if idle.reported.insert(text.clone()) {
                 self.say(process, &text);
             }
         }
     }
 
-    /// Wakes who is due while others run; tells when the next will be.
+    /// WakeSource who is due while others run; tells when the next will be.
     fn wake_due(&mut self, idle: &mut Idle) -> Option<Duration> {
         loop {
             let (left, due) = self.next_due(idle)?;
@@ -438,14 +443,14 @@ impl Supervisor {
         }
     }
 
-    /// Wakes a thread whose time has come.
+    /// WakeSource a thread whose time has come.
     fn wake(&mut self, idle: &mut Idle, thread: Pid) {
         idle.held_since = None;
-        if let Some(seat) = idle.seats.get_mut(thread) {
-            seat.released = true;
-            seat.until = None;
+        if let Some(waiter) = idle.waiters.get_mut(thread) {
+            waiter.released = true;
+            waiter.until = None;
         }
-        idle.seats.will_run(thread);
+        idle.waiters.will_run(thread);
         idle.busy_since.get_or_insert_with(Instant::now);
         // If it is no more, that is about to be told.
         if Tracee(thread).interrupt().is_ok()
@@ -470,7 +475,7 @@ impl Supervisor {
     /// The timeline has reached its limit.
     fn reach_limit(&mut self, idle: &mut Idle) {
         idle.limit = None;
-        let members: HashSet<_> = idle.seats.all().map(|(_, seat)| seat.process).collect();
+        let members: HashSet<_> = idle.waiters.all().map(|(_, waiter)| waiter.process).collect();
         let tell = |this: &Self, what: &str| {
             let options = idle.skip.terms().join(" ");
             if let Some(process) = members.iter().min() {

@@ -2,9 +2,9 @@
 //! by `NETLINK_SOCK_DIAG` (`linux/unix_diag.h`).
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 use std::thread;
 
 use nix::errno::Errno;
@@ -14,15 +14,16 @@ use nix::sys::socket::{
 };
 use nix::unistd::Pid;
 
-/// A network namespace, by its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Network(u64);
+use crate::proc;
+
+/// A network namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Network(PathBuf);
 
 impl Network {
     /// The one that a thread is in.
     pub fn of(thread: Pid) -> Option<Self> {
-        let file = fs::metadata(format!("/proc/{thread}/ns/net")).ok()?;
-        Some(Self(file.ino()))
+        proc::namespace(thread, "net").ok().map(Self)
     }
 }
 
@@ -75,6 +76,16 @@ impl Peers {
             }
         }
     }
+}
+
+/// The number in what `/proc/PID/fd` has for a socket.
+pub fn inode_in(link: &str) -> Option<u64> {
+    link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+}
+
+/// And that for a number.
+pub fn socket_link(inode: u64) -> String {
+    format!("socket:[{inode}]")
 }
 
 const HEADER: usize = 16;
@@ -154,10 +165,11 @@ fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::MetadataExt;
     use std::os::unix::net::{UnixDatagram, UnixStream};
 
     fn inode(socket: &impl AsRawFd) -> u64 {
-        fs::metadata(format!("/proc/self/fd/{}", socket.as_raw_fd())).unwrap().ino()
+        proc::descriptor_file("self", socket.as_raw_fd()).unwrap().ino()
     }
 
     #[test]

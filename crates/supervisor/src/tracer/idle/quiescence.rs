@@ -17,13 +17,13 @@ use eigentime_vdso::{Frame, NEVER_SECONDS, Waiting};
 use nix::unistd::Pid;
 
 use super::super::blocked::Blocked;
-use super::super::notes;
 use super::super::tracee::Tracee;
-use super::wake_sources::Wakes;
+use super::wake_source::WakeSource;
+use crate::proc;
 
 /// What is known of a thread that waits or runs.
 #[derive(Debug)]
-pub struct Seat {
+pub struct Waiter {
     /// Among all: threads that were made earlier come first.
     pub order: u64,
     pub process: Pid,
@@ -32,7 +32,7 @@ pub struct Seat {
     /// The call that it is blocked in; none if it could not be looked into.
     pub call: Option<Blocked>,
     /// What may wake it besides time, once somebody has asked.
-    pub wakes: Option<Wakes>,
+    pub wake_source: Option<WakeSource>,
     /// Has it been woken, and not run since?
     pub released: bool,
     /// Is it in a stop of job control?
@@ -57,15 +57,15 @@ pub struct Busy {
 
 const RUNS: &str = "runs";
 
-impl Seat {
+impl Waiter {
     fn new(thread: Pid, order: u64) -> Self {
         let file = |name| ProcFile::new(format!("/proc/{thread}/task/{thread}/{name}"));
         Self {
             order,
-            process: notes::process_of(thread).unwrap_or(thread),
+            process: proc::process_of(thread).unwrap_or(thread),
             until: None,
             call: None,
-            wakes: None,
+            wake_source: None,
             released: false,
             halted: false,
             has_ended: false,
@@ -90,7 +90,7 @@ impl Seat {
             Some('S' | 'I') => None,
             Some('D') => {
                 // The kernel tells of a wait for a new child as of one for a disk.
-                let call = Blocked::of(thread).and_then(|call| Call::find(Nr(call.nr)));
+                let call = Blocked::of(thread).and_then(|call| Call::find(call.nr));
                 let waits = call.is_some_and(|call| call.woken_by == WokenBy::NewChild);
                 (!waits).then_some("waits for a disk")
             }
@@ -116,9 +116,10 @@ impl Seat {
     ///
     /// Returns whether somebody outside may have woken it.
     fn look_into(&mut self, thread: Pid, ran: Option<String>, exempt: u64) -> bool {
-        let waited_for = matches!(self.wakes, Some(Wakes::Anybody(_) | Wakes::Outside(_)));
+        let waited_for =
+            matches!(self.wake_source, Some(WakeSource::Anybody(_) | WakeSource::Outside(_)));
         let called = waited_for && !self.released;
-        (self.released, self.wakes) = (false, None);
+        (self.released, self.wake_source) = (false, None);
         let text = self.syscall.read();
         let call = text.as_deref().ok().and_then(Blocked::parse);
         let waiting = call.and_then(|call| call.waiting(thread, exempt)).map(|it| it.waiting);
@@ -132,8 +133,8 @@ impl Seat {
         self.until = waiting.filter(|_| !ends).map(|waiting| {
             (Clock::ALL[waiting.clock as usize], VirtualInstant::from_nanos(waiting.at))
         });
-        self.call = call.map(|call| match Nr(call.nr) {
-            nr::RESTART_SYSCALL => Blocked { nr: went_on(thread, waiting.as_ref()).0, ..call },
+        self.call = call.map(|call| match call.nr {
+            nr::RESTART_SYSCALL => Blocked { nr: went_on(thread, waiting.as_ref()), ..call },
             _ => call,
         });
         called
@@ -153,8 +154,8 @@ fn went_on(thread: Pid, waiting: Option<&Waiting>) -> Nr {
 
 /// The threads of a timeline.
 #[derive(Debug, Default)]
-pub struct Seats {
-    seats: HashMap<Pid, Seat>,
+pub struct Waiters {
+    waiters: HashMap<Pid, Waiter>,
     made: u64,
     /// Who was found not to wait last.
     busy: Option<Pid>,
@@ -162,46 +163,46 @@ pub struct Seats {
     called: bool,
 }
 
-impl Seats {
+impl Waiters {
     /// There is one more thread, which may not have run yet.
-    pub fn add(&mut self, thread: Pid) -> &mut Seat {
+    pub fn add(&mut self, thread: Pid) -> &mut Waiter {
         let made = &mut self.made;
-        self.seats.entry(thread).or_insert_with(|| {
+        self.waiters.entry(thread).or_insert_with(|| {
             *made += 1;
-            Seat::new(thread, *made)
+            Waiter::new(thread, *made)
         })
     }
 
     /// Leaves out those that are not to be here.
     pub fn retain(&mut self, is_here: impl Fn(Pid) -> bool) {
-        self.seats.retain(|thread, _| is_here(*thread));
+        self.waiters.retain(|thread, _| is_here(*thread));
     }
 
     pub fn is_empty(&self) -> bool {
-        self.seats.is_empty()
+        self.waiters.is_empty()
     }
 
-    pub fn all(&self) -> impl Iterator<Item = (Pid, &Seat)> {
-        self.seats.iter().map(|(thread, seat)| (*thread, seat))
+    pub fn all(&self) -> impl Iterator<Item = (Pid, &Waiter)> {
+        self.waiters.iter().map(|(thread, waiter)| (*thread, waiter))
     }
 
-    pub fn all_mut(&mut self) -> impl Iterator<Item = (Pid, &mut Seat)> {
-        self.seats.iter_mut().map(|(thread, seat)| (*thread, seat))
+    pub fn all_mut(&mut self) -> impl Iterator<Item = (Pid, &mut Waiter)> {
+        self.waiters.iter_mut().map(|(thread, waiter)| (*thread, waiter))
     }
 
-    pub fn get(&self, thread: Pid) -> Option<&Seat> {
-        self.seats.get(&thread)
+    pub fn get(&self, thread: Pid) -> Option<&Waiter> {
+        self.waiters.get(&thread)
     }
 
-    pub fn get_mut(&mut self, thread: Pid) -> Option<&mut Seat> {
-        self.seats.get_mut(&thread)
+    pub fn get_mut(&mut self, thread: Pid) -> Option<&mut Waiter> {
+        self.waiters.get_mut(&thread)
     }
 
     /// For how long has a thread been on a processor since it waited last?
     pub fn has_run_for(&self, thread: Pid) -> Duration {
-        let Some(seat) = self.seats.get(&thread) else { return Duration::ZERO };
-        let now = seat.schedstat.read().map_or(0, |ran| on_processor(&ran));
-        Duration::from_nanos(now.saturating_sub(seat.had_run))
+        let Some(waiter) = self.waiters.get(&thread) else { return Duration::ZERO };
+        let now = waiter.schedstat.read().map_or(0, |ran| on_processor(&ran));
+        Duration::from_nanos(now.saturating_sub(waiter.had_run))
     }
 
     /// A thread is about to run.
@@ -217,11 +218,11 @@ impl Seats {
     /// Does who was found not to wait last still not?
     pub fn is_still_busy(&mut self) -> Option<Busy> {
         let thread = self.busy?;
-        let seat = self.seats.get_mut(&thread)?;
-        if seat.released && !seat.has_run().0 {
+        let waiter = self.waiters.get_mut(&thread)?;
+        if waiter.released && !waiter.has_run().0 {
             return Some(Busy { thread, why: RUNS });
         }
-        seat.busy(thread).map(|why| Busy { thread, why })
+        waiter.busy(thread).map(|why| Busy { thread, why })
     }
 
     /// Proves that all wait, or tells who does not. The image's exempt address tells waits that
@@ -235,41 +236,41 @@ impl Seats {
     fn try_prove(&mut self, exempt: u64) -> Result<(), Busy> {
         // Whoever has run is looked into first, so that one look at all may do.
         if let Some(thread) = self.busy
-            && let Some(seat) = self.seats.get_mut(&thread)
-            && let (true, ran) = seat.has_run()
+            && let Some(waiter) = self.waiters.get_mut(&thread)
+            && let (true, ran) = waiter.has_run()
         {
-            self.called |= seat.look_into(thread, ran, exempt);
-            let (process, runs) = (seat.process, seat.ran.is_none());
-            self.forget_wakes(process);
+            self.called |= waiter.look_into(thread, ran, exempt);
+            let (process, runs) = (waiter.process, waiter.ran.is_none());
+            self.forget_wake_sources(process);
             if runs {
                 return Err(Busy { thread, why: RUNS });
             }
         }
-        for (thread, seat) in &mut self.seats {
-            if let Some(why) = seat.busy(*thread) {
+        for (thread, waiter) in &mut self.waiters {
+            if let Some(why) = waiter.busy(*thread) {
                 return Err(Busy { thread: *thread, why });
             }
         }
         let mut busy = None;
         let mut moved = Vec::new();
-        for (thread, seat) in &mut self.seats {
-            let (has_run, ran) = seat.has_run();
+        for (thread, waiter) in &mut self.waiters {
+            let (has_run, ran) = waiter.has_run();
             if has_run {
-                self.called |= seat.look_into(*thread, ran, exempt);
-                moved.push(seat.process);
-            } else if !seat.released {
+                self.called |= waiter.look_into(*thread, ran, exempt);
+                moved.push(waiter.process);
+            } else if !waiter.released {
                 continue;
             }
             busy = Some(Busy { thread: *thread, why: RUNS });
         }
-        moved.into_iter().for_each(|process| self.forget_wakes(process));
+        moved.into_iter().for_each(|process| self.forget_wake_sources(process));
         busy.map_or(Ok(()), Err)
     }
 
     /// What a thread does with the descriptors of its process concerns the others, too.
-    fn forget_wakes(&mut self, process: Pid) {
-        for seat in self.seats.values_mut().filter(|seat| seat.process == process) {
-            seat.wakes = None;
+    fn forget_wake_sources(&mut self, process: Pid) {
+        for waiter in self.waiters.values_mut().filter(|waiter| waiter.process == process) {
+            waiter.wake_source = None;
         }
     }
 }
@@ -338,17 +339,17 @@ mod tests {
             });
         });
         let thread = told.recv().unwrap();
-        let mut seats = Seats::default();
-        seats.add(thread);
-        eventually("it waits", || seats.prove(0).is_ok());
-        assert_eq!(seats.get(thread).unwrap().call.unwrap().name(), "futex");
+        let mut waiters = Waiters::default();
+        waiters.add(thread);
+        eventually("it waits", || waiters.prove(0).is_ok());
+        assert_eq!(waiters.get(thread).unwrap().call.unwrap().name(), "futex");
         let me = nix::unistd::gettid();
-        seats.add(me);
-        let busy = seats.prove(0).unwrap_err();
+        waiters.add(me);
+        let busy = waiters.prove(0).unwrap_err();
         assert_eq!((busy.thread, busy.why), (me, RUNS));
         drop(go);
         waiting.join().unwrap();
-        seats.retain(|thread| thread != me);
-        assert_eq!(seats.prove(0), Ok(()), "one that has ended holds nothing");
+        waiters.retain(|thread| thread != me);
+        assert_eq!(waiters.prove(0), Ok(()), "one that has ended holds nothing");
     }
 }

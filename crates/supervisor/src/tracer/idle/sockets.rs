@@ -1,6 +1,5 @@
 //! Who is at the other end of a socket.
 
-use std::fs;
 use std::mem::size_of;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -9,10 +8,11 @@ use nix::errno::Errno;
 use nix::sys::socket::{UnixAddr, getpeername, getsockname};
 use nix::unistd::Pid;
 
-use super::super::notes;
 use super::super::tracee::Tracee;
-use super::descriptor_owners::Holders;
-use super::wake_sources::Wakes;
+use super::descriptor_owners::DescriptorOwners;
+use super::peers::{inode_in, socket_link};
+use super::wake_source::WakeSource;
+use crate::proc;
 
 /// The states of a socket that listens, and of one that is being connected, as `/proc/net/tcp` tells
 /// them.
@@ -20,20 +20,24 @@ const LISTENS: u8 = 0x0a;
 const CONNECTS: u8 = 0x02;
 
 /// What may wake a thread of a process that waits for a socket.
-pub fn behind((thread, process): (Pid, Pid), fd: i32, link: &str, holders: &mut Holders) -> Wakes {
+pub fn behind(
+    (thread, process): (Pid, Pid),
+    fd: i32,
+    link: &str,
+    owners: &mut DescriptorOwners,
+) -> WakeSource {
     let borrowed = Tracee(process).borrow_descriptor(fd as u32).ok().filter(|socket| {
         // The thread may have descriptors of its own.
-        let own = fs::read_link(format!("/proc/self/fd/{}", socket.as_raw_fd()));
-        own.is_ok_and(|own| own.as_os_str() == link)
+        proc::descriptor_link("self", socket.as_raw_fd()).as_deref() == Some(link)
     });
     let Some(socket) = borrowed else {
-        return Wakes::outside(fd, "a socket that cannot be looked into");
+        return WakeSource::outside(fd, "a socket that cannot be looked into");
     };
     if option::<i32>(&socket, libc::SOL_SOCKET, libc::SO_ACCEPTCONN) == Ok(1) {
-        return Wakes::anybody(fd, "a socket that listens");
+        return WakeSource::anybody(fd, "a socket that listens");
     }
     match option::<i32>(&socket, libc::SOL_SOCKET, libc::SO_DOMAIN) {
-        Ok(libc::AF_UNIX) => local(thread, fd, link, &socket, holders),
+        Ok(libc::AF_UNIX) => local(thread, fd, link, &socket, owners),
         Ok(libc::AF_INET | libc::AF_INET6) => {
             let kind = option::<i32>(&socket, libc::SOL_SOCKET, libc::SO_TYPE);
             // Of no further use, and it must not keep a connection open.
@@ -41,89 +45,92 @@ pub fn behind((thread, process): (Pid, Pid), fd: i32, link: &str, holders: &mut 
             let tables = match kind {
                 Ok(libc::SOCK_STREAM) => ["tcp", "tcp6"],
                 Ok(libc::SOCK_DGRAM) => ["udp", "udp6"],
-                _ => return Wakes::outside(fd, "a raw socket"),
+                _ => return WakeSource::outside(fd, "a raw socket"),
             };
             let rows = tables.map(|table| rows(thread, table));
-            of_internet(fd, link, &rows.concat(), holders)
+            of_internet(fd, link, &rows.concat(), owners)
         }
-        Ok(libc::AF_NETLINK) => Wakes::anybody(fd, "a socket of the kernel's"),
-        _ => Wakes::outside(fd, "a socket of a kind of which it is not known who wakes it"),
+        Ok(libc::AF_NETLINK) => WakeSource::anybody(fd, "a socket of the kernel's"),
+        _ => WakeSource::outside(fd, "a socket of a kind of which it is not known who wakes it"),
     }
 }
 
 /// A socket of this host.
-fn local(thread: Pid, fd: i32, link: &str, socket: &OwnedFd, holders: &mut Holders) -> Wakes {
-    match holders.peers(thread).map(|peers| inode_in(link).and_then(|own| peers.of_socket(own))) {
-        Some(Some(peer)) if peer > 0 => held(fd, peer, holders),
+fn local(
+    thread: Pid,
+    fd: i32,
+    link: &str,
+    socket: &OwnedFd,
+    owners: &mut DescriptorOwners,
+) -> WakeSource {
+    match owners.peers(thread).map(|peers| inode_in(link).and_then(|own| peers.of_socket(own))) {
+        Some(Some(peer)) if peer > 0 => held(fd, peer, owners),
         Some(None) => alone(fd, socket),
         // It is still to be accepted, or the kernel does not tell.
         _ => match getsockname::<UnixAddr>(socket.as_raw_fd()) {
             Ok(_) if getpeername::<UnixAddr>(socket.as_raw_fd()).is_err() => alone(fd, socket),
-            _ => made(fd, socket, holders),
+            _ => made(fd, socket, owners),
         },
     }
 }
 
 /// One whose other end has this number.
-fn held(fd: i32, peer: u64, holders: &mut Holders) -> Wakes {
+fn held(fd: i32, peer: u64, owners: &mut DescriptorOwners) -> WakeSource {
     let link = socket_link(peer);
-    match (holders.outside(&link), holders.inside(&link)) {
-        (Some(holder), _) => {
-            let name = notes::program_of(holder);
-            Wakes::outside(fd, format!("a socket whose other end process {holder} ({name}) holds"))
+    match (owners.outside(&link), owners.inside(&link)) {
+        (Some(owner), _) => WakeSource::outside(
+            fd,
+            format!("a socket whose other end {} holds", proc::described(owner)),
+        ),
+        (None, Some(_)) => WakeSource::Members,
+        (None, None) => {
+            WakeSource::outside(fd, "a socket whose other end nobody holds who can be seen")
         }
-        (None, Some(_)) => Wakes::Members,
-        (None, None) => Wakes::outside(fd, "a socket whose other end nobody holds who can be seen"),
     }
 }
 
 /// One of which it is known only who made its other end.
-fn made(fd: i32, socket: &OwnedFd, holders: &Holders) -> Wakes {
+fn made(fd: i32, socket: &OwnedFd, owners: &DescriptorOwners) -> WakeSource {
     match option::<libc::ucred>(socket, libc::SOL_SOCKET, libc::SO_PEERCRED) {
-        Ok(peer) if peer.pid > 0 && holders.is_member(Pid::from_raw(peer.pid)) => Wakes::Members,
+        Ok(peer) if peer.pid > 0 && owners.is_member(Pid::from_raw(peer.pid)) => {
+            WakeSource::Members
+        }
         Ok(peer) if peer.pid > 0 => {
-            let name = notes::program_of(Pid::from_raw(peer.pid));
-            let peer = peer.pid;
-            Wakes::outside(fd, format!("a socket whose other end process {peer} ({name}) made"))
+            let peer = proc::described(Pid::from_raw(peer.pid));
+            WakeSource::outside(fd, format!("a socket whose other end {peer} made"))
         }
         // Somebody is there whom this process does not see.
-        _ => Wakes::outside(fd, "a socket whose other end is in another process namespace"),
+        _ => WakeSource::outside(fd, "a socket whose other end is in another process namespace"),
     }
 }
 
 /// One that is not connected. Who asks has a name of the kernel's choice, and who is asked one that
 /// is known.
-fn alone(fd: i32, socket: &OwnedFd) -> Wakes {
+fn alone(fd: i32, socket: &OwnedFd) -> WakeSource {
     match has_name_of_kernels_choice(socket) {
-        true => Wakes::outside(fd, "a socket that whoever was asked may answer to"),
-        false => Wakes::anybody(fd, "a socket that is not connected"),
+        true => WakeSource::outside(fd, "a socket that whoever was asked may answer to"),
+        false => WakeSource::anybody(fd, "a socket that is not connected"),
     }
 }
 
 /// What may wake a thread that waits to be connected with whom listens by this name, a path or what
 /// follows a zero.
-pub fn listening(thread: Pid, fd: i32, name: &[u8], holders: &mut Holders) -> Wakes {
+pub fn listening(thread: Pid, fd: i32, name: &[u8], owners: &mut DescriptorOwners) -> WakeSource {
     const LISTENS: &str = "00010000";
     let shown = match name.split_first() {
         Some((0, name)) => [b"@", name].concat(),
         _ => name.split(|byte| *byte == 0).next().unwrap_or_default().to_vec(),
     };
     let shown = String::from_utf8_lossy(&shown).into_owned();
-    let text = fs::read(format!("/proc/{thread}/net/unix")).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text).into_owned();
+    let text = proc::read_whole(thread, "net/unix").unwrap_or_default();
     let found = text.lines().filter_map(|line| {
         let mut words = line.split_whitespace();
         let is_it = words.nth(3)? == LISTENS;
         let inode = words.nth(2)?.parse().ok()?;
         (is_it && line.ends_with(&format!(" {shown}"))).then_some(inode)
     });
-    let wakes = found.map(|inode| held(fd, inode, holders)).reduce(|one, other| one.or(other));
-    wakes.unwrap_or_else(|| Wakes::outside(fd, format!("who listens at {shown}")))
-}
-
-/// The number in what `/proc/PID/fd` has for a socket.
-pub fn inode_in(link: &str) -> Option<u64> {
-    link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+    let found = found.map(|inode| held(fd, inode, owners)).reduce(|one, other| one.or(other));
+    found.unwrap_or_else(|| WakeSource::outside(fd, format!("who listens at {shown}")))
 }
 
 /// Has the kernel named it: by five hexadecimal digits?
@@ -135,20 +142,20 @@ fn has_name_of_kernels_choice(socket: &OwnedFd) -> bool {
 }
 
 /// A socket of the internet, by what the kernel tells of all in the same network.
-fn of_internet(fd: i32, link: &str, rows: &[Row], holders: &mut Holders) -> Wakes {
+fn of_internet(fd: i32, link: &str, rows: &[Row], owners: &mut DescriptorOwners) -> WakeSource {
     let Some(own) = rows.iter().find(|row| socket_link(row.inode) == link) else {
-        return Wakes::outside(fd, "a socket whose other end is not known");
+        return WakeSource::outside(fd, "a socket whose other end is not known");
     };
     if own.state == LISTENS || own.remote.port() == 0 {
         // As above, by the port.
         let asks = own.state != LISTENS && is_of_kernels_choice(own.local.port());
         let what = format!("a socket at {}", own.local);
-        return if asks { Wakes::outside(fd, what) } else { Wakes::anybody(fd, what) };
+        return if asks { WakeSource::outside(fd, what) } else { WakeSource::anybody(fd, what) };
     }
     if own.state == CONNECTS {
-        return Wakes::on_its_way(fd, format!("a connection with {}", own.remote));
+        return WakeSource::on_its_way(fd, format!("a connection with {}", own.remote));
     }
-    let outside = || Wakes::outside(fd, format!("a connection with {}", own.remote));
+    let outside = || WakeSource::outside(fd, format!("a connection with {}", own.remote));
     // One that is still to be accepted belongs to who listens; one to whom datagrams are sent may
     // have named nobody.
     let is_peer = |row: &&Row| (row.local, row.remote) == (own.remote, own.local);
@@ -162,22 +169,23 @@ fn of_internet(fd: i32, link: &str, rows: &[Row], holders: &mut Holders) -> Wake
         return outside();
     };
     let theirs = socket_link(peer.inode);
-    if holders.outside(&theirs).is_some() {
+    if owners.outside(&theirs).is_some() {
         return outside();
     }
-    match holders.inside(&theirs) {
+    match owners.inside(&theirs) {
         None => outside(),
         // What the kernel has still to send, by timers of its own.
-        Some(holder) if own.unread == 0 && has_to_send(holder) => {
-            Wakes::on_its_way(fd, format!("what {} sends", own.remote))
+        Some(owner) if own.unread == 0 && has_to_send(owner) => {
+            WakeSource::on_its_way(fd, format!("what {} sends", own.remote))
         }
-        Some(_) => Wakes::Members,
+        Some(_) => WakeSource::Members,
     }
 }
 
 /// Is it one of the ports that the kernel gives to who asks for none?
 fn is_of_kernels_choice(port: u16) -> bool {
-    let text = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
+    let text = text.unwrap_or_default();
     let mut ends = text.split_whitespace().filter_map(|word| word.parse::<u16>().ok());
     matches!((ends.next(), ends.next()), (Some(first), Some(last)) if (first..=last).contains(&port))
 }
@@ -197,10 +205,6 @@ struct TcpInfo {
     /// Up to `tcpi_segs_in`.
     before: [u8; 144],
     not_sent: u32,
-}
-
-pub fn socket_link(inode: u64) -> String {
-    format!("socket:[{inode}]")
 }
 
 /// An option of a socket, of a type that any bytes are a value of.
@@ -232,7 +236,7 @@ struct Row {
 
 /// The sockets in the network of a process.
 fn rows(process: Pid, table: &str) -> Vec<Row> {
-    let text = fs::read_to_string(format!("/proc/{process}/net/{table}")).unwrap_or_default();
+    let text = proc::read_whole(process, &format!("net/{table}")).unwrap_or_default();
     text.lines().filter_map(row).collect()
 }
 
@@ -286,31 +290,31 @@ mod tests {
     #[test]
     fn both_ends_of_a_connection_are_found() {
         let me = Pid::this();
-        let link = |fd: i32| {
-            let link = fs::read_link(format!("/proc/self/fd/{fd}")).unwrap();
-            link.to_string_lossy().into_owned()
-        };
+        let link = |fd| proc::descriptor_link("self", fd).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (server, _) = listener.accept().unwrap();
         // Nobody looks at the descriptors of this process itself, so that both seem to be nobody's.
-        let mut holders = Holders::default();
-        let found = behind((me, me), client.as_raw_fd(), &link(client.as_raw_fd()), &mut holders);
+        let mut owners = DescriptorOwners::default();
+        let found = behind((me, me), client.as_raw_fd(), &link(client.as_raw_fd()), &mut owners);
         let peer = server.local_addr().unwrap();
-        assert_eq!(found, Wakes::outside(client.as_raw_fd(), format!("a connection with {peer}")));
+        assert_eq!(
+            found,
+            WakeSource::outside(client.as_raw_fd(), format!("a connection with {peer}"))
+        );
         let found =
-            behind((me, me), listener.as_raw_fd(), &link(listener.as_raw_fd()), &mut holders);
-        assert_eq!(found, Wakes::anybody(listener.as_raw_fd(), "a socket that listens"));
+            behind((me, me), listener.as_raw_fd(), &link(listener.as_raw_fd()), &mut owners);
+        assert_eq!(found, WakeSource::anybody(listener.as_raw_fd(), "a socket that listens"));
         let (one, other) = std::os::unix::net::UnixStream::pair().unwrap();
         let mut child = std::process::Command::new("sleep");
         let mut child = child.arg("60").stdin(OwnedFd::from(other)).spawn().unwrap();
         let found = |members: HashSet<Pid>| {
-            let mut holders = Holders::default();
-            holders.set_members(members);
-            behind((me, me), one.as_raw_fd(), &link(one.as_raw_fd()), &mut holders)
+            let mut owners = DescriptorOwners::default();
+            owners.set_members(members);
+            behind((me, me), one.as_raw_fd(), &link(one.as_raw_fd()), &mut owners)
         };
-        assert!(matches!(found(HashSet::new()), Wakes::Outside(_)));
-        assert_eq!(found([Pid::from_raw(child.id() as i32)].into()), Wakes::Members);
+        assert!(matches!(found(HashSet::new()), WakeSource::Outside(_)));
+        assert_eq!(found([Pid::from_raw(child.id() as i32)].into()), WakeSource::Members);
         child.kill().unwrap();
         child.wait().unwrap();
     }

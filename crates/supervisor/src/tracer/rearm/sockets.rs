@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use eigentime_calls::{Call, Kind, Nr, WokenBy};
+use eigentime_calls::{Call, Kind, WokenBy};
 use eigentime_timeline::{Nanos, Timespec};
 use eigentime_vdso::PARKED_TIMEOUT;
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use super::super::Supervisor;
-use super::super::notes;
+use super::super::blocked::Blocked;
 use super::super::tracee::Tracee;
 use super::super::wait_restart::Recheck;
 use super::Rearm;
@@ -91,15 +91,11 @@ impl Supervisor {
 
 /// The descriptor on which a thread waits in a call that is made as it is, if it may be a socket's.
 fn waits_on(thread: Pid) -> Option<u32> {
-    // The number of the call and its arguments.
-    let text = notes::read_proc(thread, "syscall").ok()?;
-    let mut words = text.split_whitespace();
-    let call = Call::find(Nr(words.next()?.parse().ok()?))?;
+    let blocked = Blocked::of(thread)?;
+    let call = Call::find(blocked.nr)?;
     let on_first = matches!(
         call.woken_by,
         WokenBy::Descriptor(0) | WokenBy::Descriptors(0, _) | WokenBy::Listener
     );
-    let first = words.next()?.strip_prefix("0x")?;
-    let first = u64::from_str_radix(first, 16).ok()? as u32;
-    (call.kind == Kind::Block && on_first).then_some(first)
+    (call.kind == Kind::Block && on_first).then_some(blocked.args[0] as u32)
 }

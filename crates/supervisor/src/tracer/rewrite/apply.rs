@@ -14,9 +14,10 @@ use super::space::{PAGE, Pages, Space};
 use super::{Program, Site, Unsound};
 use crate::arch::{Registers, SYSCALL_LENGTH};
 use crate::maps::{Mapping, mappings};
+use crate::proc;
+use crate::tracer::Supervisor;
 use crate::tracer::detour::Detour;
 use crate::tracer::tracee::Tracee;
-use crate::tracer::{Supervisor, notes};
 
 /// How long the other threads of a process may take to stop, and how much longer per thread of the
 /// timeline.
@@ -101,7 +102,7 @@ impl Supervisor {
         let mut bytes = vec![0; (end - start) as usize];
         tracee.read(start, &mut bytes).map_err(|_| Unsound::NotInFile)?;
         let code = Code { start, bytes };
-        let heap = notes::start_of_heap(process).unwrap_or_default();
+        let heap = proc::start_of_heap(process).unwrap_or_default();
         let mut space = Space::new(&mappings, heap, known.pages.clone());
         let entry = self.region.layout.symbol(symbols::REWRITTEN);
         let patch = arch::plan(&code, site, entry, &mut space)?;

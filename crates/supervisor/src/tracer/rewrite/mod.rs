@@ -21,10 +21,10 @@ use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use super::Supervisor;
-use super::notes;
 use super::tracee::Tracee;
 use crate::arch::{Registers, SYSCALL_LENGTH};
 use crate::control::Coverage;
+use crate::proc;
 use arch::{STUB_LENGTH, STUB_RETURN};
 use patch::Change;
 use space::Pages;
@@ -309,7 +309,7 @@ impl Supervisor {
 
     /// A thread has made another, or a process.
     pub(super) fn inherit_rewriting(&mut self, tracee: Tracee, made: Pid) {
-        if notes::is_first(made) {
+        if proc::is_first(made) {
             let maker = self.process_of(tracee.0);
             self.rewrites.inherit(made, maker);
         }
@@ -324,7 +324,7 @@ impl Supervisor {
         let Some(process) = self.process_of(tracee.0) else { return false };
         if !self.rewrites.programs.contains_key(&process) {
             // The news of its making is still to come.
-            self.rewrites.inherit(process, notes::parent_of(process));
+            self.rewrites.inherit(process, proc::parent_of(process));
         }
         match self.rewrites.within(process, registers.ip()) {
             Some(Within::Before(site)) => registers.jump(site),

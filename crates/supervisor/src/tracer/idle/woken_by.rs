@@ -1,75 +1,18 @@
 //! What may wake a thread that is blocked in a call, besides time.
 
-use std::fs;
-use std::io;
 use std::mem::size_of;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
-use eigentime_calls::{Call, Nr, WokenBy};
+use eigentime_calls::{Call, WokenBy};
 use nix::unistd::Pid;
 
 use super::super::blocked::Blocked;
-use super::super::notes;
 use super::super::tracee::Tracee;
-use super::descriptor_owners::{Holders, descriptors, named_pipe};
+use super::descriptor_owners::{DescriptorOwners, named_pipe};
 use super::sockets;
+use super::wake_source::WakeSource;
 use crate::maps::mappings;
-
-/// What may wake a thread.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wakes {
-    /// Members of the timeline only.
-    Members,
-    /// Anybody may call, but nobody is expected to.
-    Anybody(Cause),
-    /// Somebody outside of the timeline is expected to.
-    Outside(Cause),
-    /// A member has: it is on its way.
-    OnItsWay(Cause),
-}
-
-/// What somebody outside may do it by.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cause {
-    /// The descriptor, if it is one.
-    pub descriptor: Option<i32>,
-    /// What it is.
-    pub what: String,
-}
-
-impl Wakes {
-    fn rank(&self) -> u8 {
-        match self {
-            Self::Members => 0,
-            Self::Anybody(_) => 1,
-            Self::Outside(_) => 2,
-            Self::OnItsWay(_) => 3,
-        }
-    }
-
-    /// Either of both.
-    pub fn or(self, other: Self) -> Self {
-        if other.rank() > self.rank() { other } else { self }
-    }
-
-    pub fn outside(descriptor: impl Into<Option<i32>>, what: impl Into<String>) -> Self {
-        Self::Outside(Cause { descriptor: descriptor.into(), what: what.into() })
-    }
-
-    /// A signal by which it goes on: nobody is expected to send it.
-    pub fn by_signal() -> Self {
-        let what = "it is stopped, and goes on at a SIGCONT".to_owned();
-        Self::Anybody(Cause { descriptor: None, what })
-    }
-
-    pub fn anybody(descriptor: i32, what: impl Into<String>) -> Self {
-        Self::Anybody(Cause { descriptor: Some(descriptor), what: what.into() })
-    }
-
-    pub fn on_its_way(descriptor: i32, what: impl Into<String>) -> Self {
-        Self::OnItsWay(Cause { descriptor: Some(descriptor), what: what.into() })
-    }
-}
+use crate::proc;
 
 /// How many descriptors of one call are looked at.
 const MOST_DESCRIPTORS: usize = 65_536;
@@ -78,28 +21,33 @@ const MOST_DESCRIPTORS: usize = 65_536;
 const DEEPEST: usize = 5;
 
 /// What may wake a thread that is blocked in this call.
-pub fn of(thread: Pid, process: Pid, call: &Blocked, holders: &mut Holders) -> Wakes {
-    let by = Call::find(Nr(call.nr)).map_or(WokenBy::Unknown, |call| call.woken_by);
+pub fn wake_source(
+    thread: Pid,
+    process: Pid,
+    call: &Blocked,
+    owners: &mut DescriptorOwners,
+) -> WakeSource {
+    let by = Call::find(call.nr).map_or(WokenBy::Unknown, |call| call.woken_by);
     let fd = |argument: u8| call.args[usize::from(argument)] as i32;
-    let mut any = Any { thread, process, holders };
+    let mut any = Any { thread, process, owners };
     match by {
         // Whoever sends signals is a member, or somebody who is not waited for.
-        WokenBy::Nothing | WokenBy::Signal | WokenBy::NewChild => Wakes::Members,
+        WokenBy::Nothing | WokenBy::Signal | WokenBy::NewChild => WakeSource::Members,
         WokenBy::Descriptor(one) => any.blocks(fd(one)),
         WokenBy::Descriptors(one, other) => any.blocks(fd(one)).or(any.blocks(fd(other))),
         WokenBy::PollList => match poll_list(thread, call) {
             Some(list) => any.of_each(&list),
-            None => Wakes::outside(None, "a list of descriptors that cannot be read"),
+            None => WakeSource::outside(None, "a list of descriptors that cannot be read"),
         },
         WokenBy::Sets => match select_sets(thread, call) {
             Some(list) => any.of_each(&list),
-            None => Wakes::outside(None, "sets of descriptors that cannot be read"),
+            None => WakeSource::outside(None, "sets of descriptors that cannot be read"),
         },
         WokenBy::EventPoll => any.in_event_poll(fd(0), 0),
         WokenBy::Futex(flags) => any.futex(call.args[0], call.args[usize::from(flags)]),
         WokenBy::Child => any.child(),
         WokenBy::Listener => any.listener(fd(0), call.args[1], call.args[2]),
-        WokenBy::Unknown => Wakes::outside(None, "what wakes this call is not known"),
+        WokenBy::Unknown => WakeSource::outside(None, "what wakes this call is not known"),
     }
 }
 
@@ -107,36 +55,37 @@ pub fn of(thread: Pid, process: Pid, call: &Blocked, holders: &mut Holders) -> W
 struct Any<'a> {
     thread: Pid,
     process: Pid,
-    holders: &'a mut Holders,
+    owners: &'a mut DescriptorOwners,
 }
 
 impl Any<'_> {
-    fn of_each(&mut self, descriptors: &[i32]) -> Wakes {
+    fn of_each(&mut self, descriptors: &[i32]) -> WakeSource {
         let each = descriptors.iter().map(|fd| self.behind(*fd, 0));
-        each.fold(Wakes::Members, Wakes::or)
+        each.fold(WakeSource::Members, WakeSource::or)
     }
 
     /// What may happen behind a descriptor whose call does not return. That of a file does, unless
     /// a program or another host keeps the files.
-    fn blocks(&mut self, fd: i32) -> Wakes {
+    fn blocks(&mut self, fd: i32) -> WakeSource {
         let found = self.behind(fd, 0);
-        match self.file(fd).is_ok_and(|file| file.is_file() || file.is_dir()) {
-            true => Wakes::outside(fd, "a file that somebody else keeps").or(found),
+        match proc::descriptor_file(self.thread, fd)
+            .is_ok_and(|file| file.is_file() || file.is_dir())
+        {
+            true => WakeSource::outside(fd, "a file that somebody else keeps").or(found),
             false => found,
         }
     }
 
     /// What may happen behind a descriptor.
-    fn behind(&mut self, fd: i32, depth: usize) -> Wakes {
-        let Ok(link) = fs::read_link(self.path(fd)) else {
-            return Wakes::outside(fd, "a descriptor that cannot be looked into");
+    fn behind(&mut self, fd: i32, depth: usize) -> WakeSource {
+        let Some(link) = proc::descriptor_link(self.thread, fd) else {
+            return WakeSource::outside(fd, "a descriptor that cannot be looked into");
         };
-        let link = link.to_string_lossy().into_owned();
         if link.starts_with("pipe:") {
             return self.held(fd, &link, "a pipe");
         }
         if link.starts_with("socket:") {
-            return sockets::behind((self.thread, self.process), fd, &link, self.holders);
+            return sockets::behind((self.thread, self.process), fd, &link, self.owners);
         }
         if let Some(kind) = link.strip_prefix("anon_inode:") {
             return self.behind_nameless(fd, kind.trim_matches(['[', ']']), depth);
@@ -144,163 +93,154 @@ impl Any<'_> {
         self.behind_path(fd, &link)
     }
 
-    fn path(&self, fd: i32) -> String {
-        format!("/proc/{}/fd/{fd}", self.thread)
-    }
-
-    fn file(&self, fd: i32) -> io::Result<fs::Metadata> {
-        fs::metadata(self.path(fd))
-    }
-
     /// What is woken by whoever holds it, too.
-    fn held(&mut self, fd: i32, link: &str, what: &str) -> Wakes {
-        match self.holders.outside(link) {
-            None => Wakes::Members,
-            Some(holder) => {
-                let name = notes::program_of(holder);
-                Wakes::outside(fd, format!("{what} that process {holder} ({name}) holds, too"))
-            }
+    fn held(&mut self, fd: i32, link: &str, what: &str) -> WakeSource {
+        match self.owners.outside(link) {
+            None => WakeSource::Members,
+            Some(owner) => WakeSource::outside(
+                fd,
+                format!("{what} that {} holds, too", proc::described(owner)),
+            ),
         }
     }
 
-    fn behind_nameless(&mut self, fd: i32, kind: &str, depth: usize) -> Wakes {
+    fn behind_nameless(&mut self, fd: i32, kind: &str, depth: usize) -> WakeSource {
         match kind {
-            "timerfd" | "signalfd" => Wakes::Members,
+            "timerfd" | "signalfd" => WakeSource::Members,
             "eventpoll" if depth < DEEPEST => self.in_event_poll(fd, depth + 1),
-            "eventfd" if self.holders.has_rings() => Wakes::outside(
+            "eventfd" if self.owners.has_rings() => WakeSource::outside(
                 fd,
                 "an eventfd, by which io_uring may tell of what comes from outside",
             ),
             "eventfd" => match self.info(fd, "eventfd-id:") {
                 Some(id) => self.held(fd, &format!("eventfd:{id}"), "an eventfd"),
-                None => Wakes::outside(fd, "an eventfd of which this kernel tells no number"),
+                None => WakeSource::outside(fd, "an eventfd of which this kernel tells no number"),
             },
             "pidfd" => match self.info(fd, "Pid:").and_then(|pid| pid.parse().ok()) {
-                Some(pid) if pid <= 0 || self.holders.is_member(Pid::from_raw(pid)) => {
-                    Wakes::Members
+                Some(pid) if pid <= 0 || self.owners.is_member(Pid::from_raw(pid)) => {
+                    WakeSource::Members
                 }
-                _ => Wakes::outside(fd, "the end of a process outside"),
+                _ => WakeSource::outside(fd, "the end of a process outside"),
             },
-            "inotify" | "fanotify" => Wakes::anybody(fd, "files that are watched"),
-            other => Wakes::outside(fd, format!("{other}, of which it is not known who wakes it")),
+            "inotify" | "fanotify" => WakeSource::anybody(fd, "files that are watched"),
+            other => {
+                WakeSource::outside(fd, format!("{other}, of which it is not known who wakes it"))
+            }
         }
     }
 
-    fn behind_path(&mut self, fd: i32, path: &str) -> Wakes {
-        if let Some(number) = path.strip_prefix("/dev/pts/")
-            && let Ok(number) = number.parse::<u32>()
-        {
+    fn behind_path(&mut self, fd: i32, path: &str) -> WakeSource {
+        if let Some(number) = path.strip_prefix("/dev/pts/").filter(|name| *name != "ptmx") {
             // Whoever holds the other side of it types.
-            return match self.holders.is_terminal_of_members(number) {
-                true => Wakes::Members,
-                false => Wakes::outside(fd, "a terminal"),
+            return match self.owners.is_terminal_of_members(number) {
+                true => WakeSource::Members,
+                false => WakeSource::outside(fd, "a terminal"),
             };
         }
-        let Ok(file) = self.file(fd) else {
-            return Wakes::outside(fd, format!("{path}, which cannot be looked into"));
+        let Ok(file) = proc::descriptor_file(self.thread, fd) else {
+            return WakeSource::outside(fd, format!("{path}, which cannot be looked into"));
         };
         let kind = file.file_type();
         if kind.is_fifo() {
             return self.held(fd, &named_pipe(&file), "a named pipe");
         }
         if kind.is_char_device() && path == "/dev/ptmx" || path.ends_with("/ptmx") {
-            return match self.info(fd, "tty-index:").and_then(|index| index.parse::<u32>().ok()) {
+            return match self.info(fd, "tty-index:") {
                 Some(index) => {
                     self.held(fd, &format!("/dev/pts/{index}"), "the other side of a terminal")
                 }
-                None => Wakes::outside(fd, "the other side of a terminal"),
+                None => WakeSource::outside(fd, "the other side of a terminal"),
             };
         }
         if kind.is_char_device() && !["/dev/null", "/dev/zero", "/dev/full"].contains(&path) {
             let terminal = path.starts_with("/dev/tty") || path == "/dev/console";
             let what =
                 if terminal { "a terminal".to_owned() } else { format!("the device {path}") };
-            return Wakes::outside(fd, what);
+            return WakeSource::outside(fd, what);
         }
         // What is read from files and folders is there, or on a disk.
-        Wakes::Members
+        WakeSource::Members
     }
 
-    fn in_event_poll(&mut self, fd: i32, depth: usize) -> Wakes {
-        let path = format!("/proc/{}/fdinfo/{fd}", self.thread);
-        let Ok(text) = fs::read_to_string(path) else {
-            return Wakes::outside(fd, "an event poll that cannot be looked into");
+    fn in_event_poll(&mut self, fd: i32, depth: usize) -> WakeSource {
+        let Ok(text) = proc::read_whole(self.thread, &format!("fdinfo/{fd}")) else {
+            return WakeSource::outside(fd, "an event poll that cannot be looked into");
         };
         let watched = text.lines().filter_map(Watched::parse);
-        watched.map(|watched| self.watched(&watched, depth)).fold(Wakes::Members, Wakes::or)
+        watched
+            .map(|watched| self.watched(&watched, depth))
+            .fold(WakeSource::Members, WakeSource::or)
     }
 
     /// What an event poll watches, by whatever descriptor it is open still.
-    fn watched(&mut self, watched: &Watched, depth: usize) -> Wakes {
+    fn watched(&mut self, watched: &Watched, depth: usize) -> WakeSource {
         if watched.is(self.thread, watched.fd) {
             return self.behind(watched.fd, depth);
         }
-        let elsewhere = self.holders.members().find_map(|process| {
-            let fd = descriptors(process).find(|fd| watched.is(process, *fd))?;
+        let elsewhere = self.owners.members().find_map(|process| {
+            let fd = proc::descriptors(process).find(|fd| watched.is(process, *fd))?;
             Some((process, fd))
         });
         match elsewhere {
-            None => Wakes::outside(watched.fd, "what is watched, and no member has open any more"),
+            None => {
+                WakeSource::outside(watched.fd, "what is watched, and no member has open any more")
+            }
             Some((process, fd)) => {
-                Any { thread: process, process, holders: self.holders }.behind(fd, depth)
+                Any { thread: process, process, owners: self.owners }.behind(fd, depth)
             }
         }
     }
 
     /// Children that are not members end by the host's time.
-    fn child(&mut self) -> Wakes {
-        let found = notes::children_of(self.process);
-        match found.into_iter().find(|child| !self.holders.is_member(*child)) {
-            None => Wakes::Members,
-            Some(child) => {
-                let name = notes::program_of(child);
-                Wakes::outside(None, format!("process {child} ({name}) lives by another time"))
-            }
+    fn child(&mut self) -> WakeSource {
+        let found = proc::children_of(self.process);
+        match found.into_iter().find(|child| !self.owners.is_member(*child)) {
+            None => WakeSource::Members,
+            Some(child) => WakeSource::outside(
+                None,
+                format!("{} lives by another time", proc::described(child)),
+            ),
         }
     }
 
     /// Whoever listens takes a connection when it wants to.
-    fn listener(&mut self, fd: i32, address: u64, length: u64) -> Wakes {
+    fn listener(&mut self, fd: i32, address: u64, length: u64) -> WakeSource {
         let mut bytes = [0; size_of::<libc::sockaddr_un>()];
         let length = (length as usize).min(bytes.len());
         let is_read = Tracee(self.thread).read(address, &mut bytes[..length]).is_ok();
         match bytes.first_chunk().map(|family| u16::from_ne_bytes(*family)) {
             Some(family) if is_read && i32::from(family) == libc::AF_UNIX => {
                 let name = &bytes[2..length.max(2)];
-                sockets::listening(self.thread, fd, name, self.holders)
+                sockets::listening(self.thread, fd, name, self.owners)
             }
             _ => self.behind(fd, 0),
         }
     }
 
     /// A word of memory is written by whoever has that memory.
-    fn futex(&mut self, at: u64, flags: u64) -> Wakes {
+    fn futex(&mut self, at: u64, flags: u64) -> WakeSource {
         if flags as i32 & libc::FUTEX_PRIVATE_FLAG != 0 {
-            return Wakes::Members;
+            return WakeSource::Members;
         }
-        let maps = notes::read_whole(self.process, "maps").unwrap_or_default();
+        let maps = proc::read_whole(self.process, "maps").unwrap_or_default();
         let Some(mapping) = mappings(&maps).into_iter().find(|one| one.range.contains(&at)) else {
-            return Wakes::outside(None, "a futex in memory that cannot be looked into");
+            return WakeSource::outside(None, "a futex in memory that cannot be looked into");
         };
         if !mapping.access.ends_with('s') {
-            return Wakes::Members;
+            return WakeSource::Members;
         }
-        match self.holders.outside_with_memory((mapping.device, mapping.inode)) {
-            None => Wakes::Members,
-            Some(holder) => {
-                let name = notes::program_of(holder);
-                let what =
-                    format!("a futex in memory that process {holder} ({name}) has mapped, too");
-                Wakes::outside(None, what)
+        match self.owners.outside_with_memory((mapping.device, mapping.inode)) {
+            None => WakeSource::Members,
+            Some(owner) => {
+                let owner = proc::described(owner);
+                WakeSource::outside(None, format!("a futex in memory that {owner} has mapped, too"))
             }
         }
     }
 
     /// A line of what the kernel tells of a descriptor.
     fn info(&self, fd: i32, name: &str) -> Option<String> {
-        let text = fs::read_to_string(format!("/proc/{}/fdinfo/{fd}", self.thread)).ok()?;
-        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-        Some(line.trim().to_owned())
+        proc::descriptor_field(self.thread, fd, name)
     }
 }
 
@@ -326,7 +266,7 @@ impl Watched {
 
     /// Is it this descriptor of a process?
     fn is(&self, process: Pid, fd: i32) -> bool {
-        fs::metadata(format!("/proc/{process}/fd/{fd}")).is_ok_and(|file| {
+        proc::descriptor_file(process, fd).is_ok_and(|file| {
             let device = file.dev();
             let device = libc::major(device) << 20 | libc::minor(device);
             (file.ino(), u64::from(device)) == (self.inode, self.device)
@@ -380,9 +320,9 @@ mod tests {
         let watched = Watched::parse(line).unwrap();
         assert_eq!((watched.fd, watched.inode, watched.device), (5, 0x1f2e, 0xe));
         assert!(Watched::parse("flags:  02").is_none());
-        let (reads, _writes) = io::pipe().unwrap();
+        let (reads, _writes) = std::io::pipe().unwrap();
         let fd = std::os::fd::AsRawFd::as_raw_fd(&reads);
-        let file = fs::metadata(format!("/proc/self/fd/{fd}")).unwrap();
+        let file = proc::descriptor_file("self", fd).unwrap();
         let watched = Watched { fd, inode: file.ino(), device: libc::minor(file.dev()).into() };
         assert!(watched.is(Pid::this(), fd));
         assert!(!watched.is(Pid::this(), 1));

@@ -1,0 +1,178 @@
+//! What `/proc` tells of processes, threads and their descriptors.
+
+use std::fmt::Display;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read};
+use std::path::PathBuf;
+
+use nix::errno::Errno;
+use nix::unistd::Pid;
+
+/// A file of `/proc/PID` that fits a page, read at once.
+pub fn read(process: impl Display, file: &str) -> io::Result<String> {
+    let mut bytes = [0; 4096];
+    let length = File::open(format!("/proc/{process}/{file}"))?.read(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes[..length]).into_owned())
+}
+
+/// A file of `/proc/PID`, however long it is.
+pub fn read_whole(process: impl Display, file: &str) -> io::Result<String> {
+    fs::read(format!("/proc/{process}/{file}"))
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// What a text of `/proc` has behind the name of a field, which begins a line.
+fn field(text: &str, name: &str) -> Option<String> {
+    Some(text.lines().find_map(|line| line.strip_prefix(name))?.trim().to_owned())
+}
+
+/// A line of `/proc/PID/status`, without its name.
+pub fn status_field(thread: impl Display, name: &str) -> Option<String> {
+    field(&read(thread, "status").ok()?, name)
+}
+
+/// A line of `/proc/PID/status` that is a set of signals or capabilities.
+pub fn status_set(thread: impl Display, name: &str) -> Option<u64> {
+    u64::from_str_radix(&status_field(thread, name)?, 16).ok()
+}
+
+/// Has a thread this capability (include/uapi/linux/capability.h) in its user namespace?
+pub fn has_capability(thread: impl Display, capability: u32) -> bool {
+    status_set(thread, "CapEff:").is_some_and(|set| set >> capability & 1 == 1)
+}
+
+/// The process that a number in `/proc/PID/status` names, unless it is zero.
+fn process_in_status(thread: impl Display, name: &str) -> Option<Pid> {
+    status_field(thread, name)?.parse().ok().filter(|pid| *pid != 0).map(Pid::from_raw)
+}
+
+/// The process that traces a thread.
+pub fn tracer_of(thread: impl Display) -> Option<Pid> {
+    process_in_status(thread, "TracerPid:")
+}
+
+/// The process that made the process of a thread.
+pub fn parent_of(thread: Pid) -> Option<Pid> {
+    process_in_status(thread, "PPid:")
+}
+
+/// Is it the first thread of a process, which has its number?
+pub fn is_first(thread: Pid) -> bool {
+    let number = thread.as_raw();
+    // SAFETY: it has no preconditions, and sends nothing.
+    let found = unsafe { libc::syscall(libc::SYS_tgkill, number, number, 0) };
+    // To one that is there and may not be sent anything it is not permitted.
+    found == 0 || Errno::last() == Errno::EPERM
+}
+
+/// The process of a thread.
+pub fn process_of(thread: Pid) -> Option<Pid> {
+    // That is asked while the thread waits, and its status is long to read.
+    if is_first(thread) { Some(thread) } else { process_in_status(thread, "Tgid:") }
+}
+
+/// Has a thread ended, even if nobody has been told yet?
+pub fn has_ended(thread: Pid) -> bool {
+    status_field(thread, "State:").is_none_or(|state| state.starts_with(['Z', 'X']))
+}
+
+/// Is a thread followed by this process?
+pub fn is_followed(thread: Pid) -> bool {
+    tracer_of(thread) == Some(Pid::this())
+}
+
+/// A namespace of a process, as a text that differs where namespaces differ.
+pub fn namespace(process: impl Display, kind: &str) -> io::Result<PathBuf> {
+    fs::read_link(format!("/proc/{process}/ns/{kind}"))
+}
+
+/// Are this process and another in the same namespace?
+pub fn shares_namespace(process: Pid, kind: &str) -> bool {
+    namespace(process, kind).ok() == namespace("self", kind).ok()
+}
+
+/// The path of the program that a thread runs.
+pub fn program_of(thread: Pid) -> String {
+    match fs::read_link(format!("/proc/{thread}/exe")) {
+        Ok(path) => path.display().to_string(),
+        // What one may not read has a name all the same.
+        Err(_) => name_of(thread).unwrap_or_else(|_| format!("process {thread}")),
+    }
+}
+
+/// A process by its number and program.
+pub fn described(process: Pid) -> String {
+    format!("process {process} ({})", program_of(process))
+}
+
+/// The name that a thread has.
+pub fn name_of(thread: Pid) -> io::Result<String> {
+    read(thread, "comm").map(|name| name.trim_end().to_owned())
+}
+
+/// The arguments with which a process was started, or its program.
+pub fn command_of(process: Pid) -> String {
+    let words = read_whole(process, "cmdline").unwrap_or_default();
+    let words: Vec<_> = words.split('\0').filter(|word| !word.is_empty()).collect();
+    if words.is_empty() { program_of(process) } else { words.join(" ") }
+}
+
+/// The children of a process.
+pub fn children_of(process: Pid) -> Vec<Pid> {
+    let of_thread = |thread| read_whole(process, &format!("task/{thread}/children")).ok();
+    let lists: Option<Vec<_>> = threads_of(process).into_iter().flatten().map(of_thread).collect();
+    match lists {
+        Some(lists) => {
+            let words = lists.iter().flat_map(|list| list.split_whitespace());
+            words.filter_map(|word| word.parse().ok().map(Pid::from_raw)).collect()
+        }
+        // A kernel without such lists (CONFIG_PROC_CHILDREN), or a thread that has just ended.
+        None => processes().filter(|other| parent_of(*other) == Some(process)).collect(),
+    }
+}
+
+/// All processes that can be seen.
+pub fn processes() -> impl Iterator<Item = Pid> {
+    numbers_in("/proc").into_iter().flatten().map(Pid::from_raw)
+}
+
+/// The threads of a process.
+pub fn threads_of(process: Pid) -> io::Result<impl Iterator<Item = Pid>> {
+    numbers_in(&format!("/proc/{process}/task")).map(|numbers| numbers.map(Pid::from_raw))
+}
+
+/// The numbers of the descriptors of a thread.
+pub fn descriptors(thread: Pid) -> impl Iterator<Item = i32> {
+    numbers_in(&format!("/proc/{thread}/fd")).into_iter().flatten()
+}
+
+/// The entries of a folder that are numbers.
+fn numbers_in(folder: &str) -> io::Result<impl Iterator<Item = i32> + use<>> {
+    let entries = fs::read_dir(folder)?.flatten();
+    Ok(entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()))
+}
+
+/// The name that the kernel gives to what a descriptor of a thread leads to.
+pub fn descriptor_link(thread: impl Display, descriptor: i32) -> Option<String> {
+    let link = fs::read_link(format!("/proc/{thread}/fd/{descriptor}")).ok()?;
+    Some(link.to_string_lossy().into_owned())
+}
+
+/// The file that a descriptor of a thread leads to.
+pub fn descriptor_file(thread: impl Display, descriptor: i32) -> io::Result<Metadata> {
+    fs::metadata(format!("/proc/{thread}/fd/{descriptor}"))
+}
+
+/// A line of `/proc/PID/fdinfo/FD`, without its name.
+pub fn descriptor_field(thread: Pid, descriptor: i32, name: &str) -> Option<String> {
+    field(&read_whole(thread, &format!("fdinfo/{descriptor}")).ok()?, name)
+}
+
+/// Where the heap of a process begins, whether it has one yet or not.
+pub fn start_of_heap(process: Pid) -> Option<u64> {
+    /// Its field of `/proc/PID/stat`, from the one behind the name on.
+    const START_OF_HEAP: usize = 44;
+    let stat = read(process, "stat").ok()?;
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_whitespace().nth(START_OF_HEAP)?.parse().ok()
+}

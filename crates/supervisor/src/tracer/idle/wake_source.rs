@@ -1,0 +1,57 @@
+//! Who may wake a thread that waits.
+
+/// What may wake a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WakeSource {
+    /// Members of the timeline only.
+    Members,
+    /// Anybody may call, but nobody is expected to.
+    Anybody(Cause),
+    /// Somebody outside of the timeline is expected to.
+    Outside(Cause),
+    /// A member has: it is on its way.
+    OnItsWay(Cause),
+}
+
+/// What somebody outside may do it by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// The descriptor, if it is one.
+    pub descriptor: Option<i32>,
+    /// What it is.
+    pub what: String,
+}
+
+impl WakeSource {
+    fn rank(&self) -> u8 {
+        match self {
+            Self::Members => 0,
+            Self::Anybody(_) => 1,
+            Self::Outside(_) => 2,
+            Self::OnItsWay(_) => 3,
+        }
+    }
+
+    /// Either of both.
+    pub fn or(self, other: Self) -> Self {
+        if other.rank() > self.rank() { other } else { self }
+    }
+
+    pub fn outside(descriptor: impl Into<Option<i32>>, what: impl Into<String>) -> Self {
+        Self::Outside(Cause { descriptor: descriptor.into(), what: what.into() })
+    }
+
+    /// A signal by which it goes on: nobody is expected to send it.
+    pub fn by_signal() -> Self {
+        let what = "it is stopped, and goes on at a SIGCONT".to_owned();
+        Self::Anybody(Cause { descriptor: None, what })
+    }
+
+    pub fn anybody(descriptor: i32, what: impl Into<String>) -> Self {
+        Self::Anybody(Cause { descriptor: Some(descriptor), what: what.into() })
+    }
+
+    pub fn on_its_way(descriptor: i32, what: impl Into<String>) -> Self {
+        Self::OnItsWay(Cause { descriptor: Some(descriptor), what: what.into() })
+    }
+}
