@@ -30,7 +30,7 @@ pub const NEVER_SECONDS: i64 = 9_223_372_036;
 /// What a timeout of a socket that is set while no time passes has more than its virtual length, in
 /// seconds: longer than any other, and less than what the kernel takes for ever (`sock_set_timeout`
 /// in `net/core/sock.c`). The supervisor sets such a timeout anew when time passes again.
-pub const PARKED_TIMEOUT: i64 = 1 << 52;
+pub const PARKED_TIMEOUT: i64 = 1_000_000_000_000;
 
 /// The result by which the supervisor asks a waiting call to look at the map
 /// again (ERESTARTNOHAND, which programs never see).
