@@ -300,10 +300,11 @@ fn select_sets(thread: Pid, call: &Blocked) -> Option<Vec<i32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use eigentime_calls::Nr;
 
     #[test]
     fn lists_that_cannot_be_read_are_not_taken_for_empty() {
-        let call = |args| Blocked { nr: 0, args, stack: 0, ip: 0 };
+        let call = |args| Blocked { nr: Nr(0), args, stack: 0, ip: 0 };
         let list = [5_i32, 0, -1, 0];
         let at = list.as_ptr() as u64;
         assert_eq!(poll_list(Pid::this(), &call([at, 2, 0, 0, 0, 0])), Some(vec![5]));
