@@ -11,7 +11,6 @@
 mod latch;
 mod snapshot;
 
-use core::hint::cold_path;
 use core::sync::atomic::{AtomicU32, Ordering, fence};
 
 pub use latch::{Kind, Latch};
@@ -97,7 +96,7 @@ impl View<'_> {
         let mut nsec = host.nsec.wrapping_add(shift.nsec);
         if nsec >= NANOS_PER_SECOND {
             // Predicted, which is right for most of a second: nothing waits for the comparison.
-            cold_path();
+            unlikely();
             nsec -= NANOS_PER_SECOND;
             sec = sec.wrapping_add(1);
         }
@@ -334,6 +333,11 @@ impl Page {
         agreed
     }
 }
+
+/// Marks a branch as seldom taken (`core::hint::cold_path` of later compilers).
+#[cold]
+#[inline]
+const fn unlikely() {}
 
 /// Is the bit of a clock id set?
 #[inline(always)]
