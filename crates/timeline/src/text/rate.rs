@@ -57,7 +57,8 @@ fn quotient(factor: &str) -> Result<Rate, String> {
         }
         None => (whole_number(factor, BILLION, "more than nine decimals")?, BILLION),
     };
-    Rate::from_ratio(numerator, denominator).ok_or_else(|| OUT_OF_RANGE.to_owned())
+    let range = if numerator == 0 { "zero is not a rate" } else { OUT_OF_RANGE };
+    Rate::from_ratio(numerator, denominator).ok_or_else(|| range.to_owned())
 }
 
 /// Prints a rate: the shortest decimal that [`parse_rate`] reads as the same
@@ -118,8 +119,8 @@ mod tests {
         for (input, reason) in [
             ("", "\"\" is not a number"),
             ("x", "\"\" is not a number"),
-            ("0", "not between 0.001 and 1000000"),
-            ("0/5", "not between 0.001 and 1000000"),
+            ("0", "zero is not a rate"),
+            ("0/5", "zero is not a rate"),
             ("0.0009", "not between 0.001 and 1000000"),
             ("1000000.1", "not between 0.001 and 1000000"),
             ("1/1001", "not between 0.001 and 1000000"),
