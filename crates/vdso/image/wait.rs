@@ -108,9 +108,6 @@ impl Deadline {
 /// the program's and may be small.
 #[inline(never)]
 pub fn translate(call: &Call, wait: &Wait, frame: &Frame) -> Option<i64> {
-    if let Some(ready) = ready(call.nr, wait, &frame.args) {
-        return Some(ready);
-    }
     if wait.clears_sets && page().may_change() {
         return translate_with_sets(call, wait, frame);
     }
@@ -147,9 +144,12 @@ fn translate_with(
     mut sets: Option<&mut Sets>,
 ) -> Option<i64> {
     let args = &frame.args;
+    if let Some(result) = ready(call.nr, wait, args) {
+        return Some(result);
+    }
     // What the kernel would refuse goes to it as it is: it knows the right error
     // and the order in which to find faults.
-    let (deadline, mut now) = deadline(wait, args)?;
+    let (mut deadline, mut now) = deadline(wait, args)?;
     let mut waiting = Waiting {
         host: [0; 2],
         mark: WAITING,
@@ -159,8 +159,7 @@ fn translate_with(
     };
     loop {
         // Whoever sets the program's clocks anew may have moved it.
-        let at = VirtualInstant::from_nanos(read_again(&waiting.at));
-        let deadline = Deadline { at, ..deadline };
+        deadline.at = VirtualInstant::from_nanos(read_again(&waiting.at));
         let due = deadline.due(now.take());
         waiting.host = [due.time.sec, due.time.nsec];
         // Who was woken because its time has come need not ask the kernel for how long to sleep.
@@ -175,16 +174,7 @@ fn translate_with(
             continue;
         }
         if result != LOOK_AGAIN {
-            let [sec, nsec] = waiting.host;
-            let left = Timespec { sec, nsec };
-            // Where the kernel refuses, it does so before it writes what is left.
-            let is_refused =
-                wait.left == Left::InPlace && result < 0 && result != -EINTR && left == due.time;
-            let end = due.at.map(|at| at.after(left.nanos().negated()));
-            return Some(match is_refused {
-                true => result,
-                false => give_back(wait, args, &deadline, end, result),
-            });
+            return Some(give_back(wait, args, &deadline, &due, waiting.host, result));
         }
     }
 }
@@ -361,12 +351,17 @@ fn give_back(
     wait: &Wait,
     args: &Args,
     deadline: &Deadline,
-    end: Option<HostInstant>,
+    due: &Due,
+    [sec, nsec]: [i64; 2],
     result: i64,
 ) -> i64 {
+    let left = Timespec { sec, nsec };
+    let is_refused = result < 0 && result != -EINTR && left == due.time;
     let to = match wait.left {
         Left::Nowhere => return result,
         Left::WithResult if result <= 0 => return result,
+        // Where the kernel refuses, it does so before it writes what is left.
+        Left::InPlace if is_refused => return result,
         Left::InPlace | Left::WithResult => arg(args, wait.arg),
         Left::Interrupted(left) if result == -EINTR && deadline.relative => arg(args, left),
         Left::Interrupted(_) => return result,
@@ -374,6 +369,7 @@ fn give_back(
     if to == 0 {
         return result;
     }
+    let end = due.at.map(|at| at.after(left.nanos().negated()));
     let left = if result == 0 { Nanos::ZERO } else { deadline.left(end) };
     let left = Timespec::from_nanos(left);
     let part = match wait.form {

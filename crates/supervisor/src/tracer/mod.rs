@@ -424,7 +424,8 @@ impl Supervisor {
     /// A thread made a child or a thread, which starts as its maker is.
     fn forked(&mut self, tracee: Tracee) -> nix::Result<()> {
         let made = Pid::from_raw(tracee.event_message()? as i32);
-        self.inherit_rewriting(tracee, made);
+        let process = self.process_of(tracee.0);
+        self.inherit_rewriting(made, |_| process);
         if let Some(idle) = &mut self.idle {
             idle.expect(made);
         }
@@ -440,7 +441,11 @@ impl Supervisor {
 
     /// A thread that stops for the first time may be faster than the news of it.
     fn begin(&mut self, tracee: Tracee) {
-        if self.threads.contains_key(&tracee.0) || !self.threads.values().any(Thread::hands_down) {
+        if self.threads.contains_key(&tracee.0) {
+            return;
+        }
+        self.inherit_rewriting(tracee.0, proc::parent_of);
+        if !self.threads.values().any(Thread::hands_down) {
             return;
         }
         let makers = [proc::process_of(tracee.0), proc::parent_of(tracee.0)];

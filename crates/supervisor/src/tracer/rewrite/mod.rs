@@ -191,9 +191,6 @@ impl Rewrites {
 
     /// A process was made by another, whose memory it has, or has a copy of.
     fn inherit(&mut self, made: Pid, maker: Option<Pid>) {
-        if self.programs.contains_key(&made) {
-            return;
-        }
         let mut known = maker.and_then(|maker| self.programs.get(&maker)).cloned();
         if let (Some(maker), Some(known)) = (maker, &mut known)
             && !have_same_memory(made, maker)
@@ -307,11 +304,10 @@ impl Supervisor {
         self.rewrites.stops.count(Instant::now());
     }
 
-    /// A thread has made another, or a process.
-    pub(super) fn inherit_rewriting(&mut self, tracee: Tracee, made: Pid) {
-        if proc::is_first(made) {
-            let maker = self.process_of(tracee.0);
-            self.rewrites.inherit(made, maker);
+    /// A process or a thread has been made. Its own first stop may come before the news of that.
+    pub(super) fn inherit_rewriting(&mut self, made: Pid, maker: impl Fn(Pid) -> Option<Pid>) {
+        if !self.rewrites.programs.contains_key(&made) && proc::is_first(made) {
+            self.rewrites.inherit(made, maker(made));
         }
     }
 
@@ -322,10 +318,6 @@ impl Supervisor {
             return false;
         }
         let Some(process) = self.process_of(tracee.0) else { return false };
-        if !self.rewrites.programs.contains_key(&process) {
-            // The news of its making is still to come.
-            self.rewrites.inherit(process, proc::parent_of(process));
-        }
         match self.rewrites.within(process, registers.ip()) {
             Some(Within::Before(site)) => registers.jump(site),
             Some(Within::After(site)) => registers.jump(site + SYSCALL_LENGTH),
