@@ -79,13 +79,16 @@ impl Waiter {
 
     /// Why it does not wait, if so.
     fn busy(&mut self, thread: Pid) -> Option<&'static str> {
-        let state = match self.stat.read() {
+        let (state, threads) = match self.stat.read() {
             Ok(text) => state_in(&text),
-            Err(error) if is_gone(&error) => Some('X'),
+            Err(error) if is_gone(&error) => (Some('X'), 0),
             Err(_) => return Some("cannot be looked into"),
         };
         self.has_ended = matches!(state, Some('Z' | 'X'));
         match state {
+            // Whom that wakes has not been told. Of the first thread it is told once the others have
+            // ended.
+            Some('Z') if thread != self.process || threads == 1 => Some("ends"),
             _ if self.has_ended || self.halted => None,
             Some('S' | 'I') => None,
             Some('D') => {
@@ -309,10 +312,13 @@ fn on_processor(ran: &str) -> u64 {
     ran.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0)
 }
 
-/// The state in what `stat` tells, behind a name that may be anything.
-fn state_in(stat: &str) -> Option<char> {
-    let (_, behind) = stat.rsplit_once(')')?;
-    behind.trim_start().chars().next()
+/// The state, and how many threads the process has, in what `stat` tells behind a name that may be
+/// anything.
+fn state_in(stat: &str) -> (Option<char>, usize) {
+    const BETWEEN: usize = 16;
+    let mut fields = stat.rsplit_once(')').map_or("", |(_, behind)| behind).split_whitespace();
+    let state = fields.next().and_then(|state| state.chars().next());
+    (state, fields.nth(BETWEEN).and_then(|count| count.parse().ok()).unwrap_or(0))
 }
 
 #[cfg(test)]
@@ -323,9 +329,22 @@ mod tests {
 
     #[test]
     fn the_state_stands_behind_any_name() {
-        assert_eq!(state_in("12 (a) R (b) S 1 2"), Some('S'));
-        assert_eq!(state_in("12 (cat) D 1"), Some('D'));
-        assert_eq!(state_in(""), None);
+        assert_eq!(state_in("12 (a) R (b) S 1 2"), (Some('S'), 0));
+        let many = "12 (cat) D 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 77 18";
+        assert_eq!(state_in(many), (Some('D'), 77));
+        assert_eq!(state_in(""), (None, 0));
+    }
+
+    #[test]
+    fn an_end_that_nobody_has_been_told_of_is_no_rest() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let process = Pid::from_raw(child.id() as i32);
+        let mut waiters = Waiters::default();
+        waiters.add(process);
+        eventually("it has ended", || proc::has_ended(process));
+        assert_eq!(waiters.prove(0), Err(Busy { thread: process, why: "ends" }));
+        child.wait().unwrap();
+        assert_eq!(waiters.prove(0), Ok(()));
     }
 
     #[test]
