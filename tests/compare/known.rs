@@ -66,11 +66,6 @@ pub const KNOWN: &[Known] = &[
         "what is left is written when the call ends, not when a stop interrupts it",
     ),
     known(
-        &["*poll*/pointer_0/ReadOnly"],
-        &["frozen/*"],
-        "the kernel writes the result before it says that the thaw has interrupted the call",
-    ),
-    known(
         &["*timer*.get/set", "*timer*.set/*/replaced"],
         &["frozen/*"],
         "a timer that is set while no time passes has some microseconds more left than asked",
