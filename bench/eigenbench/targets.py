@@ -277,10 +277,10 @@ TARGETS = (
         levels.NAMESPACE,
     ),
     Target(
-        "any rate: at most 1.20 × the host",
+        "any rate: at most 1.15 × the host",
         VDSO_READS,
         (levels.RATE_10, levels.FROZEN),
-        1.20,
+        1.15,
         levels.HOST,
     ),
     *(
@@ -302,10 +302,10 @@ TARGETS = (
         levels.FAKETIME_RATE,
     ),
     Target(
-        "a `poll` with a timeout: at most 1.8 × the host",
+        "a `poll` with a timeout: at most 1.7 × the host",
         ("poll",),
         (levels.RATE_10,),
-        1.8,
+        1.7,
         levels.HOST,
     ),
     Target(

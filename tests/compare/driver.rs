@@ -12,7 +12,7 @@ use crate::spec::Spec;
 use crate::world::{BREAKS, RESTARTS, may};
 
 /// For how long something is waited for that takes milliseconds, on a host that is busy.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// A call that has not ended so long after its event, or its time, does not.
 const END: Duration = Duration::from_secs(8);
 /// Between two signals that a wait is to outlive, and how many there are: longer than is late.

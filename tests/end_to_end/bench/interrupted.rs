@@ -63,8 +63,12 @@ fn halfway(out: &Path) -> Result<(Running, Vec<Watch>), Broken> {
     for _ in 0..10 {
         running.next_line(LIMIT)?;
     }
-    let below = descendants(running.child.id());
-    ensure!(!below.is_empty(), "it has started nothing");
+    let mut below = descendants(running.child.id());
+    while below.is_empty() {
+        // It is between one program and the next.
+        running.next_line(LIMIT)?;
+        below = descendants(running.child.id());
+    }
     // One of them may have ended meanwhile.
     let watches = below.into_iter().filter_map(|pid| Watch::new(pid).ok()).collect();
     Ok((running, watches))

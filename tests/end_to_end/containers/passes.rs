@@ -104,7 +104,7 @@ fn hooks(engine: &dyn Engine) -> Outcome {
         let file = directory.join(name);
         json!([{
             "path": "/bin/sh",
-            "args": ["sh", "-c", format!("date +%s > {0}.new && mv {0}.new {0}", file.display())],
+            "args": ["sh", "-c", format!("cat > /dev/null; date +%s > {0}.new && mv {0}.new {0}", file.display())],
             "env": ["PATH=/usr/bin:/bin"],
         }])
     };
