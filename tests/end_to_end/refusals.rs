@@ -102,7 +102,7 @@ fn gate_of_32_bits() -> Outcome {
 fn set_user_id_copy() -> Result<PathBuf, Broken> {
     debug_assert!(is_root());
     let path = workspace::scratch()?.join("set-user-id");
-    fs::copy(Program::Inherit.path(Build::Static), &path)?;
+    workspace::copy_program(&Program::Inherit.path(Build::Static), &path)?;
     fs::set_permissions(&path, fs::Permissions::from_mode(0o4755))?;
     Ok(path)
 }
@@ -150,7 +150,7 @@ fn no_descriptors_left() -> Outcome {
 /// it, so it cannot be prepared. It must not run on in the host's time.
 fn unreadable_program() -> Outcome {
     let path = workspace::scratch()?.join("unreadable");
-    fs::copy(Program::Inherit.path(Build::Static), &path)?;
+    workspace::copy_program(&Program::Inherit.path(Build::Static), &path)?;
     fs::set_permissions(&path, fs::Permissions::from_mode(0o711))?;
     let mut command = User::Nobody.eigentime(&["--date", FUTURE.0])?;
     let ended = run(command.arg(&path).arg("/dev/null"), STUCK)?;

@@ -144,7 +144,7 @@ fn write_program(file: &Path, source: &str) -> Outcome {
 fn found_beside() -> Outcome {
     let folder = workspace::scratch()?;
     let own = folder.join("eigentime");
-    fs::copy(workspace::binary(), &own)?;
+    workspace::copy_program(workspace::binary(), &own)?;
     write_program(
         &folder.join("eigentime-report"),
         "#!/bin/sh\nfor word; do echo \"[$word]\"; done\nexit 7\n",
@@ -160,7 +160,7 @@ fn found_beside() -> Outcome {
 
 fn not_there() -> Outcome {
     let own = workspace::scratch()?.join("eigentime");
-    fs::copy(workspace::binary(), &own)?;
+    workspace::copy_program(workspace::binary(), &own)?;
     let ended = run(Command::new(own).args(["report", "--help"]), LIMIT)?;
     ended.expect_code(125)?;
     for word in ["eigentime-report", "make build", "pip install"] {

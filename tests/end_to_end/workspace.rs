@@ -4,6 +4,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -112,17 +113,27 @@ pub fn public() -> Result<&'static Path, Broken> {
     PUBLIC.get_or_init(copy_for_everybody).as_ref().map(PathBuf::as_path).map_err(Clone::clone)
 }
 
+/// Copies a program that is to be run. Not by this process: what another thread starts meanwhile has
+/// the copy open for writing until its exec, and the kernel runs no such file (ETXTBSY).
+pub fn copy_program(from: &Path, to: &Path) -> Result<(), Broken> {
+    let status = Command::new("cp").arg(from).arg(to).status()?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(Broken(format!("cannot copy {} to {}", from.display(), to.display()))),
+    }
+}
+
 fn copy_for_everybody() -> Result<PathBuf, Broken> {
     let public = scratch_root().join("public");
     make_directory(&scratch_root(), 0o755)?;
     make_directory(&public, 0o755)?;
-    fs::copy(binary(), public.join("eigentime"))?;
-    fs::copy(oci_wrapper(), public.join("eigentime-oci"))?;
-    fs::copy(probe(), public.join("eigentime-probe"))?;
+    copy_program(binary(), &public.join("eigentime"))?;
+    copy_program(&oci_wrapper(), &public.join("eigentime-oci"))?;
+    copy_program(&probe(), &public.join("eigentime-probe"))?;
     for entry in fs::read_dir(compiled())? {
         let entry = entry?;
         if entry.file_type()?.is_file() {
-            fs::copy(entry.path(), public.join(entry.file_name()))?;
+            copy_program(&entry.path(), &public.join(entry.file_name()))?;
         }
     }
     Ok(public)

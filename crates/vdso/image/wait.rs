@@ -8,7 +8,7 @@ use eigentime_calls::{
 };
 use eigentime_timeline::{Clock, ClockId, HostInstant, Nanos, Timespec, VirtualInstant};
 
-use crate::arch::{Args, arg, load, set_arg, store, syscall, waiting_syscall};
+use crate::arch::{Args, arg, load, set_arg, store, waiting_syscall};
 use crate::clocks::{host_monotonic, host_now, kernel, page, with_map};
 use crate::layout::{Frame, LOOK_AGAIN, NEVER_SECONDS, WAITING, Waiting};
 use crate::sets::Sets;
@@ -114,18 +114,6 @@ pub fn translate(call: &Call, wait: &Wait, frame: &Frame) -> Option<i64> {
     translate_with(call, wait, frame, None)
 }
 
-/// What a wait for descriptors says that need not wait: no clock is read for it.
-#[inline(never)]
-fn ready(nr: Nr, wait: &Wait, args: &Args) -> Option<i64> {
-    let waits = wait.form == Form::Millis && arg(args, wait.arg) as i32 > 0;
-    if !waits || !page().moves(ClockId::MONOTONIC) {
-        return None;
-    }
-    let mut args = *args;
-    set_arg(&mut args, wait.arg, 0);
-    Some(syscall(nr, &args)).filter(|result| *result != 0)
-}
-
 /// The same for a call whose sets are needed again if the map changes meanwhile.
 #[inline(never)]
 fn translate_with_sets(call: &Call, wait: &Wait, frame: &Frame) -> Option<i64> {
@@ -144,9 +132,6 @@ fn translate_with(
     mut sets: Option<&mut Sets>,
 ) -> Option<i64> {
     let args = &frame.args;
-    if let Some(result) = ready(call.nr, wait, args) {
-        return Some(result);
-    }
     // What the kernel would refuse goes to it as it is: it knows the right error
     // and the order in which to find faults.
     let (mut deadline, mut now) = deadline(wait, args)?;
