@@ -165,9 +165,18 @@ static void interrupted_sleep(long ms)
 	reap(child);
 }
 
+/* Comes to the thread as soon as the handler has returned. */
+static void send_ignored(int signal)
+{
+	(void)signal;
+	raise(SIGWINCH);
+}
+
 static void interrupted(const char *name, long ms)
 {
-	on_signal(SIGUSR1, do_nothing, 0);
+	struct sigaction action = { .sa_handler = send_ignored };
+	sigfillset(&action.sa_mask);
+	must(sigaction(SIGUSR1, &action, NULL) == 0, "sigaction");
 	for (int i = 0; i < WAITS; i++)
 		if (strcmp(waits[i].name, name) == 0) {
 			pid_t child = signal_me_later(ms / 3, SIGUSR1, 0);

@@ -29,11 +29,11 @@ impl Registers {
     /// Will the kernel make the interrupted call again (or, with `or_failed`, has
     /// it failed because it was interrupted)?
     pub fn was_interrupted(&self, or_failed: bool) -> bool {
-        let result = self.result();
-        RESTARTS.contains(&result) || (or_failed && result == -EINTR)
+        RESTARTS.contains(&self.result()) || (or_failed && self.has_failed_interrupted())
     }
 
-    /// Has a call failed because the thread was stopped?
+    /// Has a call failed because the thread was stopped? If a handler has run since, it is over: it
+    /// failed because of that, and the program is to know.
     pub fn has_failed_interrupted(&self) -> bool {
         self.is_in_call() && self.result() == -EINTR
     }
