@@ -1,6 +1,8 @@
 //! One straight piece of the map, for one clock and for all of them.
 
-use crate::{CLOCKS, Clock, HostInstant, NANOS_PER_SECOND, Nanos, Rate, Timespec, VirtualInstant};
+use crate::{
+    CLOCKS, Clock, HostInstant, NANOS_PER_SECOND, Nanos, Rate, Scale, Timespec, VirtualInstant,
+};
 
 /// An instant on which a clock's host and virtual side agree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,8 +69,7 @@ impl Base {
     #[inline(always)]
     pub(crate) const fn follow(
         &self,
-        whole: u64,
-        frac: u64,
+        slope: Scale,
         per_nano: u64,
         host: Timespec,
     ) -> Option<Timespec> {
@@ -76,14 +77,85 @@ impl Base {
         if seconds >= self.limit {
             return None;
         }
-        let from_seconds = seconds as u128 * frac as u128;
+        let from_seconds = seconds as u128 * slope.frac as u128;
         let from_nanos = host.nsec as u64 as u128 * per_nano as u128;
         let fraction = from_seconds + from_nanos + self.frac as u128;
         let sec = (self.virt as u64)
-            .wrapping_add(seconds.wrapping_mul(whole))
+            .wrapping_add(seconds.wrapping_mul(slope.whole))
             .wrapping_add((fraction >> 64) as u64);
         let nsec = (fraction as u64 as u128 * NANOS_PER_SECOND as u128) >> 64;
         Some(Timespec { sec: sec as i64, nsec: nsec as i64 })
+    }
+
+    /// Virtual time at any host time.
+    #[inline(always)]
+    pub(crate) const fn at(&self, rate: Rate, host: HostInstant) -> VirtualInstant {
+        let (slope, per_nano) = (rate.forward(), rate.per_nano());
+        let host = Timespec::from_signed_nanos(host.0);
+        match self.follow(slope, per_nano, host) {
+            Some(time) => VirtualInstant(time.nanos()),
+            None => self.follow_far(slope, per_nano, host),
+        }
+    }
+
+    /// The first host instant at which virtual time is at least `virt`; `None` if it never is.
+    #[inline(always)]
+    pub(crate) const fn host_at(
+        &self,
+        rate: Rate,
+        anchor: Anchor,
+        virt: VirtualInstant,
+    ) -> Option<HostInstant> {
+        if rate.is_frozen() {
+            let there = virt.as_nanos() <= anchor.virt.as_nanos();
+            return if there { Some(anchor.host) } else { None };
+        }
+        let span = rate.backward().floor(virt.since(anchor.virt));
+        let mut host = anchor.host.after(span).as_nanos();
+        // Farther than host time reaches, either way.
+        if span.0 == Nanos::MAX.0 || span.0 <= Nanos::MAX.negated().0 {
+            return Some(HostInstant::from_nanos(host));
+        }
+        // The reciprocal errs by a few units either way: settle it by the forward
+        // map itself.
+        while host < i64::MAX && self.shown(rate, host) < virt.as_nanos() {
+            host += 1;
+        }
+        while host > i64::MIN {
+            let shown = self.shown(rate, host - 1);
+            // Saturated at either end, earlier instants look the same.
+            if shown < virt.as_nanos() || shown == i64::MAX || shown == 0 {
+                break;
+            }
+            host -= 1;
+        }
+        Some(HostInstant::from_nanos(host))
+    }
+
+    #[inline(always)]
+    const fn shown(&self, rate: Rate, host: i64) -> i64 {
+        self.at(rate, HostInstant::from_nanos(host)).as_nanos()
+    }
+
+    /// [`Base::follow`] for any host time: exact, then saturated. No clock is below zero.
+    #[cold]
+    #[inline(never)]
+    const fn follow_far(&self, slope: Scale, per_nano: u64, host: Timespec) -> VirtualInstant {
+        // Both are below 2^35 seconds, and the rate below 2^20.
+        let seconds = host.sec as i128 - self.second as i128;
+        let at = ((self.virt as i128) << 64)
+            + self.frac as i128
+            + seconds * slope.bits() as i128
+            + host.nsec as i128 * per_nano as i128;
+        let sec = at >> 64;
+        if sec < 0 {
+            return VirtualInstant(Nanos::ZERO);
+        }
+        if sec > LAST_SECOND {
+            return VirtualInstant(Nanos::MAX);
+        }
+        let nsec = ((at as u64 as u128 * NANOS_PER_SECOND as u128) >> 64) as i64;
+        VirtualInstant(Timespec { sec: sec as i64, nsec }.nanos())
     }
 }
 
@@ -102,11 +174,6 @@ impl Line {
         Self { rate, anchor, base: Base::new(rate, anchor) }
     }
 
-    /// From its parts, as the shared page stores them.
-    pub(crate) const fn from_parts(rate: Rate, anchor: Anchor, base: Base) -> Self {
-        Self { rate, anchor, base }
-    }
-
     pub(crate) const fn base(&self) -> Base {
         self.base
     }
@@ -121,68 +188,14 @@ impl Line {
     #[must_use]
     #[inline]
     pub const fn virtual_at(&self, host: HostInstant) -> VirtualInstant {
-        let time = Timespec::from_signed_nanos(host.0);
-        let forward = self.rate.forward();
-        match self.base.follow(forward.whole, forward.frac, self.rate.per_nano(), time) {
-            Some(time) => VirtualInstant(time.nanos()),
-            None => self.virtual_far(time),
-        }
-    }
-
-    /// The same, for any host time: exact, then saturated. No clock is below zero.
-    #[cold]
-    #[inline(never)]
-    const fn virtual_far(&self, host: Timespec) -> VirtualInstant {
-        // Both are below 2^35 seconds, and the rate below 2^20.
-        let seconds = host.sec as i128 - self.base.second as i128;
-        let slope = self.rate.forward().bits() as i128;
-        let at = ((self.base.virt as i128) << 64)
-            + self.base.frac as i128
-            + seconds * slope
-            + host.nsec as i128 * self.rate.per_nano() as i128;
-        let sec = at >> 64;
-        if sec < 0 {
-            return VirtualInstant(Nanos::ZERO);
-        }
-        if sec > LAST_SECOND {
-            return VirtualInstant(Nanos::MAX);
-        }
-        let nsec = ((at as u64 as u128 * NANOS_PER_SECOND as u128) >> 64) as i64;
-        VirtualInstant(Timespec { sec: sec as i64, nsec }.nanos())
+        self.base.at(self.rate, host)
     }
 
     /// The first host instant at which the timeline's clock shows at least
     /// `virt`; `None` if it never does (a frozen clock that has not got there).
     #[must_use]
     pub const fn host_at(&self, virt: VirtualInstant) -> Option<HostInstant> {
-        if self.rate.is_frozen() {
-            let there = virt.as_nanos() <= self.anchor.virt.as_nanos();
-            return if there { Some(self.anchor.host) } else { None };
-        }
-        let span = self.rate.backward().floor(virt.since(self.anchor.virt));
-        let mut host = self.anchor.host.after(span).as_nanos();
-        // Farther than host time reaches, either way.
-        if span.0 == Nanos::MAX.0 || span.0 <= Nanos::MAX.negated().0 {
-            return Some(HostInstant::from_nanos(host));
-        }
-        // The reciprocal errs by a few units either way: settle it by the forward
-        // map itself.
-        while host < i64::MAX && self.shows_before(host, virt) {
-            host += 1;
-        }
-        while host > i64::MIN && !self.shows_before(host - 1, virt) {
-            // Saturated at either end, earlier instants look the same.
-            let shown = self.virtual_at(HostInstant::from_nanos(host - 1)).as_nanos();
-            if shown == i64::MAX || shown == 0 {
-                break;
-            }
-            host -= 1;
-        }
-        Some(HostInstant::from_nanos(host))
-    }
-
-    const fn shows_before(&self, host: i64, virt: VirtualInstant) -> bool {
-        self.virtual_at(HostInstant::from_nanos(host)).as_nanos() < virt.as_nanos()
+        self.base.host_at(self.rate, self.anchor, virt)
     }
 }
 
@@ -361,7 +374,7 @@ mod tests {
         #[test]
         fn the_quick_way_and_the_far_way_agree(line in lines(), ahead in 0_i64..1_000_000_000_000_000_000) {
             let host = line.anchor().host.after(Nanos(ahead));
-            let far = line.virtual_far(Timespec::from_signed_nanos(host.0));
+            let far = line.base.follow_far(line.rate.forward(), line.rate.per_nano(), Timespec::from_signed_nanos(host.0));
             prop_assert_eq!(line.virtual_at(host), far);
         }
 

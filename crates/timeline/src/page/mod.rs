@@ -110,7 +110,7 @@ impl View<'_> {
         let base = self.snapshot.base(WORD_AFTER, id.clock_or_wall());
         let slope = self.snapshot.scale(WORD_AFTER + WORD_FORWARD);
         let per_nano = self.snapshot.word(WORD_AFTER + WORD_PER_NANO);
-        base.follow(slope.whole, slope.frac, per_nano, host)
+        base.follow(slope, per_nano, host)
     }
 
     #[cold]
@@ -125,7 +125,7 @@ impl View<'_> {
     pub fn at(&self, clock: Clock, host: HostInstant) -> VirtualInstant {
         let switch = self.snapshot.anchor(WORD_AFTER, clock).host;
         let segment = if host < switch { WORD_BEFORE } else { WORD_AFTER };
-        self.snapshot.line(segment, clock).virtual_at(host)
+        self.snapshot.base(segment, clock).at(self.snapshot.rate_of(segment, clock), host)
     }
 
     /// The first host instant at which the timeline's clock shows at least

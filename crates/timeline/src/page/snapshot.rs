@@ -6,7 +6,7 @@ use super::latch::Kind;
 use crate::clock::IDS;
 use crate::segment::Base;
 use crate::{
-    Anchor, CLOCKS, Clock, ClockId, HostInstant, Line, Map, Nanos, Rate, Scale, Segment, Timespec,
+    Anchor, CLOCKS, Clock, ClockId, HostInstant, Map, Nanos, Rate, Scale, Segment, Timespec,
     VirtualInstant,
 };
 
@@ -104,11 +104,6 @@ impl Snapshot {
         }
     }
 
-    pub fn line(&self, segment: usize, clock: Clock) -> Line {
-        let (anchor, base) = (self.anchor(segment, clock), self.base(segment, clock));
-        Line::from_parts(self.rate_of(segment, clock), anchor, base)
-    }
-
     #[inline(never)]
     pub fn host_at(
         &self,
@@ -116,7 +111,8 @@ impl Snapshot {
         clock: Clock,
         virt: VirtualInstant,
     ) -> Option<HostInstant> {
-        self.line(segment, clock).host_at(virt)
+        let (rate, anchor) = (self.rate_of(segment, clock), self.anchor(segment, clock));
+        self.base(segment, clock).host_at(rate, anchor, virt)
     }
 
     pub fn segment(&self, at: usize) -> Segment {
