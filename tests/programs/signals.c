@@ -25,6 +25,18 @@ static void do_nothing(int signal)
 	(void)signal;
 }
 
+/* Waits until a process sleeps: on a busy machine it may not have begun its wait in time. */
+static void await_sleep(pid_t process)
+{
+	char path[32], state = 0;
+	snprintf(path, sizeof path, "/proc/%d/stat", process);
+	do {
+		FILE *stat = fopen(path, "r");
+		must(stat != NULL && fscanf(stat, "%*d (%*[^)]) %c", &state) == 1, path);
+		fclose(stat);
+	} while (state != 'S');
+}
+
 /* A child that, `after` ms from now, sends `first`; and if `pause` is not zero,
  * sends SIGCONT that much later. */
 static pid_t signal_me_later(long after, int first, long pause)
@@ -33,6 +45,7 @@ static pid_t signal_me_later(long after, int first, long pause)
 	must(child >= 0, "fork");
 	if (child == 0) {
 		sleep_ms(after);
+		await_sleep(me);
 		kill(me, first);
 		if (pause) {
 			sleep_ms(pause);

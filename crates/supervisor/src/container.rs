@@ -16,7 +16,7 @@ use crate::control::client::Failure;
 use crate::control::server::await_end;
 use crate::control::{Answer, Request, Starts, client};
 use crate::error::Error;
-use crate::named::{self, Entry, Found, unexpected};
+use crate::named::{self, Entry, Lookup, unexpected};
 use crate::namespace;
 use crate::plan::Clocks;
 use crate::region::Layout;
@@ -96,7 +96,7 @@ fn prepare(contained: &Contained<'_>) -> Result<Infallible, Error> {
     // Without privilege, no namespace of another user namespace can be entered.
     let inherits = || !namespace::is_privileged() || !contained.bundle.is_heeded();
     named::find(&name, |found| match found {
-        Found::None(registry, lock) => {
+        Lookup::Absent(registry, lock) => {
             let needs = contained.time_namespace || entry.clocks().offsets() != [Nanos::ZERO; 2];
             let inherits = needs && inherits();
             if !namespace::is_privileged() {
@@ -109,10 +109,10 @@ fn prepare(contained: &Contained<'_>) -> Result<Infallible, Error> {
             Ok(entry.start(layout, entry.clocks().motion.effective())?)
         }
         // Somebody else has just taken the name.
-        Found::There(..) if contained.timeline.is_none() => {
+        Lookup::Present(..) if contained.timeline.is_none() => {
             Err(is_there(&contained.container).into())
         }
-        Found::There(stream, supervisor) => {
+        Lookup::Present(stream, supervisor) => {
             let inherits = namespace::other_time(supervisor).is_some() && inherits();
             join_user_of(supervisor)?;
             let joined = named::join(&entry, &starts(inherits), stream)?;
@@ -182,10 +182,10 @@ pub fn enter(
     };
     let entered = named::find(&name, |found| match found {
         // With its timeline the container has ended.
-        Found::None(..) => {
+        Lookup::Absent(..) => {
             Err(Error::Timeline(format!("container {} has ended", container.id)).into())
         }
-        Found::There(stream, supervisor) => {
+        Lookup::Present(stream, supervisor) => {
             join_user_of(supervisor)?;
             let joined = named::join(&entry, &entry.starts, stream)?;
             if container.inherits_time {

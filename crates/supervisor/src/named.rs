@@ -72,22 +72,22 @@ impl Entry<'_> {
 }
 
 /// The timeline that something is to be started in.
-pub enum Found {
+pub enum Lookup {
     /// There is none of that name yet, and the caller has the right to make one.
-    None(Registry, Lock),
+    Absent(Registry, Lock),
     /// It is kept by this supervisor.
-    There(UnixStream, Pid),
+    Present(UnixStream, Pid),
 }
 
 /// Why a timeline was not joined.
-pub enum Left {
+pub enum JoinError {
     /// It ended meanwhile.
     Gone,
     /// Another reason.
     Failed(Error),
 }
 
-impl<E: Into<Error>> From<E> for Left {
+impl<E: Into<Error>> From<E> for JoinError {
     fn from(error: E) -> Self {
         Self::Failed(error.into())
     }
@@ -106,7 +106,7 @@ fn connect(name: &Name) -> Result<Option<UnixStream>, Error> {
 /// Does something with the timeline of that name, which may end meanwhile.
 pub fn find(
     name: &Name,
-    mut act: impl FnMut(Found) -> Result<Infallible, Left>,
+    mut act: impl FnMut(Lookup) -> Result<Infallible, JoinError>,
 ) -> Result<Infallible, Error> {
     /// A timeline that is joined may end just then; the next one as well.
     const TRIES: usize = 5;
@@ -116,17 +116,17 @@ pub fn find(
         // Whoever else wants to make it waits until it is there, or has failed.
         let lock = registry.lock()?;
         let (found, supervisor) = match connect(name)? {
-            None => (Found::None(registry, lock), Pid::from_raw(0)),
+            None => (Lookup::Absent(registry, lock), Pid::from_raw(0)),
             Some(stream) => {
                 // The supervisor needs it, if it is being removed.
                 drop(lock);
                 let supervisor = client::supervisor_of(&stream);
-                (Found::There(stream, supervisor), supervisor)
+                (Lookup::Present(stream, supervisor), supervisor)
             }
         };
         match act(found) {
-            Err(Left::Gone) => await_end(supervisor, Some(PATIENCE)),
-            Err(Left::Failed(error)) => return Err(error),
+            Err(JoinError::Gone) => await_end(supervisor, Some(PATIENCE)),
+            Err(JoinError::Failed(error)) => return Err(error),
         }
     }
     Err(Error::SupervisorGone)
@@ -135,11 +135,11 @@ pub fn find(
 /// Starts a program in a named timeline, which is made if there is none.
 pub fn enter(entry: &Entry<'_>) -> Result<Infallible, Error> {
     find(entry.name, |found| match found {
-        Found::None(registry, lock) => {
+        Lookup::Absent(registry, lock) => {
             let (layout, _) = make(entry, &entry.starts, TimeNamespace::None, registry, lock)?;
             Ok(entry.start(layout, entry.clocks().motion.effective())?)
         }
-        Found::There(stream, supervisor) => {
+        Lookup::Present(stream, supervisor) => {
             // Where it may not, the supervisor says what that means.
             let _ = namespace::join_time(supervisor);
             let joined = join(entry, &entry.starts, stream)?;
@@ -174,7 +174,7 @@ pub fn make(
 }
 
 /// Joins the timeline, by which this process is followed then.
-pub fn join(entry: &Entry<'_>, starts: &Starts, stream: UnixStream) -> Result<Joined, Left> {
+pub fn join(entry: &Entry<'_>, starts: &Starts, stream: UnixStream) -> Result<Joined, JoinError> {
     allow_tracing(true);
     let request = Request::Join {
         clocks: entry.clocks.cloned(),
@@ -187,7 +187,7 @@ pub fn join(entry: &Entry<'_>, starts: &Starts, stream: UnixStream) -> Result<Jo
     allow_tracing(false);
     match answer {
         Ok(Answer::Joined(joined)) => Ok(joined),
-        Err(client::Failure::Gone(_)) => Err(Left::Gone),
+        Err(client::Failure::Gone(_)) => Err(JoinError::Gone),
         answer => Err(cannot_join(entry.name, answer).into()),
     }
 }

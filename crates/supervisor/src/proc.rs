@@ -3,10 +3,33 @@
 use std::fmt::Display;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use nix::errno::Errno;
 use nix::unistd::Pid;
+use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+
+/// A descriptor of a process.
+pub struct Pidfd(pub OwnedFd);
+
+impl Pidfd {
+    /// Of the process with this number.
+    pub fn open(process: Pid) -> nix::Result<Self> {
+        let process = rustix::process::Pid::from_raw(process.as_raw()).ok_or(Errno::ESRCH)?;
+        pidfd_open(process, PidfdFlags::empty()).map(Self).map_err(errno)
+    }
+
+    /// A copy of one of its descriptors.
+    pub fn borrow_descriptor(&self, descriptor: u32) -> nix::Result<OwnedFd> {
+        let descriptor = descriptor.cast_signed();
+        pidfd_getfd(&self.0, descriptor, PidfdGetfdFlags::empty()).map_err(errno)
+    }
+}
+
+fn errno(error: rustix::io::Errno) -> Errno {
+    Errno::from_raw(error.raw_os_error())
+}
 
 /// A file of `/proc/PID` that fits a page, read at once.
 pub fn read(process: impl Display, file: &str) -> io::Result<String> {

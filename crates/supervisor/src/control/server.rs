@@ -6,7 +6,7 @@
 //! socket. A signal wakes it there: that takes no process and no memory, and so cannot fail.
 
 use std::io::{ErrorKind, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -23,6 +23,7 @@ use nix::unistd::{Pid, geteuid};
 use super::{Answer, Request};
 use crate::container_id::Container;
 use crate::plan::Clocks;
+use crate::proc::Pidfd;
 use crate::registry::{Name, Registry, Unusable};
 
 /// How many callers may wait to be served.
@@ -313,12 +314,8 @@ fn pass_on(request: Request, caller: Pid, asked: &SyncSender<Asked>) -> Option<A
 
 /// Waits until a process has ended, at most for so long.
 pub fn await_end(process: Pid, patience: Option<Duration>) {
-    // SAFETY: no memory is involved.
-    let opened = unsafe { libc::syscall(libc::SYS_pidfd_open, process.as_raw(), 0) };
-    if opened >= 0 {
-        // SAFETY: the call returned a new descriptor.
-        let process = unsafe { OwnedFd::from_raw_fd(opened as i32) };
-        let mut end = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
+    if let Ok(process) = Pidfd::open(process) {
+        let mut end = [PollFd::new(process.0.as_fd(), PollFlags::POLLIN)];
         let patience = patience.map_or(PollTimeout::NONE, |patience| {
             PollTimeout::try_from(patience).unwrap_or(PollTimeout::MAX)
         });

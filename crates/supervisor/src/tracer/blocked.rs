@@ -16,7 +16,7 @@ use crate::proc;
 
 /// A wait as it stands on the stack of a thread.
 #[derive(Clone, Copy, Debug)]
-pub struct Found {
+pub struct WaitRecord {
     /// Where it stands.
     pub at: u64,
     /// What stands there.
@@ -25,7 +25,7 @@ pub struct Found {
 
 impl Supervisor {
     /// What a blocked thread waits for, if the image knows.
-    pub(super) fn waiting(&self, thread: Pid, blocked: &Blocked) -> Option<Found> {
+    pub(super) fn waiting(&self, thread: Pid, blocked: &Blocked) -> Option<WaitRecord> {
         blocked.waiting(thread, self.region.layout.exempt())
     }
 }
@@ -81,7 +81,7 @@ impl Blocked {
 
     /// What the thread waits for, if the image, whose exempt address this is, knows: its stack
     /// pointer points to where that stands.
-    pub fn waiting(&self, thread: Pid, exempt: u64) -> Option<Found> {
+    pub fn waiting(&self, thread: Pid, exempt: u64) -> Option<WaitRecord> {
         if self.ip != exempt {
             return None;
         }
@@ -89,7 +89,7 @@ impl Blocked {
         let [at] = tracee.read_words(self.stack).ok().filter(|[at]| *at != 0)?;
         let waiting: Waiting = tracee.read_plain(at).ok()?;
         let is_one = waiting.mark == WAITING && waiting.clock < CLOCKS as u64;
-        is_one.then_some(Found { at, waiting })
+        is_one.then_some(WaitRecord { at, waiting })
     }
 }
 

@@ -15,13 +15,14 @@ use super::bootstrap::{Bootstrap, is_report};
 use super::detour::Detour;
 use super::fresh::{Fresh, Refusal};
 use super::mapping::Failed;
-use super::tracee::{Process, Tracee};
+use super::tracee::Tracee;
 use super::visit::Visit;
 use crate::arch::Registers;
 use crate::proc;
+use crate::proc::Pidfd;
 
 /// A socket of a program, and the program.
-pub type Borrowed = (OwnedFd, Process);
+pub type Borrowed = (OwnedFd, Pidfd);
 
 /// The signals that can arrive while the program is being prepared are kept back.
 const ALL_SIGNALS: u64 = u64::MAX;
@@ -130,7 +131,7 @@ impl Supervisor {
         let tracee = detour.tracee;
         let makes_sockets = bootstrap.make_sockets(fresh.entry);
         let mut process = Err(Errno::ESRCH);
-        let meanwhile = || process = Process::open(tracee);
+        let meanwhile = || process = Pidfd::open(tracee.0);
         let report = run(detour, Step::Sockets, makes_sockets, suspended, meanwhile)?;
         let sockets = Bootstrap::sockets(&report);
         let borrowed = process

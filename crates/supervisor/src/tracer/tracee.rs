@@ -1,7 +1,7 @@
 //! A thread that is traced: stops, registers, memory.
 
 use std::io::{IoSlice, IoSliceMut};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 use super::plain::{Plain, bytes_of_mut};
 use crate::arch::Registers;
 use crate::control::server::was_woken;
-use crate::proc::has_ended;
+use crate::proc::{Pidfd, has_ended};
 
 /// What is asked of the kernel for every traced thread.
 const OPTIONS: Options = Options::PTRACE_O_TRACESYSGOOD
@@ -366,7 +366,7 @@ impl Tracee {
 
     /// A copy of a descriptor of the thread's process.
     pub fn borrow_descriptor(self, descriptor: u32) -> nix::Result<OwnedFd> {
-        Process::open(self)?.borrow_descriptor(descriptor)
+        Pidfd::open(self.0)?.borrow_descriptor(descriptor)
     }
 
     fn request(self, request: u32, data: usize) -> nix::Result<()> {
@@ -379,29 +379,6 @@ impl Tracee {
         let result = unsafe { libc::ptrace(request, self.0.as_raw(), address, data) };
         Errno::result(result).map(drop)
     }
-}
-
-/// A descriptor of a process: of the one whose first thread a thread is.
-pub struct Process(OwnedFd);
-
-impl Process {
-    pub fn open(thread: Tracee) -> nix::Result<Self> {
-        // SAFETY: it has no preconditions.
-        own(unsafe { libc::syscall(libc::SYS_pidfd_open, thread.0.as_raw(), 0) }).map(Self)
-    }
-
-    /// A copy of one of its descriptors.
-    pub fn borrow_descriptor(&self, descriptor: u32) -> nix::Result<OwnedFd> {
-        let process = self.0.as_raw_fd();
-        // SAFETY: it has no preconditions.
-        own(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process, descriptor, 0) })
-    }
-}
-
-/// The descriptor that a call has just returned.
-fn own(result: libc::c_long) -> nix::Result<OwnedFd> {
-    // SAFETY: it is new, so nobody else owns it.
-    Errno::result(result).map(|fd| unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
 fn wait_with(pid: i32, flags: i32) -> nix::Result<(i32, Stop)> {

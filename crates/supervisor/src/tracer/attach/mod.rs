@@ -21,7 +21,7 @@ use eigentime_vdso::PAGE;
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
-use self::preflight::Found;
+use self::preflight::Target;
 use self::stopped::Stopped;
 use self::vdso::Aside;
 use super::mapping::{Failed, NO_FILE, PRIVATE, READ_WRITE, step};
@@ -45,7 +45,7 @@ const FILTER_AT: u64 = PAGE as u64;
 impl Supervisor {
     /// Moves a running process into the timeline. If that fails, it goes on as before.
     pub(super) fn attach(&mut self, pid: Pid, force: bool) -> Result<Attached, String> {
-        let found = preflight::look(pid, self.region.layout, force)?;
+        let target = preflight::look(pid, self.region.layout, force)?;
         let is_first = self.timekeeper.awaits_attached();
         let begin = Instant::now();
         let mut stopped = Stopped::all_of(pid, begin + PATIENCE).map_err(|refused| {
@@ -53,8 +53,8 @@ impl Supervisor {
             refused.reason
         })?;
         // It may have started another program meanwhile.
-        let moved = match preflight::is_same(pid, &found) {
-            true => self.move_in(&mut stopped, &found, force),
+        let moved = match preflight::is_same(pid, &target) {
+            true => self.move_in(&mut stopped, &target, force),
             false => Err(format!("process {pid} has just started another program; try again")),
         };
         let threads = stopped.threads().len();
@@ -62,7 +62,7 @@ impl Supervisor {
             Ok(notes) => {
                 self.adopt(&stopped);
                 self.note_attached(pid, is_first);
-                self.rewrites.adopt(pid, found.is_filtered);
+                self.rewrites.adopt(pid, target.is_filtered);
                 stopped.go_on();
                 Ok(Attached {
                     pid: pid.as_raw(),
@@ -94,13 +94,13 @@ impl Supervisor {
     fn move_in(
         &mut self,
         stopped: &mut Stopped,
-        found: &Found,
+        target: &Target,
         force: bool,
     ) -> Result<Vec<String>, String> {
         let failed = |Failed(step, error)| {
             format!("cannot attach: {step}: {}; the process goes on as before", error.desc())
         };
-        let vdso = found.vdso..found.vdso + self.kernel.size();
+        let vdso = target.vdso..target.vdso + self.kernel.size();
         stopped.leave(&vdso).map_err(step("bring a thread out of the vDSO")).map_err(failed)?;
         // The clocks of a timeline made for this process start now, when nobody reads.
         let now = host::read_at_once();
@@ -111,9 +111,9 @@ impl Supervisor {
             self.refuse_step_back(now)?;
         }
         let visitor = stopped.visitor();
-        let visit = Visit::new(visitor, self.kernel.syscall_at(found.vdso));
+        let visit = Visit::new(visitor, self.kernel.syscall_at(target.vdso));
         let mut visit = visit.map_err(step("read its registers")).map_err(failed)?;
-        let prepared = self.prepare(&mut visit, found);
+        let prepared = self.prepare(&mut visit, target);
         if prepared.is_ok() {
             stopped.make_waits_again(&mut visit.after);
         }
@@ -151,7 +151,7 @@ impl Supervisor {
     }
 
     /// Does all that needs calls of the process's own, or undoes it.
-    fn prepare(&self, visit: &mut Visit, found: &Found) -> Result<Vec<String>, Failed> {
+    fn prepare(&self, visit: &mut Visit, target: &Target) -> Result<Vec<String>, Failed> {
         let layout = self.region.layout;
         let args = [0, SCRATCH, READ_WRITE, PRIVATE, NO_FILE, 0];
         let scratch = visit.call(libc::SYS_mmap, args).map_err(step("map memory in it"))?;
@@ -159,11 +159,11 @@ impl Supervisor {
         let prepared = mapped.and_then(|()| {
             // The kernel's vDSO is about to move; the image has a call of its own.
             visit.instruction = layout.call();
-            let aside = Aside::new(visit, &self.kernel, found, layout)?;
-            self.take_over(visit, scratch, &aside, found).inspect_err(|_| aside.undo(visit))
+            let aside = Aside::new(visit, &self.kernel, target, layout)?;
+            self.take_over(visit, scratch, &aside, target).inspect_err(|_| aside.undo(visit))
         });
         if prepared.is_err() {
-            visit.instruction = self.kernel.syscall_at(found.vdso);
+            visit.instruction = self.kernel.syscall_at(target.vdso);
             let size = eigentime_vdso::REGION_SIZE as u64;
             // What cannot be unmapped stays, and does no harm.
             let _ = visit.call(libc::SYS_munmap, [layout.base(), size, 0, 0, 0, 0]);
@@ -178,10 +178,10 @@ impl Supervisor {
         visit: &mut Visit,
         scratch: u64,
         aside: &Aside,
-        found: &Found,
+        target: &Target,
     ) -> Result<Vec<String>, Failed> {
         let layout = self.region.layout;
-        self.write_functions(visit.tracee, aside.vdso(), found.is_filtered)
+        self.write_functions(visit.tracee, aside.vdso(), target.is_filtered)
             .map_err(step("write to its memory"))?;
         let subject = filter::Subject { scope: Scope::All, layout, hides_groups: false };
         let program = filter::assemble(&subject);

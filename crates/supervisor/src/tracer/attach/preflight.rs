@@ -14,7 +14,7 @@ use crate::region::{Layout, REGION_FILE};
 
 /// What has to be known of a process to attach it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct Target {
     /// Where its vDSO starts.
     pub vdso: u64,
     /// The mappings that belong together: the vDSO and the kernel's data beside it.
@@ -24,7 +24,7 @@ pub struct Found {
 }
 
 /// Looks at a process, and says why it cannot be attached.
-pub fn look(pid: Pid, layout: Layout, force: bool) -> Result<Found, String> {
+pub fn look(pid: Pid, layout: Layout, force: bool) -> Result<Target, String> {
     let Some(leader) = status_field(pid, "Tgid:") else {
         return Err(format!("there is no process {pid}"));
     };
@@ -93,7 +93,7 @@ pub fn look(pid: Pid, layout: Layout, force: bool) -> Result<Found, String> {
              cannot be nested"
         ));
     }
-    let found = Found::parse(&maps)
+    let target = Target::parse(&maps)
         .ok_or_else(|| format!("the kernel gave process {pid} no vDSO to read the clocks by"))?;
     let region = layout.base()..layout.base() + REGION_SIZE as u64;
     let overlaps = |it: &Mapping| it.range.start < region.end && region.start < it.range.end;
@@ -103,13 +103,13 @@ pub fn look(pid: Pid, layout: Layout, force: bool) -> Result<Found, String> {
              help: attach it to another timeline"
         ));
     }
-    Ok(Found { is_filtered, ..found })
+    Ok(Target { is_filtered, ..target })
 }
 
 /// Does a process still look so?
-pub fn is_same(pid: Pid, found: &Found) -> bool {
-    let now = proc::read_whole(pid, "maps").ok().and_then(|maps| Found::parse(&maps));
-    now.is_some_and(|now| (now.vdso, &now.kernel) == (found.vdso, &found.kernel))
+pub fn is_same(pid: Pid, target: &Target) -> bool {
+    let now = proc::read_whole(pid, "maps").ok().and_then(|maps| Target::parse(&maps));
+    now.is_some_and(|now| (now.vdso, &now.kernel) == (target.vdso, &target.kernel))
 }
 
 /// Is the program that a process runs one for this architecture?
@@ -120,7 +120,7 @@ fn is_64_bit(pid: Pid) -> std::io::Result<bool> {
     Ok(header[4] == object::elf::ELFCLASS64 && machine == ELF_MACHINE)
 }
 
-impl Found {
+impl Target {
     fn parse(maps: &str) -> Option<Self> {
         let is_kernel = |name: &str| name == "[vdso]" || name.starts_with("[vvar");
         let kernel: Vec<_> = mappings(maps).into_iter().filter(|it| is_kernel(&it.name)).collect();
@@ -144,10 +144,10 @@ mod tests {
 
     #[test]
     fn finds_the_vdso_and_what_belongs_to_it() {
-        let found = Found::parse(MAPS).unwrap();
-        assert_eq!(found.vdso, 0x7f2d_85c6_4000);
-        assert_eq!(found.kernel.len(), 3);
-        assert_eq!(found.kernel[0], 0x7f2d_85c5_e000..0x7f2d_85c6_2000);
-        assert_eq!(Found::parse(MAPS.lines().next().unwrap()), None);
+        let target = Target::parse(MAPS).unwrap();
+        assert_eq!(target.vdso, 0x7f2d_85c6_4000);
+        assert_eq!(target.kernel.len(), 3);
+        assert_eq!(target.kernel[0], 0x7f2d_85c5_e000..0x7f2d_85c6_2000);
+        assert_eq!(Target::parse(MAPS.lines().next().unwrap()), None);
     }
 }

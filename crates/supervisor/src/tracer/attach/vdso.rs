@@ -11,7 +11,7 @@ use object::{Object, ObjectSymbol};
 
 use super::super::mapping::{Failed, NO_FILE, PRIVATE, READ_WRITE, step};
 use super::super::visit::Visit;
-use super::preflight::Found;
+use super::preflight::Target;
 
 use crate::arch::{FAR_JUMP_LENGTH, far_jump};
 use crate::host::KernelVdso;
@@ -31,17 +31,17 @@ impl Aside {
     pub fn new(
         visit: &mut Visit,
         kernel: &KernelVdso,
-        found: &Found,
+        target: &Target,
         layout: Layout,
     ) -> Result<Self, Failed> {
         let copy = diverted(kernel, layout).map_err(step("lead its vDSO to the image"))?;
-        let start = found.kernel.iter().map(|range| range.start).min().unwrap_or(found.vdso);
-        let end = found.kernel.iter().map(|range| range.end).max().unwrap_or(found.vdso);
+        let start = target.kernel.iter().map(|range| range.start).min().unwrap_or(target.vdso);
+        let end = target.kernel.iter().map(|range| range.end).max().unwrap_or(target.vdso);
         let args = [0, end - start, 0, PRIVATE, NO_FILE, 0];
         let room = visit.call(libc::SYS_mmap, args).map_err(step("find room in it"))?;
         let by = room.wrapping_sub(start);
-        let mut aside = Self { moved: Vec::new(), by, vdso: found.vdso.wrapping_add(by) };
-        for range in &found.kernel {
+        let mut aside = Self { moved: Vec::new(), by, vdso: target.vdso.wrapping_add(by) };
+        for range in &target.kernel {
             match relocate(visit, range, by) {
                 Ok(()) => aside.moved.push(range.clone()),
                 Err(error) => {
@@ -51,7 +51,7 @@ impl Aside {
             }
         }
         aside
-            .put(visit, found.vdso, &copy)
+            .put(visit, target.vdso, &copy)
             .map_err(step("put a copy of its vDSO in place"))
             .inspect_err(|_| aside.undo(visit))?;
         Ok(aside)
