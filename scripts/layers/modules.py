@@ -19,35 +19,13 @@ ROOTS = {
     "cli": "crates/cli/src/main.rs",
 }
 
-# What still has to go: in a crate, which module uses which one though that closes a cycle. An
-# entry that is not needed any more is refused, so that the table can only become shorter.
-EXCEPTIONS = {
-    "container": {
-        ("error", "host::limits"),
-        ("error", "host::namespaces"),
-        ("error", "host::network"),
-        ("error", "spec::users"),
-        ("host::network", "image::tool"),
-        ("program", "runtime"),
-        ("setup::containerd", "setup::engines"),
-        ("setup::docker", "setup::engines"),
-        ("setup::podman", "setup::engines"),
-        ("setup::toml", "setup::engines"),
-    },
-    "cli": {
-        ("args", "bandwidth::args"),
-        ("args", "bench::args"),
-        ("args", "doctor"),
-    },
-}
-
 
 def check(workspace):
     """What is wrong in the crates of `workspace`, one sentence each."""
     found = []
     for crate, root in ROOTS.items():
         uses = graph(read(workspace / root))
-        found += cycles(crate, uses, EXCEPTIONS.get(crate, ()))
+        found += cycles(crate, uses)
     return found
 
 
@@ -216,10 +194,9 @@ def _absolute(module, inline, path, children):
     return tuple(here)
 
 
-def cycles(crate, uses, exceptions):
-    """What is wrong with `uses` (of `graph`) apart from `exceptions`, one sentence each."""
-    found, edges, unneeded = [], {}, set(exceptions)
-    siblings = set()
+def cycles(crate, uses):
+    """What is wrong with `uses` (of `graph`), one sentence each."""
+    found, edges, siblings = [], {}, set()
     for user, used in uses:
         common = next(
             n
@@ -228,22 +205,11 @@ def cycles(crate, uses, exceptions):
         )
         if common < len(user) and common < len(used):
             siblings.add((user[: common + 1], used[: common + 1], user, used))
+            edges.setdefault(user[: common + 1], set()).add(used[: common + 1])
     for user, used, at, to in sorted(siblings):
-        if (_shown(at), _shown(to)) not in exceptions:
-            edges.setdefault(user, set()).add(used)
-    for user, used, at, to in sorted(siblings):
-        pair = (_shown(at), _shown(to))
-        if pair in exceptions:
-            if _reaches(edges, used, user):
-                unneeded.discard(pair)
-        elif _reaches(edges, used, user):
-            found.append(
-                f"{crate}: {pair[0]} must not use {pair[1]}, which uses it in turn"
-            )
-    found += [
-        f"{crate}: {user} does not use {used} in a cycle: remove it from EXCEPTIONS"
-        for user, used in sorted(unneeded)
-    ]
+        if _reaches(edges, used, user):
+            at, to = "::".join(at), "::".join(to)
+            found.append(f"{crate}: {at} must not use {to}, which uses it in turn")
     return found
 
 
@@ -257,10 +223,6 @@ def _reaches(edges, start, goal):
             seen.add(module)
             left += edges.get(module, ())
     return False
-
-
-def _shown(module):
-    return "::".join(module)
 
 
 def self_test():
@@ -341,22 +303,8 @@ def self_test():
             | {at: without_tests(tokens(text))[0] for at, text in files.items()}
         )
 
-    wrong = [
+    return [
         f"self-test, {case}: expected {expected}, found {found}"
         for case, crate, expected in cases
-        if (found := cycles("it", uses(crate), ())) != expected
-    ]
-    circle = {(("a",), ("b",)), (("b",), ("a",))}
-    comparisons = [
-        (circle, {("b", "a")}, []),
-        (
-            {(("a",), ("b",))},
-            {("a", "b")},
-            ["it: a does not use b in a cycle: remove it from EXCEPTIONS"],
-        ),
-    ]
-    return wrong + [
-        f"self-test, {used} but {exceptions}: expected {expected}, found {found}"
-        for used, exceptions, expected in comparisons
-        if (found := cycles("it", used, exceptions)) != expected
+        if (found := cycles("it", uses(crate))) != expected
     ]

@@ -1,7 +1,6 @@
 //! The command line.
 
 mod container;
-mod span;
 
 use std::ffi::OsString;
 use std::fs;
@@ -17,8 +16,7 @@ use eigentime_supervisor::{
 use eigentime_timeline::text::{parse_anchor, parse_date, parse_offset, parse_rate};
 use eigentime_timeline::{Freeze, HostInstant, Nanos, Rate, VirtualInstant};
 
-pub use container::{ContainerOptions, ImagesAction, ImagesOptions, NetworkName, parse_volume};
-pub use span::parse_span;
+pub use container::{ContainerOptions, ImagesAction, ImagesOptions, NetworkName};
 
 /// Gives programs clocks of their own: another date, another start, another rate.
 #[derive(Debug, Parser)]

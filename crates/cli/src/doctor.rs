@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use clap::{Args, ValueEnum};
 use eigentime_doctor::{Check, Machine, Options, Report, Topic, Verdict, checks, examine_some};
 
-use crate::args::parse_span;
+use crate::values::parse_span;
 use crate::{FAILED, place};
 
 /// The exit status if something is as bad as `--fail-on` says.

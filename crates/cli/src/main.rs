@@ -18,6 +18,7 @@ mod place;
 mod report;
 mod run;
 mod setup;
+mod values;
 
 use clap::Parser;
 

@@ -5,11 +5,6 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 
-use crate::host::limits::Unlimited;
-use crate::host::namespaces::Refused;
-use crate::host::network::Unconnected;
-use crate::spec::users::NoSuchUser;
-
 /// Why a container could not be started, and what would help.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -43,9 +38,21 @@ pub enum Error {
          help: set EIGENTIME_STATE to a directory of your own", .0.display()
     )]
     NotOurs(PathBuf),
-    /// User namespaces are refused, or ids cannot be mapped.
-    #[error(transparent)]
-    Refused(#[from] Refused),
+    /// The kernel makes no user namespace.
+    #[error(
+        "a container needs a user namespace, and making one was refused ({})\n\
+         help: allow them to ordinary users (sysctl user.max_user_namespaces, \
+         kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns), or run as root",
+        .0.desc()
+    )]
+    NoUserNamespace(Errno),
+    /// The ids cannot be mapped.
+    #[error(
+        "the ids of a container cannot be mapped: {0}\n\
+         help: see to it that newuidmap and newgidmap are there (apt-get install uidmap) and that \
+         /etc/subuid and /etc/subgid are right"
+    )]
+    NotMapped(String),
     /// A tool is missing.
     #[error("{tool} is not installed, and {purpose} takes it\nhelp: apt-get install {package}")]
     NoTool {
@@ -113,15 +120,58 @@ pub enum Error {
         "the image says no command, and none was given\nhelp: write it after the options: -- COMMAND"
     )]
     NoCommand,
-    /// The user is not in the container.
-    #[error(transparent)]
-    NoSuchUser(#[from] NoSuchUser),
+    /// The user or group is not in the container's tables.
+    #[error(
+        "user '{asked}': the container's {table} has no '{name}'\nhelp: name one that is there, or a \
+         number"
+    )]
+    UnknownUser {
+        /// As it was asked for.
+        asked: String,
+        /// The table.
+        table: &'static str,
+        /// What is not there.
+        name: String,
+    },
+    /// The user or group is not among the ids that there are.
+    #[error(
+        "user '{asked}': this user has no id {id} to give to a container\nhelp: have an administrator \
+         add ranges to /etc/subuid and /etc/subgid (usermod --add-subuids, --add-subgids), or run as \
+         root"
+    )]
+    UnmappedUser {
+        /// As it was asked for.
+        asked: String,
+        /// The id.
+        id: u32,
+    },
     /// A limit cannot be set.
-    #[error(transparent)]
-    Unlimited(#[from] Unlimited),
-    /// There is no connection for the network.
-    #[error(transparent)]
-    Unconnected(#[from] Unconnected),
+    #[error(
+        "{option} cannot be set here: {reason}\n\
+         help: run as root, or in a control group that is handed over to this user (systemd-run --user \
+         --scope -p Delegate=yes), or leave the limit out"
+    )]
+    NoLimit {
+        /// The option that sets it.
+        option: &'static str,
+        /// What prevents it.
+        reason: String,
+    },
+    /// The tool that connects a network is missing.
+    #[error(
+        "--net private takes slirp4netns, which is not installed\n\
+         help: apt-get install slirp4netns, or use --net host or --net none"
+    )]
+    NoSlirp,
+    /// The device by which a network is connected cannot be used.
+    #[error(
+        "--net private takes /dev/net/tun, which this user cannot use: {0}\n\
+         help: chmod 0666 /dev/net/tun, as most distributions have it, or use --net host or --net none"
+    )]
+    NoTun(io::Error),
+    /// The tool that connects a network failed.
+    #[error("slirp4netns does not connect the container: {0}")]
+    NotConnected(String),
     /// The parent has ended.
     #[error("eigentime was killed before the container was started")]
     ParentGone,

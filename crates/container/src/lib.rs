@@ -16,7 +16,7 @@
 //! For both:
 //!
 //! - `runtime`: the OCI runtimes of this machine.
-//! - `program`: programs that are installed, and their versions.
+//! - `program`: programs that are installed, their versions, and how they are started.
 #![warn(missing_docs)]
 
 pub mod error;

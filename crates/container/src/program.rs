@@ -1,14 +1,22 @@
-//! Programs that are installed, and their versions.
+//! Programs that are installed, their versions, and how they are started.
 
 use std::env;
 use std::fmt;
 use std::fs;
+use std::io;
+use std::os::fd::{BorrowedFd, RawFd};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-pub use crate::image::tool::ends_with_caller;
-use crate::runtime::USUAL_PATH;
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::sys::prctl;
+use nix::sys::signal::Signal;
+
+/// Where programs are looked for when nobody says: engines start runtimes with hardly
+/// any environment.
+pub(crate) const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The program of this name: on PATH, or where system programs commonly are, which an
 /// ordinary user's PATH often lacks.
@@ -23,6 +31,24 @@ pub fn find(name: &str) -> Option<PathBuf> {
 /// Can this file be executed?
 pub fn is_program(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+/// Sees to it that the kernel ends the command when the thread ends that starts it.
+pub fn ends_with_caller(command: &mut Command) {
+    let end = || prctl::set_pdeathsig(Signal::SIGKILL).map_err(io::Error::from);
+    // SAFETY: it only makes a system call.
+    unsafe { command.pre_exec(end) };
+}
+
+/// Hands a descriptor on to the command.
+pub(crate) fn inherits(command: &mut Command, descriptor: RawFd) {
+    let keep = move || {
+        // SAFETY: the caller's descriptor is open in the new process as well.
+        let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
+        fcntl(descriptor, FcntlArg::F_SETFD(FdFlag::empty())).map(drop).map_err(io::Error::from)
+    };
+    // SAFETY: it only makes a system call.
+    unsafe { command.pre_exec(keep) };
 }
 
 /// A version: as it is printed, and as numbers that can be compared.

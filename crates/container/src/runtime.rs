@@ -3,14 +3,10 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use crate::program::{self, Version, is_program};
+use crate::program::{self, USUAL_PATH, Version, is_program};
 
 /// Those that are looked for, the first one first.
 pub const KNOWN: [&str; 3] = ["runc", "crun", "youki"];
-
-/// Where programs are looked for when nobody says: engines start runtimes with hardly
-/// any environment.
-pub(crate) const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// No OCI runtime is there.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,6 @@
 //! What the command line says of containers.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use eigentime_container::host::limits::{Cpus, Memory, parse_cpus, parse_memory};
@@ -8,6 +8,8 @@ use eigentime_container::host::network::Network;
 use eigentime_container::image::reference::Reference;
 use eigentime_container::spec::bundle::Volume;
 use eigentime_supervisor::registry::Name;
+
+use crate::values::{parse_hostname, parse_inside, parse_variable, parse_volume};
 
 /// Options of `eigentime run` that put the program into a container.
 #[derive(Debug, Args)]
@@ -96,44 +98,6 @@ impl From<NetworkName> for Network {
     }
 }
 
-fn parse_hostname(text: &str) -> Result<String, String> {
-    /// The kernel's limit (`sethostname(2)`).
-    const LONGEST: usize = 64;
-    let fits = |letter: char| letter.is_ascii_alphanumeric() || ".-_".contains(letter);
-    match !text.is_empty() && text.len() <= LONGEST && text.chars().all(fits) {
-        true => Ok(text.to_owned()),
-        false => Err("a host name has 1 to 64 letters, digits, '.', '_' and '-'".to_owned()),
-    }
-}
-
-pub fn parse_volume(text: &str) -> Result<Volume, String> {
-    let parts: Vec<_> = text.split(':').collect();
-    let (source, destination, read_only) = match parts.as_slice() {
-        [source, destination] | [source, destination, "rw"] => (source, destination, false),
-        [source, destination, "ro"] => (source, destination, true),
-        _ => return Err("it is no volume: write SRC:DST or SRC:DST:ro".to_owned()),
-    };
-    if source.is_empty() {
-        return Err("it names no file of the host: write SRC:DST or SRC:DST:ro".to_owned());
-    }
-    let source = std::path::absolute(source).map_err(|error| error.to_string())?;
-    Ok(Volume { source, destination: parse_inside(destination)?.into(), read_only })
-}
-
-fn parse_variable(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("it is no variable: write NAME=VALUE".to_owned()),
-    }
-}
-
-fn parse_inside(text: &str) -> Result<String, String> {
-    match Path::new(text).is_absolute() {
-        true => Ok(text.to_owned()),
-        false => Err(format!("'{text}' does not start with '/', as paths in a container do")),
-    }
-}
-
 /// Options of `eigentime images`.
 #[derive(Debug, Args)]
 pub struct ImagesOptions {
@@ -158,35 +122,4 @@ pub enum ImagesAction {
         #[arg(long, conflicts_with = "images")]
         all: bool,
     },
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn volumes_are_read() {
-        let volume = parse_volume("/a:/b:ro").unwrap();
-        assert_eq!((volume.source, volume.destination), ("/a".into(), "/b".into()));
-        assert!(volume.read_only);
-        assert!(!parse_volume("/a:/b").unwrap().read_only);
-        assert!(parse_volume("a:/b").unwrap().source.is_absolute());
-        for text in ["", "/a", ":/b", "/a:b", "/a:/b:rx", "/a:/b:ro:ro"] {
-            assert!(parse_volume(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn variables_have_names() {
-        assert_eq!(parse_variable("A=b=c"), Ok(("A".to_owned(), "b=c".to_owned())));
-        assert!(parse_variable("A").is_err() && parse_variable("=b").is_err());
-    }
-
-    #[test]
-    fn host_names_are_the_kernels() {
-        assert!(parse_hostname("web-1.example").is_ok());
-        for text in ["", "a b", "a\nb", &"x".repeat(65)] {
-            assert!(parse_hostname(text).is_err(), "{text}");
-        }
-    }
 }

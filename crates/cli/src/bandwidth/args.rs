@@ -13,7 +13,7 @@ use eigentime_bandwidth::session::message::Direction;
 use eigentime_bandwidth::session::tls::Fingerprint;
 use eigentime_bandwidth::train::Timing;
 
-use crate::args::parse_span;
+use crate::values::parse_span;
 
 /// What help says at its end.
 pub const NOTES: &str = "\

@@ -14,7 +14,7 @@ use eigentime_study::preset::{PRESETS, Preset};
 use eigentime_timeline::Nanos;
 use eigentime_timeline::text::parse_offset;
 
-use crate::args::parse_span;
+use crate::values::{parse_span, parse_volume};
 
 /// What help says at its end.
 pub const NOTES: &str = "\
@@ -97,8 +97,7 @@ pub struct EnterOptions {
     pub rootfs: Option<PathBuf>,
 
     /// Show SRC of the host at DST in the container
-    #[arg(long, value_name = "SRC:DST", requires = "rootfs",
-          value_parser = crate::args::parse_volume)]
+    #[arg(long, value_name = "SRC:DST", requires = "rootfs", value_parser = parse_volume)]
     pub volume: Vec<Volume>,
 
     /// The program and its arguments

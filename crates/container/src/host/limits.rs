@@ -6,6 +6,8 @@ use std::{fs, io};
 use nix::fcntl::AtFlags;
 use nix::unistd::{AccessFlags, faccessat};
 
+use crate::error::Error;
+
 /// A size in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory(pub i64);
@@ -63,18 +65,6 @@ pub fn parse_cpus(text: &str) -> Result<Cpus, String> {
     Ok(Cpus { quota_us: quota as i64 })
 }
 
-/// A limit cannot be set.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "{option} cannot be set here: {reason}\n\
-     help: run as root, or in a control group that is handed over to this user (systemd-run --user \
-     --scope -p Delegate=yes), or leave the limit out"
-)]
-pub struct Unlimited {
-    option: &'static str,
-    reason: String,
-}
-
 /// Options, and the controllers that set what they say.
 const CONTROLLERS: [(&str, &str); 2] = [("--memory", "memory"), ("--cpus", "cpu")];
 
@@ -83,11 +73,11 @@ const CONTROLLERS: [(&str, &str); 2] = [("--memory", "memory"), ("--cpus", "cpu"
 /// # Errors
 ///
 /// The first that cannot.
-pub fn check(memory: Option<Memory>, cpus: Option<Cpus>) -> Result<(), Unlimited> {
+pub fn check(memory: Option<Memory>, cpus: Option<Cpus>) -> Result<(), Error> {
     let asked = [memory.is_some(), cpus.is_some()];
     let wanted = CONTROLLERS.into_iter().zip(asked).filter(|(_, asked)| *asked);
     for ((option, controller), _) in wanted {
-        let failed = |reason| Unlimited { option, reason };
+        let failed = |reason| Error::NoLimit { option, reason };
         let groups = read("/proc/self/cgroup").map_err(failed)?;
         let mounts = read("/proc/self/mountinfo").map_err(failed)?;
         let folder = folder(controller, &groups, &mounts)

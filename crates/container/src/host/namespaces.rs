@@ -9,45 +9,12 @@ use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::process::{Command, Output};
 
-use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, User, fork, getpid, pipe};
 
-/// Why there is no user namespace.
-#[derive(Debug, thiserror::Error)]
-pub enum Refused {
-    /// The kernel makes none.
-    #[error(
-        "a container needs a user namespace, and making one was refused ({})\n\
-         help: allow them to ordinary users (sysctl user.max_user_namespaces, \
-         kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns), or run as root",
-        .0.desc()
-    )]
-    Namespace(Errno),
-    /// The ids cannot be mapped.
-    #[error(
-        "the ids of a container cannot be mapped: {0}\n\
-         help: see to it that newuidmap and newgidmap are there (apt-get install uidmap) and that \
-         /etc/subuid and /etc/subgid are right"
-    )]
-    Map(String),
-    /// A step failed.
-    #[error("cannot {action}: {}", .cause.desc())]
-    System {
-        /// What was tried.
-        action: &'static str,
-        /// The kernel's word.
-        cause: Errno,
-    },
-}
-
-impl Refused {
-    fn system(action: &'static str) -> impl FnOnce(Errno) -> Self {
-        move |cause| Self::System { action, cause }
-    }
-}
+use crate::error::Error;
 
 /// Ids in a row: the same row is called differently inside and outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,25 +129,25 @@ impl Namespaces {
 /// # Errors
 ///
 /// If that is not allowed here.
-pub fn enter(beside: Option<Pid>) -> Result<Namespaces, Refused> {
+pub fn enter(beside: Option<Pid>) -> Result<Namespaces, Error> {
     let joined = beside.map(join).transpose()?.flatten();
     let namespaces = match joined {
         Some(namespaces) => {
-            unshare(CloneFlags::CLONE_NEWNS).map_err(Refused::Namespace)?;
+            unshare(CloneFlags::CLONE_NEWNS).map_err(Error::NoUserNamespace)?;
             namespaces
         }
         None => make()?,
     };
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
     mount(None::<&str>, "/", None::<&str>, private, None::<&str>)
-        .map_err(Refused::system("keep mounts from the host"))?;
+        .map_err(Error::system("keep mounts from the host"))?;
     Ok(namespaces)
 }
 
 /// Goes into the user namespace of another process, if it is another one in which this
 /// user is root. Where they share one, this process goes into the other's time namespace:
 /// from inside a new user namespace it could not.
-fn join(process: Pid) -> Result<Option<Namespaces>, Refused> {
+fn join(process: Pid) -> Result<Option<Namespaces>, Error> {
     let open = |kind: &str| {
         let [own, other] = [getpid(), process].map(|process| format!("/proc/{process}/ns/{kind}"));
         let link = |path: &str| fs::read_link(path).ok();
@@ -196,24 +163,24 @@ fn join(process: Pid) -> Result<Option<Namespaces>, Refused> {
             return Ok(None);
         }
         let entered = setns(user, CloneFlags::CLONE_NEWUSER);
-        entered.map_err(Refused::system("enter the timeline's user namespace"))?;
+        entered.map_err(Error::system("enter the timeline's user namespace"))?;
         return Ok(Some(namespaces));
     }
     if let Some(time) = open("time") {
         let entered = setns(time, CloneFlags::from_bits_retain(libc::CLONE_NEWTIME));
-        entered.map_err(Refused::system("enter the timeline's time namespace"))?;
+        entered.map_err(Error::system("enter the timeline's time namespace"))?;
     }
     Ok(None)
 }
 
-fn make() -> Result<Namespaces, Refused> {
+fn make() -> Result<Namespaces, Error> {
     let wanted = wanted()?;
     let mapper = match &wanted {
         // Nobody has to help: a user may always map the own ids.
         (namespaces, By::Itself) if namespaces.have_one_user() => None,
         (namespaces, by) => Some(Mapper::start(namespaces, *by)?),
     };
-    unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS).map_err(Refused::Namespace)?;
+    unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS).map_err(Error::NoUserNamespace)?;
     let namespaces = wanted.0;
     match mapper {
         Some(mapper) => mapper.map()?,
@@ -231,7 +198,7 @@ enum By {
     Tools,
 }
 
-fn wanted() -> Result<(Namespaces, By), Refused> {
+fn wanted() -> Result<(Namespaces, By), Error> {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let (uid, gid) = (nix::unistd::geteuid(), nix::unistd::getegid());
     if uid.is_root() {
@@ -240,7 +207,7 @@ fn wanted() -> Result<(Namespaces, By), Refused> {
             Namespaces { uids: Ids::of_root(&read(uids)), gids: Ids::of_root(&read(gids)) };
         return Ok((namespaces, By::Itself));
     }
-    let user = User::from_uid(uid).map_err(Refused::system("read the name of the user"))?;
+    let user = User::from_uid(uid).map_err(Error::system("read the name of the user"))?;
     let name = user.as_ref().map(|user| user.name.as_str());
     let ids = |own, ranges| Ids::of_user(own, &read(ranges), uid.as_raw(), name);
     let uids = ids(uid.as_raw(), "/etc/subuid");
@@ -254,14 +221,14 @@ fn wanted() -> Result<(Namespaces, By), Refused> {
 }
 
 /// Without privilege, groups may be mapped only once setgroups() is given up.
-fn map_own(namespaces: &Namespaces) -> Result<(), Refused> {
+fn map_own(namespaces: &Namespaces) -> Result<(), Error> {
     let settings = [
         ("/proc/self/setgroups", "deny".to_owned()),
         ("/proc/self/uid_map", namespaces.uids.text()),
         ("/proc/self/gid_map", namespaces.gids.text()),
     ];
     for (path, text) in settings {
-        fs::write(path, text).map_err(|error| Refused::Map(format!("{path}: {error}")))?;
+        fs::write(path, text).map_err(|error| Error::NotMapped(format!("{path}: {error}")))?;
     }
     Ok(())
 }
@@ -274,12 +241,12 @@ struct Mapper {
 }
 
 impl Mapper {
-    fn start(namespaces: &Namespaces, by: By) -> Result<Self, Refused> {
-        let (waits, go) = pipe().map_err(Refused::system("make a pipe"))?;
-        let (said, says) = pipe().map_err(Refused::system("make a pipe"))?;
+    fn start(namespaces: &Namespaces, by: By) -> Result<Self, Error> {
+        let (waits, go) = pipe().map_err(Error::system("make a pipe"))?;
+        let (said, says) = pipe().map_err(Error::system("make a pipe"))?;
         let whose = getpid();
         // SAFETY: this process has one thread, so the child may do all that it may.
-        match unsafe { fork() }.map_err(Refused::system("start a process"))? {
+        match unsafe { fork() }.map_err(Error::system("start a process"))? {
             ForkResult::Child => {
                 drop((go, said));
                 map_from_outside(namespaces, by, whose, waits, says);
@@ -292,17 +259,17 @@ impl Mapper {
         }
     }
 
-    fn map(mut self) -> Result<(), Refused> {
+    fn map(mut self) -> Result<(), Error> {
         let mut said = String::new();
         let talked = self.go.write_all(b"!").and_then(|()| {
             drop(self.go);
             self.said.read_to_string(&mut said)
         });
-        waitpid(self.process, None).map_err(Refused::system("wait for the ids' map"))?;
+        waitpid(self.process, None).map_err(Error::system("wait for the ids' map"))?;
         match talked {
             Ok(_) if said == DONE => Ok(()),
-            Ok(_) => Err(Refused::Map(said)),
-            Err(error) => Err(Refused::Map(error.to_string())),
+            Ok(_) => Err(Error::NotMapped(said)),
+            Err(error) => Err(Error::NotMapped(error.to_string())),
         }
     }
 }

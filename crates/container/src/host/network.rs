@@ -8,7 +8,8 @@ use std::process::{Child, Command, Stdio};
 
 use nix::unistd::{Pid, pipe};
 
-use crate::image::tool;
+use crate::error::Error;
+use crate::program::{ends_with_caller, inherits};
 
 /// What network a container has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,26 +20,6 @@ pub enum Network {
     None,
     /// One of its own that leads out.
     Private,
-}
-
-/// Why a network does not lead out.
-#[derive(Debug, thiserror::Error)]
-pub enum Unconnected {
-    /// No tool.
-    #[error(
-        "--net private takes slirp4netns, which is not installed\n\
-         help: apt-get install slirp4netns, or use --net host or --net none"
-    )]
-    NoTool,
-    /// No device.
-    #[error(
-        "--net private takes {DEVICE}, which this user cannot use: {0}\n\
-         help: chmod 0666 {DEVICE}, as most distributions have it, or use --net host or --net none"
-    )]
-    NoDevice(std::io::Error),
-    /// The tool failed.
-    #[error("slirp4netns does not connect the container: {0}")]
-    Failed(String),
 }
 
 const TOOL: &str = "slirp4netns";
@@ -54,12 +35,12 @@ pub(crate) const RESOLVER: &str = "nameserver 10.0.2.3\n";
 /// # Errors
 ///
 /// What is missing.
-pub fn check() -> Result<(), Unconnected> {
+pub fn check() -> Result<(), Error> {
     let device = OpenOptions::new().read(true).write(true).open(Path::new(DEVICE));
-    device.map_err(Unconnected::NoDevice)?;
+    device.map_err(Error::NoTun)?;
     match Command::new(TOOL).arg("--version").output() {
-        Err(error) if error.kind() == ErrorKind::NotFound => Err(Unconnected::NoTool),
-        Err(error) => Err(Unconnected::Failed(error.to_string())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(Error::NoSlirp),
+        Err(error) => Err(Error::NotConnected(error.to_string())),
         Ok(_) => Ok(()),
     }
 }
@@ -70,8 +51,8 @@ pub fn check() -> Result<(), Unconnected> {
 /// # Errors
 ///
 /// If that fails.
-pub fn connect(process: Pid) -> Result<Connection, Unconnected> {
-    let failed = |error: std::io::Error| Unconnected::Failed(error.to_string());
+pub fn connect(process: Pid) -> Result<Connection, Error> {
+    let failed = |error: std::io::Error| Error::NotConnected(error.to_string());
     let (ready, says) = pipe().map_err(|error| failed(error.into()))?;
     let mut command = Command::new(TOOL);
     command
@@ -82,8 +63,8 @@ pub fn connect(process: Pid) -> Result<Connection, Unconnected> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
-    tool::ends_with_caller(&mut command);
-    tool::inherits(&mut command, says.as_raw_fd());
+    ends_with_caller(&mut command);
+    inherits(&mut command, says.as_raw_fd());
     let mut child = command.spawn().map_err(failed)?;
     drop(says);
     if is_ready(ready) {
@@ -94,7 +75,7 @@ pub fn connect(process: Pid) -> Result<Connection, Unconnected> {
         stderr.read_to_string(&mut said).map_err(failed)?;
     }
     let status = child.wait().map_err(failed)?;
-    Err(Unconnected::Failed(format!("{} ({status})", said.trim())))
+    Err(Error::NotConnected(format!("{} ({status})", said.trim())))
 }
 
 fn is_ready(ready: OwnedFd) -> bool {

@@ -1,15 +1,10 @@
 //! Tools that do what is not ours to do: they fetch and unpack images.
 
-use std::io::{self, ErrorKind, Write};
-use std::os::fd::RawFd;
-use std::os::unix::process::CommandExt;
+use std::io::{ErrorKind, Write};
 use std::process::{Command, Stdio};
 
-use nix::fcntl::{FcntlArg, FdFlag, fcntl};
-use nix::sys::prctl;
-use nix::sys::signal::Signal;
-
 use crate::error::Error;
+use crate::program::ends_with_caller;
 
 /// A program of another package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,24 +65,6 @@ impl Tool {
 fn message(said: &str) -> Option<String> {
     let quoted = said.lines().last()?.split_once("msg=")?.1;
     serde_json::from_str(quoted).ok()
-}
-
-/// Sees to it that the kernel ends the command when the thread ends that starts it.
-pub fn ends_with_caller(command: &mut Command) {
-    let end = || prctl::set_pdeathsig(Signal::SIGKILL).map_err(io::Error::from);
-    // SAFETY: it only makes a system call.
-    unsafe { command.pre_exec(end) };
-}
-
-/// Hands a descriptor on to the command.
-pub(crate) fn inherits(command: &mut Command, descriptor: RawFd) {
-    let keep = move || {
-        // SAFETY: the caller's descriptor is open in the new process as well.
-        let descriptor = unsafe { std::os::fd::BorrowedFd::borrow_raw(descriptor) };
-        fcntl(descriptor, FcntlArg::F_SETFD(FdFlag::empty())).map(drop).map_err(io::Error::from)
-    };
-    // SAFETY: it only makes a system call.
-    unsafe { command.pre_exec(keep) };
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ use crate::runtime::enters_time_namespaces;
 use crate::spec::bundle::{Bundle, Volume, join_time_namespace};
 use crate::spec::process::{Environment, command_line, value};
 use crate::spec::root::{Program, Root};
-use crate::spec::users::{self, Account, NoSuchUser};
+use crate::spec::users::{self, Account};
 
 /// What a container's file system comes from; it stays as long as this is held.
 pub struct Source {
@@ -248,7 +248,7 @@ impl Preparation<'_> {
         let Namespaces { uids, gids } = self.namespaces;
         for (ids, id) in [(uids, account.uid), (gids, account.gid)] {
             if !ids.has(id) {
-                return Err(NoSuchUser::Unmapped { asked: asked.to_owned(), id }.into());
+                return Err(Error::UnmappedUser { asked: asked.to_owned(), id });
             }
         }
         Ok(account)

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use toml_edit::{Document, Item, Value};
 
-use super::engines::{Caller, Unusable};
 use super::toml::{self, Setting};
+use super::{Caller, Unusable};
 use crate::program::{self, Version};
 
 /// The newest form of the file (containerd 2.4).
-pub const NEWEST: i64 = 4;
+const NEWEST: i64 = 4;
 
 /// The runtime's own name, and the name of what containerd starts by default.
 const ENTRY: &str = "eigentime";
@@ -49,7 +49,7 @@ impl Form {
         let form = FORMS.iter().find(|form| number.is_some_and(|it| form.versions.contains(&it)));
         form.ok_or_else(|| {
             let shown = version.map(|version| version.to_string()).unwrap_or_default();
-            Unusable::Version(shown.trim().to_owned())
+            Unusable::Version { found: shown.trim().to_owned(), newest: NEWEST }
         })
     }
 

@@ -3,7 +3,7 @@
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 
-use super::engines::Unusable;
+use super::Unusable;
 
 const TABLE: &str = "runtimes";
 const ENTRY: &str = "eigentime";

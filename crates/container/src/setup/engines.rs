@@ -1,9 +1,8 @@
 //! What differs from engine to engine.
 
-use std::env;
 use std::path::{Path, PathBuf};
 
-use super::{containerd, docker, podman};
+use super::{Caller, Unusable, containerd, docker, podman};
 
 /// An engine that starts containers by calling an OCI runtime.
 pub struct Engine {
@@ -79,67 +78,3 @@ pub const ENGINES: [Engine; 3] = [
         caution: containerd::caution,
     },
 ];
-
-/// Who sets up an engine: what decides where its file is.
-#[derive(Clone, Debug, Default)]
-pub struct Caller {
-    /// Root, for whom engines have other files.
-    pub is_root: bool,
-    /// The user's home.
-    pub home: Option<PathBuf>,
-    /// Where the user keeps settings, if elsewhere than in `.config`.
-    pub config_home: Option<PathBuf>,
-    /// The only file that podman reads, if there is to be only one.
-    pub containers_conf: Option<PathBuf>,
-}
-
-impl Caller {
-    /// Whoever runs this process.
-    pub fn this() -> Self {
-        let path = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        Self {
-            is_root: nix::unistd::geteuid().is_root(),
-            home: path("HOME"),
-            config_home: path("XDG_CONFIG_HOME"),
-            containers_conf: path("CONTAINERS_CONF"),
-        }
-    }
-
-    /// A file of an ordinary user's settings.
-    pub(super) fn own(&self, file: impl AsRef<Path>) -> Option<PathBuf> {
-        let folder = self.config_home.clone();
-        let folder = folder.or_else(|| self.home.as_ref().map(|home| home.join(".config")));
-        folder.map(|folder| folder.join(file))
-    }
-}
-
-/// Why a text can have no entry.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unusable {
-    /// It is not in the form that it should be in.
-    #[error(", line {line}, column {column}: {what}\nhelp: mend that first; nothing was written")]
-    Malformed {
-        /// The line, from 1.
-        line: usize,
-        /// The character in it, from 1.
-        column: usize,
-        /// What is expected, or wrong.
-        what: String,
-    },
-    /// There is something else where the entries are to be.
-    #[error(": `{0}` is no table of settings\nhelp: mend that first; nothing was written")]
-    NoTable(String),
-    /// The entry is to be taken out, and the engine would look for it.
-    #[error(
-        ": eigentime is the default runtime there, and {0} would not find it\n\
-         help: name another default first; nothing was written"
-    )]
-    Default(&'static str),
-    /// A form of the file that is newer than this command, or none at all.
-    #[error(
-        " says version = {0}, and {known} is the newest that is known here\n\
-         help: add the entry by hand; nothing was written",
-        known = containerd::NEWEST
-    )]
-    Version(String),
-}

@@ -6,24 +6,29 @@
 //! - `trust`: a script that lets the environment of containers count.
 //! - `toml`: settings in a TOML text, comments and order kept.
 //! - `file`: replacing a file, with a backup.
+//! - `caller`: the user who sets up an engine.
+//! - `error`: what can stop an entry from being added or taken out.
 //!
 //! The modules of the engines know texts only. [`plan`] reads the file and says what would
 //! become of it, [`Plan::carry_out`] writes.
 
+mod caller;
 mod containerd;
 mod docker;
 mod engines;
+mod error;
 mod file;
 mod podman;
 mod toml;
 pub mod trust;
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use similar::TextDiff;
 
-pub use engines::{Caller, ENGINES, Engine, Unusable};
+pub use caller::Caller;
+pub use engines::{ENGINES, Engine};
+pub use error::{Error, Unusable};
 
 /// What is to be done with an engine's entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,61 +37,6 @@ pub enum Action<'a> {
     Add(&'a Path),
     /// Take it out.
     Remove,
-}
-
-/// Why an entry was neither added nor taken out.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The engine's file cannot be read.
-    #[error("cannot read {file}: {cause}{}", way_out(cause))]
-    Unreadable {
-        /// The file.
-        file: PathBuf,
-        /// What the kernel says.
-        cause: io::Error,
-    },
-    /// A symbolic link is in the file's place, and nothing is where it leads.
-    #[error("{0} is a symbolic link that leads nowhere\nhelp: remove it, or make its target")]
-    Dangling(PathBuf),
-    /// There is something in the file that no entry can be added to.
-    #[error("{file}{cause}")]
-    Unusable {
-        /// The file.
-        file: PathBuf,
-        /// What is wrong with it.
-        cause: Unusable,
-    },
-    /// What a new file has to look like depends on the version of the engine, which is
-    /// not known.
-    #[error(
-        "cannot tell which version of {0} is installed, by which its new file would have to go\n\
-         help: install it first, or make the file: `{0} config default` prints one"
-    )]
-    UnknownVersion(&'static str),
-    /// The name of a file has bytes in it that the engine's file cannot hold.
-    #[error("the name of {0} is no UTF-8, as the engine's file has to be")]
-    NoText(PathBuf),
-    /// The file has changed since it was read.
-    #[error("{0} was changed meanwhile, so nothing was written\nhelp: try again")]
-    Changed(PathBuf),
-    /// Something could not be written.
-    #[error("cannot {what} {file}: {cause}{}", way_out(cause))]
-    NotWritten {
-        /// What was to be done.
-        what: &'static str,
-        /// The file.
-        file: PathBuf,
-        /// What the kernel says.
-        cause: io::Error,
-    },
-}
-
-fn way_out(cause: &io::Error) -> &'static str {
-    match cause.kind() {
-        io::ErrorKind::PermissionDenied => "\nhelp: do it as root (sudo eigentime setup ...)",
-        io::ErrorKind::ReadOnlyFilesystem => "\nhelp: name a file elsewhere by --config",
-        _ => "",
-    }
 }
 
 /// What becomes of an engine's file.

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::engines::{Caller, Unusable};
 use super::toml::{self, Setting};
+use super::{Caller, Unusable};
 
 /// Where the file is below podman's settings.
 const DROP_IN: &str = "containers/containers.conf.d/eigentime.conf";

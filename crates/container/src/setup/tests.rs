@@ -1,4 +1,5 @@
 use std::fs;
+use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -204,7 +205,7 @@ BinaryName = "/opt/eigentime/eigentime-oci"
         assert_eq!((engine("podman").add)("engine = 1", OCI), no_table("engine"));
         assert_eq!((engine("docker").add)("[]", OCI), no_table("the whole file"));
         assert_eq!((engine("docker").add)(r#"{"runtimes": []}"#, OCI), no_table("runtimes"));
-        let version = |shown: &str| Err(Unusable::Version(shown.to_owned()));
+        let version = |shown: &str| Err(Unusable::Version { found: shown.to_owned(), newest: 4 });
         assert_eq!((engine("containerd").add)("version = 9", OCI), version("9"));
         assert_eq!((engine("containerd").add)("version = \"2\"", OCI), version("\"2\""));
     }

@@ -1,34 +1,6 @@
 //! Users and groups of a container, by its own tables (`passwd(5)`, `group(5)`).
 
-/// There is no such user or group in the container.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoSuchUser {
-    /// Not in the table.
-    #[error(
-        "user '{asked}': the container's {table} has no '{name}'\nhelp: name one that is there, or a \
-         number"
-    )]
-    Unknown {
-        /// As it was asked for.
-        asked: String,
-        /// The table.
-        table: &'static str,
-        /// What is not there.
-        name: String,
-    },
-    /// Not among the ids that there are.
-    #[error(
-        "user '{asked}': this user has no id {id} to give to a container\nhelp: have an administrator \
-         add ranges to /etc/subuid and /etc/subgid (usermod --add-subuids, --add-subgids), or run as \
-         root"
-    )]
-    Unmapped {
-        /// As it was asked for.
-        asked: String,
-        /// The id.
-        id: u32,
-    },
-}
+use crate::error::Error;
 
 /// Who a program runs as.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,11 +23,11 @@ const GROUP: &str = "/etc/group";
 /// # Errors
 ///
 /// If a name is not in the tables.
-pub fn resolve(asked: &str, passwd: &str, group: &str) -> Result<Account, NoSuchUser> {
+pub fn resolve(asked: &str, passwd: &str, group: &str) -> Result<Account, Error> {
     let (user, named_group) =
         asked.split_once(':').map_or((asked, ""), |(user, group)| (user, group));
     let user = if user.is_empty() { "0" } else { user };
-    let unknown = |table, name: &str| NoSuchUser::Unknown {
+    let unknown = |table, name: &str| Error::UnknownUser {
         asked: asked.to_owned(),
         table,
         name: name.to_owned(),
