@@ -23,7 +23,7 @@ use lab::{LIMIT, Lab};
 const MARGIN: f64 = 0.1;
 
 /// How many estimates of each path.
-const ESTIMATES: usize = 5;
+const ESTIMATES: usize = 3;
 
 /// A path, and what is to be found.
 struct Path {
@@ -127,7 +127,7 @@ fn estimates(path: &'static Path) -> Outcome {
     let lab = Lab::new(path.mtu)?;
     let _emulator = lab.emulate(path.told)?;
     let _server = lab.serve(&[])?;
-    expect(&lab.measure(&["--json", "--count", "5"])?, path)
+    expect(&lab.measure(&["--json", "--count", &ESTIMATES.to_string()])?, path)
 }
 
 /// From the server to the client, with cross traffic that way only.
@@ -136,7 +136,8 @@ fn down() -> Outcome {
     let lab = Lab::new(1500)?;
     let _emulator = lab.emulate(told)?;
     let _server = lab.serve(&[])?;
-    let ended = lab.measure(&["--json", "--count", "5", "--direction", "down"])?;
+    let ended =
+        lab.measure(&["--json", "--count", &ESTIMATES.to_string(), "--direction", "down"])?;
     let path = Path { name: "down", told, mtu: 1500, capacity: 100e6, available: 100e6 };
     expect(&ended, &path)
 }
@@ -146,7 +147,7 @@ fn ipv6() -> Outcome {
     let _emulator = lab.emulate(PATHS[0].told)?;
     let _server = lab.serve(&[])?;
     let mut command = lab.client("fd99::2");
-    let ended = run(command.args(["--json", "--count", "5"]), LIMIT)?;
+    let ended = run(command.args(["--json", "--count", &ESTIMATES.to_string()]), LIMIT)?;
     expect(&ended, &PATHS[0])
 }
 
@@ -155,7 +156,7 @@ fn tbf() -> Outcome {
     let lab = Lab::new(1500)?;
     lab.shape("302800000")?;
     let _server = lab.serve(&[])?;
-    expect(&lab.measure(&["--json", "--count", "5"])?, &PATHS[0])
+    expect(&lab.measure(&["--json", "--count", &ESTIMATES.to_string()])?, &PATHS[0])
 }
 
 /// `usleep` wakes too late to send at 1 Gbit/s: the host, and not the path, is told to be the limit,
@@ -167,7 +168,7 @@ fn system_timing() -> Outcome {
         let lab = Lab::new(1500)?;
         let _emulator = lab.emulate(told)?;
         let _server = lab.serve(&[])?;
-        lab.measure(&["--json", "--timing", "system", "--count", "5"])
+        lab.measure(&["--json", "--timing", "system", "--count", &ESTIMATES.to_string()])
     };
     expect(&measure(&told)?, &slow)?;
     let ended = measure(&["--capacity", "1G", "--delay", "1ms"])?;

@@ -66,9 +66,8 @@ use std::process::ExitCode;
 use libtest_mimic::Arguments;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
-/// The machines that run this have few cores, and measured waits suffer when
-/// more tests than cores run.
-const DEFAULT_THREADS: usize = 2;
+/// Most tests wait more than they compute: twice as many as a small machine has processors.
+const DEFAULT_THREADS: usize = 4;
 
 /// How many of the slowest tests are shown.
 const SLOWEST: usize = 40;

@@ -24,11 +24,11 @@ const BUILDS: [Build; 3] = [Build::Dynamic, Build::Static, Build::Musl];
 const THREADS: u32 = 64;
 const FEW: u32 = 8;
 const RATE: u32 = 10;
-/// For how many seconds of the host, and what sets it: by default all of them take a minute.
-const STORM_S: u32 = 12;
+/// For how many seconds of the host, and what sets it: by default all of them take half a minute.
+const STORM_S: u32 = 6;
 const SET_BY: &str = "EIGENTIME_STORM_S";
 /// For how long by their clock where all calls stop.
-const SHORT_MS: u32 = 60_000;
+const SHORT_MS: u32 = 30_000;
 /// Longer than anything is waited for: it is ended when enough was seen.
 const LONG_MS: u32 = 3_600_000;
 const LIMIT: Duration = Duration::from_secs(120);

@@ -76,7 +76,9 @@ fn alone<T>(body: impl FnOnce() -> T) -> T {
 /// Tests in the order in which they were added.
 #[derive(Default)]
 pub struct Suite {
-    trials: Vec<Trial>,
+    beside_others: Vec<Trial>,
+    /// They come last: each that came between others would wait until those beside it have ended.
+    alone: Vec<Trial>,
 }
 
 impl Suite {
@@ -89,7 +91,7 @@ impl Suite {
     ) {
         let name = name.into();
         let shown = name.clone();
-        self.add(name, needs, || beside_others(move || timed(&shown, body)));
+        self.beside_others.push(trial(name, needs, || beside_others(move || timed(&shown, body))));
     }
 
     /// The same for a test that changes something of the machine that others look at: none runs
@@ -102,25 +104,7 @@ impl Suite {
     ) {
         let name = name.into();
         let shown = name.clone();
-        self.add(name, needs, || alone(move || timed(&shown, body)));
-    }
-
-    fn add(
-        &mut self,
-        name: String,
-        needs: &[Need],
-        body: impl FnOnce() -> Outcome + Send + 'static,
-    ) {
-        let missing = needs.iter().find_map(Need::missing);
-        let ignored = missing.is_some();
-        if let Some(what) = &missing {
-            println!("skipped: {name}: needs {what}");
-        }
-        let run = move || match missing {
-            Some(what) => Err(Failed::from(format!("needs {what}"))),
-            None => body().map_err(Failed::from),
-        };
-        self.trials.push(Trial::test(name, run).with_ignored_flag(ignored));
+        self.alone.push(trial(name, needs, || alone(move || timed(&shown, body))));
     }
 
     /// Adds a test of something that takes long to prepare, such as a daemon. If that
@@ -146,11 +130,24 @@ impl Suite {
                 Ok(Completion::ignored_with(format!("needs {what}")))
             }
         };
-        self.trials.push(Trial::ignorable_test(name, run));
+        self.beside_others.push(Trial::ignorable_test(name, run));
     }
 
     /// All tests, for the runner.
     pub fn into_trials(self) -> Vec<Trial> {
-        self.trials
+        self.beside_others.into_iter().chain(self.alone).collect()
     }
+}
+
+fn trial(name: String, needs: &[Need], body: impl FnOnce() -> Outcome + Send + 'static) -> Trial {
+    let missing = needs.iter().find_map(Need::missing);
+    let ignored = missing.is_some();
+    if let Some(what) = &missing {
+        println!("skipped: {name}: needs {what}");
+    }
+    let run = move || match missing {
+        Some(what) => Err(Failed::from(format!("needs {what}"))),
+        None => body().map_err(Failed::from),
+    };
+    Trial::test(name, run).with_ignored_flag(ignored)
 }
