@@ -188,9 +188,10 @@ fn check_unscaled(asked_ms: f64, ended: &Finished) -> Outcome {
 }
 
 fn check_written_back(call: &Call, asked_ms: f64, ended: &Finished) -> Outcome {
+    let took_ms: f64 = ended.number("mono_ms")?;
     for extra in call.extras {
         let value: f64 = ended.number(extra.key)?;
-        let (least, most) = (extra.least.of(asked_ms), extra.most.of(asked_ms));
+        let (least, most) = (extra.least.of(asked_ms, took_ms), extra.most.of(asked_ms, took_ms));
         ended.ensure(
             least <= value && value <= most,
             format_args!("{}={value}, not {least} to {most}", extra.key),

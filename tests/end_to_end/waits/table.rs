@@ -10,18 +10,22 @@ pub enum Clock {
     Cpu,
 }
 
-/// A bound, as a share of the time that was asked for or as it is.
+/// A bound.
 #[derive(Clone, Copy, Debug)]
 pub enum Bound {
+    /// A share of the time that was asked for.
     Share(f64),
+    /// What the call left of that time at least: it lasted no longer than it took.
+    Unspent,
     Exactly(f64),
 }
 
 impl Bound {
     /// In the unit of the value it bounds.
-    pub fn of(self, asked_ms: f64) -> f64 {
+    pub fn of(self, asked_ms: f64, took_ms: f64) -> f64 {
         match self {
             Bound::Share(share) => share * asked_ms,
+            Bound::Unspent => asked_ms - took_ms,
             Bound::Exactly(value) => value,
         }
     }
@@ -115,8 +119,9 @@ const fn between(key: &'static str, least: f64, most: f64) -> Extra {
 const UNTOUCHED: Extra = between("untouched_ms", 1.0, 1.0);
 /// Nothing was left over when the time was up.
 const NOTHING_LEFT: Extra = exactly("remain_ms", 0.0);
-/// What is left when something became ready halfway.
-const HALF_LEFT: Extra = between("remain_ms", 0.05, 0.5001);
+/// What is left when something became ready halfway, or later on a busy host, which may also begin
+/// to wait late.
+const HALF_LEFT: Extra = Extra { key: "remain_ms", least: Bound::Unspent, most: Bound::Share(0.9) };
 /// What a timer says right after it was started.
 const JUST_STARTED: Extra = between("left_ms", 0.5, 1.001);
 /// A timer started for 20 times as long before, with an interval of 7 times.

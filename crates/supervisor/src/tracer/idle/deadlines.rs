@@ -1,11 +1,14 @@
 //! What is due next.
 
+use std::collections::HashMap;
+
 use eigentime_timeline::{CLOCKS, Clock, Nanos, VirtualInstant};
 use nix::unistd::Pid;
 
 use super::super::Supervisor;
-use super::super::rearm::has_timer;
-use super::{Idle, TIMER_DELAY};
+use super::super::rearm::{Holder, has_timer};
+use super::{INTERRUPT_DELAY, Idle, TIMER_DELAY};
+use crate::host;
 
 /// What is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +35,7 @@ impl Supervisor {
         };
         let most = leapt_at_most(now);
         let comes = |left: &Nanos| *left < most;
+        idle.next_timer = self.next_timer(&mut idle.expected, &left).filter(comes);
         let housekeeping = &mut idle.housekeeping;
         let waits = idle
             .waiters
@@ -47,7 +51,7 @@ impl Supervisor {
             .filter(|(left, ..)| comes(left))
             .min_by_key(|(left, order, _)| (*left, *order))
             .map(|(left, _, due)| (left, due));
-        let timer = self.next_timer(&left).filter(comes).map(|left| (left, Due::Timer));
+        let timer = idle.next_timer.map(|left| (left, Due::Timer));
         let limit = idle.limit.map(|(clock, at)| (left(clock, at).max(Nanos::ZERO), Due::Limit));
         let limit = limit.filter(|(left, _)| *left < Nanos::MAX);
         [timer, wait, limit].into_iter().flatten().min_by_key(|(left, _)| *left)
@@ -64,18 +68,40 @@ impl Supervisor {
         late.map(|(thread, _)| thread).collect()
     }
 
-    /// How much time is left until the next timer of the kernel's goes off.
-    fn next_timer(&mut self, left: &impl Fn(Clock, VirtualInstant) -> Nanos) -> Option<Nanos> {
-        let descriptors = self.descriptors_due();
-        let descriptors = descriptors.into_iter().map(|(clock, at)| left(clock, at));
+    /// How much time is left until the next timer of the kernel's goes off; `expected` keeps when
+    /// descriptors were to, as was told last.
+    fn next_timer(
+        &mut self,
+        expected: &mut HashMap<Holder, (Clock, VirtualInstant)>,
+        left: &impl Fn(Clock, VirtualInstant) -> Nanos,
+    ) -> Option<Nanos> {
+        let running = self.running_descriptors();
         let segment = self.timekeeper.segment();
+        let rate = self.timekeeper.motion().effective();
+        let mut before = std::mem::take(expected);
+        let descriptors = running.into_iter().filter_map(|(holder, info)| {
+            let told = info.line().filter(|_| info.left > Nanos::ZERO).map(|line| {
+                (line, segment.timer_due(line, host::read(line.id()).after(info.left)))
+            });
+            let (clock, at) = told.or_else(|| before.remove(&holder))?;
+            let left = left(clock, at);
+            let goes_off = || {
+                let overdue = rate.host_span(left.negated());
+                overdue.is_some_and(|overdue| is_going_off(overdue, info.interval > Nanos::ZERO))
+            };
+            (told.is_some() || goes_off()).then(|| {
+                expected.insert(holder, (clock, at));
+                if told.is_some() { left } else { left.min(Nanos::ZERO) }
+            })
+        });
+        let descriptors: Vec<_> = descriptors.collect();
         let posix = self.settings.iter().filter_map(|(key, (clock, timer))| {
             let every = segment.timer_interval(*clock, timer.interval);
             let left = left(*clock, segment.timer_due(*clock, timer.at));
             let left = upcoming(left, every)?;
             has_timer(*key).then_some(left)
         });
-        descriptors.chain(posix).min()
+        descriptors.into_iter().chain(posix).min()
     }
 }
 
@@ -84,6 +110,13 @@ impl Supervisor {
 fn leapt_at_most(now: [VirtualInstant; CLOCKS]) -> Nanos {
     let last = now.into_iter().max().map_or(0, |now| now.0.0);
     Nanos(i64::MAX - last)
+}
+
+/// Is a timer descriptor, of which the kernel tells nothing any more, still to wake who reads it? Its
+/// interrupt may be late on a busy host. One that goes off once looks the same once it was read.
+fn is_going_off(overdue: Nanos, again: bool) -> bool {
+    let patience = if again { INTERRUPT_DELAY } else { TIMER_DELAY };
+    -TIMER_DELAY.0 < overdue.0 && overdue < patience
 }
 
 /// When a timer goes off next that had so much time left when it was set last: one that has just
@@ -101,6 +134,14 @@ fn upcoming(left: Nanos, every: Nanos) -> Option<Nanos> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_timer_whose_interrupt_is_late_is_still_to_go_off() {
+        let [early, late] = [Nanos(-TIMER_DELAY.0 / 2), Nanos(TIMER_DELAY.0 * 2)];
+        assert!(is_going_off(early, false) && is_going_off(late, true));
+        assert!(!is_going_off(late, false), "it was read");
+        assert!(!is_going_off(Nanos(-late.0), true), "it was disarmed before");
+    }
 
     #[test]
     fn timers_come_again_or_not() {

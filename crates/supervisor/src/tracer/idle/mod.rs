@@ -21,7 +21,7 @@ mod sockets;
 mod wake_source;
 mod woken_by;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ use eigentime_timeline::{CLOCKS, Clock, Nanos, VirtualInstant};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction};
 use nix::unistd::Pid;
 
-use super::rearm::{Awaited, Rearm};
+use super::rearm::{Awaited, Holder, Rearm};
 use super::timekeeper::Changed;
 use super::tracee::{Stop, Tracee};
 use super::wait_restart::Recheck;
@@ -59,8 +59,13 @@ const LONGEST_REST: Duration = Duration::from_millis(5);
 /// A look at all threads may take this part of the time, and no more.
 const SHARE: u32 = 20;
 
-/// How long a timer of the kernel may take to go off once it is due.
+/// How long a timer of the kernel may take to go off once it is due, and on a host that is busy.
 const TIMER_DELAY: Nanos = Nanos(200_000);
+const INTERRUPT_DELAY: Nanos = Nanos(20_000_000);
+
+/// The clocks do not leap while a timer is about to go off: one that is armed anew just then could do
+/// so twice.
+const TIMER_MARGIN: Duration = Duration::from_millis(1);
 
 /// How long the clocks are held before the user is told by what.
 const REPORTED_AFTER: Duration = Duration::from_secs(3);
@@ -83,6 +88,10 @@ pub struct Idle {
     housekeeping: Housekeeping,
     /// Processes of which it is not known until when their timers run.
     unknown_timers: HashSet<Pid>,
+    /// When timer descriptors go off next, as was told last.
+    expected: HashMap<Holder, (Clock, VirtualInstant)>,
+    /// How much time is left until the first timer goes off.
+    next_timer: Option<Nanos>,
     /// Since when threads have been running.
     busy_since: Option<Instant>,
     /// How long the last look at all threads took, and when the next is to be while one runs.
@@ -129,6 +138,8 @@ impl Idle {
             has_begun: false,
             housekeeping: Housekeeping::default(),
             unknown_timers: HashSet::new(),
+            expected: HashMap::new(),
+            next_timer: None,
             busy_since: None,
             cost: Duration::ZERO,
             next_look: Instant::now(),
@@ -386,16 +397,27 @@ impl Supervisor {
             };
         }
         let (holds, grace) = idle.held();
+        let rate = self.timekeeper.motion().effective();
+        let host_span = |left: Nanos| {
+            rate.host_span(left).map(|left| Duration::from_nanos(left.0.max(0) as u64))
+        };
         if idle.ending.is_none() && holds.is_empty() {
+            if let Some(soon) = idle.next_timer.and_then(host_span).filter(|it| *it < TIMER_MARGIN)
+            {
+                return Pause::For(soon);
+            }
+            // One may have gone off, and woken somebody, before it was asked.
+            if let Err(busy) = idle.waiters.prove(self.region.layout.exempt()) {
+                idle.is_busy(busy);
+                return Pause::None;
+            }
             self.leap(idle, left);
             if let Due::Wait(thread) = due {
                 self.wake(idle, thread);
             }
             return Pause::None;
         }
-        let host_left = self.timekeeper.motion().effective().host_span(left);
-        let host_left = host_left.map(|left| Duration::from_nanos(left.0.max(0) as u64));
-        let next = [host_left, grace].into_iter().flatten().min();
+        let next = [host_span(left), grace].into_iter().flatten().min();
         self.rest(idle, next, holds)
     }
 
@@ -424,7 +446,7 @@ impl Supervisor {
         }
     }
 
-    /// WakeSource who is due while others run; tells when the next will be.
+    /// Wakes who is due while others run; tells when the next will be.
     fn wake_due(&mut self, idle: &mut Idle) -> Option<Duration> {
         loop {
             let (left, due) = self.next_due(idle)?;
@@ -443,7 +465,7 @@ impl Supervisor {
         }
     }
 
-    /// WakeSource a thread whose time has come.
+    /// Wakes a thread whose time has come.
     fn wake(&mut self, idle: &mut Idle, thread: Pid) {
         idle.held_since = None;
         if let Some(waiter) = idle.waiters.get_mut(thread) {

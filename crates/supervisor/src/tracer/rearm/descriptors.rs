@@ -5,9 +5,7 @@ use std::fmt::Display;
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use eigentime_timeline::{
-    Clock, ClockId, HostInstant, Nanos, PARKED, Pending, Rearmed, Segment, Timespec, VirtualInstant,
-};
+use eigentime_timeline::{Clock, ClockId, HostInstant, Nanos, PARKED, Pending, Rearmed, Timespec};
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
@@ -30,8 +28,10 @@ pub struct Info {
     pub clock: ClockId,
     /// How often it has gone off since it was last read.
     pub ticks: u64,
-    /// How much host time is left until it goes off; zero if it is not set.
+    /// How much host time is left until it goes off; zero if it is not set, and while it goes off.
     pub left: Nanos,
+    /// After how much host time it goes off again; zero if it does not.
+    pub interval: Nanos,
 }
 
 impl Info {
@@ -45,10 +45,13 @@ impl Info {
         let field =
             |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
         let flags = u32::from_str_radix(field("settime flags:")?, 8).ok()?;
-        let left = field("it_value:")?.trim_matches(['(', ')']).split_once(", ")?;
-        let left = Timespec { sec: left.0.parse().ok()?, nsec: left.1.parse().ok()? };
+        let time = |name| {
+            let (sec, nsec) = field(name)?.trim_matches(['(', ')']).split_once(", ")?;
+            Some(Timespec { sec: sec.parse().ok()?, nsec: nsec.parse().ok()? }.nanos())
+        };
         Some(Self {
-            left: left.nanos(),
+            left: time("it_value:")?,
+            interval: time("it_interval:")?,
             absolute: flags & libc::TFD_TIMER_ABSTIME as u32 != 0,
             clock: ClockId(field("clockid:")?.parse().ok()?),
             ticks: field("ticks:")?.parse().ok()?,
@@ -111,20 +114,18 @@ impl Descriptors {
     }
 }
 
-/// When the timers go off next that these processes hold and that are set, each on the clock by
-/// which it is kept.
-pub fn due(processes: &HashSet<Pid>, segment: &Segment) -> Vec<(Clock, VirtualInstant)> {
+/// A timer descriptor in a process.
+pub type Holder = (Pid, u32);
+
+/// The timers that these processes hold, but for those that nobody has read since they went off.
+pub fn running(processes: &HashSet<Pid>) -> Vec<(Holder, Info)> {
     let timers = |process: &Pid| {
         let process = *process;
-        numbers_of(process, TIMER).filter_map(move |number| Info::read(process, number))
+        numbers_of(process, TIMER)
+            .filter_map(move |number| Some(((process, number), Info::read(process, number)?)))
     };
     let all = processes.iter().flat_map(timers);
-    all.filter(|info| info.left > Nanos::ZERO)
-        .filter_map(|info| {
-            let line = info.line()?;
-            Some((line, segment.timer_due(line, host::read(line.id()).after(info.left))))
-        })
-        .collect()
+    all.filter(|(_, info)| info.left > Nanos::ZERO || info.ticks == 0).collect()
 }
 
 fn rearm_one(timer: &OwnedFd, info: &Info, line: Clock, change: &Rearm) -> nix::Result<()> {
@@ -194,7 +195,8 @@ mod tests {
     fn reads_what_the_kernel_tells_of_a_timer() {
         let info = |clock: i32, flags: &str| {
             let text = format!(
-                "pos:\t0\nclockid: {clock}\nticks: 3\nsettime flags: {flags}\nit_value: (1, 2)\n"
+                "pos:\t0\nclockid: {clock}\nticks: 3\nsettime flags: {flags}\nit_value: (1, 2)\n\
+                 it_interval: (3, 0)\n"
             );
             Info::parse(&text).unwrap()
         };
@@ -203,6 +205,8 @@ mod tests {
         assert_eq!(info(0, "00").line(), Some(Clock::Monotonic));
         assert_eq!(info(7, "00").line(), Some(Clock::Boottime));
         assert_eq!(info(1, "01").ticks, 3);
+        let spans = [info(1, "01").left, info(1, "01").interval];
+        assert_eq!(spans, [Nanos(1_000_000_002), Nanos::from_secs(3)]);
         assert_eq!(Info::parse("pos:\t0\n"), None);
     }
 }

@@ -15,7 +15,7 @@ mod sockets;
 use std::collections::HashSet;
 
 use eigentime_timeline::{
-    Anchor, Clock, HostInstant, Nanos, PARKED, Pending, Rate, Rearmed, Segment, VirtualInstant,
+    Anchor, Clock, HostInstant, Nanos, PARKED, Pending, Rate, Rearmed, Segment,
 };
 use nix::unistd::Pid;
 
@@ -24,7 +24,7 @@ use super::timekeeper::Changed;
 use super::tracee::Tracee;
 use super::wait_restart::Recheck;
 use crate::host;
-pub use descriptors::{Descriptors, Info};
+pub use descriptors::{Descriptors, Holder, Info};
 pub use posix::{TimerKey, WallTimers, has_timer, timer_clock};
 
 /// A change of the map after which timers are to be armed anew.
@@ -138,14 +138,12 @@ impl Supervisor {
         }
     }
 
-    /// When the timers behind descriptors of the processes go off next, each on the clock by which
-    /// it is kept.
-    pub(super) fn descriptors_due(&mut self) -> Vec<(Clock, VirtualInstant)> {
-        if !self.uses_timer_descriptors {
-            return Vec::new();
+    /// The timers behind descriptors of the processes.
+    pub(super) fn running_descriptors(&mut self) -> Vec<(Holder, Info)> {
+        match self.uses_timer_descriptors {
+            true => descriptors::running(&self.processes()),
+            false => Vec::new(),
         }
-        let segment = self.timekeeper.segment();
-        descriptors::due(&self.processes(), &segment)
     }
 
     /// Arms all timers of a process anew, whose thread `visitor` is stopped.
