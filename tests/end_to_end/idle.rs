@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::command::{Finished, User, run, start};
@@ -56,6 +57,7 @@ pub fn add(suite: &mut Suite) {
     }
     let needs = [Need::Program(Build::Dynamic)];
     suite.test("idle::again_and_again", &needs, again_and_again);
+    suite.test("idle::many_at_once", &needs, many_at_once);
     suite.test("idle::not_rewritten", &needs, || {
         in_order(Build::Dynamic, &[SKIP, "--no-rewrite"]).map(drop)
     });
@@ -173,6 +175,17 @@ fn ends_with(build: Build, mode: &str, end: &str) -> Outcome {
     let ended = skip(&[SKIP], &[compiled(build), mode.into()])?;
     ended.expect_code(0)?;
     ended.ensure(ended.output() == end, format_args!("it does not end with {end}"))
+}
+
+/// On a busy host, interrupts of timers are late, and what was just seen may be over.
+fn many_at_once() -> Outcome {
+    const AT_ONCE: usize = 8;
+    const TIMES: usize = 15;
+    let again = || (0..TIMES).try_for_each(|_| ends_with(Build::Dynamic, "descriptor", "50 ticks"));
+    thread::scope(|scope| {
+        let all: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(again)).collect();
+        all.into_iter().try_for_each(|one| one.join().expect("it does not panic"))
+    })
 }
 
 /// Who is stopped holds nothing: a member lets it go on, a thousand seconds later.

@@ -54,6 +54,7 @@ pub fn add(suite: &mut Suite) {
             suite.test(name, &needs, move || body(build));
         };
         test("handler_sleeps", handler_sleeps);
+        test("handler_after_an_ignored_signal", after_ignored);
         test("all_signals_blocked", all_blocked);
         test("jumps_out_of_poll", jumps);
         test("threads_cancelled", cancelled);
@@ -151,6 +152,17 @@ fn all_blocked(build: Build) -> Outcome {
     let took = ended.measured()?;
     TENFOLD.check_host(&ended, "nanosleep", wait_ms as f64, took)?;
     TENFOLD.check_virtual(&ended, "CLOCK_MONOTONIC", wait_ms as f64, ended.number("mono_ms")?, took)
+}
+
+/// What a wait was interrupted by says nothing about the next one. Without `futex_waitv`, there is only
+/// that one.
+fn after_ignored(build: Build) -> Outcome {
+    let ended = run_at(build, TENFOLD, &["after_ignored"], TENFOLD.wait_ms)?;
+    let first = (ended.text("first")?, ended.number("first_errno")?);
+    let is_over = [("-1", libc::ETIMEDOUT), ("-1", libc::ENOSYS)].contains(&first);
+    ended.ensure(is_over, format_args!("the first wait ended with {first:?}"))?;
+    let second = (ended.text("ret")?, ended.number("errno")?);
+    ended.ensure(second == ("-1", libc::EINTR), format_args!("the second ended with {second:?}"))
 }
 
 fn jumps(build: Build) -> Outcome {

@@ -198,6 +198,27 @@ static void interrupted(const char *name, long ms)
 		}
 }
 
+/* A wait that a signal which is ignored comes to, and that the kernel makes again in its own way; then
+ * one that a handler ends. */
+static void after_ignored(long ms)
+{
+	on_signal(SIGUSR1, do_nothing, SA_RESTART);
+	pid_t ignored = signal_me_later(ms / 4, SIGWINCH, 0);
+	pid_t handled = signal_me_later(ms * 3 / 4, SIGUSR1, 0);
+	uint32_t word = 0;
+	struct {
+		uint64_t value, address;
+		uint32_t flags, reserved;
+	} waiter = { 0, (uint64_t)(uintptr_t)&word, 2 /* FUTEX2_SIZE_U32 */, 0 };
+	struct timespec until = plus_ms(now(CLOCK_MONOTONIC), ms / 2);
+	enum { FUTEX_WAITV = 449 };
+	say("first=%ld", syscall(FUTEX_WAITV, &waiter, 1, 0, &until, CLOCK_MONOTONIC));
+	say("first_errno=%d", errno);
+	report_wait(wait_poll, ms);
+	reap(ignored);
+	reap(handled);
+}
+
 /* Stopped from a quarter to three quarters of the wait. */
 static void stopped(const char *name, long ms)
 {
@@ -523,6 +544,8 @@ int main(int argc, char **argv)
 		interrupted(argv[2], ms);
 	else if (strcmp(what, "stopped") == 0)
 		stopped(argv[2], ms);
+	else if (strcmp(what, "after_ignored") == 0)
+		after_ignored(ms);
 	else if (strcmp(what, "all_blocked") == 0)
 		all_signals_blocked(ms);
 	else if (strcmp(what, "jumps") == 0)

@@ -4,6 +4,7 @@
 use eigentime_calls::nr::{MMAP, MUNMAP};
 
 use crate::arch::{Args, copy, syscall};
+use crate::clocks::kernel;
 
 /// The sets of a call.
 const SETS: usize = 3;
@@ -25,7 +26,8 @@ impl Sets {
     /// Keeps nothing.
     pub const NONE: Self = Self { few: [0; SETS * FEW], mapped: 0, words: 0 };
 
-    /// Keeps the sets of a call. What the kernel would refuse is not kept.
+    /// Keeps the sets of a call. What the kernel would refuse is not kept, nor are large ones where a
+    /// filter of the program's own may forbid to map memory.
     #[inline(never)]
     pub fn keep(&mut self, args: &Args) {
         let words = (args[0] as u32 as usize).div_ceil(64);
@@ -33,6 +35,9 @@ impl Sets {
             return;
         }
         if words > FEW {
+            if kernel().has_own_filter != 0 {
+                return;
+            }
             const READ_WRITE: u64 = 3;
             const PRIVATE_ANONYMOUS: u64 = 0x22;
             let size = (SETS * words * size_of::<u64>()) as u64;
@@ -48,12 +53,13 @@ impl Sets {
         }
     }
 
-    /// Writes the sets back.
+    /// Writes the sets back; tells whether they are again what they were.
     #[inline(never)]
-    pub fn restore(&mut self, args: &Args) {
+    pub fn restore(&mut self, args: &Args) -> bool {
         let words = self.words;
         // Where they were read, the kernel has just written.
         self.each(args, |set, kept| copy(set, kept, words).is_ok());
+        words > 0 || args[0] == 0
     }
 
     /// Gives the memory back.

@@ -152,10 +152,11 @@ fn translate_with(
         let is_over = page().holds_waits() && sleeps && !deadline.is_ahead();
         let result = if is_over { 0 } else { make(call.nr, wait, args, &mut waiting) };
         // A change of the map may have come too late for a wait that was about to end.
-        if wait.timed_out.is(result) && !is_over && deadline.was_missed(&due) {
-            if let Some(sets) = &mut sets {
-                sets.restore(args);
-            }
+        if wait.timed_out.is(result)
+            && !is_over
+            && deadline.was_missed(&due)
+            && sets.as_mut().is_none_or(|sets| sets.restore(args))
+        {
             continue;
         }
         if result != LOOK_AGAIN {

@@ -43,10 +43,14 @@ impl Registers {
         self.set_result(RESTART_ALWAYS);
     }
 
-    /// Is the thread about to return from a call with `look_again`, or to make one
-    /// again?
-    pub fn is_told(&self, look_again: i64) -> bool {
-        self.result() == if self.is_in_call() { RESTART_ALWAYS } else { look_again }
+    /// Does the kernel make the call again as if nothing had interrupted it?
+    pub fn is_made_again(&self) -> bool {
+        self.is_in_call() && self.result() == RESTART_ALWAYS
+    }
+
+    /// Was the thread's call skipped, with this result?
+    pub fn has_skipped(&self, result: i64) -> bool {
+        !self.is_in_call() && self.result() == result
     }
 }
 

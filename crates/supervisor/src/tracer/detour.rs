@@ -35,7 +35,7 @@ impl Detour {
 
     /// Goes on to the next entry or exit of a system call.
     pub fn run_to_syscall(&mut self) -> nix::Result<()> {
-        self.until(Stop::Syscall, Tracee::resume_to_syscall)
+        self.until(Stop::Syscall, |tracee| tracee.resume_to_syscall(None))
     }
 
     /// Goes on from these registers to a call that the filter stops; `meanwhile` is done while it

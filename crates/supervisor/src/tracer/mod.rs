@@ -500,7 +500,7 @@ impl Supervisor {
         self.recheck_at_signal(tracee, signal)?;
         self.resume_ignored(tracee, signal)?;
         self.end_waits_at_signal(tracee, signal)?;
-        tracee.resume(Some(signal))
+        self.resume_at_signal(tracee, signal)
     }
 
     /// Where the image could not touch memory that the program named, it goes on

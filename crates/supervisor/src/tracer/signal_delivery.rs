@@ -30,10 +30,8 @@ impl Supervisor {
         }
         // At the exempt address the call has been made.
         if registers.ip() == self.region.layout.exempt() {
-            let result = match self.thread(tracee).recheck {
-                Recheck::Told { result } => result,
-                _ => registers.result(),
-            };
+            let told = self.thread(tracee).recheck.interrupted(&registers);
+            let result = told.unwrap_or(registers.result());
             let may_restart = [RESTART_ALWAYS, RESTART_AS_HANDLER_SAYS].contains(&result);
             if may_restart
                 && is_caught(tracee, signal)

@@ -185,9 +185,9 @@ impl Tracee {
         self.request(libc::PTRACE_CONT, signal.unwrap_or(0) as usize)
     }
 
-    /// Lets the thread go on up to the next entry or exit of a system call.
-    pub fn resume_to_syscall(self) -> nix::Result<()> {
-        self.request(libc::PTRACE_SYSCALL, 0)
+    /// The same, up to the next entry or exit of a system call.
+    pub fn resume_to_syscall(self, signal: Option<i32>) -> nix::Result<()> {
+        self.request(libc::PTRACE_SYSCALL, signal.unwrap_or(0) as usize)
     }
 
     /// Lets the thread go on for one instruction, and waits until that is done, or cannot be for a

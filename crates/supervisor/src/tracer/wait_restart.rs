@@ -6,7 +6,7 @@
 //! call again with the same arguments; instead it is made to return to the image
 //! with a result of its own, upon which the image computes the arguments anew.
 
-use eigentime_calls::{Call, Form, RING_EXT_ARG};
+use eigentime_calls::{Call, Form, RING_EXT_ARG, TimedOut};
 use eigentime_vdso::{IMAGE, LOOK_AGAIN};
 
 use super::Supervisor;
@@ -28,11 +28,28 @@ pub enum Recheck {
     /// It was on its way to a call with what may be an old deadline, and stops at
     /// the call.
     AtCall,
-    /// It has been told to, and has not gone on since.
+    /// It has been told to, by the image.
     Told {
-        /// The call it was in, should a signal be delivered to it first.
+        /// What its call answered, should a signal be delivered to it before it goes on.
         result: i64,
     },
+    /// It makes its call again, which is none of the image's. It stops at the call.
+    MadeAgain {
+        /// The same.
+        result: i64,
+    },
+}
+
+impl Recheck {
+    /// What the call of a thread answered that has not gone on since it was told to look again, or to
+    /// make the call again.
+    pub fn interrupted(self, registers: &Registers) -> Option<i64> {
+        match self {
+            Self::Told { result } => registers.has_skipped(LOOK_AGAIN).then_some(result),
+            Self::MadeAgain { result } => registers.is_made_again().then_some(result),
+            Self::No | Self::Asked | Self::AtCall => None,
+        }
+    }
 }
 
 impl Supervisor {
@@ -81,12 +98,12 @@ impl Supervisor {
             let result = registers.result();
             registers.make_again();
             tracee.set_registers(registers)?;
-            self.thread(tracee).recheck = Recheck::Told { result };
-            return tracee.resume(None);
+            self.thread(tracee).recheck = Recheck::MadeAgain { result };
+            return tracee.resume_to_syscall(None);
         }
         if asked && self.is_in_image(&registers) {
             self.thread(tracee).recheck = Recheck::AtCall;
-            return tracee.resume_to_syscall();
+            return tracee.resume_to_syscall(None);
         }
         self.thread(tracee).recheck = Recheck::No;
         tracee.resume(None)
@@ -112,7 +129,7 @@ impl Supervisor {
         let mut registers = tracee.registers()?;
         let is_image = self.frame(tracee, &registers).is_some();
         let interrupted = match is_image {
-            true => registers.was_interrupted(true) && !registers.is_told(LOOK_AGAIN),
+            true => registers.was_interrupted(true) && !registers.has_skipped(LOOK_AGAIN),
             false => registers.has_failed_interrupted(),
         };
         if self.thread(tracee).continued || !interrupted || !is_ignored(tracee, signal) {
@@ -130,19 +147,30 @@ impl Supervisor {
     /// A signal is about to be delivered to a thread. If it was told to look again
     /// and a handler is to run first, the call ends as it would have without us.
     pub(super) fn recheck_at_signal(&mut self, tracee: Tracee, signal: i32) -> nix::Result<()> {
-        let Recheck::Told { result } = self.thread(tracee).recheck else { return Ok(()) };
-        let mut registers = tracee.registers()?;
-        if !registers.is_told(LOOK_AGAIN) {
-            self.thread(tracee).recheck = Recheck::No;
-        } else if is_caught(tracee, signal) {
-            // ERESTARTSYS outside of the image: the kernel decides on the call that it makes again.
-            if result != RESTART_AS_HANDLER_SAYS {
-                registers.skip(-EINTR);
-                tracee.set_registers(registers)?;
-            }
-            self.thread(tracee).recheck = Recheck::No;
+        let recheck = self.thread(tracee).recheck;
+        if !matches!(recheck, Recheck::Told { .. } | Recheck::MadeAgain { .. }) {
+            return Ok(());
         }
+        let mut registers = tracee.registers()?;
+        let interrupted = recheck.interrupted(&registers);
+        if interrupted.is_some() && !is_caught(tracee, signal) {
+            return Ok(());
+        }
+        // ERESTARTSYS outside of the image: the kernel decides on the call that it makes again.
+        if interrupted.is_some_and(|result| result != RESTART_AS_HANDLER_SAYS) {
+            registers.skip(-EINTR);
+            tracee.set_registers(registers)?;
+        }
+        self.thread(tracee).recheck = Recheck::No;
         Ok(())
+    }
+
+    /// Lets a thread go on to which a signal is delivered.
+    pub(super) fn resume_at_signal(&mut self, tracee: Tracee, signal: i32) -> nix::Result<()> {
+        match self.thread(tracee).recheck {
+            Recheck::MadeAgain { .. } => tracee.resume_to_syscall(Some(signal)),
+            _ => tracee.resume(Some(signal)),
+        }
     }
 
     fn order_recheck(&mut self, tracee: Tracee, mut registers: Registers) -> nix::Result<()> {
@@ -159,6 +187,10 @@ impl Supervisor {
 /// Is the call, which was not translated, one with a timeout, which would begin anew?
 fn has_timeout(tracee: Tracee, registers: &Registers) -> bool {
     let Some(wait) = Call::find(registers.nr()).and_then(Call::wait) else { return false };
+    if wait.timed_out == TimedOut::Untold {
+        // What it waits for does not end with it.
+        return false;
+    }
     let time = registers.arg(wait.arg.into());
     match wait.form {
         Form::Millis => time as i32 >= 0,

@@ -88,7 +88,7 @@ impl Stopped {
     /// What is to be known of a thread that is followed from now on.
     pub fn recheck(&self, thread: Tracee) -> Recheck {
         let result = self.results.get(&thread.0);
-        result.map_or(Recheck::No, |result| Recheck::Told { result: *result })
+        result.map_or(Recheck::No, |result| Recheck::MadeAgain { result: *result })
     }
 
     /// From here on it is not what it was until it goes on, and so ends with its tracer.
@@ -241,7 +241,10 @@ impl Stopped {
         self.unblock();
         self.give_signals();
         for thread in &self.threads {
-            let _ = thread.resume(None);
+            let _ = match self.results.contains_key(&thread.0) {
+                true => thread.resume_to_syscall(None),
+                false => thread.resume(None),
+            };
         }
     }
 
