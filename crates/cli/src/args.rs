@@ -285,9 +285,13 @@ impl ClockOptions {
     /// If options contradict each other, or the file cannot be read.
     pub fn request(&self) -> Result<ClockRequest, String> {
         let saved = |file: &PathBuf| {
-            read_saved(file)
-                .map(Box::new)
-                .map_err(|reason| format!("cannot continue {}: {reason}", file.display()))
+            read_saved(file).map(Box::new).map_err(|reason| {
+                format!(
+                    "cannot continue {}: {reason}\n\
+                         help: name a file that `eigentime ctl save NAME > FILE` has written",
+                    file.display()
+                )
+            })
         };
         let request = ClockRequest {
             date: self.date,
@@ -316,7 +320,10 @@ impl ClockOptions {
 }
 
 fn freeze(text: &str) -> Result<Freeze, String> {
-    parse_freeze(text)?.ok_or_else(|| "leave the option out to let the clocks run".to_owned())
+    let frozen = parse_freeze(text).ok().flatten();
+    frozen.ok_or_else(|| {
+        "it must be all or wall\nhelp: leave the option out to let the clocks run".to_owned()
+    })
 }
 
 fn read_saved(file: &Path) -> Result<Saved, String> {
@@ -482,7 +489,7 @@ mod tests {
         refused(&["--skip-idle", "--freeze=all"]);
         refused(&["--skip-idle", "--for", "1d", "--until", "@1"]);
         let alone = refused(&["--busy-rate", "0"]);
-        assert!(alone.starts_with("--busy-rate means nothing without --skip-idle"), "{alone}");
+        assert!(alone.starts_with("--busy-rate requires --skip-idle"), "{alone}");
         refused(&["--for", "1d"]);
         refused(&["--policy", "catch-up"]);
         refused(&["--joinable"]);
