@@ -103,9 +103,9 @@ fn own_timeline() -> Outcome {
     }
     for (words, says) in [
         (&["--timeline", "x", "--rate", "3"][..], "exists already"),
-        (&["--timeline", "other"], "lives in another timeline"),
-        (&["--timeline", "new"], "lives in a timeline already"),
-        (&["--rate", "3"], "lives in a timeline already"),
+        (&["--timeline", "other"], "is in another timeline"),
+        (&["--timeline", "new"], "is in a timeline already"),
+        (&["--rate", "3"], "is in a timeline already"),
     ] {
         let ended = inside(words)?;
         ended.expect_code(125)?;

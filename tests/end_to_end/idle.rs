@@ -326,11 +326,11 @@ fn refused() -> Outcome {
         (&[SKIP, "--freeze"], "--freeze"),
         (&[SKIP, "--rate", "2", "--busy-rate", "0"], "--busy-rate"),
         (&[SKIP, "--for", "1d", "--until", "2038-01-01"], "--until"),
-        (&[SKIP, "--for", "-1d"], "longer than nothing"),
+        (&[SKIP, "--for", "-1d"], "greater than 0"),
         (&[SKIP, "--busy-rate", "fast"], "fast"),
         (&[SKIP, "--for", "1d", "--at-limit", "stop"], "stop"),
         (&[SKIP, "--at-limit", "freeze"], "--until"),
-        (&[SKIP, "--until", "2020-01-01"], "which is not before"),
+        (&[SKIP, "--until", "2020-01-01"], "is not after the timeline's start"),
         (&[SKIP, "--debuggable"], "--debuggable"),
     ] {
         let ended = skip(options, &words(["true"]))?;

@@ -30,7 +30,7 @@ pub struct Arguments {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run a program in a timeline of its own, in a container if that is wanted
+    /// Run a program in a timeline, optionally in a container
     #[command(after_help = RUN_EXAMPLES, override_usage = RUN_USAGE)]
     Run(Box<RunOptions>),
 
@@ -41,11 +41,11 @@ pub enum Command {
     /// Return a process of a named timeline to host time
     Detach(DetachOptions),
 
-    /// Try every interface on this machine, and tell what is translated and what is not
+    /// Test every time interface on this machine, and report which ones are translated
     #[command(after_help = CONFORMANCE_NOTES)]
     Conformance(ConformanceOptions),
 
-    /// Look at named timelines and change their clocks
+    /// Show named timelines and change their clocks
     #[command(after_help = CTL_EXAMPLES)]
     Ctl(CtlOptions),
 
@@ -56,7 +56,7 @@ pub enum Command {
     #[command(after_help = crate::setup::NOTES)]
     Setup(crate::setup::SetupOptions),
 
-    /// Tell what time costs on this machine, why, and what bends it
+    /// Report what clocks and timers cost on this machine, why, and what distorts them
     #[command(after_help = crate::doctor::NOTES)]
     Doctor(crate::doctor::DoctorOptions),
 
@@ -64,11 +64,11 @@ pub enum Command {
     #[command(after_help = crate::bench::NOTES)]
     Bench(crate::bench::BenchOptions),
 
-    /// Measure what a path still carries, from end to end
+    /// Measure the available bandwidth of a network path, from end to end
     #[command(after_help = crate::bandwidth::NOTES)]
     Bandwidth(crate::bandwidth::BandwidthOptions),
 
-    /// Tell what follows from such measurements: tables, tests, plots and plain words
+    /// Evaluate results of `eigentime bench`: tables, tests, plots and conclusions
     #[command(after_help = crate::report::NOTES)]
     Report(crate::report::ReportOptions),
 }
@@ -89,6 +89,7 @@ Examples:
   eigentime run --offset +30d -- openssl verify cert.pem
   eigentime run --monotonic +100d --boottime +100d -- uptime
   eigentime run --freeze -- ./test-that-must-not-see-time-pass
+  eigentime run --freeze=wall -- ./server       # with '=': in --freeze wall, wall is the command
   eigentime run --timeline db --rate 10 -- redis-server
   eigentime run --timeline db -- redis-cli
   eigentime run --anchor 2026-12-01T00:00:00Z=2038-01-01T00:00:00Z --rate 60 -- ./node
@@ -110,8 +111,8 @@ pub struct RunOptions {
     #[command(flatten)]
     pub clocks: ClockOptions,
 
-    /// Prepare programs when they start and let them go, so that gdb and strace can follow them:
-    /// only clocks read through the vDSO are translated then
+    /// Prepare programs when they start and do not trace them, so that gdb and strace can: only
+    /// clocks read through the vDSO are translated then
     #[arg(long, conflicts_with_all = ["timeline", "skip_idle"])]
     pub debuggable: bool,
 
@@ -125,18 +126,20 @@ pub struct RunOptions {
 }
 
 const ATTACH_NOTES: &str = "\
-All threads of the process, and what it starts later, live by the timeline from then on. Without
---timeline it is one of its own, called by the number of the process, that ends with it; `eigentime
-ctl` changes it, `eigentime detach` returns the process to host time.
+From then on, the timeline's clocks apply to all threads of the process and to what it starts later.
+Without --timeline, the process gets a timeline of its own, which is named after its process ID and
+ends with it. `eigentime ctl` changes the clocks; `eigentime detach` returns the process to host
+time.
 
-A wait that is under way begins anew, by the timeline's clocks. The process cannot be followed by a
-debugger from then on, and it ends if its supervisor is killed.";
+A wait in progress starts again, by the timeline's clocks. No debugger can follow the process from
+then on, and the process ends if its supervisor is killed.";
 
 const CONFORMANCE_NOTES: &str = "\
-Each interface is tried in several timelines, and what it shows is compared with both clocks. It
-takes a few seconds, needs no privilege, and sets no clock but that of its own timelines.
+Each interface is tested in several timelines, and its result is compared with the host's clock and
+the timeline's. The test takes a few seconds, needs no privileges, and sets only the clocks of its
+own timelines.
 
-Exit status: 0; 1 if an interface is not as it is said to be; 125 if nothing could be tried.";
+Exit status: 0; 1 if an interface does not behave as documented; 125 if nothing could be tested.";
 
 /// Options of `eigentime conformance`.
 #[derive(Debug, Args)]
@@ -145,7 +148,7 @@ pub struct ConformanceOptions {
     #[arg(long)]
     pub json: bool,
 
-    /// Try only what has this in its heading or name
+    /// Test only interfaces whose heading or name contains this
     #[arg(value_name = "TEXT")]
     pub only: Option<String>,
 
@@ -161,7 +164,7 @@ pub struct AttachOptions {
     #[arg(long, value_parser = clap::value_parser!(i32).range(1..))]
     pub pid: i32,
 
-    /// Even if its monotonic clocks step back, or it has a seccomp filter, which may end it
+    /// Attach even if its monotonic clocks step back, or if a seccomp filter may end it
     #[arg(long)]
     pub force: bool,
 
@@ -205,8 +208,8 @@ pub struct ClockOptions {
     #[arg(long, value_name = "OFF", value_parser = parse_offset, allow_hyphen_values = true)]
     pub offset: Option<Nanos>,
 
-    /// Show VIRTUAL when the host's wall clock shows HOST, and go on from there at the rate: the
-    /// same on every host whose clock is right
+    /// Show VIRTUAL when the host's wall clock shows HOST, and go on from there at the rate. The
+    /// result is the same on every host whose clock is right
     #[arg(long, value_name = "HOST=VIRTUAL", value_parser = parse_anchor)]
     pub anchor: Option<(HostInstant, VirtualInstant)>,
 
@@ -214,45 +217,45 @@ pub struct ClockOptions {
     #[arg(long, value_name = "R", value_parser = parse_rate, allow_hyphen_values = true)]
     pub rate: Option<Rate>,
 
-    /// Let no time pass: on all clocks, or on the wall clock alone
+    /// Stop all clocks, or only the wall clock (--freeze=wall)
     #[arg(long, value_name = "all|wall", value_parser = freeze, num_args = 0..=1, require_equals = true, default_missing_value = "all")]
     pub freeze: Option<Freeze>,
 
-    /// Leap to the next deadline whenever all programs only wait: for time, or for each other. A
-    /// program that runs, a disk, and a wait for somebody outside let the clocks run as usual
+    /// Leap to the next deadline whenever all programs wait for time or for each other. While a
+    /// program runs, or waits for a disk or for something outside, the clocks run as usual
     #[arg(long)]
     pub skip_idle: bool,
 
-    /// With --skip-idle: let this many seconds pass in one of the host while the clocks cannot leap;
-    /// at 0 none, and the order of wake-ups is the same run after run [default: --rate, or else 1]
+    /// With --skip-idle: run at this rate while the clocks cannot leap. At 0, no time passes then,
+    /// and programs wake up in the same order in every run [default: --rate, or else 1]
     #[arg(long, value_name = "R", value_parser = parse_busy_rate, allow_hyphen_values = true)]
     pub busy_rate: Option<Rate>,
 
-    /// With --skip-idle: let what may come from outside hold the clocks for this long, by the host,
-    /// after something has [default: a connection, a pipe or a terminal of somebody outside holds
-    /// them for as long as it is waited for; a socket that listens never]
+    /// With --skip-idle: let sources outside the timeline hold the clocks only for this much host
+    /// time after their last event [default: a connection, pipe or terminal holds them as long as
+    /// a program waits for it; a listening socket never does]
     #[arg(long, value_name = "SPAN", value_parser = parse_pause, allow_hyphen_values = true)]
     pub idle_grace: Option<Nanos>,
 
-    /// With --skip-idle: go no further than this date
+    /// With --skip-idle: end at this date (see --at-limit)
     #[arg(long, value_name = "DATE", value_parser = parse_date, allow_hyphen_values = true)]
     pub until: Option<VirtualInstant>,
 
-    /// With --skip-idle: go no further than this much of the timeline's time
+    /// With --skip-idle: end after this much of the timeline's time
     #[arg(long = "for", id = "span", value_name = "SPAN", value_parser = parse_pause, allow_hyphen_values = true)]
     pub span: Option<Nanos>,
 
-    /// What becomes of the timeline at the end that --until or --for sets: end, by SIGTERM to its
-    /// programs, or freeze [default: end]
+    /// At the limit set by --until or --for, end the timeline's programs (by SIGTERM), or freeze its
+    /// clocks [default: end]
     #[arg(long, value_name = "end|freeze", value_parser = str::parse::<AtLimit>)]
     pub at_limit: Option<AtLimit>,
 
-    /// Make the timeline of this name, or join it if there is one: its programs share their
-    /// clocks, and `eigentime ctl` changes them. It stays until `eigentime ctl rm`
+    /// Join the timeline of this name, or make it. Its programs share their clocks, which
+    /// `eigentime ctl` changes. It exists until `eigentime ctl rm` removes it
     #[arg(long, value_name = "NAME")]
     pub timeline: Option<Name>,
 
-    /// Let containers join the timeline whose annotations name it
+    /// Let containers join the timeline if their annotations name it
     #[arg(long)]
     pub joinable: bool,
 
@@ -261,18 +264,18 @@ pub struct ClockOptions {
     #[arg(long, value_name = "WHO")]
     pub settable_by: Option<SettableBy>,
 
-    /// Go on from where the clocks stood that `eigentime ctl save` wrote to this file (- is
-    /// standard input)
+    /// Continue a timeline that `eigentime ctl save` has written to this file (- is standard
+    /// input)
     #[arg(long = "continue", value_name = "FILE")]
     pub resume: Option<PathBuf>,
 
-    /// How a saved timeline goes on: from where it stood (continue), or as if it had run on
-    /// meanwhile (catch-up) [default: continue]
+    /// Continue a saved timeline from where it stood (continue), or as if it had run on in the
+    /// meantime (catch-up) [default: continue]
     #[arg(long, value_name = "continue|catch-up", value_parser = str::parse::<Policy>)]
     pub policy: Option<Policy>,
 
-    /// Leave the program's code as it is: each wait with a timeout stops for the supervisor then,
-    /// also where calls are made again and again
+    /// Do not rewrite system calls in the program's code, not even frequent ones: each wait with a
+    /// timeout then stops for the supervisor
     #[arg(long)]
     pub no_rewrite: bool,
 }
@@ -285,9 +288,13 @@ impl ClockOptions {
     /// If options contradict each other, or the file cannot be read.
     pub fn request(&self) -> Result<ClockRequest, String> {
         let saved = |file: &PathBuf| {
-            read_saved(file)
-                .map(Box::new)
-                .map_err(|reason| format!("cannot continue {}: {reason}", file.display()))
+            read_saved(file).map(Box::new).map_err(|reason| {
+                format!(
+                    "cannot continue {}: {reason}\n\
+                         help: name a file that `eigentime ctl save NAME > FILE` has written",
+                    file.display()
+                )
+            })
         };
         let request = ClockRequest {
             date: self.date,
@@ -316,7 +323,10 @@ impl ClockOptions {
 }
 
 fn freeze(text: &str) -> Result<Freeze, String> {
-    parse_freeze(text)?.ok_or_else(|| "leave the option out to let the clocks run".to_owned())
+    let frozen = parse_freeze(text).ok().flatten();
+    frozen.ok_or_else(|| {
+        "it must be all or wall\nhelp: leave the option out to let the clocks run".to_owned()
+    })
 }
 
 fn read_saved(file: &Path) -> Result<Saved, String> {
@@ -328,7 +338,7 @@ fn read_saved(file: &Path) -> Result<Saved, String> {
 }
 
 const CTL_EXAMPLES: &str = "\
-NAME can be left out where there is one timeline only.
+NAME can be left out if there is only one timeline.
 
 Examples:
   eigentime ctl list
@@ -339,7 +349,11 @@ Examples:
   eigentime ctl save db > db.json
   eigentime ctl rm db
 
-Exit status: 0; 1 if it was not done; 125 if the arguments are wrong.";
+Exit status: 0; 1 if the request failed; 125 if the arguments are wrong.";
+
+const SET_USAGE: &str = "\
+eigentime ctl set [OPTIONS] [NAME] [--rate R] [--date DATE | --offset OFF]
+       eigentime ctl set [OPTIONS] [NAME] [--joinable true|false] [--settable-by WHO]";
 
 /// Options of `eigentime ctl`.
 #[derive(Debug, Args)]
@@ -363,8 +377,11 @@ pub enum Action {
         /// The timeline
         name: Option<Name>,
     },
-    /// Change the rate, set the wall clock, or change what is allowed to others
-    #[command(group(clap::ArgGroup::new("what").required(true).multiple(true)))]
+    /// Change the rate, set the wall clock, or change what others may do
+    #[command(
+        group(clap::ArgGroup::new("what").required(true).multiple(true)),
+        override_usage = SET_USAGE
+    )]
     Set {
         /// The timeline
         name: Option<Name>,
@@ -377,27 +394,28 @@ pub enum Action {
         /// Set the wall clock this far from the host's
         #[arg(long, value_name = "OFF", value_parser = parse_offset, group = "what", allow_hyphen_values = true)]
         offset: Option<Nanos>,
-        /// Let containers join it whose annotations name it, or no longer
+        /// Whether containers may join it if their annotations name it
         #[arg(long, value_name = "true|false", value_parser = parse_switch, group = "what", conflicts_with_all = ["rate", "date", "offset"])]
         joinable: Option<bool>,
         /// Who may set the wall clock from inside: nobody, privileged or anyone
         #[arg(long, value_name = "WHO", group = "what", conflicts_with_all = ["rate", "date", "offset"])]
         settable_by: Option<SettableBy>,
     },
-    /// Let a span of time be past at once, on every clock
+    /// Move every clock forward by a span of time, at once
+    #[command(override_usage = "eigentime ctl leap [OPTIONS] [NAME] SPAN")]
     Leap {
-        /// The timeline; can be left out
-        #[arg(value_name = "NAME", allow_hyphen_values = true)]
+        /// The timeline; if it is left out, the span
+        #[arg(value_name = "NAME|SPAN", allow_hyphen_values = true)]
         first: String,
         /// How far to leap: +30d, 1d2h30m, 1.5s
         #[arg(value_name = "SPAN", allow_hyphen_values = true)]
         second: Option<String>,
     },
-    /// Let the clocks stand still
+    /// Stop the clocks
     Freeze {
         /// The timeline
         name: Option<Name>,
-        /// Only the wall clock; the others go on
+        /// Stop only the wall clock
         #[arg(long)]
         wall: bool,
     },
@@ -409,7 +427,7 @@ pub enum Action {
         #[arg(long, value_name = "R", value_parser = parse_rate, allow_hyphen_values = true)]
         rate: Option<Rate>,
     },
-    /// Print where every clock stands, for `eigentime run --continue`
+    /// Print the state of every clock, for `eigentime run --continue`
     Save {
         /// The timeline
         name: Option<Name>,
@@ -482,7 +500,7 @@ mod tests {
         refused(&["--skip-idle", "--freeze=all"]);
         refused(&["--skip-idle", "--for", "1d", "--until", "@1"]);
         let alone = refused(&["--busy-rate", "0"]);
-        assert!(alone.starts_with("--busy-rate means nothing without --skip-idle"), "{alone}");
+        assert!(alone.starts_with("--busy-rate requires --skip-idle"), "{alone}");
         refused(&["--for", "1d"]);
         refused(&["--policy", "catch-up"]);
         refused(&["--joinable"]);

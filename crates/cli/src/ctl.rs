@@ -18,7 +18,7 @@ use crate::args::{Action, CtlOptions};
 /// The exit status of a request that was not carried out.
 const NOT_DONE: i32 = 1;
 
-/// Does it, prints what came of it, and returns the exit status.
+/// Does it, prints the result, and returns the exit status.
 pub fn run(options: &CtlOptions) -> i32 {
     if let Action::Leap { first, second } = &options.action
         && let Err(reason) = leap(first, second.as_deref())
@@ -32,7 +32,7 @@ pub fn run(options: &CtlOptions) -> i32 {
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
             // Whoever reads may have enough.
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-                Err(format!("cannot write what came of it: {error}"))
+                Err(format!("cannot write the result: {error}"))
             }
             _ => Ok(()),
         }
@@ -113,11 +113,16 @@ fn leap(first: &str, second: Option<&str>) -> Result<(Option<Name>, Nanos), Stri
         Some(name) if first.starts_with(['+', '-']) => (Some(name), first),
         Some(span) => (Some(first), span),
     };
-    let span = parse_offset(span).map_err(|error| match second {
-        None => format!("{error}\nhelp: say how far, such as `eigentime ctl leap NAME +30d`"),
-        Some(_) => error.to_string(),
+    let span = parse_offset(span).map_err(|error| {
+        let reason = error.reason();
+        format!(
+            "invalid span '{span}': {reason}\n\
+             help: write how far to leap, such as `eigentime ctl leap NAME +30d`"
+        )
     })?;
-    Ok((name.map(str::parse).transpose()?, span))
+    let named =
+        |name: &str| name.parse().map_err(|reason| format!("invalid name '{name}': {reason}"));
+    Ok((name.map(named).transpose()?, span))
 }
 
 /// The timeline, where there is one only: of those where timelines are made now, else of those
@@ -139,7 +144,7 @@ fn only_one(registries: &[Registry]) -> Result<(&Registry, Name), String> {
         )),
         several => {
             let names: Vec<_> = several.iter().map(|(_, name)| name.to_string()).collect();
-            Err(format!("there are several timelines: say which of {}", names.join(", ")))
+            Err(format!("there are several timelines\nhelp: name one of {}", names.join(", ")))
         }
     }
 }
@@ -187,20 +192,20 @@ fn line(timeline: &Timeline) -> String {
 
 fn line_with_members(shown: &Shown) -> String {
     let members = shown.members.iter().filter(|member| !member.detached).count();
-    let members = match members {
-        1 => "1 member".to_owned(),
-        count => format!("{count} members"),
-    };
     let containers = match shown.containers.as_slice() {
         [] => String::new(),
         all => format!("  {}", names(all)),
     };
-    format!("{}  {members}{containers}\n", line(&shown.timeline))
+    format!("{}  {}{containers}\n", line(&shown.timeline), counted(members as u64, "member"))
 }
 
 fn names(containers: &[Container]) -> String {
     let names: Vec<_> = containers.iter().map(Container::to_string).collect();
     names.join(", ")
+}
+
+fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// All there is to tell of a timeline.
@@ -239,9 +244,10 @@ fn whole(shown: &Shown) -> String {
 fn of_skipping(skipping: &Skipping) -> String {
     let Skipping { options, limit_reached, leaps, skipped_ns, held_by } = skipping;
     let skipped = seconds(Nanos(*skipped_ns));
-    let mut text = format!("skips idle time ({options}): {leaps} leaps over {skipped} s\n");
+    let leaps = counted(*leaps, "leap");
+    let mut text = format!("skips idle time ({options}): {leaps} over {skipped} s\n");
     if *limit_reached {
-        text += "  has reached its limit, and goes on without one from now on\n";
+        text += "  has reached its limit, which no longer applies\n";
     }
     for hold in held_by {
         text += &format!("  held: {hold}\n");
@@ -252,11 +258,13 @@ fn of_skipping(skipping: &Skipping) -> String {
 /// How calls come to be translated.
 fn of_calls(calls: &Coverage) -> String {
     let Coverage { rewrites, sites, rewritten, trapped, stops, stops_per_second } = calls;
+    let sites = counted(*sites as u64, "site");
     let sites = match rewrites {
-        true => format!("{sites} sites, {rewritten} rewritten, {trapped} still trapped"),
-        false => format!("rewriting is off, {rewritten} sites were rewritten before"),
+        true => format!("{sites}, {rewritten} rewritten, {trapped} still trapped"),
+        false => format!("{sites}, rewriting is off, {rewritten} rewritten before"),
     };
-    format!("calls: {sites}; {stops} stops, {stops_per_second:.1} a second\n\n")
+    let stops = counted(*stops, "stop");
+    format!("calls: {sites}; {stops}, {stops_per_second:.1} a second\n\n")
 }
 
 fn of_member(member: &Member, container: Option<&Container>) -> String {

@@ -26,7 +26,7 @@ Each check says how it stands, why, and what can be done at which risk:
   problem  time is wrong, or something cannot work
 
 It takes some seconds, mostly to compare processors and to sample wake-ups.
-Root sees more: what cannot be read is said to be unknown.
+What an ordinary user cannot read is reported as unknown; root sees more.
 
 Examples:
   eigentime doctor
@@ -48,7 +48,7 @@ pub struct DoctorOptions {
     #[arg(long)]
     prometheus: bool,
 
-    /// Write to this file instead, all at once: nobody reads half of it
+    /// Write to this file instead, atomically
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -56,11 +56,11 @@ pub struct DoctorOptions {
     #[arg(long, value_name = "VERDICT")]
     fail_on: Option<FailOn>,
 
-    /// Make this check only, or those of this topic; can be given several times
+    /// Make only this check, or those of this topic; may be given several times
     #[arg(long, value_name = "KEY|TOPIC", value_parser = parse_wanted)]
     only: Vec<String>,
 
-    /// Look less long: in a second or so
+    /// Take shorter samples: finish in about a second
     #[arg(long)]
     quick: bool,
 
@@ -68,7 +68,7 @@ pub struct DoctorOptions {
     #[arg(long, value_name = "SPAN", value_parser = parse_span)]
     warp_time: Option<Duration>,
 
-    /// List the checks and their topics, and make none
+    /// List the checks and their topics without making any
     #[arg(long, conflicts_with_all = ["json", "prometheus", "fail_on", "only"])]
     list: bool,
 }

@@ -9,7 +9,7 @@ use crate::args::{ImagesAction, ImagesOptions};
 /// The exit status of a request that was not carried out.
 const NOT_DONE: i32 = 1;
 
-/// Does it, prints what came of it, and returns the exit status.
+/// Does it, prints the result, and returns the exit status.
 pub fn run(options: &ImagesOptions) -> i32 {
     match act(options) {
         Ok(text) => {

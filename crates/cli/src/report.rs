@@ -27,7 +27,7 @@ pub const NOTES: &str = "\
 All arguments go to the program eigentime-report, whose options `eigentime report --help` lists.
 
 Examples:
-  eigentime report results                           # what is to be concluded, on the terminal
+  eigentime report results                           # the conclusions, on the terminal
   eigentime report results -o report.html            # a page with tables, tests and plots
   eigentime report results -o tables.tex -o tables.csv
   eigentime report before after --fail-if 'vdso_clock_gettime_monotonic > +5%'

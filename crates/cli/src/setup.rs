@@ -17,9 +17,10 @@ const OCI: &str = "eigentime-oci";
 
 /// What help says at its end.
 pub const NOTES: &str = "\
-The change is shown first. On a terminal you are asked before anything is written, elsewhere not.
-What was there is copied beside itself, to FILE.before-eigentime. Taking the entry out brings it back.
-With --trust-environment, the entry names a script beside FILE that calls eigentime-oci so.
+The change is shown first. On a terminal, you are asked before anything is written.
+The old file is copied to FILE.before-eigentime; --remove restores it.
+With --trust-environment, the entry names a script beside FILE that passes this option to
+eigentime-oci.
 
 Examples:
   sudo eigentime setup docker
@@ -27,7 +28,7 @@ Examples:
   sudo eigentime setup docker --trust-environment
   sudo eigentime setup containerd --remove
 
-Exit status: 0; 1 if it was not done; 125 if the arguments are wrong.";
+Exit status: 0; 1 if the request failed; 125 if the arguments are wrong.";
 
 /// Options of `eigentime setup`.
 #[derive(Debug, Args)]
@@ -36,16 +37,16 @@ pub struct SetupOptions {
     #[arg(value_enum)]
     engine: EngineName,
 
-    /// Take the entry out again
+    /// Remove the entry
     #[arg(long, conflicts_with = "runtime")]
     remove: bool,
 
-    /// Let environment variables of containers count (EIGENTIME_DATE and so on), which an image may
-    /// bring along. Without this option they do not count, and annotations do
+    /// Also obey environment variables of containers (EIGENTIME_DATE and so on), which an image may
+    /// set; without this option, only annotations count
     #[arg(long, conflicts_with = "remove")]
     trust_environment: bool,
 
-    /// Show the change only
+    /// Only show the change
     #[arg(long)]
     dry_run: bool,
 
@@ -57,7 +58,7 @@ pub struct SetupOptions {
     #[arg(long)]
     json: bool,
 
-    /// The engine's file, if it is not where it commonly is
+    /// The engine's configuration file, if it is not in the usual place
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
@@ -188,7 +189,7 @@ fn runtime(asked: Option<&Path>) -> Result<PathBuf, String> {
         let whole = std::path::absolute(asked)
             .map_err(|error| format!("cannot tell where {} is: {error}", asked.display()))?;
         return Some(whole).filter(|file| program::is_program(file)).ok_or_else(|| {
-            format!("{} is no program\nhelp: name the file of {OCI}", asked.display())
+            format!("{} is not a program\nhelp: name the file of {OCI}", asked.display())
         });
     }
     beside_or_on_path().ok_or_else(|| {

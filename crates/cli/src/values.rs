@@ -4,13 +4,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use eigentime_container::spec::bundle::Volume;
-use eigentime_timeline::text::parse_offset;
+use eigentime_supervisor::parse_pause;
 
-/// A length of time that is longer than nothing.
+/// A span of time that is greater than zero.
 pub fn parse_span(text: &str) -> Result<Duration, String> {
-    let nanos = parse_offset(text).map_err(|error| error.to_string())?;
-    let span = u64::try_from(nanos.0).ok().filter(|span| *span > 0);
-    span.map(Duration::from_nanos).ok_or_else(|| "it must be longer than nothing".into())
+    Ok(Duration::from_nanos(parse_pause(text)?.0.unsigned_abs()))
 }
 
 /// A host name that the kernel takes.
@@ -30,10 +28,10 @@ pub fn parse_volume(text: &str) -> Result<Volume, String> {
     let (source, destination, read_only) = match parts.as_slice() {
         [source, destination] | [source, destination, "rw"] => (source, destination, false),
         [source, destination, "ro"] => (source, destination, true),
-        _ => return Err("it is no volume: write SRC:DST or SRC:DST:ro".to_owned()),
+        _ => return Err("it is not a volume\nhelp: write SRC:DST or SRC:DST:ro".to_owned()),
     };
     if source.is_empty() {
-        return Err("it names no file of the host: write SRC:DST or SRC:DST:ro".to_owned());
+        return Err("the file of the host is missing\nhelp: write SRC:DST or SRC:DST:ro".to_owned());
     }
     let source = std::path::absolute(source).map_err(|error| error.to_string())?;
     Ok(Volume { source, destination: parse_inside(destination)?.into(), read_only })
@@ -43,7 +41,7 @@ pub fn parse_volume(text: &str) -> Result<Volume, String> {
 pub fn parse_variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("it is no variable: write NAME=VALUE".to_owned()),
+        _ => Err("it is not a variable\nhelp: write NAME=VALUE".to_owned()),
     }
 }
 
@@ -51,7 +49,7 @@ pub fn parse_variable(text: &str) -> Result<(String, String), String> {
 pub fn parse_inside(text: &str) -> Result<String, String> {
     match Path::new(text).is_absolute() {
         true => Ok(text.to_owned()),
-        false => Err(format!("'{text}' does not start with '/', as paths in a container do")),
+        false => Err("it must start with '/'".to_owned()),
     }
 }
 
@@ -60,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_are_longer_than_nothing() {
+    fn spans_are_greater_than_zero() {
         assert_eq!(parse_span("60s"), Ok(Duration::from_secs(60)));
         assert_eq!(parse_span("0.5"), Ok(Duration::from_millis(500)));
         assert!(parse_span("0").is_err() && parse_span("-1s").is_err());

@@ -49,12 +49,12 @@ pub enum Error {
     /// The ids cannot be mapped.
     #[error(
         "the ids of a container cannot be mapped: {0}\n\
-         help: see to it that newuidmap and newgidmap are there (apt-get install uidmap) and that \
+         help: check that newuidmap and newgidmap are installed (apt-get install uidmap) and that \
          /etc/subuid and /etc/subgid are right"
     )]
     NotMapped(String),
     /// A tool is missing.
-    #[error("{tool} is not installed, and {purpose} takes it\nhelp: apt-get install {package}")]
+    #[error("{tool} is not installed, and {purpose} needs it\nhelp: apt-get install {package}")]
     NoTool {
         /// Its name.
         tool: &'static str,
@@ -88,10 +88,10 @@ pub enum Error {
         reason: String,
     },
     /// There is no such image here.
-    #[error("there is no image {0} here\nhelp: `eigentime images` lists those that are")]
+    #[error("there is no image {0} here\nhelp: `eigentime images` lists the images")]
     NoImage(String),
     /// The beginning of a digest fits several images.
-    #[error("{0} is the beginning of several images' digests\nhelp: write more of it")]
+    #[error("the digests of several images begin with {0}\nhelp: write more of the digest")]
     Ambiguous(String),
     /// An image, or its write layer, is in use.
     #[error("{what} is in use by a container\nhelp: {help}")]
@@ -117,12 +117,12 @@ pub enum Error {
     },
     /// There is nothing to run.
     #[error(
-        "the image says no command, and none was given\nhelp: write it after the options: -- COMMAND"
+        "the image has no command, and none was given\nhelp: write one after the options: -- COMMAND"
     )]
     NoCommand,
     /// The user or group is not in the container's tables.
     #[error(
-        "user '{asked}': the container's {table} has no '{name}'\nhelp: name one that is there, or a \
+        "user '{asked}': the container's {table} has no '{name}'\nhelp: name one that exists, or a \
          number"
     )]
     UnknownUser {
@@ -135,7 +135,7 @@ pub enum Error {
     },
     /// The user or group is not among the ids that there are.
     #[error(
-        "user '{asked}': this user has no id {id} to give to a container\nhelp: have an administrator \
+        "user '{asked}': this user may not use id {id} in a container\nhelp: have an administrator \
          add ranges to /etc/subuid and /etc/subgid (usermod --add-subuids, --add-subgids), or run as \
          root"
     )]
@@ -148,7 +148,7 @@ pub enum Error {
     /// A limit cannot be set.
     #[error(
         "{option} cannot be set here: {reason}\n\
-         help: run as root, or in a control group that is handed over to this user (systemd-run --user \
+         help: run as root, or in a control group that is delegated to this user (systemd-run --user \
          --scope -p Delegate=yes), or leave the limit out"
     )]
     NoLimit {
@@ -159,13 +159,13 @@ pub enum Error {
     },
     /// The tool that connects a network is missing.
     #[error(
-        "--net private takes slirp4netns, which is not installed\n\
+        "--net private needs slirp4netns, which is not installed\n\
          help: apt-get install slirp4netns, or use --net host or --net none"
     )]
     NoSlirp,
     /// The device by which a network is connected cannot be used.
     #[error(
-        "--net private takes /dev/net/tun, which this user cannot use: {0}\n\
+        "--net private needs /dev/net/tun, which this user cannot use: {0}\n\
          help: chmod 0666 /dev/net/tun, as most distributions have it, or use --net host or --net none"
     )]
     NoTun(io::Error),

@@ -149,11 +149,11 @@ mod tests {
         assert_eq!(clocks.skip.unwrap().limit, month);
         assert!(clocks.motion.rate.is_frozen() && clocks.motion.freeze.is_none());
         let alone = of_variables(["EIGENTIME_BUSY_RATE=2"]).unwrap_err().to_string();
-        assert!(alone.contains("means nothing without EIGENTIME_SKIP_IDLE"), "{alone}");
+        assert!(alone.contains("requires EIGENTIME_SKIP_IDLE"), "{alone}");
         let alone =
             annotated(&[("io.eigentime.skip-idle", "true"), ("io.eigentime.at-limit", "freeze")]);
         let alone = alone.unwrap_err().to_string();
-        assert!(alone.contains("means nothing without io.eigentime.for"), "{alone}");
+        assert!(alone.contains("requires io.eigentime.for"), "{alone}");
         let both = [("io.eigentime.skip-idle", "true"), ("io.eigentime.freeze", "true")];
         assert!(matches!(annotated(&both), Err(Wrong::Contradiction { .. })));
         let off = [("io.eigentime.skip-idle", "false"), ("io.eigentime.freeze", "true")];
@@ -184,9 +184,9 @@ mod tests {
         assert!(text(&[("io.eigentime.rate", "fast")]).starts_with("io.eigentime.rate=fast: "));
         assert!(text(&[("io.eigentime.timeline", "a b")]).contains("a b"));
         assert!(text(&[("io.eigentime.anchor", "2038-01-01")]).contains("HOST=VIRTUAL"));
-        assert!(text(&[("io.eigentime.freeze", "maybe")]).contains("all, wall, true and false"));
+        assert!(text(&[("io.eigentime.freeze", "maybe")]).contains("all, wall, true or false"));
         assert!(text(&[("io.eigentime.continue", "/etc/shadow")]).contains("no setting"));
-        assert!(text(&[("io.eigentime.joinable", "1")]).contains("without io.eigentime.timeline"));
+        assert!(text(&[("io.eigentime.joinable", "1")]).contains("requires io.eigentime.timeline"));
         let both = [("io.eigentime.date", "@1"), ("io.eigentime.offset", "1s")];
         assert!(text(&both).contains("cannot both be set"));
         assert!(

@@ -78,8 +78,8 @@ const EXEC: &[Known] = &[
 /// taken for something else, and a container be started on the wrong clocks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the option {option} is not known here, so it is not known whether a value follows\n\
-     help: if one does, write {option}=VALUE; else leave the option out, or call the OCI runtime \
+    "unknown option {option}: it may or may not take a value\n\
+     help: if it does, write {option}=VALUE; else leave the option out, or call the OCI runtime \
      itself"
 )]
 pub struct Unknown {

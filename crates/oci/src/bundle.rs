@@ -118,8 +118,8 @@ impl Document {
         replaced::replace(&self.path, &text).map_err(|error| Unusable {
             path: self.path.clone(),
             reason: format!(
-                "what is Eigentime's in it cannot be taken out: {error}\n\
-                 help: let it be written to, or use annotations in place of variables"
+                "cannot remove Eigentime's settings from it: {error}\n\
+                 help: make it writable, or use annotations instead of variables"
             ),
         })
     }
@@ -129,7 +129,7 @@ impl Document {
 fn is_regular(path: &Path) -> io::Result<()> {
     match fs::metadata(path)?.is_file() {
         true => Ok(()),
-        false => Err(io::Error::other("it is no regular file")),
+        false => Err(io::Error::other("it is not a regular file")),
     }
 }
 
@@ -225,6 +225,6 @@ mod tests {
         let error = Document::read(Path::new("/nonexistent/config.json")).err().unwrap();
         assert!(error.to_string().contains("No such file"), "{error}");
         let error = Document::read(Path::new("/dev/null")).err().unwrap();
-        assert!(error.to_string().contains("no regular file"), "{error}");
+        assert!(error.to_string().contains("not a regular file"), "{error}");
     }
 }

@@ -109,13 +109,13 @@ fn create(
         return Ok(());
     }
     if !document.has_namespace("mount") {
-        return Err("the container has no mount namespace of its own, by which its programs \
-                    are known from the runtime's\nhelp: give it one"
+        return Err("the container has no mount namespace of its own, which tells its programs \
+                    from the runtime's\nhelp: add a mount namespace to its config.json"
             .to_owned());
     }
     if !is_privileged() && document.maps_several_users() {
-        return Err("an ordinary user's runtime that is followed cannot map several users: \
-                    newuidmap has no privilege then\nhelp: map one user only, or call the \
+        return Err("a traced runtime of an ordinary user cannot map several users, because \
+                    newuidmap loses its privileges\nhelp: map one user only, or call the \
                     runtime in a user namespace, as `podman` and `eigentime run --rootfs` do"
             .to_owned());
     }
@@ -145,8 +145,8 @@ fn create(
 /// What somebody should know who has set variables that do not count.
 fn not_counted(variables: &[String]) -> String {
     format!(
-        "{} not counted: an image may have brought {} along\n\
-         help: use annotations (io.eigentime.date=...), or let variables count by \
+        "{} ignored: an image may have set {}\n\
+         help: use annotations (io.eigentime.date=...), or allow variables by \
          `eigentime setup ENGINE --trust-environment`",
         match variables {
             [one] => format!("the variable {one} is"),

@@ -208,11 +208,11 @@ impl Form {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "each message says what it is")]
 pub enum Wrong {
-    #[error("there is no setting '{name}'\nhelp: there are {all}")]
+    #[error("there is no setting '{name}'\nhelp: the settings are {all}")]
     Unknown { name: String, all: String },
     #[error("{name}={value}: {reason}")]
     Value { name: String, value: String, reason: String },
-    #[error("{one} means nothing without {other}\nhelp: set that, too, or leave this out")]
+    #[error("{one} requires {other}\nhelp: set {other} as well, or leave {one} out")]
     Alone { one: String, other: String },
     #[error("{one} and {other} cannot both be set\nhelp: leave one of them out")]
     Contradiction { one: String, other: String },
@@ -314,7 +314,7 @@ pub fn parse_switch(text: &str) -> Result<bool, String> {
     match text {
         "true" | "1" | "yes" | "on" => Ok(true),
         "false" | "0" | "no" | "off" => Ok(false),
-        _ => Err("it is neither true nor false".to_owned()),
+        _ => Err("it must be true or false".to_owned()),
     }
 }
 
@@ -329,7 +329,7 @@ pub fn parse_freeze(text: &str) -> Result<Option<Freeze>, String> {
         "wall" => Ok(Some(Freeze::Wall)),
         _ => match parse_switch(text) {
             Ok(on) => Ok(on.then_some(Freeze::All)),
-            Err(_) => Err("it is none of all, wall, true and false".to_owned()),
+            Err(_) => Err("it must be all, wall, true or false".to_owned()),
         },
     }
 }

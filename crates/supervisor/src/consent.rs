@@ -43,7 +43,7 @@ impl FromStr for SettableBy {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let named = Self::ALL.into_iter().find(|(name, _)| *name == text);
-        named.map(|(_, one)| one).ok_or("it is none of nobody, privileged and anyone")
+        named.map(|(_, one)| one).ok_or("it must be nobody, privileged or anyone")
     }
 }
 

@@ -250,8 +250,8 @@ fn free_name(container: &Container) -> Result<Name, Error> {
 
 fn is_there(container: &Container) -> Error {
     Error::Timeline(format!(
-        "container {} is there already\n\
-         help: wait for its end, or call the new one by another name",
+        "container {} exists already\n\
+         help: wait for its end, or give the new one another name",
         container.id
     ))
 }

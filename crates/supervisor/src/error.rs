@@ -12,7 +12,7 @@ use crate::registry::Unusable;
 pub enum Error {
     #[error(
         "{clock} {offset}: this host's {clock} clock stands at {now}, and the kernel allows no clock \
-         below zero\nhelp: use an offset of {now} or less below zero"
+         below zero\nhelp: the lowest offset possible is -{now}"
     )]
     BelowZero { clock: &'static str, offset: String, now: String },
     #[error(
@@ -60,8 +60,8 @@ pub enum Error {
     )]
     AlreadyTraced { pid: i32, name: String },
     #[error(
-        "this process lives in a timeline already, and timelines cannot be nested\n\
-         help: start eigentime outside of it, or name the timeline in which it lives (--timeline)"
+        "this process is in a timeline already, and timelines cannot be nested\n\
+         help: start eigentime outside of it, or, as its owner, name that timeline (--timeline)"
     )]
     AlreadyInTimeline,
     #[error(
@@ -84,7 +84,7 @@ pub enum Error {
     )]
     NoSchedulerInfo,
     #[error(
-        "--until {until}: the timeline starts at {start}, which is not before\nhelp: choose a later date, or an earlier start (--date)"
+        "--until {until} is not after the timeline's start, {start}\nhelp: choose a later date, or an earlier start (--date)"
     )]
     LimitPassed { until: String, start: String },
     #[error(

@@ -278,7 +278,11 @@ pub fn unexpected(name: &Name, answer: Result<Answer, client::Failure>) -> Error
 }
 
 fn cannot_join(name: &Name, answer: Result<Answer, client::Failure>) -> Error {
-    Error::Timeline(format!("cannot join timeline '{name}': {}", unexpected(name, answer)))
+    let reason = unexpected(name, answer).to_string();
+    Error::Timeline(match reason.starts_with("timeline '") {
+        true => reason,
+        false => format!("cannot join timeline '{name}': {reason}"),
+    })
 }
 
 fn filter_of_named(layout: Layout) -> Vec<libc::sock_filter> {

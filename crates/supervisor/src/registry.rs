@@ -31,18 +31,13 @@ impl FromStr for Name {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let fits = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
-        let reason = if text.is_empty() {
-            "it is empty"
-        } else if text.len() > LONGEST {
-            "it has more than 64 characters"
-        } else if !text.starts_with(|first: char| first.is_ascii_alphanumeric()) {
-            "it does not start with a letter or a digit"
-        } else if !text.chars().all(fits) {
-            "it holds more than letters, digits, '.', '_' and '-'"
-        } else {
-            return Ok(Self(text.to_owned()));
-        };
-        Err(format!("'{text}' is no name for a timeline: {reason}"))
+        let is_name = text.len() <= LONGEST
+            && text.starts_with(|first: char| first.is_ascii_alphanumeric())
+            && text.chars().all(fits);
+        is_name.then(|| Self(text.to_owned())).ok_or_else(|| {
+            "a name has 1 to 64 letters, digits, '.', '_' and '-', and starts with a letter or a digit"
+                .to_owned()
+        })
     }
 }
 

@@ -63,7 +63,7 @@ impl FromStr for Policy {
         match text {
             "continue" => Ok(Self::Continue),
             "catch-up" => Ok(Self::CatchUp),
-            _ => Err("it is neither continue nor catch-up"),
+            _ => Err("it must be continue or catch-up"),
         }
     }
 }
@@ -76,7 +76,7 @@ pub enum Unreadable {
     Malformed(String),
     #[error("it says that {clock} stood at {value} ns, which no clock shows")]
     NoSuchInstant { clock: &'static str, value: i64 },
-    #[error("its rate is beyond 0.001 to 1000000")]
+    #[error("its rate is not between 0.001 and 1000000")]
     NoSuchRate,
 }
 

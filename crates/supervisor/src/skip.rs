@@ -70,19 +70,21 @@ impl FromStr for AtLimit {
         match text {
             "end" => Ok(Self::End),
             "freeze" => Ok(Self::Freeze),
-            _ => Err("it is neither end nor freeze"),
+            _ => Err("it must be end or freeze"),
         }
     }
 }
 
-/// A span of time that is longer than nothing.
+/// A span of time that is greater than zero.
 ///
 /// # Errors
 /// If it is none.
 pub fn parse_pause(text: &str) -> Result<Nanos, String> {
     let span = parse_offset(text).map_err(|error| error.to_string())?;
     let longer = Some(span).filter(|span| *span > Nanos::ZERO);
-    longer.ok_or_else(|| "it must be longer than nothing".to_owned())
+    longer.ok_or_else(|| {
+        "it must be greater than 0\nhelp: write a span of time such as 90s or 1d12h".to_owned()
+    })
 }
 
 /// A rate, or 0.
@@ -92,7 +94,13 @@ pub fn parse_pause(text: &str) -> Result<Nanos, String> {
 pub fn parse_busy_rate(text: &str) -> Result<Rate, String> {
     match text.trim() {
         "0" => Ok(Rate::FROZEN),
-        other => parse_rate(other).map_err(|error| format!("{error}, and 0 lets no time pass")),
+        other => parse_rate(other).map_err(|error| {
+            format!(
+                "{}\nhelp: write 0, at which no time passes, or a rate such as 10, 0.5 or 1/3, from \
+                 0.001 to 1000000",
+                error.reason()
+            )
+        }),
     }
 }
 

@@ -21,7 +21,7 @@ const WRONG: [(&[&str], &str); 32] = [
     (&["--load", "gpu"], "there is no load 'gpu'"),
     (&["--preset", "slow"], "quick"),
     (&["--metric", "stime"], "stime"),
-    (&["--interval", "0"], "longer than nothing"),
+    (&["--interval", "0"], "greater than 0"),
     (&["--interval", "1 parsec"], "1 parsec"),
     (&["--policy", "fifo:100"], "priorities from 1 to 99"),
     (&["--records", "0"], "0"),

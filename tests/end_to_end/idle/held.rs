@@ -57,7 +57,7 @@ print('ended', flush=True)";
     ensure!(running.next_line(LIMIT)? == "begun", "it says something else");
     place.attached(running.child.id(), &["--timeline", "x", SKIP])?;
     wait_until_held(&place, "it is held by its child", |hold| {
-        hold.call.as_deref() == Some("wait4") && hold.why.contains("lives by another time")
+        hold.call.as_deref() == Some("wait4") && hold.why.contains("is outside of the timeline")
     })?;
     let stdin = running.child.stdin.as_mut().ok_or_else(|| Broken("it has no input".into()))?;
     stdin.write_all(b"\n")?;

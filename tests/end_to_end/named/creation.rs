@@ -275,7 +275,7 @@ fn refused_name(bad: &str) -> Outcome {
     let option = format!("--timeline={bad}");
     let ended = run(place.run_private(&[&option])?.args(["echo", "started"]), STUCK)?;
     ended.expect_code(125)?;
-    ended.ensure(ended.errors.contains("is no name for a timeline"), "it does not say why")?;
+    ended.ensure(ended.errors.contains("a name has 1 to 64 letters"), "it does not say why")?;
     ended.ensure(ended.lines.is_empty(), "the program was started")?;
     ensure!(place.names().is_empty(), "it made {:?}", place.names());
     place.expect_nobody()

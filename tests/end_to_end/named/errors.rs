@@ -30,7 +30,7 @@ const REFUSED: [(&str, &[&str], i32, &[&str]); 18] = [
         USAGE,
         &["--offset"],
     ),
-    ("bad_name", &["show", "../x"], USAGE, &["no name for a timeline"]),
+    ("bad_name", &["show", "../x"], USAGE, &["a name has 1 to 64 letters"]),
     ("unknown_command", &["dance", "x"], USAGE, &["dance"]),
     ("unknown_option", &["freeze", "x", "--hard"], USAGE, &["--hard"]),
 ];

@@ -24,7 +24,7 @@ pub struct ContainerOptions {
     #[arg(long, value_name = "REF", group = "system", conflicts_with = "debuggable")]
     pub image: Option<Reference>,
 
-    /// Discard what the container writes when it ends; the default
+    /// When the container ends, discard what it has written; the default
     #[arg(long, requires = "system", conflicts_with = "persist")]
     pub overlay: bool,
 
@@ -32,15 +32,15 @@ pub struct ContainerOptions {
     #[arg(long, requires = "system")]
     pub persist: bool,
 
-    /// The network: the host's, none, or one of its own that leads out
+    /// The container's network
     #[arg(long, value_name = "NET", value_enum, requires = "system")]
     pub net: Option<NetworkName>,
 
-    /// The host name in the container; else its name
+    /// The host name in the container [default: the container's name]
     #[arg(long, value_name = "NAME", value_parser = parse_hostname, requires = "system")]
     pub hostname: Option<String>,
 
-    /// Show SRC of the host at DST in the container; with :ro it can only be read
+    /// Mount SRC of the host at DST in the container; with :ro, read-only
     #[arg(long, value_name = "SRC:DST[:ro]", value_parser = parse_volume, requires = "system")]
     pub volume: Vec<Volume>,
 
@@ -64,15 +64,15 @@ pub struct ContainerOptions {
     #[arg(long, value_name = "N", value_parser = parse_cpus, requires = "system")]
     pub cpus: Option<Cpus>,
 
-    /// Start with this in place of the image's entry point
+    /// Run this instead of the image's entry point
     #[arg(long, value_name = "PROGRAM", requires = "system")]
     pub entrypoint: Option<String>,
 
-    /// Call the container so, for `eigentime ctl`
+    /// The name of the container, for `eigentime ctl`
     #[arg(long, value_name = "NAME", requires = "system")]
     pub name: Option<Name>,
 
-    /// The OCI runtime; else the first of runc, crun and youki on PATH
+    /// The OCI runtime [default: the first of runc, crun and youki on PATH]
     #[arg(long, value_name = "PATH|NAME", requires = "system")]
     pub runtime: Option<String>,
 }
@@ -82,9 +82,9 @@ pub struct ContainerOptions {
 pub enum NetworkName {
     /// The host's
     Host,
-    /// One of its own that leads nowhere; the default
+    /// A network of its own without any connection; the default
     None,
-    /// One of its own that leads out
+    /// A network of its own with access to outside networks
     Private,
 }
 

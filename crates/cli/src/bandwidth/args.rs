@@ -17,7 +17,7 @@ use crate::values::parse_span;
 
 /// What help says at its end.
 pub const NOTES: &str = "\
-Both hosts know a token, in a file or in EIGENTIME_TOKEN; serve makes one if there is none.
+Both hosts need the same token, in a file or in EIGENTIME_TOKEN; serve makes one if there is none.
 Datagrams go to the same port as TCP.
 
 Examples:
@@ -46,7 +46,7 @@ pub enum Action {
     /// Wait for others to measure the path to this host, one after the other
     Serve(Box<ServeOptions>),
 
-    /// Measure what the path to a host that serves still carries
+    /// Measure the available bandwidth of the path to a host that serves
     Measure(Box<MeasureOptions>),
 }
 
@@ -61,11 +61,11 @@ pub struct TokenOptions {
 /// How trains are sent.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct MannerOptions {
-    /// What packets are paced and stamped by
+    /// The clock by which packets are paced and timestamped
     #[arg(long, value_name = "TIMING", default_value = "precise")]
     pub timing: TimingName,
 
-    /// Send without a real-time priority, also where it is allowed
+    /// Send without a real-time priority, even where it is allowed
     #[arg(long)]
     pub no_realtime: bool,
 }
@@ -134,7 +134,7 @@ pub struct ServeOptions {
     #[arg(long)]
     pub json: bool,
 
-    /// Print nothing of what happens
+    /// Do not print what happens
     #[arg(long, short, conflicts_with = "json")]
     pub quiet: bool,
 
@@ -198,11 +198,11 @@ pub struct MeasureOptions {
     #[arg(long, value_name = "PORT")]
     pub udp_port: Option<u16>,
 
-    /// How it is found
+    /// The method
     #[arg(long, value_name = "METHOD", default_value = "auto")]
     pub method: MethodName,
 
-    /// Which way
+    /// The direction
     #[arg(long, value_name = "WAY", default_value = "up")]
     pub direction: DirectionName,
 
@@ -227,7 +227,7 @@ pub struct MeasureOptions {
     #[arg(long, value_name = "SPAN", value_parser = parse_span, default_value = "5s")]
     pub time: Duration,
 
-    /// How many estimates
+    /// The number of estimates
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub count: u32,
 
@@ -235,7 +235,7 @@ pub struct MeasureOptions {
     #[arg(long, conflicts_with = "count")]
     pub watch: bool,
 
-    /// From one estimate to the next, at least
+    /// The shortest time from one estimate to the next
     #[arg(long, value_name = "SPAN", value_parser = parse_span)]
     pub interval: Option<Duration>,
 

@@ -35,10 +35,10 @@ Examples:
   eigentime bench --out results              # the same command goes on where it was interrupted
   eigentime bench merge monday tuesday --out both
 
-Without --level and --load they are the preset's; what is not named, and cannot be had here, is left
-out. The order is drawn by lot in blocks; --seed draws the same again.
+The preset's levels and loads apply unless --level and --load name others; those of the preset that
+are not available here are left out. The order is random within blocks; --seed repeats it.
 
-Exit status: 0; 1 if something that was asked for could not be measured; 125 if eigentime itself
+Exit status: 0; 1 if something requested could not be measured; 125 if eigentime itself
 fails or the arguments are wrong; 130 if it was interrupted.";
 
 /// Options of `eigentime bench`.
@@ -64,7 +64,7 @@ pub enum Action {
     #[command(hide = true)]
     Enter(EnterOptions),
 
-    /// Run a command, and end with it everything that it has started (for the command's own use)
+    /// Run a command, and end everything that it has started when it ends (for the command's own use)
     #[command(hide = true)]
     Lead(LeadOptions),
 }
@@ -120,24 +120,24 @@ pub struct LeadOptions {
 /// Options that say what to measure.
 #[derive(Debug, Args)]
 pub struct MeasureOptions {
-    /// What to measure; without it, everything
+    /// What to measure [default: everything]
     #[arg(value_enum)]
     pub kinds: Vec<Kind>,
 
-    /// Where: baseline, namespace, container, vm; or, as an option of its own, command:PREFIX or
+    /// Levels to measure at: baseline, namespace, container, vm; or, as an option of its own, command:PREFIX or
     /// NAME=command:PREFIX. Names have no commas, no '=' and no white space
     #[arg(long, value_name = "LEVEL,...", value_parser = parse_levels)]
     pub level: Vec<Levels>,
 
-    /// Under which loads: idle, cpu, io, network
+    /// Loads to measure under: idle, cpu, io, network
     #[arg(long, value_name = "LOAD,...", value_delimiter = ',', value_parser = Load::named)]
     pub load: Vec<Load>,
 
-    /// How much of everything: quick, standard, paper
+    /// How much to measure: quick, standard, paper
     #[arg(long, default_value = PRESETS[1].name, value_parser = parse_preset)]
     pub preset: &'static Preset,
 
-    /// The folder for the results; one with an interrupted run goes on with it
+    /// The folder for the results; an interrupted run in it is continued
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
@@ -145,7 +145,7 @@ pub struct MeasureOptions {
     #[arg(long)]
     pub json: bool,
 
-    /// Draw the order from this number
+    /// The seed of the random order
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 
@@ -153,15 +153,15 @@ pub struct MeasureOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub blocks: Option<u32>,
 
-    /// Stay on this processor; else on the last one that may be had at the level
+    /// Measure on this processor [default: the last one available at the level]
     #[arg(long, value_name = "N")]
     pub cpu: Option<u32>,
 
-    /// The executable of eigentime-probe; else the one beside this program, or on PATH
+    /// The executable of eigentime-probe [default: the one beside this program, or on PATH]
     #[arg(long, value_name = "FILE")]
     pub probe: Option<PathBuf>,
 
-    /// What to call this machine in the results; else by its host name
+    /// The name of this machine in the results [default: its host name]
     #[arg(long, value_name = "NAME")]
     pub machine: Option<String>,
 
@@ -169,11 +169,11 @@ pub struct MeasureOptions {
     #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
     pub load_folder: PathBuf,
 
-    /// The kernel of the virtual machine; else one that is found
+    /// The kernel of the virtual machine [default: one that is found]
     #[arg(long, value_name = "FILE")]
     pub vm_kernel: Option<PathBuf>,
 
-    /// What runs the virtual machine's code; else KVM where it works
+    /// What runs the virtual machine's code [default: KVM where it works]
     #[arg(long, value_enum)]
     pub vm_accelerator: Option<AcceleratorName>,
 

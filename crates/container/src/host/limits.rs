@@ -43,7 +43,7 @@ pub fn parse_memory(text: &str) -> Result<Memory, String> {
         .iter()
         .find_map(|(unit, shift)| Some((lower.strip_suffix(*unit)?, *shift)))
         .unwrap_or((&lower, 0));
-    let number: i64 = number.parse().map_err(|_| format!("it is no size\nhelp: {help}"))?;
+    let number: i64 = number.parse().map_err(|_| format!("it is not a size\nhelp: {help}"))?;
     match number.checked_mul(1 << shift) {
         Some(bytes) if bytes > 0 => Ok(Memory(bytes)),
         _ => Err(format!("it is out of range\nhelp: {help}")),
@@ -57,7 +57,7 @@ pub fn parse_memory(text: &str) -> Result<Memory, String> {
 /// What is wrong with it.
 pub fn parse_cpus(text: &str) -> Result<Cpus, String> {
     let help = "write how many processors may be busy, such as 2 or 0.5";
-    let number: f64 = text.parse().map_err(|_| format!("it is no number\nhelp: {help}"))?;
+    let number: f64 = text.parse().map_err(|_| format!("it is not a number\nhelp: {help}"))?;
     let quota = number * PERIOD_US as f64;
     if !(LEAST_QUOTA_US..=MOST_CPUS * PERIOD_US as f64).contains(&quota) {
         return Err(format!("it is not between 0.01 and {MOST_CPUS}\nhelp: {help}"));

@@ -87,7 +87,7 @@ pub fn provide(
         None => fetcher.inspect(reference)?,
     };
     let path = folder(state, &digest)
-        .ok_or_else(|| fetch::bad(reference, format!("its digest '{digest}' is none")))?;
+        .ok_or_else(|| fetch::bad(reference, format!("'{digest}' is not a digest")))?;
     let image = loop {
         let together = lock(&path.with_extension("lock"), Hold::Together)?;
         if path.exists() {

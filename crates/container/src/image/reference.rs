@@ -45,14 +45,19 @@ impl FromStr for Reference {
             Some((format, rest)) => in_file(format, rest),
             None => in_registry(text.strip_prefix(REGISTRY).unwrap_or(text)),
         }
-        .map_err(|reason| format!("'{text}' is no reference to an image: {reason}"))
+        .map_err(|reason| {
+            format!(
+                "{reason}\nhelp: write HOST/NAME:TAG, oci:DIR:TAG, docker-archive:FILE or \
+                 oci-archive:FILE"
+            )
+        })
     }
 }
 
 fn in_file(format: &'static str, rest: &str) -> Result<Reference, String> {
     let (path, selector) = rest.find(':').map_or((rest, ""), |colon| rest.split_at(colon));
     if path.is_empty() {
-        return Err("it names no file".to_owned());
+        return Err("the file is missing".to_owned());
     }
     let path = std::path::absolute(path).map_err(|error| error.to_string())?;
     Ok(Reference { place: Place::File { format, path }, selector: selector.to_owned() })
@@ -63,7 +68,7 @@ fn in_registry(rest: &str) -> Result<Reference, String> {
     let reason = if !rest.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '[') {
         "it does not start with a host or a name"
     } else if !rest.chars().all(fits) {
-        "it holds more than letters, digits and ._-/:@"
+        "it has characters other than letters, digits and ._-/:@"
     } else {
         // What follows the last '/', as a host may have a port.
         let name = rest.rfind('/').map_or(0, |slash| slash + 1);
@@ -74,11 +79,13 @@ fn in_registry(rest: &str) -> Result<Reference, String> {
             let place = Place::Registry(repository.to_owned());
             return Ok(Reference { place, selector: selector.to_owned() });
         }
-        if is_sound { "it names no repository" } else { "its digest is no sha256:… of 64 digits" }
+        if is_sound {
+            "the repository is missing"
+        } else {
+            "its digest is not sha256: and 64 digits"
+        }
     };
-    Err(format!(
-        "{reason}\nhelp: write HOST/NAME:TAG, oci:DIR:TAG, docker-archive:FILE or oci-archive:FILE"
-    ))
+    Err(reason.to_owned())
 }
 
 /// Is it a digest as registries give them?

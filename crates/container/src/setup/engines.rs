@@ -58,7 +58,7 @@ pub const ENGINES: [Engine; 3] = [
         entry: docker::entry,
         is_default: docker::is_default,
         once_added: "To take effect: systemctl reload docker (or SIGHUP to dockerd)",
-        once_removed: "To take effect: systemctl restart docker (a reload forgets no runtime)",
+        once_removed: "To take effect: systemctl restart docker (a reload does not remove runtimes)",
         usage: "Use: docker run --runtime eigentime --annotation io.eigentime.date=2038-01-19 IMAGE ...",
         caution: |_, _, _| None,
     },

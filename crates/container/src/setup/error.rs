@@ -15,7 +15,9 @@ pub enum Error {
         cause: io::Error,
     },
     /// A symbolic link is in the file's place, and nothing is where it leads.
-    #[error("{0} is a symbolic link that leads nowhere\nhelp: remove it, or make its target")]
+    #[error(
+        "{0} is a symbolic link that points to a file that does not exist\nhelp: remove the link, or make that file"
+    )]
     Dangling(PathBuf),
     /// There is something in the file that no entry can be added to.
     #[error("{file}{cause}")]
@@ -28,12 +30,12 @@ pub enum Error {
     /// What a new file has to look like depends on the version of the engine, which is
     /// not known.
     #[error(
-        "cannot tell which version of {0} is installed, by which its new file would have to go\n\
+        "cannot tell which version of {0} is installed, which decides the format of its new file\n\
          help: install it first, or make the file: `{0} config default` prints one"
     )]
     UnknownVersion(&'static str),
     /// The name of a file has bytes in it that the engine's file cannot hold.
-    #[error("the name of {0} is no UTF-8, as the engine's file has to be")]
+    #[error("the name of {0} is not UTF-8, as the engine's file has to be")]
     NoText(PathBuf),
     /// The file has changed since it was read.
     #[error("{0} was changed meanwhile, so nothing was written\nhelp: try again")]
@@ -62,7 +64,9 @@ fn way_out(cause: &io::Error) -> &'static str {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
     /// It is not in the form that it should be in.
-    #[error(", line {line}, column {column}: {what}\nhelp: mend that first; nothing was written")]
+    #[error(
+        ", line {line}, column {column}: {what}\nhelp: correct that first; nothing was written"
+    )]
     Malformed {
         /// The line, from 1.
         line: usize,
@@ -72,7 +76,7 @@ pub enum Unusable {
         what: String,
     },
     /// There is something else where the entries are to be.
-    #[error(": `{0}` is no table of settings\nhelp: mend that first; nothing was written")]
+    #[error(": `{0}` is not a table of settings\nhelp: correct that first; nothing was written")]
     NoTable(String),
     /// The entry is to be taken out, and the engine would look for it.
     #[error(

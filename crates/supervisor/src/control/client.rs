@@ -22,12 +22,13 @@ pub enum Failure {
     #[error(transparent)]
     Registry(#[from] Unusable),
     #[error(
-        "there is no timeline '{name}', and no container in one that is called so, in {looked}\n\
-         help: `eigentime ctl list` names those there are; `eigentime run --timeline {name} -- \
-         COMMAND` makes one"
+        "there is no timeline '{name}' in {looked}, and no container of that name or id in a \
+         timeline\n\
+         help: `eigentime ctl list` lists them; `eigentime run --timeline {name} -- COMMAND` makes \
+         a timeline"
     )]
     NoSuch { name: Name, looked: String },
-    #[error("several containers are called '{name}': {containers}\nhelp: use more of the number")]
+    #[error("several containers are called '{name}': {containers}\nhelp: write more of the id")]
     Ambiguous { name: Name, containers: String },
     #[error(
         "timeline '{name}' does not answer: {reason}\n\

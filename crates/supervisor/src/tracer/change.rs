@@ -53,7 +53,7 @@ fn changed(from: Segment, motion: Motion, changes: &[Change]) -> Result<(Segment
         let wall = to.anchor(Clock::Wall);
         match *change {
             Change::Rate(rate) if !is_allowed(rate) => {
-                return Err("the rate is beyond 0.001 to 1000000".to_owned());
+                return Err("the rate is not between 0.001 and 1000000".to_owned());
             }
             Change::Rate(rate) => motion.rate = rate,
             Change::Freeze => motion.freeze = Some(Freeze::All),

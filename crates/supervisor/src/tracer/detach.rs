@@ -36,7 +36,7 @@ impl Supervisor {
     /// Returns a member to host time.
     pub(super) fn detach(&mut self, pid: Pid) -> Result<Attached, String> {
         if !self.has_member(pid) {
-            return Err(format!("process {pid} is no member"));
+            return Err(format!("process {pid} is not a member of this timeline"));
         }
         let begin = Instant::now();
         let mut threads = Vec::new();
@@ -58,7 +58,7 @@ impl Supervisor {
             threads: threads.len(),
             stopped_ns: begin.elapsed().as_nanos() as u64,
             notes: self.step_back().into_iter().chain([
-                "the supervisor stays with it until it ends, since the kernel takes no filter off: \
+                "the supervisor keeps following it until it ends, since a seccomp filter cannot be removed: \
                  no debugger can follow it, and it ends with the supervisor"
                     .to_owned(),
             ]).collect(),
@@ -72,7 +72,7 @@ impl Supervisor {
         let back = map.virtual_at(Clock::Monotonic, now).as_nanos() - now.as_nanos();
         (back > 0).then(|| {
             format!(
-                "its monotonic clock stepped back by {} s; some programs wait until it is there again",
+                "its monotonic clock stepped back by {} s; some programs wait until it catches up",
                 seconds(Nanos(back))
             )
         })

@@ -25,7 +25,7 @@ pub enum Note {
     Frequency,
     /// It wants to set the wall clock, and has not the capability for it.
     MayNotSet,
-    /// It wants to set a wall clock that others share.
+    /// It wants to set a wall clock that nobody may set.
     SharedClock,
     /// Its file would give it privileges that it does not get.
     LostPrivilege,
@@ -60,18 +60,18 @@ impl Supervisor {
             ),
             (Note::MayNotSet, _) => format!(
                 "{program} may not set the clock (EPERM): that needs CAP_SYS_TIME, as on a host, or a \
-                 timeline that is made with --settable-by anyone"
+                 timeline made with --settable-by anyone"
             ),
             (Note::SharedClock, _) => format!(
-                "{program} may not set the clock (EPERM): others share this timeline, and its owner \
-                 has not allowed it (--settable-by)"
+                "{program} may not set the clock (EPERM): nobody may set this timeline's clock, which \
+                 is the default where it is shared; its owner can allow it (--settable-by)"
             ),
             (Note::Debugged, _) => format!(
-                "what {program} starts is followed by a debugger and lives by the host's clocks: \
-                 start it outside of the debugger, then attach that (gdb -p, strace -p)"
+                "what {program} starts is followed by a debugger and sees the host's clocks: start \
+                 it without the debugger, then attach the debugger (gdb -p, strace -p)"
             ),
             (Note::NotFollowed, _) => format!(
-                "what {program} starts lives by the host's clocks, since ptrace is forbidden here \
+                "what {program} starts sees the host's clocks, since ptrace is forbidden here \
                  (sysctl kernel.yama.ptrace_scope)"
             ),
             (Note::Frozen, _) => format!(

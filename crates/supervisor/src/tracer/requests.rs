@@ -61,7 +61,11 @@ impl Supervisor {
             Request::Remove { force } => self.remove(*force),
             Request::Attach { pid, clocks, force, rewrites } => {
                 let attached = same_processes(asked.caller)
-                    .and_then(|()| self.agree(clocks.as_ref()))
+                    .and_then(|()| match proc::tracer_of(Pid::from_raw(*pid)) {
+                        // Whatever its clocks are to be, it cannot be attached.
+                        Some(tracer) if tracer == Pid::this() => Ok(()),
+                        _ => self.agree(clocks.as_ref()),
+                    })
                     .and_then(|()| self.attach(Pid::from_raw(*pid), *force));
                 match attached {
                     Ok(attached) => {
@@ -91,7 +95,13 @@ impl Supervisor {
     fn remove(&mut self, force: bool) -> Answer {
         let members = self.members();
         if !force && !members.is_empty() {
-            let pids: Vec<_> = members.iter().map(|member| member.pid.to_string()).collect();
+            let pids: Vec<_> = members
+                .iter()
+                .map(|member| match member.detached {
+                    true => format!("{}, returned to host time", member.pid),
+                    false => member.pid.to_string(),
+                })
+                .collect();
             return Answer::Refused(format!(
                 "it has {} (process {})\n\
                  help: wait until they end, or use --force to end them",
@@ -126,7 +136,7 @@ impl Supervisor {
     fn check_member(&self, caller: Pid) -> Result<(), String> {
         match self.threads.get(&caller).map(|thread| thread.standing) {
             Some(Standing::Member) => Ok(()),
-            _ => Err("the program lives in another timeline, and timelines cannot be nested\n\
+            _ => Err("the program is in another timeline, and timelines cannot be nested\n\
                       help: start eigentime outside of it"
                 .to_owned()),
         }

@@ -16,10 +16,16 @@ pub use rate::{format_rate, parse_rate};
 
 /// An input that could not be understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid {what} {input:?}: {reason}\nhelp: {help}")]
+#[error("{reason}\nhelp: {help}")]
 pub struct ParseError {
-    what: &'static str,
-    input: String,
     reason: String,
     help: &'static str,
+}
+
+impl ParseError {
+    /// What is wrong with it, without the help.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
 }

@@ -228,7 +228,7 @@ def command(
         ),
     ] = False,
 ) -> None:
-    """Tell what follows from results of eigentime bench: tables, tests, plots and plain words."""
+    """Evaluate results of eigentime bench: tables, tests, plots and conclusions."""
     options = Options(
         folders=folders,
         outputs=output or (),

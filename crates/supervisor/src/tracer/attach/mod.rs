@@ -213,8 +213,8 @@ impl Supervisor {
                 .call(libc::SYS_prctl, privileges)
                 .map_err(step("give up gaining privileges for it"))?;
             notes.push(
-                "it can no longer gain privileges by running set-user-ID programs, as the kernel \
-                 wants it for a filter"
+                "it can no longer gain privileges by running set-user-ID programs: the kernel \
+                 requires this of a program with a seccomp filter"
                     .to_owned(),
             );
             installed = visit.call(libc::SYS_seccomp, args);

@@ -47,7 +47,7 @@ pub fn look(pid: Pid, layout: Layout, force: bool) -> Result<Target, String> {
         Some(tracer) => {
             return Err(format!(
                 "process {pid} is already traced by process {tracer} ({}), and the kernel allows one \
-                 tracer\nhelp: end the debugger; a program that lives in a timeline already cannot \
+                 tracer\nhelp: end the debugger; a program that is in a timeline already cannot \
                  be moved to another",
                 proc::name_of(tracer).unwrap_or_default()
             ));
@@ -89,7 +89,7 @@ pub fn look(pid: Pid, layout: Layout, force: bool) -> Result<Target, String> {
     let maps = proc::read_whole(pid, "maps").map_err(forbidden)?;
     if maps.contains(REGION_FILE) {
         return Err(format!(
-            "process {pid} lives in a timeline already, which let it go (--debuggable), and timelines \
+            "process {pid} was started in a timeline already (--debuggable), and timelines \
              cannot be nested"
         ));
     }

@@ -99,7 +99,7 @@ impl Any<'_> {
             None => WakeSource::Members,
             Some(owner) => WakeSource::outside(
                 fd,
-                format!("{what} that {} holds, too", proc::described(owner)),
+                format!("{what} that {} also holds", proc::described(owner)),
             ),
         }
     }
@@ -198,7 +198,7 @@ impl Any<'_> {
             None => WakeSource::Members,
             Some(child) => WakeSource::outside(
                 None,
-                format!("{} lives by another time", proc::described(child)),
+                format!("{} is outside of the timeline", proc::described(child)),
             ),
         }
     }
@@ -233,7 +233,7 @@ impl Any<'_> {
             None => WakeSource::Members,
             Some(owner) => {
                 let owner = proc::described(owner);
-                WakeSource::outside(None, format!("a futex in memory that {owner} has mapped, too"))
+                WakeSource::outside(None, format!("a futex in memory that {owner} has also mapped"))
             }
         }
     }
