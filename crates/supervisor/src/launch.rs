@@ -32,7 +32,7 @@ fn prepare(plan: &Plan) -> Result<Infallible, Error> {
     if let Some(name) = &plan.timeline
         && lives_in_timeline()?
     {
-        named::stay(name, plan.clocks.as_ref())?;
+        named::stay(name, plan.clocks.as_ref(), plan.consent)?;
         return execute(&plan.command);
     }
     plan.clocks().check()?;

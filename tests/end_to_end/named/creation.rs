@@ -118,7 +118,13 @@ fn other_options() -> Outcome {
     let place = Place::new()?;
     place.make("x", &["--rate", "10"])?;
     let before = place.show("x")?;
-    for options in [&["--rate", "20"][..], &["--date", FUTURE.0], &["--freeze"]] {
+    for options in [
+        &["--rate", "20"][..],
+        &["--date", FUTURE.0],
+        &["--freeze"],
+        &["--settable-by", "anyone"],
+        &["--rate", "10", "--joinable"],
+    ] {
         let ended = run(place.run("x", options)?.args(["echo", "started"]), STUCK)?;
         ended.expect_code(125)?;
         ended.ensure(ended.errors.contains("exists already"), "it does not say why")?;
@@ -127,6 +133,9 @@ fn other_options() -> Outcome {
     for options in [&["--rate", "10"][..], &[]] {
         run(place.run("x", options)?.arg("true"), STUCK)?.expect_code(0)?;
     }
+    let allowed = ["--settable-by", "anyone"];
+    place.done(&[&["set", "x"][..], &allowed].concat())?;
+    run(place.run("x", &allowed)?.arg("true"), STUCK)?.expect_code(0)?;
     let after = place.show("x")?;
     ensure!(
         (before.rate, before.supervisor) == (after.rate, after.supervisor),
