@@ -9,7 +9,7 @@ use std::time::Duration;
 use eigentime_timeline::Rate;
 use nix::unistd::Pid;
 
-use crate::caller::{groups, start_program};
+use crate::caller::{check_descriptors, groups, lives_in_timeline, start_program};
 use crate::consent::{Consent, NamedBy};
 use crate::control::client::Reply;
 use crate::control::server::{Control, await_end};
@@ -208,6 +208,7 @@ pub fn attach(
     timeline: Option<&Name>,
     Manner { force, consent, rewrites }: Manner,
 ) -> Result<Attached, Error> {
+    check_descriptors()?;
     let asked = clocks.cloned();
     let clocks = clocks.unwrap_or(&Clocks::HOST);
     clocks.check()?;
@@ -217,6 +218,8 @@ pub fn attach(
     let lock = registry.lock()?;
     let stream = match connect(&name)? {
         Some(stream) => stream,
+        // Its supervisor would live in this one.
+        None if lives_in_timeline()? => return Err(Error::AlreadyInTimeline),
         None => {
             let listener = registry.listen(&name, &lock)?;
             let made = clocks.clone();
