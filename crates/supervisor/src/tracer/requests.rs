@@ -29,6 +29,7 @@ impl Supervisor {
             },
             Request::Allow(allowance) => {
                 self.permissions.allow(*allowance);
+                self.noted.clear();
                 Answer::Changed(self.timeline())
             }
             Request::Join { clocks, consent, named_by, image, starts, rewrites } => {
@@ -184,6 +185,8 @@ impl Supervisor {
         if !matches!(starts, Starts::Inside { .. }) {
             self.permissions.note_joined();
         }
+        // Whoever has started it has been told nothing yet.
+        self.noted.clear();
         Ok(Joined { base: self.region.layout.base(), rate })
     }
 }
