@@ -31,6 +31,7 @@ pub fn add(suite: &mut Suite) {
     suite.test("consent::set::ordinary_user", &root, ordinary_user);
     suite.test("consent::set::shared", &root, shared);
     suite.test("consent::set::nobody", &root, by_nobody);
+    suite.test("consent::set::each_is_told", &[Need::Tool("sh")], each_is_told);
     suite.test("consent::join::own_timeline", &[], own_timeline);
     suite.test("consent::join::refused_changes_nothing", &[], refused_changes_nothing);
     suite.test("consent::ctl::one_is_silent", &[], one_is_silent);
@@ -69,6 +70,21 @@ fn ordinary_user() -> Outcome {
 
 fn by_nobody() -> Outcome {
     expect_denied(&sets(User::Myself, &["--settable-by", "nobody"], &[])?)
+}
+
+/// Why the clock is not set, each command is told once, and again once its owner has changed that.
+fn each_is_told() -> Outcome {
+    let place = Place::new()?;
+    let forbid = "\"$0\" ctl set x --settable-by nobody > /dev/null";
+    for (words, count) in [("", 1), ("", 1), (forbid, 2)] {
+        let set = "date -u -s 2033-05-05; date -u -s 2033-05-05";
+        let mut command = place.run("x", &["--settable-by", "nobody"])?;
+        command.args(["sh", "-c", &format!("{set}; {words}\n{set}")]).arg(workspace::binary());
+        let ended = run(&mut command, STUCK)?;
+        let told = ended.errors.matches("may not set the clock").count();
+        ended.ensure(told == count, format_args!("it is told {told} times"))?;
+    }
+    place.remove("x")
 }
 
 /// With the first program alone as on a host, with others by nobody, unless the owner allows it.

@@ -36,6 +36,7 @@ pub fn add(suite: &mut Suite) {
     suite.test("debuggable::said_once", &[], said_once);
     suite.test("debuggable::missing_program", &[], missing_program);
     suite.test("debuggable::failed_exec_inside", &[], failed_exec_inside);
+    suite.test("debuggable::searched_program", &[], searched_program);
     suite.test("debuggable::monotonic", &[Need::TimeNamespace(User::Myself)], monotonic);
     suite.test("debuggable::not_with_a_name", &[], not_with_a_name);
     suite.test("debuggable::sets_no_clock", &[Need::Root], sets_no_clock);
@@ -71,6 +72,18 @@ fn said_once() -> Outcome {
 fn missing_program() -> Outcome {
     let mut command = User::Myself.eigentime(&["--debuggable"])?;
     run(command.arg("no-such-program"), LIMIT)?.expect_code(127).map(drop)
+}
+
+/// Calls that fail follow one another faster than the supervisor may be.
+fn searched_program() -> Outcome {
+    let path = "/no/such/directory:".repeat(2000) + "/usr/bin:/bin";
+    for _ in 0..10 {
+        let mut command = User::Myself.eigentime(&["--debuggable", "--date", DATE])?;
+        let finished = run(command.args(["date", "-u", "+%Y"]).env("PATH", &path), LIMIT)?;
+        finished.ensure(finished.output() == YEAR, "another year")?;
+        finished.ensure(!finished.errors.contains("debugger"), "there is no debugger")?;
+    }
+    Ok(())
 }
 
 fn failed_exec_inside() -> Outcome {

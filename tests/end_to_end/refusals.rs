@@ -9,6 +9,7 @@ use std::process::Command;
 use rustix::time::ClockId;
 
 use crate::command::{Finished, User, run};
+use crate::named::place::Place;
 use crate::needs::{Need, exits_with, is_root};
 use crate::programs::{Build, Program};
 use crate::session::host_ns;
@@ -34,6 +35,7 @@ pub fn add(suite: &mut Suite) {
     suite.test("refusals::unreadable_program", &needs, unreadable_program);
     let needs = [Need::Tool("prlimit")];
     suite.test("refusals::no_descriptors_left", &needs, no_descriptors_left);
+    suite.test("refusals::few_descriptors", &[], few_descriptors);
     suite.test("refusals::nested", &[], nested);
     suite.test("refusals::nested_in_a_shell", &[], nested_in_a_shell);
 }
@@ -130,18 +132,21 @@ fn set_user_id_child() -> Outcome {
 
 /// It takes three descriptors to let a program in, which are closed again before it begins.
 fn no_descriptors_left() -> Outcome {
-    for (limit, reason) in [(3, "sockets"), (4, "sockets"), (5, "map the image"), (6, "")] {
-        let mut command = User::Myself.eigentime(&["--date", FUTURE.0])?;
-        command.args(["prlimit", &format!("--nofile={limit}:{limit}"), "echo", "it runs"]);
-        let ended = run(&mut command, STUCK)?;
-        if reason.is_empty() {
-            ended.expect_code(0)?;
-            continue;
+    for options in [&["--date", FUTURE.0][..], &["--debuggable"]] {
+        for (limit, reason) in [(3, "sockets"), (4, "sockets"), (5, "receive"), (6, "")] {
+            let mut command = User::Myself.eigentime(options)?;
+            command.args(["prlimit", &format!("--nofile={limit}:{limit}"), "echo", "it runs"]);
+            let ended = run(&mut command, STUCK)?;
+            if reason.is_empty() {
+                ended.expect_code(0)?;
+                continue;
+            }
+            ended.expect_code(126)?;
+            ended.ensure(ended.lines.is_empty(), "the program ran")?;
+            for word in ["echo is not run", reason, "three descriptors must be free", "ulimit -n"] {
+                ended.ensure(ended.errors.contains(word), format_args!("no word on {word}"))?;
+            }
         }
-        ended.expect_code(126)?;
-        ended.ensure(ended.lines.is_empty(), "the program ran")?;
-        let told = ended.errors.contains("echo is not run in this timeline");
-        ended.ensure(told && ended.errors.contains(reason), format_args!("no word on {reason}"))?;
     }
     Ok(())
 }
@@ -168,6 +173,33 @@ fn is_clear(ended: &Finished) -> Outcome {
     )?;
     ended.ensure(ended.lines.is_empty(), "the program was started")?;
     Ok(())
+}
+
+/// Of what it needs itself it says how many must be free, and with more it starts.
+fn few_descriptors() -> Outcome {
+    const NEEDED: usize = 8;
+    let place = Place::new()?;
+    let run_limited = |free: usize, words: &str| -> Result<Finished, Broken> {
+        let script = format!("ulimit -n {}; exec \"$0\" {words}", 3 + free);
+        run(place.outside("sh").args(["-c", &script]).arg(workspace::binary()), STUCK)
+    };
+    let starts = ["--rate 10", "--skip-idle", "--debuggable", "--timeline x"];
+    let starts = starts.map(|options| format!("run {options} -- true"));
+    for words in starts.iter().map(String::as_str).chain(["attach --pid $$"]) {
+        // With none, not even its libraries are loaded.
+        for free in 1..NEEDED {
+            let ended = run_limited(free, words)?;
+            ended.expect_code(125)?;
+            for word in ["8 descriptors must be free", "ulimit -n"] {
+                ended.ensure(ended.errors.contains(word), format_args!("no word on {word}"))?;
+            }
+        }
+    }
+    for words in &starts {
+        // Others may be open, which the tests have not opened.
+        run_limited(2 * NEEDED, words)?.expect_code(0)?;
+    }
+    place.remove("x")
 }
 
 fn nested() -> Outcome {

@@ -5,6 +5,7 @@ use std::ffi::CString;
 use std::os::fd::{AsRawFd, IntoRawFd};
 
 use eigentime_timeline::{Nanos, Rate};
+use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
 use nix::unistd::execvp;
@@ -28,6 +29,19 @@ pub fn hold_closed_descriptors() {
         }
         let _held_until_exec = held.into_raw_fd();
     }
+}
+
+/// As many are used at most, by this process or its supervisor, until the program is started.
+const DESCRIPTORS: usize = 8;
+
+/// Are that many free?
+pub fn check_descriptors() -> Result<(), Error> {
+    let free = || open(c"/", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty());
+    let held: nix::Result<Vec<_>> = (0..DESCRIPTORS).map(|_| free()).collect();
+    held.map(drop).map_err(|error| match error {
+        Errno::EMFILE => Error::FewDescriptors { needed: DESCRIPTORS },
+        error => Error::System { action: "open /", cause: error },
+    })
 }
 
 /// Can this process be followed?

@@ -9,7 +9,7 @@ use std::time::Duration;
 use eigentime_timeline::Nanos;
 use nix::unistd::Pid;
 
-use crate::caller::check_this_process;
+use crate::caller::{check_descriptors, check_this_process};
 use crate::consent::{Consent, NamedBy};
 pub use crate::container_id::Container;
 use crate::control::client::Failure;
@@ -77,6 +77,7 @@ pub fn start(contained: &Contained<'_>) -> Error {
 }
 
 fn prepare(contained: &Contained<'_>) -> Result<Infallible, Error> {
+    check_descriptors()?;
     contained.clocks.as_ref().unwrap_or(&Clocks::HOST).check()?;
     check_this_process()?;
     let starts = |inherits_time| Starts::Container {

@@ -92,6 +92,11 @@ pub enum Error {
     )]
     NoVdso,
     #[error(
+        "{needed} descriptors must be free to start something in a timeline, and fewer are\n\
+         help: raise the limit (ulimit -n)"
+    )]
+    FewDescriptors { needed: usize },
+    #[error(
         "the supervisor ended before the program was started\nhelp: look for memory limits or a kill in the kernel's log"
     )]
     SupervisorGone,

@@ -6,7 +6,9 @@ use std::io::Write;
 
 use eigentime_timeline::Nanos;
 
-use crate::caller::{check_this_process, execute, groups, lives_in_timeline, start_program};
+use crate::caller::{
+    check_descriptors, check_this_process, execute, groups, lives_in_timeline, start_program,
+};
 use crate::consent::NamedBy;
 use crate::control::Starts;
 use crate::daemon::{self, start_supervisor};
@@ -29,10 +31,11 @@ pub fn run(plan: &Plan) -> Error {
 }
 
 fn prepare(plan: &Plan) -> Result<Infallible, Error> {
+    check_descriptors()?;
     if let Some(name) = &plan.timeline
         && lives_in_timeline()?
     {
-        named::stay(name, plan.clocks.as_ref())?;
+        named::stay(name, plan.clocks.as_ref(), plan.consent)?;
         return execute(&plan.command);
     }
     plan.clocks().check()?;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use eigentime_timeline::Rate;
 use nix::unistd::Pid;
 
-use crate::caller::{groups, start_program};
+use crate::caller::{check_descriptors, groups, lives_in_timeline, start_program};
 use crate::consent::{Consent, NamedBy};
 use crate::control::client::Reply;
 use crate::control::server::{Control, await_end};
@@ -35,7 +35,7 @@ pub struct Entry<'a> {
     pub starts: Starts,
     /// Who names the timeline.
     pub named_by: NamedBy,
-    /// What the timeline allows, if it is made.
+    /// What the timeline is to allow.
     pub consent: Consent,
     /// Are sites of calls rewritten, so that they need no stop?
     pub rewrites: bool,
@@ -46,7 +46,7 @@ pub struct Entry<'a> {
 pub struct Manner {
     /// Even if its monotonic clocks step back, or it has a filter of its own.
     pub force: bool,
-    /// What the timeline allows, if it is made.
+    /// What the timeline is to allow.
     pub consent: Consent,
     /// Are sites of calls rewritten, so that they need no stop?
     pub rewrites: bool,
@@ -178,6 +178,7 @@ pub fn join(entry: &Entry<'_>, starts: &Starts, stream: UnixStream) -> Result<Jo
     allow_tracing(true);
     let request = Request::Join {
         clocks: entry.clocks.cloned(),
+        consent: entry.consent,
         named_by: entry.named_by,
         image: region::IMAGE_IDENTITY,
         starts: starts.clone(),
@@ -207,6 +208,7 @@ pub fn attach(
     timeline: Option<&Name>,
     Manner { force, consent, rewrites }: Manner,
 ) -> Result<Attached, Error> {
+    check_descriptors()?;
     let asked = clocks.cloned();
     let clocks = clocks.unwrap_or(&Clocks::HOST);
     clocks.check()?;
@@ -216,6 +218,8 @@ pub fn attach(
     let lock = registry.lock()?;
     let stream = match connect(&name)? {
         Some(stream) => stream,
+        // Its supervisor would live in this one.
+        None if lives_in_timeline()? => return Err(Error::AlreadyInTimeline),
         None => {
             let listener = registry.listen(&name, &lock)?;
             let made = clocks.clone();
@@ -232,7 +236,7 @@ pub fn attach(
         }
     };
     drop(lock);
-    let request = Request::Attach { pid, clocks: asked, force, rewrites };
+    let request = Request::Attach { pid, clocks: asked, consent, force, rewrites };
     match client::ask_through(stream, &name, &request) {
         Ok(Answer::Attached(attached)) => Ok(attached),
         answer => Err(unexpected(&name, answer)),
@@ -240,9 +244,9 @@ pub fn attach(
 }
 
 /// Refuses a timeline in which this process does not live, though it lives in one.
-pub fn stay(name: &Name, clocks: Option<&Clocks>) -> Result<(), Error> {
+pub fn stay(name: &Name, clocks: Option<&Clocks>, consent: Consent) -> Result<(), Error> {
     let Some(stream) = connect(name)? else { return Err(Error::AlreadyInTimeline) };
-    let request = Request::Stay { clocks: clocks.cloned() };
+    let request = Request::Stay { clocks: clocks.cloned(), consent };
     match client::ask_through(stream, name, &request) {
         Ok(Answer::Done) => Ok(()),
         answer => Err(cannot_join(name, answer)),

@@ -66,6 +66,11 @@ pub enum Unusable {
          help: remove it, or set XDG_RUNTIME_DIR to a directory of your own", .0.display()
     )]
     NotOurs(PathBuf),
+    #[error(
+        "{}={}: {reason}\n\
+         help: give it the absolute path of a directory of your own, or unset it", ONLY, .path.display()
+    )]
+    Only { path: PathBuf, reason: String },
 }
 
 impl Unusable {
@@ -85,12 +90,12 @@ const LOCK: &str = ".lock";
 impl Registry {
     /// The directory in which this user's timelines are made; it is made if there is none.
     pub fn open() -> Result<Self, Unusable> {
-        Self::at(&paths()[0])
+        Self::at(&paths()?[0])
     }
 
     /// The same, if there is one.
     pub fn existing() -> Result<Option<Self>, Unusable> {
-        let path = &paths()[0];
+        let path = &paths()?[0];
         if path.exists() { Self::at(path).map(Some) } else { Ok(None) }
     }
 
@@ -101,7 +106,7 @@ impl Registry {
         let mut known = vec![all[0].identity()?];
         // Somebody else's are of no use.
         for registry in
-            paths()[1..].iter().filter(|path| path.exists()).flat_map(|path| Self::at(path))
+            paths()?[1..].iter().filter(|path| path.exists()).flat_map(|path| Self::at(path))
         {
             let identity = registry.identity()?;
             if !known.contains(&identity) {
@@ -294,25 +299,41 @@ const ONLY: &str = "EIGENTIME_RUNTIME_DIR";
 
 /// The directories for sockets of this user, each in a directory that is the user's own (under
 /// `sudo`, a variable may name another's). Timelines are made in the first.
-fn paths() -> Vec<PathBuf> {
-    let own = geteuid().as_raw();
-    let is_own = |path: &PathBuf| {
-        path.is_absolute()
-            && fs::metadata(path).is_ok_and(|found| found.is_dir() && found.uid() == own)
-    };
-    if let Some(only) = std::env::var_os(ONLY) {
-        return vec![PathBuf::from(only).join(DIRECTORY)];
+fn paths() -> Result<Vec<PathBuf>, Unusable> {
+    let only = std::env::var_os(ONLY).filter(|only| !only.is_empty()).map(PathBuf::from);
+    if let Some(path) = only {
+        return match check_own(&path) {
+            Ok(()) => Ok(vec![path.join(DIRECTORY)]),
+            Err(reason) => Err(Unusable::Only { path, reason }),
+        };
     }
+    let own = geteuid().as_raw();
     // Where engines of ordinary users are root, they mean the same directory as the user.
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let uid = outer_uid(&map, own).unwrap_or(own);
     let named = std::env::var_os("XDG_RUNTIME_DIR").map(|path: OsString| PathBuf::from(path));
     let system = (uid == 0).then(|| PathBuf::from("/run"));
     let usual = PathBuf::from(format!("/run/user/{uid}"));
-    let found = [named, system, Some(usual)].into_iter().flatten().filter(is_own);
+    let found = [named, system, Some(usual)].into_iter().flatten();
+    let found = found.filter(|path| check_own(path).is_ok());
     let mut paths: Vec<_> = found.map(|path| path.join(DIRECTORY)).collect();
     paths.push(format!("/tmp/eigentime-{uid}").into());
-    paths
+    Ok(paths)
+}
+
+/// Why a path does not lead to a directory of this user's, wherever it is followed from.
+fn check_own(path: &Path) -> Result<(), String> {
+    if path.is_relative() {
+        return Err("it is not an absolute path".to_owned());
+    }
+    let found = fs::metadata(path).map_err(|error| error.to_string())?;
+    if !found.is_dir() {
+        return Err("it is not a directory".to_owned());
+    }
+    match found.uid() == geteuid().as_raw() {
+        true => Ok(()),
+        false => Err("it belongs to another user".to_owned()),
+    }
 }
 
 /// What the directory is called in the runtime directory.
@@ -417,6 +438,24 @@ mod tests {
         assert!(registry.names().unwrap().is_empty());
         assert_eq!(registry.timeline_of(&container("b", "")), None);
         fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn runtime_directories_are_ones_own() {
+        let own = scratch("own");
+        let file = own.join("file");
+        fs::create_dir(&own).unwrap();
+        fs::write(&file, "").unwrap();
+        assert_eq!(check_own(&own), Ok(()));
+        for (path, reason) in [
+            (Path::new("."), "absolute"),
+            (Path::new(""), "absolute"),
+            (&file, "not a directory"),
+            (&scratch("missing"), "No such file"),
+        ] {
+            assert!(check_own(path).unwrap_err().contains(reason), "{}", path.display());
+        }
+        fs::remove_dir_all(own).unwrap();
     }
 
     #[test]

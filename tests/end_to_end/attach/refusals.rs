@@ -48,6 +48,7 @@ pub fn add(suite: &mut Suite) {
     let needs = [NEEDS[0].clone(), Need::Tool("strace")];
     suite.test("attach::refusals::traced", &needs, traced);
     suite.test("attach::refusals::in_a_timeline", &NEEDS, in_a_timeline);
+    suite.test("attach::refusals::from_a_timeline", &[Need::Tool("sh")], from_a_timeline);
     suite.test("attach::refusals::attached_already", &NEEDS, attached_already);
     suite.test("attach::refusals::sandboxed", &NEEDS, sandboxed);
     let needs = [Need::Other(bits32().is_some(), "gcc for 32-bit programs".to_owned())];
@@ -199,6 +200,17 @@ fn in_a_timeline() -> Outcome {
     before.ensure_unchanged(pid)?;
     partner.ask("0")?;
     partner.finish(7)?;
+    place.expect_nobody()
+}
+
+/// No timeline is made from within one.
+fn from_a_timeline() -> Outcome {
+    let place = Place::new()?;
+    let script = "sleep 1000 & \"$0\" attach --pid $!; status=$?; kill $!; exit $status";
+    let mut command = place.run_private(&["--rate", "2"])?;
+    let told = run(command.args(["sh", "-c", script]).arg(workspace::binary()), LIMIT)?;
+    told.expect_code(125)?;
+    told.ensure(told.errors.contains("is in a timeline already"), "it does not say why")?;
     place.expect_nobody()
 }
 

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{DAY, LIMIT, SKIP, passed_between_dates, source};
-use crate::command::start;
+use crate::command::{User, start};
 use crate::ensure;
 use crate::named::place::Place;
 use crate::named::shown::Hold;
@@ -33,6 +33,7 @@ const OUTSIDE: [(&str, &str, &str); 12] = [
 /// Adds the tests.
 pub fn add(suite: &mut Suite) {
     suite.test("idle::held::by_a_pipe", &[Need::Tool("sh")], by_a_pipe);
+    suite.test("idle::held::told_once", &[Need::Tool("sh")], told_once);
     suite.test("idle::held::by_who_runs", &[Need::Tool("sh")], by_who_runs);
     let python = [Need::Tool("python3")];
     suite.test("idle::held::by_a_connection", &python, by_a_connection);
@@ -123,6 +124,24 @@ fn by_a_pipe() -> Outcome {
     ended.expect_code(0)?;
     passed_between_dates(&ended, DAY)?;
     place.remove("x")
+}
+
+/// What holds the clocks is told once for each cause, however long it does.
+fn told_once() -> Outcome {
+    /// Longer than it takes until the user is told.
+    const HELD: Duration = Duration::from_secs(6);
+    let mut command = User::Myself.eigentime(&[SKIP])?;
+    command.args(["sh", "-c", "sleep 1d & read word"]);
+    let mut running = start(command.stdin(Stdio::piped()))?;
+    thread::sleep(HELD);
+    drop(running.child.stdin.take());
+    let ended = running.finish(LIMIT)?;
+    let mut told: Vec<_> = ended.errors.lines().filter(|line| line.contains("are held")).collect();
+    let all = told.len();
+    told.iter_mut().for_each(|line| *line = line.split(" (with").next().unwrap_or(line));
+    told.sort_unstable();
+    told.dedup();
+    ended.ensure(all > 0 && told.len() == all, "not once")
 }
 
 /// A program that runs lets the clocks go on as usual.

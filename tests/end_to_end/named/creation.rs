@@ -8,13 +8,14 @@ use std::process::Stdio;
 use rustix::process::Signal;
 
 use super::place::{PATIENCE, Place};
-use crate::command::{Running, User, run, start};
+use crate::command::{Finished, Running, User, run, start};
 use crate::ensure;
 use crate::needs::Need;
 use crate::processes::{Watch, send};
 use crate::programs::{Build, Program};
 use crate::suite::{Broken, Outcome, Suite};
 use crate::timeline::{FUTURE, STUCK};
+use crate::workspace::ONLY_VARIABLE;
 
 const NS_PER_S: i128 = 1_000_000_000;
 
@@ -39,6 +40,7 @@ pub fn add(suite: &mut Suite) {
     test("left_socket_is_forgotten_by_list", || left_socket(Found::ByList));
     test("members_end_with_the_supervisor", members_end);
     test("open_directory_is_refused", open_directory);
+    test("runtime_directory_is_absolute", runtime_directory);
     test("rm_spares_members", rm_spares_members);
     test("rm_force_ends_members", rm_ends_members);
     test("rm_answers", rm_answers);
@@ -116,7 +118,13 @@ fn other_options() -> Outcome {
     let place = Place::new()?;
     place.make("x", &["--rate", "10"])?;
     let before = place.show("x")?;
-    for options in [&["--rate", "20"][..], &["--date", FUTURE.0], &["--freeze"]] {
+    for options in [
+        &["--rate", "20"][..],
+        &["--date", FUTURE.0],
+        &["--freeze"],
+        &["--settable-by", "anyone"],
+        &["--rate", "10", "--joinable"],
+    ] {
         let ended = run(place.run("x", options)?.args(["echo", "started"]), STUCK)?;
         ended.expect_code(125)?;
         ended.ensure(ended.errors.contains("exists already"), "it does not say why")?;
@@ -125,6 +133,9 @@ fn other_options() -> Outcome {
     for options in [&["--rate", "10"][..], &[]] {
         run(place.run("x", options)?.arg("true"), STUCK)?.expect_code(0)?;
     }
+    let allowed = ["--settable-by", "anyone"];
+    place.done(&[&["set", "x"][..], &allowed].concat())?;
+    run(place.run("x", &allowed)?.arg("true"), STUCK)?.expect_code(0)?;
     let after = place.show("x")?;
     ensure!(
         (before.rate, before.supervisor) == (after.rate, after.supervisor),
@@ -203,6 +214,26 @@ fn open_directory() -> Outcome {
     ended.ensure(ended.errors.contains("help: "), "it does not say what would help")?;
     ended.ensure(ended.lines.is_empty(), "the program was started")?;
     place.expect_nobody()
+}
+
+/// What the variable is refused for; an empty one is as if it were not set.
+fn runtime_directory() -> Outcome {
+    let place = Place::new()?;
+    let with = |directory: &str| -> Result<Finished, Broken> {
+        let mut command = place.run("x", &[])?;
+        run(command.arg("true").env(ONLY_VARIABLE, directory).current_dir(place.directory()), STUCK)
+    };
+    for directory in [".", "here", "/no/such/directory", "/dev/null"] {
+        let ended = with(directory)?;
+        ended.expect_code(125)?;
+        let says = format!("{ONLY_VARIABLE}={directory}: ");
+        ended.ensure(ended.errors.contains(&says), "it does not name the variable")?;
+        ended.ensure(ended.errors.contains("help: "), "it does not say what would help")?;
+    }
+    ensure!(!place.sockets().exists(), "a directory was made");
+    with("")?.expect_code(0)?;
+    place.show("x")?;
+    place.remove("x")
 }
 
 fn rm_spares_members() -> Outcome {

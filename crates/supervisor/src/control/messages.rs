@@ -5,7 +5,7 @@ use eigentime_timeline::{Clock, HostInstant, Nanos, Rate, VirtualInstant};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-use crate::consent::{NamedBy, SettableBy};
+use crate::consent::{Consent, NamedBy, SettableBy};
 use crate::container_id::Container;
 use crate::plan::Clocks;
 use crate::saved::Saved;
@@ -25,6 +25,8 @@ pub enum Request {
     Join {
         /// What the clocks are to be, if the caller cares.
         clocks: Option<Clocks>,
+        /// What the timeline is to allow, where the caller cares.
+        consent: Consent,
         /// Who names the timeline.
         named_by: NamedBy,
         /// The image the caller knows.
@@ -34,10 +36,12 @@ pub enum Request {
         /// Are sites of calls still rewritten?
         rewrites: bool,
     },
-    /// Is the process that asks a member already, of a timeline with such clocks?
+    /// Is the process that asks a member already, of such a timeline?
     Stay {
         /// What the clocks are to be, if the caller cares.
         clocks: Option<Clocks>,
+        /// What it is to allow, where the caller cares.
+        consent: Consent,
     },
     /// The containers that live by it.
     Containers,
@@ -52,6 +56,8 @@ pub enum Request {
         pid: i32,
         /// What the clocks are to be, if the caller cares.
         clocks: Option<Clocks>,
+        /// What the timeline is to allow, where the caller cares.
+        consent: Consent,
         /// Even if its monotonic clocks step back.
         force: bool,
         /// Are sites of calls still rewritten?

@@ -63,13 +63,15 @@ impl Supervisor {
             return;
         }
         let thread = Tracee(Pid::from_raw(call.pid as i32));
-        let seized = thread.seize_softly();
-        if seized.is_err() {
+        // It is followed still if its last call failed, and this one came before it was interrupted.
+        let is_followed = thread.seize_softly().is_ok()
+            || proc::tracer_of(thread.0).is_some_and(|tracer| tracer == Pid::this());
+        if !is_followed {
             // A debugger inside the timeline has it.
             self.note_debugger(thread);
         }
         go_on(listener, call.id);
-        if seized.is_ok() {
+        if is_followed {
             // If the call fails, the thread stops behind it.
             let _ = thread.interrupt();
         }

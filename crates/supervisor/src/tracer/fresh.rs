@@ -14,10 +14,20 @@ pub enum Refusal {
     Unreadable,
     #[error("the kernel gave it no vDSO to read the clocks by")]
     NoVdso,
-    #[error("{0}: {error}", error = .1.desc())]
+    #[error("{0}: {error}{help}", error = .1.desc(), help = help_with(*.1))]
     Step(&'static str, Errno),
     #[error("it ended")]
     Gone,
+}
+
+/// What helps a program that cannot be prepared, if anything is known to.
+pub fn help_with(error: Errno) -> &'static str {
+    match error {
+        Errno::EMFILE => {
+            "\nhelp: three descriptors must be free when it is prepared: raise the limit (ulimit -n)"
+        }
+        _ => "",
+    }
 }
 
 impl Refusal {

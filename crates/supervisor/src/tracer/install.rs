@@ -14,7 +14,7 @@ use super::Supervisor;
 use super::bootstrap::{Bootstrap, is_report};
 use super::detour::Detour;
 use super::fresh::{Fresh, Refusal};
-use super::mapping::Failed;
+use super::mapping::{Failed, RECEIVE};
 use super::tracee::Tracee;
 use super::visit::Visit;
 use crate::arch::Registers;
@@ -256,8 +256,13 @@ fn run(
 
 /// What is reported.
 fn outcome(step: Step, report: &Registers) -> Result<(), Refusal> {
-    match report.arg(1) as i64 {
-        0 => Ok(()),
-        error => Err(Refusal::Step(step.text(), Errno::from_raw(-error as i32))),
-    }
+    let error = match report.arg(1) as i64 {
+        0 => return Ok(()),
+        error => Errno::from_raw(-error as i32),
+    };
+    Err(match (step, error) {
+        // Where no descriptor is free for it, the kernel passes none on, without a failure.
+        (Step::Image, Errno::EBADF) => Refusal::Step(RECEIVE, Errno::EMFILE),
+        (step, error) => Refusal::Step(step.text(), error),
+    })
 }

@@ -16,6 +16,9 @@ pub const READ_WRITE: u64 = (libc::PROT_READ | libc::PROT_WRITE) as u64;
 pub const PRIVATE: u64 = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
 pub const NO_FILE: u64 = u64::MAX;
 
+/// The step that needs the last descriptor.
+pub const RECEIVE: &str = "receive the shared memory in it";
+
 /// What is put into memory of the program for the steps.
 #[repr(C)]
 struct Block {
@@ -139,10 +142,14 @@ impl Supervisor {
         let flags = libc::MSG_CMSG_CLOEXEC as u64;
         visit
             .call(libc::SYS_recvmsg, [u64::from(second), header, flags, 0, 0, 0])
-            .map_err(step("receive the shared memory in it"))?;
+            .map_err(step(RECEIVE))?;
         let descriptor = at(offset_of!(Block, control.descriptor));
         let [descriptor] = tracee.read_words(descriptor).map_err(step("read its descriptor"))?;
-        Ok(u64::from(descriptor as u32))
+        match descriptor as u32 {
+            // Where none is free for it, the kernel passes none on, without a failure.
+            u32::MAX => Err(Failed(RECEIVE, Errno::EMFILE)),
+            descriptor => Ok(descriptor.into()),
+        }
     }
 
     /// What the image in a process has to know: the functions of its kernel vDSO, which is at `vdso`.

@@ -168,7 +168,7 @@ pub struct Supervisor {
     set_since: HashSet<rearm::TimerKey>,
     /// Processes whose timers are armed anew as soon as a thread of theirs stops.
     awaited: Vec<rearm::Awaited>,
-    /// Notes that have been given.
+    /// Notes that have been given since somebody joined last.
     noted: HashSet<(String, notes::Note)>,
     /// What its maker allows.
     permissions: permissions::Permissions,

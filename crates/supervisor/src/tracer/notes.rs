@@ -14,7 +14,7 @@ use super::tracee::Tracee;
 use crate::filter::Scope;
 use crate::proc;
 
-/// Something a user must be told, once for each program.
+/// Something a user must be told, once for each program, and again for who joins later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Note {
     /// It uses io_uring.

@@ -66,6 +66,25 @@ impl Permissions {
             NamedBy::Bundle | NamedBy::User => Ok(()),
         }
     }
+
+    /// Refuses whoever gives an option that the timeline does not have: it would not take effect.
+    pub fn check_asked(&self, name: &str, asked: Consent) -> Result<(), String> {
+        let settable_by = asked.settable_by.filter(|who| self.consent.settable_by != Some(*who));
+        let (option, change) = match settable_by {
+            Some(who) => {
+                let option = format!("--settable-by {who}");
+                (option.clone(), option)
+            }
+            None if asked.joinable && !self.consent.joinable => {
+                ("--joinable".to_owned(), "--joinable true".to_owned())
+            }
+            None => return Ok(()),
+        };
+        Err(format!(
+            "timeline '{name}' exists already, and does not have {option}\n\
+             help: use it without this option, or change it first: `eigentime ctl set {name} {change}`"
+        ))
+    }
 }
 
 impl Supervisor {
@@ -118,6 +137,23 @@ mod tests {
         assert!(permissions.check_join("shop", NamedBy::User).is_ok());
         permissions.allow(Allowance { joinable: Some(true), settable_by: None });
         assert!(permissions.check_join("shop", NamedBy::Bundle).is_ok());
+    }
+
+    #[test]
+    fn what_is_asked_for_is_what_it_has() {
+        let asked = |joinable, settable_by| Consent { joinable, settable_by };
+        let mut permissions = Permissions::new(asked(false, Some(SettableBy::Nobody)));
+        let agrees = |permissions: &Permissions, asked| permissions.check_asked("shop", asked);
+        assert_eq!(agrees(&permissions, Consent::default()), Ok(()));
+        assert_eq!(agrees(&permissions, asked(false, Some(SettableBy::Nobody))), Ok(()));
+        let refused = agrees(&permissions, asked(false, Some(SettableBy::Anyone))).unwrap_err();
+        assert!(refused.contains("ctl set shop --settable-by anyone`"), "{refused}");
+        let refused = agrees(&permissions, asked(true, None)).unwrap_err();
+        assert!(refused.contains("ctl set shop --joinable true`"), "{refused}");
+        // As it stands, and not as it was made.
+        permissions
+            .allow(Allowance { joinable: Some(true), settable_by: Some(SettableBy::Anyone) });
+        assert_eq!(agrees(&permissions, asked(true, Some(SettableBy::Anyone))), Ok(()));
     }
 
     #[test]

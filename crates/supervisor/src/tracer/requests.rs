@@ -4,7 +4,7 @@ use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use super::{Standing, Supervisor};
-use crate::consent::NamedBy;
+use crate::consent::{Consent, NamedBy};
 use crate::control::server::{Asked, Control};
 use crate::control::{Answer, Joined, Request, Starts};
 use crate::plan::Clocks;
@@ -29,13 +29,14 @@ impl Supervisor {
             },
             Request::Allow(allowance) => {
                 self.permissions.allow(*allowance);
+                self.noted.clear();
                 Answer::Changed(self.timeline())
             }
-            Request::Join { clocks, named_by, image, starts, rewrites } => {
+            Request::Join { clocks, consent, named_by, image, starts, rewrites } => {
                 let joined = self
                     .check_image(*image)
-                    .and_then(|()| self.agree(clocks.as_ref()))
                     .and_then(|()| self.check_consent(*named_by, starts))
+                    .and_then(|()| self.agree(clocks.as_ref(), *consent))
                     .and_then(|()| self.let_in(asked.caller, starts));
                 match joined {
                     Ok(joined) => {
@@ -45,9 +46,10 @@ impl Supervisor {
                     Err(reason) => Answer::Refused(reason),
                 }
             }
-            Request::Stay { clocks } => {
-                let stays =
-                    self.check_member(asked.caller).and_then(|()| self.agree(clocks.as_ref()));
+            Request::Stay { clocks, consent } => {
+                let stays = self
+                    .check_member(asked.caller)
+                    .and_then(|()| self.agree(clocks.as_ref(), *consent));
                 match stays {
                     Ok(()) => Answer::Done,
                     Err(reason) => Answer::Refused(reason),
@@ -59,12 +61,12 @@ impl Supervisor {
                 Answer::Done
             }
             Request::Remove { force } => self.remove(*force),
-            Request::Attach { pid, clocks, force, rewrites } => {
+            Request::Attach { pid, clocks, consent, force, rewrites } => {
                 let attached = same_processes(asked.caller)
                     .and_then(|()| match proc::tracer_of(Pid::from_raw(*pid)) {
                         // Whatever its clocks are to be, it cannot be attached.
                         Some(tracer) if tracer == Pid::this() => Ok(()),
-                        _ => self.agree(clocks.as_ref()),
+                        _ => self.agree(clocks.as_ref(), *consent),
                     })
                     .and_then(|()| self.attach(Pid::from_raw(*pid), *force));
                 match attached {
@@ -118,7 +120,7 @@ impl Supervisor {
     }
 
     /// Is the timeline what the caller wants it to be?
-    fn agree(&self, clocks: Option<&Clocks>) -> Result<(), String> {
+    fn agree(&self, clocks: Option<&Clocks>, consent: Consent) -> Result<(), String> {
         let Some(Control { name, clocks: made, .. }) = &self.control else { return Ok(()) };
         match clocks {
             Some(clocks) if clocks != made => {
@@ -129,7 +131,7 @@ impl Supervisor {
                      help: use it without options, and change it with `eigentime ctl`"
                 ))
             }
-            _ => Ok(()),
+            _ => self.permissions.check_asked(&name.to_string(), consent),
         }
     }
 
@@ -193,6 +195,8 @@ impl Supervisor {
         if !matches!(starts, Starts::Inside { .. }) {
             self.permissions.note_joined();
         }
+        // Whoever has started it has been told nothing yet.
+        self.noted.clear();
         Ok(Joined { base: self.region.layout.base(), rate })
     }
 }

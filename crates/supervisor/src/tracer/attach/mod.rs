@@ -24,6 +24,7 @@ use nix::unistd::Pid;
 use self::preflight::Target;
 use self::stopped::Stopped;
 use self::vdso::Aside;
+use super::fresh::help_with;
 use super::mapping::{Failed, NO_FILE, PRIVATE, READ_WRITE, step};
 use super::rearm::{Rearm, at_host_rate};
 use super::timekeeper::Changed;
@@ -98,7 +99,8 @@ impl Supervisor {
         force: bool,
     ) -> Result<Vec<String>, String> {
         let failed = |Failed(step, error)| {
-            format!("cannot attach: {step}: {}; the process goes on as before", error.desc())
+            let (reason, help) = (error.desc(), help_with(error));
+            format!("cannot attach: {step}: {reason}; the process goes on as before{help}")
         };
         let vdso = target.vdso..target.vdso + self.kernel.size();
         stopped.leave(&vdso).map_err(step("bring a thread out of the vDSO")).map_err(failed)?;

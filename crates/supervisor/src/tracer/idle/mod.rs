@@ -437,10 +437,11 @@ impl Supervisor {
         for hold in &idle.holds {
             let process = Pid::from_raw(hold.pid);
             let mut text = format!("the clocks are held: {} {hold}", proc::program_of(process));
-            if idle.reported.is_empty() && idle.skip.grace.is_none() {
-                text += " (with --idle-grace SPAN only for so long)";
-            }
+            let is_first = idle.reported.is_empty();
             if idle.reported.insert(text.clone()) {
+                if is_first && idle.skip.grace.is_none() {
+                    text += " (with --idle-grace SPAN only for so long)";
+                }
                 self.say(process, &text);
             }
         }
