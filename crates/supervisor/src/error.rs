@@ -88,7 +88,7 @@ pub enum Error {
     )]
     LimitPassed { until: String, start: String },
     #[error(
-        "this kernel gives programs no vDSO, by which they read their clocks\nhelp: boot without vdso=0"
+        "this kernel maps no vDSO into programs, which read their clocks through it\nhelp: boot without vdso=0"
     )]
     NoVdso,
     #[error(

@@ -147,7 +147,7 @@ fn translate_with(
         deadline.at = VirtualInstant::from_nanos(read_again(&waiting.at));
         let due = deadline.due(now.take());
         waiting.host = [due.time.sec, due.time.nsec];
-        // Who was woken because its time has come need not ask the kernel for how long to sleep.
+        // A thread that was woken because its time has come does not go to sleep again.
         let sleeps = call.woken_by == WokenBy::Nothing;
         let is_over = page().holds_waits() && sleeps && !deadline.is_ahead();
         let result = if is_over { 0 } else { make(call.nr, wait, args, &mut waiting) };

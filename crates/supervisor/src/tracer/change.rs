@@ -11,8 +11,8 @@ use crate::motion::{Motion, is_allowed};
 impl Supervisor {
     /// Makes changes, together, and lets everything that waits follow.
     pub(super) fn change(&mut self, changes: &[Change]) -> Result<(), String> {
-        // They are looked for before the switch is in the map, since programs that set a timer
-        // wait while it is. None is missed: whoever is to set one while this is done has it already.
+        // They are looked for before the switch is in the map, since programs that set a timer wait
+        // while it is there. None is missed: a program that sets one meanwhile has its descriptor.
         let timers = self.timer_descriptors();
         // Those that are found are set by the old map.
         let rearm = |timers: Descriptors, change| timers.rearm(&Rearm::new(change));

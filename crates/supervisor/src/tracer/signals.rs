@@ -35,7 +35,7 @@ pub fn pass_to(program: Option<Pid>) {
     let _ = SigSet::all().thread_unblock();
 }
 
-/// Leaves all these signals unheard: what they ask for is another's to do.
+/// Ignores all these signals: another process acts on them.
 pub fn ignore() {
     for signal in PASSED_ON.into_iter().chain(IGNORED) {
         // SAFETY: no handler is involved. These signals can all be ignored.
