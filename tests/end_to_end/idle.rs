@@ -49,11 +49,12 @@ pub fn add(suite: &mut Suite) {
         suite.test(name("each_minute"), &needs, move || each_minute(build));
         suite.test(name("in_order"), &needs, move || in_order(build, &[SKIP]).map(drop));
         suite.test(name("at_once"), &needs, move || at_once(build));
-        for (mode, end) in
-            [("timers", "66 expirations"), ("descriptor", "50 ticks"), ("orphaned", "a day")]
-        {
+        for (mode, end) in [("descriptor", "50 ticks"), ("orphaned", "a day")] {
             suite.test(name(mode), &needs, move || ends_with(build, mode, end));
         }
+        // On a busy host, an expiration of a POSIX timer can be lost (docs/guide/idle.md, Limits).
+        let timers = move || ends_with(build, "timers", "66 expirations");
+        suite.test_alone(name("timers"), &needs, timers);
     }
     let needs = [Need::Program(Build::Dynamic)];
     suite.test("idle::again_and_again", &needs, again_and_again);
