@@ -18,8 +18,7 @@ use super::mapping::{Failed, RECEIVE};
 use super::tracee::Tracee;
 use super::visit::Visit;
 use crate::arch::Registers;
-use crate::proc;
-use crate::proc::Pidfd;
+use crate::proc::{self, Pidfd};
 
 /// A socket of a program, and the program.
 pub type Borrowed = (OwnedFd, Pidfd);

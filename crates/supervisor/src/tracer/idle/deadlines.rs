@@ -79,22 +79,24 @@ impl Supervisor {
         let segment = self.timekeeper.segment();
         let rate = self.timekeeper.motion().effective();
         let mut before = std::mem::take(expected);
-        let descriptors = running.into_iter().filter_map(|(holder, info)| {
+        let mut descriptors = Vec::new();
+        for (holder, info) in running {
             let told = info.line().filter(|_| info.left > Nanos::ZERO).map(|line| {
                 (line, segment.timer_due(line, host::read(line.id()).after(info.left)))
             });
-            let (clock, at) = told.or_else(|| before.remove(&holder))?;
-            let left = left(clock, at);
-            let goes_off = || {
+            let Some((clock, at)) = told.or_else(|| before.remove(&holder)) else { continue };
+            let mut left = left(clock, at);
+            if told.is_none() {
                 let overdue = rate.host_span(left.negated());
-                overdue.is_some_and(|overdue| is_going_off(overdue, info.interval > Nanos::ZERO))
-            };
-            (told.is_some() || goes_off()).then(|| {
-                expected.insert(holder, (clock, at));
-                if told.is_some() { left } else { left.min(Nanos::ZERO) }
-            })
-        });
-        let descriptors: Vec<_> = descriptors.collect();
+                let again = info.interval > Nanos::ZERO;
+                if !overdue.is_some_and(|overdue| is_going_off(overdue, again)) {
+                    continue;
+                }
+                left = left.min(Nanos::ZERO);
+            }
+            expected.insert(holder, (clock, at));
+            descriptors.push(left);
+        }
         let posix = self.settings.iter().filter_map(|(key, (clock, timer))| {
             let every = segment.timer_interval(*clock, timer.interval);
             let left = left(*clock, segment.timer_due(*clock, timer.at));
