@@ -18,10 +18,11 @@ use crate::workspace;
 const SLEEP_MS: u64 = 2000;
 const OPTIONS: [&str; 4] = ["--date", FUTURE.0, "--rate", TENFOLD.text];
 
-const WAYS: [&str; 13] = [
+const WAYS: [&str; 14] = [
     "fork",
     "fork_exec",
     "vfork_exec",
+    "vfork_late",
     "posix_spawn",
     "clone",
     "clone_vm",

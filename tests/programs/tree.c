@@ -85,6 +85,21 @@ static void by_vfork_exec(void)
 	reap(child);
 }
 
+/* Its parent is held in the kernel while the child sleeps. */
+static void by_vfork_late(void)
+{
+	char **arguments = leaf_arguments("vfork_late");
+	say("pid=%d", getpid());
+	pid_t child = vfork();
+	if (child == 0) {
+		sleep_ms(ms);
+		sleep_ms(ms);
+		execv(self, arguments);
+		_exit(93);
+	}
+	reap(child);
+}
+
 static void by_posix_spawn(void)
 {
 	pid_t child;
@@ -209,6 +224,7 @@ static const struct {
 	{ "fork", by_fork },
 	{ "fork_exec", by_fork_exec },
 	{ "vfork_exec", by_vfork_exec },
+	{ "vfork_late", by_vfork_late },
 	{ "posix_spawn", by_posix_spawn },
 	{ "clone", by_clone },
 	{ "clone_vm", by_clone_vm },

@@ -6,13 +6,13 @@ use std::time::Duration;
 use super::languages::start_in_c;
 use super::moves::{Moved, Partner, wait_for_end_of};
 use super::place::Place;
-use crate::ensure;
 use crate::needs::Need;
 use crate::processes::{Watch, send, tracer_of};
 use crate::programs::{Build, Program};
 use crate::session::Session;
-use crate::suite::{Outcome, Suite};
+use crate::suite::{Broken, Outcome, Suite};
 use crate::timeline::FUTURE;
+use crate::{command, ensure};
 
 const NEEDS: [Need; 1] = [Need::Program(Build::Dynamic)];
 /// A member that lives when its supervisor has been told to end ends at once.
@@ -22,7 +22,7 @@ type Test = fn() -> Outcome;
 
 /// Adds the tests.
 pub fn add(suite: &mut Suite) {
-    let tests: [(&str, Test); 8] = [
+    let tests: [(&str, Test); 9] = [
         ("one_clock_for_all", one_clock_for_all),
         ("step_back_refused", step_back_refused),
         ("other_options_refused", other_options_refused),
@@ -31,6 +31,7 @@ pub fn add(suite: &mut Suite) {
         ("json", json),
         ("words", words),
         ("not_detached", not_detached),
+        ("detached_in_vfork", detached_in_vfork),
     ];
     for (name, test) in tests {
         suite.test(format!("attach::shared::{name}"), &NEEDS, test);
@@ -178,12 +179,28 @@ fn words() -> Outcome {
 
 /// What is in no timeline, or has left it, cannot be returned; and what ends with its
 /// supervisor ends with it also after it was returned.
+/// While a child of `vfork` waits by the timeline, and then starts a program, its parent does not
+/// stop.
+fn detached_in_vfork() -> Outcome {
+    let place = Place::new()?;
+    let mut command = place.run("x", &["--rate", "10"])?;
+    command.arg(Program::Tree.path(Build::Dynamic)).args(["vfork_late", "3000"]);
+    let mut running = command::start(&mut command)?;
+    let line = running.next_line(SOON)?;
+    let pid = line.strip_prefix("pid=").and_then(|pid| pid.parse().ok());
+    place.detached(pid.ok_or_else(|| Broken(format!("no pid in {line:?}")))?)?;
+    let ended = running.finish(SOON)?;
+    ended.expect_code(0)?;
+    ended.ensure(ended.text("status")? == "0", "its child failed")?;
+    place.remove("x")
+}
+
 fn not_detached() -> Outcome {
     let place = Place::new()?;
     let refuse = |partner: &Partner| {
         let mut command = place.outside(crate::workspace::binary());
         command.args(["detach", "--pid", &partner.pid().to_string()]);
-        let ended = crate::command::run(&mut command, SOON)?;
+        let ended = command::run(&mut command, SOON)?;
         ended.expect_code(125)?;
         ended.ensure(!ended.errors.is_empty(), "it says nothing")
     };

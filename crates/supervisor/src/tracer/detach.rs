@@ -6,8 +6,8 @@
 //! by the timeline's.
 
 use std::collections::HashSet;
-use std::fs;
 use std::time::{Duration, Instant};
+use std::{fs, mem};
 
 use eigentime_timeline::mark;
 use eigentime_timeline::page::Page;
@@ -84,8 +84,23 @@ impl Supervisor {
         })
     }
 
-    /// Stops the threads of a process, but for one that is stopped already.
+    /// Stops the threads of a process, but for one that is stopped already. All others are answered
+    /// meanwhile: a thread that has called `vfork` stops only once its child has gone on.
     pub(super) fn stop_threads(
+        &mut self,
+        process: Pid,
+        but: Option<Tracee>,
+        deadline: Instant,
+        stopped: &mut Vec<Tracee>,
+    ) -> nix::Result<()> {
+        // To rewrite a site would stop threads as well.
+        let was_busy = mem::replace(&mut self.rewrites.is_busy, true);
+        let all = self.stop_each(process, but, deadline, stopped);
+        self.rewrites.is_busy = was_busy;
+        all
+    }
+
+    fn stop_each(
         &mut self,
         process: Pid,
         but: Option<Tracee>,
@@ -96,35 +111,43 @@ impl Supervisor {
         // Until no thread is there that was not there before: those that are not stopped
         // yet may make others.
         loop {
-            let tasks = fs::read_dir(format!("/proc/{process}/task")).map_err(|_| Errno::ESRCH)?;
-            let new: Vec<_> = tasks
-                .flatten()
-                .filter_map(|task| task.file_name().to_str()?.parse().ok())
-                .map(|thread| Tracee(Pid::from_raw(thread)))
-                .filter(|thread| known.insert(*thread))
-                .collect();
-            if new.is_empty() {
-                break;
-            }
+            let threads = proc::threads_of(process).map_err(|_| Errno::ESRCH)?.map(Tracee);
             // All at once, so that those that run do not keep the others from stopping.
-            let there: Vec<_> =
-                new.into_iter().filter(|thread| thread.interrupt().is_ok()).collect();
-            for thread in there {
-                loop {
-                    let stop = thread.wait_until(deadline)?.ok_or(Errno::ETIMEDOUT)?;
-                    if stop == Stop::Trap {
-                        stopped.push(thread);
-                        break;
+            let mut running: HashSet<_> = threads
+                .filter(|thread| known.insert(*thread) && thread.interrupt().is_ok())
+                .collect();
+            if running.is_empty() {
+                return Ok(());
+            }
+            while !running.is_empty() {
+                let (thread, stop) =
+                    Tracee::wait_for_any_until(deadline)?.ok_or(Errno::ETIMEDOUT)?;
+                if stop == Stop::Trap && running.remove(&thread) {
+                    stopped.push(thread);
+                    continue;
+                }
+                self.answer_or_end(thread, stop);
+                if Instant::now() > deadline {
+                    return Err(Errno::ETIMEDOUT);
+                }
+                match stop {
+                    Stop::Ended if Some(thread) == but => return Err(Errno::ESRCH),
+                    Stop::Ended => {
+                        running.remove(&thread);
+                        stopped.retain(|other| *other != thread);
                     }
-                    self.answer_or_end(thread, stop);
-                    // To answer may take steps in which the stop that was asked for is lost.
-                    if stop == Stop::Ended || thread.interrupt().is_err() {
-                        break;
+                    // Of a process that starts a program, no other thread is left.
+                    Stop::Exec if known.contains(&thread) => {
+                        running.retain(|other| *other == thread)
                     }
+                    _ => {}
+                }
+                // To answer may take steps in which the stop that was asked for is lost.
+                if running.contains(&thread) && thread.interrupt().is_err() {
+                    running.remove(&thread);
                 }
             }
         }
-        Ok(())
     }
 
     /// Lets threads go on that were stopped. What was interrupted looks at the map again.

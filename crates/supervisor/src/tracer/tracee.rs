@@ -138,18 +138,12 @@ impl Tracee {
 
     /// Waits until this thread stops or ends, but no longer than until `deadline`.
     pub fn wait_until(self, deadline: Instant) -> nix::Result<Option<Stop>> {
-        /// Stops come within microseconds; how often to look before it sleeps in between.
-        const EAGER: usize = 100;
-        const PAUSE: Duration = Duration::from_micros(50);
-        for turn in 0.. {
-            match wait_with(self.0.as_raw(), libc::WNOHANG)? {
-                (0, _) if Instant::now() >= deadline => break,
-                (0, _) if turn < EAGER => std::thread::yield_now(),
-                (0, _) => std::thread::sleep(PAUSE),
-                (_, stop) => return Ok(Some(stop)),
-            }
-        }
-        Ok(None)
+        Ok(wait_with_until(self.0.as_raw(), deadline)?.map(|(_, stop)| stop))
+    }
+
+    /// Waits until any traced thread stops or ends, but no longer than until `deadline`.
+    pub fn wait_for_any_until(deadline: Instant) -> nix::Result<Option<(Self, Stop)>> {
+        wait_with_until(-1, deadline)
     }
 
     /// Starts tracing the thread without stopping it; it ends with its tracer.
@@ -379,6 +373,22 @@ impl Tracee {
         let result = unsafe { libc::ptrace(request, self.0.as_raw(), address, data) };
         Errno::result(result).map(drop)
     }
+}
+
+/// Waits with open eyes for a while: stops come within microseconds.
+fn wait_with_until(pid: i32, deadline: Instant) -> nix::Result<Option<(Tracee, Stop)>> {
+    /// How often to look before it sleeps in between.
+    const EAGER: usize = 100;
+    const PAUSE: Duration = Duration::from_micros(50);
+    for turn in 0.. {
+        match wait_with(pid, libc::WNOHANG)? {
+            (0, _) if Instant::now() >= deadline => break,
+            (0, _) if turn < EAGER => std::thread::yield_now(),
+            (0, _) => std::thread::sleep(PAUSE),
+            (pid, stop) => return Ok(Some((Tracee(Pid::from_raw(pid)), stop))),
+        }
+    }
+    Ok(None)
 }
 
 fn wait_with(pid: i32, flags: i32) -> nix::Result<(i32, Stop)> {

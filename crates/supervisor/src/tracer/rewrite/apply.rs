@@ -38,10 +38,7 @@ impl Supervisor {
         if !self.rewrites.count(process, site) {
             return Ok(());
         }
-        self.rewrites.is_busy = true;
-        let rewritten = self.rewrite(tracee, process, site, registers);
-        self.rewrites.is_busy = false;
-        match rewritten {
+        match self.rewrite(tracee, process, site, registers) {
             Err(Unsound::Gone) => return Err(Errno::ESRCH),
             Err(why) => self.rewrites.keep(process, site, why),
             Ok(()) => {}
@@ -66,6 +63,7 @@ impl Supervisor {
         let all = self.stop_threads(process, Some(tracee), deadline, &mut stopped);
         let written = match all {
             Ok(()) => write(tracee, process, registers, self.region.layout.call(), &patch, &new),
+            Err(Errno::ESRCH) => Err(Unsound::Gone),
             Err(_) => Err(Unsound::Busy),
         };
         self.resume_threads(&stopped);

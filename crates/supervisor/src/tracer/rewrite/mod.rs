@@ -129,8 +129,8 @@ pub struct Rewrites {
     programs: HashMap<Pid, Program>,
     /// How many memories there were.
     memories: u64,
-    /// Is one being rewritten?
-    is_busy: bool,
+    /// Are threads being stopped, for one that is rewritten or for another reason?
+    pub(super) is_busy: bool,
     /// Was any site rewritten?
     has_stubs: bool,
     stops: Stops,
