@@ -59,6 +59,12 @@ pub fn status_set(thread: impl Display, name: &str) -> Option<u64> {
     u64::from_str_radix(&status_field(thread, name)?, 16).ok()
 }
 
+/// Is a process the first of its PID namespace?
+pub fn is_first_of_namespace(process: Pid) -> bool {
+    status_field(process, "NSpid:")
+        .is_some_and(|numbers| numbers.split_whitespace().last() == Some("1"))
+}
+
 /// Has a thread this capability (include/uapi/linux/capability.h) in its user namespace?
 pub fn has_capability(thread: impl Display, capability: u32) -> bool {
     status_set(thread, "CapEff:").is_some_and(|set| set >> capability & 1 == 1)

@@ -5,7 +5,9 @@ use rustix::process::Signal;
 use crate::command::start;
 use crate::containers::Scenario;
 use crate::containers::abilities::Ability;
-use crate::containers::container::{Container, PATIENCE, ctl, ctl_done, show, wait_until};
+use crate::containers::container::{
+    Container, PATIENCE, ctl, ctl_done, run_to_end, show, wait_until,
+};
 use crate::containers::engine::Engine;
 use crate::containers::spec::Spec;
 use crate::ensure;
@@ -24,6 +26,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "life::killed", takes: &[], body: killed },
     Scenario { name: "life::supervisor_killed", takes: &[], body: supervisor_killed },
     Scenario { name: "life::ends_at_once", takes: &[], body: ends_at_once },
+    Scenario { name: "life::crashes", takes: &[], body: crashes },
 ];
 
 /// The supervisor of a container's timeline, which must be its init's tracer.
@@ -81,6 +84,16 @@ fn stop(engine: &dyn Engine) -> Outcome {
     container.signal("TERM")?;
     running.finish(PATIENCE)?.expect_code(3)?;
     expect_gone(engine, &id, &supervisor)
+}
+
+/// Its first process ends by a fault, as on the host; `abort` ends with one, since the kernel delivers
+/// no SIGABRT there.
+fn crashes(engine: &dyn Engine) -> Outcome {
+    for (fault, signal) in [("segv", Signal::SEGV), ("abort", Signal::SEGV)] {
+        let spec = Spec::new(&["/opt/contained", fault]).set("rate", "2");
+        run_to_end(engine, &spec)?.expect_code(128 + signal.as_raw())?;
+    }
+    Ok(())
 }
 
 fn removed(engine: &dyn Engine) -> Outcome {

@@ -40,6 +40,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "limits", tools: &[], body: limits },
     Scenario { name: "exit_statuses", tools: &[], body: exit_statuses },
     Scenario { name: "first_process", tools: &[], body: first_process },
+    Scenario { name: "crashes", tools: &[], body: crashes },
     Scenario { name: "signals_go_on", tools: &[], body: signals },
     Scenario { name: "ends_when_killed", tools: &[], body: killed },
     Scenario { name: "ends_with_its_supervisor", tools: &[], body: supervisor_killed },
@@ -275,6 +276,16 @@ fn first_process(runner: &Runner) -> Outcome {
     ended.ensure(count("process=") == 1, "there are other processes")?;
     ended.ensure(count("descriptor=") == 3, "there are other descriptors")?;
     ended.ensure(!text.contains("EIGENTIME"), "there are variables of Eigentime")
+}
+
+/// A fault ends process 1 as on the host, where `abort` ends with one too: the kernel delivers no
+/// SIGABRT to it.
+fn crashes(runner: &Runner) -> Outcome {
+    let faults = [("segv", 11), ("ill", 4), ("fpe", 8), ("abort", 11)];
+    faults.iter().try_for_each(|(fault, signal)| {
+        let ended = runner.to_end(&["--rate", "2"], &["/opt/contained", fault])?;
+        ended.expect_code(128 + signal).map(drop)
+    })
 }
 
 fn signals(runner: &Runner) -> Outcome {

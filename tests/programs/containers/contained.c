@@ -4,7 +4,8 @@
  *   contained serve      says `ready` and waits; SIGTERM ends it with status 3
  *   contained users      the real and the effective user
  *   contained listens    answers a call of its own through a seccomp listener
- *   contained allocate MIB   uses that much memory, then says `allocated` */
+ *   contained allocate MIB   uses that much memory, then says `allocated`
+ *   contained segv | ill | fpe | abort   meets a fault, or calls abort */
 #include "../common.h"
 
 #include <dirent.h>
@@ -170,6 +171,24 @@ static void allocate(size_t mib)
 	say("allocated");
 }
 
+/* Returns whether that is the name of a fault, which did not end it. */
+static bool crash(const char *fault)
+{
+	volatile char *volatile nowhere = NULL;
+	volatile int zero = 0;
+	if (strcmp(fault, "segv") == 0)
+		*nowhere = 1;
+	else if (strcmp(fault, "ill") == 0)
+		__builtin_trap();
+	else if (strcmp(fault, "fpe") == 0)
+		zero = 100 / zero;
+	else if (strcmp(fault, "abort") == 0)
+		abort();
+	else
+		return false;
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -183,7 +202,7 @@ int main(int argc, char **argv)
 		listens();
 	else if (strcmp(what, "allocate") == 0 && argc == 3)
 		allocate(strtoul(argv[2], NULL, 10));
-	else
+	else if (!crash(what))
 		return 92;
 	return 0;
 }

@@ -496,6 +496,9 @@ impl Supervisor {
         if EFAULT_CODES.contains(&signal) && self.mend_fault(tracee)? {
             return tracee.resume(None);
         }
+        if self.let_crash(tracee, signal)? {
+            return self.answer(tracee, Stop::Ended);
+        }
         self.settle_at_signal(tracee, signal)?;
         self.recheck_at_signal(tracee, signal)?;
         self.resume_ignored(tracee, signal)?;

@@ -16,11 +16,28 @@ use super::wait_restart::{Recheck, is_caught};
 use crate::arch::{
     RESTART_ALWAYS, RESTART_AS_HANDLER_SAYS, RESTORES_FLAGS, Registers, SAVES_FLAGS, STEP_FLAG,
 };
+use crate::proc;
 
 /// Signals by which the processor reports a fault.
 const FAULTS: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
 
 impl Supervisor {
+    /// A fault that is not handled ends the first process of a PID namespace, but not while it is
+    /// traced (`force_sig_info_to_task` in kernel/signal.c): it is let go, and meets the fault again.
+    /// Returns whether that is so.
+    pub(super) fn let_crash(&mut self, tracee: Tracee, signal: i32) -> nix::Result<bool> {
+        // After SIGTRAP it would not be met again.
+        let crashes = FAULTS.contains(&signal)
+            && signal != libc::SIGTRAP
+            && tracee.signal_info()?.si_code > 0
+            && !is_caught(tracee, signal)
+            && self.process_of(tracee.0).is_some_and(proc::is_first_of_namespace);
+        if crashes {
+            tracee.release()?;
+        }
+        Ok(crashes)
+    }
+
     /// Brings a thread out of the image, or to the call that it is about to make
     /// there, before a signal is delivered to it.
     pub(super) fn settle_at_signal(&mut self, tracee: Tracee, signal: i32) -> nix::Result<()> {
