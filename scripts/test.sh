@@ -11,15 +11,21 @@ readonly COUNTS='^(test result: |Ran [0-9]+ tests? |OK\b|FAILED \(|[0-9]+ (passe
 readonly EMPTY='^test result: ok\. 0 passed; 0 failed; 0 ignored'
 
 logs=$(mktemp -d)
-trap 'rm -rf "$logs"' EXIT
-suites=() failed=()
+failed=() beside=
+trap 'end' EXIT
+readonly SUITES=(bench python report unit aarch64 end-to-end)
+
+end() {
+    # If it is interrupted: what runs in the background is not.
+    if [ -n "$beside" ]; then kill -- -"$beside"; fi
+    rm -rf "$logs"
+}
 
 suite() { # NAME COMMAND...
     local name=$1 begin=$SECONDS
     shift
     printf '\n==== %s: %s\n' "$name" "$*"
-    if ! "$@" 2>&1 | tee "$logs/$name"; then failed+=("$name"); fi
-    suites+=("$name")
+    if "$@" 2>&1 | tee "$logs/$name"; then touch "$logs/$name.passed"; fi
     echo "$((SECONDS - begin)) s" >"$logs/$name.time"
 }
 
@@ -33,15 +39,28 @@ report() {
     fi
 }
 
-suite bench python3 -m unittest discover --start-directory bench/tests --top-level-directory bench
-suite python build/python/venv/bin/python -m unittest discover --start-directory python/eigentime/tests
-suite report report
+in_python() {
+    suite bench python3 -m unittest discover --start-directory bench/tests --top-level-directory bench
+    suite python build/python/venv/bin/python -m unittest discover --start-directory python/eigentime/tests
+    suite report report
+}
+
+# The tests in Python compute, and unit tests mostly wait: they run beside each other. What those in
+# Python print is shown once they have ended.
+set -m
+in_python >"$logs/in_python" 2>&1 </dev/null &
+beside=$!
+set +m
 suite unit cargo test --no-fail-fast --workspace --exclude eigentime-tests
 suite aarch64 scripts/test-aarch64.sh
+wait "$beside"
+beside=
+cat "$logs/in_python"
 suite end-to-end cargo test --package eigentime-tests
 
 printf '\n'
-for name in "${suites[@]}"; do
+for name in "${SUITES[@]}"; do
+    [ -e "$logs/$name.passed" ] || failed+=("$name")
     echo "==== $name, $(cat "$logs/$name.time")"
     grep -E "$COUNTS" "$logs/$name" | grep -vE "$EMPTY" || echo "no counts: it did not get as far as running tests"
 done

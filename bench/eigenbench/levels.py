@@ -71,6 +71,7 @@ BOTH = "eigentime-both"
 RATE_10 = "eigentime-rate"
 RATE_10_ONE_CPU = "eigentime-rate-one-cpu"
 RATE_10_TRAPPED = "eigentime-rate-trapped"
+RATE_10_TRACED = "eigentime-rate-traced"
 FROZEN = "eigentime-freeze"
 SKIP = "eigentime-skip-idle"
 NAMED_OFFSET = "eigentime-named-offset"
@@ -156,6 +157,13 @@ def _eigentime(binary: Path) -> list[Level]:
             "rate 10, nothing rewritten",
             (),
             (*rate, "--no-rewrite"),
+            fast,
+        ),
+        (
+            RATE_10_TRACED,
+            "rate 10, traced for life",
+            (),
+            (*rate, "--traced"),
             fast,
         ),
         (FROZEN, "frozen", (), ("--freeze",), Promise(rate=0.0)),

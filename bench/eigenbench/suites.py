@@ -30,6 +30,7 @@ SUPERVISED = (
     *COMPARED[: COMPARED.index(levels.FROZEN)],
     levels.RATE_10_ONE_CPU,
     levels.RATE_10_TRAPPED,
+    levels.RATE_10_TRACED,
     *COMPARED[COMPARED.index(levels.FROZEN) :],
 )
 # And beside what else follows programs.

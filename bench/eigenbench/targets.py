@@ -323,17 +323,17 @@ TARGETS = (
         None,
     ),
     Target(
-        "a process started inside: at most 1.6 × the host",
+        "a process started inside: at most 1.27 × the host",
         ("spawn",),
         (levels.OFFSET, levels.BOTH, levels.RATE_10),
-        1.6,
+        1.27,
         levels.HOST,
     ),
     Target(
-        "a script of 200 short commands: at most 1.5 × the host",
+        "a script of 200 short commands: at most 1.3 × the host",
         ("script",),
         (levels.OFFSET, levels.BOTH, levels.RATE_10),
-        1.5,
+        1.3,
         levels.HOST,
     ),
     *(

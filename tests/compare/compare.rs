@@ -50,8 +50,9 @@ pub enum When {
 pub const FROZEN: Plan =
     Plan { when: When::After, change: None, freezes: true, undo: &[("freeze", &[])], slower: 1 };
 
-/// A sequence takes some tens of milliseconds; one that takes so long does not end.
-const SEQUENCE: Duration = Duration::from_secs(20);
+/// A sequence, or a setting of the clock, takes some tens of milliseconds; one that takes so long, on a
+/// host that is busy, does not end.
+const SEQUENCE: Duration = Duration::from_secs(120);
 
 fn asked(slower: u32) -> Duration {
     // The longest that any case waits, on the host.
@@ -112,8 +113,7 @@ pub fn run_all(servers: &Servers, specs: &[Spec]) -> Vec<Outcome> {
 fn drive(thread: Thread, spec: &Spec) -> Result<(), Stuck> {
     let case = match spec.what {
         What::Case(place) => &rows::all()[place],
-        What::Permitted(_) => return thread.exit(asked(1)),
-        What::Sequence(_) => return thread.exit(SEQUENCE),
+        What::Permitted(_) | What::Sequence(_) => return thread.exit(SEQUENCE),
     };
     if !case.steps.is_empty() {
         thread.entered(0)?;
@@ -241,8 +241,16 @@ impl Member<'_> {
 
 /// Does an outcome say the same as the host's?
 pub fn agrees(host: &Outcome, other: &Outcome, plan: Option<&Plan>) -> bool {
-    // What nothing has passed of is as it was.
-    let plain = |record: &str| record.replace(":untouched", ":some");
+    // What slows clocks down reaches timers a moment later, until when they go by the former rate
+    // (docs/limits.md).
+    let slows = plan.is_some_and(|plan| plan.freezes || plan.slower > 1);
+    let is_timer = ["timer", "itimer", "alarm"].iter().any(|name| host.record.starts_with(name));
+    let may_be_early = slows && is_timer;
+    let plain = |record: &str| {
+        // What nothing has passed of is as it was.
+        let record = record.replace(":untouched", ":some");
+        if may_be_early { record.replace("took=before", "took=on-time") } else { record }
+    };
     let same = match plan {
         None if other.waits.is_none() => host.record == other.record,
         _ => plain(&host.record) == plain(&other.record),

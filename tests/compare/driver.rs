@@ -6,15 +6,17 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::case::{Case, Step};
-use crate::shared::{HAS_EXITED, LOOK, Mapping, Shared, bump};
+use crate::shared::{HAS_EXITED, Mapping, Shared, Slot, bump};
 use crate::span::SHORT;
 use crate::spec::Spec;
 use crate::world::{BREAKS, RESTARTS, may};
 
 /// For how long something is waited for that takes milliseconds, on a host that is busy.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// A call that has not ended so long after its event, or its time, does not.
-const END: Duration = Duration::from_secs(8);
+/// How soon it is looked again at what nobody tells of.
+const LOOK: Duration = Duration::from_millis(1);
+/// A call that has not ended so long after its event, or its time, does not, on a host that is busy.
+const END: Duration = Duration::from_secs(60);
 /// Between two signals that a wait is to outlive, and how many there are: longer than is late.
 const BETWEEN: Duration = Duration::from_millis(50);
 const SIGNALS: usize = 60;
@@ -23,6 +25,21 @@ const SIGNALS_FROZEN: usize = 4;
 const RESTART_SYSCALL: u32 = libc::SYS_restart_syscall as u32;
 /// A thread that is to be seen to wait goes on doing so for this long.
 const STEADY: Duration = Duration::from_millis(150);
+
+/// Looks until something holds, for so long at most; less and less often, since hundreds look at the
+/// same time. Returns whether it does.
+pub fn look(limit: Duration, mut holds: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + limit;
+    let mut pause = LOOK;
+    while !holds() {
+        if Instant::now() > deadline {
+            return false;
+        }
+        thread::sleep(pause);
+        pause = (pause * 2).min(LOOK * 8);
+    }
+    true
+}
 
 /// A thread of a process, and what it is at.
 #[derive(Clone, Copy)]
@@ -89,7 +106,9 @@ impl Thread {
             numbers => nr.is_some_and(|nr| numbers.contains(&nr) || nr == RESTART_SYSCALL),
         };
         let sleeps = || self.proc("stat").rsplit(") ").next().is_some_and(|it| it.starts_with('S'));
-        is_shown && sleeps() && self.is_entered(index)
+        // Before its call a thread sleeps until the filter's listener has answered.
+        let is_filtered = || self.proc("wchan").contains("seccomp");
+        is_shown && sleeps() && !is_filtered() && sleeps() && self.is_entered(index)
     }
 
     /// Has a signal been sent to the thread that it has not taken yet?
@@ -100,18 +119,26 @@ impl Thread {
         mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
     }
 
+    /// Waits for what is to be seen in `/proc`, or in what the thread writes down and tells nobody.
     fn until(&self, what: &str, done: impl Fn() -> bool) -> Result<(), Stuck> {
-        let deadline = Instant::now() + PATIENCE;
-        while !done() {
-            if Instant::now() > deadline {
-                let [call, status] = ["syscall", "status"].map(|file| self.proc(file));
-                let state = status.lines().find(|line| line.starts_with("State")).unwrap_or("");
-                let call = call.trim();
-                return Err(Stuck(format!("not seen in {PATIENCE:?}: {what} ({call}; {state})")));
-            }
-            thread::sleep(LOOK);
-        }
-        Ok(())
+        let mut pause = LOOK / 2;
+        let pauses = || {
+            pause = (pause * 2).min(LOOK * 8);
+            pause
+        };
+        if self.mapping.wait(PATIENCE, pauses, done) { Ok(()) } else { Err(self.stuck(what)) }
+    }
+
+    /// Waits for what the driver is told of.
+    fn until_told(&self, what: &str, done: impl Fn() -> bool) -> Result<(), Stuck> {
+        if self.mapping.wait(PATIENCE, || PATIENCE, done) { Ok(()) } else { Err(self.stuck(what)) }
+    }
+
+    fn stuck(&self, what: &str) -> Stuck {
+        let [call, status] = ["syscall", "status"].map(|file| self.proc(file));
+        let state = status.lines().find(|line| line.starts_with("State")).unwrap_or("");
+        let call = call.trim();
+        Stuck(format!("not seen in {PATIENCE:?}: {what} ({call}; {state})"))
     }
 
     /// Waits until the operation is at its call.
@@ -127,10 +154,12 @@ impl Thread {
         let handled = self.handled();
         may(libc::SYS_tgkill, &[self.pid().into(), self.tid().into(), signal as u64]);
         let is_caught = [BREAKS, RESTARTS].contains(&signal);
-        self.until("the signal is taken", || {
-            self.is_over(index)
-                || if is_caught { self.handled() != handled } else { !self.is_pending(signal) }
-        })
+        let what = "the signal is taken";
+        if is_caught {
+            self.until_told(what, || self.is_over(index) || self.handled() != handled)
+        } else {
+            self.until(what, || self.is_over(index) || !self.is_pending(signal))
+        }
     }
 
     /// Takes one step, unless the operation is over.
@@ -156,13 +185,13 @@ impl Thread {
             Step::Stop => {
                 let before = shared.stopped.load(Ordering::Acquire);
                 may(libc::SYS_kill, &[self.pid().into(), libc::SIGSTOP as u64]);
-                self.until("it stops", || shared.stopped.load(Ordering::Acquire) != before)
+                self.until_told("it stops", || shared.stopped.load(Ordering::Acquire) != before)
             }
             Step::Continue => {
                 let before = shared.continued.load(Ordering::Acquire);
                 may(libc::SYS_kill, &[self.pid().into(), libc::SIGCONT as u64]);
                 // What ends at once is not seen to continue.
-                self.until("it continues", || {
+                self.until_told("it continues", || {
                     self.has_exited() || shared.continued.load(Ordering::Acquire) != before
                 })
             }
@@ -171,8 +200,12 @@ impl Thread {
                 Ok(())
             }
             Step::Fire => {
-                bump(&shared.slots[self.slot].fire);
-                Ok(())
+                let Slot { fire, done, .. } = &shared.slots[self.slot];
+                let before = done.load(Ordering::Acquire);
+                bump(fire);
+                self.until_told("the event happens", || {
+                    self.is_over(index) || done.load(Ordering::Acquire) != before
+                })
             }
         }
     }
@@ -204,28 +237,20 @@ impl Thread {
 
     /// Waits until its process has ended.
     pub fn exit(&self, limit: Duration) -> Result<(), Stuck> {
-        let deadline = Instant::now() + limit;
-        while !self.has_exited() {
-            if Instant::now() > deadline {
-                return Err(Stuck(format!("never ends (in call {})", self.proc("syscall").trim())));
-            }
-            thread::sleep(LOOK);
-        }
-        Ok(())
+        self.comes_to_an_end(limit, || self.has_exited())
     }
 
     /// Waits until the operation is over.
     pub fn end(&self, index: usize, more: Duration) -> Result<(), Stuck> {
-        let deadline = Instant::now() + END + more;
-        while !self.is_over(index) {
-            if Instant::now() > deadline {
-                let call = self.proc("syscall");
-                let nr = call.split(' ').next().unwrap_or_default().trim().to_owned();
-                return Err(Stuck(format!("never ends (in call {nr})")));
-            }
-            thread::sleep(LOOK);
+        self.comes_to_an_end(END + more, || self.is_over(index))
+    }
+
+    fn comes_to_an_end(&self, limit: Duration, ended: impl Fn() -> bool) -> Result<(), Stuck> {
+        if self.mapping.wait(limit, || limit, ended) {
+            return Ok(());
         }
-        Ok(())
+        let call = self.proc("syscall");
+        Err(Stuck(format!("never ends (in call {})", call.split(' ').next().unwrap_or("").trim())))
     }
 }
 
@@ -243,7 +268,7 @@ impl Process {
         let process = Self { mapping };
         let shared = mapping.get();
         let first = process.thread(0);
-        first.until("its process starts", || {
+        first.until_told("its process starts", || {
             let is_there = shared.slots[0].tid.load(Ordering::Acquire) != 0
                 && shared.pid.load(Ordering::Acquire) != 0;
             is_there || first.has_exited()
@@ -259,9 +284,9 @@ impl Process {
     pub fn finish(self, at_once: bool) -> Option<String> {
         let shared = self.mapping.get();
         let thread = self.thread(0);
-        if at_once || thread.until("its process ends", || thread.has_exited()).is_err() {
+        if at_once || thread.until_told("its process ends", || thread.has_exited()).is_err() {
             may(libc::SYS_kill, &[thread.pid().into(), libc::SIGKILL as u64]);
-            if thread.until("its process is killed", || thread.has_exited()).is_err() {
+            if thread.until_told("its process is killed", || thread.has_exited()).is_err() {
                 return Some("it cannot be killed".to_owned());
             }
         }

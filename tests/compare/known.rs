@@ -22,47 +22,12 @@ const fn known(
 pub const KNOWN: &[Known] = &[
     known(
         &["so_*/default_ignored/timed_out", "so_*/set_to_ignore/timed_out"],
-        &["identity/*", "offset/*", "rate_10/*", "rate_1000/*"],
+        &["traced/*"],
         "an ignored signal interrupts a traced call, and the kernel starts the timeout anew",
-    ),
-    Known {
-        cases: &["so_*/default_ignored/timed_out", "so_*/set_to_ignore/timed_out"],
-        timelines: &["rate_0.5/*"],
-        always: false,
-        why: "the same, which is hardly late where the clocks are slow",
-    },
-    known(
-        &[
-            "epoll_*/default_ignored/ready",
-            "epoll_*/default_ignored/timed_out",
-            "epoll_*/set_to_ignore/ready",
-            "epoll_*/set_to_ignore/timed_out",
-            "io_uring_enter*/default_ignored/ready",
-            "io_uring_enter*/default_ignored/timed_out",
-            "io_uring_enter*/set_to_ignore/ready",
-            "io_uring_enter*/set_to_ignore/timed_out",
-        ],
-        &["offset/*"],
-        "an ignored signal interrupts a traced call, whose untranslated timeout would start anew",
-    ),
-    known(
-        &["io_pgetevents/default_ignored/timed_out", "io_pgetevents/set_to_ignore/timed_out"],
-        &["offset/*"],
-        "an ignored signal interrupts a traced call, and the kernel starts the timeout anew",
-    ),
-    known(
-        &[
-            "nanosleep/default_ignored/timed_out",
-            "nanosleep/set_to_ignore/timed_out",
-            "clock_nanosleep.*/default_ignored/timed_out",
-            "clock_nanosleep.*/set_to_ignore/timed_out",
-        ],
-        &["offset/*"],
-        "an ignored signal interrupts a traced call, and the kernel writes what is left",
     ),
     known(
         &["nanosleep/stopped/*", "clock_nanosleep.*/stopped/*"],
-        &["identity/*", "rate_*"],
+        &["identity/*", "rate_*", "traced/*", "unnamed/*"],
         "what is left is written when the call ends, not when a stop interrupts it",
     ),
     known(

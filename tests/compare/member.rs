@@ -82,6 +82,7 @@ fn serve_one(mapping: Mapping) -> ! {
             live(mapping);
         }
         shared.pid.store(child as u32, Ordering::Release);
+        mapping.tell();
         watch(mapping, child);
     }
 }
@@ -99,6 +100,9 @@ fn watch(mapping: Mapping, child: u64) {
             shared.continued.fetch_add(1, Ordering::Release);
         } else {
             shared.exited.store(status as u32 | HAS_EXITED, Ordering::Release);
+        }
+        mapping.tell();
+        if libc::WIFEXITED(status) || libc::WIFSIGNALED(status) {
             return;
         }
     }
@@ -110,6 +114,7 @@ extern "C" fn note_signal(_: i32) {
         let slots = &mapping.get().slots;
         if let Some(slot) = slots.iter().find(|slot| slot.tid.load(Ordering::Relaxed) == tid) {
             slot.handled.fetch_add(1, Ordering::Release);
+            mapping.tell();
         }
     }
 }
@@ -159,17 +164,19 @@ fn act(mapping: Mapping, spec: Spec) {
     let serving = helper.clone();
     thread::spawn(move || {
         block(u64::MAX);
-        serving.serve(&mapping.get().slots[0].fire);
+        serving.serve(mapping, shared);
     });
-    helper.await_start();
+    await_change(&shared.done, 0);
     let mut world = World::new(mapping, 0, spec.scale, helper);
     shared.tid.store(world.caller() as u32, Ordering::Release);
+    mapping.tell();
     match spec.what {
         What::Case(place) => perform(&mut world, &rows::all()[place]),
         What::Permitted(place) => perform(&mut world, &settings::permitted()[place].0),
         What::Sequence(sequence) => random::perform(&mut world, &sequence),
     }
     finish(shared);
+    mapping.tell();
 }
 
 /// Does the case.

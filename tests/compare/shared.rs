@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How many threads of one process make calls at the same time.
 pub const CALLERS: usize = 3;
@@ -33,6 +33,8 @@ pub struct Slot {
     pub handled: AtomicU32,
     /// Asks the thread's helper to bring about the awaited event.
     pub fire: AtomicU32,
+    /// How often the helper has done what it was asked for; the first time it says that it is there.
+    pub done: AtomicU32,
     length: AtomicU32,
     text: [u8; TEXT],
 }
@@ -48,6 +50,8 @@ pub struct Shared {
     pub exited: AtomicU32,
     pub stopped: AtomicU32,
     pub continued: AtomicU32,
+    /// Counts what the driver was told of: it waits here instead of looking again and again.
+    pub told: AtomicU32,
     spec_length: AtomicU32,
     spec: [u8; SPEC],
     pub slots: [Slot; CALLERS],
@@ -131,6 +135,34 @@ impl Mapping {
         String::from_utf8_lossy(&slot.text[..length]).into_owned()
     }
 
+    /// Tells the driver that something has changed.
+    pub fn tell(self) {
+        bump(&self.get().told);
+    }
+
+    /// Waits until `holds`, for so long at most; returns whether it does. What nobody tells of is
+    /// looked at again after each pause.
+    pub fn wait(
+        self,
+        limit: Duration,
+        mut pauses: impl FnMut() -> Duration,
+        mut holds: impl FnMut() -> bool,
+    ) -> bool {
+        let told = &self.get().told;
+        let deadline = Instant::now() + limit;
+        loop {
+            let seen = told.load(Ordering::Acquire);
+            if holds() {
+                return true;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            await_change_for(told, seen, pauses().min(left));
+        }
+    }
+
     /// Makes it ready for another process.
     pub fn clear(self) {
         let shared = self.get();
@@ -138,8 +170,8 @@ impl Mapping {
             word.store(0, Ordering::Relaxed);
         }
         for slot in &shared.slots {
-            let words = [&slot.state, &slot.nr, &slot.tid, &slot.handled, &slot.fire, &slot.length];
-            for word in words {
+            let Slot { state, nr, tid, handled, fire, done, length, text: _ } = slot;
+            for word in [state, nr, tid, handled, fire, done, length] {
                 word.store(0, Ordering::Relaxed);
             }
         }
@@ -151,6 +183,16 @@ pub fn bump(word: &AtomicU32) {
     word.fetch_add(1, Ordering::Release);
     // SAFETY: wakes waiters at the address of a live atomic.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
+}
+
+/// Waits, for so long at most, for the word to be another than `seen`.
+fn await_change_for(word: &AtomicU32, seen: u32, limit: Duration) {
+    let limit =
+        libc::timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() };
+    // SAFETY: waits at the address of a live atomic, by a live time.
+    unsafe {
+        libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, seen, &raw const limit)
+    };
 }
 
 /// Waits, without a timeout, until the word is another than `seen`.
@@ -165,6 +207,3 @@ pub fn await_change(word: &AtomicU32, seen: u32) -> u32 {
         unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, seen, never) };
     }
 }
-
-/// Of the host, for the driver: how often it looks.
-pub const LOOK: Duration = Duration::from_millis(1);

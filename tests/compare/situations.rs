@@ -203,25 +203,28 @@ fn stopped(wait: Wait) -> Vec<(String, Situation)> {
 
 /// Arguments that are wrong.
 fn refused(wait: Wait) -> Vec<(String, Situation)> {
-    // A call that is wrongly accepted is not to wait for long.
-    let (time, at_once) = (Time::Short, wait.wakes);
+    // A call that is wrongly accepted is not to wait for long, if something else than its time ends
+    // it. A sleep that is refused ends long before its time, however busy the host.
+    let at_once = wait.wakes;
+    let refused = if at_once { Time::Short } else { Time::Long };
     let mut all = Vec::new();
-    let mut add = |name: String, change| {
+    let mut add = |name: String, time, change| {
         all.push((name, Situation::changed(time, at_once, change)));
     };
     for &at in wait.pointers {
         for bad in BAD {
-            add(format!("pointer_{at}/{bad:?}"), Change::Pointer(at, bad));
+            // Where a sleep would write what it has left: it is not refused.
+            add(format!("pointer_{at}/{bad:?}"), Time::Short, Change::Pointer(at, bad));
         }
     }
     let by_pointer = wait.form().is_some_and(|form| form != Form::Millis);
     if let (Some(at), true) = (wait.time_argument(), by_pointer) {
         for bad in BAD.into_iter().filter(|bad| *bad != Bad::Null) {
-            add(format!("time/{bad:?}"), Change::Pointer(at, bad));
+            add(format!("time/{bad:?}"), refused, Change::Pointer(at, bad));
         }
     }
     for &(at, value) in wait.refused {
-        add(format!("argument_{at}/{value:#x}"), Change::Value(at, value));
+        add(format!("argument_{at}/{value:#x}"), refused, Change::Value(at, value));
     }
     if by_pointer {
         for (name, sec, part) in BAD_TIMES {

@@ -14,6 +14,9 @@ pub const MARGIN: i64 = 2 * SECOND;
 /// On the host: two clocks of which one is computed from the other may differ by so much.
 pub const ROUNDING: i64 = 1_000;
 
+/// A thread's timer slack, on its own clocks (proc_pid_timerslack_ns(5)).
+pub const SLACK: i64 = 50_000;
+
 /// How many nanoseconds of the timeline pass in `per` nanoseconds of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
@@ -36,15 +39,16 @@ impl Scale {
         asked.span(self).is_some_and(|asked| (span - asked).abs() <= self.span(2 * ROUNDING))
     }
 
-    /// What a call has left of the time that it was given, compared with what has passed.
-    pub fn left(self, asked: Time, left: i64, elapsed: i64) -> &'static str {
+    /// What a call has left of the time that it was given, compared with what has passed. The kernel lets it
+    /// go on for as long as the slack beyond that, and counts it to what is left.
+    pub fn left(self, asked: Time, slack: i64, left: i64, elapsed: i64) -> &'static str {
         let Some(asked) = asked.span(self) else { return "of-nothing" };
         let spent = asked - left;
         match left {
             // What goes on until it is ready may be ready at the end of its time.
             0 if elapsed != i64::MAX => "none",
             _ if left < 0 => "negative",
-            _ if spent < 0 => "more-than-asked",
+            _ if spent < -slack * self.most => "more-than-asked",
             _ if elapsed != i64::MAX && spent > elapsed.saturating_add(self.span(ROUNDING)) => {
                 "too-little"
             }

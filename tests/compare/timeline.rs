@@ -5,10 +5,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::Ordering;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::shared::{COLD, HOT, LOOK, Mapping};
+use crate::driver::look;
+use crate::shared::{COLD, HOT, Mapping};
 use crate::span::Scale;
 
 /// How long servers take to start, with the site made hot, on a host that is busy.
@@ -34,13 +34,15 @@ const fn rate(name: &'static str, options: &'static [&'static str], virt: i64, p
 }
 
 /// All timelines on which all rows are compared.
-pub const CONFIGS: [Config; 6] = [
+pub const CONFIGS: [Config; 8] = [
     rate("identity", &[], 1, 1),
     Config { is_named: false, ..rate("offset", &["--offset", "+400d"], 1, 1) },
     rate("rate_0.5", &["--rate", "0.5"], 1, 2),
     rate("rate_10", &["--rate", "10"], 10, 1),
     rate("rate_1000", &["--rate", "1000"], 1000, 1),
     Config { is_frozen: true, ..rate("frozen", &["--freeze"], 1, 1) },
+    rate("traced", &["--rate", "10", "--traced"], 10, 1),
+    Config { is_named: false, ..rate("unnamed", &["--rate", "10"], 10, 1) },
 ];
 
 /// Whether calls go straight to the image.
@@ -124,15 +126,12 @@ impl Servers {
     }
 
     fn await_start(&self, expected: u32) -> Result<(), String> {
-        let deadline = Instant::now() + PATIENCE;
         for mapping in &self.mappings {
-            let ready = loop {
-                match mapping.get().ready.load(Ordering::Acquire) {
-                    0 if Instant::now() > deadline => return Err("no server starts".to_owned()),
-                    0 => thread::sleep(LOOK),
-                    ready => break ready,
-                }
-            };
+            let ready = || mapping.get().ready.load(Ordering::Acquire);
+            if !look(PATIENCE, || ready() != 0) {
+                return Err("no server starts".to_owned());
+            }
+            let ready = ready();
             if ready != expected {
                 let is = if ready == HOT { "is" } else { "is not" };
                 return Err(format!("the site of the calls {is} rewritten"));
@@ -163,14 +162,9 @@ impl Drop for Servers {
     fn drop(&mut self) {
         // The end of its input ends it, and with it all servers.
         drop(self.input.take());
-        let deadline = Instant::now() + PATIENCE;
-        while matches!(self.child.try_wait(), Ok(None)) {
-            if Instant::now() > deadline {
-                // It is ended the hard way, of which nothing can be said any more.
-                let _ = self.child.kill();
-                break;
-            }
-            thread::sleep(LOOK);
+        if !look(PATIENCE, || !matches!(self.child.try_wait(), Ok(None))) {
+            // It is ended the hard way, of which nothing can be said any more.
+            let _ = self.child.kill();
         }
         let _ = self.child.wait();
         if self.name.is_some()

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 
 use nix::errno::Errno;
 
-use crate::shared::{Mapping, await_change, bump};
+use crate::shared::{Mapping, Slot, await_change, bump};
 use crate::site::{self, Args};
-use crate::span::{Scale, Time, Took, now};
+use crate::span::{SLACK, Scale, Time, Took, now};
 
 /// One for each thread, at addresses that are the same in every run.
 const ARENA: u64 = 0x6e00_0000_0000;
@@ -74,28 +74,24 @@ pub type Deed = Box<dyn FnOnce() + Send>;
 #[derive(Clone, Default)]
 pub struct Helper {
     deed: Arc<Mutex<Option<Deed>>>,
-    done: Arc<AtomicU32>,
     pub tid: Arc<AtomicU32>,
 }
 
 impl Helper {
-    /// The helper's thread: `fire` counts what the driver asks for.
-    pub fn serve(&self, fire: &AtomicU32) {
+    /// The helper's thread: the slot's `fire` counts what it is asked for.
+    pub fn serve(&self, mapping: Mapping, slot: &Slot) {
         self.tid.store(must(libc::SYS_gettid, &[]) as u32, Ordering::Release);
-        bump(&self.done);
+        bump(&slot.done);
         let mut seen = 0;
         loop {
-            seen = await_change(fire, seen);
+            seen = await_change(&slot.fire, seen);
             let deed = self.deed.lock().expect("no deed panics").take();
             if let Some(deed) = deed {
                 deed();
             }
-            bump(&self.done);
+            bump(&slot.done);
+            mapping.tell();
         }
-    }
-
-    pub fn await_start(&self) {
-        await_change(&self.done, 0);
     }
 }
 
@@ -272,14 +268,15 @@ impl World {
 
     /// Has the helper bring about the event beside what the caller does next; for `await_helper`.
     pub fn fire(&self) -> u32 {
-        let done = self.helper.done.load(Ordering::Acquire);
-        bump(&self.mapping.get().slots[self.slot].fire);
+        let slot = &self.mapping.get().slots[self.slot];
+        let done = slot.done.load(Ordering::Acquire);
+        bump(&slot.fire);
         done
     }
 
     /// Waits until the helper has done what was asked for.
     pub fn await_helper(&self, done: u32) {
-        await_change(&self.helper.done, done);
+        await_change(&self.mapping.get().slots[self.slot].done, done);
     }
 
     pub fn caller(&self) -> u64 {
@@ -425,7 +422,7 @@ impl World {
             Holds::Left { parts_per_second } => match nanos(word(0), word(8), parts_per_second) {
                 // It is some or none by when the call was made.
                 Some(0) if self.takes_any_time => "some".to_owned(),
-                Some(left) => self.scale.left(self.asked, left, elapsed).to_owned(),
+                Some(left) => self.scale.left(self.asked, SLACK, left, elapsed).to_owned(),
                 None => format!("{}s+{}", word(0), word(8)),
             },
             Holds::Setting { parts_per_second } => {
@@ -435,7 +432,7 @@ impl World {
                     _ => "other",
                 };
                 let left = match nanos(word(16), word(24), parts_per_second) {
-                    Some(left) => self.scale.left(self.asked, left, elapsed),
+                    Some(left) => self.scale.left(self.asked, 0, left, elapsed),
                     None => "malformed",
                 };
                 format!("every-{interval},left-{left}")

@@ -6,7 +6,7 @@ mod abilities;
 mod bundle;
 mod columns;
 mod commandline;
-mod container;
+pub mod container;
 mod containerd;
 mod daemons;
 mod direct;

@@ -1,12 +1,20 @@
 //! `run --debuggable`: programs are prepared when they start, and let go, so that
 //! debuggers can follow them.
 
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
 
 use crate::command::{Finished, User, run};
+use crate::ensure;
 use crate::needs::Need;
+use crate::processes::send;
 use crate::suite::{Broken, Outcome, Suite};
+use crate::workspace;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -33,17 +41,87 @@ pub fn add(suite: &mut Suite) {
         suite.test(test, &needs, move || shows_the_year(User::Nobody, script));
     }
     suite.test("debuggable::status", &[], status);
-    suite.test("debuggable::said_once", &[], said_once);
+    for (name, user) in [("root", User::Myself), ("nobody", User::Nobody)] {
+        let needs = [Need::Tool("python3"), Need::Root, Need::Tool("setpriv")];
+        let needs = if user == User::Nobody { &needs[..] } else { &needs[..1] };
+        suite.test(format!("debuggable::waits::{name}"), needs, move || waits(user));
+    }
+    for (program, flag, code) in SANITIZED {
+        let name = format!("debuggable::sanitized::{program}");
+        suite.test(name, &[Need::Tool("gcc")], move || sanitized(program, flag, code));
+    }
+    let needs = [Need::Tool("gcc"), Need::Tool("unshare"), Need::Root];
+    suite.test("debuggable::first_process_crashes", &needs, first_process_crashes);
+    suite.test("debuggable::keeps_no_pipe", &[Need::Tool("setsid")], keeps_no_pipe);
+    suite.test("debuggable::bad_addresses", &[Need::Tool("python3")], bad_addresses);
     suite.test("debuggable::missing_program", &[], missing_program);
     suite.test("debuggable::failed_exec_inside", &[], failed_exec_inside);
     suite.test("debuggable::searched_program", &[], searched_program);
     suite.test("debuggable::monotonic", &[Need::TimeNamespace(User::Myself)], monotonic);
-    suite.test("debuggable::not_with_a_name", &[], not_with_a_name);
-    suite.test("debuggable::sets_no_clock", &[Need::Root], sets_no_clock);
+    suite.test("debuggable::sets_the_clock", &[Need::Root, Need::Tool("python3")], sets_the_clock);
+    suite.test("debuggable::rewritten", &[Need::Tool("python3")], rewritten);
+    suite.test("debuggable::is_the_default", &[], is_the_default);
     let needs = [Need::Tool("strace"), Need::Root];
     suite.test("debuggable::traced_from_outside", &needs, traced_from_outside);
     suite.test("debuggable::traced_from_inside", &[Need::Tool("strace")], traced_from_inside);
     suite.test("debuggable::gdb_from_outside", &[Need::Tool("gdb"), Need::Root], gdb_from_outside);
+}
+
+/// What programs do that sanitizers look at, with the statuses that they end with on the host. Under
+/// a tracer LeakSanitizer refuses to work.
+const SANITIZED: [(&str, &str, i32); 3] = [
+    ("leaks", "-fsanitize=address", 23),
+    ("ends", "-fsanitize=address", 0),
+    ("races", "-fsanitize=thread", 66),
+];
+
+/// Waits, and then does what its argument says.
+const SOURCE: &str = r#"
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+static int shared;
+static void *writer(void *unused) { return shared++, unused; }
+int main(int count, char **words) {
+    struct timespec pause = { 2, 0 };
+    nanosleep(&pause, NULL);
+    if (!strcmp(words[1], "leaks")) { void *volatile lost = malloc(100); lost = NULL; }
+    if (!strcmp(words[1], "crashes")) *(volatile int *)0 = count;
+    if (!strcmp(words[1], "races")) {
+        pthread_t other;
+        pthread_create(&other, NULL, writer, NULL);
+        shared++;
+        pthread_join(other, NULL);
+    }
+    return 0;
+}
+"#;
+
+/// Compiles it.
+fn compiled(flags: &[&str]) -> Result<PathBuf, Broken> {
+    let folder = workspace::scratch()?;
+    let [source, program] = ["program.c", "program"].map(|name| folder.join(name));
+    fs::write(&source, SOURCE)?;
+    let mut command = Command::new("gcc");
+    command.args(["-O0", "-pthread", "-o"]).arg(&program).arg(&source).args(flags);
+    run(&mut command, Duration::from_secs(60))?.expect_code(0)?;
+    Ok(program)
+}
+
+fn sanitized(program: &str, flag: &str, code: i32) -> Outcome {
+    let mut command = User::Myself.eigentime(&["--debuggable", "--rate", "10"])?;
+    command.arg(compiled(&[flag])?).arg(program).env("LSAN_OPTIONS", "exitcode=23");
+    run(&mut command, LIMIT)?.expect_code(code).map(drop)
+}
+
+/// To a process 1 that is traced, the kernel delivers no fault that ends it.
+fn first_process_crashes() -> Outcome {
+    let mut command = User::Myself.eigentime(&["--debuggable", "--rate", "10"])?;
+    command.args(["unshare", "--pid", "--fork"]).arg(compiled(&[])?).arg("crashes");
+    let finished = run(&mut command, LIMIT)?;
+    let signal = finished.status.signal();
+    finished.ensure(signal == Some(libc::SIGSEGV), format_args!("ended by {signal:?}"))
 }
 
 fn debuggable(user: User, options: &[&str], script: &str) -> Result<Finished, Broken> {
@@ -62,11 +140,58 @@ fn status() -> Outcome {
     debuggable(User::Myself, &["--date", DATE], "exit 7")?.expect_code(7).map(drop)
 }
 
-fn said_once() -> Outcome {
-    let script = "date; date; sh -c date";
-    let finished = debuggable(User::Myself, &["--date", DATE], script)?;
-    let said = finished.errors.matches("waits, timers").count();
-    finished.ensure(said == 1, "what is not translated is not said once")
+/// Waits and timers follow the clocks, and nothing is said.
+fn waits(user: User) -> Outcome {
+    let script = "python3 -c '
+import select, signal, threading, time
+def sleep(): time.sleep(20)
+def wait(): select.select([], [], [], 20)
+def join(): threading.Event().wait(20)
+def alarm():
+    signal.signal(signal.SIGALRM, lambda *_: None)
+    signal.setitimer(signal.ITIMER_REAL, 20)
+    signal.pause()
+for way in (sleep, wait, join, alarm):
+    begin = time.monotonic()
+    way()
+    print(\"%s=%f\" % (way.__name__, time.monotonic() - begin))
+'";
+    let begin = Instant::now();
+    let finished = debuggable(user, &["--rate", "100"], script)?;
+    finished.expect_code(0)?;
+    let passed = begin.elapsed();
+    for way in ["sleep", "wait", "join", "alarm"] {
+        finished.ensure(finished.number::<f64>(way)? >= 19.999, format_args!("{way} is early"))?;
+    }
+    finished.ensure(passed < Duration::from_secs(20), "they waited by the host's clocks")?;
+    finished.ensure(finished.errors.is_empty(), "something is said")
+}
+
+/// What goes on in the background keeps no output of the caller's open.
+fn keeps_no_pipe() -> Outcome {
+    let script = "setsid sleep 300 >/dev/null 2>&1 </dev/null & echo $!";
+    let finished = debuggable(User::Myself, &[], script)?;
+    let background = finished.output().parse::<u32>();
+    send(background.map_err(|_| finished.broken("no number"))?, Signal::KILL)
+}
+
+/// Nobody sees the faults of a program.
+fn bad_addresses() -> Outcome {
+    let script = "python3 -c '
+import ctypes, errno, mmap
+libc = ctypes.CDLL(None, use_errno=True)
+nanosleep, clock_gettime, nothing = 35, 228, mmap.PAGESIZE
+hidden = libc.mmap
+hidden.restype = ctypes.c_void_p
+closed = hidden(None, ctypes.c_size_t(mmap.PAGESIZE), 0, 34, -1, 0)
+for number, first, second in (
+    (nanosleep, nothing, 0), (nanosleep, closed, 0), (clock_gettime, 0, nothing),
+    (clock_gettime, 0, closed), (clock_gettime, 0, closed - 8),
+):
+    failed = libc.syscall(number, ctypes.c_void_p(first), ctypes.c_void_p(second))
+    assert (failed, ctypes.get_errno()) == (-1, errno.EFAULT), (number, first, second)
+'";
+    debuggable(User::Myself, &["--rate", "10"], script)?.expect_code(0).map(drop)
 }
 
 fn missing_program() -> Outcome {
@@ -100,17 +225,60 @@ fn monotonic() -> Outcome {
     finished.ensure((864_000..864_100).contains(&ahead), "not ten days ahead")
 }
 
-fn not_with_a_name() -> Outcome {
-    let mut command = User::Myself.eigentime(&["--debuggable", "--timeline", "x"])?;
-    run(command.arg("true"), LIMIT)?.expect_code(125).map(drop)
+/// Programs that wait, and a POSIX timer of one of them, follow the wall clock that another sets.
+fn sets_the_clock() -> Outcome {
+    let script = "python3 -c '
+import ctypes, subprocess, threading, time
+libc = ctypes.CDLL(None)
+until = (ctypes.c_long * 2)(int(time.time()) + 50, 0)
+thread = threading.Thread(target=lambda: libc.clock_nanosleep(0, 1, until, None))
+thread.start()
+child = subprocess.Popen([\"sh\", \"-c\", \"sleep 1; date +year=%Y\"])
+subprocess.run([\"date\", \"-s\", \"2030-01-01\"], check=True, stdout=subprocess.DEVNULL)
+thread.join()
+child.wait()
+print(\"here=%d\" % time.gmtime().tm_year)
+'";
+    let begin = Instant::now();
+    let finished = debuggable(User::Myself, &["--date", "2029-12-31T23:59:00Z"], script)?;
+    finished.expect_code(0)?;
+    finished.ensure(finished.text("year")? == "2030", "another program does not follow")?;
+    finished.ensure(finished.text("here")? == "2030", "the program does not follow")?;
+    finished.ensure(begin.elapsed() < Duration::from_secs(15), "a wait did not follow")
 }
 
-/// The program could set the host's clock, since nothing of it is translated.
-fn sets_no_clock() -> Outcome {
-    let script = "date -s @1000000000 >/dev/null; echo status=$?";
-    let finished = debuggable(User::Myself, &[], script)?;
-    finished.ensure(finished.text("status")? != "0", "the clock was set")?;
-    finished.ensure(finished.errors.contains("not permitted"), "not refused by EPERM")
+/// A site is rewritten at its first call: the supervisor is told of no other from there, which is
+/// seen as time in which the programs wait for it (voluntary switches).
+fn rewritten() -> Outcome {
+    let script = "python3 -c '
+import resource, select
+before = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
+poll = select.poll()
+poll.register(1, select.POLLOUT)
+for _ in range(1000): poll.poll(1000)
+print(\"switches=%d\" % (resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw - before))
+'";
+    let switches = |options: &[&str]| {
+        let options = [&["--rate", "10"], options].concat();
+        debuggable(User::Myself, &options, script)?.number::<u64>("switches")
+    };
+    let (with, without) = (switches(&[])?, switches(&["--no-rewrite"])?);
+    let told = format!("{with} switches, {without} if nothing is rewritten");
+    ensure!(without >= 500 && with < without / 5, "{told}");
+    Ok(())
+}
+
+/// Nothing traces a program between its calls, unless that is asked for.
+fn is_the_default() -> Outcome {
+    let script = "sed -n 's/^TracerPid:[[:space:]]*/tracer=/p' /proc/self/status";
+    let traced = |options: &[&str]| {
+        let mut command = User::Myself.eigentime(options)?;
+        let finished = run(command.args(["sh", "-c", script]), LIMIT)?;
+        Ok::<_, Broken>(finished.number::<u32>("tracer")? != 0)
+    };
+    ensure!(!traced(&["--date", DATE])?, "it is traced");
+    ensure!(traced(&["--date", DATE, "--traced"])?, "it is not traced, as asked for");
+    Ok(())
 }
 
 /// A program that waits to be told to end, and a debugger that joins it meanwhile.

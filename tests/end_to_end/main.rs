@@ -66,8 +66,9 @@ use std::process::ExitCode;
 use libtest_mimic::Arguments;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
-/// Most tests wait more than they compute: twice as many as a small machine has processors.
-const DEFAULT_THREADS: usize = 4;
+/// Most tests wait more than they compute: three times as many as a small machine has
+/// processors.
+const DEFAULT_THREADS: usize = 6;
 
 /// How many of the slowest tests are shown.
 const SLOWEST: usize = 40;

@@ -13,6 +13,7 @@ mod creation;
 mod dates;
 mod errors;
 mod follows;
+mod frozen_member;
 mod left;
 mod postgres;
 mod real_programs;
@@ -20,6 +21,7 @@ mod saved;
 mod steady;
 mod strangers;
 mod sudden_ends;
+mod tracing;
 
 use crate::suite::Suite;
 
@@ -30,6 +32,7 @@ pub fn add(suite: &mut Suite) {
     agreement::add(suite);
     steady::add(suite);
     follows::add(suite);
+    frozen_member::add(suite);
     left::add(suite);
     dates::add(suite);
     saved::add(suite);
@@ -40,4 +43,5 @@ pub fn add(suite: &mut Suite) {
     real_programs::add(suite);
     postgres::add(suite);
     sudden_ends::add(suite);
+    tracing::add(suite);
 }

@@ -31,13 +31,24 @@ pub fn command_line(pid: u32) -> String {
     String::from_utf8_lossy(&bytes).replace('\0', " ")
 }
 
+/// All processes.
+pub fn all() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// The process with this name whose command line has the word.
+pub fn find(name: &str, word: &str) -> Option<u32> {
+    all().find(|pid| {
+        status_field(*pid, "Name").is_some_and(|its| its == name)
+            && command_line(*pid).contains(word)
+    })
+}
+
 /// All processes below this one, and all that it or they trace.
 pub fn descendants(root: u32) -> Vec<u32> {
     let mut links: Vec<(u32, u32)> = Vec::new();
-    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
-            continue;
-        };
+    for pid in all() {
         for field in ["PPid", "TracerPid"] {
             if let Some(above) = status_field(pid, field).and_then(|text| text.parse().ok()) {
                 links.push((above, pid));

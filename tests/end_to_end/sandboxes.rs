@@ -35,8 +35,11 @@ const ANSWERS: [&str; 3] = ["kill", "errno", "trap"];
 /// How long the waits are.
 const WAIT_MS: f64 = 3000.0;
 
-const TIMELINES: [(&str, &[&str], Pace); 2] =
-    [("offset", &["--date", FUTURE.0], HOST), ("rate", &["--rate", TENFOLD.text], TENFOLD)];
+const TIMELINES: [(&str, &[&str], Pace); 3] = [
+    ("offset", &["--date", FUTURE.0], HOST),
+    ("rate", &["--rate", TENFOLD.text], TENFOLD),
+    ("traced", &["--traced", "--rate", TENFOLD.text], TENFOLD),
+];
 
 /// Adds the tests.
 pub fn add(suite: &mut Suite) {
@@ -44,7 +47,7 @@ pub fn add(suite: &mut Suite) {
     for (label, options, pace) in TIMELINES {
         for wait in WAITS {
             // At the host's rate, relative waits are left alone: one way tells that.
-            for answer in if label == "rate" { &ANSWERS[..] } else { &ANSWERS[..1] } {
+            for answer in if label == "offset" { &ANSWERS[..1] } else { &ANSWERS[..] } {
                 let name = format!("sandboxes::{label}::{answer}::{wait}");
                 suite.test(name, &needs, move || waits(options, pace, &[answer, wait]));
             }
@@ -56,6 +59,10 @@ pub fn add(suite: &mut Suite) {
         suite.test(name("exec"), &root, move || {
             waits(options, pace, &["exec", &program, "sleeper"])
         });
+        let body = move || without_epoll_pwait2(options, pace);
+        suite.test(name("without_epoll_pwait2"), &[needs[0].clone()], body);
+        let browser = [Need::Tool("chromium"), Need::Root, Need::Tool("setpriv")];
+        suite.test(name("chromium"), &browser, move || chromium(options));
         let ordinary = [root.as_slice(), &[Need::Tool("setpriv")]].concat();
         suite.test(name("blocked_signals"), &ordinary, move || blocked_signals(options));
         for call in ["getpid", "nanosleep", "clock_gettime", "seccomp"] {
@@ -70,10 +77,6 @@ pub fn add(suite: &mut Suite) {
             let body = move || strict_ends_with(options, call, line);
             suite.test(name(&format!("strict::{call}")), &needs, body);
         }
-        let body = move || without_epoll_pwait2(options, pace);
-        suite.test(name("without_epoll_pwait2"), &[needs[0].clone()], body);
-        let browser = [Need::Tool("chromium"), Need::Root, Need::Tool("setpriv")];
-        suite.test(name("chromium"), &browser, move || chromium(options));
     }
 }
 

@@ -1,7 +1,9 @@
 //! The list of tests, and what a failed one says.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fmt;
+use std::panic::resume_unwind;
 use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -45,12 +47,34 @@ static MACHINE: RwLock<()> = RwLock::new(());
 /// How long each test took once it was its turn.
 static TOOK: Mutex<Vec<(Duration, String)>> = Mutex::new(Vec::new());
 
-fn timed<T>(name: &str, body: impl FnOnce() -> T) -> T {
+/// Runs a test, or a part of it, which fails if it does not end.
+fn timed<T: Send + 'static>(
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, String> {
     let begin = Instant::now();
-    let result = body();
+    let ended = eigentime_harness::within(eigentime_harness::deadline(), name, body)?;
     let mut took = TOOK.lock().unwrap_or_else(PoisonError::into_inner);
     took.push((begin.elapsed(), name.to_owned()));
-    result
+    ended.map_err(|panicked| resume_unwind(panicked))
+}
+
+/// Tests that compute for long, and judge no durations: they leave the processors to those that do.
+const COMPUTING: [&str; 6] =
+    ["bench::", "library::", "named::steady::", "report::", "starts::arguments::", "vm::"];
+/// By how much a thread of theirs, and what it starts, is nicer: to a third of the usual share.
+const NICER: i32 = 5;
+
+fn test(name: &str, body: impl FnOnce() -> Outcome + Send + 'static) -> Outcome {
+    let computes = COMPUTING.iter().any(|start| name.starts_with(start));
+    let body = move || {
+        if computes {
+            // On Linux, that of the thread alone, which is the test's own.
+            rustix::process::nice(NICER)?;
+        }
+        body()
+    };
+    timed(name, body).map_err(Broken)?
 }
 
 /// Prints the tests that took longest, the longest first.
@@ -73,7 +97,7 @@ fn alone<T>(body: impl FnOnce() -> T) -> T {
     body()
 }
 
-/// Tests in the order in which they were added.
+/// Tests, each kind in the order in which it was added.
 #[derive(Default)]
 pub struct Suite {
     beside_others: Vec<Trial>,
@@ -91,7 +115,7 @@ impl Suite {
     ) {
         let name = name.into();
         let shown = name.clone();
-        self.beside_others.push(trial(name, needs, || beside_others(move || timed(&shown, body))));
+        self.beside_others.push(trial(name, needs, || beside_others(move || test(&shown, body))));
     }
 
     /// The same for a test that changes something of the machine that others look at: none runs
@@ -104,12 +128,12 @@ impl Suite {
     ) {
         let name = name.into();
         let shown = name.clone();
-        self.alone.push(trial(name, needs, || alone(move || timed(&shown, body))));
+        self.alone.push(trial(name, needs, || alone(move || test(&shown, body))));
     }
 
     /// Adds a test of something that takes long to prepare, such as a daemon. If that
     /// fails, the machine lacks what the preparation says, and the test is ignored.
-    pub fn prepared_test<T>(
+    pub fn prepared_test<T: Send + 'static>(
         &mut self,
         name: impl Into<String>,
         needs: &[Need],
@@ -121,8 +145,8 @@ impl Suite {
             return self.test(name, needs, || Ok(()));
         }
         let shown = name.clone();
-        let run = move || match beside_others(|| timed(&format!("{shown} (set-up)"), prepare)) {
-            Ok(prepared) => beside_others(|| timed(&shown, || body(prepared)))
+        let run = move || match beside_others(|| timed(&format!("{shown} (set-up)"), prepare))? {
+            Ok(prepared) => beside_others(|| test(&shown, || body(prepared)))
                 .map(|()| Completion::Completed)
                 .map_err(Failed::from),
             Err(what) => {
@@ -135,8 +159,34 @@ impl Suite {
 
     /// All tests, for the runner.
     pub fn into_trials(self) -> Vec<Trial> {
-        self.beside_others.into_iter().chain(self.alone).collect()
+        spread(self.beside_others).into_iter().chain(self.alone).collect()
     }
+}
+
+/// Each kind of test is spread over all of the run: those that compute come beside those that sleep,
+/// and not all threads wait for the same daemon to start.
+fn spread(trials: Vec<Trial>) -> Vec<Trial> {
+    let mut sizes = BTreeMap::<String, u32>::new();
+    let mut placed: Vec<_> = trials
+        .into_iter()
+        .map(|trial| {
+            let size = sizes.entry(kind(trial.name()).to_owned()).or_default();
+            *size += 1;
+            (*size, trial)
+        })
+        .collect();
+    let share = |(number, trial): &(u32, Trial)| {
+        (f64::from(*number) - 0.5) / f64::from(sizes[kind(trial.name())])
+    };
+    placed.sort_by(|one, other| share(one).total_cmp(&share(other)));
+    placed.into_iter().map(|(_, trial)| trial).collect()
+}
+
+/// The module of a test, with the engine if it is about containers.
+fn kind(name: &str) -> &str {
+    let parts = if name.starts_with("containers::") { 2 } else { 1 };
+    let end = name.match_indices("::").nth(parts - 1).map_or(name.len(), |(at, _)| at);
+    &name[..end]
 }
 
 fn trial(name: String, needs: &[Need], body: impl FnOnce() -> Outcome + Send + 'static) -> Trial {

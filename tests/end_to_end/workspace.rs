@@ -12,6 +12,14 @@ use crate::command::{NOBODY, User};
 use crate::needs::is_root;
 use crate::suite::Broken;
 
+/// A number that an environment variable sets, or else this one.
+pub fn number_set_by(name: &str, otherwise: u32) -> Result<u32, Broken> {
+    match std::env::var(name) {
+        Ok(text) => text.parse().map_err(|_| Broken(format!("{name}={text} is no number"))),
+        Err(_) => Ok(otherwise),
+    }
+}
+
 /// The folder of this package.
 pub fn package() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -6,6 +6,8 @@
 //   idle same PROCESSES            so many processes wait for the same instant
 //   idle timers                    a timer descriptor each hour, a POSIX timer each two hours, the
 //                                  interval timer each three, all for a day and a half
+//   idle blocked                   a POSIX timer and the interval timer, each hour, whose signals
+//                                  wait for an hour and a half until they are taken
 //   idle descriptor                a process that has a timer descriptor and makes no other call
 //                                  on time, beside one that waits for days
 //   idle orphaned                  a thread waits whose process's first one has ended
@@ -123,12 +125,14 @@ static void wait_often(struct log *log, uint32_t process, uint64_t count, int64_
 }
 
 static volatile sig_atomic_t posix, interval;
+static int64_t begin_of_timers;
+static volatile int64_t latest;
 
 static void count(int signal) {
-    if (signal == SIGUSR1)
-        posix++;
-    else
-        interval++;
+    const int64_t hour = 3600 * (int64_t)SECOND;
+    int64_t due = begin_of_timers + (signal == SIGUSR1 ? 2 * ++posix : 3 * ++interval) * hour;
+    if (now() - due > latest)
+        latest = now() - due;
 }
 
 static int timers(void) {
@@ -144,7 +148,7 @@ static int timers(void) {
     sigaction(SIGUSR1, &action, NULL);
     sigaction(SIGALRM, &action, NULL);
 
-    int64_t begin = now();
+    int64_t begin = begin_of_timers = now();
     int descriptor = timerfd_create(CLOCK_MONOTONIC, 0);
     struct itimerspec each = {.it_interval = {.tv_sec = hour}, .it_value = {.tv_sec = hour}};
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
@@ -182,6 +186,10 @@ static int timers(void) {
                expirations, (int)posix, (int)interval);
         return 1;
     }
+    if (latest > 10 * (int64_t)SECOND) {
+        printf("a signal is %" PRId64 " ns late\n", latest);
+        return 1;
+    }
     printf("%ld expirations\n", hours + hours / 2 + hours / 3);
     return 0;
 }
@@ -210,6 +218,45 @@ static int judge(struct log *log, uint64_t expected, int64_t tolerance) {
            " late; the latest by %" PRId64 " ns; order %016" PRIx64 "\n",
            count, expected, early, disordered, late, worst, digest);
     return count != expected || early || disordered || late;
+}
+
+/* Expirations that are pending while the clocks leap for something else. */
+static int blocked(void) {
+    const int64_t half = 1800 * (int64_t)SECOND;
+    sigset_t both;
+    sigemptyset(&both);
+    sigaddset(&both, SIGUSR1);
+    sigaddset(&both, SIGALRM);
+    sigprocmask(SIG_BLOCK, &both, NULL);
+    int64_t begin = now();
+    struct itimerspec each = {.it_interval = {.tv_sec = 3600}, .it_value = {.tv_sec = 3600}};
+    struct itimerval same = {.it_interval = {.tv_sec = 3600}, .it_value = {.tv_sec = 3600}};
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
+    timer_t timer;
+    if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0 ||
+        timer_settime(timer, 0, &each, NULL) != 0 || setitimer(ITIMER_REAL, &same, NULL) != 0)
+        fail("timer");
+    until(begin + 3 * half);
+    int taken = 0;
+    for (int64_t due = 3 * half; due <= 6 * half; due += due == 3 * half ? half : 2 * half) {
+        for (int each = 0; each < 2; each++) {
+            siginfo_t info;
+            int signal = sigwaitinfo(&both, &info);
+            int64_t late = now() - begin - due;
+            if (late < 0 || late > 10 * (int64_t)SECOND ||
+                (signal == SIGUSR1 && info.si_overrun != 0)) {
+                printf("signal %d is %" PRId64 " ns late\n", signal, late);
+                return 1;
+            }
+            taken += signal == SIGUSR1 ? 1 : 100;
+        }
+    }
+    if (taken != 303) {
+        printf("others were taken: %d\n", taken);
+        return 1;
+    }
+    printf("3 of each\n");
+    return 0;
 }
 
 /* A child that makes no call on time but to set a descriptor and to read it, beside longer sleeps. */
@@ -265,6 +312,8 @@ int main(int argc, char **argv) {
         return cron(atol(argv[2]), atol(argv[3]));
     if (argc == 2 && strcmp(argv[1], "timers") == 0)
         return timers();
+    if (argc == 2 && strcmp(argv[1], "blocked") == 0)
+        return blocked();
     if (argc == 2 && strcmp(argv[1], "descriptor") == 0)
         return descriptor();
     if (argc == 2 && strcmp(argv[1], "orphaned") == 0)
@@ -272,7 +321,7 @@ int main(int argc, char **argv) {
     int same = argc == 3 && strcmp(argv[1], "same") == 0;
     if (!same && !(argc == 4 && strcmp(argv[1], "many") == 0)) {
         fprintf(stderr, "usage: idle cron COUNT SECONDS | many PROCESSES COUNT | same PROCESSES | "
-                        "timers | descriptor | orphaned\n");
+                        "timers | blocked | descriptor | orphaned\n");
         return 2;
     }
     uint64_t processes = strtoull(argv[2], NULL, 10);

@@ -8,6 +8,7 @@
 #include <spawn.h>
 #include <stdatomic.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/select.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -37,6 +38,9 @@ static void await_sleep(pid_t process)
 	} while (state != 'S');
 }
 
+/* When a child has sent its signals, in memory that it shares. */
+static struct timespec *sent;
+
 /* A child that, `after` ms from now, sends `first`; and if `pause` is not zero,
  * sends SIGCONT that much later. */
 static pid_t signal_me_later(long after, int first, long pause)
@@ -46,9 +50,11 @@ static pid_t signal_me_later(long after, int first, long pause)
 	if (child == 0) {
 		sleep_ms(after);
 		await_sleep(me);
+		sent[0] = now(CLOCK_MONOTONIC);
 		kill(me, first);
 		if (pause) {
 			sleep_ms(pause);
+			sent[1] = now(CLOCK_MONOTONIC);
 			kill(me, SIGCONT);
 		}
 		_exit(0);
@@ -152,12 +158,15 @@ static void report(const char *key, double ms)
 	say("%s=%.6f", key, ms);
 }
 
+/* When the wait that is reported began. */
+static struct timespec begun;
+
 static void report_wait(long (*wait)(long), long ms)
 {
-	struct timespec start = now(CLOCK_MONOTONIC);
+	begun = now(CLOCK_MONOTONIC);
 	long result = wait(ms);
 	int error = result == -1 ? errno : 0;
-	report("mono_ms", ms_between(start, now(CLOCK_MONOTONIC)));
+	report("mono_ms", ms_between(begun, now(CLOCK_MONOTONIC)));
 	say("ret=%ld", result);
 	say("errno=%d", error);
 }
@@ -176,6 +185,7 @@ static void interrupted_sleep(long ms)
 	say("ret=%ld", result);
 	say("errno=%d", error);
 	reap(child);
+	report("signal_ms", ms_between(start, sent[0]));
 }
 
 /* Comes to the thread as soon as the handler has returned. */
@@ -185,16 +195,19 @@ static void send_ignored(int signal)
 	raise(SIGWINCH);
 }
 
+/* The wait is so much longer that the signal comes within it, also on a busy machine. */
 static void interrupted(const char *name, long ms)
 {
+	enum { LONGER = 100 };
 	struct sigaction action = { .sa_handler = send_ignored };
 	sigfillset(&action.sa_mask);
 	must(sigaction(SIGUSR1, &action, NULL) == 0, "sigaction");
 	for (int i = 0; i < WAITS; i++)
 		if (strcmp(waits[i].name, name) == 0) {
 			pid_t child = signal_me_later(ms / 3, SIGUSR1, 0);
-			report_wait(waits[i].wait, ms);
+			report_wait(waits[i].wait, LONGER * ms);
 			reap(child);
+			report("signal_ms", ms_between(begun, sent[0]));
 		}
 }
 
@@ -227,6 +240,8 @@ static void stopped(const char *name, long ms)
 			pid_t child = signal_me_later(ms / 4, SIGSTOP, ms / 2);
 			report_wait(waits[i].wait, ms);
 			reap(child);
+			report("signal_ms", ms_between(begun, sent[0]));
+			report("continued_ms", ms_between(begun, sent[1]));
 		}
 }
 
@@ -537,6 +552,8 @@ int main(int argc, char **argv)
 	const char *what = argv[1];
 	long ms = strtol(argv[argc - 1], NULL, 10);
 	must(pipe(quiet_pipe) == 0, "pipe");
+	sent = mmap(NULL, 2 * sizeof *sent, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	must(sent != MAP_FAILED, "mmap");
 	say("begin");
 	if (strcmp(what, "interrupted_sleep") == 0)
 		interrupted_sleep(ms);

@@ -89,6 +89,8 @@ pub enum Watch {
     Filters,
 }
 
+/// PR_SET_DUMPABLE.
+pub const PR_SET_DUMPABLE: u32 = 4;
 /// PR_GET_SECCOMP.
 pub const PR_GET_SECCOMP: u32 = 21;
 /// PR_SET_SECCOMP.

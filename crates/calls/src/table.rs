@@ -53,6 +53,7 @@ const fn relative(arg: u8, restart: Restart) -> Wait {
         left: Left::Nowhere,
         timed_out: TimedOut::Zero,
         clears_sets: false,
+        takes_any_time: false,
         restart,
         always: false,
     }
@@ -220,10 +221,15 @@ pub const ROWS: &[Row] = &[
         ),
         "the kernel looks at the time after each datagram only",
     ),
-    waits(arch::IO_GETEVENTS, rare(4), WokenBy::Unknown, "io_getevents, fs/aio.c"),
+    waits(
+        arch::IO_GETEVENTS,
+        Wait { takes_any_time: true, ..rare(4) },
+        WokenBy::Unknown,
+        "io_getevents, fs/aio.c",
+    ),
     waits(
         arch::IO_PGETEVENTS,
-        relative(4, Restart::UnlessHandled),
+        Wait { takes_any_time: true, ..relative(4, Restart::UnlessHandled) },
         WokenBy::Unknown,
         "io_pgetevents, fs/aio.c",
     ),
@@ -427,7 +433,7 @@ pub const NOT_VIRTUALIZED: [(&str, &str); 19] = [
     ),
     (
         "CLONE_UNTRACED through clone3",
-        "a child made so is not followed; its translated calls fail with ENOSYS",
+        "where programs are traced for life, a child made so is not followed; its translated calls fail with ENOSYS",
     ),
     ("kernel log, audit, tracing", "stamped with host time"),
 ];

@@ -142,6 +142,8 @@ pub struct Wait {
     pub timed_out: TimedOut,
     /// Does the end of its time clear the sets of descriptors in arguments 1 to 3?
     pub clears_sets: bool,
+    /// Does the kernel take any time, and one below zero for ever?
+    pub takes_any_time: bool,
     /// What becomes of it at a signal.
     pub restart: Restart,
     /// Is it translated on every timeline? For calls that are rare, and that a signal ends which
@@ -159,6 +161,13 @@ impl Wait {
             Via::Pselect6 => nr::PSELECT6,
             Via::EpollPwait2 { .. } => nr::EPOLL_PWAIT2,
         }
+    }
+
+    /// Seconds and nanoseconds that end it at once: the kernel refuses them, or they have passed. What
+    /// it would clear at the end of its time stays.
+    #[must_use]
+    pub const fn over(&self) -> [i64; 2] {
+        if self.takes_any_time { [0, 0] } else { [0, -1] }
     }
 
     /// What becomes of it at a signal, if these are its arguments.

@@ -111,10 +111,14 @@ pub struct RunOptions {
     #[command(flatten)]
     pub clocks: ClockOptions,
 
-    /// Prepare programs when they start and do not trace them, so that gdb and strace can: only
-    /// clocks read through the vDSO are translated then
-    #[arg(long, conflicts_with_all = ["timeline", "skip_idle"])]
+    /// Trace programs only for moments, so that gdb and strace can follow them: the default where it
+    /// is possible, and an error elsewhere
+    #[arg(long, conflicts_with_all = ["skip_idle", "traced"])]
     pub debuggable: bool,
+
+    /// Trace programs for their whole life, as in containers
+    #[arg(long)]
+    pub traced: bool,
 
     /// The program and its arguments
     #[arg(required_unless_present = "image", trailing_var_arg = true)]
@@ -131,8 +135,8 @@ Without --timeline, the process gets a timeline of its own, which is named after
 ends with it. `eigentime ctl` changes the clocks; `eigentime detach` returns the process to host
 time.
 
-A wait in progress starts again, by the timeline's clocks. No debugger can follow the process from
-then on, and the process ends if its supervisor is killed.";
+A wait in progress starts again, by the timeline's clocks. The process ends if its supervisor is
+killed.";
 
 const CONFORMANCE_NOTES: &str = "\
 Each interface is tested in several timelines, and its result is compared with the host's clock and

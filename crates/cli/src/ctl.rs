@@ -214,7 +214,11 @@ fn whole(shown: &Shown) -> String {
     let mut text = format!("timeline {name}: {state}, rate {rate}\n");
     text += &format!("supervisor: process {supervisor}\n");
     let joinable = if shown.joinable { "yes" } else { "no" };
-    text += &format!("joinable: {joinable}; settable by {}\n\n", shown.settable_by);
+    text += &format!("joinable: {joinable}; settable by {}\n", shown.settable_by);
+    text += &match &shown.traced {
+        None => "traced: for moments\n\n".to_owned(),
+        Some(reason) => format!("traced: for life, {reason}\n\n"),
+    };
     text += &format!("{:14}{:36}{}\n", "clock", "host", "timeline");
     for reading in clocks {
         let [host, virt] = reading.texts();
@@ -272,6 +276,9 @@ fn of_member(member: &Member, container: Option<&Container>) -> String {
     let mut text = format!("process {}{place}: {}\n", member.pid, member.command);
     if member.detached {
         text += "  returned to host time\n";
+    }
+    if let Some(reason) = &member.traced {
+        text += &format!("  traced for life, {reason}\n");
     }
     for thread in &member.threads {
         text += &format!("  thread {}: {}\n", thread.tid, of_thread(thread));

@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::os::unix::ffi::OsStringExt;
 
-use eigentime_supervisor::Plan;
+use eigentime_supervisor::{Plan, Tracing};
 
 use crate::args::RunOptions;
 use crate::container;
@@ -38,7 +38,11 @@ fn plan(options: &RunOptions) -> Result<Plan, String> {
         clocks: request.clocks(),
         consent: request.consent(),
         timeline: request.timeline,
-        debuggable: options.debuggable,
+        tracing: match options {
+            RunOptions { debuggable: true, .. } => Tracing::Brief,
+            RunOptions { traced: true, .. } => Tracing::Lifelong,
+            _ => Tracing::Automatic,
+        },
         rewrites: !request.no_rewrite,
     })
 }

@@ -18,6 +18,8 @@ use rustix::process::{Pid, Resource, Rlimit, WaitOptions, setrlimit, waitpid};
 use rustix::thread::{current_timer_slack, sched_getaffinity};
 
 const MILLISECOND: Duration = Duration::from_millis(1);
+/// Longer than a handler takes: a thread that has the next signal when it returns does nothing else.
+const BETWEEN_SIGNALS: Duration = Duration::from_micros(100);
 const BOTH: [KernelWait; 2] = [KernelWait::Timerfd, KernelWait::Nanosleep];
 
 fn with(kernel_wait: KernelWait) -> Sleeper {
@@ -243,7 +245,7 @@ fn under_signals<T>(run: impl FnOnce() -> T) -> (T, u64) {
             while !done.load(SeqCst) {
                 // SAFETY: the thread outlives this scope.
                 unsafe { libc::pthread_kill(sleeping, libc::SIGUSR1) };
-                thread::yield_now();
+                thread::sleep(BETWEEN_SIGNALS);
             }
         });
         run()

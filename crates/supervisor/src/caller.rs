@@ -18,6 +18,24 @@ use crate::region::REGION_FILE;
 /// The kernel's default timer slack, by which it may delay a wake-up.
 const TIMER_SLACK: Nanos = Nanos(50_000);
 
+/// Closes all descriptors but these, which nothing in this process uses any more.
+pub fn close_all_but(mut kept: Vec<i32>) {
+    kept.sort_unstable();
+    let mut from = 0;
+    for kept in kept.into_iter().map(|descriptor| descriptor as u32) {
+        close_range(from, kept.checked_sub(1));
+        from = kept + 1;
+    }
+    close_range(from, Some(u32::MAX));
+}
+
+fn close_range(from: u32, to: Option<u32>) {
+    if let Some(to) = to.filter(|to| from <= *to) {
+        // SAFETY: the caller vouches that nothing uses the descriptors closed here.
+        unsafe { libc::syscall(libc::SYS_close_range, from, to, 0) };
+    }
+}
+
 /// Takes the numbers of those of the three standard descriptors that are closed, so that no file of
 /// ours gets one of them. Reading and writing there still fails, and they are closed again when a
 /// program starts.
@@ -77,8 +95,13 @@ pub fn start_program(
     privileges: Privileges,
     rate: Rate,
 ) -> Result<Infallible, Error> {
-    scale_timer_slack(rate);
     filter::install(filter, privileges).map_err(Error::FilterForbidden)?;
+    start_filtered(command, rate)
+}
+
+/// The same, where the filter is in force.
+pub fn start_filtered(command: &[CString], rate: Rate) -> Result<Infallible, Error> {
+    scale_timer_slack(rate);
     execute(command)
 }
 

@@ -18,8 +18,7 @@ use crate::control::{Answer, Request, Starts, client};
 use crate::error::Error;
 use crate::named::{self, Entry, Lookup, unexpected};
 use crate::namespace;
-use crate::plan::Clocks;
-use crate::region::Layout;
+use crate::plan::{Clocks, Tracing};
 use crate::registry::{Name, Registry};
 use crate::replaced::fingerprint;
 use crate::tracer::TimeNamespace;
@@ -92,8 +91,17 @@ fn prepare(contained: &Contained<'_>) -> Result<Infallible, Error> {
     };
     let rewrites = contained.rewrites;
     let (named_by, consent, starts_with) = (contained.named_by, contained.consent, starts(false));
-    let entry =
-        Entry { name: &name, clocks, command, starts: starts_with, named_by, consent, rewrites };
+    let tracing = Tracing::Lifelong;
+    let entry = Entry {
+        name: &name,
+        clocks,
+        command,
+        starts: starts_with,
+        named_by,
+        consent,
+        rewrites,
+        tracing,
+    };
     // Without privilege, no namespace of another user namespace can be entered.
     let inherits = || !namespace::is_privileged() || !contained.bundle.is_heeded();
     named::find(&name, |found| match found {
@@ -105,9 +113,9 @@ fn prepare(contained: &Contained<'_>) -> Result<Infallible, Error> {
                 namespace::enter_user_namespace()?;
             }
             let own = if needs { TimeNamespace::Own } else { TimeNamespace::None };
-            let (layout, supervisor) = named::make(&entry, &starts(inherits), own, registry, lock)?;
+            let (joined, supervisor) = named::make(&entry, &starts(inherits), own, registry, lock)?;
             go_to_time_of(supervisor, contained.bundle, inherits)?;
-            Ok(entry.start(layout, entry.clocks().motion.effective())?)
+            Ok(entry.start(&joined)?)
         }
         // Somebody else has just taken the name.
         Lookup::Present(..) if contained.timeline.is_none() => {
@@ -118,7 +126,7 @@ fn prepare(contained: &Contained<'_>) -> Result<Infallible, Error> {
             join_user_of(supervisor)?;
             let joined = named::join(&entry, &starts(inherits), stream)?;
             go_to_time_of(supervisor, contained.bundle, inherits)?;
-            Ok(entry.start(Layout::at(joined.base), joined.rate)?)
+            Ok(entry.start(&joined)?)
         }
     })
 }
@@ -180,6 +188,7 @@ pub fn enter(
         named_by: NamedBy::User,
         consent: Consent::default(),
         rewrites,
+        tracing: Tracing::Lifelong,
     };
     let entered = named::find(&name, |found| match found {
         // With its timeline the container has ended.
@@ -192,7 +201,7 @@ pub fn enter(
             if container.inherits_time {
                 join_time_of(supervisor)?;
             }
-            Ok(entry.start(Layout::at(joined.base), joined.rate)?)
+            Ok(entry.start(&joined)?)
         }
     });
     match entered? {}

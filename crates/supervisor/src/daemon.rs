@@ -12,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use nix::errno::Errno;
 use nix::unistd::{Pid, chdir, getpid, setsid};
 
-use crate::caller::hold_closed_descriptors;
+use crate::caller::{close_all_but, hold_closed_descriptors};
 use crate::control::Starts;
 use crate::error::Error;
 use crate::host::KernelVdso;
@@ -108,27 +108,14 @@ fn supervise(
 }
 
 /// Gives up all that ties the supervisor to its caller, but these descriptors.
-fn detach(mut kept: Vec<i32>) {
+fn detach(kept: Vec<i32>) {
     // None of these can fail in a way that matters: a new process can make a
     // session, and "/" is there.
     let _ = setsid();
     let _ = chdir(c"/");
     let _ = nix::sys::prctl::set_name(c"eigentime");
-    kept.sort_unstable();
-    let mut from = 0;
-    for kept in kept.into_iter().map(|descriptor| descriptor as u32) {
-        close_range(from, kept.checked_sub(1));
-        from = kept + 1;
-    }
-    close_range(from, Some(u32::MAX));
+    close_all_but(kept);
     hold_closed_descriptors();
-}
-
-fn close_range(from: u32, to: Option<u32>) {
-    if let Some(to) = to.filter(|to| from <= *to) {
-        // SAFETY: nothing in this process uses the descriptors closed here.
-        unsafe { libc::syscall(libc::SYS_close_range, from, to, 0) };
-    }
 }
 
 /// Tells the caller what became of its supervisor, and which process that is.
@@ -150,9 +137,9 @@ fn await_supervisor(mut supervisor: UnixStream) -> Result<Pid, Error> {
     }
 }
 
-/// Splits off a supervisor that only sees programs start. It waits on the other end of the connection
-/// until it is told by [`follow_execs`] what to listen to.
-pub fn start_exec_supervisor(region: Region, subject: Subject) -> Result<UnixStream, Error> {
+/// Splits off a supervisor that traces no program between its calls. It waits on the other end of the connection
+/// until it is told by [`follow_notified`] what to listen to.
+pub fn start_notified_supervisor(region: Region, subject: Subject) -> Result<UnixStream, Error> {
     let (ours, theirs) = pair()?;
     let program = getpid();
     allow_tracing(true);
@@ -160,13 +147,13 @@ pub fn start_exec_supervisor(region: Region, subject: Subject) -> Result<UnixStr
         drop(ours);
         let kernel = KernelVdso::of_this_process();
         let supervisor = kernel.map(|kernel| Supervisor::new(region, kernel, subject));
-        supervise_execs(supervisor, program, theirs);
+        supervise_notified(supervisor, program, theirs);
     }
     Ok(ours)
 }
 
 /// Tells that supervisor what to listen to, and returns once it does.
-pub fn follow_execs(mut supervisor: UnixStream, listener: &OwnedFd) -> Result<(), Error> {
+pub fn follow_notified(mut supervisor: UnixStream, listener: &OwnedFd) -> Result<(), Error> {
     let reported = supervisor.write_all(&listener.as_raw_fd().to_ne_bytes());
     reported.map_err(|_| Error::SupervisorGone)?;
     await_supervisor(supervisor)?;
@@ -174,8 +161,8 @@ pub fn follow_execs(mut supervisor: UnixStream, listener: &OwnedFd) -> Result<()
     Ok(())
 }
 
-/// The life of a supervisor that only sees programs start.
-fn supervise_execs(supervisor: Option<Supervisor>, program: Pid, mut caller: UnixStream) -> ! {
+/// The life of a supervisor that traces no program between its calls.
+fn supervise_notified(supervisor: Option<Supervisor>, program: Pid, mut caller: UnixStream) -> ! {
     if let Some(mut supervisor) = supervisor {
         let mut kept = supervisor.descriptors();
         kept.push(caller.as_raw_fd());
@@ -188,7 +175,8 @@ fn supervise_execs(supervisor: Option<Supervisor>, program: Pid, mut caller: Uni
             drop(caller);
             if let (Ok(listener), Ok(())) = (listener, reported) {
                 supervisor.pass_signals_to(Some(program));
-                supervisor.serve_execs(&listener);
+                supervisor.listen_to_first(listener, program);
+                supervisor.serve();
             }
         }
     }

@@ -71,6 +71,11 @@ pub enum Error {
     )]
     TraceForbidden(Errno),
     #[error(
+        "cannot translate the program's calls: another program is told of them by its seccomp filter, \
+         and the kernel allows one to be\nhelp: use --traced"
+    )]
+    ListenerTaken,
+    #[error(
         "cannot translate the program's calls: seccomp filters are forbidden here ({0})\nhelp: allow \
          seccomp in this container or kernel (CONFIG_SECCOMP_FILTER)"
     )]

@@ -9,11 +9,12 @@ use std::os::fd::{FromRawFd, OwnedFd};
 
 use eigentime_calls::{
     AUDIT_ARCH, Base, CLONE_UNTRACED, Call, FUTEX_CLOCK_REALTIME, FUTEX_CMD_MASK, FUTEX_OPS, Form,
-    FutexClock, ITIMER_REAL, Kind, OTHER_ABI_BIT, On, PR_GET_SECCOMP, PR_SET_SECCOMP, RING_EXT_ARG,
-    ROWS, Read, SOCKET_TIMEOUTS, SOL_SOCKET, Set, Timer, TimerOp, Wait, Watch, nr,
+    FutexClock, ITIMER_REAL, Kind, OTHER_ABI_BIT, On, PR_GET_SECCOMP, PR_SET_DUMPABLE,
+    PR_SET_SECCOMP, RING_EXT_ARG, ROWS, Read, SOCKET_TIMEOUTS, SOL_SOCKET, Set, Timer, TimerOp,
+    Wait, Watch, nr,
 };
 use eigentime_timeline::{Clock, ClockId};
-use eigentime_vdso::BOOTED_CLOCK;
+use eigentime_vdso::{BOOTED_CLOCK, UNSTARTED_CLOCK};
 use nix::errno::Errno;
 
 use crate::region::Layout;
@@ -28,9 +29,29 @@ pub enum Scope {
     All,
 }
 
+/// How the supervisor learns of calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// By a stop of a thread that it traces.
+    Traced,
+    /// By a notification, of calls that start programs as well.
+    Notified,
+}
+
+impl Told {
+    fn action(self) -> u32 {
+        match self {
+            Self::Traced => libc::SECCOMP_RET_TRACE,
+            Self::Notified => libc::SECCOMP_RET_USER_NOTIF,
+        }
+    }
+}
+
 /// What the filter of a timeline depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject {
+    /// How the supervisor learns of calls.
+    pub told: Told,
     /// How much of the timeline can differ from the host.
     pub scope: Scope,
     /// Where the region lies.
@@ -136,6 +157,7 @@ impl Assembler {
 /// The tests on one call's arguments.
 struct Tests<'a> {
     asm: &'a mut Assembler,
+    told: Told,
     scope: Scope,
     allow: Label,
 }
@@ -295,6 +317,9 @@ impl Tests<'_> {
                 let concerned = self.asm.label();
                 self.asm.load(arg_low(0));
                 self.asm.if_equal(PR_GET_SECCOMP, concerned);
+                if self.told == Told::Notified {
+                    self.asm.if_equal(PR_SET_DUMPABLE, concerned);
+                }
                 self.asm.unless_equal(PR_SET_SECCOMP, self.allow);
                 self.asm.place(concerned);
             }
@@ -309,10 +334,12 @@ impl Tests<'_> {
 #[must_use]
 pub fn assemble(subject: &Subject) -> Vec<libc::sock_filter> {
     let mut asm = Assembler::new();
-    let [native, allow, stop, check_address] = [asm.label(), asm.label(), asm.label(), asm.label()];
+    let [native, allow, stop] = [asm.label(), asm.label(), asm.label()];
+    let [booted, check_address] = [asm.label(), asm.label()];
 
     asm.load(ARCH);
     asm.if_equal(AUDIT_ARCH, native);
+    // Where nobody traces the thread, it fails with ENOSYS.
     asm.answer(libc::SECCOMP_RET_TRACE | u32::from(FOREIGN));
     asm.place(native);
     asm.load(NR);
@@ -320,6 +347,11 @@ pub fn assemble(subject: &Subject) -> Vec<libc::sock_filter> {
     let blocks: Vec<_> = concerned.map(|row| (row.call, asm.label())).collect();
     for (call, block) in &blocks {
         asm.if_equal(call.nr.0, *block);
+    }
+    if subject.told == Told::Notified {
+        for call in [nr::EXECVE, nr::EXECVEAT] {
+            asm.if_equal(call.0, stop);
+        }
     }
     // As on a kernel without the other ABI.
     let of_this_abi = asm.label();
@@ -332,9 +364,13 @@ pub fn assemble(subject: &Subject) -> Vec<libc::sock_filter> {
         asm.place(block);
         if call.kind == Kind::Read(Read::ClockGettime) {
             asm.load(arg_low(0));
-            asm.if_equal(BOOTED_CLOCK, stop);
+            asm.if_equal(BOOTED_CLOCK, booted);
+            if subject.told == Told::Notified {
+                asm.if_equal(UNSTARTED_CLOCK, stop);
+            }
         }
-        Tests { asm: &mut asm, scope: subject.scope, allow }.call(&call, subject.hides_groups);
+        Tests { asm: &mut asm, told: subject.told, scope: subject.scope, allow }
+            .call(&call, subject.hides_groups);
         asm.jump(check_address);
     }
 
@@ -345,36 +381,11 @@ pub fn assemble(subject: &Subject) -> Vec<libc::sock_filter> {
     asm.load(IP + 4);
     asm.if_equal((exempt >> 32) as u32, allow);
     asm.place(stop);
+    asm.answer(subject.told.action());
+    asm.place(allow);
+    asm.answer(libc::SECCOMP_RET_ALLOW);
+    asm.place(booted);
     asm.answer(libc::SECCOMP_RET_TRACE);
-    asm.place(allow);
-    asm.answer(libc::SECCOMP_RET_ALLOW);
-    asm.finish()
-}
-
-/// The filter for a timeline that prepares programs and lets them go: it tells of their
-/// start, and refuses what would set the host's clock.
-#[must_use]
-pub fn assemble_exec_only() -> Vec<libc::sock_filter> {
-    let mut asm = Assembler::new();
-    let [native, tell, refuse, allow] = [asm.label(), asm.label(), asm.label(), asm.label()];
-    asm.load(ARCH);
-    asm.if_equal(AUDIT_ARCH, native);
-    asm.jump(allow);
-    asm.place(native);
-    asm.load(NR);
-    for call in [nr::EXECVE, nr::EXECVEAT] {
-        asm.if_equal(call.0, tell);
-    }
-    for row in ROWS.iter().filter(|row| matches!(row.call.kind, Kind::Set(_))) {
-        asm.if_equal(row.call.nr.0, refuse);
-    }
-    asm.jump(allow);
-    asm.place(tell);
-    asm.answer(libc::SECCOMP_RET_USER_NOTIF);
-    asm.place(refuse);
-    asm.answer(libc::SECCOMP_RET_ERRNO | Errno::EPERM as u32);
-    asm.place(allow);
-    asm.answer(libc::SECCOMP_RET_ALLOW);
     asm.finish()
 }
 

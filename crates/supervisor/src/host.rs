@@ -4,7 +4,7 @@ use eigentime_timeline::{CLOCKS, Clock, ClockId, HostInstant, Nanos, Timespec};
 use eigentime_vdso::{KERNEL_FUNCTION_NAMES, KernelFunctions};
 use object::{Object, ObjectSection, ObjectSymbol};
 
-use crate::arch::find_syscall;
+use crate::arch::{find_returns, find_syscall};
 use crate::maps::mappings;
 
 /// Reads a clock as the calling process sees it.
@@ -75,6 +75,8 @@ pub struct KernelVdso {
     ticks_ahead: i64,
     /// Where a system call instruction stands in it.
     syscall: u64,
+    /// Where its code begins, and that code.
+    code: (u64, &'static [u8]),
     /// As it is mapped in this process.
     bytes: &'static [u8],
 }
@@ -103,6 +105,7 @@ impl KernelVdso {
             functions,
             ticks_ahead: ticks_ahead(),
             syscall: text.address() + within as u64,
+            code: (text.address(), code),
             bytes: image,
         })
     }
@@ -144,11 +147,27 @@ impl KernelVdso {
         }
     }
 
+    /// The addresses of the instructions by which the function returns that `address` is in, of a
+    /// vDSO mapped at `base`; and those of what comes before all functions, to which they may go on.
+    #[must_use]
+    pub fn returns_from(&self, base: u64, address: u64) -> Vec<u64> {
+        let (start, code) = self.code;
+        let function = |at: u64| self.functions.iter().filter(|begin| **begin <= at).max();
+        let concerned = [function(address - base), None];
+        let returns = find_returns(code).map(|offset| start + offset);
+        returns.filter(|at| concerned.contains(&function(*at))).map(|at| base + at).collect()
+    }
+
+    /// Where the vDSO is mapped whose `clock_gettime` is at `clock_gettime`.
+    #[must_use]
+    pub fn base_of(&self, clock_gettime: u64) -> u64 {
+        clock_gettime.wrapping_sub(self.functions[0])
+    }
+
     /// Is `address` in the vDSO whose `clock_gettime` is at `clock_gettime`?
     #[must_use]
     pub fn holds(&self, clock_gettime: u64, address: u64) -> bool {
-        let base = clock_gettime.wrapping_sub(self.functions[0]);
-        address.wrapping_sub(base) < self.size()
+        address.wrapping_sub(self.base_of(clock_gettime)) < self.size()
     }
 }
 

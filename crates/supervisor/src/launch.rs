@@ -2,19 +2,20 @@
 
 use std::convert::Infallible;
 use std::ffi::CString;
-use std::io::Write;
 
 use eigentime_timeline::Nanos;
+use nix::errno::Errno;
 
 use crate::caller::{
-    check_descriptors, check_this_process, execute, groups, lives_in_timeline, start_program,
+    check_descriptors, check_this_process, execute, groups, lives_in_timeline, start_filtered,
+    start_program,
 };
 use crate::consent::NamedBy;
 use crate::control::Starts;
 use crate::daemon::{self, start_supervisor};
 use crate::error::Error;
-use crate::filter::{self, Privileges, Scope};
-use crate::plan::Plan;
+use crate::filter::{self, Privileges, Told};
+use crate::plan::{Plan, Tracing, lifelong};
 use crate::region::Region;
 use crate::tracer::{Opening, Subject, TimeNamespace};
 use crate::{named, namespace};
@@ -41,14 +42,22 @@ fn prepare(plan: &Plan) -> Result<Infallible, Error> {
     plan.clocks().check()?;
     check_this_process()?;
     match &plan.timeline {
-        None if plan.debuggable => start_debuggable(plan),
+        None if lifelong(plan.tracing, plan.clocks()).is_none() => start_untraced(plan),
         None => start_private(plan),
         Some(name) => {
             let (clocks, command) = (plan.clocks.as_ref(), &plan.command);
             let (starts, rewrites) = (Starts::Program, plan.rewrites);
-            let (named_by, consent) = (NamedBy::User, plan.consent);
-            let entry = named::Entry { name, clocks, command, starts, named_by, consent, rewrites };
-            named::enter(&entry)
+            let (named_by, consent, tracing) = (NamedBy::User, plan.consent, plan.tracing);
+            named::enter(&named::Entry {
+                name,
+                clocks,
+                command,
+                starts,
+                named_by,
+                consent,
+                rewrites,
+                tracing,
+            })
         }
     }
 }
@@ -84,31 +93,37 @@ fn start_private(plan: &Plan) -> Result<Infallible, Error> {
     let subject = Subject { consent, rewrites, ..subject };
     start_supervisor(region, subject, Some(&Starts::Program))?;
     let hides_groups = needs_namespace && namespace::enter(monotonic, boottime)?;
-    let filter = filter::assemble(&filter::Subject { scope, layout, hides_groups });
+    let told = Told::Traced;
+    let filter = filter::assemble(&filter::Subject { told, scope, layout, hides_groups });
     let rate = clocks.motion.effective();
     start_program(&plan.command, &filter, Privileges::Renounced, rate)
 }
 
-/// What a timeline does not do whose programs are let go.
-const DEBUGGABLE: &str = "eigentime: --debuggable: only clocks read through the vDSO are the \
-    timeline's; waits, timers and clocks read by system calls are the host's, and setting the \
-    clock is refused\n";
-
-/// Starts the program in a timeline of its own whose programs are let go.
-fn start_debuggable(plan: &Plan) -> Result<Infallible, Error> {
+/// Starts the program in a timeline of its own that traces no program between its calls.
+fn start_untraced(plan: &Plan) -> Result<Infallible, Error> {
     let clocks = plan.clocks();
     let region = Region::new()?;
+    let (scope, layout) = (clocks.scope(), region.layout);
     let opening = Opening::Program(TimeNamespace::Program);
-    let subject = Subject::private(Scope::All, groups()?, clocks.clone(), opening);
-    let supervisor = daemon::start_exec_supervisor(region, subject)?;
+    let subject = Subject::private(scope, groups()?, clocks.clone(), opening);
+    let (consent, rewrites) = (plan.consent, plan.rewrites);
+    let subject = Subject { consent, rewrites, lifelong: None, ..subject };
+    let supervisor = daemon::start_notified_supervisor(region, subject)?;
     let [monotonic, boottime] = clocks.offsets();
-    if [monotonic, boottime] != [Nanos::ZERO; 2] {
-        namespace::enter(monotonic, boottime)?;
-    }
-    let listener = filter::install_with_listener(&filter::assemble_exec_only())
-        .map_err(Error::FilterForbidden)?;
-    daemon::follow_execs(supervisor, &listener)?;
-    // Nobody is left to be told if even that cannot be printed.
-    let _ = std::io::stderr().write_all(DEBUGGABLE.as_bytes());
-    execute(&plan.command)
+    let needs_namespace = [monotonic, boottime] != [Nanos::ZERO; 2];
+    let hides_groups = needs_namespace && namespace::enter(monotonic, boottime)?;
+    let told = Told::Notified;
+    let filter = filter::assemble(&filter::Subject { told, scope, layout, hides_groups });
+    let listener = match filter::install_with_listener(&filter) {
+        Ok(listener) => listener,
+        // The supervisor ends with the connection to it.
+        Err(_) if plan.tracing == Tracing::Automatic && !needs_namespace => {
+            drop(supervisor);
+            return start_private(plan);
+        }
+        Err(Errno::EBUSY) => return Err(Error::ListenerTaken),
+        Err(error) => return Err(Error::FilterForbidden(error)),
+    };
+    daemon::follow_notified(supervisor, &listener)?;
+    start_filtered(&plan.command, clocks.motion.effective())
 }

@@ -3,22 +3,23 @@
 
 use std::convert::Infallible;
 use std::ffi::CString;
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use eigentime_timeline::Rate;
+use nix::errno::Errno;
 use nix::unistd::Pid;
 
-use crate::caller::{check_descriptors, groups, lives_in_timeline, start_program};
+use crate::caller::{check_descriptors, groups, lives_in_timeline, start_filtered, start_program};
 use crate::consent::{Consent, NamedBy};
 use crate::control::client::Reply;
 use crate::control::server::{Control, await_end};
 use crate::control::{Answer, Attached, Joined, Request, Starts, client};
 use crate::daemon::{allow_tracing, start_supervisor};
 use crate::error::Error;
-use crate::filter::{self, Privileges, Scope};
+use crate::filter::{self, Privileges, Scope, Told};
 use crate::namespace;
-use crate::plan::Clocks;
+use crate::plan::{self, Clocks, Lifelong, Tracing};
 use crate::region::{self, Layout, Region};
 use crate::registry::{Lock, Name, Registry};
 use crate::tracer::{Opening, Subject, TimeNamespace};
@@ -39,6 +40,8 @@ pub struct Entry<'a> {
     pub consent: Consent,
     /// Are sites of calls rewritten, so that they need no stop?
     pub rewrites: bool,
+    /// When it is traced.
+    pub tracing: Tracing,
 }
 
 /// How a process is attached.
@@ -64,10 +67,41 @@ impl Entry<'_> {
     }
 
     /// Starts it; it is followed already.
-    pub fn start(&self, layout: Layout, rate: Rate) -> Result<Infallible, Error> {
-        let filter = filter_of_named(layout);
+    pub fn start(&self, joined: &Joined) -> Result<Infallible, Error> {
+        if joined.is_brief && self.tracing != Tracing::Lifelong && !self.is_runtime() {
+            self.hand_over_listener(joined)?;
+            return start_filtered(self.command, joined.rate);
+        }
+        let filter = filter_of_named(Told::Traced, joined);
         let privileges = if self.is_runtime() { Privileges::Kept } else { Privileges::Renounced };
-        start_program(self.command, &filter, privileges, rate)
+        start_program(self.command, &filter, privileges, joined.rate)
+    }
+
+    /// Lets the filter tell the supervisor of calls, where no other does so already; else the process is
+    /// traced for as long as it lives.
+    fn hand_over_listener(&self, joined: &Joined) -> Result<(), Error> {
+        // What the client needs is done before, since nobody listens to the filter in between.
+        let stream = connect(self.name)?.ok_or(Error::SupervisorGone)?;
+        let asking = client::Asking::new(stream, self.name);
+        let asking = asking.map_err(|failure| Error::Timeline(failure.to_string()))?;
+        match filter::install_with_listener(&filter_of_named(Told::Notified, joined)) {
+            Ok(listener) => {
+                let request = Request::Listen { descriptor: listener.as_raw_fd() as u32 };
+                allow_tracing(true);
+                let answer = asking.ask(&request);
+                allow_tracing(false);
+                match answer {
+                    Ok(Answer::Done) => Ok(()),
+                    answer => Err(unexpected(self.name, answer)),
+                }
+            }
+            Err(Errno::EBUSY) if self.tracing == Tracing::Automatic => {
+                let filter = filter_of_named(Told::Traced, joined);
+                filter::install(&filter, Privileges::Renounced).map_err(Error::FilterForbidden)
+            }
+            Err(Errno::EBUSY) => Err(Error::ListenerTaken),
+            Err(error) => Err(Error::FilterForbidden(error)),
+        }
     }
 }
 
@@ -136,41 +170,47 @@ pub fn find(
 pub fn enter(entry: &Entry<'_>) -> Result<Infallible, Error> {
     find(entry.name, |found| match found {
         Lookup::Absent(registry, lock) => {
-            let (layout, _) = make(entry, &entry.starts, TimeNamespace::None, registry, lock)?;
-            Ok(entry.start(layout, entry.clocks().motion.effective())?)
+            let (joined, _) = make(entry, &entry.starts, TimeNamespace::None, registry, lock)?;
+            Ok(entry.start(&joined)?)
         }
         Lookup::Present(stream, supervisor) => {
             // Where it may not, the supervisor says what that means.
             let _ = namespace::join_time(supervisor);
             let joined = join(entry, &entry.starts, stream)?;
-            Ok(entry.start(Layout::at(joined.base), joined.rate)?)
+            Ok(entry.start(&joined)?)
         }
     })
 }
 
-/// Makes the timeline, by which this process is followed then. Returns where its memory
-/// lies in programs, and its supervisor.
+/// Makes the timeline, by which this process is followed then. Returns what is to be known of it, and
+/// its supervisor.
 pub fn make(
     entry: &Entry<'_>,
     starts: &Starts,
     namespace: TimeNamespace,
     registry: Registry,
     lock: Lock,
-) -> Result<(Layout, Pid), Error> {
+) -> Result<(Joined, Pid), Error> {
     let clocks = entry.clocks();
     let listener = registry.listen(entry.name, &lock)?;
     let region = Region::new()?;
-    let layout = region.layout;
+    let lifelong = match entry.is_runtime() {
+        true => Some(Lifelong::Container),
+        false => plan::lifelong(entry.tracing, clocks),
+    };
+    let is_brief = lifelong.is_none();
+    let (base, rate) = (region.layout.base(), clocks.motion.effective());
     let control = Control::new(entry.name.clone(), clocks.clone(), registry, listener);
     let subject = Subject {
         ephemeral: entry.is_runtime(),
         consent: entry.consent,
         rewrites: entry.rewrites,
+        lifelong,
         ..named(clocks, Opening::Program(namespace), control)?
     };
     let supervisor = start_supervisor(region, subject, Some(starts))?;
     drop(lock);
-    Ok((layout, supervisor))
+    Ok((Joined { base, rate, is_brief }, supervisor))
 }
 
 /// Joins the timeline, by which this process is followed then.
@@ -183,6 +223,7 @@ pub fn join(entry: &Entry<'_>, starts: &Starts, stream: UnixStream) -> Result<Jo
         image: region::IMAGE_IDENTITY,
         starts: starts.clone(),
         rewrites: entry.rewrites,
+        is_traced: entry.tracing == Tracing::Lifelong,
     };
     let answer = client::ask_through(stream, entry.name, &request);
     allow_tracing(false);
@@ -228,6 +269,7 @@ pub fn attach(
                 ephemeral: timeline.is_none(),
                 consent,
                 rewrites,
+                lifelong: plan::lifelong(Tracing::Automatic, clocks),
                 ..named(clocks, Opening::Attached, control)?
             };
             start_supervisor(Region::new()?, subject, None)?;
@@ -289,6 +331,7 @@ fn cannot_join(name: &Name, answer: Result<Answer, client::Failure>) -> Error {
     })
 }
 
-fn filter_of_named(layout: Layout) -> Vec<libc::sock_filter> {
-    filter::assemble(&filter::Subject { scope: Scope::All, layout, hides_groups: false })
+fn filter_of_named(told: Told, joined: &Joined) -> Vec<libc::sock_filter> {
+    let layout = Layout::at(joined.base);
+    filter::assemble(&filter::Subject { told, scope: Scope::All, layout, hides_groups: false })
 }

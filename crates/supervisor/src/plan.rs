@@ -1,6 +1,7 @@
 //! What is asked for, and the map that follows from it.
 
 use std::ffi::CString;
+use std::fs;
 
 use eigentime_timeline::text::{format_date, format_offset, format_rate};
 use eigentime_timeline::{
@@ -14,6 +15,7 @@ use crate::error::Error;
 use crate::filter::Scope;
 use crate::host;
 use crate::motion::Motion;
+use crate::namespace;
 use crate::registry::Name;
 use crate::saved::{Policy, Saved};
 use crate::skip::{self, Limit, Skip};
@@ -62,6 +64,66 @@ pub struct Clocks {
     pub skip: Option<Skip>,
 }
 
+/// When the supervisor of a timeline traces its programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tracing {
+    /// For moments, if that can be; else for life.
+    Automatic,
+    /// For moments, while something is done in them.
+    Brief,
+    /// For their whole life.
+    Lifelong,
+}
+
+/// Why programs are traced for their whole life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Lifelong {
+    /// It was asked for.
+    #[error("by --traced")]
+    Asked,
+    /// Of each thread it has to be known whether it waits.
+    #[error("since idle time is skipped")]
+    SkipsTime,
+    /// Signals that ask a program to end its waits have to be known.
+    #[error("since the clocks stand still")]
+    Frozen,
+    /// Yama lets only ancestors trace a process.
+    #[error("since kernel.yama.ptrace_scope forbids to trace a program again")]
+    Yama,
+    /// What an OCI runtime starts.
+    #[error("since it belongs to a container")]
+    Container,
+    /// A process has one listener at most.
+    #[error("since another process listens to its seccomp filters")]
+    Listened,
+    /// Nobody but root can trace it again.
+    #[error("since its memory is closed to this user")]
+    Closed,
+    /// It may make no other calls.
+    #[error("since it is in the strict mode of seccomp")]
+    Strict,
+}
+
+/// Why a timeline is to trace its programs for their whole life, if it is.
+pub(crate) fn lifelong(tracing: Tracing, clocks: &Clocks) -> Option<Lifelong> {
+    let reasons = [
+        (clocks.skip.is_some(), Lifelong::SkipsTime),
+        (clocks.motion.is_frozen(), Lifelong::Frozen),
+        (!may_trace_again(), Lifelong::Yama),
+    ];
+    match tracing {
+        Tracing::Brief => None,
+        Tracing::Lifelong => Some(Lifelong::Asked),
+        Tracing::Automatic => reasons.into_iter().find(|(holds, _)| *holds).map(|it| it.1),
+    }
+}
+
+/// May a supervisor trace a program again that it has let go? Yama can allow it to ancestors only.
+fn may_trace_again() -> bool {
+    let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
+    scope.is_err() || scope.is_ok_and(|scope| scope.trim() == "0") || namespace::is_privileged()
+}
+
 /// A program and the clocks it is to live by.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -71,9 +133,8 @@ pub struct Plan {
     pub clocks: Option<Clocks>,
     /// The named timeline to make or to join; else one of the program's own.
     pub timeline: Option<Name>,
-    /// Are programs prepared when they start, and let go, so that debuggers can follow
-    /// them?
-    pub debuggable: bool,
+    /// When its supervisor traces programs.
+    pub tracing: Tracing,
     /// What a timeline that is made for it allows.
     pub consent: Consent,
     /// Are sites of calls rewritten, so that they need no stop?

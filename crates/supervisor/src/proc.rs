@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use nix::errno::Errno;
@@ -40,8 +41,10 @@ pub fn read(process: impl Display, file: &str) -> io::Result<String> {
 
 /// A file of `/proc/PID`, however long it is.
 pub fn read_whole(process: impl Display, file: &str) -> io::Result<String> {
-    fs::read(format!("/proc/{process}/{file}"))
-        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    // The kernel tells no length, and to read in pieces that grow from a few bytes takes longer.
+    let mut bytes = Vec::with_capacity(32 << 10);
+    File::open(format!("/proc/{process}/{file}"))?.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// What a text of `/proc` has behind the name of a field, which begins a line.
@@ -98,6 +101,12 @@ pub fn is_first(thread: Pid) -> bool {
 pub fn process_of(thread: Pid) -> Option<Pid> {
     // That is asked while the thread waits, and its status is long to read.
     if is_first(thread) { Some(thread) } else { process_in_status(thread, "Tgid:") }
+}
+
+/// Is a process open to its own user? What may not be dumped belongs to root in `/proc`.
+pub fn is_own(process: Pid) -> bool {
+    let owner = fs::metadata(format!("/proc/{process}")).map(|it| it.uid());
+    owner.is_ok_and(|owner| owner == nix::unistd::geteuid().as_raw())
 }
 
 /// Has a thread ended, even if nobody has been told yet?

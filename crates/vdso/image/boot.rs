@@ -2,8 +2,9 @@
 
 use eigentime_calls::nr::{CLOSE, MMAP, MPROTECT};
 
-use crate::arch::{Args, address_of, copy, syscall};
+use crate::arch::{Args, address_of, syscall};
 use crate::layout::{IMAGE_OFFSET, KernelFunctions, Launch, PAGE, PRIVATE_OFFSET};
+use crate::memory::copy;
 
 const EFAULT: i64 = 14;
 const PROT_READ: u64 = 1;

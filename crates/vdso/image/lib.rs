@@ -8,7 +8,8 @@
 //! - `clocks`: host and virtual readings.
 //! - `exports`: what the program's C library finds instead of the kernel's vDSO.
 //! - `arch`: the way in from a trapped call, the only system call instruction,
-//!   and access to memory that the program names.
+//!   and copying.
+//! - `memory`: access to memory that the program names.
 //! - `wait`, `timer`, `socket`, `read`: the translations, one for each kind of row in the
 //!   table of calls.
 //! - `sets`: the sets of descriptors of a call that is made again.
@@ -23,6 +24,7 @@ mod exports;
 #[path = "../src/layout/mod.rs"]
 #[allow(dead_code)]
 mod layout;
+mod memory;
 mod read;
 mod sets;
 mod socket;

@@ -3,9 +3,10 @@
 use eigentime_calls::{Nr, Read};
 use eigentime_timeline::{ClockId, Timespec};
 
-use crate::arch::{Args, store, syscall};
+use crate::arch::{Args, syscall};
 use crate::clocks::{kernel, page, virtual_monotonic};
 use crate::exports;
+use crate::memory::store;
 
 const EFAULT: i64 = 14;
 
@@ -70,7 +71,7 @@ fn moved(nr: Nr, read: Read, args: &Args) -> i64 {
     }
 }
 
-fn stored(result: Result<(), crate::arch::Fault>) -> i64 {
+fn stored(result: Result<(), crate::memory::Fault>) -> i64 {
     match result {
         Ok(()) => 0,
         Err(_) => -EFAULT,

@@ -3,8 +3,9 @@
 
 use eigentime_calls::nr::{MMAP, MUNMAP};
 
-use crate::arch::{Args, copy, syscall};
+use crate::arch::{Args, syscall};
 use crate::clocks::kernel;
+use crate::memory::{copy, load_many};
 
 /// The sets of a call.
 const SETS: usize = 3;
@@ -48,7 +49,7 @@ impl Sets {
             self.mapped = mapped as u64;
         }
         self.words = words;
-        if !self.each(args, |set, kept| copy(kept, set, words).is_ok()) {
+        if !self.each(args, |set, kept| load_many(kept, set, words).is_ok()) {
             self.forget();
         }
     }

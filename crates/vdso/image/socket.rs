@@ -4,9 +4,10 @@
 use eigentime_calls::{Nr, SOCKET_TIMEOUTS, SOL_SOCKET, Socket};
 use eigentime_timeline::{Clock, Nanos, Timespec};
 
-use crate::arch::{Args, load, load_u32, store, syscall};
+use crate::arch::{Args, syscall};
 use crate::clocks::{page, with_map};
 use crate::layout::PARKED_TIMEOUT;
+use crate::memory::{load, load_u32, store};
 
 const EFAULT: i64 = 14;
 const MICRO: i64 = 1_000;

@@ -8,9 +8,10 @@ use eigentime_timeline::{
     Clock, ClockId, HostInstant, Nanos, PARKED, Pending, Timespec, VirtualInstant, passed,
 };
 
-use crate::arch::{Args, arg, load, set_arg, store, syscall};
+use crate::arch::{Args, arg, set_arg, syscall};
 use crate::clocks::{host_now, kernel, page, with_map};
 use crate::layout::NO_HINT;
+use crate::memory::{load, store};
 
 const EFAULT: i64 = 14;
 const MICRO: i64 = 1_000;

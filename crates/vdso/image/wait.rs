@@ -1,21 +1,23 @@
 //! Waits: the time asked for is turned into host time, the call is made, and what
 //! was left is turned back.
 
-use eigentime_calls::nr::{EPOLL_PWAIT, EPOLL_PWAIT2, PPOLL, PSELECT6};
+use eigentime_calls::nr::{EPOLL_PWAIT, EPOLL_PWAIT2, POLL, PPOLL, PSELECT6};
 use eigentime_calls::{
     Base, Call, FUTEX_CLOCK_REALTIME, Form, FutexClock, FutexOp, Left, Nr, On, RING_ABS_TIMER,
     RING_EXT_ARG, RING_EXT_ARG_REG, Via, Wait, WokenBy,
 };
 use eigentime_timeline::{Clock, ClockId, HostInstant, Nanos, Timespec, VirtualInstant};
 
-use crate::arch::{Args, arg, load, set_arg, store, waiting_syscall};
+use crate::arch::{Args, arg, set_arg, waiting_syscall};
 use crate::clocks::{host_monotonic, host_now, kernel, page, with_map};
-use crate::layout::{Frame, LOOK_AGAIN, NEVER_SECONDS, WAITING, Waiting};
+use crate::layout::{Frame, NEVER_SECONDS, WAITING, Waiting};
+use crate::memory::{load, store};
 use crate::sets::Sets;
 
 const EPERM: i64 = 1;
 const EINTR: i64 = 4;
 const EFAULT: i64 = 14;
+const EINVAL: i64 = 22;
 const ENOSYS: i64 = 38;
 
 /// A time that never comes.
@@ -96,7 +98,8 @@ impl Deadline {
     /// time that is left now.
     #[inline(never)]
     fn left(&self, end: Option<HostInstant>) -> Nanos {
-        let end = with_map(|view| view.at(Clock::Monotonic, end.unwrap_or_else(host_monotonic)));
+        let end = end.unwrap_or_else(host_monotonic);
+        let end = with_map(|view| view.showed(Clock::Monotonic, end, host_monotonic));
         self.at.since(end).max(Nanos::ZERO)
     }
 }
@@ -136,16 +139,16 @@ fn translate_with(
     // and the order in which to find faults.
     let (mut deadline, mut now) = deadline(wait, args)?;
     let mut waiting = Waiting {
-        host: [0; 2],
         mark: WAITING,
         at: deadline.at.as_nanos(),
-        clock: deadline.clock as u64,
+        clock: deadline.clock as u32,
         frame: core::ptr::from_ref(frame) as u64,
+        ..Waiting::default()
     };
     loop {
         // Whoever sets the program's clocks anew may have moved it.
         deadline.at = VirtualInstant::from_nanos(read_again(&waiting.at));
-        let due = deadline.due(now.take());
+        let mut due = deadline.due(now.take());
         waiting.host = [due.time.sec, due.time.nsec];
         // A thread that was woken because its time has come does not go to sleep again.
         let sleeps = call.woken_by == WokenBy::Nothing;
@@ -159,15 +162,26 @@ fn translate_with(
         {
             continue;
         }
-        if result != LOOK_AGAIN {
-            return Some(give_back(wait, args, &deadline, &due, waiting.host, result));
+        if read_again(&waiting.again) != 0 {
+            waiting.again = 0;
+            // Nothing but the supervisor has ended it.
+            if result == -EINVAL || wait.timed_out.is(result) {
+                continue;
+            }
+            // The kernel has not told what was left.
+            due.at = None;
         }
+        // The whole milliseconds have passed.
+        if result == 0 && waiting.nr == POLL.0 as u16 && deadline.is_ahead() {
+            continue;
+        }
+        return Some(give_back(wait, args, &deadline, &due, waiting.host, result));
     }
 }
 
 /// Reads what others may have written since.
 #[inline(always)]
-fn read_again(value: &i64) -> i64 {
+fn read_again<T: Copy>(value: &T) -> T {
     // SAFETY: a reference is valid for reads.
     unsafe { core::ptr::read_volatile(value) }
 }
@@ -268,6 +282,12 @@ fn make(nr: Nr, wait: &Wait, args: &Args, waiting: &mut Waiting) -> i64 {
     }
     let nr = match wait.via {
         Via::Same | Via::RingRelative => nr,
+        // It keeps its deadline when the process is stopped and continued; what is less than a
+        // millisecond follows. A tracer sees to that.
+        Via::Ppoll if kernel().is_untraced != 0 && whole_millis(waiting.host) > 1 => {
+            args[2] = whole_millis(waiting.host) - 1;
+            POLL
+        }
         Via::Ppoll => {
             args[3] = 0;
             args[4] = 0;
@@ -325,10 +345,17 @@ fn make_ring(nr: Nr, args: &Args, waiting: &mut Waiting) -> i64 {
 
 /// A time in milliseconds for a call that takes nothing finer, rounded up.
 fn millis([sec, nsec]: [i64; 2]) -> u64 {
+    millis_of(Timespec { sec, nsec }.nanos().0.saturating_add(999_999))
+}
+
+/// The same, rounded down.
+fn whole_millis([sec, nsec]: [i64; 2]) -> u64 {
+    millis_of(Timespec { sec, nsec }.nanos().0)
+}
+
+fn millis_of(nanos: i64) -> u64 {
     const MOST: i64 = i32::MAX as i64;
-    let time = Timespec { sec, nsec };
-    let millis = (time.nanos().0.saturating_add(999_999) / 1_000_000).min(MOST);
-    millis as u64
+    (nanos / 1_000_000).clamp(0, MOST) as u64
 }
 
 /// Writes the virtual time that was left to where the kernel writes it.

@@ -181,7 +181,12 @@ fn compare_all(host: &Spot, spots: &[Spot], sequences: &[Sequence]) -> usize {
 }
 
 fn tell(spot: &Spot, sequence: &Sequence, call: usize, host: &Outcome, other: &Outcome) {
-    let record = |outcome| calls(outcome).get(&call).copied().unwrap_or("nothing").to_owned();
+    // If the process has made no such call, how it ended may say why.
+    let record = |outcome| {
+        let calls = calls(outcome);
+        let record = calls.get(&call).or_else(|| calls.get(&usize::MAX));
+        record.copied().unwrap_or("nothing").to_owned()
+    };
     println!(
         "DIFFERS on {}: seed {}, call {call}\n  host:     {}\n  timeline: {}",
         spot.name,

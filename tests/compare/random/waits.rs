@@ -6,7 +6,7 @@ use fastrand::Rng;
 
 use super::sequence::{moment, pick};
 use crate::site::Args;
-use crate::situations::{BAD, BAD_TIMES};
+use crate::situations::{BAD, BAD_TIMES, Bad};
 use crate::span::{Time, now};
 use crate::waits::{self, Wait};
 use crate::world::{BREAKS, World, must};
@@ -62,9 +62,12 @@ fn wrong(random: &mut Rng, world: &World, wait: Wait, event: Event) -> Vec<Wrong
         .iter()
         .map(|&(at, value)| (format!("argument_{at}/{value:#x}"), at, value))
         .collect();
+    let mask = wait.pointers.last().filter(|_| wait.name.ends_with(".mask"));
     for bad in BAD {
         let address = bad.address(world);
-        all.extend(wait.pointers.iter().map(|&at| (format!("pointer_{at}/{bad:?}"), at, address)));
+        // What is read-only is zeros: no signal is blocked, and those of timers end the process.
+        let pointers = wait.pointers.iter().filter(|at| bad != Bad::ReadOnly || Some(*at) != mask);
+        all.extend(pointers.map(|&at| (format!("pointer_{at}/{bad:?}"), at, address)));
         if let (Some(at), Some(form)) = (wait.time_argument(), wait.form())
             && form != Form::Millis
             && address != 0

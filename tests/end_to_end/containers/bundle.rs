@@ -269,7 +269,7 @@ impl Engine for Bundles {
         match how {
             // It would keep our pipes open.
             Exec::Detached => self.logged(name, &command),
-            Exec::Plain | Exec::User(..) => command,
+            Exec::Plain | Exec::Talking | Exec::User(..) => command,
         }
     }
 

@@ -46,10 +46,11 @@ pub fn profile() -> Result<PathBuf, Broken> {
 
 /// Looks until something holds.
 pub fn wait_until(what: &str, mut holds: impl FnMut() -> Result<bool, Broken>) -> Outcome {
-    let end = Instant::now() + PATIENCE;
+    let limit = PATIENCE * 3;
+    let end = Instant::now() + limit;
     while !holds()? {
         if Instant::now() > end {
-            return Err(Broken(format!("not within {PATIENCE:?}: {what}")));
+            return Err(Broken(format!("not within {limit:?}: {what}")));
         }
         thread::sleep(PAUSE);
     }
@@ -99,7 +100,7 @@ impl<'a> Container<'a> {
 
     /// Another program in it that does.
     pub fn talk_too(&self) -> Result<Session, Broken> {
-        let mut command = self.engine.exec(&self.name, Exec::Plain);
+        let mut command = self.engine.exec(&self.name, Exec::Talking);
         command.arg("/opt/reads");
         Session::start(command)
     }

@@ -172,9 +172,19 @@ impl Engine for Containerd {
     fn exec(&self, name: &str, how: Exec) -> Command {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let id = format!("exec-{}", COUNT.fetch_add(1, Ordering::Relaxed));
-        let mut command = self.command();
-        command.args(["tasks", "exec", "--exec-id", &id]);
-        command.args(how.option()).arg(name);
+        let mut exec = self.command();
+        exec.args(["tasks", "exec", "--exec-id", &id]).args(how.option());
+        if !matches!(how, Exec::Plain | Exec::User(..)) {
+            exec.arg(name);
+            return exec;
+        }
+        // What ctr itself passes on of a program that ends soon may be lost (mended after version 2.1:
+        // "ctr: drain exec output before cleanup").
+        let log = self.log(&format!("{name}-{id}"));
+        exec.arg(format!("--log-uri=file://{}", log.display())).arg(name);
+        let mut command = Command::new("sh");
+        command.args(["-c", r#"log=$0; "$@"; status=$?; cat "$log"; exit $status"#]);
+        command.arg(log).arg(exec.get_program()).args(exec.get_args());
         command
     }
 

@@ -22,8 +22,10 @@ impl From<Unable> for Broken {
 /// How a program comes into a container that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exec {
-    /// As the container's user, its output here, and input there.
+    /// As the container's user, its output here.
     Plain,
+    /// The same; its output comes at once, and it gets input.
+    Talking,
     /// As another user.
     User(u32, u32),
     /// In the background.
@@ -34,7 +36,7 @@ impl Exec {
     /// The option that asks for it, which all of them call alike; none for a plain one.
     pub fn option(self) -> Option<String> {
         match self {
-            Exec::Plain => None,
+            Exec::Plain | Exec::Talking => None,
             Exec::User(user, group) => Some(format!("--user={user}:{group}")),
             Exec::Detached => Some("--detach".to_owned()),
         }

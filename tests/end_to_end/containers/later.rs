@@ -47,7 +47,7 @@ pub fn expect_agreement(
     shared: &str,
     rate: i64,
 ) -> Outcome {
-    let [first, second] = containers.map(|name| move || engine.exec(name, Exec::Plain));
+    let [first, second] = containers.map(|name| move || engine.exec(name, Exec::Talking));
     let make = format!("head -c 4096 /dev/zero > {shared} && chmod 666 {shared}");
     run(first().args(["sh", "-c", &make]), LIMIT)?.expect_code(0)?;
     let mut command = first();

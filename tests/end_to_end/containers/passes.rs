@@ -86,7 +86,11 @@ fn other_verbs(engine: &dyn Engine) -> Outcome {
         // A time stands before each complaint.
         let comparable = |ended: &Finished| {
             let (status, output, errors) = seen(ended);
-            let errors = errors.split("level=").skip(1).collect::<Vec<_>>().join("level=");
+            let complaint = |line| {
+                let parts = [" level=", "Z: "].into_iter().find_map(|at| str::split_once(line, at));
+                parts.map_or(line, |(_time, complaint)| complaint)
+            };
+            let errors = errors.lines().map(complaint).collect::<Vec<_>>().join("\n");
             (status, output, errors)
         };
         ensure!(

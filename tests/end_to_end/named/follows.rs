@@ -27,6 +27,9 @@ const LIMIT: Duration = Duration::from_secs(180);
 /// What is waited beyond the latest end, so that a late one can be told from none.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// The programs that are traced for their whole life.
+const TRACED: &str = "traced";
+
 /// Where a program stays while a timer runs.
 const ENDLESS: [&str; 4] = ["rt_sigtimedwait", "read", "poll", "ppoll"];
 
@@ -40,16 +43,23 @@ fn concerns(call: &Call) -> bool {
 /// Adds one test per change and way to wait.
 pub fn add(suite: &mut Suite) {
     for scenario in SCENARIOS {
-        add_group(suite, User::Myself, Build::Dynamic, scenario);
+        add_group(suite, "dynamic", User::Myself, Build::Dynamic, scenario);
     }
     for scenario in SCENARIOS.iter().filter(|scenario| scenario.is_enough) {
-        add_group(suite, User::Myself, Build::Musl, scenario);
-        add_group(suite, User::Nobody, Build::Dynamic, scenario);
+        add_group(suite, "musl", User::Myself, Build::Musl, scenario);
+        add_group(suite, "nobody", User::Nobody, Build::Dynamic, scenario);
+        add_group(suite, TRACED, User::Myself, Build::Dynamic, scenario);
     }
     suite.test("named::follows::sleep_a_day", &[], sleep_a_day);
 }
 
-fn add_group(suite: &mut Suite, user: User, build: Build, scenario: &'static Scenario) {
+fn add_group(
+    suite: &mut Suite,
+    who: &'static str,
+    user: User,
+    build: Build,
+    scenario: &'static Scenario,
+) {
     let present = calls_present(build);
     let has = |call: &&Call| {
         concerns(call)
@@ -58,6 +68,7 @@ fn add_group(suite: &mut Suite, user: User, build: Build, scenario: &'static Sce
     };
     let calls = || CALLS.iter().filter(has);
     let group = Arc::new(Group {
+        options: if who == TRACED { &["--traced"] } else { &[] },
         user,
         build,
         scenario,
@@ -72,10 +83,8 @@ fn add_group(suite: &mut Suite, user: User, build: Build, scenario: &'static Sce
                 format!("{} of this kernel and C library", call.name),
             ),
         ];
-        let mut who = build.name();
         if user == User::Nobody {
             needs.extend([Need::Root, Need::Tool("setpriv")]);
-            who = "nobody";
         }
         let group = Arc::clone(&group);
         suite.test(format!("named::follows::{who}::{}::{}", scenario.name, call.name), &needs, {
@@ -86,6 +95,8 @@ fn add_group(suite: &mut Suite, user: User, build: Build, scenario: &'static Sce
 
 /// All ways to wait through one change. The first test that asks makes it happen.
 struct Group {
+    /// With which programs join.
+    options: &'static [&'static str],
     user: User,
     build: Build,
     scenario: &'static Scenario,
@@ -135,7 +146,7 @@ impl Group {
     }
 
     fn start(&self, place: &Place, call: &'static Call) -> Result<Waiter, Broken> {
-        let mut command = place.run("x", &[])?;
+        let mut command = place.run("x", self.options)?;
         command.arg(self.user.program(Program::Waits, self.build)?);
         command.args([call.name, &self.scenario.wait_ms.to_string()]);
         Ok(Waiter { call, running: start(command.stdin(Stdio::null()))? })
@@ -170,7 +181,7 @@ fn check_answer(call: &Call, wait_ms: u64, ended: &Finished) -> Outcome {
         let most = 4.0 * ended.number::<f64>("mono_ms")? / wait_ms as f64;
         (4.0..=most).contains(&(answer.0 as f64))
     } else {
-        answer == call.answer
+        call.answers(answer)
     };
     ended.ensure(holds, format_args!("ret and errno {answer:?}, not {:?}", call.answer))
 }

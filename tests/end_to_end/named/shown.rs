@@ -16,6 +16,8 @@ pub struct Shown {
     pub supervisor: u32,
     pub joinable: bool,
     pub settable_by: String,
+    /// Why its programs are traced for life, if they are.
+    pub traced: Option<String>,
     pub containers: Vec<Container>,
     pub members: Vec<Member>,
     pub calls: Calls,
@@ -83,6 +85,8 @@ pub struct Member {
     pub detached: bool,
     /// The number of the container that it is in.
     pub container: Option<String>,
+    /// Why it is traced for life, if others are not.
+    pub traced: Option<String>,
     pub threads: Vec<Thread>,
 }
 

@@ -23,6 +23,7 @@
 use std::fs;
 use std::panic::resume_unwind;
 use std::process::ExitCode;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -51,13 +52,59 @@ impl Test {
 
     /// Runs it in a thread of its own: what it changes of its thread is not left to the next one.
     fn run(&self) -> Result<Completion, Failed> {
-        let thread = thread::Builder::new().name(self.name().to_owned()).spawn(self.run)?;
-        match thread.join().map_err(|thrown| thrown.downcast::<Needs>()) {
+        match within(deadline(), self.name(), self.run)?
+            .map_err(|thrown| thrown.downcast::<Needs>())
+        {
             Ok(()) => Ok(Completion::Completed),
             Err(Ok(needs)) => Ok(Completion::ignored_with(needs.0)),
             Err(Err(panicked)) => resume_unwind(panicked),
         }
     }
+}
+
+/// How long a test may take; the environment variable `EIGENTIME_TEST_SECONDS` sets another limit.
+pub fn deadline() -> Duration {
+    const DEADLINE_S: u64 = 900;
+    let set = std::env::var("EIGENTIME_TEST_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
+    Duration::from_secs(set.unwrap_or(DEADLINE_S))
+}
+
+/// Runs it in a thread of its own that has this name, and returns what came of it.
+///
+/// # Errors
+/// If it has not ended when the time is up: where the threads of this process wait. The thread is
+/// left to itself.
+pub fn within<T: Send + 'static>(
+    limit: Duration,
+    name: &str,
+    run: impl FnOnce() -> T + Send + 'static,
+) -> Result<thread::Result<T>, String> {
+    let (running, ended) = mpsc::channel::<()>();
+    let run = move || {
+        // Dropped when it ends, in whatever way.
+        let _running = running;
+        run()
+    };
+    let thread = thread::Builder::new().name(name.to_owned()).spawn(run);
+    let thread = thread.map_err(|error| format!("no thread for the test: {error}"))?;
+    if ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+        return Err(format!("not over after {limit:?}; {}", where_threads_wait()));
+    }
+    Ok(thread.join())
+}
+
+/// A line for each thread of this process: its name, where it waits in the kernel, and its system
+/// call (proc_pid_syscall(5)).
+fn where_threads_wait() -> String {
+    let of = |task: &fs::DirEntry, file: &str| {
+        fs::read_to_string(task.path().join(file)).unwrap_or_default().trim_end().to_owned()
+    };
+    let line = |task: fs::DirEntry| {
+        let [name, kernel, call] = ["comm", "wchan", "syscall"].map(|file| of(&task, file));
+        format!("\n  {name}: {kernel}, {call}")
+    };
+    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    format!("the threads of this process:{}", tasks.map(line).collect::<String>())
 }
 
 /// What a test that was skipped needs.

@@ -24,6 +24,15 @@ mod inner {
     }
 
     #[test]
+    fn hangs() {
+        if super::is_inner() {
+            loop {
+                std::thread::park();
+            }
+        }
+    }
+
+    #[test]
     fn fails() {
         assert!(!super::is_inner(), "on purpose");
     }
@@ -33,14 +42,20 @@ mod inner {
 fn each_end_has_its_count() {
     let itself = std::env::current_exe().unwrap();
     let run = |filter: &str| {
-        let ended = Command::new(&itself).arg(filter).env(INNER, "1").output().unwrap();
+        let ended = Command::new(&itself)
+            .arg(filter)
+            .env(INNER, "1")
+            .env("EIGENTIME_TEST_SECONDS", "1")
+            .output()
+            .unwrap();
         (ended.status.success(), String::from_utf8(ended.stdout).unwrap())
     };
     let (succeeded, output) = run("inner::");
     assert!(!succeeded, "{output}");
-    assert!(output.contains("1 passed; 1 failed; 1 ignored"), "{output}");
+    assert!(output.contains("1 passed; 2 failed; 1 ignored"), "{output}");
     assert!(output.contains("needs 1024 processors"), "{output}");
     assert!(output.contains("on purpose"), "{output}");
+    assert!(output.contains("not over after 1s") && output.contains("inner::hangs: "), "{output}");
     let (succeeded, output) = run("inner::skips_itself");
     assert!(succeeded, "{output}");
     assert!(output.contains("0 passed; 0 failed; 1 ignored"), "{output}");

@@ -180,16 +180,22 @@ static void count(int signal)
 	alarms++;
 }
 
+static void alarm_again(void (*handler)(int), long us, long again_s)
+{
+	/* With SA_RESTART: none of these calls is restarted after a handler. */
+	struct sigaction action = { .sa_handler = handler, .sa_flags = SA_RESTART };
+	struct itimerval timer = { { again_s, 0 }, { us / 1000000, us % 1000000 } };
+	must(sigaction(SIGALRM, &action, NULL) == 0, "sigaction");
+	must(setitimer(ITIMER_REAL, &timer, NULL) == 0, "setitimer");
+}
+
+/* One that comes before the wait has begun that it is to end comes again. */
 void alarm_in_us(long us)
 {
-	alarm_to(count, us);
+	alarm_again(count, us, 5);
 }
 
 void alarm_to(void (*handler)(int), long us)
 {
-	/* With SA_RESTART: none of these calls is restarted after a handler. */
-	struct sigaction action = { .sa_handler = handler, .sa_flags = SA_RESTART };
-	struct itimerval timer = { .it_value = { us / 1000000, us % 1000000 } };
-	must(sigaction(SIGALRM, &action, NULL) == 0, "sigaction");
-	must(setitimer(ITIMER_REAL, &timer, NULL) == 0, "setitimer");
+	alarm_again(handler, us, 0);
 }

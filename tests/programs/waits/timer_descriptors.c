@@ -57,11 +57,10 @@ static void monotonic_absolute(long ms) { absolute(CLOCK_MONOTONIC, ms); }
 static void boottime_relative(long ms) { relative(CLOCK_BOOTTIME, ms); }
 static void boottime_absolute(long ms) { absolute(CLOCK_BOOTTIME, ms); }
 
-enum { TICKS = 4 };
-
 static void interval(long ms)
 {
 	int fd = new_timerfd(CLOCK_MONOTONIC);
+	struct timespec set = now(CLOCK_MONOTONIC);
 	begin();
 	struct itimerspec setting = { .it_value = from_ms(ms / TICKS),
 				      .it_interval = from_ms(ms / TICKS) };
@@ -69,7 +68,7 @@ static void interval(long ms)
 	long ticks = 0;
 	while (ticks < TICKS)
 		ticks += read_expirations(fd);
-	end(ticks);
+	end(ticks_waited_for(ticks, set, ms));
 	must(timerfd_gettime(fd, &setting) == 0, "timerfd_gettime");
 	report("interval_ms", to_ms(setting.it_interval));
 }

@@ -81,20 +81,19 @@ static void timer_boottime_abs(long ms) { timer_absolute(CLOCK_BOOTTIME, ms); }
 static void timer_tai(long ms) { timer_relative(CLOCK_TAI, ms); }
 static void timer_tai_abs(long ms) { timer_absolute(CLOCK_TAI, ms); }
 
-enum { TICKS = 4 };
-
 static void timer_interval(long ms)
 {
 	kernel_timer timer = new_timer(CLOCK_MONOTONIC);
+	struct timespec set = now(CLOCK_MONOTONIC);
 	begin();
 	start(timer, 0,
 	      (struct itimerspec){ .it_value = from_ms(ms / TICKS), .it_interval = from_ms(ms / TICKS) });
-	int ticks = 0;
+	long ticks = 0;
 	while (ticks < TICKS) {
 		wait_for(SIGUSR1);
 		ticks += 1 + (int)syscall(SYS_timer_getoverrun, timer);
 	}
-	end(ticks);
+	end(ticks_waited_for(ticks, set, ms));
 	struct itimerspec left;
 	must(syscall(SYS_timer_gettime, timer, &left) == 0, "timer_gettime");
 	report("interval_ms", to_ms(left.it_interval));

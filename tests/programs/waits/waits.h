@@ -23,6 +23,16 @@ extern const struct wait timers[];
 extern const struct wait timer_descriptors[];
 extern const struct wait threads[];
 
+/* How many expirations of a periodic timer are waited for. */
+enum { TICKS = 4 };
+
+/* Who comes late is told of more expirations than it waits for, but of none before its time. */
+static inline long ticks_waited_for(long ticks, struct timespec start, long ms)
+{
+	double passed = ms_between(start, now(CLOCK_MONOTONIC));
+	return ticks > TICKS && (double)ticks * (double)ms / TICKS <= passed ? TICKS : ticks;
+}
+
 /* Takes the clocks and tells the harness that the wait starts. */
 void begin(void);
 /* Tells the harness that the wait is over; prints its result, errno and the

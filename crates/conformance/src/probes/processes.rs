@@ -22,7 +22,8 @@ pub const INTERFACES: &[Interface] = &[
     Interface::probe("clone, CLONE_UNTRACED", by_clone).of(&["clone"]).on_wall(),
     Interface::probe("seccomp: reads under a filter", by_seccomp).of(&["seccomp"]).on_wall(),
     Interface::probe("prctl: reads under a filter", by_prctl).of(&["prctl"]).on_wall(),
-    Interface::probe("clone3, CLONE_UNTRACED", by_clone3).host(UNTRACED).under(Under::MOVING),
+    // Of these timelines the one whose programs are traced for life.
+    Interface::probe("clone3, CLONE_UNTRACED", by_clone3).host(UNTRACED).under(Under::FROZEN),
 ];
 
 /// The caller's groups, as a number small enough to be compared exactly.

@@ -8,13 +8,20 @@ pub use x86_64::*;
 
 /// The results by which the kernel tells itself that an interrupted call is to be
 /// made again: ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND, ERESTART_RESTARTBLOCK.
-const RESTARTS: [i64; 4] = [RESTART_AS_HANDLER_SAYS, RESTART_ALWAYS, -514, -516];
+const RESTARTS: [i64; 4] =
+    [RESTART_AS_HANDLER_SAYS, RESTART_ALWAYS, RESTART_UNLESS_HANDLED, RESTART_WITH_REST];
 
 /// ERESTARTSYS: the call is made again unless a handler without SA_RESTART runs.
 pub const RESTART_AS_HANDLER_SAYS: i64 = -512;
 
 /// ERESTARTNOINTR: the call is made again, whatever happens.
 pub const RESTART_ALWAYS: i64 = -513;
+
+/// ERESTARTNOHAND: the call is made again unless a handler runs.
+const RESTART_UNLESS_HANDLED: i64 = -514;
+
+/// ERESTART_RESTARTBLOCK: it goes on unless a handler runs, with what is left of its time.
+const RESTART_WITH_REST: i64 = -516;
 
 const EINTR: i64 = 4;
 
@@ -38,19 +45,12 @@ impl Registers {
         self.is_in_call() && self.result() == -EINTR
     }
 
-    /// Has the kernel the call made again when the thread goes on.
+    /// Has the kernel make the interrupted call again, from its start, when the thread goes on: unless a
+    /// signal handler runs first that ends such a call.
     pub fn make_again(&mut self) {
-        self.set_result(RESTART_ALWAYS);
-    }
-
-    /// Does the kernel make the call again as if nothing had interrupted it?
-    pub fn is_made_again(&self) -> bool {
-        self.is_in_call() && self.result() == RESTART_ALWAYS
-    }
-
-    /// Was the thread's call skipped, with this result?
-    pub fn has_skipped(&self, result: i64) -> bool {
-        !self.is_in_call() && self.result() == result
+        if self.has_failed_interrupted() || self.result() == RESTART_WITH_REST {
+            self.set_result(RESTART_UNLESS_HANDLED);
+        }
     }
 }
 

@@ -6,6 +6,8 @@ use std::ops::Range;
 
 use eigentime_calls::{Nr, nr};
 use eigentime_vdso::{BOOTED_CLOCK, Frame, PAGE, RED_ZONE, symbols};
+use iced_x86::{Decoder, DecoderOptions, Mnemonic};
+use nix::errno::Errno;
 use nix::sys::ptrace;
 use nix::unistd::Pid;
 
@@ -56,6 +58,12 @@ pub fn far_jump(to: u64) -> [u8; FAR_JUMP_LENGTH] {
     bytes
 }
 
+/// Where in code functions return.
+pub fn find_returns(code: &[u8]) -> impl Iterator<Item = u64> {
+    let instructions = Decoder::new(64, code, DecoderOptions::NONE).into_iter();
+    instructions.filter(|it| it.mnemonic() == Mnemonic::Ret && it.len() == 1).map(|it| it.ip())
+}
+
 /// Where in `code` an instruction that makes a system call stands.
 pub fn find_syscall(code: &[u8]) -> Option<usize> {
     code.windows(SYSCALL.len()).position(|bytes| bytes == SYSCALL)
@@ -84,6 +92,11 @@ global_asm!(
     "mov edi, {booted}",
     "mov eax, {clock_gettime}",
     "syscall",
+    // Nobody traces it: the next clock is that by which a notification is asked for.
+    "inc edi",
+    "xor eax, eax",
+    "mov al, {clock_gettime}",
+    "syscall",
     ".balign 8",
     "eigentime_bootstrap_end:",
     ".popsection",
@@ -91,6 +104,33 @@ global_asm!(
     booted = const BOOTED_CLOCK,
     clock_gettime = const nr::CLOCK_GETTIME.0,
 );
+
+/// Is it an address in the vsyscall page?
+pub fn is_in_vsyscall_page(ip: u64) -> bool {
+    ip & !(PAGE as u64 - 1) == VSYSCALL_PAGE
+}
+
+/// How many breakpoints the processor has for a thread.
+pub const BREAKPOINTS: usize = 4;
+
+/// Has the processor stop a stopped thread before it carries out an instruction at one of these
+/// addresses, and nowhere else. They are the thread's alone, and change no memory.
+pub fn set_breakpoints(thread: Pid, addresses: &[u64]) -> nix::Result<()> {
+    const CONTROL: usize = 7;
+    let set = |register: usize, value: u64| {
+        let offset = offset_of!(libc::user, u_debugreg) + register * size_of::<u64>();
+        ptrace::write_user(thread, offset as ptrace::AddressType, value as libc::c_long)
+    };
+    if addresses.len() > BREAKPOINTS {
+        return Err(Errno::ENOSPC);
+    }
+    let mut enabled = 0;
+    for (register, address) in addresses.iter().enumerate() {
+        set(register, *address)?;
+        enabled |= 1 << (2 * register);
+    }
+    set(CONTROL, enabled)
+}
 
 /// A stopped thread's registers.
 #[derive(Clone, Copy, Debug)]
@@ -112,10 +152,15 @@ impl Registers {
         Nr(self.0.orig_rax as u32)
     }
 
+    /// The arguments of the system call.
+    pub fn args(&self) -> [u64; 6] {
+        let r = &self.0;
+        [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9]
+    }
+
     /// Argument `index` of the system call.
     pub fn arg(&self, index: usize) -> u64 {
-        let r = &self.0;
-        [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9][index]
+        self.args()[index]
     }
 
     /// The next instruction.
@@ -138,19 +183,15 @@ impl Registers {
         self.0.cs == CODE_SEGMENT_32
     }
 
-    /// Was the call made through the vsyscall page?
-    pub fn is_in_vsyscall_page(&self) -> bool {
-        self.ip() & !(PAGE as u64 - 1) == VSYSCALL_PAGE
-    }
-
     /// Makes the call that is made again another one.
     pub fn set_nr(&mut self, nr: Nr) {
         self.0.orig_rax = u64::from(nr.0);
     }
 
     /// Replaces an argument of the call that is about to be made.
-    pub fn set_first_arg(&mut self, value: u64) {
-        self.0.rdi = value;
+    pub fn set_arg(&mut self, index: usize, value: u64) {
+        let r = &mut self.0;
+        *[&mut r.rdi, &mut r.rsi, &mut r.rdx, &mut r.r10, &mut r.r8, &mut r.r9][index] = value;
     }
 
     /// Skips the call; the program sees `result`.
@@ -174,7 +215,7 @@ impl Registers {
     pub fn interrupt_and_make_again(&mut self, after: u64) {
         self.0.orig_rax = self.0.rax;
         self.jump(after);
-        self.make_again();
+        self.set_result(super::RESTART_ALWAYS);
     }
 
     /// Those of a thread that is about to make the call with which it has come into the image, by
@@ -231,6 +272,13 @@ impl Registers {
         self.0.rip = instruction;
         let r = &mut self.0;
         [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9] = args;
+    }
+
+    /// Takes the thread, whose call has not been carried out, back to where it is about to make it.
+    pub fn undo_call(&mut self) {
+        self.0.rax = self.0.orig_rax;
+        self.0.orig_rax = NO_CALL;
+        self.0.rip -= SYSCALL_LENGTH;
     }
 
     /// Moves the thread to another instruction.

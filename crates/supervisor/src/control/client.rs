@@ -179,32 +179,62 @@ pub fn ask_through(stream: UnixStream, name: &Name, request: &Request) -> Result
 }
 
 fn ask_within(
-    mut stream: UnixStream,
+    stream: UnixStream,
     name: &Name,
     request: &Request,
     patience: Duration,
 ) -> Result<Answer, Failure> {
-    let supervisor = supervisor_of(&stream).as_raw();
-    let silent = |reason: String| Failure::Silent { name: name.clone(), supervisor, reason };
-    let failed = |error: io::Error| match error.kind() {
-        ErrorKind::WouldBlock => {
-            silent(format!("nothing came within {} s", patience.as_secs_f32()))
+    Asking::within(stream, name, patience)?.ask(request)
+}
+
+/// A connection to a timeline, through which one thing is asked.
+pub struct Asking<'a> {
+    stream: UnixStream,
+    name: &'a Name,
+    patience: Duration,
+}
+
+impl<'a> Asking<'a> {
+    /// From here on no call is made that the filter of a timeline concerns.
+    pub fn new(stream: UnixStream, name: &'a Name) -> Result<Self, Failure> {
+        Self::within(stream, name, PATIENCE)
+    }
+
+    fn within(stream: UnixStream, name: &'a Name, patience: Duration) -> Result<Self, Failure> {
+        let limited = stream.set_read_timeout(Some(patience));
+        let asking = Self { stream, name, patience };
+        limited.map_err(|error| asking.failure(&error)).map(|()| asking)
+    }
+
+    /// Asks.
+    pub fn ask(&self, request: &Request) -> Result<Answer, Failure> {
+        let mut line = serde_json::to_string(request).expect("requests are plain data");
+        line.push('\n');
+        let mut answer = String::new();
+        (&self.stream)
+            .write_all(line.as_bytes())
+            .and_then(|()| BufReader::new(&self.stream).read_line(&mut answer))
+            .map_err(|error| self.failure(&error))?;
+        match serde_json::from_str(&answer) {
+            Ok(Answer::Refused(reason)) => Err(Failure::Refused(reason)),
+            Ok(answer) => Ok(answer),
+            Err(_) if answer.is_empty() => Err(Failure::Gone(self.name.clone())),
+            Err(error) => Err(self.silent(format!("its answer makes no sense ({error})"))),
         }
-        ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => Failure::Gone(name.clone()),
-        _ => silent(error.to_string()),
-    };
-    let mut line = serde_json::to_string(request).expect("requests are plain data");
-    line.push('\n');
-    stream
-        .set_read_timeout(Some(patience))
-        .and_then(|()| stream.write_all(line.as_bytes()))
-        .map_err(failed)?;
-    let mut answer = String::new();
-    BufReader::new(stream).read_line(&mut answer).map_err(failed)?;
-    match serde_json::from_str(&answer) {
-        Ok(Answer::Refused(reason)) => Err(Failure::Refused(reason)),
-        Ok(answer) => Ok(answer),
-        Err(_) if answer.is_empty() => Err(Failure::Gone(name.clone())),
-        Err(error) => Err(silent(format!("its answer makes no sense ({error})"))),
+    }
+
+    fn silent(&self, reason: String) -> Failure {
+        let supervisor = supervisor_of(&self.stream).as_raw();
+        Failure::Silent { name: self.name.clone(), supervisor, reason }
+    }
+
+    fn failure(&self, error: &io::Error) -> Failure {
+        match error.kind() {
+            ErrorKind::WouldBlock => {
+                self.silent(format!("nothing came within {} s", self.patience.as_secs_f32()))
+            }
+            ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => Failure::Gone(self.name.clone()),
+            _ => self.silent(error.to_string()),
+        }
     }
 }

@@ -35,6 +35,13 @@ pub enum Request {
         starts: Starts,
         /// Are sites of calls still rewritten?
         rewrites: bool,
+        /// Is it to be traced for its whole life?
+        is_traced: bool,
+    },
+    /// Listen to the filter of the process that asks, which has joined.
+    Listen {
+        /// The filter's descriptor there.
+        descriptor: u32,
     },
     /// Is the process that asks a member already, of such a timeline?
     Stay {
@@ -154,6 +161,8 @@ pub struct Joined {
     pub base: u64,
     /// The rate.
     pub rate: Rate,
+    /// Are programs traced for moments only whose filter tells of their calls?
+    pub is_brief: bool,
 }
 
 /// What was done to a process.
@@ -182,6 +191,9 @@ pub struct Shown {
     pub joinable: bool,
     /// Who may set its wall clock from inside, as it stands.
     pub settable_by: SettableBy,
+    /// Why its programs are traced for their whole life, if they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traced: Option<String>,
     /// The containers that live by it.
     pub containers: Vec<Container>,
     /// The processes that live by it.
@@ -326,6 +338,9 @@ pub struct Member {
     /// The number of its container, if it is in one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
+    /// Why it is traced for its whole life, if others are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traced: Option<String>,
     /// What its threads do.
     pub threads: Vec<Thread>,
 }

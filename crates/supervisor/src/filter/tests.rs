@@ -71,7 +71,12 @@ fn interpret(program: &[libc::sock_filter], event: &Event) -> Answer {
 }
 
 fn filter(scope: Scope) -> Vec<libc::sock_filter> {
-    assemble(&Subject { scope, layout: Layout::at(LAYOUT), hides_groups: false })
+    assemble(&Subject {
+        told: Told::Traced,
+        scope,
+        layout: Layout::at(LAYOUT),
+        hides_groups: false,
+    })
 }
 
 fn answer(scope: Scope, nr: u32, args: [u64; 6]) -> Answer {

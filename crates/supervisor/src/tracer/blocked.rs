@@ -3,8 +3,8 @@
 use std::array;
 use std::io;
 
-use eigentime_calls::Nr;
-use eigentime_timeline::CLOCKS;
+use eigentime_calls::{Call, FUTEX_CMD_MASK, FUTEX_OPS, Form, Kind, Nr, On, RING_EXT_ARG};
+use eigentime_timeline::{CLOCKS, ClockId};
 use eigentime_vdso::{WAITING, Waiting};
 use nix::unistd::Pid;
 use syscalls::Sysno;
@@ -50,6 +50,33 @@ impl Blocked {
         proc::read(thread, "syscall").map(|text| Self::parse(&text))
     }
 
+    /// Has the call not begun, since the filter tells the supervisor of it first? Those that go through
+    /// the image are made at `exempt`.
+    pub fn is_asked_about(&self, exempt: u64) -> bool {
+        let Some(call) = Call::find(self.nr).filter(|_| self.ip != exempt) else { return false };
+        let arg = |arg: u8| self.args[usize::from(arg)];
+        match call.kind {
+            Kind::Block | Kind::Watch(_) => false,
+            Kind::Wait(wait) => {
+                let has_time = match wait.form {
+                    Form::Millis => arg(wait.arg) as i32 > 0,
+                    Form::Timespec | Form::Timeval => arg(wait.arg) != 0,
+                    Form::RingArgument => arg(3) as u32 & RING_EXT_ARG != 0,
+                };
+                let is_moved = match wait.on {
+                    On::Arg(clock) => ClockId(arg(clock) as i32).clock().is_some(),
+                    On::Futex => {
+                        let op = arg(1) as u32 & FUTEX_CMD_MASK;
+                        FUTEX_OPS.iter().any(|futex| futex.op == op)
+                    }
+                    On::Monotonic | On::Realtime => true,
+                };
+                has_time && is_moved
+            }
+            Kind::Read(_) | Kind::Set(_) | Kind::Socket(_) | Kind::Timer(..) => true,
+        }
+    }
+
     /// The call that a stopped thread is in.
     pub fn at(registers: &Registers) -> Self {
         Self {
@@ -88,7 +115,7 @@ impl Blocked {
         let tracee = Tracee(thread);
         let [at] = tracee.read_words(self.stack).ok().filter(|[at]| *at != 0)?;
         let waiting: Waiting = tracee.read_plain(at).ok()?;
-        let is_one = waiting.mark == WAITING && waiting.clock < CLOCKS as u64;
+        let is_one = waiting.mark == WAITING && waiting.clock < CLOCKS as u32;
         is_one.then_some(WaitRecord { at, waiting })
     }
 }
@@ -110,5 +137,27 @@ mod tests {
         assert!(Blocked::parse("running\n").is_none());
         assert!(Blocked::parse("-1 0x7ffc 0x7eaa\n").is_none());
         assert_eq!(Blocked { nr: nr::READ, args: [0; 6], stack: 0, ip: 0 }.name(), "read");
+    }
+
+    #[test]
+    fn a_call_that_is_asked_about_has_not_begun() {
+        const EXEMPT: u64 = 0x7000;
+        let (at, pointer) = (0x1000, 0x7ffc_0000_1000);
+        let asked = |nr: i64, args: &[u64], ip| {
+            let mut all = [0; 6];
+            all[..args.len()].copy_from_slice(args);
+            Blocked { nr: Nr(nr as u32), args: all, stack: 0, ip }.is_asked_about(EXEMPT)
+        };
+        assert!(asked(libc::SYS_clock_gettime, &[0, pointer], at));
+        assert!(asked(libc::SYS_clock_nanosleep, &[1, 0, pointer], at));
+        assert!(!asked(libc::SYS_clock_nanosleep, &[1, 0, pointer], EXEMPT));
+        let processor_time = libc::CLOCK_PROCESS_CPUTIME_ID as u64;
+        assert!(!asked(libc::SYS_clock_nanosleep, &[processor_time, 0, pointer], at));
+        assert!(asked(libc::SYS_epoll_pwait, &[3, pointer, 1, 1000], at));
+        assert!(!asked(libc::SYS_epoll_pwait, &[3, pointer, 1, u64::from(u32::MAX)], at));
+        let wait = libc::FUTEX_WAIT as u64;
+        assert!(asked(libc::SYS_futex, &[pointer, wait, 0, pointer], at));
+        assert!(!asked(libc::SYS_futex, &[pointer, wait, 0, 0], at));
+        assert!(!asked(libc::SYS_read, &[0, pointer, 8], at));
     }
 }

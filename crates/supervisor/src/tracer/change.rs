@@ -17,8 +17,15 @@ impl Supervisor {
         // Those that are found are set by the old map.
         let rearm = |timers: Descriptors, change| timers.rearm(&Rearm::new(change));
         let next = |segment, motion| changed(segment, motion, changes);
+        let before = self.timekeeper.motion().freeze;
         let change = self.timekeeper.change(next, |change| rearm(timers, *change))?;
-        self.recheck_all();
+        match self.timekeeper.motion().freeze {
+            // All are followed while clocks stand still, and let go afterwards.
+            freeze if self.notified.is_some() && freeze.is_some() != before.is_some() => {
+                self.ask(|_, _| true);
+            }
+            _ => self.recheck_all(),
+        }
         self.rearms.push(Rearm::new(change));
         Ok(())
     }

@@ -17,6 +17,8 @@ use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use super::blocked::Blocked;
+use super::jobs::complete;
+use super::kernel_vdso;
 use super::mapping::{NO_FILE, PRIVATE, READ_WRITE};
 use super::plain::bytes_of;
 use super::rearm::{Rearm, at_host_rate};
@@ -42,7 +44,8 @@ impl Supervisor {
         let mut threads = Vec::new();
         let stopped = self.stop_threads(pid, None, begin + PATIENCE, &mut threads);
         let left = stopped
-            .and_then(|()| threads.iter().try_for_each(|thread| self.leave_image(pid, *thread)));
+            .and_then(|()| self.leave_kernel_vdso(&threads))
+            .and_then(|()| threads.iter().try_for_each(|thread| self.leave_image(*thread)));
         let moved = left.and_then(|()| self.move_out(pid, &threads));
         self.resume_threads(&threads);
         moved.map_err(|error| {
@@ -78,10 +81,14 @@ impl Supervisor {
         })
     }
 
-    fn has_member(&self, process: Pid) -> bool {
-        self.threads.iter().any(|(thread, state)| {
-            state.standing == Standing::Member && proc::process_of(*thread) == Some(process)
-        })
+    pub(super) fn has_member(&self, process: Pid) -> bool {
+        let is_followed = || {
+            self.threads.iter().any(|(thread, state)| {
+                state.standing == Standing::Member && proc::process_of(*thread) == Some(process)
+            })
+        };
+        // One that was returned to host time has the image without its mark.
+        self.has_image(process) || is_followed()
     }
 
     /// Stops the threads of a process, but for one that is stopped already. All others are answered
@@ -100,6 +107,15 @@ impl Supervisor {
         all
     }
 
+    /// Waits until no thread of the process is made to do anything any more.
+    fn await_job(&mut self, process: Pid, deadline: Instant) -> nix::Result<()> {
+        while self.jobs.concern(process) {
+            let (thread, stop) = self.await_stop(deadline)?.ok_or(Errno::ETIMEDOUT)?;
+            self.answer_or_end(thread, stop);
+        }
+        Ok(())
+    }
+
     fn stop_each(
         &mut self,
         process: Pid,
@@ -107,31 +123,44 @@ impl Supervisor {
         deadline: Instant,
         stopped: &mut Vec<Tracee>,
     ) -> nix::Result<()> {
+        self.await_job(process, deadline)?;
         let mut known: HashSet<Tracee> = but.into_iter().collect();
         // Until no thread is there that was not there before: those that are not stopped
         // yet may make others.
         loop {
             let threads = proc::threads_of(process).map_err(|_| Errno::ESRCH)?.map(Tracee);
             // All at once, so that those that run do not keep the others from stopping.
-            let mut running: HashSet<_> = threads
-                .filter(|thread| known.insert(*thread) && thread.interrupt().is_ok())
-                .collect();
+            let mut running = HashSet::new();
+            for thread in threads.filter(|thread| known.insert(*thread)) {
+                if !self.hold(thread) && !proc::has_ended(thread.0) {
+                    return Err(Errno::EPERM);
+                }
+                if thread.interrupt().is_ok() {
+                    running.insert(thread);
+                    // Until it has stopped, it is not let go.
+                    self.thread(thread).recheck = Recheck::Asked;
+                }
+            }
             if running.is_empty() {
                 return Ok(());
             }
             while !running.is_empty() {
-                let (thread, stop) =
-                    Tracee::wait_for_any_until(deadline)?.ok_or(Errno::ETIMEDOUT)?;
+                let (thread, stop) = self.await_stop(deadline)?.ok_or(Errno::ETIMEDOUT)?;
                 if stop == Stop::Trap && running.remove(&thread) {
                     stopped.push(thread);
                     continue;
                 }
                 self.answer_or_end(thread, stop);
+                if self.jobs.concern(process) {
+                    self.await_job(process, deadline)?;
+                    // They may have stopped, and been answered, meanwhile.
+                    running.retain(|thread| thread.interrupt().is_ok());
+                }
                 if Instant::now() > deadline {
                     return Err(Errno::ETIMEDOUT);
                 }
                 match stop {
-                    Stop::Ended if Some(thread) == but => return Err(Errno::ESRCH),
+                    Stop::Ended | Stop::Exec if Some(thread) == but => return Err(Errno::ESRCH),
                     Stop::Ended => {
                         running.remove(&thread);
                         stopped.retain(|other| *other != thread);
@@ -155,23 +184,31 @@ impl Supervisor {
         for thread in threads {
             self.thread(*thread).recheck = Recheck::Asked;
             // Those that ended meanwhile are gone.
-            let _ = self.recheck_at_trap(*thread, false);
+            let _ =
+                self.redirect_notified(*thread).and_then(|()| self.recheck_at_trap(*thread, false));
         }
     }
 
+    /// Lets the threads of a process, which are stopped, go on until none reads the host's clock.
+    fn leave_kernel_vdso(&self, threads: &[Tracee]) -> nix::Result<()> {
+        let base = self.kernel.base_of(self.kernel_clock(*threads.first().ok_or(Errno::ESRCH)?)?);
+        for thread in threads {
+            if !kernel_vdso::leave(&self.kernel, base, *thread)? {
+                return Err(Errno::ETIMEDOUT);
+            }
+        }
+        Ok(())
+    }
+
     /// Lets a thread go on until it is out of the image, or waits there.
-    fn leave_image(&mut self, process: Pid, thread: Tracee) -> nix::Result<()> {
+    fn leave_image(&mut self, thread: Tracee) -> nix::Result<()> {
         let exempt = self.region.layout.exempt();
         let mut registers = thread.registers()?;
         // Then the call has not begun: it is made by the host's clocks.
         if self.undo_redirect(thread, &mut registers)? {
             return Ok(());
         }
-        let stepped = self.step_through(thread)?;
-        if stepped.stopped {
-            thread.send(process, libc::SIGSTOP)?;
-        }
-        if !stepped.arrived {
+        if !self.step_through(thread)? {
             return Err(Errno::ETIMEDOUT);
         }
         registers = thread.registers()?;
@@ -186,8 +223,8 @@ impl Supervisor {
     fn move_out(&mut self, process: Pid, threads: &[Tracee]) -> nix::Result<()> {
         let before = self.region.page().map().after;
         let visitor = *threads.first().ok_or(Errno::ESRCH)?;
-        self.undo_rewriting(process, visitor)?;
-        self.give_host_clocks(process, visitor)?;
+        self.undo_rewriting(visitor)?;
+        complete(visitor, self.give_host_clocks(visitor))?;
         self.unmark(process, visitor)?;
         for thread in threads {
             self.thread(*thread).standing = Standing::Detached;
@@ -199,14 +236,14 @@ impl Supervisor {
 
     /// Puts a page of its own, which leaves every clock alone, where a process has the
     /// timeline's.
-    fn give_host_clocks(&self, process: Pid, visitor: Tracee) -> nix::Result<()> {
+    async fn give_host_clocks(&self, visitor: Tracee) -> nix::Result<()> {
         let mut visit = Visit::new(visitor, self.region.layout.call())?;
         let at = self.region.layout.base();
         let how = PRIVATE | libc::MAP_FIXED as u64;
-        visit.call(libc::SYS_mmap, [at, PAGE as u64, READ_WRITE, how, NO_FILE, 0])?;
+        visit.call(libc::SYS_mmap, [at, PAGE as u64, READ_WRITE, how, NO_FILE, 0]).await?;
         visitor.write(at, bytes_of(&Page::new()))?;
-        visit.call(libc::SYS_mprotect, [at, PAGE as u64, libc::PROT_READ as u64, 0, 0, 0])?;
-        visit.end(process).map(drop)
+        visit.call(libc::SYS_mprotect, [at, PAGE as u64, libc::PROT_READ as u64, 0, 0, 0]).await?;
+        visit.end().await.map(drop)
     }
 
     /// Takes the mark off what the process has as its vDSO: the image if it was started in the

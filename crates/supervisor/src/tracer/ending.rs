@@ -12,7 +12,7 @@ use eigentime_vdso::KernelFunctions;
 
 use super::notes::Note;
 use super::tracee::Tracee;
-use super::wait_restart::{Recheck, is_caught};
+use super::wait_restart::is_caught;
 use super::{Standing, Supervisor};
 use crate::arch::Registers;
 
@@ -53,14 +53,7 @@ impl Supervisor {
         tracee.poke(self.region.layout.private() + ends_waits, 1)?;
         // Of each thread it must be known which process it belongs to.
         self.processes();
-        for (thread, state) in &mut self.threads {
-            if state.process == Some(process)
-                && !state.halted
-                && Tracee(*thread).interrupt().is_ok()
-            {
-                state.recheck = Recheck::Asked;
-            }
-        }
+        self.ask(|_, state| state.process == Some(process) && !state.halted);
         Ok(())
     }
 }

@@ -3,20 +3,17 @@
 //!
 //! The program gets the shared memory as a descriptor by the `bootstrap`; nothing stays open in it.
 
-use std::io::IoSlice;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use eigentime_vdso::Launch;
 use nix::errno::Errno;
-use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 
 use super::Supervisor;
 use super::bootstrap::{Bootstrap, is_report};
 use super::detour::Detour;
 use super::fresh::{Fresh, Refusal};
-use super::mapping::{Failed, RECEIVE};
+use super::mapping::{Installer, RECEIVE};
 use super::tracee::Tracee;
-use super::visit::Visit;
 use crate::arch::Registers;
 use crate::proc::{self, Pidfd};
 
@@ -29,23 +26,32 @@ const ALL_SIGNALS: u64 = u64::MAX;
 /// The exit status that says that a program cannot be run.
 const CANNOT_RUN: u64 = 126;
 
-impl Supervisor {
-    /// Prepares the program that `tracee` has just started; it is in the stop that
-    /// announces that. Returns what can be closed once it goes on.
-    pub(super) fn install(&mut self, tracee: Tracee) -> Result<Option<Borrowed>, Refusal> {
+/// A program that has just been started.
+#[derive(Clone, Copy)]
+pub struct Started {
+    pub tracee: Tracee,
+    /// Is it the first of a visit?
+    pub visits: bool,
+    /// Has its process a filter of its own?
+    pub has_own_filter: bool,
+}
+
+impl Installer {
+    /// Prepares a program; it is in the stop that announces its start. Returns what can be closed once
+    /// it goes on, if it starts by itself.
+    pub async fn install(self, started: Started) -> Result<Option<Borrowed>, Refusal> {
+        let Started { tracee, visits, has_own_filter } = started;
         let mut detour = Detour::new(tracee);
-        let visits = self.thread(tracee).runtime.is_some();
-        let (fresh, mut launch, bootstrap) = match self.examine(tracee) {
+        let (fresh, mut launch, bootstrap) = match self.examine(started) {
             Ok(examined) => examined,
             Err(refusal) => {
-                leave_exec(&mut detour)?;
+                leave_exec(&mut detour).await?;
                 return Err(refusal);
             }
         };
         tracee.set_signal_mask(ALL_SIGNALS).map_err(Refusal::step("block its signals"))?;
         // A filter of a container's, or of its own, may forbid what follows.
-        let is_confined = visits || self.rewrites.has_own_filter(tracee.0);
-        let suspended = is_confined && tracee.suspend_filters();
+        let suspended = (visits || has_own_filter) && tracee.suspend_filters();
         // But for the first program of a visit, and where the bootstrap cannot stay or was let off the
         // filters, it starts by itself.
         if !visits && !suspended && bootstrap.is_in_padding() {
@@ -54,24 +60,26 @@ impl Supervisor {
         let grows = !fresh.has_stack(tracee);
         if suspended || grows {
             // From here on its calls are followed one by one.
-            leave_exec(&mut detour)?;
+            leave_exec(&mut detour).await?;
         }
-        let grown = if grows { self.grow_stack(&mut detour, &fresh) } else { Ok(()) };
-        let handed_over = grown
-            .and_then(|()| {
-                let written = bootstrap.put(self.region.layout, launch, fresh.slot);
-                written.map_err(Refusal::step("write to its memory"))
-            })
-            .and_then(|()| self.hand_over(&mut detour, &fresh, &bootstrap, suspended));
+        let grown = if grows { self.grow_stack(&mut detour, &fresh).await } else { Ok(()) };
+        let written = grown.and_then(|()| {
+            let written = bootstrap.put(self.region.layout, launch, fresh.slot);
+            written.map_err(Refusal::step("write to its memory"))
+        });
+        let handed_over = match written {
+            Ok(()) => self.hand_over(&mut detour, &fresh, &bootstrap, suspended).await,
+            Err(refusal) => Err(refusal),
+        };
         let prepared = match handed_over {
             Ok((goes_on, borrowed)) if launch.entry != 0 => {
                 tracee.set_registers(goes_on).map_err(Refusal::step("set its registers"))?;
-                detour.end(tracee.0).map_err(Refusal::step("give back a signal"))?;
-                self.thread(tracee).boots = true;
+                detour.end().map_err(Refusal::step("stop it"))?;
                 return Ok(Some(borrowed));
             }
             Ok((goes_on, borrowed)) => {
                 run(&mut detour, Step::Image, goes_on, suspended, || drop(borrowed))
+                    .await
                     .and_then(|_| bootstrap.remove().map_err(Refusal::step("restore its vDSO")))
             }
             Err(refusal) => Err(refusal),
@@ -89,18 +97,18 @@ impl Supervisor {
         prepared?;
         let mask = tracee.set_signal_mask(launch.mask);
         mask.map_err(Refusal::step("restore its signal mask"))?;
-        // The process was started by exec: it has this one thread.
-        detour.end(tracee.0).map_err(Refusal::step("give back a signal"))?;
+        detour.end().map_err(Refusal::step("stop it"))?;
         Ok(None)
     }
 
     /// Looks at a program that is in that stop, and says what it needs to run the bootstrap.
-    fn examine(&self, tracee: Tracee) -> Result<(Fresh, Launch, Bootstrap), Refusal> {
+    fn examine(&self, started: Started) -> Result<(Fresh, Launch, Bootstrap), Refusal> {
+        let Started { tracee, has_own_filter, .. } = started;
         let entry = tracee.registers().map_err(Refusal::step("read its registers"))?;
         let fresh = Fresh::examine(tracee, entry)?;
         let bootstrap = Bootstrap::new(tracee, fresh.vdso, self.kernel.bytes(), fresh.stack);
         let launch = Launch {
-            kernel: self.functions_at(fresh.vdso, self.rewrites.has_own_filter(tracee.0)),
+            kernel: self.functions_at(fresh.vdso, has_own_filter),
             entry: 0,
             stack: entry.stack(),
             mask: tracee.signal_mask().map_err(Refusal::step("read its signal mask"))?,
@@ -110,17 +118,17 @@ impl Supervisor {
     }
 
     /// Lets the stack of a program grow down to where it is used.
-    fn grow_stack(&self, detour: &mut Detour, fresh: &Fresh) -> Result<(), Refusal> {
+    async fn grow_stack(&self, detour: &mut Detour, fresh: &Fresh) -> Result<(), Refusal> {
         let (nr, args) = fresh.grow_stack();
         let mut registers = fresh.entry;
         registers.call(self.kernel.syscall_at(fresh.vdso), nr, args);
-        let grown = detour.system_call(registers);
+        let grown = detour.system_call(registers).await;
         grown.map(drop).map_err(Refusal::step("let its stack grow"))
     }
 
     /// Sends a new program the shared memory; ends in a stop outside of any call, or in one of a call
     /// that is not to be made. Returns the registers with which it goes on.
-    fn hand_over(
+    async fn hand_over(
         &self,
         detour: &mut Detour,
         fresh: &Fresh,
@@ -131,7 +139,7 @@ impl Supervisor {
         let makes_sockets = bootstrap.make_sockets(fresh.entry);
         let mut process = Err(Errno::ESRCH);
         let meanwhile = || process = Pidfd::open(tracee.0);
-        let report = run(detour, Step::Sockets, makes_sockets, suspended, meanwhile)?;
+        let report = run(detour, Step::Sockets, makes_sockets, suspended, meanwhile).await?;
         let sockets = Bootstrap::sockets(&report);
         let borrowed = process
             .and_then(|process| Ok((process.borrow_descriptor(sockets[0])?, process)))
@@ -139,47 +147,19 @@ impl Supervisor {
             .map_err(Refusal::step("hand it the shared memory"))?;
         Ok((bootstrap.map_image(report, sockets), borrowed))
     }
+}
 
+impl Supervisor {
     /// Ends a program that reports, by these registers, that it could not be started by itself.
     pub(super) fn refuse_boot(&mut self, tracee: Tracee, report: Registers) -> nix::Result<()> {
-        let Err(refusal) = outcome(Step::Image, &report) else { return tracee.resume(None) };
+        let Err(refusal) = outcome(Step::Image, &report) else { return Ok(()) };
         self.say_refused(tracee, &refusal);
         let mut ends = report;
         ends.exit(CANNOT_RUN);
-        tracee.set_registers(ends)?;
-        tracee.resume(None)
-    }
-
-    /// Prepares the program that `tracee` has just started and that no filter stops. It
-    /// can be let go then.
-    pub(super) fn install_unfiltered(&mut self, tracee: Tracee) -> Result<(), Refusal> {
-        let mut detour = Detour::new(tracee);
-        let entry = leave_exec(&mut detour)?;
-        let fresh = Fresh::examine(tracee, entry)?;
-        let visit = Visit::new(tracee, self.kernel.syscall_at(fresh.vdso));
-        let mut visit = visit.map_err(Refusal::step("read its registers"))?;
-        if !fresh.has_stack(tracee) {
-            let (nr, args) = fresh.grow_stack();
-            visit.call(nr, args).map_err(Refusal::step("let its stack grow"))?;
+        if !tracee.is_beside_call() {
+            ends.undo_call();
         }
-        let mapped = self.map_region(&mut visit, fresh.stack);
-        visit.end(tracee.0).map_err(Refusal::step("let it go on"))?;
-        mapped.map_err(|Failed(step, error)| Refusal::step(step)(error))?;
-        self.write_functions(tracee, fresh.vdso, self.rewrites.has_own_filter(tracee.0))
-            .map_err(Refusal::step("write to its memory"))?;
-        let image = self.region.layout.image();
-        tracee
-            .write_words(fresh.slot, &[image])
-            .map_err(Refusal::step("change its auxiliary vector"))?;
-        detour.end(tracee.0).map_err(Refusal::step("give back a signal"))
-    }
-
-    /// Sends the shared memory through a socket of the program.
-    pub(super) fn send_file(&self, socket: &OwnedFd) -> nix::Result<()> {
-        let descriptors = [self.region.file().as_raw_fd()];
-        let message = [ControlMessage::ScmRights(&descriptors)];
-        let bytes = [IoSlice::new(&[0])];
-        sendmsg::<()>(socket.as_raw_fd(), &bytes, &message, MsgFlags::MSG_NOSIGNAL, None).map(drop)
+        tracee.set_registers(ends)
     }
 
     fn say_refused(&self, tracee: Tracee, refusal: &Refusal) {
@@ -187,33 +167,41 @@ impl Supervisor {
         self.say(tracee.0, &format!("{program} is not run in this timeline: {refusal}"));
     }
 
-    /// Ends a program that cannot be let into the timeline, with a word on its
-    /// standard error and the status that says "cannot be run".
-    pub(super) fn refuse(&mut self, tracee: Tracee, refusal: &Refusal) -> nix::Result<()> {
+    /// Tells why a program cannot be let into the timeline; what ends it, with the status that says
+    /// "cannot be run", unless it has ended.
+    pub(super) fn refuse(
+        &mut self,
+        tracee: Tracee,
+        refusal: &Refusal,
+    ) -> Option<impl Future<Output = nix::Result<()>> + use<>> {
         if matches!(refusal, Refusal::Gone) {
-            return Ok(());
+            return None;
         }
         self.say_refused(tracee, refusal);
         // Whoever started the first program may read until nobody can write any more.
         self.first_stderr = None;
-        // Its memory may be closed to us; its first system call becomes its last.
-        let mut detour = Detour::new(tracee);
-        detour.run_to_syscall()?;
-        let mut registers = tracee.registers()?;
-        registers.exit(CANNOT_RUN);
-        tracee.set_registers(registers)?;
-        if registers.is_32_bit() {
-            // The filter stops every 32-bit call; this one is ours.
-            detour.run_to_filter(registers, || {})?;
-        }
-        tracee.resume(None)
+        Some(end_program(tracee))
     }
+}
+
+/// Ends a program whose memory may be closed to us: its first system call becomes its last.
+async fn end_program(tracee: Tracee) -> nix::Result<()> {
+    let mut detour = Detour::new(tracee);
+    detour.run_to_syscall().await?;
+    let mut registers = tracee.registers()?;
+    registers.exit(CANNOT_RUN);
+    tracee.set_registers(registers)?;
+    if registers.is_32_bit() {
+        // The filter stops every 32-bit call; this one is ours.
+        detour.run_to_filter(registers, || {}).await?;
+    }
+    tracee.resume(None)
 }
 
 /// Leaves the system call that started the program, whose result would otherwise
 /// overwrite a register. Returns the registers at its first instruction.
-fn leave_exec(detour: &mut Detour) -> Result<Registers, Refusal> {
-    detour.run_to_syscall().map_err(Refusal::step("leave exec"))?;
+async fn leave_exec(detour: &mut Detour) -> Result<Registers, Refusal> {
+    detour.run_to_syscall().await.map_err(Refusal::step("leave exec"))?;
     detour.tracee.registers().map_err(Refusal::step("read its registers"))
 }
 
@@ -236,7 +224,7 @@ impl Step {
 /// Lets the program run from these registers until it reports, which must not be a failure; ends in
 /// the stop of the call by which it reports, or behind that. Returns the registers of that call.
 /// `meanwhile` is done while it runs.
-fn run(
+async fn run(
     detour: &mut Detour,
     step: Step,
     registers: Registers,
@@ -245,9 +233,9 @@ fn run(
 ) -> Result<Registers, Refusal> {
     let report = if suspended {
         meanwhile();
-        detour.run_to_call(registers, is_report)
+        detour.run_to_call(registers, is_report).await
     } else {
-        detour.run_to_filter(registers, meanwhile).and_then(|()| detour.tracee.registers())
+        detour.run_to_filter(registers, meanwhile).await.and_then(|()| detour.tracee.registers())
     };
     let report = report.map_err(Refusal::step(step.text()))?;
     outcome(step, &report).map(|()| report)

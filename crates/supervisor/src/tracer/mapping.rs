@@ -2,15 +2,21 @@
 //!
 //! A program that the filter stops maps it faster: see `install`.
 
+use std::io::IoSlice;
 use std::mem::offset_of;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::rc::Rc;
 
 use eigentime_vdso::{IMAGE, KernelFunctions, symbols};
 use nix::errno::Errno;
+use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 
 use super::Supervisor;
 use super::plain::{Plain, bytes_of};
 use super::tracee::Tracee;
 use super::visit::Visit;
+use crate::host::KernelVdso;
+use crate::region::Region;
 
 pub const READ_WRITE: u64 = (libc::PROT_READ | libc::PROT_WRITE) as u64;
 pub const PRIVATE: u64 = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
@@ -82,9 +88,28 @@ pub fn step(step: &'static str) -> impl FnOnce(Errno) -> Failed {
     move |error| Failed(step, error)
 }
 
+/// What programs are given.
+pub struct Installer {
+    pub region: Rc<Region>,
+    pub kernel: KernelVdso,
+    /// Does the kernel's vDSO make system calls of its own for the clocks?
+    pub raw_clock: bool,
+    /// Is it only traced for moments?
+    pub untraced: bool,
+}
+
 impl Supervisor {
+    /// What programs are given that are started or attached now.
+    pub(super) fn installer(&self) -> Installer {
+        let Self { region, kernel, raw_clock, notified, .. } = self;
+        let region = Rc::clone(region);
+        Installer { region, kernel: *kernel, raw_clock: *raw_clock, untraced: notified.is_some() }
+    }
+}
+
+impl Installer {
     /// Maps the region in the process, whose memory at `scratch` can be used.
-    pub(super) fn map_region(&self, visit: &mut Visit, scratch: u64) -> Result<(), Failed> {
+    pub async fn map_region(&self, visit: &mut Visit, scratch: u64) -> Result<(), Failed> {
         let layout = self.region.layout;
         let at = |offset: usize| scratch + offset as u64;
         let block = Block {
@@ -98,12 +123,13 @@ impl Supervisor {
         let sockets = at(offset_of!(Block, sockets));
         visit
             .call(libc::SYS_socketpair, [libc::AF_UNIX as u64, kind, 0, sockets, 0, 0])
+            .await
             .map_err(step("make a pair of sockets in it"))?;
         let [pair] = tracee.read_words(sockets).map_err(step("read its sockets"))?;
         let (first, second) = (pair as u32, (pair >> 32) as u32);
-        let received = self.pass_region(visit, first, second, &at);
+        let received = self.pass_region(visit, first, second, &at).await;
         for descriptor in [first, second] {
-            let _ = visit.call(libc::SYS_close, [u64::from(descriptor), 0, 0, 0, 0, 0]);
+            let _ = visit.call(libc::SYS_close, [u64::from(descriptor), 0, 0, 0, 0, 0]).await;
         }
         let file = received?;
         let (read, execute) = (libc::PROT_READ, libc::PROT_READ | libc::PROT_EXEC);
@@ -115,19 +141,23 @@ impl Supervisor {
             (layout.image()..layout.code(), read, libc::MAP_PRIVATE),
             (layout.code()..end, execute, libc::MAP_PRIVATE),
         ];
-        let mapped = maps.into_iter().try_for_each(|(to, access, how)| {
+        let mut mapped = Ok(());
+        for (to, access, how) in maps {
             let (file, offset) =
                 if how == anonymous { (NO_FILE, 0) } else { (file, to.start - layout.base()) };
             let how = (how | libc::MAP_FIXED_NOREPLACE) as u64;
             let args = [to.start, to.end - to.start, access as u64, how, file, offset];
-            visit.call(libc::SYS_mmap, args).map(drop)
-        });
-        let _ = visit.call(libc::SYS_close, [file, 0, 0, 0, 0, 0]);
+            mapped = visit.call(libc::SYS_mmap, args).await.map(drop);
+            if mapped.is_err() {
+                break;
+            }
+        }
+        let _ = visit.call(libc::SYS_close, [file, 0, 0, 0, 0, 0]).await;
         mapped.map_err(step("map the image in it"))
     }
 
     /// Passes the shared memory to the process through its sockets; its descriptor there.
-    fn pass_region(
+    async fn pass_region(
         &self,
         visit: &mut Visit,
         first: u32,
@@ -142,6 +172,7 @@ impl Supervisor {
         let flags = libc::MSG_CMSG_CLOEXEC as u64;
         visit
             .call(libc::SYS_recvmsg, [u64::from(second), header, flags, 0, 0, 0])
+            .await
             .map_err(step(RECEIVE))?;
         let descriptor = at(offset_of!(Block, control.descriptor));
         let [descriptor] = tracee.read_words(descriptor).map_err(step("read its descriptor"))?;
@@ -153,7 +184,7 @@ impl Supervisor {
     }
 
     /// What the image in a process has to know: the functions of its kernel vDSO, which is at `vdso`.
-    pub(super) fn functions_at(&self, vdso: u64, has_own_filter: bool) -> KernelFunctions {
+    pub fn functions_at(&self, vdso: u64, has_own_filter: bool) -> KernelFunctions {
         let layout = self.region.layout;
         let raw = layout.symbol(symbols::RAW_CLOCK_GETTIME);
         let missing = layout.symbol(symbols::MISSING);
@@ -162,11 +193,12 @@ impl Supervisor {
             functions.clock_gettime = raw;
         }
         functions.has_own_filter = has_own_filter.into();
+        functions.is_untraced = self.untraced.into();
         functions
     }
 
     /// Tells the image in a program, which is stopped, what it has to know.
-    pub(super) fn write_functions(
+    pub fn write_functions(
         &self,
         tracee: Tracee,
         vdso: u64,
@@ -174,5 +206,13 @@ impl Supervisor {
     ) -> nix::Result<()> {
         let functions = self.functions_at(vdso, has_own_filter);
         tracee.poke_bytes(self.region.layout.private(), bytes_of(&functions))
+    }
+
+    /// Sends the shared memory through a socket of the program.
+    pub fn send_file(&self, socket: &OwnedFd) -> nix::Result<()> {
+        let descriptors = [self.region.file().as_raw_fd()];
+        let message = [ControlMessage::ScmRights(&descriptors)];
+        let bytes = [IoSlice::new(&[0])];
+        sendmsg::<()>(socket.as_raw_fd(), &bytes, &message, MsgFlags::MSG_NOSIGNAL, None).map(drop)
     }
 }

@@ -3,13 +3,15 @@
 //! - `tracee`: a traced thread: its stops, registers and memory.
 //! - `detour`: makes a stopped thread do something on our behalf.
 //! - `visit`: several system calls of that kind.
+//! - `jobs`: what threads do so, step by step, while all others are answered.
 //! - `fresh`: a program that has just been started.
 //! - `install`: gives such a program the image.
 //! - `bootstrap`: the code that does it in the program.
 //! - `mapping`: the same, one call at a time.
 //! - `plain`: structures as bytes.
-//! - `exec_only`: prepares programs and lets them go.
+//! - `notified`: programs that nothing traces between their calls.
 //! - `attach`, `detach`: moves a running process into the timeline and out of it.
+//! - `kernel_vdso`: brings threads out of the kernel's vDSO.
 //! - `blocked`: what a thread is blocked in, and until when it waits.
 //! - `oci_runtimes`: OCI runtimes whose containers live by the timeline.
 //! - `seccomp_stop`: answers calls that the filter stopped.
@@ -27,6 +29,7 @@
 //! - `show`: tells how the timeline stands.
 //! - `ending`: lets programs end while clocks stand still.
 //! - `signals`: signals to the supervisor itself.
+//! - `yielding`: yields the processor while a stop is waited for.
 //! - `notes`: words to the user.
 
 mod attach;
@@ -36,12 +39,14 @@ mod change;
 mod detach;
 mod detour;
 mod ending;
-mod exec_only;
 mod fresh;
 mod idle;
 mod install;
+mod jobs;
+mod kernel_vdso;
 mod mapping;
 mod notes;
+mod notified;
 mod oci_runtimes;
 mod permissions;
 mod plain;
@@ -59,9 +64,11 @@ mod tracee;
 mod visit;
 mod wait_restart;
 mod wall;
+mod yielding;
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::rc::Rc;
 
 use eigentime_timeline::{Clock, Pending};
 use eigentime_vdso::symbols;
@@ -74,7 +81,7 @@ use crate::control::server::Control;
 use crate::filter::Scope;
 use crate::host::KernelVdso;
 use crate::namespace;
-use crate::plan::Clocks;
+use crate::plan::{Clocks, Lifelong};
 use crate::proc;
 use crate::region::Region;
 use timekeeper::Timekeeper;
@@ -102,6 +109,8 @@ pub struct Subject {
     pub consent: Consent,
     /// Are sites of calls rewritten?
     pub rewrites: bool,
+    /// Why its programs are traced for their whole life; `None`: they are not, where that can be.
+    pub lifelong: Option<Lifelong>,
 }
 
 impl Subject {
@@ -116,13 +125,14 @@ impl Subject {
             ephemeral: false,
             consent: Consent::default(),
             rewrites: true,
+            lifelong: Some(Lifelong::Asked),
         }
     }
 }
 
 /// The process that follows the programs of one timeline.
 pub struct Supervisor {
-    region: Region,
+    region: Rc<Region>,
     kernel: KernelVdso,
     scope: Scope,
     /// The caller's groups, to be shown in its user namespace.
@@ -168,6 +178,8 @@ pub struct Supervisor {
     set_since: HashSet<rearm::TimerKey>,
     /// Processes whose timers are armed anew as soon as a thread of theirs stops.
     awaited: Vec<rearm::Awaited>,
+    /// What stopped threads are being made to do.
+    jobs: jobs::Jobs,
     /// Notes that have been given since somebody joined last.
     noted: HashSet<(String, notes::Note)>,
     /// What its maker allows.
@@ -176,6 +188,10 @@ pub struct Supervisor {
     rewrites: rewrite::Rewrites,
     /// How the time that nobody uses is skipped.
     idle: Option<idle::Idle>,
+    /// Why it traces programs for their whole life, if it does.
+    lifelong: Option<Lifelong>,
+    /// How it is told of calls, if it does not.
+    notified: Option<notified::Notified>,
 }
 
 /// What is known of a thread.
@@ -187,6 +203,10 @@ struct Thread {
     standing: Standing,
     /// The OCI runtime that has started it.
     runtime: Option<oci_runtimes::RuntimeId>,
+    /// Has its program set a filter? That stays, also when it starts another.
+    has_own_filter: bool,
+    /// Why it is traced although nothing is to be done in it, if it is.
+    kept: Option<Lifelong>,
     /// Is it in a stop of job control?
     halted: bool,
     /// Has it just come out of one, which ends some calls with EINTR?
@@ -214,22 +234,24 @@ enum Standing {
 impl Thread {
     /// Has it something that goes to what it makes?
     fn hands_down(&self) -> bool {
-        self.runtime.is_some() || !matches!(self.standing, Standing::Member | Standing::Entering)
+        self.runtime.is_some()
+            || self.has_own_filter
+            || self.kept.is_some()
+            || !matches!(self.standing, Standing::Member | Standing::Entering)
     }
 }
 
 impl Supervisor {
     /// A supervisor that does not follow anything yet.
     pub fn new(region: Region, kernel: KernelVdso, subject: Subject) -> Self {
-        let Subject { scope, groups, clocks, opening, control, ephemeral, consent, rewrites } =
-            subject;
+        let Subject { scope, groups, clocks, opening, control, ephemeral, consent, .. } = subject;
         if control.is_some() {
             region.page().expect_changes();
         }
         let skip = clocks.skip;
         Self {
             timekeeper: Timekeeper::new(region.page(), scope, clocks, opening),
-            region,
+            region: Rc::new(region),
             kernel,
             scope,
             groups,
@@ -253,10 +275,13 @@ impl Supervisor {
             polling: polling::Polling::default(),
             set_since: HashSet::new(),
             awaited: Vec::new(),
+            jobs: jobs::Jobs::default(),
             noted: HashSet::new(),
             permissions: permissions::Permissions::new(consent),
-            rewrites: rewrite::Rewrites::new(rewrites),
+            rewrites: rewrite::Rewrites::new(subject.rewrites),
             idle: skip.map(idle::Idle::new),
+            notified: subject.lifelong.is_none().then(notified::Notified::default),
+            lifelong: subject.lifelong,
         }
     }
 
@@ -286,9 +311,25 @@ impl Supervisor {
 
     /// Starts following a process that is about to start something.
     pub fn follow(&mut self, process: Pid, starts: &Starts) -> nix::Result<()> {
+        self.follow_because(Lifelong::Listened, process, starts)
+    }
+
+    /// The same; a program that does not hand over the listener of its filter is traced for its whole
+    /// life, for this reason.
+    fn follow_because(
+        &mut self,
+        reason: Lifelong,
+        process: Pid,
+        starts: &Starts,
+    ) -> nix::Result<()> {
         Tracee(process).seize()?;
+        let reason = match starts {
+            Starts::Program => reason,
+            Starts::Container { .. } | Starts::Inside { .. } => Lifelong::Container,
+        };
+        let kept = self.notified.as_ref().map(|_| reason);
         let standing = Standing::Entering;
-        self.threads.insert(process, Thread { standing, ..Thread::default() });
+        self.threads.insert(process, Thread { standing, kept, ..Thread::default() });
         self.expect(process, starts)
     }
 
@@ -308,13 +349,28 @@ impl Supervisor {
         if self.idle.is_some() {
             idle::prepare();
         }
+        if self.notified.as_mut().is_some_and(|notified| notified.prepare().is_err()) {
+            return;
+        }
         if self.control.as_mut().is_some_and(|control| control.start().is_err()) {
             return;
         }
+        match self.notified {
+            None => self.serve_traced(),
+            Some(_) => self.serve_notified(),
+        }
+        self.end_runtimes();
+        if let Some(control) = &mut self.control {
+            control.forget();
+            control.finish();
+        }
+    }
+
+    /// The same where all threads are traced for as long as they live.
+    fn serve_traced(&mut self) {
         while let Ok(event) = self.next_event() {
             if event.is_none() {
-                // The end of some may have been told to nobody.
-                self.threads.clear();
+                self.forget_all();
             }
             match event {
                 Some((_, Stop::Woken)) => {}
@@ -338,11 +394,12 @@ impl Supervisor {
                 break;
             }
         }
-        self.end_runtimes();
-        if let Some(control) = &mut self.control {
-            control.forget();
-            control.finish();
-        }
+    }
+
+    /// No thread is traced. The end of some may have been told to nobody.
+    fn forget_all(&mut self) {
+        self.threads.clear();
+        self.jobs = jobs::Jobs::default();
     }
 
     /// Can nobody find the timeline any more?
@@ -351,21 +408,30 @@ impl Supervisor {
     }
 
     fn has_outlived_its_members(&self) -> bool {
-        self.ephemeral && !self.timekeeper.awaits_attached() && self.threads.is_empty()
+        self.ephemeral
+            && !self.timekeeper.awaits_attached()
+            && self.threads.is_empty()
+            && self.is_listened_to_by_nobody()
     }
 
     fn answer_or_end(&mut self, tracee: Tracee, stop: Stop) {
         if self.unwanted.remove(&tracee.0) {
             if stop != Stop::Ended {
                 // If it cannot be let go, it is gone.
-                let _ = tracee.release();
+                let _ = tracee.release(None);
             }
             return;
         }
-        let answered = self.answer(tracee, stop);
-        if !matches!(stop, Stop::Ended | Stop::Trap) {
-            self.ask_again(tracee);
-        }
+        let answered = match self.tell_job(tracee, stop) {
+            Some(told) => told,
+            None => {
+                let answered = self.answer(tracee, stop);
+                if !matches!(stop, Stop::Ended | Stop::Trap) {
+                    self.ask_again(tracee);
+                }
+                answered
+            }
+        };
         match answered {
             // It was killed in between.
             Ok(()) | Err(Errno::ESRCH) => {}
@@ -387,7 +453,7 @@ impl Supervisor {
                     self.end_runtime(&ended);
                 }
                 self.forget_timers(tracee.0);
-                self.rewrites.forget(tracee.0);
+                self.forget_notified(tracee.0);
                 signals::program_ended(tracee.0);
                 Ok(())
             }
@@ -400,7 +466,10 @@ impl Supervisor {
             Stop::Forked => self.forked(tracee),
             Stop::Group => {
                 self.thread(tracee).halted = true;
-                tracee.listen()
+                match self.notified.is_some() {
+                    true => self.halt_notified(tracee),
+                    false => tracee.listen(),
+                }
             }
             Stop::Trap => self.trap(tracee),
             Stop::Syscall => self.recheck_at_syscall(tracee),
@@ -414,18 +483,16 @@ impl Supervisor {
 
     /// The process of a thread.
     fn process_of(&mut self, thread: Pid) -> Option<Pid> {
-        let known = &mut self.thread(Tracee(thread)).process;
-        if known.is_none() {
-            *known = proc::process_of(thread);
+        let Some(state) = self.threads.get_mut(&thread) else { return proc::process_of(thread) };
+        if state.process.is_none() {
+            state.process = proc::process_of(thread);
         }
-        *known
+        state.process
     }
 
     /// A thread made a child or a thread, which starts as its maker is.
     fn forked(&mut self, tracee: Tracee) -> nix::Result<()> {
         let made = Pid::from_raw(tracee.event_message()? as i32);
-        let process = self.process_of(tracee.0);
-        self.inherit_rewriting(made, |_| process);
         if let Some(idle) = &mut self.idle {
             idle.expect(made);
         }
@@ -436,7 +503,7 @@ impl Supervisor {
                 self.inherit(made, maker);
             }
         }
-        tracee.resume(None)
+        self.go_on(tracee, None)
     }
 
     /// A thread that stops for the first time may be faster than the news of it.
@@ -444,7 +511,6 @@ impl Supervisor {
         if self.threads.contains_key(&tracee.0) {
             return;
         }
-        self.inherit_rewriting(tracee.0, proc::parent_of);
         if !self.threads.values().any(Thread::hands_down) {
             return;
         }
@@ -458,52 +524,76 @@ impl Supervisor {
     }
 
     fn exec(&mut self, tracee: Tracee) -> nix::Result<()> {
-        let Thread { standing, runtime, .. } = *self.thread(tracee);
+        if self.enters_notified(tracee.0) {
+            self.thread(tracee).standing = Standing::Entering;
+        }
+        let Thread { standing, runtime, mut has_own_filter, kept, .. } = *self.thread(tracee);
         // A thread that starts a program takes the number of its process.
         let former = Pid::from_raw(tracee.event_message()? as i32);
+        has_own_filter |= self.take_exec(former);
         if former != tracee.0 {
-            self.threads.remove(&former);
+            has_own_filter |= self.threads.remove(&former).is_some_and(|it| it.has_own_filter);
         }
         let is_outside = standing == Standing::Outside && !self.is_inside(tracee);
         if standing == Standing::Detached || is_outside {
-            return tracee.resume(None);
+            return self.go_on(tracee, None);
         }
         self.note_home(tracee, standing);
         self.started = true;
         self.begin_clocks();
         self.timekeeper.has_begun();
         self.forget_posix_timers(tracee.0);
-        self.rewrites.begin(tracee.0);
-        *self.thread(tracee) = Thread { runtime, ..Thread::default() };
-        match self.install(tracee) {
+        *self.thread(tracee) = Thread { runtime, has_own_filter, kept, ..Thread::default() };
+        let started = install::Started { tracee, visits: runtime.is_some(), has_own_filter };
+        let installs = self.installer().install(started);
+        self.begin_job(tracee, tracee.0, installs, move |it, installed| {
+            it.installed(started, installed)
+        })
+    }
+
+    /// A program has been prepared, or cannot be.
+    fn installed(
+        &mut self,
+        started: install::Started,
+        installed: Result<Option<install::Borrowed>, fresh::Refusal>,
+    ) -> nix::Result<()> {
+        let tracee = started.tracee;
+        match installed {
             Ok(borrowed) => {
                 self.first_stderr = None;
+                let is_closed = self.is_closed(tracee.0);
+                let state = self.thread(tracee);
+                state.boots = borrowed.is_some();
+                state.kept = state.kept.or(is_closed.then_some(Lifelong::Closed));
                 // Of what a container allows, its engine tells.
-                if runtime.is_none() {
+                if !started.visits {
                     self.note_lost_privilege(tracee);
                 }
-                let resumed = tracee.resume(None);
+                let resumed = self.go_on(tracee, None);
                 // While it runs already.
                 drop(borrowed);
                 resumed
             }
-            Err(refusal) => self.refuse(tracee, &refusal),
+            Err(refusal) => match self.refuse(tracee, &refusal) {
+                Some(end) => self.begin_job(tracee, tracee.0, end, |_, ended| ended),
+                None => Ok(()),
+            },
         }
     }
 
     /// A signal is about to be delivered.
     fn signal(&mut self, tracee: Tracee, signal: i32) -> nix::Result<()> {
+        self.undo_notified(tracee)?;
         if EFAULT_CODES.contains(&signal) && self.mend_fault(tracee)? {
-            return tracee.resume(None);
+            return self.go_on(tracee, None);
         }
         if self.let_crash(tracee, signal)? {
             return self.answer(tracee, Stop::Ended);
         }
         self.settle_at_signal(tracee, signal)?;
-        self.recheck_at_signal(tracee, signal)?;
         self.resume_ignored(tracee, signal)?;
         self.end_waits_at_signal(tracee, signal)?;
-        self.resume_at_signal(tracee, signal)
+        self.go_on(tracee, Some(signal))
     }
 
     /// Where the image could not touch memory that the program named, it goes on
@@ -522,9 +612,16 @@ impl Supervisor {
 
     fn trap(&mut self, tracee: Tracee) -> nix::Result<()> {
         self.begin(tracee);
-        self.rearm_awaited(tracee)?;
+        self.redirect_notified(tracee)?;
         let halted = std::mem::take(&mut self.thread(tracee).halted);
         self.thread(tracee).continued = halted;
-        self.recheck_at_trap(tracee, halted)
+        self.go_on_from_trap(tracee, halted)
+    }
+
+    fn go_on_from_trap(&mut self, tracee: Tracee, halted: bool) -> nix::Result<()> {
+        match self.rearm_awaited(tracee, move |it| it.go_on_from_trap(tracee, halted))? {
+            true => Ok(()),
+            false => self.recheck_at_trap(tracee, halted),
+        }
     }
 }

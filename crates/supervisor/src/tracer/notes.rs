@@ -29,9 +29,9 @@ pub enum Note {
     SharedClock,
     /// Its file would give it privileges that it does not get.
     LostPrivilege,
-    /// A debugger inside an exec-only timeline starts it.
+    /// A debugger follows it where the supervisor would have to.
     Debugged,
-    /// An exec-only timeline may not follow it.
+    /// It may not be followed.
     NotFollowed,
     /// It waits for time while none passes; told once for all programs.
     Frozen,
@@ -67,12 +67,13 @@ impl Supervisor {
                  is the default where it is shared; its owner can allow it (--settable-by)"
             ),
             (Note::Debugged, _) => format!(
-                "what {program} starts is followed by a debugger and sees the host's clocks: start \
-                 it without the debugger, then attach the debugger (gdb -p, strace -p)"
+                "{program} is followed by a debugger: waits and timers that it sets meanwhile are the \
+                 host's, and so are all clocks of what it starts; start programs without the debugger, \
+                 then attach the debugger (gdb -p, strace -p)"
             ),
             (Note::NotFollowed, _) => format!(
-                "what {program} starts sees the host's clocks, since ptrace is forbidden here \
-                 (sysctl kernel.yama.ptrace_scope)"
+                "{program} may not be traced here (sysctl kernel.yama.ptrace_scope): its waits and \
+                 timers are the host's, and so are all clocks of what it starts"
             ),
             (Note::Frozen, _) => format!(
                 "{program} waits with a timeout, which never passes while all clocks stand still: \

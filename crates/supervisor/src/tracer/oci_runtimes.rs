@@ -135,6 +135,8 @@ impl Supervisor {
         let thread = self.thread(Tracee(made));
         thread.standing = maker.standing;
         thread.runtime = maker.runtime;
+        thread.has_own_filter = maker.has_own_filter;
+        thread.kept = maker.kept;
     }
 
     /// What a thread is whose maker is not known: it has the image, or lives by host time.

@@ -22,10 +22,11 @@ pub struct Polling {
 }
 
 impl Polling {
-    /// Waits until any traced thread stops or ends; `None` when there is none left.
-    pub fn wait(&mut self) -> nix::Result<Option<(Tracee, Stop)>> {
+    /// Waits until any traced thread stops or ends, which is `expected` to be soon or may be at any
+    /// time; `None` when there is none left.
+    pub fn wait(&mut self, expected: bool) -> nix::Result<Option<(Tracee, Stop)>> {
         let begin = Instant::now();
-        let looks = self.looks();
+        let looks = expected || self.looks();
         while looks && begin.elapsed() < LONGEST {
             if let Poll::Ready(event) = Tracee::poll_any()? {
                 self.learn(looks, true);

@@ -3,11 +3,11 @@
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
-use super::{Standing, Supervisor};
+use super::Supervisor;
 use crate::consent::{Consent, NamedBy};
 use crate::control::server::{Asked, Control};
 use crate::control::{Answer, Joined, Request, Starts};
-use crate::plan::Clocks;
+use crate::plan::{Clocks, Lifelong};
 use crate::proc;
 use crate::region;
 
@@ -32,12 +32,12 @@ impl Supervisor {
                 self.noted.clear();
                 Answer::Changed(self.timeline())
             }
-            Request::Join { clocks, consent, named_by, image, starts, rewrites } => {
+            Request::Join { clocks, consent, named_by, image, starts, rewrites, is_traced } => {
                 let joined = self
                     .check_image(*image)
                     .and_then(|()| self.check_consent(*named_by, starts))
                     .and_then(|()| self.agree(clocks.as_ref(), *consent))
-                    .and_then(|()| self.let_in(asked.caller, starts));
+                    .and_then(|()| self.let_in(asked.caller, starts, *is_traced));
                 match joined {
                     Ok(joined) => {
                         self.rewrite_only_if(*rewrites);
@@ -46,6 +46,10 @@ impl Supervisor {
                     Err(reason) => Answer::Refused(reason),
                 }
             }
+            Request::Listen { descriptor } => match self.listen(asked.caller, *descriptor) {
+                Ok(()) => Answer::Done,
+                Err(reason) => Answer::Refused(reason),
+            },
             Request::Stay { clocks, consent } => {
                 let stays = self
                     .check_member(asked.caller)
@@ -136,9 +140,9 @@ impl Supervisor {
     }
 
     fn check_member(&self, caller: Pid) -> Result<(), String> {
-        match self.threads.get(&caller).map(|thread| thread.standing) {
-            Some(Standing::Member) => Ok(()),
-            _ => Err("the program is in another timeline, and timelines cannot be nested\n\
+        match self.has_member(caller) {
+            true => Ok(()),
+            false => Err("the program is in another timeline, and timelines cannot be nested\n\
                       help: start eigentime outside of it"
                 .to_owned()),
         }
@@ -163,7 +167,7 @@ impl Supervisor {
     }
 
     /// Starts following a process that asks for it.
-    fn let_in(&mut self, caller: Pid, starts: &Starts) -> Result<Joined, String> {
+    fn let_in(&mut self, caller: Pid, starts: &Starts, is_traced: bool) -> Result<Joined, String> {
         if caller.as_raw() <= 0 {
             return Err("the program is in a process namespace that the timeline's supervisor \
                         does not see\nhelp: make the timeline outside, and join from there"
@@ -184,7 +188,8 @@ impl Supervisor {
         {
             return Err(format!("container {} has ended", container.id));
         }
-        self.follow(caller, starts).map_err(|error| match error {
+        let reason = if is_traced { Lifelong::Asked } else { Lifelong::Listened };
+        self.follow_because(reason, caller, starts).map_err(|error| match error {
             Errno::EPERM => match proc::tracer_of(caller) {
                 None => "ptrace is forbidden here".to_owned(),
                 Some(tracer) => format!("the program is already traced by process {tracer}"),
@@ -197,7 +202,8 @@ impl Supervisor {
         }
         // Whoever has started it has been told nothing yet.
         self.noted.clear();
-        Ok(Joined { base: self.region.layout.base(), rate })
+        let is_brief = self.notified.is_some();
+        Ok(Joined { base: self.region.layout.base(), rate, is_brief })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Answers calls that the filter stopped.
 
-use eigentime_calls::{CLONE_UNTRACED, Call, Kind, TIMER_ABSTIME, Timer, TimerOp, Watch, nr};
+use eigentime_calls::{CLONE_UNTRACED, Call, Kind, Nr, TIMER_ABSTIME, Timer, TimerOp, Watch, nr};
 use eigentime_timeline::page::View;
 use eigentime_timeline::{Clock, ClockId, Timespec};
 use eigentime_vdso::{KernelFunctions, NO_HINT, STRICT, symbols};
@@ -13,7 +13,7 @@ use super::rearm::{Info, TimerKey, timer_clock};
 use super::strict::{asks_for_mode, enters_strict_mode, has_no_other_filter, may_set_filter};
 use super::tracee::Tracee;
 use super::{Standing, Supervisor};
-use crate::arch::Registers;
+use crate::arch::{Registers, is_in_vsyscall_page};
 use crate::filter::FOREIGN;
 use crate::host;
 
@@ -25,7 +25,7 @@ impl Supervisor {
         }
         // The calls by which a program is started are the caller's own.
         if self.thread(tracee).standing != Standing::Member {
-            return tracee.resume(None);
+            return self.go_on(tracee, None);
         }
         let mut registers = tracee.registers()?;
         // From here on as if the site were not rewritten.
@@ -34,24 +34,24 @@ impl Supervisor {
             self.note(tracee, Note::ForeignCall);
             registers.skip(error(Errno::ENOSYS));
             tracee.set_registers(registers)?;
-            return tracee.resume(None);
+            return self.go_on(tracee, None);
         }
         let boots = std::mem::take(&mut self.thread(tracee).boots);
         if is_report(&registers) {
-            return match registers.arg(1) as i64 {
-                -4095..0 if boots => self.refuse_boot(tracee, registers),
-                // A program that asks for the clock by which the image reports gets the
-                // kernel's answer.
-                _ => tracee.resume(None),
-            };
+            // A program that asks for the clock by which the image reports gets the kernel's answer.
+            if boots && matches!(registers.arg(1) as i64, -4095..0) {
+                self.refuse_boot(tracee, registers)?;
+            }
+            return self.go_on(tracee, None);
         }
         let Some(call) = Call::find(registers.nr()) else {
-            return tracee.resume(None);
+            return self.go_on(tracee, None);
         };
         self.count_stop();
         let changed = match call.kind {
-            _ if registers.is_in_vsyscall_page() => {
-                registers.skip(self.read_for_vsyscall(tracee, &registers));
+            _ if is_in_vsyscall_page(registers.ip()) => {
+                let result = self.read_for_vsyscall(tracee, registers.nr(), &registers.args());
+                registers.skip(result);
                 true
             }
             Kind::Read(_) if self.is_kernel_vdso(tracee, &registers) => {
@@ -72,10 +72,7 @@ impl Supervisor {
                 true
             }
             Kind::Set(set) => {
-                registers.skip(match self.set_wall(tracee, &registers, set) {
-                    Ok(result) => result,
-                    Err(cause) => error(cause),
-                });
+                registers.skip(self.set_wall(tracee, &registers.args(), set).unwrap_or_else(error));
                 true
             }
             Kind::Watch(Watch::IoUring) => {
@@ -83,10 +80,10 @@ impl Supervisor {
                 false
             }
             Kind::Watch(Watch::Untraced) => {
-                registers.set_first_arg(registers.arg(0) & !u64::from(CLONE_UNTRACED));
+                registers.set_arg(0, registers.arg(0) & !u64::from(CLONE_UNTRACED));
                 true
             }
-            Kind::Watch(Watch::Filters) if asks_for_mode(&registers) => {
+            Kind::Watch(Watch::Filters) if asks_for_mode(registers.nr(), &registers.args()) => {
                 let shows_ours = has_no_other_filter(tracee);
                 if shows_ours {
                     registers.skip(libc::SECCOMP_MODE_DISABLED.into());
@@ -94,8 +91,9 @@ impl Supervisor {
                 shows_ours
             }
             Kind::Watch(Watch::Filters) => {
-                let enters = enters_strict_mode(tracee, &registers);
-                if enters || may_set_filter(tracee, &registers) {
+                let (nr, args) = (registers.nr(), registers.args());
+                let enters = enters_strict_mode(nr, &args) && has_no_other_filter(tracee);
+                if enters || may_set_filter(tracee, nr, &args) {
                     self.filters_itself(tracee)?;
                 }
                 if enters {
@@ -105,22 +103,19 @@ impl Supervisor {
             }
             Kind::Block => false,
             Kind::Watch(Watch::Groups) => {
-                registers.skip(match self.show_groups(tracee, &registers) {
-                    Ok(count) => count as i64,
-                    Err(cause) => error(cause),
-                });
+                registers.skip(self.show_groups(tracee, &registers.args()).unwrap_or_else(error));
                 true
             }
         };
         if changed {
             tracee.set_registers(registers)?;
         }
-        tracee.resume(None)
+        self.go_on(tracee, None)
     }
 
     /// What the image has to know of the clock of the timer that a call works on; `None`
     /// if that is nothing, or if the timer is to be left alone.
-    fn timer_hint(
+    pub(super) fn timer_hint(
         &mut self,
         tracee: Tracee,
         registers: &Registers,
@@ -163,17 +158,21 @@ impl Supervisor {
         }
     }
 
-    fn redirect(&self, registers: &mut Registers, hint: i64) {
+    pub(super) fn redirect(&self, registers: &mut Registers, hint: i64) {
         registers.redirect(self.region.layout.symbol(symbols::ENTER), hint);
     }
 
     /// Was the call made by the kernel's own vDSO, which the image asked for host
     /// time?
     pub(super) fn is_kernel_vdso(&self, tracee: Tracee, registers: &Registers) -> bool {
-        let known =
-            self.region.layout.private() + offset_of!(KernelFunctions, clock_gettime) as u64;
-        let known = tracee.peek(known);
+        let known = self.kernel_clock(tracee);
         known.is_ok_and(|clock_gettime| self.kernel.holds(clock_gettime, registers.ip()))
+    }
+
+    /// The function by which the image in a program reads the host's clock.
+    pub(super) fn kernel_clock(&self, tracee: Tracee) -> nix::Result<u64> {
+        let slot = offset_of!(KernelFunctions, clock_gettime) as u64;
+        tracee.peek(self.region.layout.private() + slot)
     }
 
     /// The kernel's vDSO makes a system call for this clock, as it does where the
@@ -189,8 +188,11 @@ impl Supervisor {
     /// A process is about to get a seccomp filter: from here on the image makes each call in its own
     /// form, and no site is rewritten.
     fn filters_itself(&mut self, tracee: Tracee) -> nix::Result<()> {
-        if let Some(process) = self.process_of(tracee.0) {
-            self.rewrites.filters_itself(process);
+        let process = self.process_of(tracee.0);
+        // Of each thread it must be known which process it belongs to.
+        self.processes();
+        for state in self.threads.values_mut().filter(|state| state.process == process) {
+            state.has_own_filter = true;
         }
         let slot = offset_of!(KernelFunctions, has_own_filter) as u64;
         tracee.poke(self.region.layout.private() + slot, 1)
@@ -198,19 +200,17 @@ impl Supervisor {
 
     /// A read through the vsyscall page, which the kernel carries out by itself and
     /// will not let go elsewhere: the supervisor reads for the program.
-    fn read_for_vsyscall(&self, tracee: Tracee, registers: &Registers) -> i64 {
+    pub(super) fn read_for_vsyscall(&self, tracee: Tracee, nr: Nr, args: &[u64; 6]) -> i64 {
         let now = self.wall_now();
         let write = |to: u64, words: &[u64]| match to {
             0 => Ok(()),
             to => tracee.write_words(to, words),
         };
-        if registers.nr() == nr::TIME {
-            return write(registers.arg(0), &[now.sec as u64])
-                .map_or(error(Errno::EFAULT), |()| now.sec);
+        if nr == nr::TIME {
+            return write(args[0], &[now.sec as u64]).map_or(error(Errno::EFAULT), |()| now.sec);
         }
         let micros = (now.nsec / 1_000) as u64;
-        let written = write(registers.arg(0), &[now.sec as u64, micros])
-            .and_then(|()| write(registers.arg(1), &[0]));
+        let written = write(args[0], &[now.sec as u64, micros]).and_then(|()| write(args[1], &[0]));
         written.map_or(error(Errno::EFAULT), |()| 0)
     }
 
@@ -229,19 +229,19 @@ impl Supervisor {
     }
 
     /// The caller's groups, of which the program's user namespace maps only one.
-    fn show_groups(&self, tracee: Tracee, registers: &Registers) -> nix::Result<usize> {
-        let room = registers.arg(0) as i32;
+    pub(super) fn show_groups(&self, tracee: Tracee, args: &[u64; 6]) -> nix::Result<i64> {
+        let room = args[0] as i32;
         if room < 0 || (room > 0 && (room as usize) < self.groups.len()) {
             return Err(Errno::EINVAL);
         }
         if room > 0 {
             let bytes: Vec<u8> = self.groups.iter().flat_map(|group| group.to_ne_bytes()).collect();
-            tracee.write(registers.arg(1), &bytes)?;
+            tracee.write(args[1], &bytes)?;
         }
-        Ok(self.groups.len())
+        Ok(self.groups.len() as i64)
     }
 }
 
-fn error(cause: Errno) -> i64 {
+pub(super) fn error(cause: Errno) -> i64 {
     -i64::from(cause as i32)
 }

@@ -8,7 +8,6 @@ use nix::unistd::Pid;
 
 use super::blocked::Blocked;
 use super::idle::Idle;
-use super::tracee::Tracee;
 use super::{Standing, Supervisor};
 use crate::control::{Member, Reading, Shown, State, Thread, Timeline, WaitsFor, rate_number};
 use crate::host;
@@ -23,9 +22,10 @@ impl Supervisor {
             timeline: self.timeline(),
             joinable: self.permissions.is_joinable(),
             settable_by: self.permissions.settable_by(),
+            traced: self.lifelong.map(|reason| reason.to_string()),
             containers: self.containers(),
             members: self.members(),
-            calls: self.rewrites.coverage(),
+            calls: self.coverage(),
             skipping: self.idle.as_ref().map(Idle::show),
         }
     }
@@ -66,11 +66,11 @@ impl Supervisor {
     }
 
     /// The processes that live by the timeline.
-    pub(super) fn members(&self) -> Vec<Member> {
+    pub(super) fn members(&mut self) -> Vec<Member> {
         let segment = self.region.page().map().after;
         let mut members = BTreeMap::<i32, Member>::new();
         let belongs = |state: &super::Thread| state.standing != Standing::Outside;
-        for (thread, state) in self.threads.iter().filter(|(_, state)| belongs(state)) {
+        for (thread, state) in self.member_threads().iter().filter(|(_, state)| belongs(state)) {
             if let Some(process) = proc::process_of(*thread) {
                 let pid = process.as_raw();
                 let member = members.entry(pid).or_insert_with(|| Member {
@@ -78,6 +78,7 @@ impl Supervisor {
                     command: proc::command_of(process),
                     detached: state.standing == Standing::Detached,
                     container: self.container_of(state).map(|container| container.id.clone()),
+                    traced: state.kept.map(|reason| reason.to_string()),
                     threads: Vec::new(),
                 });
                 if state.standing != Standing::Detached {
@@ -93,7 +94,8 @@ impl Supervisor {
     }
 
     fn show_thread(&self, thread: Pid, segment: &Segment) -> Thread {
-        let blocked = Blocked::of(thread).filter(|_| !Tracee(thread).is_beside_call());
+        let exempt = self.region.layout.exempt();
+        let blocked = Blocked::of(thread).filter(|blocked| !blocked.is_asked_about(exempt));
         let until = blocked.as_ref().and_then(|blocked| self.waiting(thread, blocked));
         Thread {
             tid: thread.as_raw(),

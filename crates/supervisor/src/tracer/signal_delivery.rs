@@ -11,8 +11,9 @@ use eigentime_vdso::Frame;
 
 use super::Supervisor;
 use super::blocked::Blocked;
-use super::tracee::{Stepped, Tracee};
-use super::wait_restart::{Recheck, is_caught};
+use super::kernel_vdso;
+use super::tracee::Tracee;
+use super::wait_restart::is_caught;
 use crate::arch::{
     RESTART_ALWAYS, RESTART_AS_HANDLER_SAYS, RESTORES_FLAGS, Registers, SAVES_FLAGS, STEP_FLAG,
 };
@@ -20,6 +21,9 @@ use crate::proc;
 
 /// Signals by which the processor reports a fault.
 const FAULTS: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
+
+/// How often a thread may read the host's clock on its way through the image.
+const READINGS: usize = 32;
 
 impl Supervisor {
     /// A fault that is not handled ends the first process of a PID namespace, but not while it is
@@ -33,7 +37,7 @@ impl Supervisor {
             && !is_caught(tracee, signal)
             && self.process_of(tracee.0).is_some_and(proc::is_first_of_namespace);
         if crashes {
-            tracee.release()?;
+            tracee.release(None)?;
         }
         Ok(crashes)
     }
@@ -47,14 +51,12 @@ impl Supervisor {
         }
         // At the exempt address the call has been made.
         if registers.ip() == self.region.layout.exempt() {
-            let told = self.thread(tracee).recheck.interrupted(&registers);
-            let result = told.unwrap_or(registers.result());
+            let result = registers.result();
             let may_restart = [RESTART_ALWAYS, RESTART_AS_HANDLER_SAYS].contains(&result);
             if may_restart
                 && is_caught(tracee, signal)
                 && let Some(registers) = self.as_interrupted(tracee, &registers, result)
             {
-                self.thread(tracee).recheck = Recheck::No;
                 tracee.set_registers(registers)?;
             }
             return Ok(());
@@ -72,15 +74,12 @@ impl Supervisor {
         if FAULTS.contains(&signal) && info.si_code > 0 {
             return Ok(());
         }
-        let Stepped { stopped, .. } = self.step_through(tracee)?;
+        self.step_through(tracee)?;
         registers = tracee.registers()?;
         if self.undo_redirect(tracee, &mut registers)? {
             // It was to be made as it is.
         } else if registers.ip() == self.region.layout.call() && is_caught(tracee, signal) {
             self.interrupt_at_call(tracee, registers)?;
-        }
-        if stopped && let Some(process) = self.process_of(tracee.0) {
-            tracee.send(process, libc::SIGSTOP)?;
         }
         tracee.set_signal_info(&info)
     }
@@ -151,15 +150,17 @@ impl Supervisor {
     }
 
     /// Lets a thread that is in the image go on until it is out of it, or about to make a
-    /// call there, or has made it.
-    pub(super) fn step_through(&self, tracee: Tracee) -> nix::Result<Stepped> {
+    /// call there, or has made it; tells whether it is.
+    pub(super) fn step_through(&self, tracee: Tracee) -> nix::Result<bool> {
         let layout = self.region.layout;
         let saves = SAVES_FLAGS.map(|symbol| layout.symbol(symbol));
         let restores = RESTORES_FLAGS.map(|symbol| layout.symbol(symbol));
         let (mut saved, mut before) = (false, None);
         // The call itself is not stepped over: it may wait.
         let calls = [layout.call(), layout.exempt()];
-        tracee.step_until(|registers| {
+        let base = self.kernel.base_of(self.kernel_clock(tracee)?);
+        let is_kernel_vdso = |ip: u64| ip.wrapping_sub(base) < self.kernel.size();
+        let mut rests = |registers: &Registers| {
             if saved {
                 clear_step(tracee, registers);
             }
@@ -171,8 +172,19 @@ impl Supervisor {
             }
             calls.contains(&registers.ip())
                 || restores.contains(&registers.ip())
-                || !self.is_passing(tracee, registers)
-        })
+                || !self.is_in_image(registers)
+        };
+        // It reads a clock once, and once more for each change of the map meanwhile.
+        for _ in 0..READINGS {
+            let arrived = tracee.step_until(&mut rests)?;
+            if !arrived || !is_kernel_vdso(tracee.registers()?.ip()) {
+                return Ok(arrived);
+            }
+            if !kernel_vdso::leave(&self.kernel, base, tracee)? {
+                break;
+            }
+        }
+        Ok(false)
     }
 
     /// Is the thread in the image, or in the kernel's vDSO on behalf of the image?

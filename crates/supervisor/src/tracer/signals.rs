@@ -44,6 +44,16 @@ pub fn ignore() {
     let _ = SigSet::all().thread_unblock();
 }
 
+/// Are they passed on to this one?
+pub fn is_passed_to(program: Pid) -> bool {
+    PROGRAM.load(Ordering::Relaxed) == program.as_raw()
+}
+
+/// Notes that the program that was started first has ended.
+pub fn first_program_ended() {
+    PROGRAM.store(0, Ordering::Relaxed);
+}
+
 /// Notes that a process has ended.
 pub fn program_ended(process: Pid) {
     let _ = PROGRAM.compare_exchange(process.as_raw(), 0, Ordering::Relaxed, Ordering::Relaxed);

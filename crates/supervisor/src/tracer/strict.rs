@@ -1,18 +1,15 @@
 //! The strict mode of seccomp, which the kernel puts only on threads that have no filter. Threads of a
 //! timeline have one, so the image puts a filter in its place that stops all that the mode forbids.
 
-use eigentime_calls::{PR_GET_SECCOMP, PR_SET_SECCOMP, nr};
+use eigentime_calls::{Nr, PR_GET_SECCOMP, PR_SET_DUMPABLE, PR_SET_SECCOMP, nr};
 
 use super::Supervisor;
 use super::tracee::Tracee;
-use crate::arch::Registers;
 use crate::proc;
 
-/// Is it the call by which a thread enters the mode, and would the kernel allow that if it were not
-/// for the filter of the timeline?
-pub fn enters_strict_mode(tracee: Tracee, registers: &Registers) -> bool {
-    let [first, second, third] = [0, 1, 2].map(|index| registers.arg(index));
-    let asks = match registers.nr() {
+/// Is it the call by which a thread enters the mode? The kernel allows that to one that has no filter.
+pub fn enters_strict_mode(nr: Nr, &[first, second, third, ..]: &[u64; 6]) -> bool {
+    match nr {
         nr::PRCTL => {
             first as u32 == PR_SET_SECCOMP && second == u64::from(libc::SECCOMP_MODE_STRICT)
         }
@@ -20,13 +17,17 @@ pub fn enters_strict_mode(tracee: Tracee, registers: &Registers) -> bool {
             first as u32 == libc::SECCOMP_SET_MODE_STRICT && second as u32 == 0 && third == 0
         }
         _ => false,
-    };
-    asks && has_no_other_filter(tracee)
+    }
 }
 
 /// Does the call ask in which mode of seccomp its thread is?
-pub fn asks_for_mode(registers: &Registers) -> bool {
-    registers.nr() == nr::PRCTL && registers.arg(0) as u32 == PR_GET_SECCOMP
+pub fn asks_for_mode(nr: Nr, args: &[u64; 6]) -> bool {
+    nr == nr::PRCTL && args[0] as u32 == PR_GET_SECCOMP
+}
+
+/// Does the call close its process to others of the same user?
+pub fn closes_itself(nr: Nr, args: &[u64; 6]) -> bool {
+    nr == nr::PRCTL && args[0] as u32 == PR_SET_DUMPABLE && args[1] == 0
 }
 
 /// Is the filter of the timeline the only one that a thread has?
@@ -36,16 +37,18 @@ pub fn has_no_other_filter(tracee: Tracee) -> bool {
 
 /// May the call give the thread a filter? Programs also make it with bad arguments, to ask what the
 /// kernel knows.
-pub fn may_set_filter(tracee: Tracee, registers: &Registers) -> bool {
-    let [first, second, third] = [0, 1, 2].map(|index| registers.arg(index));
-    let asks = match registers.nr() {
-        nr::PRCTL => second == u64::from(libc::SECCOMP_MODE_FILTER),
+pub fn may_set_filter(tracee: Tracee, nr: Nr, &[first, second, third, ..]: &[u64; 6]) -> bool {
+    let asks = match nr {
+        nr::PRCTL => {
+            first as u32 == PR_SET_SECCOMP && second == u64::from(libc::SECCOMP_MODE_FILTER)
+        }
         nr::SECCOMP => first as u32 == libc::SECCOMP_SET_MODE_FILTER,
         _ => false,
     };
     // `struct sock_fprog`: how many instructions there are, and where.
     let program = || tracee.read_words::<2>(third).ok();
-    asks && program().is_some_and(|[count, at]| count as u16 != 0 && tracee.peek(at).is_ok())
+    asks && program()
+        .is_some_and(|[count, at]| count as u16 != 0 && tracee.read_words::<1>(at).is_ok())
 }
 
 impl Supervisor {
@@ -57,9 +60,12 @@ impl Supervisor {
             // The others go on.
             let mut registers = tracee.registers()?;
             registers.set_nr(nr::EXIT);
-            registers.set_first_arg(libc::SIGKILL as u64);
+            registers.set_arg(0, libc::SIGKILL as u64);
+            if !tracee.is_beside_call() {
+                registers.undo_call();
+            }
             tracee.set_registers(registers)?;
-            return tracee.resume(None);
+            return self.go_on(tracee, None);
         }
         tracee.kill()
     }

@@ -1,7 +1,9 @@
 //! A thread that is traced: stops, registers, memory.
 
+use std::fs::File;
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -12,7 +14,8 @@ use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
 use nix::unistd::Pid;
 
 use super::plain::{Plain, bytes_of_mut};
-use crate::arch::Registers;
+use super::yielding::yield_if_free;
+use crate::arch::{Registers, set_breakpoints};
 use crate::control::server::was_woken;
 use crate::proc::{Pidfd, has_ended};
 
@@ -73,19 +76,13 @@ const PATIENCE: Duration = Duration::from_millis(5);
 /// more.
 const MOST_STEPS: usize = 10_000;
 
+/// How long a thread may take to run to the end of a function.
+const RUN: Duration = Duration::from_secs(1);
+
 /// All signals but SIGTRAP, by which the kernel reports a step, and those by which it reports a bad
 /// address: where they are blocked, it takes the program's handler away.
 const ALL_BUT_REPORTS: u64 =
     !(1 << (libc::SIGTRAP - 1) | 1 << (libc::SIGSEGV - 1) | 1 << (libc::SIGBUS - 1));
-
-/// What came of stepping.
-#[derive(Clone, Copy, Debug)]
-pub struct Stepped {
-    /// Is the thread where it was to go?
-    pub arrived: bool,
-    /// Did SIGSTOP, which cannot be blocked, come meanwhile?
-    pub stopped: bool,
-}
 
 /// A traced thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -169,9 +166,9 @@ impl Tracee {
         ptrace::setoptions(self.0, OPTIONS | Options::PTRACE_O_EXITKILL | suspend).is_ok()
     }
 
-    /// Lets the stopped thread go for good.
-    pub fn release(self) -> nix::Result<()> {
-        self.request(libc::PTRACE_DETACH, 0)
+    /// Lets the stopped thread go for good, delivering a signal if there is one.
+    pub fn release(self, signal: Option<i32>) -> nix::Result<()> {
+        self.request(libc::PTRACE_DETACH, signal.unwrap_or(0) as usize)
     }
 
     /// Lets the thread go on, delivering a signal if there is one.
@@ -186,14 +183,15 @@ impl Tracee {
 
     /// Lets the thread go on for one instruction, and waits until that is done, or cannot be for a
     /// bad address; with all signals blocked but those by which the kernel reports that. Returns
-    /// whether the one signal that cannot be blocked, SIGSTOP, came meanwhile.
+    /// whether its process was stopped meanwhile, by the one signal that cannot be blocked.
     fn step(self) -> nix::Result<bool> {
-        let mut stopped = false;
+        let (mut halted, mut signal) = (false, None);
         loop {
-            self.request(libc::PTRACE_SINGLESTEP, 0)?;
+            self.request(libc::PTRACE_SINGLESTEP, signal.take().unwrap_or(0) as usize)?;
             match self.wait()? {
-                Stop::Signal(libc::SIGTRAP | libc::SIGSEGV | libc::SIGBUS) => return Ok(stopped),
-                Stop::Signal(libc::SIGSTOP) => stopped = true,
+                Stop::Signal(libc::SIGTRAP | libc::SIGSEGV | libc::SIGBUS) => return Ok(halted),
+                Stop::Signal(other) => signal = Some(other),
+                Stop::Group => halted = true,
                 Stop::Ended => return Err(Errno::ESRCH),
                 // Something else that was to be told first, such as that it was asked to
                 // stop: the step itself is still to come.
@@ -203,19 +201,79 @@ impl Tracee {
     }
 
     /// Lets the stopped thread go on, one instruction at a time, until it is where it may
-    /// rest.
-    pub fn step_until(self, mut rests: impl FnMut(&Registers) -> bool) -> nix::Result<Stepped> {
+    /// rest; tells whether it is. If its process is stopped meanwhile, the thread stops as soon as
+    /// it goes on.
+    pub fn step_until(self, mut rests: impl FnMut(&Registers) -> bool) -> nix::Result<bool> {
         let mask = self.signal_mask()?;
         self.set_signal_mask(ALL_BUT_REPORTS)?;
-        let mut stepped = Stepped { arrived: false, stopped: false };
+        let (mut arrived, mut halted) = (false, false);
         for _ in 0..MOST_STEPS {
-            stepped.arrived = rests(&self.registers()?);
-            if stepped.arrived {
+            arrived = rests(&self.registers()?);
+            if arrived {
                 break;
             }
-            stepped.stopped |= self.step()?;
+            halted |= self.step()?;
         }
-        self.set_signal_mask(mask).map(|()| stepped)
+        self.set_signal_mask(mask)?;
+        self.stop_again(halted).map(|()| arrived)
+    }
+
+    /// Has the stopped thread stop as soon as it goes on, if it went on although its process is
+    /// stopped. The kernel knows whether that is so still.
+    pub fn stop_again(self, halted: bool) -> nix::Result<()> {
+        if halted { self.interrupt() } else { Ok(()) }
+    }
+
+    /// Lets the stopped thread go on until it is about to carry out an instruction at one of these
+    /// addresses; with all signals blocked but those by which the kernel reports that. If its process
+    /// is stopped meanwhile, the thread stops as soon as it goes on. Fails with ENOSPC if the
+    /// processor cannot stop it there, and with ETIMEDOUT if it is stopped elsewhere since it does not
+    /// come there.
+    pub fn run_to(self, addresses: &[u64]) -> nix::Result<()> {
+        if addresses.is_empty() {
+            return Err(Errno::ENOSPC);
+        }
+        set_breakpoints(self.0, addresses).map_err(|_| Errno::ENOSPC)?;
+        let arrived = self.run_to_breakpoint(addresses);
+        set_breakpoints(self.0, &[])?;
+        arrived
+    }
+
+    fn run_to_breakpoint(self, addresses: &[u64]) -> nix::Result<()> {
+        let mask = self.signal_mask()?;
+        self.set_signal_mask(ALL_BUT_REPORTS)?;
+        let (mut halted, mut signal) = (false, None);
+        let mut interrupted = false;
+        loop {
+            self.resume(signal.take())?;
+            let stop = match self.wait_until(Instant::now() + RUN)? {
+                Some(stop) => stop,
+                None => {
+                    interrupted = true;
+                    self.interrupt()?;
+                    self.wait()?
+                }
+            };
+            match stop {
+                Stop::Signal(libc::SIGTRAP) => break,
+                Stop::Trap | Stop::Group if interrupted => break,
+                Stop::Signal(libc::SIGSTOP) => signal = Some(libc::SIGSTOP),
+                Stop::Group => halted = true,
+                // An address that the program named is bad.
+                Stop::Signal(_) => {
+                    self.set_signal_mask(mask)?;
+                    return Err(Errno::EFAULT);
+                }
+                Stop::Ended => return Err(Errno::ESRCH),
+                _ => {}
+            }
+        }
+        self.set_signal_mask(mask)?;
+        self.stop_again(halted)?;
+        match addresses.contains(&self.registers()?.ip()) {
+            true => Ok(()),
+            false => Err(Errno::ETIMEDOUT),
+        }
     }
 
     /// What the signal that is about to be delivered tells.
@@ -226,6 +284,46 @@ impl Tracee {
     /// Changes what the signal that is about to be delivered tells.
     pub fn set_signal_info(self, info: &libc::siginfo_t) -> nix::Result<()> {
         ptrace::setsiginfo(self.0, info)
+    }
+
+    /// Is the signal of a POSIX timer queued for the stopped thread, or for its process?
+    pub fn has_queued_timer(self, timer: i32) -> nix::Result<bool> {
+        // SAFETY: any bytes are a number. The timer's is where a sender's would be.
+        self.has_queued(|info| info.si_code == libc::SI_TIMER && unsafe { info.si_pid() } == timer)
+    }
+
+    /// Is a signal queued for the stopped thread, or for its process, that it does not block?
+    pub fn has_signal(self) -> nix::Result<bool> {
+        let mask = self.signal_mask()?;
+        self.has_queued(|info| mask >> (info.si_signo - 1) & 1 == 0)
+    }
+
+    fn has_queued(self, is_it: impl Fn(&libc::siginfo_t) -> bool) -> nix::Result<bool> {
+        /// `struct __ptrace_peeksiginfo_args` (include/uapi/linux/ptrace.h).
+        #[repr(C)]
+        struct Peek {
+            offset: u64,
+            flags: u32,
+            count: i32,
+        }
+        for flags in [0, libc::PTRACE_PEEKSIGINFO_SHARED] {
+            for offset in 0.. {
+                let peek = Peek { offset, flags, count: 1 };
+                // SAFETY: all-zero bytes are a valid siginfo_t.
+                let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+                let [from, to] = [(&raw const peek) as usize, (&raw mut info) as usize];
+                // SAFETY: the pointers are to values of ours, the second to room for one signal.
+                let found =
+                    unsafe { libc::ptrace(libc::PTRACE_PEEKSIGINFO, self.0.as_raw(), from, to) };
+                if Errno::result(found)? == 0 {
+                    break;
+                }
+                if is_it(&info) {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
     }
 
     /// Leaves the thread in a stop of job control until that ends.
@@ -241,14 +339,6 @@ impl Tracee {
     /// Ends the thread's process.
     pub fn kill(self) -> nix::Result<()> {
         nix::sys::signal::kill(self.0, Signal::SIGKILL)
-    }
-
-    /// Sends a signal to this thread.
-    pub fn send(self, process: Pid, signal: i32) -> nix::Result<()> {
-        // SAFETY: tgkill has no preconditions.
-        let result =
-            unsafe { libc::syscall(libc::SYS_tgkill, process.as_raw(), self.0.as_raw(), signal) };
-        Errno::result(result).map(drop)
     }
 
     /// The registers of the stopped thread.
@@ -358,6 +448,12 @@ impl Tracee {
         Ok(())
     }
 
+    /// Writes a word to memory that the program itself may not write, of a thread that may run.
+    pub fn write_forcibly(self, to: u64, word: u64) -> std::io::Result<()> {
+        let memory = File::options().write(true).open(format!("/proc/{}/mem", self.0))?;
+        memory.write_all_at(&word.to_ne_bytes(), to)
+    }
+
     /// A copy of a descriptor of the thread's process.
     pub fn borrow_descriptor(self, descriptor: u32) -> nix::Result<OwnedFd> {
         Pidfd::open(self.0)?.borrow_descriptor(descriptor)
@@ -383,7 +479,7 @@ fn wait_with_until(pid: i32, deadline: Instant) -> nix::Result<Option<(Tracee, S
     for turn in 0.. {
         match wait_with(pid, libc::WNOHANG)? {
             (0, _) if Instant::now() >= deadline => break,
-            (0, _) if turn < EAGER => std::thread::yield_now(),
+            (0, _) if turn < EAGER && yield_if_free() => {}
             (0, _) => std::thread::sleep(PAUSE),
             (pid, stop) => return Ok(Some((Tracee(Pid::from_raw(pid)), stop))),
         }
@@ -405,4 +501,46 @@ fn wait_once(pid: i32, flags: i32) -> nix::Result<(i32, Stop)> {
     // SAFETY: the pointer is to an int of ours.
     let result = unsafe { libc::waitpid(pid, &raw mut status, libc::__WALL | flags) };
     Errno::result(result).map(|pid| (pid, Stop::decode(status)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::process::{Command, Stdio};
+
+    use nix::sys::signal::kill;
+
+    use super::*;
+
+    #[test]
+    fn a_stop_that_comes_while_a_thread_is_stepped_is_told_afterwards_unless_it_is_over() {
+        for (continued, told) in [(false, Stop::Group), (true, Stop::Trap)] {
+            let busy = "echo; while :; do :; done";
+            let mut command = Command::new("sh");
+            let mut process = command.args(["-c", busy]).stdout(Stdio::piped()).spawn().unwrap();
+            // It has been started.
+            process.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+            let pid = Pid::from_raw(process.id() as i32);
+            let thread = Tracee(pid);
+            thread.seize().unwrap();
+            thread.interrupt().unwrap();
+            assert_eq!(thread.wait().unwrap(), Stop::Trap);
+            kill(pid, Signal::SIGSTOP).unwrap();
+            let mut looks = 0;
+            let arrived = thread.step_until(|_| {
+                looks += 1;
+                looks > 10
+            });
+            assert!(arrived.unwrap(), "it goes on although its process is stopped");
+            if continued {
+                kill(pid, Signal::SIGCONT).unwrap();
+            }
+            thread.resume(None).unwrap();
+            assert_eq!(thread.wait().unwrap(), told);
+            thread.kill().unwrap();
+            while thread.wait().unwrap() != Stop::Ended {}
+            // It was reaped just now.
+            process.wait().unwrap_err();
+        }
+    }
 }

@@ -1,8 +1,6 @@
 //! A stopped thread that is made to make several system calls, and then goes on as if
 //! nothing had been.
 
-use nix::unistd::Pid;
-
 use super::detour::Detour;
 use super::tracee::Tracee;
 use crate::arch::Registers;
@@ -31,25 +29,25 @@ impl Visit {
     }
 
     /// Makes a call; its result, or its error.
-    pub fn call(&mut self, nr: i64, args: [u64; 6]) -> nix::Result<u64> {
+    pub async fn call(&mut self, nr: i64, args: [u64; 6]) -> nix::Result<u64> {
         if self.mask.is_none() {
             self.mask = Some(self.tracee.signal_mask()?);
             self.tracee.set_signal_mask(ALL_SIGNALS)?;
         }
         let mut registers = self.after;
         registers.call(self.instruction, nr, args);
-        self.detour.system_call(registers)
+        self.detour.system_call(registers).await
     }
 
     /// Ends in a stop like the one it began in, from which a call that was interrupted
     /// can still be made again. Returns whether the thread made any call.
-    pub fn end(mut self, process: Pid) -> nix::Result<bool> {
+    pub async fn end(mut self) -> nix::Result<bool> {
         if let Some(mask) = self.mask {
-            self.detour.run_to_trap()?;
+            self.detour.run_to_trap().await?;
             self.tracee.set_signal_mask(mask)?;
         }
         self.tracee.set_registers(self.after)?;
-        self.detour.end(process)?;
+        self.detour.end()?;
         Ok(self.mask.is_some())
     }
 }

@@ -3,19 +3,20 @@
 //!
 //! A wait that was translated is in the kernel from the image's own system call
 //! instruction. When the supervisor stops it there, the kernel is about to make the
-//! call again with the same arguments; instead it is made to return to the image
-//! with a result of its own, upon which the image computes the arguments anew.
+//! call again; the supervisor has it do so with a time that ends it at once, upon which the
+//! image computes the time anew. Should a signal handler run before that, the kernel
+//! itself decides whether the call ends.
 
-use eigentime_calls::{Call, Form, RING_EXT_ARG, TimedOut};
-use eigentime_vdso::{IMAGE, LOOK_AGAIN};
+use eigentime_calls::{Call, Form, Nr, RING_EXT_ARG, TimedOut};
+use eigentime_vdso::{IMAGE, Waiting};
+use nix::unistd::Pid;
 
-use super::Supervisor;
 use super::blocked::Blocked;
+use super::plain::bytes_of;
 use super::tracee::Tracee;
-use crate::arch::{RESTART_AS_HANDLER_SAYS, Registers};
+use super::{Supervisor, Thread};
+use crate::arch::Registers;
 use crate::proc;
-
-const EINTR: i64 = 4;
 
 /// Is a thread to look at the map again?
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,28 +29,6 @@ pub enum Recheck {
     /// It was on its way to a call with what may be an old deadline, and stops at
     /// the call.
     AtCall,
-    /// It has been told to, by the image.
-    Told {
-        /// What its call answered, should a signal be delivered to it before it goes on.
-        result: i64,
-    },
-    /// It makes its call again, which is none of the image's. It stops at the call.
-    MadeAgain {
-        /// The same.
-        result: i64,
-    },
-}
-
-impl Recheck {
-    /// What the call of a thread answered that has not gone on since it was told to look again, or to
-    /// make the call again.
-    pub fn interrupted(self, registers: &Registers) -> Option<i64> {
-        match self {
-            Self::Told { result } => registers.has_skipped(LOOK_AGAIN).then_some(result),
-            Self::MadeAgain { result } => registers.is_made_again().then_some(result),
-            Self::No | Self::Asked | Self::AtCall => None,
-        }
-    }
 }
 
 impl Supervisor {
@@ -58,10 +37,24 @@ impl Supervisor {
         let exempt = self.region.layout.exempt();
         // One that is in no call may be on its way to one.
         let may_wait = |call: Option<Blocked>| call.is_none_or(|call| call.ip == exempt);
-        for (thread, state) in &mut self.threads {
-            if Blocked::read(*thread).is_ok_and(may_wait) && Tracee(*thread).interrupt().is_ok() {
-                state.recheck = Recheck::Asked;
+        self.ask(|thread, _| Blocked::read(thread).is_ok_and(may_wait));
+    }
+
+    /// Asks those threads to stop that are to look at the map again.
+    pub(super) fn ask(&mut self, is_concerned: impl Fn(Pid, &Thread) -> bool) {
+        for (thread, state) in self.member_threads() {
+            if is_concerned(thread, &state) {
+                self.ask_one(Tracee(thread));
             }
+        }
+    }
+
+    /// Asks a thread; if a debugger follows it, once that does no more.
+    pub(super) fn ask_one(&mut self, tracee: Tracee) {
+        if !self.hold(tracee) {
+            self.postpone(tracee);
+        } else if tracee.interrupt().is_ok() {
+            self.thread(tracee).recheck = Recheck::Asked;
         }
     }
 
@@ -69,7 +62,7 @@ impl Supervisor {
     /// it was asked (`ptrace_stop` in kernel/signal.c).
     pub(super) fn ask_again(&mut self, tracee: Tracee) {
         let awaited = !self.awaited.is_empty()
-            && self.process_of(tracee.0).is_some_and(|process| self.awaits(process));
+            && self.process_of(tracee.0).is_some_and(|process| self.is_awaited(process));
         if let Some(state) = self.threads.get_mut(&tracee.0)
             && (awaited || state.recheck == Recheck::Asked)
             && !state.halted
@@ -83,43 +76,44 @@ impl Supervisor {
     /// A thread stopped outside of any call of its own: because it was asked to, or
     /// at the end of a stop of job control.
     pub(super) fn recheck_at_trap(&mut self, tracee: Tracee, halted: bool) -> nix::Result<()> {
-        let asked = self.thread(tracee).recheck == Recheck::Asked;
+        let asked = std::mem::take(&mut self.thread(tracee).recheck) == Recheck::Asked;
         if !asked && !halted {
-            return tracee.resume(None);
+            return self.go_on(tracee, None);
         }
         let mut registers = tracee.registers()?;
-        if registers.was_interrupted(asked) && self.frame(tracee, &registers).is_some() {
-            self.order_recheck(tracee, registers)?;
-            return tracee.resume(None);
+        if registers.was_interrupted(asked) && self.order_recheck(tracee, registers)? {
+            return self.go_on(tracee, None);
         }
         if asked && registers.has_failed_interrupted() {
             // A call that the kernel does not make again by itself, such as
             // sigwaitinfo(): the program must not see that it was stopped.
-            let result = registers.result();
             registers.make_again();
             tracee.set_registers(registers)?;
-            self.thread(tracee).recheck = Recheck::MadeAgain { result };
-            return tracee.resume_to_syscall(None);
-        }
-        if asked && self.is_in_image(&registers) {
+        } else if asked && self.is_in_image(&registers) {
             self.thread(tracee).recheck = Recheck::AtCall;
             return tracee.resume_to_syscall(None);
         }
-        self.thread(tracee).recheck = Recheck::No;
-        tracee.resume(None)
+        self.go_on(tracee, None)
+    }
+
+    /// A thread that was asked to look at the map again is in a stop of job control.
+    pub(super) fn recheck_halted(&mut self, tracee: Tracee) -> nix::Result<()> {
+        if std::mem::take(&mut self.thread(tracee).recheck) == Recheck::No {
+            return Ok(());
+        }
+        let registers = tracee.registers()?;
+        if registers.was_interrupted(true) {
+            self.order_recheck(tracee, registers)?;
+        }
+        Ok(())
     }
 
     /// A thread is at the entry of a system call.
     pub(super) fn recheck_at_syscall(&mut self, tracee: Tracee) -> nix::Result<()> {
-        let state = std::mem::take(&mut self.thread(tracee).recheck);
-        let registers = tracee.registers()?;
-        let waits = Call::find(registers.nr()).is_some_and(|call| call.wait().is_some());
-        if state == Recheck::AtCall && waits && registers.ip() == self.region.layout.exempt() {
-            // Once it waits, it can be told to look again as any other.
-            self.thread(tracee).recheck = Recheck::Asked;
-            tracee.interrupt()?;
+        if std::mem::take(&mut self.thread(tracee).recheck) == Recheck::AtCall {
+            self.order_recheck(tracee, tracee.registers()?)?;
         }
-        tracee.resume(None)
+        self.go_on(tracee, None)
     }
 
     /// A signal that the program ignores is about to be delivered. To a traced thread
@@ -127,56 +121,37 @@ impl Supervisor {
     /// make again by itself; without a tracer they would not have been interrupted.
     pub(super) fn resume_ignored(&mut self, tracee: Tracee, signal: i32) -> nix::Result<()> {
         let mut registers = tracee.registers()?;
-        let is_image = self.frame(tracee, &registers).is_some();
+        let is_image = registers.ip() == self.region.layout.exempt();
         let interrupted = match is_image {
-            true => registers.was_interrupted(true) && !registers.has_skipped(LOOK_AGAIN),
+            true => registers.was_interrupted(true),
             false => registers.has_failed_interrupted(),
         };
         if self.thread(tracee).continued || !interrupted || !is_ignored(tracee, signal) {
             return Ok(());
         }
-        if is_image {
-            return self.order_recheck(tracee, registers);
-        }
-        if !has_timeout(tracee, &registers) {
+        if !self.order_recheck(tracee, registers)? && !has_timeout(tracee, &registers) {
             registers.make_again();
-        }
-        tracee.set_registers(registers)
-    }
-
-    /// A signal is about to be delivered to a thread. If it was told to look again
-    /// and a handler is to run first, the call ends as it would have without us.
-    pub(super) fn recheck_at_signal(&mut self, tracee: Tracee, signal: i32) -> nix::Result<()> {
-        let recheck = self.thread(tracee).recheck;
-        if !matches!(recheck, Recheck::Told { .. } | Recheck::MadeAgain { .. }) {
-            return Ok(());
-        }
-        let mut registers = tracee.registers()?;
-        let interrupted = recheck.interrupted(&registers);
-        if interrupted.is_some() && !is_caught(tracee, signal) {
-            return Ok(());
-        }
-        // ERESTARTSYS outside of the image: the kernel decides on the call that it makes again.
-        if interrupted.is_some_and(|result| result != RESTART_AS_HANDLER_SAYS) {
-            registers.skip(-EINTR);
             tracee.set_registers(registers)?;
         }
-        self.thread(tracee).recheck = Recheck::No;
         Ok(())
     }
 
-    /// Lets a thread go on to which a signal is delivered.
-    pub(super) fn resume_at_signal(&mut self, tracee: Tracee, signal: i32) -> nix::Result<()> {
-        match self.thread(tracee).recheck {
-            Recheck::MadeAgain { .. } => tracee.resume_to_syscall(Some(signal)),
-            _ => tracee.resume(Some(signal)),
+    /// Has the wait of a thread end at once that is in the image's call, and is about to make it or to
+    /// make it again; tells whether there is one.
+    fn order_recheck(&mut self, tracee: Tracee, mut registers: Registers) -> nix::Result<bool> {
+        let blocked = Blocked::at(&registers);
+        let Some(found) = self.waiting(tracee.0, &blocked) else { return Ok(false) };
+        let nr = Nr(found.waiting.nr.into());
+        let Some(wait) = Call::find(nr).and_then(Call::wait) else { return Ok(false) };
+        let ended = Waiting { host: wait.over(), again: 1, ..found.waiting };
+        tracee.write(found.at, bytes_of(&ended))?;
+        // Not `restart_syscall`, which would go on with the time that it had.
+        registers.set_nr(nr);
+        registers.make_again();
+        if wait.form == Form::Millis {
+            registers.set_arg(wait.arg.into(), 0);
         }
-    }
-
-    fn order_recheck(&mut self, tracee: Tracee, mut registers: Registers) -> nix::Result<()> {
-        self.thread(tracee).recheck = Recheck::Told { result: registers.result() };
-        registers.skip(LOOK_AGAIN);
-        tracee.set_registers(registers)
+        tracee.set_registers(registers).map(|()| true)
     }
 
     pub(super) fn is_in_image(&self, registers: &Registers) -> bool {

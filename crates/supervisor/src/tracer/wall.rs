@@ -7,7 +7,6 @@ use nix::errno::Errno;
 use super::Supervisor;
 use super::notes::Note;
 use super::tracee::Tracee;
-use crate::arch::Registers;
 use crate::host;
 
 /// Bits of `timex.modes` (include/uapi/linux/timex.h).
@@ -50,17 +49,17 @@ impl Supervisor {
     pub(super) fn set_wall(
         &mut self,
         tracee: Tracee,
-        registers: &Registers,
+        args: &[u64; 6],
         set: Set,
     ) -> nix::Result<i64> {
         let time = match set {
             Set::ClockSettime => {
-                let [sec, nsec] = tracee.read_words(registers.arg(1))?;
+                let [sec, nsec] = tracee.read_words(args[1])?;
                 Some(Timespec { sec: sec as i64, nsec: nsec as i64 })
             }
-            Set::Settimeofday => time_of_day(tracee, registers)?,
-            Set::Adjtimex => return self.adjust(tracee, registers.arg(0)),
-            Set::ClockAdjtime => return self.adjust(tracee, registers.arg(1)),
+            Set::Settimeofday => time_of_day(tracee, args)?,
+            Set::Adjtimex => return self.adjust(tracee, args[0]),
+            Set::ClockAdjtime => return self.adjust(tracee, args[1]),
         };
         if time.is_some_and(|time| !time.is_valid() || time.sec > LAST_SETTABLE) {
             return Err(Errno::EINVAL);
@@ -115,8 +114,8 @@ impl Supervisor {
 }
 
 /// What `settimeofday` is to set the clock to, if it is.
-fn time_of_day(tracee: Tracee, registers: &Registers) -> nix::Result<Option<Timespec>> {
-    let time = match registers.arg(0) {
+fn time_of_day(tracee: Tracee, args: &[u64; 6]) -> nix::Result<Option<Timespec>> {
+    let time = match args[0] {
         0 => None,
         at => {
             let [sec, usec] = tracee.read_words(at)?;
@@ -124,8 +123,8 @@ fn time_of_day(tracee: Tracee, registers: &Registers) -> nix::Result<Option<Time
             Some(Timespec { sec: sec as i64, nsec })
         }
     };
-    if registers.arg(1) != 0 {
-        tracee.read_words::<1>(registers.arg(1))?;
+    if args[1] != 0 {
+        tracee.read_words::<1>(args[1])?;
     }
     Ok(time)
 }

@@ -128,6 +128,22 @@ impl View<'_> {
         self.snapshot.base(segment, clock).at(self.snapshot.rate_of(segment, clock), host)
     }
 
+    /// What the timeline's clock showed when the host's showed `then`, which is past. Of a map that has
+    /// been replaced since, nothing is left but what the clock showed at that change.
+    #[must_use]
+    pub fn showed(
+        &self,
+        clock: Clock,
+        then: HostInstant,
+        now: impl FnOnce() -> HostInstant,
+    ) -> VirtualInstant {
+        let first = if self.kind() == Kind::Switch { WORD_BEFORE } else { WORD_AFTER };
+        let change = self.snapshot.anchor(first, clock).host;
+        // A clock may be anchored in the future, which is no change.
+        let is_before = then < change && change <= now();
+        self.at(clock, if is_before { change } else { then })
+    }
+
     /// The first host instant at which the timeline's clock shows at least
     /// `virt`; `None` if it never does. As [`Map::host_at`], with one line at a
     /// time on the stack.
@@ -414,6 +430,27 @@ mod tests {
         assert_eq!(page.view().source(ClockId::REALTIME_COARSE), ClockId::REALTIME);
         let host = Timespec { sec: 1, nsec: 250_000_000 };
         assert_eq!(read(&page, Clock::Boottime, host), Timespec { sec: 12, nsec: 500_000_000 });
+    }
+
+    #[test]
+    fn a_past_instant_is_not_told_by_a_map_that_came_later() {
+        let page = Page::new();
+        let at = |seconds| HostInstant(Nanos::from_secs(seconds));
+        let anchor = Anchor { host: at(100), virt: VirtualInstant(Nanos::from_secs(7_000)) };
+        let rate = Rate::from_ratio(1_000, 1).unwrap();
+        page.publish(&Map::settled(Segment {
+            rate,
+            anchors: [anchor; CLOCKS],
+            ..Segment::IDENTITY
+        }));
+        for (then, now, showed, why) in [
+            (99, 101, 7_000, "at the change"),
+            (101, 102, 8_000, "after it"),
+            (99, 99, 6_000, "there was no change yet"),
+        ] {
+            let found = page.view().showed(Clock::Monotonic, at(then), || at(now));
+            assert_eq!(found, VirtualInstant(Nanos::from_secs(showed)), "{why}");
+        }
     }
 
     #[test]

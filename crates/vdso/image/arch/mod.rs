@@ -1,5 +1,5 @@
-//! The way in from a trapped call, the way into the kernel, and access to memory
-//! that the program names. All assembly of the image is in the submodule of the architecture.
+//! The way in from a trapped call, the way into the kernel, and copying. All assembly of the image is
+//! in the submodule of the architecture.
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
@@ -29,7 +29,6 @@ pub fn set_arg(args: &mut Args, index: u8, value: u64) {
     }
 }
 
-/// ENOSYS.
 const ENOSYS: i64 = 38;
 
 /// By the lowest byte of a call's number: whether the image translates one that has it.
@@ -45,10 +44,6 @@ static CONCERNED: [u8; 256] = {
     concerned
 };
 
-/// A bad address in the program's arguments.
-#[derive(Clone, Copy, Debug)]
-pub struct Fault;
-
 /// Makes a system call from the exempt address.
 #[inline]
 pub fn syscall(nr: Nr, args: &Args) -> i64 {
@@ -60,42 +55,9 @@ pub fn syscall(nr: Nr, args: &Args) -> i64 {
 /// Makes a system call that waits as `waiting` says.
 #[inline]
 pub fn waiting_syscall(nr: Nr, args: &Args, waiting: &mut Waiting) -> i64 {
+    waiting.nr = nr.0 as u16;
     // SAFETY: as above; the kernel writes to `waiting` no more than the time that is left.
     unsafe { system_call(u64::from(nr.0), args, waiting) }
-}
-
-/// Reads words from an address that the program named.
-#[inline]
-pub fn load<const WORDS: usize>(from: u64) -> Result<[u64; WORDS], Fault> {
-    let mut words = [0; WORDS];
-    copy(words.as_mut_ptr() as u64, from, WORDS).map(|()| words)
-}
-
-/// Reads half a word from an aligned address that the program named; a `Fault` also
-/// where it is not aligned.
-#[inline]
-pub fn load_u32(from: u64) -> Result<u32, Fault> {
-    if from % 4 != 0 {
-        return Err(Fault);
-    }
-    let [word] = load::<1>(from & !7)?;
-    Ok((word >> (8 * (from & 4))) as u32)
-}
-
-/// Copies words between memory of ours and memory that the program named.
-#[inline]
-pub fn copy(to: u64, from: u64, words: usize) -> Result<(), Fault> {
-    // SAFETY: what is ours is valid for as many words; bad memory of the program ends in a `Fault`.
-    match unsafe { user_copy(to as *mut u64, from as *const u64, words) } {
-        0 => Ok(()),
-        _ => Err(Fault),
-    }
-}
-
-/// Writes words to an address that the program named.
-#[inline]
-pub fn store<const WORDS: usize>(to: u64, words: [u64; WORDS]) -> Result<(), Fault> {
-    copy(to, words.as_ptr() as u64, WORDS)
 }
 
 /// What a function says that the kernel does not offer.

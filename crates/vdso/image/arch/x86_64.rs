@@ -6,7 +6,7 @@ use core::mem::offset_of;
 use eigentime_calls::nr;
 
 use super::{Args, CONCERNED};
-use crate::layout::{AS_IT_IS, BOOTED_CLOCK, Launch, PAGE, Waiting};
+use crate::layout::{AS_IT_IS, BOOTED_CLOCK, Launch, PAGE, UNSTARTED_CLOCK, Waiting};
 
 /// The address of a symbol of the linker script.
 macro_rules! address_of {
@@ -230,7 +230,7 @@ pub(super) unsafe extern "C" fn system_call(
 /// and `et_user_end` and goes on at `et_user_fault`, as the kernel does with its
 /// exception table.
 #[unsafe(naked)]
-pub(super) unsafe extern "C" fn user_copy(to: *mut u64, from: *const u64, words: usize) -> i64 {
+pub unsafe extern "C" fn user_copy(to: *mut u64, from: *const u64, words: usize) -> i64 {
     naked_asm!(
         ".globl et_user_begin, et_user_end, et_user_fault",
         ".hidden et_user_begin, et_user_end, et_user_fault",
@@ -313,6 +313,9 @@ unsafe extern "C" fn et_boot() {
         "mov edi, {booted}",
         "mov eax, {clock_gettime}",
         "syscall",
+        "mov edi, {unstarted}",
+        "mov eax, {clock_gettime}",
+        "syscall",
         "ud2",
         ".cfi_endproc",
         entry = const offset_of!(Launch, entry),
@@ -320,6 +323,7 @@ unsafe extern "C" fn et_boot() {
         mask = const offset_of!(Launch, mask),
         changed = const offset_of!(Launch, changed),
         booted = const BOOTED_CLOCK,
+        unstarted = const UNSTARTED_CLOCK,
         page = const PAGE,
         madvise = const nr::MADVISE.0,
         sigprocmask = const nr::RT_SIGPROCMASK.0,

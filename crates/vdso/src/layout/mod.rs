@@ -18,6 +18,9 @@ pub const IMAGE_OFFSET: usize = 2 * PAGE;
 /// set up. No kernel clock has it.
 pub const BOOTED_CLOCK: u32 = 0x4549_4745;
 
+/// The same where nobody traces it, if the program cannot be started.
+pub const UNSTARTED_CLOCK: u32 = BOOTED_CLOCK + 1;
+
 /// What the filter of a thread in the strict mode of seccomp says with a stop: the call ends the thread.
 pub const STRICT: u16 = 2;
 
@@ -32,10 +35,6 @@ pub const NEVER_SECONDS: i64 = 9_223_372_036;
 /// in `net/core/sock.c`). The supervisor sets such a timeout anew when time passes again.
 pub const PARKED_TIMEOUT: i64 = 1_000_000_000_000;
 
-/// The result by which the supervisor asks a waiting call to look at the map
-/// again (ERESTARTNOHAND, which programs never see).
-pub const LOOK_AGAIN: i64 = -514;
-
 /// By this the image says of a call that came from a rewritten site that no time of it is to be
 /// translated: it is made as it is. No call returns it.
 pub const AS_IT_IS: i64 = i64::MIN + 1;
@@ -45,14 +44,19 @@ pub const AS_IT_IS: i64 = i64::MIN + 1;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Waiting {
-    /// The host time that the kernel is given, as a `timespec`; it may write to it.
+    /// The host time that the kernel is given, as a `timespec`; it may write to it. So may
+    /// the supervisor, to end the wait.
     pub host: [i64; 2],
     /// [`WAITING`].
     pub mark: u64,
     /// Until when the program waits, in virtual nanoseconds.
     pub at: i64,
     /// On which of the timeline's clocks.
-    pub clock: u64,
+    pub clock: u32,
+    /// The number of the call that the image makes.
+    pub nr: u16,
+    /// One if the supervisor ends the wait, for the image to look at the map again.
+    pub again: u16,
     /// Where the [`Frame`] is with which its call began.
     pub frame: u64,
 }
@@ -87,6 +91,13 @@ pub struct KernelFunctions {
     /// Not a function: one once the program has been asked to end while clocks stand still. Its
     /// waits on these then end by the host's clocks.
     pub ends_waits: u64,
+    /// Not a function: is it not zero, nothing traces the program. Nobody sees its faults, and the
+    /// image touches no address that the program named before the kernel has, unless the program has
+    /// a filter.
+    pub is_untraced: u64,
+    /// Not a function: by which number the supervisor knows what it has rewritten of the program's
+    /// code; zero if that is nothing.
+    pub code: u64,
 }
 
 /// What the image finds on the stack of a fresh program.

@@ -14,6 +14,7 @@ mod preflight;
 pub mod stopped;
 mod vdso;
 
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use eigentime_timeline::{CLOCKS, Clock, HostInstant, Nanos};
@@ -25,14 +26,17 @@ use self::preflight::Target;
 use self::stopped::Stopped;
 use self::vdso::Aside;
 use super::fresh::help_with;
+use super::jobs::complete;
 use super::mapping::{Failed, NO_FILE, PRIVATE, READ_WRITE, step};
 use super::rearm::{Rearm, at_host_rate};
 use super::timekeeper::Changed;
+use super::tracee::Tracee;
 use super::visit::Visit;
 use super::{Supervisor, Thread};
 use crate::control::Attached;
-use crate::filter::{self, Scope};
+use crate::filter::{self, Scope, Told};
 use crate::host;
+use crate::plan::Lifelong;
 use crate::proc;
 
 /// How long the threads of a process may take to stop.
@@ -42,6 +46,14 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const SCRATCH: u64 = 8 * PAGE as u64;
 /// Where in it the filter begins.
 const FILTER_AT: u64 = PAGE as u64;
+
+/// A process that has become a member.
+struct Taken {
+    /// What its user should know.
+    notes: Vec<String>,
+    /// What tells of its calls, unless its filter stops for a tracer.
+    listener: Option<OwnedFd>,
+}
 
 impl Supervisor {
     /// Moves a running process into the timeline. If that fails, it goes on as before.
@@ -60,11 +72,9 @@ impl Supervisor {
         };
         let threads = stopped.threads().len();
         match moved {
-            Ok(notes) => {
-                self.adopt(&stopped);
+            Ok(Taken { notes, listener }) => {
                 self.note_attached(pid, is_first);
-                self.rewrites.adopt(pid, target.is_filtered);
-                stopped.go_on();
+                self.adopt(stopped, listener, &target);
                 Ok(Attached {
                     pid: pid.as_raw(),
                     command: proc::command_of(pid),
@@ -80,11 +90,24 @@ impl Supervisor {
         }
     }
 
-    /// Follows the threads of a process from now on.
-    fn adopt(&mut self, stopped: &Stopped) {
-        for thread in stopped.threads() {
-            let recheck = stopped.recheck(*thread);
-            self.threads.insert(thread.0, Thread { recheck, ..Thread::default() });
+    /// Lets a process go on, whose threads are followed from now on, or to whose filter it listens.
+    fn adopt(&mut self, stopped: Stopped, listener: Option<OwnedFd>, target: &Target) {
+        let is_kept = listener.is_none() && self.notified.is_some();
+        let kept = is_kept.then_some(Lifelong::Listened);
+        let is_told = listener.is_some();
+        if let Some(listener) = listener {
+            self.listen_to_attached(listener, stopped.process, target.is_filtered);
+        }
+        if is_told && !self.follows_all() {
+            for thread in stopped.threads() {
+                self.threads.remove(&thread.0);
+            }
+            stopped.go_on_alone();
+        } else {
+            for thread in stopped.threads() {
+                self.threads.insert(thread.0, Thread { kept, ..Thread::default() });
+            }
+            stopped.go_on();
         }
         self.started = true;
         // Whoever attached it reads until nobody can write any more.
@@ -97,13 +120,13 @@ impl Supervisor {
         stopped: &mut Stopped,
         target: &Target,
         force: bool,
-    ) -> Result<Vec<String>, String> {
+    ) -> Result<Taken, String> {
         let failed = |Failed(step, error)| {
             let (reason, help) = (error.desc(), help_with(error));
             format!("cannot attach: {step}: {reason}; the process goes on as before{help}")
         };
-        let vdso = target.vdso..target.vdso + self.kernel.size();
-        stopped.leave(&vdso).map_err(step("bring a thread out of the vDSO")).map_err(failed)?;
+        let left = stopped.leave(&self.kernel, target.vdso);
+        left.map_err(step("bring a thread out of the vDSO")).map_err(failed)?;
         // The clocks of a timeline made for this process start now, when nobody reads.
         let now = host::read_at_once();
         if self.timekeeper.begin_with_attached(now) {
@@ -115,12 +138,13 @@ impl Supervisor {
         let visitor = stopped.visitor();
         let visit = Visit::new(visitor, self.kernel.syscall_at(target.vdso));
         let mut visit = visit.map_err(step("read its registers")).map_err(failed)?;
-        let prepared = self.prepare(&mut visit, target);
+        let prepared = complete(visitor, self.prepare(&mut visit, target));
         if prepared.is_ok() {
             stopped.make_waits_again(&mut visit.after);
         }
-        let ended = visit.end(stopped.process).map_err(step("let the thread go on"));
-        let mut notes = prepared.and_then(|notes| ended.map(|_| notes)).map_err(failed)?;
+        let ended = complete(visitor, visit.end());
+        let ended = ended.map_err(step("let the thread go on"));
+        let mut taken = prepared.and_then(|taken| ended.map(|_| taken)).map_err(failed)?;
         self.timekeeper.has_begun();
         let after = self.region.page().map().after;
         let change = Rearm::new(Changed { before: at_host_rate(&after), after });
@@ -129,9 +153,9 @@ impl Supervisor {
         self.posix_timers.insert(stopped.process);
         let rearmed = self.rearm_process(visitor, stopped.process, &change);
         if let Err(error) = rearmed {
-            notes.push(format!("its timers keep their host time: {}", error.desc()));
+            taken.notes.push(format!("its timers keep their host time: {}", error.desc()));
         }
-        Ok(notes)
+        Ok(taken)
     }
 
     /// Refuses to turn a monotonic clock back.
@@ -153,41 +177,81 @@ impl Supervisor {
     }
 
     /// Does all that needs calls of the process's own, or undoes it.
-    fn prepare(&self, visit: &mut Visit, target: &Target) -> Result<Vec<String>, Failed> {
+    async fn prepare(&self, visit: &mut Visit, target: &Target) -> Result<Taken, Failed> {
         let layout = self.region.layout;
         let args = [0, SCRATCH, READ_WRITE, PRIVATE, NO_FILE, 0];
-        let scratch = visit.call(libc::SYS_mmap, args).map_err(step("map memory in it"))?;
-        let mapped = self.map_region(visit, scratch);
-        let prepared = mapped.and_then(|()| {
-            // The kernel's vDSO is about to move; the image has a call of its own.
-            visit.instruction = layout.call();
-            let aside = Aside::new(visit, &self.kernel, target, layout)?;
-            self.take_over(visit, scratch, &aside, target).inspect_err(|_| aside.undo(visit))
-        });
+        let scratch = visit.call(libc::SYS_mmap, args).await.map_err(step("map memory in it"))?;
+        let prepared = match self.installer().map_region(visit, scratch).await {
+            Ok(()) => self.take_its_place(visit, scratch, target).await,
+            Err(failed) => Err(failed),
+        };
         if prepared.is_err() {
             visit.instruction = self.kernel.syscall_at(target.vdso);
             let size = eigentime_vdso::REGION_SIZE as u64;
             // What cannot be unmapped stays, and does no harm.
-            let _ = visit.call(libc::SYS_munmap, [layout.base(), size, 0, 0, 0, 0]);
+            let _ = visit.call(libc::SYS_munmap, [layout.base(), size, 0, 0, 0, 0]).await;
         }
-        let _ = visit.call(libc::SYS_munmap, [scratch, SCRATCH, 0, 0, 0, 0]);
+        let _ = visit.call(libc::SYS_munmap, [scratch, SCRATCH, 0, 0, 0, 0]).await;
         prepared
     }
 
+    /// Puts the image in the place of the kernel's vDSO, or undoes it.
+    async fn take_its_place(
+        &self,
+        visit: &mut Visit,
+        scratch: u64,
+        target: &Target,
+    ) -> Result<Taken, Failed> {
+        let layout = self.region.layout;
+        // The kernel's vDSO is about to move; the image has a call of its own.
+        visit.instruction = layout.call();
+        let aside = Aside::new(visit, &self.kernel, target, layout).await?;
+        let taken = self.take_over(visit, scratch, &aside, target).await;
+        if taken.is_err() {
+            aside.undo(visit).await;
+        }
+        taken
+    }
+
     /// Puts the filter on the process: from here on it cannot be without us.
-    fn take_over(
+    async fn take_over(
         &self,
         visit: &mut Visit,
         scratch: u64,
         aside: &Aside,
         target: &Target,
-    ) -> Result<Vec<String>, Failed> {
-        let layout = self.region.layout;
-        self.write_functions(visit.tracee, aside.vdso(), target.is_filtered)
+    ) -> Result<Taken, Failed> {
+        self.installer()
+            .write_functions(visit.tracee, aside.vdso(), target.is_filtered)
             .map_err(step("write to its memory"))?;
-        let subject = filter::Subject { scope: Scope::All, layout, hides_groups: false };
+        let (at, mut notes) = (scratch + FILTER_AT, Vec::new());
+        if self.notified.is_some() {
+            self.write_filter(visit.tracee, at, Told::Notified)?;
+            match put_on_all(visit, at, TELLS, &mut notes).await {
+                // Another listens to a filter of the process.
+                Err(Errno::EBUSY) => {}
+                Err(error) => return Err(cannot_filter(error)),
+                Ok(number) => {
+                    let listener = visit.tracee.borrow_descriptor(number as u32);
+                    let _ = visit.call(libc::SYS_close, [number, 0, 0, 0, 0, 0]).await;
+                    let listener = listener.map_err(step("listen to its filter"))?;
+                    return Ok(Taken { notes, listener: Some(listener) });
+                }
+            }
+        }
+        self.write_filter(visit.tracee, at, Told::Traced)?;
+        match put_on_all(visit, at, 0, &mut notes).await {
+            Ok(0) => Ok(Taken { notes, listener: None }),
+            // The number of a thread that has a filter of its own.
+            Ok(_) => Err(cannot_filter(Errno::ESRCH)),
+            Err(error) => Err(cannot_filter(error)),
+        }
+    }
+
+    fn write_filter(&self, tracee: Tracee, at: u64, told: Told) -> Result<(), Failed> {
+        let (scope, layout) = (Scope::All, self.region.layout);
+        let subject = filter::Subject { told, scope, layout, hides_groups: false };
         let program = filter::assemble(&subject);
-        let at = scratch + FILTER_AT;
         let words: Vec<u64> = program
             .iter()
             .map(|line| {
@@ -199,33 +263,43 @@ impl Supervisor {
             .collect();
         assert!(FILTER_AT + 16 + 8 * words.len() as u64 <= SCRATCH, "the filter fits");
         let header = [program.len() as u64, at + 16];
-        visit
-            .tracee
+        tracee
             .write_words(at, &header)
-            .and_then(|()| visit.tracee.write_words(at + 16, &words))
-            .map_err(step("write to its memory"))?;
-        const ALL_THREADS: u64 = libc::SECCOMP_FILTER_FLAG_TSYNC;
-        let mode = u64::from(libc::SECCOMP_SET_MODE_FILTER);
-        let mut notes = Vec::new();
-        let args = [mode, ALL_THREADS, at, 0, 0, 0];
-        let mut installed = visit.call(libc::SYS_seccomp, args);
-        if installed == Err(Errno::EACCES) {
-            let privileges = [libc::PR_SET_NO_NEW_PRIVS as u64, 1, 0, 0, 0, 0];
-            visit
-                .call(libc::SYS_prctl, privileges)
-                .map_err(step("give up gaining privileges for it"))?;
-            notes.push(
-                "it can no longer gain privileges by running set-user-ID programs: the kernel \
-                 requires this of a program with a seccomp filter"
-                    .to_owned(),
-            );
-            installed = visit.call(libc::SYS_seccomp, args);
-        }
-        match installed {
-            Ok(0) => Ok(notes),
-            // The number of a thread that has a filter of its own.
-            Ok(_) => Err(Failed("filter the calls of all its threads", Errno::EBUSY)),
-            Err(error) => Err(Failed("filter its calls", error)),
-        }
+            .and_then(|()| tracee.write_words(at + 16, &words))
+            .map_err(step("write to its memory"))
+    }
+}
+
+/// Asks for the descriptor on which a filter tells of calls; fails with ESRCH where one thread has
+/// another filter.
+const TELLS: u64 = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_TSYNC_ESRCH;
+
+/// Puts the filter that is written at an address on all threads of a process.
+async fn put_on_all(
+    visit: &mut Visit,
+    at: u64,
+    flags: u64,
+    notes: &mut Vec<String>,
+) -> nix::Result<u64> {
+    let mode = u64::from(libc::SECCOMP_SET_MODE_FILTER);
+    let args = [mode, libc::SECCOMP_FILTER_FLAG_TSYNC | flags, at, 0, 0, 0];
+    match visit.call(libc::SYS_seccomp, args).await {
+        Err(Errno::EACCES) => {}
+        result => return result,
+    }
+    let privileges = [libc::PR_SET_NO_NEW_PRIVS as u64, 1, 0, 0, 0, 0];
+    visit.call(libc::SYS_prctl, privileges).await?;
+    notes.push(
+        "it can no longer gain privileges by running set-user-ID programs: the kernel requires this \
+         of a program with a seccomp filter"
+            .to_owned(),
+    );
+    visit.call(libc::SYS_seccomp, args).await
+}
+
+fn cannot_filter(error: Errno) -> Failed {
+    match error {
+        Errno::ESRCH => Failed("filter the calls of all its threads", Errno::EBUSY),
+        error => Failed("filter its calls", error),
     }
 }

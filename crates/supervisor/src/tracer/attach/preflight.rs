@@ -62,6 +62,12 @@ pub fn look(pid: Pid, layout: Layout, force: bool) -> Result<Target, String> {
         }
         _ => {}
     }
+    let maps = proc::read_whole(pid, "maps");
+    if maps.as_ref().is_ok_and(|maps| maps.contains(REGION_FILE)) {
+        return Err(format!(
+            "process {pid} is in a timeline already, and timelines cannot be nested"
+        ));
+    }
     let is_filtered = status_field(pid, "Seccomp:").is_some_and(|mode| mode != "0");
     if is_filtered && !force {
         return Err(format!(
@@ -86,13 +92,7 @@ pub fn look(pid: Pid, layout: Layout, force: bool) -> Result<Target, String> {
              host clocks differ\nhelp: run `eigentime attach` in that namespace (nsenter -T -t {pid})"
         ));
     }
-    let maps = proc::read_whole(pid, "maps").map_err(forbidden)?;
-    if maps.contains(REGION_FILE) {
-        return Err(format!(
-            "process {pid} was started in a timeline already (--debuggable), and timelines \
-             cannot be nested"
-        ));
-    }
+    let maps = maps.map_err(forbidden)?;
     let target = Target::parse(&maps)
         .ok_or_else(|| format!("the kernel gave process {pid} no vDSO to read the clocks by"))?;
     let region = layout.base()..layout.base() + REGION_SIZE as u64;

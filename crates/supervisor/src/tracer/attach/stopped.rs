@@ -1,7 +1,6 @@
 //! A process whose threads are all stopped.
 
 use std::collections::{HashMap, HashSet};
-use std::ops::Range;
 use std::time::Instant;
 
 use eigentime_calls::{Call, Nr, On, ROWS, Row, nr};
@@ -10,9 +9,10 @@ use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use super::super::blocked::Blocked;
+use super::super::kernel_vdso;
 use super::super::tracee::{Stop, Tracee};
-use super::super::wait_restart::Recheck;
 use crate::arch::Registers;
+use crate::host::KernelVdso;
 use crate::proc::{self, has_ended, is_followed};
 
 /// Why the threads of a process were not stopped.
@@ -28,14 +28,10 @@ pub struct Stopped {
     /// The process.
     pub process: Pid,
     threads: Vec<Tracee>,
-    /// Signals that arrived meanwhile, for whom.
-    signals: Vec<(Tracee, i32)>,
     /// Where in the kernel threads sleep whose wait was interrupted before.
     restarted: HashMap<Pid, String>,
     /// The signals that threads block when they go on; now they block all.
     masks: Vec<(Tracee, u64)>,
-    /// What the calls returned that are to be made again.
-    results: HashMap<Pid, i64>,
 }
 
 /// The wait that goes on in a thread which sleeps at `place` in the kernel (`/proc/TID/wchan`), by
@@ -57,14 +53,8 @@ impl Stopped {
     /// Starts following a process and stops its threads, or lets it go on as before: but
     /// for the threads that did not stop, which are to be let go when they do.
     pub fn all_of(process: Pid, deadline: Instant) -> Result<Self, Refused> {
-        let mut stopped = Self {
-            process,
-            threads: Vec::new(),
-            signals: Vec::new(),
-            restarted: HashMap::new(),
-            masks: Vec::new(),
-            results: HashMap::new(),
-        };
+        let mut stopped =
+            Self { process, threads: Vec::new(), restarted: HashMap::new(), masks: Vec::new() };
         let mut unstopped = HashSet::new();
         match stopped.stop_all(deadline, &mut unstopped).and_then(|()| stopped.hold()) {
             Ok(()) => Ok(stopped),
@@ -83,12 +73,6 @@ impl Stopped {
     /// The thread that makes calls for the process. It keeps signals waiting.
     pub fn visitor(&self) -> Tracee {
         self.threads[0]
-    }
-
-    /// What is to be known of a thread that is followed from now on.
-    pub fn recheck(&self, thread: Tracee) -> Recheck {
-        let result = self.results.get(&thread.0);
-        result.map_or(Recheck::No, |result| Recheck::MadeAgain { result: *result })
     }
 
     /// From here on it is not what it was until it goes on, and so ends with its tracer.
@@ -110,14 +94,10 @@ impl Stopped {
         Ok(())
     }
 
-    /// Lets every thread that is in `range` go on until it is out of it.
-    pub fn leave(&mut self, range: &Range<u64>) -> nix::Result<()> {
+    /// Brings every thread out of the kernel's vDSO, which is at `base`.
+    pub fn leave(&self, kernel: &KernelVdso, base: u64) -> nix::Result<()> {
         for thread in &self.threads {
-            let stepped = thread.step_until(|registers| !range.contains(&registers.ip()))?;
-            if stepped.stopped {
-                self.signals.push((*thread, libc::SIGSTOP));
-            }
-            if !stepped.arrived {
+            if !kernel_vdso::leave(kernel, base, *thread)? {
                 return Err(Errno::ETIMEDOUT);
             }
         }
@@ -175,10 +155,6 @@ impl Stopped {
                     return Ok(());
                 }
                 Some(Stop::Ended) => return Ok(()),
-                Some(Stop::Signal(libc::SIGSTOP)) => {
-                    self.signals.push((thread, libc::SIGSTOP));
-                    go_on_to_trap(thread, None);
-                }
                 // Blocked, it goes back to where it came from, with all that it carries.
                 Some(Stop::Signal(signal)) => {
                     let blocked = self.block(thread);
@@ -186,7 +162,7 @@ impl Stopped {
                     blocked.map_err(|error| error.desc().to_owned())?;
                 }
                 Some(Stop::Group) => {
-                    let _ = thread.release();
+                    let _ = thread.release(None);
                     return Err("it has just been stopped by a signal; let it go on first".into());
                 }
                 Some(_) => go_on_to_trap(thread, None),
@@ -204,12 +180,11 @@ impl Stopped {
 
     /// Lets the calls that were interrupted be made again from the start, so that the
     /// filter stops those that wait; but the thread of a visit, which has `visited`.
-    pub fn make_waits_again(&mut self, visited: &mut Registers) {
+    pub fn make_waits_again(&self, visited: &mut Registers) {
         self.make_again(self.visitor(), visited);
-        let others = self.threads[1..].to_vec();
-        for thread in others {
+        for thread in &self.threads[1..] {
             if let Ok(mut registers) = thread.registers()
-                && self.make_again(thread, &mut registers)
+                && self.make_again(*thread, &mut registers)
             {
                 let _ = thread.set_registers(registers);
             }
@@ -218,7 +193,7 @@ impl Stopped {
 
     /// Prepares a call to be made again if the kernel would not do that, or would go on
     /// with what is left of its time. Returns whether that was so.
-    fn make_again(&mut self, thread: Tracee, registers: &mut Registers) -> bool {
+    fn make_again(&self, thread: Tracee, registers: &mut Registers) -> bool {
         if registers.nr() == nr::RESTART_SYSCALL
             && registers.was_interrupted(false)
             && let Some(place) = self.restarted.get(&thread.0)
@@ -230,7 +205,6 @@ impl Stopped {
         let again =
             registers.has_failed_interrupted() || (waits && registers.was_interrupted(false));
         if again {
-            self.results.insert(thread.0, registers.result());
             registers.make_again();
         }
         again
@@ -239,36 +213,31 @@ impl Stopped {
     /// Lets all go on, still followed.
     pub fn go_on(self) {
         self.unblock();
-        self.give_signals();
         for thread in &self.threads {
-            let _ = match self.results.contains_key(&thread.0) {
-                true => thread.resume_to_syscall(None),
-                false => thread.resume(None),
-            };
+            let _ = thread.resume(None);
         }
     }
 
-    /// Lets all go on, no longer followed.
+    /// The same, no longer followed.
+    pub fn go_on_alone(self) {
+        self.unblock();
+        for thread in &self.threads {
+            let _ = thread.release(None);
+        }
+    }
+
+    /// Lets all go on as they were, no longer followed.
     pub fn release(self) {
         self.unblock();
         for thread in &self.threads {
             let _ = thread.hide_interruption();
-        }
-        self.give_signals();
-        for thread in &self.threads {
-            let _ = thread.release();
+            let _ = thread.release(None);
         }
     }
 
     fn unblock(&self) {
         for (thread, mask) in &self.masks {
             let _ = thread.set_signal_mask(*mask);
-        }
-    }
-
-    fn give_signals(&self) {
-        for (thread, signal) in &self.signals {
-            let _ = thread.send(self.process, *signal);
         }
     }
 }
@@ -286,13 +255,6 @@ fn restarted(thread: Pid) -> Option<String> {
     proc::read(thread, "wchan").ok()
 }
 
-/// Does a signal wait to be delivered to a thread?
-fn has_signal(thread: Pid) -> bool {
-    let [own, shared, blocked] =
-        ["SigPnd:", "ShdPnd:", "SigBlk:"].map(|name| proc::status_set(thread, name).unwrap_or(0));
-    (own | shared) & !blocked != 0
-}
-
 fn not_allowed(process: Pid, error: Errno) -> String {
     match error {
         Errno::EPERM => format!(
@@ -304,11 +266,10 @@ fn not_allowed(process: Pid, error: Errno) -> String {
 }
 
 impl Tracee {
-    /// A call that failed because the thread was stopped is made again, unless there is
-    /// another reason.
+    /// A call that failed because the thread was stopped is made again, unless a handler ends it.
     fn hide_interruption(self) -> nix::Result<()> {
         let mut registers = self.registers()?;
-        if registers.has_failed_interrupted() && !has_signal(self.0) {
+        if registers.has_failed_interrupted() {
             registers.make_again();
             self.set_registers(registers)?;
         }

@@ -28,7 +28,7 @@ pub struct Aside {
 
 impl Aside {
     /// Moves the vDSO and puts the copy in its place, or undoes what it has done.
-    pub fn new(
+    pub async fn new(
         visit: &mut Visit,
         kernel: &KernelVdso,
         target: &Target,
@@ -38,22 +38,23 @@ impl Aside {
         let start = target.kernel.iter().map(|range| range.start).min().unwrap_or(target.vdso);
         let end = target.kernel.iter().map(|range| range.end).max().unwrap_or(target.vdso);
         let args = [0, end - start, 0, PRIVATE, NO_FILE, 0];
-        let room = visit.call(libc::SYS_mmap, args).map_err(step("find room in it"))?;
+        let room = visit.call(libc::SYS_mmap, args).await.map_err(step("find room in it"))?;
         let by = room.wrapping_sub(start);
         let mut aside = Self { moved: Vec::new(), by, vdso: target.vdso.wrapping_add(by) };
         for range in &target.kernel {
-            match relocate(visit, range, by) {
+            match relocate(visit, range, by).await {
                 Ok(()) => aside.moved.push(range.clone()),
                 Err(error) => {
-                    aside.undo(visit);
+                    aside.undo(visit).await;
                     return Err(Failed("move its vDSO", error));
                 }
             }
         }
-        aside
-            .put(visit, target.vdso, &copy)
-            .map_err(step("put a copy of its vDSO in place"))
-            .inspect_err(|_| aside.undo(visit))?;
+        let put = aside.put(visit, target.vdso, &copy).await;
+        if let Err(error) = put {
+            aside.undo(visit).await;
+            return Err(Failed("put a copy of its vDSO in place", error));
+        }
         Ok(aside)
     }
 
@@ -62,31 +63,31 @@ impl Aside {
         self.vdso
     }
 
-    fn put(&self, visit: &mut Visit, at: u64, copy: &[u8]) -> nix::Result<()> {
+    async fn put(&self, visit: &mut Visit, at: u64, copy: &[u8]) -> nix::Result<()> {
         let size = copy.len() as u64;
         let how = PRIVATE | libc::MAP_FIXED_NOREPLACE as u64;
-        visit.call(libc::SYS_mmap, [at, size, READ_WRITE, how, NO_FILE, 0])?;
+        visit.call(libc::SYS_mmap, [at, size, READ_WRITE, how, NO_FILE, 0]).await?;
         visit.tracee.write(at, copy)?;
         let access = (libc::PROT_READ | libc::PROT_EXEC) as u64;
-        visit.call(libc::SYS_mprotect, [at, size, access, 0, 0, 0]).map(drop)
+        visit.call(libc::SYS_mprotect, [at, size, access, 0, 0, 0]).await.map(drop)
     }
 
     /// Puts everything back.
-    pub fn undo(&self, visit: &mut Visit) {
+    pub async fn undo(&self, visit: &mut Visit) {
         for range in &self.moved {
             let now = range.start.wrapping_add(self.by)..range.end.wrapping_add(self.by);
             // It has just been moved the other way; over the copy, if there is one.
-            let _ = relocate(visit, &now, self.by.wrapping_neg());
+            let _ = relocate(visit, &now, self.by.wrapping_neg()).await;
         }
     }
 }
 
 /// Moves a mapping, in place of whatever is there.
-fn relocate(visit: &mut Visit, range: &Range<u64>, by: u64) -> nix::Result<()> {
+async fn relocate(visit: &mut Visit, range: &Range<u64>, by: u64) -> nix::Result<()> {
     let size = range.end - range.start;
     let how = (libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED) as u64;
     let args = [range.start, size, size, how, range.start.wrapping_add(by), 0];
-    visit.call(libc::SYS_mremap, args).map(drop)
+    visit.call(libc::SYS_mremap, args).await.map(drop)
 }
 
 /// The bytes of the kernel's vDSO, whose functions lead to the image's.

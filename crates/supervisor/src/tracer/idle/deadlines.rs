@@ -36,6 +36,11 @@ impl Supervisor {
         let most = leapt_at_most(now);
         let comes = |left: &Nanos| *left < most;
         idle.next_timer = self.next_timer(&mut idle.expected, &left).filter(comes);
+        let came = self.settings.iter().filter(|(key, (clock, timer))| {
+            left(*clock, segment.timer_due(*clock, timer.at)) <= Nanos::ZERO
+                && !self.awaits(key.process)
+        });
+        idle.unknown_timers.extend(came.map(|(key, _)| key.process));
         let housekeeping = &mut idle.housekeeping;
         let waits = idle
             .waiters

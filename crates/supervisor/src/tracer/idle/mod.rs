@@ -86,7 +86,8 @@ pub struct Idle {
     has_begun: bool,
     /// Threads whose deadlines are leapt over.
     housekeeping: Housekeeping,
-    /// Processes of which it is not known until when their timers run.
+    /// Processes of which it is not known until when their timers run: they have set one, or one was
+    /// due and may not have gone off yet.
     unknown_timers: HashSet<Pid>,
     /// When timer descriptors go off next, as was told last.
     expected: HashMap<Holder, (Clock, VirtualInstant)>,
@@ -264,7 +265,7 @@ impl Supervisor {
     /// there is none left.
     pub(super) fn next_event(&mut self) -> nix::Result<Option<(Tracee, Stop)>> {
         if self.idle.is_none() {
-            return self.polling.wait();
+            return self.polling.wait(!self.jobs.is_empty());
         }
         loop {
             if let Poll::Ready(event) = Tracee::poll_any()? {
@@ -360,6 +361,7 @@ impl Supervisor {
                 .any(|(_, waiter)| waiter.process == process && !waiter.waits_for_nothing())
         };
         let stops = self.awaited.iter().map(Awaited::process).find(|process| can_stop(*process));
+        let stops = stops.or(self.jobs.threads().next());
         let stops = stops.map(|thread| Busy { thread, why: "arms its timers" });
         let made = idle.made.iter().next().map(|made| Busy { thread: *made, why: "begins" });
         starts.or(stops).or(made).map_or(Ok(()), Err)
@@ -368,6 +370,7 @@ impl Supervisor {
     /// All threads wait: does what is due, or leaps to it.
     fn all_wait(&mut self, idle: &mut Idle) -> Pause {
         idle.busy_since = None;
+        let next = self.next_due(idle);
         if !idle.unknown_timers.is_empty() {
             // As after a change that changes nothing, they are told.
             let segment = self.timekeeper.segment();
@@ -376,7 +379,7 @@ impl Supervisor {
             self.await_processes(&processes, Rearm::new(unchanged));
             return Pause::None;
         }
-        let Some((left, due)) = self.next_due(idle) else {
+        let Some((left, due)) = next else {
             let why = "it waits for what is after the end of the wall clock, 11 April 2262";
             let holds = self.never_due(idle).into_iter();
             let holds = holds.map(|thread| idle.hold_of(thread, None, why.to_owned())).collect();

@@ -22,7 +22,7 @@ use nix::unistd::Pid;
 use super::Supervisor;
 use super::timekeeper::Changed;
 use super::tracee::Tracee;
-use super::wait_restart::Recheck;
+use super::visit::Visit;
 use crate::host;
 pub use descriptors::{Descriptors, Holder, Info};
 pub use posix::{TimerKey, WallTimers, has_timer, timer_clock};
@@ -159,14 +159,13 @@ impl Supervisor {
         self.rearm_timers(visitor, process, change)
     }
 
-    /// The processes that are followed.
-    pub(super) fn processes(&mut self) -> HashSet<Pid> {
-        let threads: Vec<_> = self.threads.keys().copied().collect();
-        threads.into_iter().filter_map(|thread| self.process_of(thread)).collect()
+    /// Are timers of this process to be armed anew, or being so?
+    pub(super) fn awaits(&self, process: Pid) -> bool {
+        self.jobs.concern(process) || self.is_awaited(process)
     }
 
-    /// Are timers of this process to be armed anew?
-    pub(super) fn awaits(&self, process: Pid) -> bool {
+    /// Is a thread of this process to arm its timers anew?
+    pub(super) fn is_awaited(&self, process: Pid) -> bool {
         self.awaited.iter().any(|awaited| awaited.concerns(process))
     }
 
@@ -179,33 +178,35 @@ impl Supervisor {
         self.awaited.extend(awaited);
         // Of each thread it must be known which process it belongs to.
         self.processes();
-        for (thread, state) in &mut self.threads {
-            if !state.halted
-                && state.process.is_some_and(|process| processes.contains(&process))
-                && Tracee(*thread).interrupt().is_ok()
-            {
-                state.recheck = Recheck::Asked;
-            }
-        }
+        self.ask(|_, state| {
+            !state.halted && state.process.is_some_and(|process| processes.contains(&process))
+        });
     }
 
-    /// A thread stopped outside of any call of its own: it arms what timers of its
-    /// process are to be armed anew.
-    pub(super) fn rearm_awaited(&mut self, tracee: Tracee) -> nix::Result<()> {
+    /// A thread stopped outside of any call of its own: it arms what timers of its process are to be
+    /// armed anew, and `then` goes on. Returns whether there are any.
+    pub(super) fn rearm_awaited(
+        &mut self,
+        tracee: Tracee,
+        then: impl FnOnce(&mut Self) -> nix::Result<()> + 'static,
+    ) -> nix::Result<bool> {
         if self.awaited.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
-        let Some(process) = self.process_of(tracee.0) else { return Ok(()) };
-        let (mine, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.awaited)
-            .into_iter()
-            .partition(|awaited| awaited.concerns(process));
-        self.awaited = others;
-        let rearmed =
-            mine.iter().try_for_each(|awaited| self.rearm_timers(tracee, process, &awaited.change));
-        if !mine.is_empty() {
-            self.set_since.retain(|key| key.process != process);
-        }
-        rearmed
+        let Some(process) = self.process_of(tracee.0) else { return Ok(false) };
+        let first = self.awaited.iter().position(|awaited| awaited.concerns(process));
+        let Some(first) = first else { return Ok(false) };
+        let visit = Visit::new(tracee, self.region.layout.call())?;
+        let change = self.awaited.remove(first).change;
+        let rearms = self.concerned_timers(process, &change).rearm(visit);
+        let begun = self.begin_job(tracee, process, rearms, move |supervisor, rearmed| {
+            let remembered = supervisor.remember_rearmed(tracee, rearmed);
+            if !supervisor.awaits(process) {
+                supervisor.set_since.retain(|key| key.process != process);
+            }
+            remembered.and_then(|()| then(supervisor))
+        });
+        begun.map(|()| true)
     }
 }
 

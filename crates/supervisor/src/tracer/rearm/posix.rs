@@ -3,6 +3,8 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use eigentime_calls::{ITIMER_REAL, TIMER_ABSTIME, Timer};
 use eigentime_timeline::{
@@ -12,9 +14,10 @@ use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use super::super::Supervisor;
+use super::super::jobs::complete;
 use super::super::tracee::Tracee;
 use super::super::visit::Visit;
-use super::super::wait_restart::Recheck;
+use super::super::wait_restart::{Recheck, is_pending};
 use super::{Rearm, expiry};
 use crate::arch::Registers;
 use crate::host;
@@ -72,6 +75,12 @@ impl Default for WallTimers {
 
 /// From here on an interval is none, but leads to where a timer is parked.
 const PARKING: Nanos = Nanos(1 << 61);
+
+/// How much later than it does a timer may seem to go off, since it was read on a busy host.
+const LATE_READING: Nanos = Nanos(20_000_000);
+
+/// How long a thread that was asked to stop may take until its signals are looked at.
+const STOPPING: Duration = Duration::from_millis(10);
 
 /// What stands for the interval timer, which has no number.
 const INTERVAL: i32 = -1;
@@ -199,48 +208,130 @@ impl Supervisor {
         self.interval_timers.contains(&process) || self.posix_timers.contains(&process)
     }
 
-    /// Makes a thread, which is stopped outside of any call, arm the timers of its
-    /// process anew.
+    /// Makes a thread, which is stopped outside of any call, arm the timers of its process anew; the
+    /// process's other threads are stopped.
     pub(super) fn rearm_timers(
         &mut self,
         tracee: Tracee,
         process: Pid,
         change: &Rearm,
     ) -> nix::Result<()> {
-        let mut calls = Calls::new(Visit::new(tracee, self.region.layout.call())?);
+        let visit = Visit::new(tracee, self.region.layout.call())?;
+        let concerned = self.concerned_timers(process, change);
+        let rearmed = complete(tracee, concerned.rearm(visit));
+        self.remember_rearmed(tracee, rearmed)
+    }
+
+    /// The timers of a process that a change concerns.
+    pub(super) fn concerned_timers(&mut self, process: Pid, change: &Rearm) -> Concerned {
         let timers = posix_timers(process);
         let is_left = |key: &TimerKey| {
             key.process != process
                 || key.timer == INTERVAL
-                || timers.iter().any(|(timer, _)| *timer == key.timer)
+                || timers.iter().any(|timer| timer.id == key.timer)
         };
         self.settings.retain(|key, _| is_left(key));
-        for (timer, clock) in timers {
-            let key = TimerKey { process, timer };
-            let Some(line) = self.timer_line(key, clock) else { continue };
-            if change.concerns(line) && !self.set_since.contains(&key) {
-                let last = self.settings.get(&key).map(|(_, last)| *last);
-                let now = calls.rearm_posix(timer, clock, line, change, last)?;
-                self.remember_setting(key, line, now);
-            }
+        let last = |timer| self.settings.get(&TimerKey { process, timer }).map(|(_, last)| *last);
+        let is_concerned = |timer, line| {
+            change.concerns(line) && !self.set_since.contains(&TimerKey { process, timer })
+        };
+        let posix = timers.into_iter().filter_map(|timer| {
+            let line = self.timer_line(TimerKey { process, timer: timer.id }, timer.clock)?;
+            is_concerned(timer.id, line).then(|| (timer, line, last(timer.id)))
+        });
+        let posix = posix.collect();
+        let has_interval = self.interval_timers.contains(&process);
+        let interval =
+            (has_interval && is_concerned(INTERVAL, Clock::Monotonic)).then(|| last(INTERVAL));
+        Concerned { process, change: *change, posix, interval }
+    }
+
+    /// A thread has armed timers anew.
+    pub(super) fn remember_rearmed(&mut self, tracee: Tracee, rearmed: Rearmed) -> nix::Result<()> {
+        for (key, line, setting) in rearmed.settings {
+            self.remember_setting(key, line, setting);
         }
-        if self.interval_timers.contains(&process) && change.concerns(Clock::Monotonic) {
-            let key = TimerKey { process, timer: INTERVAL };
-            if !self.set_since.contains(&key) {
-                let last = self.settings.get(&key).map(|(_, last)| *last);
-                let now = calls.rearm_interval(change, last)?;
-                self.remember_setting(key, Clock::Monotonic, now);
-            }
-        }
-        if calls.visit.end(process)? {
+        if rearmed.called? {
             self.thread(tracee).recheck = Recheck::Asked;
         }
         Ok(())
     }
 }
 
-/// The POSIX timers of a process and their clocks.
-fn posix_timers(process: Pid) -> Vec<(i32, ClockId)> {
+/// Timers of a process that a change concerns, with what they were set to last.
+pub struct Concerned {
+    process: Pid,
+    change: Rearm,
+    posix: Vec<(PosixTimer, Clock, Option<Pending>)>,
+    /// If it is concerned.
+    interval: Option<Option<Pending>>,
+}
+
+/// What timers were set to, and whether the thread that did it made any call, or what prevented it.
+pub struct Rearmed {
+    settings: Vec<(TimerKey, Clock, Option<Pending>)>,
+    called: nix::Result<bool>,
+}
+
+impl Concerned {
+    /// Arms them anew, by a thread of the process.
+    pub async fn rearm(self, visit: Visit) -> Rearmed {
+        let (mut calls, mut settings) = (Calls::new(visit), Vec::new());
+        let called = match self.rearm_by(&mut calls, &mut settings).await {
+            Ok(()) => calls.visit.end().await,
+            Err(error) => Err(error),
+        };
+        Rearmed { settings, called }
+    }
+
+    async fn rearm_by(
+        &self,
+        calls: &mut Calls,
+        settings: &mut Vec<(TimerKey, Clock, Option<Pending>)>,
+    ) -> nix::Result<()> {
+        let process = self.process;
+        for (timer, line, last) in &self.posix {
+            let now = calls.rearm_posix(*timer, *line, &self.change, *last).await?;
+            settings.push((TimerKey { process, timer: timer.id }, *line, now));
+        }
+        if let Some(last) = self.interval {
+            let now = calls.rearm_interval(&self.change, last).await?;
+            settings.push((TimerKey { process, timer: INTERVAL }, Clock::Monotonic, now));
+        }
+        Ok(())
+    }
+}
+
+/// A POSIX timer, as `/proc/PID/timers` tells of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct PosixTimer {
+    id: i32,
+    clock: ClockId,
+    signal: i32,
+    /// The thread that gets the signal; none if any of the process does.
+    thread: Option<Pid>,
+}
+
+impl PosixTimer {
+    /// Is its signal queued? All threads of the process have been asked to stop, and `visitor` has.
+    fn is_queued(&self, visitor: Tracee) -> bool {
+        let taker = self.thread.map_or(visitor, Tracee);
+        let deadline = Instant::now() + STOPPING;
+        loop {
+            match taker.has_queued_timer(self.id) {
+                Err(Errno::ESRCH)
+                    if is_pending(taker, self.signal) && Instant::now() < deadline =>
+                {
+                    thread::yield_now();
+                }
+                queued => return queued.unwrap_or(false),
+            }
+        }
+    }
+}
+
+/// The POSIX timers of a process.
+fn posix_timers(process: Pid) -> Vec<PosixTimer> {
     let text = fs::read_to_string(format!("/proc/{process}/timers")).unwrap_or_default();
     parse_timers(&text)
 }
@@ -256,20 +347,24 @@ pub fn has_timer(key: TimerKey) -> bool {
 pub fn timer_clock(process: Pid, timer: i32) -> Option<Option<ClockId>> {
     let text = fs::read_to_string(format!("/proc/{process}/timers")).ok()?;
     let timers = parse_timers(&text);
-    Some(timers.into_iter().find(|(id, _)| *id == timer).map(|(_, clock)| clock))
+    Some(timers.into_iter().find(|found| found.id == timer).map(|found| found.clock))
 }
 
-fn parse_timers(text: &str) -> Vec<(i32, ClockId)> {
-    let mut timers = Vec::new();
-    let mut current = None;
-    for line in text.lines() {
-        if let Some(id) = line.strip_prefix("ID:") {
-            current = id.trim().parse().ok();
-        } else if let (Some(id), Some(clock)) = (current, line.strip_prefix("ClockID:")) {
-            timers.extend(clock.trim().parse().ok().map(|clock| (id, ClockId(clock))));
-        }
-    }
-    timers
+fn parse_timers(text: &str) -> Vec<PosixTimer> {
+    let lines: Vec<_> = text.lines().collect();
+    lines.chunk_by(|_, next| !next.starts_with("ID:")).filter_map(parse_timer).collect()
+}
+
+fn parse_timer(lines: &[&str]) -> Option<PosixTimer> {
+    let field = |name: &str| lines.iter().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let (signal, _) = field("signal:")?.split_once('/')?;
+    let thread = field("notify:")?.split_once("/tid.").map(|(_, thread)| thread.parse());
+    Some(PosixTimer {
+        id: field("ID:")?.parse().ok()?,
+        clock: ClockId(field("ClockID:")?.parse().ok()?),
+        signal: signal.parse().ok()?,
+        thread: thread.transpose().ok()?.map(Pid::from_raw),
+    })
 }
 
 /// Calls on timers that a stopped thread is made to make.
@@ -297,8 +392,8 @@ impl Calls {
     }
 
     /// Makes a call, and tells whether there still is such a timer.
-    fn call(&mut self, nr: i64, [a, b, c]: [u64; 3]) -> nix::Result<bool> {
-        match self.visit.call(nr, [a, b, c, 0, 0, 0]) {
+    async fn call(&mut self, nr: i64, [a, b, c]: [u64; 3]) -> nix::Result<bool> {
+        match self.visit.call(nr, [a, b, c, 0, 0, 0]).await {
             Ok(_) => Ok(true),
             Err(Errno::EINVAL) => Ok(false),
             Err(error) => Err(error),
@@ -311,7 +406,7 @@ impl Calls {
 
     /// What a call tells of a timer whose clock is kept by `line`; `None` if it is not
     /// armed, or deleted.
-    fn pending(
+    async fn pending(
         &mut self,
         nr: i64,
         timer: u64,
@@ -319,11 +414,11 @@ impl Calls {
         line: Clock,
         last: Option<Pending>,
     ) -> nix::Result<Option<Pending>> {
-        if !self.call(nr, [timer, self.at, 0])? {
+        if !self.call(nr, [timer, self.at, 0]).await? {
             return Ok(None);
         }
         let now = host::read(line.id());
-        let Some([mut interval, left]) = read_times(self.visit.tracee, self.at, unit) else {
+        let Some([mut interval, mut left]) = read_times(self.visit.tracee, self.at, unit) else {
             return Err(Errno::EFAULT);
         };
         if interval >= PARKING
@@ -331,86 +426,104 @@ impl Calls {
         {
             interval = last.interval;
         }
+        if left == Nanos::ZERO && interval != Nanos::ZERO {
+            // An interval timer whose signal is pending: the kernel arms it once that is taken.
+            let slack = LATE_READING.0.min(interval.0 / 2);
+            let since = last
+                .filter(|last| last.interval == interval)
+                .map_or(0, |last| (now.since(last.at).0 + slack).rem_euclid(interval.0) - slack);
+            left = Nanos(interval.0 - since);
+        }
         let at = expiry(now, left, interval, last);
         Ok((left != Nanos::ZERO).then_some(Pending { at, interval }))
     }
 
     /// Arms a POSIX timer anew; returns what it was set to.
-    fn rearm_posix(
+    async fn rearm_posix(
         &mut self,
-        timer: i32,
-        clock: ClockId,
+        timer: PosixTimer,
         line: Clock,
         change: &Rearm,
         last: Option<Pending>,
     ) -> nix::Result<Option<Pending>> {
-        let id = timer as u64;
-        let pending = self.pending(libc::SYS_timer_gettime, id, Nanos(1), line, last)?;
-        let Some(next) = pending.and_then(|pending| change.rearm(line, pending)) else {
+        let id = timer.id as u64;
+        let pending = self.pending(libc::SYS_timer_gettime, id, Nanos(1), line, last).await?;
+        let Some((pending, next)) =
+            pending.and_then(|pending| Some((pending, change.rearm(line, pending)?)))
+        else {
             return Ok(pending);
         };
         let every = next.timer.interval;
+        let is_queued = every != Nanos::ZERO && timer.is_queued(self.visit.tracee);
         let now = host::read(line.id());
-        let passes = next.missed > 0 && every != Nanos::ZERO;
+        // Linux 6.13 and later drop a queued signal when its timer is set: it goes off once more. If it
+        // has gone off only since it was asked, that is among those missed.
+        let passed = next.missed + u64::from(is_queued && pending.at > now);
+        let passes = passed > 0 && every != Nanos::ZERO;
         if passes && change.after.rate_of(line).is_frozen() {
             // It goes off at once, and then stands parked.
             let parking = next.timer.at.since(now);
-            self.set_posix(id, 0, Pending { at: HostInstant(Nanos(1)), interval: parking })?;
+            self.set_posix(id, 0, Pending { at: HostInstant(Nanos(1)), interval: parking }).await?;
             return Ok(Some(next.timer));
         }
-        let timer = next.timer.with_passed(next.missed);
+        let mut setting = next.timer.with_passed(passed);
+        if passes {
+            setting.at = setting.at.min(now);
+        }
         // As an instant, of which the kernel keeps the phase; but not where it would
         // follow the host's wall clock.
-        if clock.clock() == Some(line) {
-            self.set_posix(id, TIMER_ABSTIME, timer)?;
+        if timer.clock.clock() == Some(line) {
+            self.set_posix(id, TIMER_ABSTIME, setting).await?;
         } else {
-            self.set_posix(id, 0, Pending { at: HostInstant(timer.at.since(now)), ..timer })?;
+            let at = HostInstant(setting.at.since(now));
+            self.set_posix(id, 0, Pending { at, ..setting }).await?;
         }
         // One that goes off at once, and never again, is set to nothing then.
-        Ok((next.missed == 0 || every != Nanos::ZERO).then_some(timer))
+        Ok((next.missed == 0 || every != Nanos::ZERO).then_some(setting))
     }
 
-    fn set_posix(&mut self, timer: u64, flags: u32, setting: Pending) -> nix::Result<()> {
+    async fn set_posix(&mut self, timer: u64, flags: u32, setting: Pending) -> nix::Result<()> {
         // Not to zero, which would disarm it.
         let value = setting.at.0.max(Nanos(1));
         let [interval, value] = [setting.interval, value].map(Timespec::from_nanos);
         let words = [interval.sec, interval.nsec, value.sec, value.nsec];
         self.write(words.map(|word| word as u64))?;
-        self.call(libc::SYS_timer_settime, [timer, flags.into(), self.at]).map(drop)
+        self.call(libc::SYS_timer_settime, [timer, flags.into(), self.at]).await.map(drop)
     }
 
     /// Arms the interval timer anew; returns what it was set to.
-    fn rearm_interval(
+    async fn rearm_interval(
         &mut self,
         change: &Rearm,
         last: Option<Pending>,
     ) -> nix::Result<Option<Pending>> {
         let (which, line) = (u64::from(ITIMER_REAL), Clock::Monotonic);
-        let pending = self.pending(libc::SYS_getitimer, which, MICRO, line, last)?;
+        let pending = self.pending(libc::SYS_getitimer, which, MICRO, line, last).await?;
         let Some(next) = pending.and_then(|pending| change.rearm(line, pending)) else {
             return Ok(pending);
         };
         if next.missed > 0 && next.timer.interval == Nanos::ZERO {
-            self.set_interval(next.timer)?;
+            self.set_interval(next.timer).await?;
             return Ok(None);
         }
         if next.missed > 0 {
             // It goes off at once, and then as if it had gone off when it should have.
-            self.set_interval(Pending { at: HostInstant(Nanos::ZERO), interval: Nanos::ZERO })?;
-            while self.pending(libc::SYS_getitimer, which, MICRO, line, None)?.is_some() {}
+            self.set_interval(Pending { at: HostInstant(Nanos::ZERO), interval: Nanos::ZERO })
+                .await?;
+            while self.pending(libc::SYS_getitimer, which, MICRO, line, None).await?.is_some() {}
         }
-        self.set_interval(next.timer)?;
+        self.set_interval(next.timer).await?;
         Ok(Some(next.timer))
     }
 
-    fn set_interval(&mut self, timer: Pending) -> nix::Result<()> {
+    async fn set_interval(&mut self, timer: Pending) -> nix::Result<()> {
         let value = timer.at.since(host::read(ClockId::MONOTONIC));
         // Rounded up to whole microseconds, and never to zero, which would disarm it.
         let [interval, value] = [timer.interval, value.max(Nanos(1))]
             .map(|time| Timespec::from_nanos(time.plus(Nanos(999))));
         let words = [interval.sec, interval.nsec / 1_000, value.sec, value.nsec / 1_000];
         self.write(words.map(|word| word as u64))?;
-        self.call(libc::SYS_setitimer, [u64::from(ITIMER_REAL), self.at, 0]).map(drop)
+        self.call(libc::SYS_setitimer, [u64::from(ITIMER_REAL), self.at, 0]).await.map(drop)
     }
 }
 
@@ -440,8 +553,10 @@ mod tests {
     #[test]
     fn finds_the_clocks_of_timers() {
         let text = "ID: 1\nsignal: 14/0\nnotify: signal/pid.9\nClockID: 0\n\
-                    ID: 12\nsignal: 14/0\nnotify: signal/pid.9\nClockID: -6\n";
-        assert_eq!(parse_timers(text), [(1, ClockId(0)), (12, ClockId(-6))]);
+                    ID: 12\nsignal: 14/0\nnotify: signal/tid.9\nClockID: -6\n";
+        let timer = |id, clock| PosixTimer { id, clock: ClockId(clock), signal: 14, thread: None };
+        let of_thread = PosixTimer { thread: Some(Pid::from_raw(9)), ..timer(12, -6) };
+        assert_eq!(parse_timers(text), [timer(1, 0), of_thread]);
         assert_eq!(parse_timers(""), []);
     }
 }

@@ -12,7 +12,6 @@ use nix::unistd::Pid;
 use super::super::Supervisor;
 use super::super::blocked::Blocked;
 use super::super::tracee::Tracee;
-use super::super::wait_restart::Recheck;
 use super::Rearm;
 use super::descriptors::numbers_of;
 
@@ -78,14 +77,12 @@ impl Supervisor {
         if sockets.is_empty() {
             return;
         }
-        for (thread, state) in &mut self.threads {
-            let waits = state.process.is_some_and(|process| {
-                waits_on(*thread).is_some_and(|number| sockets.contains(&(process, number)))
-            });
-            if waits && !state.halted && Tracee(*thread).interrupt().is_ok() {
-                state.recheck = Recheck::Asked;
-            }
-        }
+        self.ask(|thread, state| {
+            !state.halted
+                && state.process.is_some_and(|process| {
+                    waits_on(thread).is_some_and(|number| sockets.contains(&(process, number)))
+                })
+        });
     }
 }
 

@@ -1,22 +1,23 @@
 //! Rewrites a site in a process, and undoes it.
 
-use std::fs;
+use std::mem::offset_of;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use eigentime_vdso::symbols;
+use eigentime_vdso::{KernelFunctions, symbols};
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use super::arch::{self, AROUND, JUMP_LENGTH};
 use super::patch::{Change, Code, Patch};
 use super::space::{PAGE, Pages, Space};
-use super::{Program, Site, Unsound};
+use super::{HOT_STOPS, Program, Site, Unsound, have_same_memory};
 use crate::arch::{Registers, SYSCALL_LENGTH};
 use crate::maps::{Mapping, mappings};
 use crate::proc;
 use crate::tracer::Supervisor;
 use crate::tracer::detour::Detour;
+use crate::tracer::jobs::complete;
 use crate::tracer::tracee::Tracee;
 
 /// How long the other threads of a process may take to stop, and how much longer per thread of the
@@ -26,54 +27,88 @@ const EACH: Duration = Duration::from_micros(200);
 
 impl Supervisor {
     /// A thread was stopped at a call that the image can carry out by itself: if its site stops
-    /// often, it is rewritten. The thread is in that stop, with these registers, and stays in one
-    /// from which it can go on elsewhere.
+    /// often, it is rewritten. The thread is in that stop, or in one after it, with these registers, and
+    /// stays in one from which it can go on elsewhere.
     pub(in crate::tracer) fn consider(
         &mut self,
         tracee: Tracee,
         registers: &Registers,
     ) -> nix::Result<()> {
-        let Some(process) = self.process_of(tracee.0) else { return Ok(()) };
-        let site = registers.ip().wrapping_sub(SYSCALL_LENGTH);
-        if !self.rewrites.count(process, site) {
+        if self.rewrites.is_off {
             return Ok(());
         }
-        match self.rewrite(tracee, process, site, registers) {
+        let site = registers.ip().wrapping_sub(SYSCALL_LENGTH);
+        let number = self.known_number(tracee)?;
+        let Some(stops) = self.rewrites.count(number, site) else { return Ok(()) };
+        match self.rewrite(tracee, number, site, stops, registers) {
             Err(Unsound::Gone) => return Err(Errno::ESRCH),
-            Err(why) => self.rewrites.keep(process, site, why),
+            Err(why) => self.rewrites.keep(number, site, why),
             Ok(()) => {}
         }
         Ok(())
     }
 
-    /// Rewrites a site, or says why not.
+    /// Rewrites a site that has stopped so often, or says why not.
     fn rewrite(
         &mut self,
         tracee: Tracee,
-        process: Pid,
+        number: u64,
         site: u64,
+        stops: u32,
         registers: &Registers,
     ) -> Result<(), Unsound> {
-        let (patch, pages, new) = self.plan(tracee, process, site)?;
-        if self.rewrites.is_memory_shared(process) {
+        let process = self.process_of(tracee.0).ok_or(Unsound::Gone)?;
+        let (patch, pages, new) = self.plan(tracee, process, number, site)?;
+        if self.is_memory_shared(process, number) {
             return Err(Unsound::Shared);
         }
         let mut stopped = Vec::new();
-        let deadline = Instant::now() + PATIENCE + EACH * self.threads.len() as u32;
-        let all = self.stop_threads(process, Some(tracee), deadline, &mut stopped);
+        let stops_others =
+            !patch.is_atomic() && !proc::threads_of(process).is_ok_and(|it| it.count() == 1);
+        // To be stopped ends a call early that has done a part of its work.
+        if stops_others && stops < HOT_STOPS {
+            return Err(Unsound::Early);
+        }
+        let all = match stops_others {
+            true => {
+                let deadline = Instant::now() + PATIENCE + EACH * self.threads.len() as u32;
+                self.stop_threads(process, Some(tracee), deadline, &mut stopped)
+            }
+            false => Ok(()),
+        };
         let written = match all {
-            Ok(()) => write(tracee, process, registers, self.region.layout.call(), &patch, &new),
+            Ok(()) => write(tracee, registers, self.region.layout.call(), &patch, &new)
+                .and_then(|()| self.remember(tracee, number, site, patch, pages)),
             Err(Errno::ESRCH) => Err(Unsound::Gone),
             Err(_) => Err(Unsound::Busy),
         };
         self.resume_threads(&stopped);
-        written?;
-        let program = self.rewrites.programs.entry(process).or_default();
+        written
+    }
+
+    /// A site of a stopped thread's program has been rewritten.
+    fn remember(
+        &mut self,
+        tracee: Tracee,
+        number: u64,
+        site: u64,
+        patch: Patch,
+        pages: Pages,
+    ) -> Result<(), Unsound> {
+        let mut program = self.rewrites.programs.get(&number).cloned().unwrap_or_default();
         program.pages = pages;
         program.stubs.insert(patch.stub, site);
         program.sites.insert(site, Site::Rewritten(patch.changes));
         self.rewrites.has_stubs = true;
+        self.introduce(tracee, program)?;
         Ok(())
+    }
+
+    /// Has another process the same memory, as one that was made by vfork?
+    fn is_memory_shared(&self, process: Pid, number: u64) -> bool {
+        let relatives = proc::parent_of(process).into_iter().chain(proc::children_of(process));
+        let mut of_this_code = relatives.filter(|other| self.number_of(*other) == Some(number));
+        of_this_code.any(|other| have_same_memory(process, other))
     }
 
     /// What has to be written for a site, with all pages that have stubs then, and the new ones.
@@ -81,14 +116,16 @@ impl Supervisor {
         &self,
         tracee: Tracee,
         process: Pid,
+        number: u64,
         site: u64,
     ) -> Result<(Patch, Pages, Vec<u64>), Unsound> {
-        let known = self.rewrites.programs.get(&process).ok_or(Unsound::Refused)?;
-        if known.has_own_filter {
+        let known = self.rewrites.programs.get(&number).ok_or(Unsound::Refused)?;
+        let own_filter = offset_of!(KernelFunctions, has_own_filter) as u64;
+        if tracee.peek(self.region.layout.private() + own_filter)? != 0 {
             return Err(Unsound::OwnFilter);
         }
-        let maps = fs::read_to_string(format!("/proc/{process}/maps"));
-        let mappings = mappings(&maps.map_err(|_| Unsound::NotInFile)?);
+        let maps = proc::read_whole(process, "maps").map_err(|_| Unsound::NotInFile)?;
+        let mappings = mappings(&maps);
         let is_code =
             |it: &&Mapping| it.range.contains(&site) && it.access == "r-xp" && it.inode != 0;
         let mapping = mappings.iter().find(is_code).ok_or(Unsound::NotInFile)?;
@@ -113,12 +150,9 @@ impl Supervisor {
 
     /// Makes all sites of a process, whose threads are stopped, what they were. The stubs stay: a
     /// handler of a signal may return to one.
-    pub(in crate::tracer) fn undo_rewriting(
-        &mut self,
-        process: Pid,
-        visitor: Tracee,
-    ) -> nix::Result<()> {
-        let Some(program) = self.rewrites.programs.get_mut(&process) else { return Ok(()) };
+    pub(in crate::tracer) fn undo_rewriting(&mut self, visitor: Tracee) -> nix::Result<()> {
+        let number = visitor.peek(self.number_at())?;
+        let Some(mut program) = self.rewrites.programs.get(&number).cloned() else { return Ok(()) };
         for site in program.sites.values_mut() {
             let Site::Rewritten(changes) = site else { continue };
             for Change { at, before, after } in changes.iter().rev() {
@@ -130,7 +164,7 @@ impl Supervisor {
             }
             *site = Site::Kept;
         }
-        Ok(())
+        self.introduce(visitor, program).map(drop)
     }
 }
 
@@ -157,10 +191,9 @@ impl Program {
 }
 
 /// Writes it all, by a thread whose call was stopped with these registers; its other threads are
-/// stopped.
+/// stopped, unless the change is atomic.
 fn write(
     tracee: Tracee,
-    process: Pid,
     registers: &Registers,
     instruction: u64,
     patch: &Patch,
@@ -175,7 +208,7 @@ fn write(
     }
     let mask = tracee.signal_mask()?;
     tracee.set_signal_mask(u64::MAX)?;
-    let made = make_pages(tracee, process, registers, instruction, new);
+    let made = complete(tracee, make_pages(tracee, registers, instruction, new));
     tracee.set_signal_mask(mask)?;
     made?;
     for (at, bytes) in &patch.room {
@@ -193,9 +226,8 @@ fn write(
 }
 
 /// Maps pages for stubs.
-fn make_pages(
+async fn make_pages(
     tracee: Tracee,
-    process: Pid,
     registers: &Registers,
     instruction: u64,
     pages: &[u64],
@@ -204,22 +236,28 @@ fn make_pages(
         return Ok(());
     }
     let mut detour = Detour::new(tracee);
-    // The call that was stopped is not made.
-    let mut skipped = *registers;
-    skipped.skip(0);
-    tracee.set_registers(skipped)?;
-    detour.run_to_syscall()?;
+    if tracee.is_beside_call() {
+        // The call that was stopped is not made.
+        let mut skipped = *registers;
+        skipped.skip(0);
+        tracee.set_registers(skipped)?;
+        detour.run_to_syscall().await?;
+    }
     let access = (libc::PROT_READ | libc::PROT_EXEC) as u64;
     let how = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE) as u64;
     let mut made = Ok(());
     for page in pages {
         let mut call = *registers;
         call.call(instruction, libc::SYS_mmap, [*page, PAGE, access, how, u64::MAX, 0]);
-        made = detour.system_call(call).map(drop);
+        made = detour.system_call(call).await.map(drop);
         if made.is_err() {
             break;
         }
     }
-    detour.end(process)?;
-    made.map_err(Unsound::from)
+    detour.end()?;
+    match made {
+        // Another thread has mapped something there meanwhile.
+        Err(Errno::EEXIST) => Err(Unsound::Busy),
+        made => made.map_err(Unsound::from),
+    }
 }

@@ -6,17 +6,21 @@
 //! - `space`: where there is room for stubs.
 //! - `apply`: rewriting a site in a process.
 //!
-//! A site is rewritten only if that is proven to change nothing else; if not, it stays trapped. A
-//! process that is made by fork has what its maker has; a program that is started has nothing of it.
+//! A site is rewritten only if that is proven to change nothing else; if not, it stays trapped.
+//!
+//! A program's own memory says what has been rewritten in it, by a number in its private page. So a
+//! process that is made by fork has what its maker has, and a program that is started has nothing.
 
 mod apply;
 mod arch;
 mod patch;
 mod space;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::mem::offset_of;
 use std::time::{Duration, Instant};
 
+use eigentime_vdso::KernelFunctions;
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
@@ -24,13 +28,17 @@ use super::Supervisor;
 use super::tracee::Tracee;
 use crate::arch::{Registers, SYSCALL_LENGTH};
 use crate::control::Coverage;
-use crate::proc;
 use arch::{STUB_LENGTH, STUB_RETURN};
 use patch::Change;
 use space::Pages;
 
-/// Stops after which a site is rewritten. Its cost is recovered after some more.
+/// Stops after which a site is rewritten, even if other threads have to be stopped for it. Its cost is
+/// recovered after some more.
 const HOT_STOPS: u32 = 16;
+
+/// The same where a stop takes several steps, unless other threads have to be stopped. What is called
+/// once, as most is by short programs, is not worth it.
+const EARLY_STOPS: u32 = 2;
 
 /// Factor by which that number grows after a failure that may pass.
 const RETRY_FACTOR: u32 = 8;
@@ -56,6 +64,8 @@ pub enum Unsound {
     OwnFilter,
     /// Another process has the same memory, at the moment.
     Shared,
+    /// Other threads would be stopped for it, and it is not called often yet.
+    Early,
     /// Not all of its threads have stopped in time.
     Busy,
     /// The kernel has refused.
@@ -71,9 +81,13 @@ impl From<Errno> for Unsound {
 }
 
 impl Unsound {
-    /// May it be otherwise later?
-    fn passes(self) -> bool {
-        matches!(self, Self::Shared | Self::Busy)
+    /// After how many stops it may be otherwise, if ever. At the last look it had to be `due`.
+    fn passes(self, due: u32) -> Option<u32> {
+        match self {
+            Self::Early => Some(HOT_STOPS),
+            Self::Shared | Self::Busy => Some(due.saturating_mul(RETRY_FACTOR)),
+            _ => None,
+        }
     }
 }
 
@@ -88,7 +102,7 @@ enum Site {
     Kept,
 }
 
-/// What is known of a process's code.
+/// What is known of a program's code.
 #[derive(Clone, Debug, Default)]
 struct Program {
     sites: HashMap<u64, Site>,
@@ -96,10 +110,6 @@ struct Program {
     pages: Pages,
     /// The sites of stubs.
     stubs: BTreeMap<u64, u64>,
-    /// Has it a filter of its own?
-    has_own_filter: bool,
-    /// Which memory it has, if it is known who else may have the same.
-    memory: Option<u64>,
 }
 
 /// Where a thread is that is in a stub.
@@ -122,19 +132,27 @@ impl Program {
     }
 }
 
-/// What is known of all processes' code.
-#[derive(Debug, Default)]
+/// What is known of all programs' code.
+#[derive(Debug)]
 pub struct Rewrites {
     is_off: bool,
-    programs: HashMap<Pid, Program>,
-    /// How many memories there were.
-    memories: u64,
+    /// By the number in the private page. What has a number stays as it is but for what is counted
+    /// or kept: what is rewritten then has another.
+    programs: HashMap<u64, Program>,
+    last: u64,
+    /// At how many programs it is looked which are left.
+    most: usize,
+    /// Stops after which it is tried to rewrite a site.
+    first_due: u32,
     /// Are threads being stopped, for one that is rewritten or for another reason?
     pub(super) is_busy: bool,
     /// Was any site rewritten?
     has_stubs: bool,
     stops: Stops,
 }
+
+/// So many programs are kept without a look.
+const FEW_PROGRAMS: usize = 64;
 
 /// How often calls were stopped.
 #[derive(Debug, Default)]
@@ -181,7 +199,21 @@ fn have_same_memory(one: Pid, other: Pid) -> bool {
 impl Rewrites {
     /// Where sites are rewritten, or not.
     pub fn new(rewrites: bool) -> Self {
-        Self { is_off: !rewrites, ..Self::default() }
+        Self {
+            is_off: !rewrites,
+            programs: HashMap::new(),
+            last: 0,
+            most: FEW_PROGRAMS,
+            first_due: HOT_STOPS,
+            is_busy: false,
+            has_stubs: false,
+            stops: Stops::default(),
+        }
+    }
+
+    /// A site is rewritten at an early stop from now on, if no other thread has to be stopped for it.
+    pub fn rewrite_early(&mut self) {
+        self.first_due = EARLY_STOPS;
     }
 
     /// Nothing is rewritten from now on.
@@ -189,64 +221,33 @@ impl Rewrites {
         self.is_off = true;
     }
 
-    /// A process was made by another, whose memory it has, or has a copy of.
-    fn inherit(&mut self, made: Pid, maker: Option<Pid>) {
-        let mut known = maker.and_then(|maker| self.programs.get(&maker)).cloned();
-        if let (Some(maker), Some(known)) = (maker, &mut known)
-            && !have_same_memory(made, maker)
-        {
-            known.memory = Some(self.new_memory());
+    /// Are there so many programs that it is time to forget those that have ended?
+    fn is_full(&self) -> bool {
+        self.programs.len() >= self.most
+    }
+
+    /// Forgets all programs but those with these numbers.
+    fn retain(&mut self, left: &HashSet<u64>) {
+        self.programs.retain(|number, _| left.contains(number));
+        self.most = FEW_PROGRAMS.max(2 * self.programs.len());
+    }
+
+    /// Takes a program in; its number.
+    fn add(&mut self, program: Program) -> u64 {
+        self.last += 1;
+        self.programs.insert(self.last, program);
+        self.last
+    }
+
+    /// How much of the processes that have these numbers is rewritten.
+    pub fn coverage(&mut self, numbers: impl Iterator<Item = u64>) -> Coverage {
+        let programs = numbers.filter_map(|number| self.programs.get(&number));
+        let sites = programs.flat_map(|program| program.sites.values());
+        let (mut all, mut rewritten) = (0, 0);
+        for site in sites {
+            all += 1;
+            rewritten += usize::from(matches!(site, Site::Rewritten(_)));
         }
-        self.programs.insert(made, known.unwrap_or_default());
-    }
-
-    /// A process has started another program, of which nothing is known but that a filter stays.
-    pub fn begin(&mut self, process: Pid) {
-        let memory = Some(self.new_memory());
-        let has_own_filter = self.has_own_filter(process);
-        self.programs.insert(process, Program { memory, has_own_filter, ..Program::default() });
-    }
-
-    fn new_memory(&mut self) -> u64 {
-        self.memories += 1;
-        self.memories
-    }
-
-    /// Has another process the same memory, as one that was made by vfork?
-    fn is_memory_shared(&self, process: Pid) -> bool {
-        let own = self.programs.get(&process).and_then(|program| program.memory);
-        let mut others = self.programs.iter().filter(|(other, _)| **other != process);
-        others.any(|(other, program)| match (own, program.memory) {
-            (Some(own), Some(other)) => own == other,
-            _ => have_same_memory(process, *other),
-        })
-    }
-
-    /// A process is attached, of which it is not known who has the same memory.
-    pub fn adopt(&mut self, process: Pid, has_own_filter: bool) {
-        self.programs.insert(process, Program { has_own_filter, ..Program::default() });
-    }
-
-    /// A process has ended.
-    pub fn forget(&mut self, process: Pid) {
-        self.programs.remove(&process);
-    }
-
-    /// A process sets a filter.
-    pub fn filters_itself(&mut self, process: Pid) {
-        self.programs.entry(process).or_default().has_own_filter = true;
-    }
-
-    /// Has a process a filter of its own?
-    pub fn has_own_filter(&self, process: Pid) -> bool {
-        self.programs.get(&process).is_some_and(|program| program.has_own_filter)
-    }
-
-    /// How much of a process is rewritten.
-    pub fn coverage(&mut self) -> Coverage {
-        let sites = || self.programs.values().flat_map(|program| program.sites.values());
-        let rewritten = sites().filter(|site| matches!(site, Site::Rewritten(_))).count();
-        let all = sites().count();
         Coverage {
             rewrites: !self.is_off,
             sites: all,
@@ -257,37 +258,29 @@ impl Rewrites {
         }
     }
 
-    /// Counts a stop at a site, and says whether it is to be rewritten.
-    fn count(&mut self, process: Pid, site: u64) -> bool {
-        if self.is_off {
-            return false;
-        }
-        let program = self.programs.entry(process).or_default();
+    /// Counts a stop at a site; how many there were, if it is to be rewritten.
+    fn count(&mut self, number: u64, site: u64) -> Option<u32> {
+        let program = self.programs.get_mut(&number)?;
         let is_full = program.sites.len() >= MAX_SITES;
-        let new = Site::Trapped { stops: 0, due: HOT_STOPS };
+        let new = Site::Trapped { stops: 0, due: self.first_due };
         let site = match program.sites.entry(site) {
-            std::collections::hash_map::Entry::Vacant(_) if is_full => return false,
+            std::collections::hash_map::Entry::Vacant(_) if is_full => return None,
             entry => entry.or_insert(new),
         };
-        let Site::Trapped { stops, due } = site else { return false };
+        let Site::Trapped { stops, due } = site else { return None };
         *stops += 1;
-        *stops >= *due && !self.is_busy
+        (*stops >= *due && !self.is_busy).then_some(*stops)
     }
 
     /// It could not be rewritten.
-    fn keep(&mut self, process: Pid, site: u64, why: Unsound) {
-        let known = self.programs.entry(process).or_default().sites.get_mut(&site);
-        match known {
-            Some(Site::Trapped { due, .. }) if why.passes() => {
-                *due = due.saturating_mul(RETRY_FACTOR)
-            }
-            Some(site) => *site = Site::Kept,
-            None => {}
+    fn keep(&mut self, number: u64, site: u64, why: Unsound) {
+        let known = self.programs.get_mut(&number).and_then(|known| known.sites.get_mut(&site));
+        let Some(site) = known else { return };
+        let Site::Trapped { due, .. } = site else { return };
+        match why.passes(*due) {
+            Some(later) => *due = later,
+            None => *site = Site::Kept,
         }
-    }
-
-    fn within(&self, process: Pid, ip: u64) -> Option<Within> {
-        self.programs.get(&process)?.within(ip)
     }
 }
 
@@ -304,10 +297,40 @@ impl Supervisor {
         self.rewrites.stops.count(Instant::now());
     }
 
-    /// A process or a thread has been made. Its own first stop may come before the news of that.
-    pub(super) fn inherit_rewriting(&mut self, made: Pid, maker: impl Fn(Pid) -> Option<Pid>) {
-        if !self.rewrites.programs.contains_key(&made) && proc::is_first(made) {
-            self.rewrites.inherit(made, maker(made));
+    /// How much of the members' code is rewritten.
+    pub(super) fn coverage(&mut self) -> Coverage {
+        let processes = self.processes();
+        let numbers = processes.iter().filter_map(|process| self.number_of(*process));
+        let numbers: Vec<_> = numbers.collect();
+        self.rewrites.coverage(numbers.into_iter())
+    }
+
+    /// Where the private page holds the number of a program's code.
+    fn number_at(&self) -> u64 {
+        self.region.layout.private() + offset_of!(KernelFunctions, code) as u64
+    }
+
+    /// The number of the code of a process that may run; zero if nothing of it is known.
+    fn number_of(&self, process: Pid) -> Option<u64> {
+        Tracee(process).read_words(self.number_at()).ok().map(|[number]| number)
+    }
+
+    /// Lets a program, of which a thread is stopped, be known from now on; its number.
+    fn introduce(&mut self, tracee: Tracee, program: Program) -> nix::Result<u64> {
+        if self.rewrites.is_full() {
+            let processes = self.processes();
+            let left = processes.iter().filter_map(|process| self.number_of(*process)).collect();
+            self.rewrites.retain(&left);
+        }
+        let number = self.rewrites.add(program);
+        tracee.poke(self.number_at(), number).map(|()| number)
+    }
+
+    /// The number of the code of a stopped thread's program.
+    fn known_number(&mut self, tracee: Tracee) -> nix::Result<u64> {
+        match tracee.peek(self.number_at())? {
+            0 => self.introduce(tracee, Program::default()),
+            number => Ok(number),
         }
     }
 
@@ -317,8 +340,9 @@ impl Supervisor {
         if !self.rewrites.has_stubs {
             return false;
         }
-        let Some(process) = self.process_of(tracee.0) else { return false };
-        match self.rewrites.within(process, registers.ip()) {
+        let Ok(number) = tracee.peek(self.number_at()) else { return false };
+        let program = self.rewrites.programs.get(&number);
+        match program.and_then(|program| program.within(registers.ip())) {
             Some(Within::Before(site)) => registers.jump(site),
             Some(Within::After(site)) => registers.jump(site + SYSCALL_LENGTH),
             None => return false,
@@ -333,57 +357,63 @@ mod tests {
 
     #[test]
     fn sites_are_hot_after_some_stops() {
-        let (mut rewrites, process) = (Rewrites::default(), Pid::from_raw(7));
+        let mut rewrites = Rewrites::new(true);
+        let program = rewrites.add(Program::default());
         for _ in 1..HOT_STOPS {
-            assert!(!rewrites.count(process, 0x1000));
+            assert_eq!(rewrites.count(program, 0x1000), None);
         }
-        assert!(rewrites.count(process, 0x1000));
-        assert!(!rewrites.count(process, 0x2000), "another one");
-        rewrites.keep(process, 0x1000, Unsound::Busy);
-        assert!(!rewrites.count(process, 0x1000), "later");
+        assert_eq!(rewrites.count(program, 0x1000), Some(HOT_STOPS));
+        assert_eq!(rewrites.count(program, 0x2000), None, "another one");
+        rewrites.keep(program, 0x1000, Unsound::Busy);
+        assert_eq!(rewrites.count(program, 0x1000), None, "later");
         for _ in 0..HOT_STOPS * RETRY_FACTOR {
-            rewrites.count(process, 0x1000);
+            rewrites.count(program, 0x1000);
         }
-        assert!(rewrites.count(process, 0x1000));
-        rewrites.keep(process, 0x1000, Unsound::NoRoom);
-        assert!(!rewrites.count(process, 0x1000), "never");
-        rewrites.forget(process);
+        assert!(rewrites.count(program, 0x1000).is_some());
+        rewrites.keep(program, 0x1000, Unsound::NoRoom);
+        assert_eq!(rewrites.count(program, 0x1000), None, "never");
+        let other = rewrites.add(Program::default());
         for _ in 1..HOT_STOPS {
-            assert!(!rewrites.count(process, 0x1000), "another program");
+            assert_eq!(rewrites.count(other, 0x1000), None, "another program");
         }
-        rewrites.off();
-        assert!(!rewrites.count(process, 0x1000));
+        rewrites.retain(&HashSet::from([program]));
+        assert_eq!(rewrites.count(other, 0x1000), None, "it has ended");
     }
 
     #[test]
-    fn a_filter_stays() {
-        let (mut rewrites, me, made) = (Rewrites::default(), Pid::this(), Pid::from_raw(i32::MAX));
-        rewrites.begin(me);
-        assert!(!rewrites.has_own_filter(me));
-        rewrites.filters_itself(me);
-        rewrites.inherit(made, Some(me));
-        rewrites.begin(made);
-        assert!(rewrites.has_own_filter(me) && rewrites.has_own_filter(made));
-        rewrites.forget(made);
-        assert!(!rewrites.has_own_filter(made));
+    fn an_early_stop_is_not_worth_stopping_others() {
+        let mut rewrites = Rewrites::new(true);
+        rewrites.rewrite_early();
+        let program = rewrites.add(Program::default());
+        assert_eq!(rewrites.count(program, 0x1000), None);
+        assert_eq!(rewrites.count(program, 0x1000), Some(EARLY_STOPS));
+        rewrites.keep(program, 0x1000, Unsound::Early);
+        for _ in EARLY_STOPS + 1..HOT_STOPS {
+            assert_eq!(rewrites.count(program, 0x1000), None);
+        }
+        assert_eq!(rewrites.count(program, 0x1000), Some(HOT_STOPS));
+    }
+
+    #[test]
+    fn programs_that_have_ended_are_forgotten() {
+        let mut rewrites = Rewrites::new(true);
+        for _ in 0..FEW_PROGRAMS {
+            assert!(!rewrites.is_full());
+            rewrites.add(Program::default());
+        }
+        assert!(rewrites.is_full());
+        rewrites.retain(&(1..=50).collect());
+        assert!(!rewrites.is_full() && rewrites.programs.len() == 50 && rewrites.most == 100);
+        assert_eq!(rewrites.add(Program::default()), FEW_PROGRAMS as u64 + 1, "a new number");
     }
 
     #[test]
     fn who_has_the_same_memory_is_known() {
-        let (mut rewrites, me) = (Rewrites::default(), Pid::this());
+        let me = Pid::this();
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let (other, gone) = (Pid::from_raw(child.id() as i32), Pid::from_raw(i32::MAX));
-        rewrites.begin(me);
-        rewrites.inherit(other, Some(me));
-        assert!(!rewrites.is_memory_shared(me), "it has a copy");
-        rewrites.programs.get_mut(&other).unwrap().memory = rewrites.programs[&me].memory;
-        assert!(rewrites.is_memory_shared(me) && rewrites.is_memory_shared(other), "by vfork");
-        rewrites.begin(other);
-        assert!(!rewrites.is_memory_shared(me), "it has started a program");
-        rewrites.adopt(other, false);
-        assert!(!rewrites.is_memory_shared(me), "the kernel is asked");
-        rewrites.adopt(gone, false);
-        assert!(!rewrites.is_memory_shared(me));
+        let other = Pid::from_raw(child.id() as i32);
+        assert!(have_same_memory(me, me) && !have_same_memory(me, other));
+        assert!(!have_same_memory(me, Pid::from_raw(i32::MAX)), "it is gone");
         child.kill().unwrap();
         child.wait().unwrap();
     }

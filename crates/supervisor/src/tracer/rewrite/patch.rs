@@ -29,6 +29,14 @@ pub struct Patch {
     pub changes: Vec<Change>,
 }
 
+impl Patch {
+    /// Does but one byte change? Then whoever comes to the site executes either what was there or
+    /// what is to be there.
+    pub fn is_atomic(&self) -> bool {
+        matches!(&self.changes[..], [Change { after, .. }] if after.len() == 1)
+    }
+}
+
 /// A change of code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {

@@ -6,7 +6,8 @@
 //! the first is taken that can be:
 //!
 //! - **Overlapping**: the jump's last three bytes are those that stand there already. They say
-//!   where the stub has to be, but for 256 bytes. Two bytes change.
+//!   where the stub has to be, but for 256 bytes. Two bytes change; or one, if the stub can be where
+//!   the second byte of the instruction says as well.
 //! - **Near**: a jump of two bytes leads to where nothing is ever executed (what fills the space
 //!   between functions), and from there another to the stub.
 //! - **Doubled**: the jump is chosen so that from its third byte on it is another jump, which leads
@@ -63,8 +64,16 @@ impl Rewriting<'_> {
         let rest = self.code.bytes_at(self.site + SYSCALL_LENGTH..end)?;
         let first = i32::from_le_bytes([0, rest[0], rest[1], rest[2]]);
         let begin = end.checked_add_signed(first.into())?;
-        let stub = space.take_in(begin..=begin + 255, STUB_LENGTH)?;
-        self.patch(stub, vec![(self.site, vec![JUMP, (stub - begin) as u8])], Vec::new())
+        let [_, second] = SYSCALL;
+        let by_one_byte = begin + u64::from(second);
+        let stub = space
+            .take_in(by_one_byte..=by_one_byte, STUB_LENGTH)
+            .or_else(|| space.take_in(begin..=begin + 255, STUB_LENGTH))?;
+        let mut after = vec![JUMP, (stub - begin) as u8];
+        if stub == by_one_byte {
+            after.truncate(1);
+        }
+        self.patch(stub, vec![(self.site, after)], Vec::new())
     }
 
     fn near(&self, space: &mut Space) -> Option<Patch> {
@@ -337,10 +346,21 @@ mod tests {
     fn where_the_bytes_behind_say_is_room() {
         // cmp rax, -4096: 4 MiB farther on.
         let to = START + 0x3d_0000;
-        assert_eq!(rewritten(&COMPARE, true, &[to..to + 0x1_0000]), Ok(2));
+        assert_eq!(rewritten(&COMPARE, true, &[to..to + 0x1_0000]), Ok(1));
         // mov [rsp + 40], eax, as Go has it.
         let to = START + 0x2444_0000;
-        assert_eq!(rewritten(&[0x89, 0x44, 0x24, 0x28, 0xc3], true, &[to..to + 0x1_0000]), Ok(2));
+        let behind = [0x89, 0x44, 0x24, 0x28, 0xc3];
+        assert_eq!(rewritten(&behind, true, &[to..to + 0x1_0000]), Ok(1));
+    }
+
+    #[test]
+    fn one_byte_is_enough_unless_something_else_is_where_it_leads() {
+        let (code, site) = code_with(&COMPARE, true);
+        let to = START + 0x3d_0000;
+        let mut space = space(&[to..to + 0x1_0000]);
+        assert!(plan(&code, site, ENTRY, &mut space).unwrap().is_atomic());
+        let other = plan(&code, site, ENTRY, &mut space).unwrap();
+        assert!(!other.is_atomic() && other.changes[0].after.len() == 2);
     }
 
     #[test]

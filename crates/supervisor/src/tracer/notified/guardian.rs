@@ -1,0 +1,94 @@
+//! The guardian: a process that ends all programs of a timeline if its supervisor is killed.
+//!
+//! Nothing traces the programs, so the kernel does not end them with their supervisor; but they would
+//! go on without anybody who answers their calls.
+
+use std::os::fd::{AsFd, AsRawFd};
+use std::rc::Rc;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::stat::fstat;
+use nix::unistd::{ForkResult, Pid, fork};
+
+use super::listener::Listener;
+use crate::caller::close_all_but;
+use crate::maps::mappings;
+use crate::proc::{self, Pidfd};
+use crate::region::Region;
+
+/// Between two looks at all processes, of which some end meanwhile and others are made.
+const PAUSE_MILLIS: u8 = 10;
+
+/// How often nobody is found in a row when all have ended, on kernels that do not tell.
+const LOOKS: usize = 3;
+
+/// Starts it beside the supervisor, which is the calling process.
+pub fn start(listeners: &[Rc<Listener>], region: &Region) -> nix::Result<Pid> {
+    let supervisor = Pidfd::open(Pid::this())?;
+    let kept = listeners.iter().map(|listener| listener.as_fd());
+    let kept = kept.chain([supervisor.0.as_fd(), region.file()]);
+    // SAFETY: the child only makes system calls and allocates, for which the C library is prepared
+    // where the supervisor has other threads.
+    match unsafe { fork() }? {
+        ForkResult::Parent { child } => Ok(child),
+        ForkResult::Child => {
+            // To be told from the supervisor in a list of processes; nothing depends on it.
+            let _ = nix::sys::prctl::set_name(c"eigentime-guard");
+            // It keeps nothing of the caller's open.
+            close_all_but(kept.map(|kept| kept.as_raw_fd()).collect());
+            guard(&supervisor, listeners.to_vec(), region);
+            // SAFETY: ends this process without running the supervisor's exit handlers.
+            unsafe { libc::_exit(0) }
+        }
+    }
+}
+
+fn guard(supervisor: &Pidfd, mut listeners: Vec<Rc<Listener>>, region: &Region) {
+    let mut ended = [PollFd::new(supervisor.0.as_fd(), PollFlags::POLLIN)];
+    // A signal was passed on.
+    while poll(&mut ended, PollTimeout::NONE).is_err() {}
+    let Ok(file) = fstat(region.file()) else { return };
+    let base = region.layout.base();
+    let is_member = |process: &Pid| {
+        let maps = proc::read_whole(process, "maps").unwrap_or_default();
+        mappings(&maps).iter().any(|it| it.range.start == base && it.inode == file.st_ino)
+    };
+    let mut in_vain = 0;
+    while in_vain < LOOKS {
+        let members: Vec<_> = proc::processes().filter(is_member).collect();
+        in_vain = if members.is_empty() { in_vain + 1 } else { 0 };
+        for member in members {
+            end(member);
+        }
+        let watched = listeners.iter().map(|it| PollFd::new(it.as_fd(), PollFlags::POLLIN));
+        let mut watched: Vec<_> = watched.collect();
+        if poll(&mut watched, PollTimeout::from(PAUSE_MILLIS)).is_err() {
+            continue;
+        }
+        let told: Vec<_> =
+            watched.iter().map(|it| it.revents().unwrap_or(PollFlags::empty())).collect();
+        for (listener, _) in
+            listeners.iter().zip(&told).filter(|it| it.1.contains(PollFlags::POLLIN))
+        {
+            // Those that have the filter without the image: a debugger has started them.
+            if let Some(asked) = listener.receive() {
+                in_vain = 0;
+                end(asked.thread);
+            }
+        }
+        let mut told = told.iter();
+        // Some filters nobody has any more.
+        listeners.retain(|_| told.next().is_some_and(|it| !it.contains(PollFlags::POLLHUP)));
+        if listeners.is_empty() {
+            return;
+        }
+    }
+}
+
+fn end(process: Pid) {
+    if process.as_raw() > 0 {
+        // If that fails, it has ended.
+        let _ = kill(process, Signal::SIGKILL);
+    }
+}

@@ -1,0 +1,134 @@
+//! The descriptor on which the filter tells of calls (`SECCOMP_RET_USER_NOTIF`).
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::rc::Rc;
+
+use eigentime_calls::Nr;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::unistd::Pid;
+
+use crate::proc;
+
+/// `SECCOMP_IOCTL_NOTIF_RECV`, `SECCOMP_IOCTL_NOTIF_SEND` and `SECCOMP_IOCTL_NOTIF_ID_VALID`
+/// (include/uapi/linux/seccomp.h).
+const RECEIVE: libc::c_ulong = 0xc050_2100;
+const SEND: libc::c_ulong = 0xc018_2101;
+const IS_PENDING: libc::c_ulong = 0x4008_2102;
+/// `SECCOMP_IOCTL_NOTIF_SET_FLAGS`, and `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP`: who waits for the other
+/// side leaves it the processor. Since Linux 6.6.
+const SET_FLAGS: libc::c_ulong = 0x4008_2104;
+const SYNC_WAKE_UP: libc::c_ulong = 1;
+
+/// The descriptor.
+#[derive(Debug)]
+pub struct Listener {
+    descriptor: OwnedFd,
+    /// How many filters a program has that has set none itself.
+    filters: Option<String>,
+}
+
+/// A call that a thread makes, and that the kernel does not carry out before it is answered.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    listener: Rc<Listener>,
+    id: u64,
+    /// The thread; zero if it is in a PID namespace that cannot be seen from here.
+    pub thread: Pid,
+    pub nr: Nr,
+    pub args: [u64; 6],
+    /// The address after its instruction.
+    pub ip: u64,
+}
+
+/// How a call is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The kernel carries it out.
+    GoOn,
+    /// It returns this.
+    Result(i64),
+}
+
+impl Listener {
+    /// Takes the descriptor that the kernel gave when `program` set the filter; `None` if it is another.
+    pub fn new(descriptor: OwnedFd, program: Pid) -> Option<Self> {
+        let none = 0u64;
+        // SAFETY: the pointer is to a number of ours.
+        let found = unsafe { libc::ioctl(descriptor.as_raw_fd(), IS_PENDING, &raw const none) };
+        if Errno::result(found) != Err(Errno::ENOENT) {
+            return None;
+        }
+        // SAFETY: no memory is involved. Before Linux 6.6 it fails, and calls take longer.
+        unsafe { libc::ioctl(descriptor.as_raw_fd(), SET_FLAGS, SYNC_WAKE_UP) };
+        Some(Self { descriptor, filters: filters_of(program) })
+    }
+
+    /// The same, where each program has set a filter itself.
+    pub fn beside_others(self) -> Self {
+        Self { filters: None, ..self }
+    }
+
+    /// Has a program set a filter that lives under this one?
+    pub fn has_other_filter(&self, thread: Pid) -> bool {
+        filters_of(thread) != self.filters
+    }
+
+    /// The next call, if there is one and its caller still makes it.
+    pub fn receive(self: &Rc<Self>) -> Option<Asked> {
+        // What it told of may have been answered since, and then the kernel would wait for the next.
+        let mut told = [PollFd::new(self.as_fd(), PollFlags::POLLIN)];
+        poll(&mut told, PollTimeout::ZERO).ok()?;
+        told[0].revents().filter(|told| told.contains(PollFlags::POLLIN))?;
+        // SAFETY: all-zero bytes are a valid notification, as the kernel wants it.
+        let mut told: libc::seccomp_notif = unsafe { std::mem::zeroed() };
+        // SAFETY: the pointer is to a notification of ours.
+        let received = unsafe { libc::ioctl(self.descriptor.as_raw_fd(), RECEIVE, &raw mut told) };
+        let libc::seccomp_notif { id, pid, data, .. } = told;
+        (received == 0).then(|| Asked {
+            listener: Rc::clone(self),
+            id,
+            thread: Pid::from_raw(pid as i32),
+            nr: Nr(data.nr as u32),
+            args: data.args,
+            ip: data.instruction_pointer,
+        })
+    }
+}
+
+impl Asked {
+    /// Does its caller still make the call?
+    pub fn is_pending(&self) -> bool {
+        let listener = self.listener.descriptor.as_raw_fd();
+        // SAFETY: the pointer is to a number of ours.
+        unsafe { libc::ioctl(listener, IS_PENDING, &raw const self.id) == 0 }
+    }
+
+    /// Has its program set a filter itself?
+    pub fn has_own_filter(&self) -> bool {
+        self.listener.has_other_filter(self.thread)
+    }
+
+    /// Answers it.
+    pub fn answer(&self, answer: Answer) {
+        let (val, flags) = match answer {
+            Answer::GoOn => (0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32),
+            Answer::Result(result) => (result, 0),
+        };
+        let mut answer = libc::seccomp_notif_resp { id: self.id, val, error: 0, flags };
+        // SAFETY: the pointer is to an answer of ours. If the caller has been killed or
+        // interrupted, there is nobody to answer.
+        unsafe { libc::ioctl(self.listener.descriptor.as_raw_fd(), SEND, &raw mut answer) };
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+/// How many filters a thread has.
+fn filters_of(thread: Pid) -> Option<String> {
+    proc::status_field(thread, "Seccomp_filters:")
+}

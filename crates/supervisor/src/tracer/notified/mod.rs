@@ -1,0 +1,406 @@
+//! Programs that nothing traces between their calls: the filter notifies of these
+//! (SECCOMP_RET_USER_NOTIF), so that debuggers can trace the programs.
+//!
+//! A thread that makes a call of the table is traced for a moment, sent to the image, and let go. One
+//! that starts a program is traced up to the first instruction of that, and prepared. A call may take
+//! as long as it likes: it keeps no other waiting.
+//!
+//! - `listener`: the descriptor on which the filter tells of calls.
+//! - `guardian`: ends the programs with their supervisor.
+//! - `news`: waits for all that is to be answered.
+//! - `members`: the programs, of whose making and end nobody tells.
+
+mod guardian;
+mod listener;
+mod members;
+mod news;
+
+use std::collections::{HashMap, HashSet};
+use std::mem::offset_of;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::time::Instant;
+
+use eigentime_calls::{Call, Kind, Nr, Watch, nr};
+use eigentime_vdso::{KernelFunctions, NO_HINT, UNSTARTED_CLOCK, symbols};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::signalfd::SignalFd;
+use nix::unistd::Pid;
+
+use super::notes::Note;
+use super::seccomp_stop::error;
+use super::strict::{asks_for_mode, closes_itself, enters_strict_mode, may_set_filter};
+use super::tracee::Tracee;
+use super::{Standing, Supervisor, signals};
+use crate::arch::{Registers, is_in_vsyscall_page};
+use crate::plan::Lifelong;
+use crate::proc::{self, Pidfd};
+use crate::region::Region;
+use listener::{Answer, Asked, Listener};
+
+/// What is known of programs that nothing traces between their calls.
+#[derive(Default)]
+pub struct Notified {
+    /// Tells that threads have stopped.
+    stops: Option<SignalFd>,
+    /// Has it told so, and they have not been looked for since?
+    has_stops: bool,
+    /// One for each program that has joined, for as long as it or any that it has started lives.
+    listeners: Vec<Rc<Listener>>,
+    /// Has any program set a filter?
+    has_own_filters: bool,
+    guardian: Option<Pid>,
+    /// Does the guardian not know of all listeners?
+    is_guardian_behind: bool,
+    /// The process that has not started its first program yet.
+    enters: Option<Pid>,
+    /// The program that signals are passed on to, until it has ended.
+    first: Option<Pidfd>,
+    /// The calls of threads that are about to stop in them, to be sent to the image.
+    redirected: HashMap<Pid, Asked>,
+    /// The calls of threads that are about to start a program, and since when.
+    execs: HashMap<Pid, (Asked, Instant)>,
+    /// Threads that a debugger follows, and that are to look at the map again afterwards.
+    debugged: HashSet<Pid>,
+}
+
+/// What is to be done about a call.
+enum Treatment {
+    /// It is answered, without a look at its thread.
+    Answer(Answer),
+    /// It starts a program, which is prepared.
+    Exec,
+    /// It is made by the image.
+    Redirect,
+    /// It closes its process to this user, which is traced from here on.
+    Close,
+}
+
+impl Notified {
+    /// To be called before any other thread is made, which would be told of stops instead.
+    pub fn prepare(&mut self) -> nix::Result<()> {
+        self.stops = Some(news::news_of_stops()?);
+        Ok(())
+    }
+
+    /// Ends the programs with their supervisor from here on, also those of new listeners.
+    fn start_guardian(&mut self, region: &Region) {
+        if self.guardian.is_some() && !self.is_guardian_behind {
+            return;
+        }
+        // Without one, the next program that is started tries again.
+        let Ok(guardian) = guardian::start(&self.listeners, region) else { return };
+        self.is_guardian_behind = false;
+        if let Some(former) = self.guardian.replace(guardian) {
+            // If that fails, it has ended.
+            let _ = kill(former, Signal::SIGKILL);
+        }
+    }
+}
+
+impl Supervisor {
+    /// Listens to the first program of a timeline without a name, which is about to be started.
+    pub fn listen_to_first(&mut self, listener: OwnedFd, program: Pid) {
+        self.started = true;
+        let Some(notified) = &mut self.notified else { return };
+        notified.enters = Some(program);
+        notified.first = Pidfd::open(program).ok();
+        notified.listeners.extend(Listener::new(listener, program).map(Rc::new));
+    }
+
+    /// Listens to a program that has joined, and is followed until it has been started.
+    pub(super) fn listen(&mut self, program: Pid, descriptor: u32) -> Result<(), String> {
+        let thread = Tracee(program);
+        let enters = self.threads.get(&program).is_some_and(|it| it.standing == Standing::Entering);
+        let Some(notified) = self.notified.as_mut().filter(|_| enters) else {
+            return Err("the program has not joined".to_owned());
+        };
+        let descriptor = thread.borrow_descriptor(descriptor).map_err(|error| error.desc())?;
+        let listener = Listener::new(descriptor, program);
+        let listener = listener.ok_or_else(|| "that is no listener of a filter".to_owned())?;
+        notified.listeners.push(Rc::new(listener));
+        notified.is_guardian_behind = true;
+        if signals::is_passed_to(program) {
+            notified.first = Pidfd::open(program).ok();
+        }
+        self.thread(thread).kept = None;
+        Ok(())
+    }
+
+    fn attend_to(&mut self, asked: Asked) {
+        // If not, its thread was killed or interrupted; its number may be another's already.
+        if !asked.is_pending() {
+            return;
+        }
+        let thread = Tracee(asked.thread);
+        if self.threads.get(&thread.0).is_some_and(|it| it.standing == Standing::Detached) {
+            return asked.answer(Answer::GoOn);
+        }
+        let treatment = self.treatment(&asked);
+        let is_held = !matches!(treatment, Treatment::Answer(_)) && self.hold(thread);
+        let Some(notified) = &mut self.notified else { return };
+        match treatment {
+            Treatment::Answer(answer) => asked.answer(answer),
+            // It ends with its call unanswered, and is made again elsewhere.
+            Treatment::Redirect if is_held => {
+                drop(notified.redirected.insert(thread.0, asked.clone()));
+            }
+            Treatment::Redirect | Treatment::Exec | Treatment::Close => {
+                asked.answer(Answer::GoOn);
+            }
+        }
+        match treatment {
+            _ if !is_held => {}
+            Treatment::Exec => {
+                notified.execs.insert(thread.0, (asked, Instant::now()));
+                // While the first program starts: until then it is traced, and ends with the supervisor.
+                notified.start_guardian(&self.region);
+            }
+            Treatment::Close => self.thread(thread).kept = Some(Lifelong::Closed),
+            // It stops in its call. If it is gone, it is told of that.
+            Treatment::Redirect | Treatment::Answer(_) => drop(thread.interrupt()),
+        }
+    }
+
+    /// What is to be done about a call.
+    fn treatment(&mut self, asked: &Asked) -> Treatment {
+        use Treatment::{Answer as Answered, Close, Exec, Redirect};
+        let (thread, args) = (Tracee(asked.thread), &asked.args);
+        if [nr::EXECVE, nr::EXECVEAT].contains(&asked.nr) {
+            return Exec;
+        }
+        let Some(call) = Call::find(asked.nr) else { return Answered(Answer::GoOn) };
+        if is_unstarted(asked.nr, args) {
+            return Redirect;
+        }
+        let slot = |offset: usize| self.region.layout.private() + offset as u64;
+        let [clock, own_filter] = [
+            slot(offset_of!(KernelFunctions, clock_gettime)),
+            slot(offset_of!(KernelFunctions, has_own_filter)),
+        ];
+        let Ok([clock_gettime]) = thread.read_words(clock) else {
+            // There is no image in a program that a debugger has started.
+            return Answered(match call.kind {
+                Kind::Set(_) => Answer::Result(-i64::from(libc::EPERM)),
+                _ => Answer::GoOn,
+            });
+        };
+        self.count_stop();
+        match call.kind {
+            Kind::Read(_) if is_in_vsyscall_page(asked.ip) => {
+                return Answered(Answer::Result(self.read_for_vsyscall(thread, asked.nr, args)));
+            }
+            Kind::Read(_) if self.kernel.holds(clock_gettime, asked.ip) => {
+                // The image asks the kernel's vDSO, which makes a system call for this clock.
+                self.raw_clock = true;
+                let raw = self.region.layout.symbol(symbols::RAW_CLOCK_GETTIME);
+                // If it fails, the next reading takes as long.
+                let _ = thread.write_forcibly(clock, raw);
+            }
+            Kind::Wait(_) | Kind::Socket(_) | Kind::Read(_) | Kind::Timer(..) => return Redirect,
+            Kind::Set(set) => {
+                let result = self.set_wall(thread, args, set).unwrap_or_else(error);
+                return Answered(Answer::Result(result));
+            }
+            Kind::Watch(Watch::Groups) => {
+                let result = self.show_groups(thread, args).unwrap_or_else(error);
+                return Answered(Answer::Result(result));
+            }
+            Kind::Watch(Watch::IoUring) => self.note(thread, Note::IoUring),
+            Kind::Watch(Watch::Filters) if asks_for_mode(asked.nr, args) => {
+                if !self.has_own_filter(asked) {
+                    return Answered(Answer::Result(libc::SECCOMP_MODE_DISABLED.into()));
+                }
+            }
+            Kind::Watch(Watch::Filters) if closes_itself(asked.nr, args) => {
+                if !self.keeps_privileges {
+                    return Close;
+                }
+            }
+            Kind::Watch(Watch::Filters) => {
+                let enters = !self.has_own_filter(asked) && enters_strict_mode(asked.nr, args);
+                if let Some(notified) = &mut self.notified {
+                    notified.has_own_filters = true;
+                }
+                if enters || may_set_filter(thread, asked.nr, args) {
+                    // If it fails, that filter refuses what the image calls in another form.
+                    let _ = thread.write_forcibly(own_filter, 1);
+                }
+                // What the mode forbids stops for the tracer.
+                if enters && self.hold(thread) {
+                    self.thread(thread).kept = Some(Lifelong::Strict);
+                    return Redirect;
+                }
+            }
+            Kind::Watch(Watch::Untraced) | Kind::Block => {}
+        }
+        Answered(Answer::GoOn)
+    }
+
+    /// Listens to a process that has been attached, which may have set a filter before.
+    pub(super) fn listen_to_attached(
+        &mut self,
+        listener: OwnedFd,
+        process: Pid,
+        has_own_filter: bool,
+    ) {
+        let Some(notified) = &mut self.notified else { return };
+        let listener = Listener::new(listener, process);
+        let listener = listener.map(|it| if has_own_filter { it.beside_others() } else { it });
+        notified.listeners.extend(listener.map(Rc::new));
+        notified.has_own_filters |= has_own_filter;
+        notified.is_guardian_behind = true;
+        notified.start_guardian(&self.region);
+    }
+
+    /// Is it the first program of the timeline that a process has just started?
+    pub(super) fn enters_notified(&mut self, process: Pid) -> bool {
+        let first = self
+            .notified
+            .as_mut()
+            .and_then(|notified| notified.enters.take_if(|first| *first == process));
+        first.is_some()
+    }
+
+    /// A program has been started by a call of this thread, of which the filter may have told; has it a
+    /// filter of its own?
+    pub(super) fn take_exec(&mut self, thread: Pid) -> bool {
+        let execs = self.notified.as_mut().map(|notified| &mut notified.execs);
+        let begun = execs.and_then(|execs| execs.remove(&thread));
+        begun.is_some_and(|(asked, _)| self.has_own_filter(&asked))
+    }
+
+    /// Has the program that makes this call a filter of its own?
+    fn has_own_filter(&self, asked: &Asked) -> bool {
+        self.notified.as_ref().is_some_and(|it| it.has_own_filters) && asked.has_own_filter()
+    }
+
+    /// Follows a thread for a moment, unless somebody else does; tells whether it is followed.
+    pub(super) fn hold(&mut self, thread: Tracee) -> bool {
+        // It is followed still if its last call failed, and this one came before it was interrupted,
+        // or if one that is followed has just made it.
+        let is_held = match self.notified.is_some() {
+            true => thread.seize().is_ok(),
+            false => self.threads.contains_key(&thread.0),
+        };
+        let is_held = is_held || proc::is_followed(thread.0);
+        if is_held {
+            self.thread(thread);
+        } else if !proc::has_ended(thread.0) {
+            let is_debugged = proc::tracer_of(thread.0).is_some();
+            self.note(thread, if is_debugged { Note::Debugged } else { Note::NotFollowed });
+        }
+        is_held
+    }
+
+    /// The call in which a thread has stopped that is to be sent to the image, with its registers, if
+    /// it is still in it.
+    fn take_redirected(&mut self, tracee: Tracee) -> nix::Result<Option<(Asked, Registers)>> {
+        let redirected = self.notified.as_mut().map(|notified| &mut notified.redirected);
+        let Some(asked) = redirected.and_then(|calls| calls.remove(&tracee.0)) else {
+            return Ok(None);
+        };
+        let registers = tracee.registers()?;
+        let is_in_it = registers.ip() == asked.ip
+            && registers.nr() == asked.nr
+            && registers.is_in_call()
+            && registers.was_interrupted(false);
+        Ok(is_in_it.then_some((asked, registers)))
+    }
+
+    /// Sends a thread that has stopped to the image, if it is in a call that the filter has told of.
+    pub(super) fn redirect_notified(&mut self, tracee: Tracee) -> nix::Result<()> {
+        let Some((asked, mut registers)) = self.take_redirected(tracee)? else { return Ok(()) };
+        let Some(call) = Call::find(asked.nr) else { return Ok(()) };
+        if is_unstarted(asked.nr, &asked.args) {
+            return self.refuse_boot(tracee, registers);
+        }
+        let enters_strict_mode = matches!(call.kind, Kind::Watch(Watch::Filters));
+        if self.thread(tracee).kept == Some(Lifelong::Strict) && !enters_strict_mode {
+            return self.end_strict(tracee);
+        }
+        if tracee.has_signal()? {
+            // It comes before the call, of which is told again.
+            registers.undo_call();
+            return tracee.set_registers(registers);
+        }
+        let hint = match call.kind {
+            Kind::Timer(timer, op) => self.timer_hint(tracee, &registers, timer, op),
+            kind => {
+                self.note_frozen(tracee, &registers, kind);
+                None
+            }
+        };
+        if matches!(call.kind, Kind::Wait(_) | Kind::Socket(_) | Kind::Read(_)) {
+            self.consider(tracee, &registers)?;
+        }
+        self.redirect(&mut registers, hint.map_or(NO_HINT, |clock| i64::from(clock.0)));
+        tracee.set_registers(registers)
+    }
+
+    /// A signal is about to be delivered to a thread: if it is in a call that the filter has told of,
+    /// the signal comes before that, of which is told again.
+    pub(super) fn undo_notified(&mut self, tracee: Tracee) -> nix::Result<()> {
+        let Some((_, mut registers)) = self.take_redirected(tracee)? else { return Ok(()) };
+        registers.undo_call();
+        tracee.set_registers(registers)
+    }
+
+    /// A thread has ended, or its number is another's now.
+    pub(super) fn forget_notified(&mut self, thread: Pid) {
+        let Some(notified) = &mut self.notified else { return };
+        notified.redirected.remove(&thread);
+        notified.execs.remove(&thread);
+        if notified.guardian.take_if(|guardian| *guardian == thread).is_some() {
+            notified.start_guardian(&self.region);
+        }
+    }
+
+    /// A process has stopped for job control.
+    pub(super) fn halt_notified(&mut self, tracee: Tracee) -> nix::Result<()> {
+        self.redirect_notified(tracee)?;
+        self.recheck_halted(tracee)?;
+        match self.owes(tracee) {
+            true => tracee.listen(),
+            false => self.go_on(tracee, None),
+        }
+    }
+
+    /// Lets a stopped thread go on, with a signal if there is one; untraced, if nothing is left to be
+    /// done in it.
+    pub(super) fn go_on(&mut self, tracee: Tracee, signal: Option<i32>) -> nix::Result<()> {
+        if self.notified.is_none() || self.owes(tracee) {
+            return tracee.resume(signal);
+        }
+        self.threads.remove(&tracee.0);
+        tracee.release(signal)
+    }
+
+    /// While clocks stand still, signals end waits, and all threads are followed.
+    pub(super) fn follows_all(&self) -> bool {
+        self.timekeeper.motion().freeze.is_some() && self.control.is_some()
+    }
+
+    /// Is anything left to be done in a thread?
+    fn owes(&mut self, tracee: Tracee) -> bool {
+        let follows_all = self.follows_all();
+        let state = self.thread(tracee);
+        let is_member = state.standing == Standing::Member;
+        if state.kept.is_some() || !is_member || follows_all || state.recheck != Default::default()
+        {
+            return true;
+        }
+        let is_busy = !self.awaited.is_empty() || !self.jobs.is_empty();
+        is_busy && self.process_of(tracee.0).is_some_and(|process| self.awaits(process))
+    }
+
+    /// Will this user have no right to follow a program that has been prepared?
+    pub(super) fn is_closed(&self, process: Pid) -> bool {
+        self.notified.is_some() && !self.keeps_privileges && !proc::is_own(process)
+    }
+}
+
+/// Is it the call by which the image tells that it cannot start a program?
+fn is_unstarted(nr: Nr, args: &[u64; 6]) -> bool {
+    nr == nr::CLOCK_GETTIME && args[0] as u32 == UNSTARTED_CLOCK
+}

@@ -1,0 +1,225 @@
+//! Waits for all that is to be answered: stops of threads, calls that filters tell of, and what is asked
+//! of the timeline.
+
+use std::mem;
+use std::os::fd::AsFd;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+
+use super::super::tracee::{Stop, Tracee};
+use super::super::yielding::yield_if_free;
+use super::super::{Supervisor, signals};
+use super::{Listener, Notified};
+use crate::proc;
+
+/// For how long the supervisor looks for a stop that it expects before it sleeps.
+const PATIENCE: Duration = Duration::from_micros(100);
+
+/// After how long a thread is asked to stop that has not started its program: the call has failed, and
+/// of that nobody tells.
+const EXEC_PATIENCE: Duration = Duration::from_millis(10);
+
+/// How soon it is looked again whether a debugger still follows a thread.
+const DEBUGGER_PAUSE: Duration = Duration::from_millis(100);
+
+/// A filter, and what it tells.
+type Told = (Rc<Listener>, PollFlags);
+
+impl Supervisor {
+    /// Answers until the last program has ended; a named timeline, until it is removed.
+    pub(in super::super) fn serve_notified(&mut self) {
+        self.rewrites.rewrite_early();
+        while !self.is_over() {
+            self.answer_news();
+            self.attend();
+            self.rearm();
+        }
+    }
+
+    fn is_over(&mut self) -> bool {
+        let is_empty = self.is_listened_to_by_nobody();
+        if is_empty && self.ephemeral {
+            // Of those that were let go, nobody tells; it ends with the last that was not.
+            self.threads.retain(|thread, _| proc::is_followed(*thread));
+        }
+        match &self.control {
+            None => is_empty,
+            Some(_) => {
+                self.removed
+                    || self.has_outlived_its_members()
+                    || (is_empty && self.threads.is_empty() && self.is_unreachable())
+            }
+        }
+    }
+
+    /// Is there no program left of which a filter tells?
+    pub(in super::super) fn is_listened_to_by_nobody(&self) -> bool {
+        self.notified.as_ref().is_none_or(|notified| notified.listeners.is_empty())
+    }
+
+    /// Answers what there is to answer, and waits if that is nothing.
+    fn answer_news(&mut self) {
+        let Some(notified) = &self.notified else { return };
+        let longest = match notified {
+            it if it.has_stops => Some(Duration::ZERO),
+            it if !it.execs.is_empty() => Some(EXEC_PATIENCE),
+            it if !it.debugged.is_empty() => Some(DEBUGGER_PAUSE),
+            _ => None,
+        };
+        let Some(calls) = self.await_news(longest) else { return };
+        let stops = self.notified.as_mut().map(|notified| mem::take(&mut notified.has_stops));
+        if stops == Some(true) {
+            self.answer_stops();
+        } else if calls.is_empty() {
+            self.stop_failed_execs();
+            self.ask_debugged();
+        }
+        self.answer_calls(&calls);
+    }
+
+    /// A thread cannot be asked to look at the map again: if a debugger follows it, it is asked later.
+    pub(in super::super) fn postpone(&mut self, thread: Tracee) {
+        if let Some(notified) = &mut self.notified
+            && proc::tracer_of(thread.0).is_some()
+        {
+            notified.debugged.insert(thread.0);
+        }
+    }
+
+    /// Asks those that no debugger follows any more.
+    fn ask_debugged(&mut self) {
+        let debugged = self.notified.as_mut().map(|notified| mem::take(&mut notified.debugged));
+        for thread in debugged.into_iter().flatten() {
+            self.ask_one(Tracee(thread));
+        }
+    }
+
+    /// Waits for a stop of any traced thread, but no longer than until `deadline`. Calls are answered
+    /// meanwhile, since threads may wait for each other.
+    pub(in super::super) fn await_stop(
+        &mut self,
+        deadline: Instant,
+    ) -> nix::Result<Option<(Tracee, Stop)>> {
+        if self.is_listened_to_by_nobody() {
+            return Tracee::wait_for_any_until(deadline);
+        }
+        loop {
+            if let Poll::Ready(stop) = Tracee::poll_any()? {
+                return Ok(stop);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            if let Some(calls) = self.await_news(Some(left)) {
+                self.answer_calls(&calls);
+            }
+        }
+    }
+
+    /// Waits until there is something to answer, for so long at most. Returns what the filters tell;
+    /// `None` if a signal was passed on, or something is asked of the timeline.
+    fn await_news(&mut self, longest: Option<Duration>) -> Option<Vec<Told>> {
+        let patience = self.patience();
+        let notified = self.notified.as_mut()?;
+        let stops = notified.stops.as_ref()?;
+        let listeners = notified.listeners.iter();
+        let first = notified.first.as_ref().map(|program| program.0.as_fd());
+        let watched = [Some(stops.as_fd()), first].into_iter().flatten();
+        let watched = watched.chain(listeners.clone().map(|listener| listener.as_fd()));
+        let mut events: Vec<_> =
+            watched.map(|event| PollFd::new(event, PollFlags::POLLIN)).collect();
+        let longest = longest.map_or(PollTimeout::NONE, |longest| {
+            PollTimeout::try_from(longest).unwrap_or(PollTimeout::MAX)
+        });
+        await_first(&mut events, patience, longest).ok()?;
+        let news = |event: &PollFd| event.revents().unwrap_or(PollFlags::empty());
+        let news: Vec<_> = events.iter().map(news).collect();
+        let (others, told) = news.split_at(news.len() - listeners.len());
+        let told = told.iter().copied();
+        let calls = listeners.cloned().zip(told).filter(|(_, told)| !told.is_empty()).collect();
+        if !others[0].is_empty() {
+            // It tells that there are stops, not how many. Nothing depends on what it says.
+            let _ = stops.read_signal();
+            notified.has_stops = true;
+        }
+        if others.get(1).is_some_and(|end| !end.is_empty()) {
+            signals::first_program_ended();
+            notified.first = None;
+        }
+        Some(calls)
+    }
+
+    /// Answers one call of each filter that tells of any.
+    fn answer_calls(&mut self, calls: &[Told]) {
+        for (listener, told) in calls {
+            if told.contains(PollFlags::POLLIN) {
+                listener.receive().into_iter().for_each(|asked| self.attend_to(asked));
+            } else if let Some(notified) = &mut self.notified {
+                // Nobody has the filter any more.
+                notified.listeners.retain(|other| !Rc::ptr_eq(other, listener));
+            }
+        }
+    }
+
+    fn answer_stops(&mut self) {
+        while let Ok(Poll::Ready(stop)) = Tracee::poll_any() {
+            match stop {
+                Some((tracee, stop)) => self.answer_or_end(tracee, stop),
+                None => return self.forget_all(),
+            }
+        }
+    }
+
+    /// Asks those threads to stop that have started no program in all the time they had for it.
+    fn stop_failed_execs(&mut self) {
+        let Some(notified) = &mut self.notified else { return };
+        notified.execs.retain(|thread, (_, since)| {
+            let is_over = since.elapsed() >= EXEC_PATIENCE;
+            if is_over {
+                // If it is gone, it is told of that.
+                let _ = Tracee(*thread).interrupt();
+            }
+            !is_over
+        });
+    }
+
+    /// For how long to look what comes next: threads that were interrupted stop within microseconds.
+    fn patience(&self) -> Duration {
+        let expects = |it: &Notified| !it.redirected.is_empty() || !it.execs.is_empty();
+        match self.notified.as_ref().is_some_and(expects) || !self.jobs.is_empty() {
+            true => PATIENCE,
+            false => Duration::ZERO,
+        }
+    }
+}
+
+/// Waits until something has happened, for so long at most. It looks for a moment before
+/// it sleeps, if there is any `patience`.
+fn await_first(events: &mut [PollFd], patience: Duration, longest: PollTimeout) -> nix::Result<()> {
+    let begin = Instant::now();
+    while begin.elapsed() < patience {
+        match poll(events, PollTimeout::ZERO)? {
+            0 if yield_if_free() => {}
+            0 => break,
+            _ => return Ok(()),
+        }
+    }
+    poll(events, longest).map(drop)
+}
+
+/// What can be read once a thread has stopped.
+pub(super) fn news_of_stops() -> nix::Result<SignalFd> {
+    // The caller may have left it ignored, and then the kernel does not send it.
+    let told = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+    // SAFETY: no handler is involved.
+    unsafe { sigaction(Signal::SIGCHLD, &told) }?;
+    let stops = SigSet::from(Signal::SIGCHLD);
+    stops.thread_block()?;
+    SignalFd::with_flags(&stops, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
+}
