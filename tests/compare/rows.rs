@@ -19,7 +19,7 @@ enum Source {
 use Source::{Own, Timer, Waits};
 
 /// By the number of the call.
-const SOURCES: [(u32, Source); 43] = [
+const SOURCES: [(u32, Source); 44] = [
     (202, Waits), // futex
     (232, Waits), // epoll_wait
     (281, Waits), // epoll_pwait
@@ -63,6 +63,7 @@ const SOURCES: [(u32, Source); 43] = [
     (115, Own(watched::getgroups)),
     (317, Own(watched::seccomp)),
     (157, Own(watched::prctl)),
+    (13, Own(watched::rt_sigaction)),
 ];
 
 /// A row without cases does not build, unless its call only blocks: that is made as it is.

@@ -10,6 +10,7 @@ const CLONE: u32 = 56;
 const GETGROUPS: u32 = 115;
 const SECCOMP: u32 = 317;
 const PRCTL: u32 = 157;
+const RT_SIGACTION: u32 = 13;
 
 fn quick(name: String, nr: u32, args: [u64; 6]) -> Case {
     Case::alone(name, move |world| {
@@ -107,6 +108,23 @@ pub fn prctl() -> Vec<Case> {
         let mut status = 0i32;
         must(libc::SYS_wait4, &[child as u64, &raw mut status as u64, 0, 0]);
         world.note("status", status);
+    }));
+    cases
+}
+
+/// Of a signal by which C libraries cancel threads.
+pub fn rt_sigaction() -> Vec<Case> {
+    const SIGCANCEL: u64 = 32;
+    const SIGSET_BYTES: u64 = 8;
+    let mut cases =
+        with_bad("rt_sigaction", RT_SIGACTION, [SIGCANCEL, 0, 0, SIGSET_BYTES, 0, 0], 1);
+    cases.extend([("ignored", SIGSET_BYTES), ("size", 4)].map(|(name, bytes)| {
+        Case::alone(format!("rt_sigaction/{name}"), move |world: &mut World| {
+            let new = world.words("new", &[libc::SIG_IGN as u64, 0, 0, 0], Holds::Bytes);
+            let old = world.words("old", &[0x11; 4], Holds::Bytes);
+            world.quick("", RT_SIGACTION, &[SIGCANCEL, new, 0, bytes, 0, 0]);
+            world.quick("then", RT_SIGACTION, &[SIGCANCEL, 0, old, bytes, 0, 0]);
+        })
     }));
     cases
 }

@@ -47,14 +47,11 @@ pub fn add(suite: &mut Suite) {
         let needs = [Need::Program(build)];
         let name = |what: &str| format!("rewriting::{}::{what}", build.name());
         // Its threads keep both processors busy.
-        // To programs of musl that nothing traces, a cancellation may come late (docs/limits.md).
-        let options: &[&str] = if build == Build::Musl { &["--traced"] } else { &[] };
         suite.test_alone(name("in_a_storm"), &needs, move || {
-            in_a_storm(options, &[Program::Hot.path(build).into()], IN_C)
+            in_a_storm(&[], &[Program::Hot.path(build).into()], IN_C)
         });
         suite.test(name("rewritten"), &needs, move || rewritten(build));
-        let options = [&["--no-rewrite"], options].concat();
-        suite.test(name("no_rewrite"), &needs, move || stops_always(&options, build, &[]));
+        suite.test(name("no_rewrite"), &needs, move || stops_always(&["--no-rewrite"], build, &[]));
         suite.test(name("detached"), &needs, move || detached(build));
     }
     for language in languages::all() {

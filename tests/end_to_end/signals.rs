@@ -63,6 +63,10 @@ pub fn add(suite: &mut Suite) {
         test("interval_alarms", interval_alarms);
         test("while_programs_start", starting);
         test("while_programs_start_and_clocks_change", starting_and_changing);
+        for how in ["--debuggable", "--traced"] {
+            let name = format!("signals::{}::partial_write::{}", build.name(), &how[2..]);
+            suite.test(name, &needs, move || partial_write(build, how));
+        }
         for pace in PACES {
             let name = format!("signals::{}::remainder::rate_{}", build.name(), pace.text);
             suite.test(name, &needs, move || remainder(build, pace));
@@ -233,15 +237,9 @@ fn jumps(build: Build) -> Outcome {
     check_share(&ended, "mono_ms", wait_ms, 1.5, 0.5)
 }
 
-/// How a program is run that cancels threads: musl looks at where a signal came, which only a tracer
-/// can see to (docs/limits.md).
-fn cancels(build: Build) -> &'static [&'static str] {
-    if build == Build::Musl { &["--traced"] } else { &[] }
-}
-
 /// The waits would last 50 s of virtual time; each is cancelled after 50 ms.
 fn cancelled(build: Build) -> Outcome {
-    let ended = run_with(cancels(build), build, TENFOLD, &["cancelled"], 50_000)?;
+    let ended = run_at(build, TENFOLD, &["cancelled"], 50_000)?;
     let asked: u32 = ended.number("asked")?;
     ended.ensure(ended.number::<u32>("cancelled")? == asked, "some threads were not cancelled")?;
     ended.ensure(ended.number::<u32>("cleanups")? == asked, "some cleanups did not run")?;
@@ -253,7 +251,7 @@ fn cancelled(build: Build) -> Outcome {
 /// that cancels threads must not be left waiting for one.
 fn cancelled_anywhere(build: Build) -> Outcome {
     const THREADS: u64 = 1_000;
-    let ended = run_with(cancels(build), build, TENFOLD, &["cancelled_anywhere"], THREADS)?;
+    let ended = run_at(build, TENFOLD, &["cancelled_anywhere"], THREADS)?;
     ended.ensure(ended.number::<u64>("cancelled")? == THREADS, "some were not cancelled")?;
     Ok(())
 }
@@ -265,6 +263,13 @@ fn many_threads(build: Build) -> Outcome {
     ended.ensure(least >= wait_ms as f64, "one woke early")?;
     check_share(&ended, "most_ms", wait_ms, 1.5, 0.5)?;
     TENFOLD.check_host(&ended, "64 sleeps", wait_ms as f64, ended.measured()?)
+}
+
+/// A site is rewritten while another thread writes to a full pipe: that is not interrupted.
+fn partial_write(build: Build, how: &str) -> Outcome {
+    let ended = run_with(&[how], build, TENFOLD, &["partial_write"], TENFOLD.wait_ms)?;
+    let left: u64 = ended.number("left")?;
+    ended.ensure(left == 0, "the write ended early")
 }
 
 fn starting(build: Build) -> Outcome {

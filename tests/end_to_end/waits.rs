@@ -168,7 +168,7 @@ fn check(call: &Call, build: Build, pace: Pace, options: &[&str], user: User) ->
     };
     let mut ended = attempt()?;
     // Who else uses the processors may make a wait late, but not again: it is judged by the next.
-    let is_late = ended.measured()? > pace.longest(asked_ms as f64 * call.share);
+    let is_late = ended.measured()? > pace.longest(asked_ms as f64);
     if call.clock == Clock::Virtual && is_late {
         ended = attempt()?;
     }
@@ -186,14 +186,13 @@ fn check(call: &Call, build: Build, pace: Pace, options: &[&str], user: User) ->
 }
 
 fn check_scaled(call: &Call, pace: Pace, asked_ms: f64, ended: &Finished) -> Outcome {
-    let waited_ms = asked_ms * call.share;
     let took = ended.measured()?;
-    pace.check_host(ended, call.name, waited_ms, took)?;
+    pace.check_host(ended, call.name, asked_ms, took)?;
     let monotonic: f64 = ended.number("mono_ms")?;
-    pace.check_virtual(ended, "CLOCK_MONOTONIC", waited_ms, monotonic, took)?;
+    pace.check_virtual(ended, "CLOCK_MONOTONIC", asked_ms, monotonic, took)?;
     // The host may slew or even step its wall clock meanwhile.
     let wall: f64 = ended.number("real_ms")?;
-    pace.check_virtual(ended, "CLOCK_REALTIME", waited_ms * 0.999, wall, took)
+    pace.check_virtual(ended, "CLOCK_REALTIME", asked_ms * 0.999, wall, took)
 }
 
 /// CPU time passes as on the host, whatever the clocks do.

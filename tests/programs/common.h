@@ -103,4 +103,16 @@ static inline void sleep_ms(long ms)
 		must(errno == EINTR, "nanosleep");
 }
 
+/* Waits until a thread sleeps: on a busy machine it may not have begun its wait in time. */
+static inline void await_sleep(pid_t thread)
+{
+	char path[32], state = 0;
+	snprintf(path, sizeof path, "/proc/%d/stat", thread);
+	do {
+		FILE *stat = fopen(path, "r");
+		must(stat != NULL && fscanf(stat, "%*d (%*[^)]) %c", &state) == 1, path);
+		fclose(stat);
+	} while (state != 'S');
+}
+
 #endif

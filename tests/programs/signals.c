@@ -26,18 +26,6 @@ static void do_nothing(int signal)
 	(void)signal;
 }
 
-/* Waits until a process sleeps: on a busy machine it may not have begun its wait in time. */
-static void await_sleep(pid_t process)
-{
-	char path[32], state = 0;
-	snprintf(path, sizeof path, "/proc/%d/stat", process);
-	do {
-		FILE *stat = fopen(path, "r");
-		must(stat != NULL && fscanf(stat, "%*d (%*[^)]) %c", &state) == 1, path);
-		fclose(stat);
-	} while (state != 'S');
-}
-
 /* When a child has sent its signals, in memory that it shares. */
 static struct timespec *sent;
 
@@ -517,6 +505,34 @@ static void starting(long count)
 	say("failed=%ld", failed);
 }
 
+enum { PIECES = 64, PIECE = 64 * 1024 };
+
+/* Reads what the other thread writes, a piece after each of many sleeps from one site. */
+static void *read_slowly(void *argument)
+{
+	long ms = *(long *)argument;
+	static char piece[PIECE];
+	for (int i = 0; i < PIECES; i++) {
+		sleep_ms(ms / PIECES);
+		for (size_t left = PIECE; left > 0;) {
+			ssize_t got = read(quiet_pipe[0], piece, left);
+			must(got > 0, "read");
+			left -= (size_t)got;
+		}
+	}
+	return NULL;
+}
+
+/* A write to a full pipe, which would end early if anything interrupted it. */
+static void partial_write(long ms)
+{
+	static char pieces[PIECES * PIECE];
+	pthread_t reader;
+	must(pthread_create(&reader, NULL, read_slowly, &ms) == 0, "pthread_create");
+	say("left=%ld", (long)sizeof pieces - (long)write(quiet_pipe[1], pieces, sizeof pieces));
+	_exit(0);
+}
+
 static volatile sig_atomic_t alarms;
 
 static void count_alarm(int signal)
@@ -577,6 +593,8 @@ int main(int argc, char **argv)
 		many_threads(ms);
 	else if (strcmp(what, "starting") == 0)
 		starting(ms);
+	else if (strcmp(what, "partial_write") == 0)
+		partial_write(ms);
 	else if (strcmp(what, "interval_alarms") == 0)
 		interval_alarms(ms);
 	else

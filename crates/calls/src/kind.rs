@@ -87,6 +87,9 @@ pub enum Watch {
     /// on itself, under which nothing is to be done in its name. `prctl` with PR_GET_SECCOMP does
     /// not show the filter of the timeline.
     Filters,
+    /// `rt_sigaction` with a handler for a signal by which the C library cancels threads: the handler
+    /// looks at what instruction it has interrupted, and must not see the image.
+    Cancellation,
 }
 
 /// PR_SET_DUMPABLE.
@@ -101,6 +104,12 @@ pub const SOL_SOCKET: u32 = 1;
 /// SO_RCVTIMEO and SO_SNDTIMEO, in both of their forms (the same on x86-64).
 pub const SOCKET_TIMEOUTS: [u32; 4] = [20, 21, 66, 67];
 
+/// The signals by which C libraries cancel threads: SIGCANCEL of glibc and of musl. What else these use
+/// them for is rare.
+pub const CANCELLATION_SIGNALS: [u32; 2] = [32, 33];
+
+/// MSG_WAITALL.
+pub const MSG_WAITALL: u32 = 0x100;
 /// TIMER_ABSTIME and TFD_TIMER_ABSTIME.
 pub const TIMER_ABSTIME: u32 = 1;
 /// CLONE_UNTRACED.

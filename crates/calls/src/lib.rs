@@ -92,6 +92,23 @@ pub enum WokenBy {
     Unknown,
 }
 
+/// Does a call that is interrupted after a part of its work return with that part? Then it cannot be
+/// made again without a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Partial {
+    /// No: it waits only while nothing is done.
+    No,
+    /// Yes.
+    Yes,
+    /// If one of `bits` is set in an argument.
+    Flag {
+        /// The argument that holds the flags.
+        arg: u8,
+        /// The flags.
+        bits: u32,
+    },
+}
+
 /// One system call, without anything that would need relocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
@@ -101,6 +118,8 @@ pub struct Call {
     pub kind: Kind,
     /// What can end it, besides time.
     pub woken_by: WokenBy,
+    /// Does an interruption end it with a part of its work done?
+    pub partial: Partial,
 }
 
 /// A row of the table: a call, and what is known of it for readers and for `/proc`.
@@ -171,6 +190,16 @@ impl Call {
         match &self.kind {
             Kind::Wait(wait) => Some(wait),
             _ => None,
+        }
+    }
+
+    /// Does an interruption end it with a part of its work done, if these are its arguments?
+    #[must_use]
+    pub const fn is_partial(&self, args: &[u64; 6]) -> bool {
+        match self.partial {
+            Partial::No => false,
+            Partial::Yes => true,
+            Partial::Flag { arg, bits } => args[arg as usize] as u32 & bits != 0,
         }
     }
 

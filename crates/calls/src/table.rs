@@ -2,8 +2,8 @@
 
 use crate::arch::{self, Numbered};
 use crate::{
-    Base, Call, Form, Kind, Left, On, RING_ABS_TIMER, Read, Restart, Row, Set, Socket,
-    TIMER_ABSTIME, TimedOut, Timer, TimerOp, Via, Wait, Watch, WokenBy,
+    Base, Call, Form, Kind, Left, MSG_WAITALL, On, Partial, RING_ABS_TIMER, Read, Restart, Row,
+    Set, Socket, TIMER_ABSTIME, TimedOut, Timer, TimerOp, Via, Wait, Watch, WokenBy,
 };
 
 const EAGAIN: u16 = 11;
@@ -13,7 +13,7 @@ const ETIMEDOUT: u16 = 110;
 /// A call that does not block.
 const fn row(call: Numbered, kind: Kind, note: &'static str) -> Row {
     Row {
-        call: Call { nr: call.nr, kind, woken_by: WokenBy::Nothing },
+        call: Call { nr: call.nr, kind, woken_by: WokenBy::Nothing, partial: Partial::No },
         name: call.name,
         source: "",
         sleeps_in: None,
@@ -35,6 +35,16 @@ const fn waits(call: Numbered, wait: Wait, woken_by: WokenBy, source: &'static s
 
 const fn noted(row: Row, note: &'static str) -> Row {
     Row { note, ..row }
+}
+
+/// A call that an interruption ends with a part of its work done.
+const fn partial(row: Row) -> Row {
+    Row { call: Call { partial: Partial::Yes, ..row.call }, ..row }
+}
+
+/// The same, if MSG_WAITALL is set in this argument.
+const fn partial_if_all(row: Row, arg: u8) -> Row {
+    Row { call: Call { partial: Partial::Flag { arg, bits: MSG_WAITALL }, ..row.call }, ..row }
 }
 
 /// A wait that the kernel continues by `restart_syscall`.
@@ -209,7 +219,7 @@ pub const ROWS: &[Row] = &[
         "wq_sleep, ipc/mqueue.c",
     ),
     noted(
-        waits(
+        partial(waits(
             arch::RECVMMSG,
             Wait {
                 left: Left::WithResult,
@@ -218,21 +228,21 @@ pub const ROWS: &[Row] = &[
             },
             WokenBy::Descriptor(0),
             "sock_intr_errno, include/net/sock.h",
-        ),
+        )),
         "the kernel looks at the time after each datagram only",
     ),
-    waits(
+    partial(waits(
         arch::IO_GETEVENTS,
         Wait { takes_any_time: true, ..rare(4) },
         WokenBy::Unknown,
         "io_getevents, fs/aio.c",
-    ),
-    waits(
+    )),
+    partial(waits(
         arch::IO_PGETEVENTS,
         Wait { takes_any_time: true, ..relative(4, Restart::UnlessHandled) },
         WokenBy::Unknown,
         "io_pgetevents, fs/aio.c",
-    ),
+    )),
     waits(
         arch::FUTEX_WAITV,
         absolute(3, On::Arg(4), Restart::AsHandlerSays),
@@ -334,6 +344,7 @@ pub const ROWS: &[Row] = &[
                 nr: arch::CLONE.nr,
                 kind: Kind::Watch(Watch::Untraced),
                 woken_by: WokenBy::NewChild,
+                partial: Partial::No,
             },
             ..blocks(arch::CLONE, WokenBy::NewChild)
         },
@@ -355,36 +366,41 @@ pub const ROWS: &[Row] = &[
         Kind::Watch(Watch::Filters),
         "PR_SET_SECCOMP, as seccomp; PR_GET_SECCOMP does not show the filter of the timeline",
     ),
+    row(
+        arch::RT_SIGACTION,
+        Kind::Watch(Watch::Cancellation),
+        "the signals by which C libraries cancel threads: the process is traced for life from there on",
+    ),
     // Calls that block for no stated time.
     blocks(arch::READ, WokenBy::Descriptor(0)),
-    blocks(arch::WRITE, WokenBy::Descriptor(0)),
+    partial(blocks(arch::WRITE, WokenBy::Descriptor(0))),
     blocks(arch::IOCTL, WokenBy::Descriptor(0)),
     blocks(arch::PREAD64, WokenBy::Descriptor(0)),
-    blocks(arch::PWRITE64, WokenBy::Descriptor(0)),
+    partial(blocks(arch::PWRITE64, WokenBy::Descriptor(0))),
     blocks(arch::READV, WokenBy::Descriptor(0)),
-    blocks(arch::WRITEV, WokenBy::Descriptor(0)),
+    partial(blocks(arch::WRITEV, WokenBy::Descriptor(0))),
     blocks(arch::PAUSE, WokenBy::Signal),
-    blocks(arch::SENDFILE, WokenBy::Descriptors(0, 1)),
+    partial(blocks(arch::SENDFILE, WokenBy::Descriptors(0, 1))),
     blocks(arch::CONNECT, WokenBy::Listener),
     blocks(arch::ACCEPT, WokenBy::Descriptor(0)),
-    blocks(arch::SENDTO, WokenBy::Descriptor(0)),
-    blocks(arch::RECVFROM, WokenBy::Descriptor(0)),
-    blocks(arch::SENDMSG, WokenBy::Descriptor(0)),
-    blocks(arch::RECVMSG, WokenBy::Descriptor(0)),
+    partial(blocks(arch::SENDTO, WokenBy::Descriptor(0))),
+    partial_if_all(blocks(arch::RECVFROM, WokenBy::Descriptor(0)), 3),
+    partial(blocks(arch::SENDMSG, WokenBy::Descriptor(0))),
+    partial_if_all(blocks(arch::RECVMSG, WokenBy::Descriptor(0)), 2),
     blocks(arch::VFORK, WokenBy::NewChild),
     blocks(arch::WAIT4, WokenBy::Child),
     blocks(arch::RT_SIGSUSPEND, WokenBy::Signal),
     blocks(arch::WAITID, WokenBy::Child),
-    blocks(arch::SPLICE, WokenBy::Descriptors(0, 2)),
-    blocks(arch::TEE, WokenBy::Descriptors(0, 1)),
-    blocks(arch::VMSPLICE, WokenBy::Descriptor(0)),
+    partial(blocks(arch::SPLICE, WokenBy::Descriptors(0, 2))),
+    partial(blocks(arch::TEE, WokenBy::Descriptors(0, 1))),
+    partial(blocks(arch::VMSPLICE, WokenBy::Descriptor(0))),
     blocks(arch::ACCEPT4, WokenBy::Descriptor(0)),
     blocks(arch::PREADV, WokenBy::Descriptor(0)),
-    blocks(arch::PWRITEV, WokenBy::Descriptor(0)),
-    blocks(arch::SENDMMSG, WokenBy::Descriptor(0)),
-    blocks(arch::COPY_FILE_RANGE, WokenBy::Descriptors(0, 2)),
+    partial(blocks(arch::PWRITEV, WokenBy::Descriptor(0))),
+    partial(blocks(arch::SENDMMSG, WokenBy::Descriptor(0))),
+    partial(blocks(arch::COPY_FILE_RANGE, WokenBy::Descriptors(0, 2))),
     blocks(arch::PREADV2, WokenBy::Descriptor(0)),
-    blocks(arch::PWRITEV2, WokenBy::Descriptor(0)),
+    partial(blocks(arch::PWRITEV2, WokenBy::Descriptor(0))),
     blocks(arch::CLONE3, WokenBy::NewChild),
 ];
 

@@ -8,10 +8,10 @@
 use std::os::fd::{FromRawFd, OwnedFd};
 
 use eigentime_calls::{
-    AUDIT_ARCH, Base, CLONE_UNTRACED, Call, FUTEX_CLOCK_REALTIME, FUTEX_CMD_MASK, FUTEX_OPS, Form,
-    FutexClock, ITIMER_REAL, Kind, OTHER_ABI_BIT, On, PR_GET_SECCOMP, PR_SET_DUMPABLE,
-    PR_SET_SECCOMP, RING_EXT_ARG, ROWS, Read, SOCKET_TIMEOUTS, SOL_SOCKET, Set, Timer, TimerOp,
-    Wait, Watch, nr,
+    AUDIT_ARCH, Base, CANCELLATION_SIGNALS, CLONE_UNTRACED, Call, FUTEX_CLOCK_REALTIME,
+    FUTEX_CMD_MASK, FUTEX_OPS, Form, FutexClock, ITIMER_REAL, Kind, OTHER_ABI_BIT, On,
+    PR_GET_SECCOMP, PR_SET_DUMPABLE, PR_SET_SECCOMP, RING_EXT_ARG, ROWS, Read, SOCKET_TIMEOUTS,
+    SOL_SOCKET, Set, Timer, TimerOp, Wait, Watch, nr,
 };
 use eigentime_timeline::{Clock, ClockId};
 use eigentime_vdso::{BOOTED_CLOCK, UNSTARTED_CLOCK};
@@ -324,6 +324,18 @@ impl Tests<'_> {
                 self.asm.place(concerned);
             }
             Kind::Watch(Watch::Filters) => {}
+            Kind::Watch(Watch::Cancellation) if self.told == Told::Notified => {
+                let cancels = self.asm.label();
+                self.asm.load(arg_low(0));
+                for signal in CANCELLATION_SIGNALS {
+                    self.asm.if_equal(signal, cancels);
+                }
+                self.asm.jump(self.allow);
+                self.asm.place(cancels);
+                self.given(1);
+            }
+            // Of a thread that is traced each signal is told.
+            Kind::Watch(Watch::Cancellation) => self.never(),
             Kind::Watch(Watch::Groups) if hides_groups => {}
             Kind::Watch(Watch::Groups) | Kind::Block => self.never(),
         }

@@ -96,6 +96,9 @@ pub enum Lifelong {
     /// A process has one listener at most.
     #[error("since another process listens to its seccomp filters")]
     Listened,
+    /// Signals that cancel threads have to be told.
+    #[error("since it cancels threads")]
+    Cancels,
     /// Nobody but root can trace it again.
     #[error("since its memory is closed to this user")]
     Closed,

@@ -114,6 +114,11 @@ pub fn has_ended(thread: Pid) -> bool {
     status_field(thread, "State:").is_none_or(|state| state.starts_with(['Z', 'X']))
 }
 
+/// For how long a thread has been on a processor, in nanoseconds, as its `schedstat` tells it.
+pub fn run_nanos(schedstat: &str) -> u64 {
+    schedstat.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0)
+}
+
 /// Is a thread followed by this process?
 pub fn is_followed(thread: Pid) -> bool {
     tracer_of(thread) == Some(Pid::this())

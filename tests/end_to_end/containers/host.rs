@@ -75,7 +75,10 @@ fn look_at_mounts(state: &mut State) {
     for line in text.lines() {
         let words: Vec<&str> = line.split(' ').skip(2).collect();
         let point = Path::new(words.get(2).copied().unwrap_or_default());
-        if point.starts_with(&temporary) && !point.starts_with(&own) {
+        // `ip netns add` mounts it once, and leaves it.
+        if point == Path::new("/run/netns")
+            || point.starts_with(&temporary) && !point.starts_with(&own)
+        {
             continue;
         }
         *state.entry(format!("mount {}", words.join(" "))).or_default() += "+";

@@ -13,6 +13,7 @@ use crate::command::{Running, User, run, start};
 use crate::ensure;
 use crate::needs::Need;
 use crate::processes::{Watch, send, status_field, tracer_of};
+use crate::programs::{Build, Program};
 use crate::suite::{Broken, Outcome, Suite};
 
 const USERS: [(&str, User); 2] = [("root", User::Myself), ("nobody", User::Nobody)];
@@ -41,6 +42,11 @@ pub fn add(suite: &mut Suite) {
         test("as_asked_for", as_asked_for);
         test("ends_with_the_supervisor", ends_with_the_supervisor);
         test("signals_while_clocks_stand", signals_while_clocks_stand);
+    }
+    for build in [Build::Dynamic, Build::Musl] {
+        let needs = [Need::Program(build)];
+        let name = format!("named::tracing::cancels_threads::{}", build.name());
+        suite.test(name, &needs, move || cancels_threads(build));
     }
     suite.test("named::tracing::others_listen", &[Need::Tool("python3")], others_listen);
     let needs = [Need::Tool("strace"), Need::Root];
@@ -114,6 +120,22 @@ fn as_asked_for(user: User) -> Outcome {
     let shown = await_all(&place, &programs)?;
     ensure!(shown.traced.as_deref() == Some("by --traced"), "{:?}", shown.traced);
     programs.iter().try_for_each(|it| await_tracer(it.child.id(), Some(shown.supervisor)))?;
+    place.remove("x")
+}
+
+/// A process that cancels threads is traced from then on, and no other.
+fn cancels_threads(build: Build) -> Outcome {
+    let place = Place::new()?;
+    place.make("x", &[])?;
+    let path = Program::Hot.path(build);
+    let script = "\"$1\" 1 1000000000 & wait";
+    let mut command = place.run("x", &[])?;
+    let shell = start(command.args(["sh", "-c", script, "sh"]).arg(path).stdin(Stdio::null()))?;
+    let why = "since it cancels threads";
+    place.wait_until("x", "a program is traced since it cancels threads", |shown| {
+        shown.members.iter().any(|it| it.traced.as_deref() == Some(why))
+    })?;
+    await_tracer(shell.child.id(), None)?;
     place.remove("x")
 }
 

@@ -15,8 +15,8 @@ pub enum Clock {
 pub enum Bound {
     /// A share of the time that was asked for.
     Share(f64),
-    /// What the call left of that time at least: it lasted no longer than it took.
-    Unspent,
+    /// What is left of so many times as long, if all that passed was spent in the call.
+    Unspent(f64),
     Exactly(f64),
 }
 
@@ -25,7 +25,7 @@ impl Bound {
     pub fn of(self, asked_ms: f64, took_ms: f64) -> f64 {
         match self {
             Bound::Share(share) => share * asked_ms,
-            Bound::Unspent => asked_ms - took_ms,
+            Bound::Unspent(times) => times * asked_ms - took_ms,
             Bound::Exactly(value) => value,
         }
     }
@@ -48,8 +48,6 @@ pub struct Call {
     pub answer: (i64, i32),
     /// Is the result how much has come, which is less on a busy host?
     pub may_be_less: bool,
-    /// How much of the time asked for the call lasts.
-    pub share: f64,
     /// The shortest time that can be asked for.
     pub least_ms: u64,
     pub extras: &'static [Extra],
@@ -79,10 +77,6 @@ impl Call {
         (least..=most).contains(&result) && errno == expected
     }
 
-    const fn lasting(self, share: f64) -> Call {
-        Call { share, ..self }
-    }
-
     const fn at_least(self, least_ms: u64) -> Call {
         Call { least_ms, ..self }
     }
@@ -110,7 +104,6 @@ const fn returns(name: &'static str, result: i64) -> Call {
         clock: Clock::Virtual,
         answer: (result, 0),
         may_be_less: false,
-        share: 1.0,
         least_ms: 0,
         extras: &[],
         only_glibc: false,
@@ -133,9 +126,10 @@ const fn between(key: &'static str, least: f64, most: f64) -> Extra {
 const UNTOUCHED: Extra = between("untouched_ms", 1.0, 1.0);
 /// Nothing was left over when the time was up.
 const NOTHING_LEFT: Extra = exactly("remain_ms", 0.0);
-/// What is left when something became ready halfway, or later on a busy host, which may also begin
-/// to wait late.
-const HALF_LEFT: Extra = Extra { key: "remain_ms", least: Bound::Unspent, most: Bound::Share(1.0) };
+/// What is left of a time that is 20 times as long as it takes until something is ready. That is counted
+/// from when the thread sleeps; on a busy host, it may be some time until the call has begun.
+const MUCH_LEFT: Extra =
+    Extra { key: "remain_ms", least: Bound::Unspent(20.0), most: Bound::Share(19.7) };
 /// What a timer says right after it was started; a tenth, where nothing is translated.
 const JUST_STARTED: Extra = between("left_ms", 0.15, 1.001);
 /// A timer started for 20 times as long before, with an interval of 7 times.
@@ -162,11 +156,11 @@ pub const CALLS: &[Call] = &[
     returns("poll", 0),
     returns("poll_nothing", 0),
     returns("ppoll", 0).with(&[NOTHING_LEFT]),
-    returns("ppoll_ready", 1).lasting(0.5).with(&[HALF_LEFT]),
+    returns("ppoll_ready", 1).with(&[MUCH_LEFT]),
     returns("select", 0).with(&[NOTHING_LEFT]),
-    returns("select_ready", 1).lasting(0.5).with(&[HALF_LEFT]),
+    returns("select_ready", 1).with(&[MUCH_LEFT]),
     returns("pselect6", 0).with(&[NOTHING_LEFT]),
-    returns("pselect6_ready", 1).lasting(0.5).with(&[HALF_LEFT]),
+    returns("pselect6_ready", 1).with(&[MUCH_LEFT]),
     // What is left is written back by the kernel, but not by every library.
     returns("libc_select", 0),
     returns("epoll_wait", 0),

@@ -1,5 +1,6 @@
 /* Waits for descriptors: poll, select, epoll and a socket's own timeout. The
- * `_ready` forms become ready halfway, so that a remaining time is left. */
+ * `_ready` forms may wait LONG times as long as it takes until they are ready, so that a remaining
+ * time is left. */
 #include "waits.h"
 
 #include <poll.h>
@@ -9,6 +10,9 @@
 #include <sys/time.h>
 
 #define SYS_EPOLL_PWAIT2 441
+
+/* So many times as long. */
+enum { LONG = 20 };
 
 static struct timeval timeval_from_ms(long ms)
 {
@@ -55,8 +59,8 @@ static void ppoll_ready(long ms)
 {
 	struct pipe_ends later = new_pipe();
 	begin();
-	write_later(later.write, ms / 2);
-	ppoll_on(later.read, ms);
+	write_later(later.write, ms);
+	ppoll_on(later.read, LONG * ms);
 }
 
 static void select_on(int fd, long ms)
@@ -80,8 +84,8 @@ static void select_ready(long ms)
 {
 	struct pipe_ends later = new_pipe();
 	begin();
-	write_later(later.write, ms / 2);
-	select_on(later.read, ms);
+	write_later(later.write, ms);
+	select_on(later.read, LONG * ms);
 }
 
 static void pselect6_on(int fd, long ms)
@@ -110,8 +114,8 @@ static void pselect6_ready(long ms)
 {
 	struct pipe_ends later = new_pipe();
 	begin();
-	write_later(later.write, ms / 2);
-	pselect6_on(later.read, ms);
+	write_later(later.write, ms);
+	pselect6_on(later.read, LONG * ms);
 }
 
 /* The library's select() may be pselect6 underneath. */

@@ -70,6 +70,7 @@ struct later {
 static void *write_after_sleep(void *argument)
 {
 	struct later *later = argument;
+	await_sleep(getpid());
 	sleep_ms(later->ms);
 	must(write(later->fd, "x", 1) == 1, "write");
 	return NULL;

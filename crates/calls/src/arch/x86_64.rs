@@ -16,6 +16,7 @@ numbers! {
     MMAP = 9 "mmap",
     MPROTECT = 10 "mprotect",
     MUNMAP = 11 "munmap",
+    RT_SIGACTION = 13 "rt_sigaction",
     RT_SIGPROCMASK = 14 "rt_sigprocmask",
     RT_SIGRETURN = 15 "rt_sigreturn",
     IOCTL = 16 "ioctl",

@@ -77,6 +77,11 @@ impl Blocked {
         }
     }
 
+    /// Does an interruption end the call with a part of its work done?
+    pub fn is_partial(&self) -> bool {
+        Call::find(self.nr).is_some_and(|call| call.is_partial(&self.args))
+    }
+
     /// The call that a stopped thread is in.
     pub fn at(registers: &Registers) -> Self {
         Self {

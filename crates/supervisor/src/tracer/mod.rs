@@ -534,6 +534,8 @@ impl Supervisor {
         if former != tracee.0 {
             has_own_filter |= self.threads.remove(&former).is_some_and(|it| it.has_own_filter);
         }
+        // A program has no handlers when it is started.
+        let kept = kept.filter(|reason| *reason != Lifelong::Cancels);
         let is_outside = standing == Standing::Outside && !self.is_inside(tracee);
         if standing == Standing::Detached || is_outside {
             return self.go_on(tracee, None);

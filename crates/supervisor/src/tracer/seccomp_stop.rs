@@ -101,7 +101,7 @@ impl Supervisor {
                 }
                 enters
             }
-            Kind::Block => false,
+            Kind::Watch(Watch::Cancellation) | Kind::Block => false,
             Kind::Watch(Watch::Groups) => {
                 registers.skip(self.show_groups(tracee, &registers.args()).unwrap_or_else(error));
                 true

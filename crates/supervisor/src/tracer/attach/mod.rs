@@ -17,6 +17,7 @@ mod vdso;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
+use eigentime_calls::CANCELLATION_SIGNALS;
 use eigentime_timeline::{CLOCKS, Clock, HostInstant, Nanos};
 use eigentime_vdso::PAGE;
 use nix::errno::Errno;
@@ -53,6 +54,12 @@ struct Taken {
     notes: Vec<String>,
     /// What tells of its calls, unless its filter stops for a tracer.
     listener: Option<OwnedFd>,
+}
+
+/// Has a process a handler for a signal by which its C library cancels threads?
+fn cancels(process: Pid) -> bool {
+    let caught = proc::status_set(process, "SigCgt:").unwrap_or(0);
+    CANCELLATION_SIGNALS.iter().any(|signal| caught >> (signal - 1) & 1 == 1)
 }
 
 impl Supervisor {
@@ -92,13 +99,17 @@ impl Supervisor {
 
     /// Lets a process go on, whose threads are followed from now on, or to whose filter it listens.
     fn adopt(&mut self, stopped: Stopped, listener: Option<OwnedFd>, target: &Target) {
-        let is_kept = listener.is_none() && self.notified.is_some();
-        let kept = is_kept.then_some(Lifelong::Listened);
-        let is_told = listener.is_some();
+        let reasons = [
+            (listener.is_none(), Lifelong::Listened),
+            (cancels(stopped.process), Lifelong::Cancels),
+        ];
+        let kept = reasons.into_iter().find(|(holds, _)| *holds).map(|(_, reason)| reason);
+        let kept = kept.filter(|_| self.notified.is_some());
+        let is_let_go = listener.is_some() && kept.is_none() && !self.follows_all();
         if let Some(listener) = listener {
             self.listen_to_attached(listener, stopped.process, target.is_filtered);
         }
-        if is_told && !self.follows_all() {
+        if is_let_go {
             for thread in stopped.threads() {
                 self.threads.remove(&thread.0);
             }

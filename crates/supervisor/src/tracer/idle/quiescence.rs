@@ -132,7 +132,7 @@ impl Waiter {
         // If it runs, or has a fault to be mended, it is looked into again.
         let waits = (call.is_some() && !ends) || text.is_err() || self.waits_for_nothing();
         self.ran = ran.filter(|_| waits);
-        self.had_run = self.ran.as_deref().map_or(self.had_run, on_processor);
+        self.had_run = self.ran.as_deref().map_or(self.had_run, proc::run_nanos);
         self.until = waiting.filter(|_| !ends).map(|waiting| {
             (Clock::ALL[waiting.clock as usize], VirtualInstant::from_nanos(waiting.at))
         });
@@ -204,7 +204,7 @@ impl Waiters {
     /// For how long has a thread been on a processor since it waited last?
     pub fn has_run_for(&self, thread: Pid) -> Duration {
         let Some(waiter) = self.waiters.get(&thread) else { return Duration::ZERO };
-        let now = waiter.schedstat.read().map_or(0, |ran| on_processor(&ran));
+        let now = waiter.schedstat.read().map_or(0, |ran| proc::run_nanos(&ran));
         Duration::from_nanos(now.saturating_sub(waiter.had_run))
     }
 
@@ -305,11 +305,6 @@ impl ProcFile {
 /// Has the thread ended whose file it was?
 fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
-}
-
-/// For how long a thread has been on a processor, as `schedstat` tells it, in nanoseconds.
-fn on_processor(ran: &str) -> u64 {
-    ran.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0)
 }
 
 /// The state, and how many threads the process has, in what `stat` tells behind a name that may be

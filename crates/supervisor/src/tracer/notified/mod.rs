@@ -72,8 +72,8 @@ enum Treatment {
     Exec,
     /// It is made by the image.
     Redirect,
-    /// It closes its process to this user, which is traced from here on.
-    Close,
+    /// Its process is traced from here on.
+    Keep(Lifelong),
 }
 
 impl Notified {
@@ -137,6 +137,9 @@ impl Supervisor {
             return asked.answer(Answer::GoOn);
         }
         let treatment = self.treatment(&asked);
+        if let Treatment::Keep(reason) = treatment {
+            self.keep(thread, reason);
+        }
         let is_held = !matches!(treatment, Treatment::Answer(_)) && self.hold(thread);
         let Some(notified) = &mut self.notified else { return };
         match treatment {
@@ -145,7 +148,7 @@ impl Supervisor {
             Treatment::Redirect if is_held => {
                 drop(notified.redirected.insert(thread.0, asked.clone()));
             }
-            Treatment::Redirect | Treatment::Exec | Treatment::Close => {
+            Treatment::Redirect | Treatment::Exec | Treatment::Keep(_) => {
                 asked.answer(Answer::GoOn);
             }
         }
@@ -156,15 +159,15 @@ impl Supervisor {
                 // While the first program starts: until then it is traced, and ends with the supervisor.
                 notified.start_guardian(&self.region);
             }
-            Treatment::Close => self.thread(thread).kept = Some(Lifelong::Closed),
             // It stops in its call. If it is gone, it is told of that.
-            Treatment::Redirect | Treatment::Answer(_) => drop(thread.interrupt()),
+            Treatment::Redirect => drop(thread.interrupt()),
+            Treatment::Keep(_) | Treatment::Answer(_) => {}
         }
     }
 
     /// What is to be done about a call.
     fn treatment(&mut self, asked: &Asked) -> Treatment {
-        use Treatment::{Answer as Answered, Close, Exec, Redirect};
+        use Treatment::{Answer as Answered, Exec, Keep, Redirect};
         let (thread, args) = (Tracee(asked.thread), &asked.args);
         if [nr::EXECVE, nr::EXECVEAT].contains(&asked.nr) {
             return Exec;
@@ -214,7 +217,7 @@ impl Supervisor {
             }
             Kind::Watch(Watch::Filters) if closes_itself(asked.nr, args) => {
                 if !self.keeps_privileges {
-                    return Close;
+                    return Keep(Lifelong::Closed);
                 }
             }
             Kind::Watch(Watch::Filters) => {
@@ -232,9 +235,29 @@ impl Supervisor {
                     return Redirect;
                 }
             }
+            Kind::Watch(Watch::Cancellation) => return Keep(Lifelong::Cancels),
             Kind::Watch(Watch::Untraced) | Kind::Block => {}
         }
         Answered(Answer::GoOn)
+    }
+
+    /// Traces the process of a thread from here on.
+    pub(super) fn keep(&mut self, thread: Tracee, reason: Lifelong) {
+        let process = self.process_of(thread.0).unwrap_or(thread.0);
+        let mut known = HashSet::new();
+        // Until no thread is there that was not there before: those that nobody traces yet make others.
+        loop {
+            let threads = proc::threads_of(process).into_iter().flatten();
+            let new: Vec<_> = threads.filter(|thread| known.insert(*thread)).map(Tracee).collect();
+            if new.is_empty() {
+                break;
+            }
+            for thread in new {
+                if self.hold(thread) {
+                    self.thread(thread).kept.get_or_insert(reason);
+                }
+            }
+        }
     }
 
     /// Listens to a process that has been attached, which may have set a filter before.

@@ -81,12 +81,21 @@ pub fn at_host_rate(timeline: &Segment) -> Segment {
 /// How far apart two readings of a timer can be that has not been set in between.
 const SAME: Nanos = Nanos(1_000_000);
 
-/// When a timer goes off that had `left` just before its clock showed `now`; as it was
-/// set last, if it seems to be that setting still: otherwise every change would make it
-/// a little later.
-fn expiry(now: HostInstant, left: Nanos, interval: Nanos, last: Option<Pending>) -> HostInstant {
+/// When a timer goes off that had `left`, in steps of `unit`, just before its clock showed `now`; as it
+/// was set last, if it seems to be that setting still: otherwise every change would make it a little
+/// later. Of one that is due and has not gone off, the kernel tells one step, however late it is.
+fn expiry(
+    now: HostInstant,
+    left: Nanos,
+    unit: Nanos,
+    interval: Nanos,
+    last: Option<Pending>,
+) -> HostInstant {
     let at = now.after(left);
     let Some(last) = last.filter(|last| last.interval == interval) else { return at };
+    if left <= unit && last.at <= now {
+        return last.at;
+    }
     let since = at.since(last.at).0;
     // It may have gone off meanwhile, so many times.
     let periods = match interval.0 {
@@ -218,8 +227,9 @@ mod tests {
     fn a_setting_is_known_again() {
         let at = HostInstant::from_nanos;
         let now = at(1_000_040_000);
-        let read =
-            |left, interval, last| expiry(now, Nanos(left), Nanos(interval), last).as_nanos();
+        let read = |left, interval, last| {
+            expiry(now, Nanos(left), Nanos(1), Nanos(interval), last).as_nanos()
+        };
         let last = |at: i64, interval| {
             Some(Pending { at: HostInstant::from_nanos(at), interval: Nanos(interval) })
         };
@@ -228,5 +238,8 @@ mod tests {
         assert_eq!(read(500, 0, last(900_000_000, 0)), 1_000_040_500);
         assert_eq!(read(500, 7_000_000, last(6_000_000, 7_000_000)), 1_000_000_000);
         assert_eq!(read(500, 7_000_000, last(1_000_000_900, 8_000_000)), 1_000_040_500);
+        // It is due since half of its interval, and has not gone off.
+        assert_eq!(read(1, 1_000_000_000, last(500_000_000, 1_000_000_000)), 500_000_000);
+        assert_eq!(read(1, 1_000_000_000, last(500_000_000, 0)), 1_000_040_001);
     }
 }

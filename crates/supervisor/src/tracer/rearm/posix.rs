@@ -434,7 +434,7 @@ impl Calls {
                 .map_or(0, |last| (now.since(last.at).0 + slack).rem_euclid(interval.0) - slack);
             left = Nanos(interval.0 - since);
         }
-        let at = expiry(now, left, interval, last);
+        let at = expiry(now, left, unit, interval, last);
         Ok((left != Nanos::ZERO).then_some(Pending { at, interval }))
     }
 

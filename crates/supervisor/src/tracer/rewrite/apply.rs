@@ -16,6 +16,7 @@ use crate::arch::{Registers, SYSCALL_LENGTH};
 use crate::maps::{Mapping, mappings};
 use crate::proc;
 use crate::tracer::Supervisor;
+use crate::tracer::blocked::Blocked;
 use crate::tracer::detour::Detour;
 use crate::tracer::jobs::complete;
 use crate::tracer::tracee::Tracee;
@@ -24,6 +25,13 @@ use crate::tracer::tracee::Tracee;
 /// timeline.
 const PATIENCE: Duration = Duration::from_millis(100);
 const EACH: Duration = Duration::from_micros(200);
+
+/// How long it may take until each of them is known to wait or to compute.
+const COMES_TO_REST: Duration = Duration::from_millis(10);
+
+/// For how long a thread runs without a rest that computes. To copy all that a pipe holds takes some
+/// ten microseconds; the kernel counts at each tick.
+const COMPUTES_NANOS: u64 = 200_000;
 
 impl Supervisor {
     /// A thread was stopped at a call that the image can carry out by itself: if its site stops
@@ -65,9 +73,11 @@ impl Supervisor {
         let mut stopped = Vec::new();
         let stops_others =
             !patch.is_atomic() && !proc::threads_of(process).is_ok_and(|it| it.count() == 1);
-        // To be stopped ends a call early that has done a part of its work.
         if stops_others && stops < HOT_STOPS {
             return Err(Unsound::Early);
+        }
+        if stops_others && !can_be_stopped(process) {
+            return Err(Unsound::Partial);
         }
         let all = match stops_others {
             true => {
@@ -188,6 +198,29 @@ impl Program {
             used.iter().any(|it| it.start < new.end && new.start < it.end)
         })
     }
+}
+
+/// Can all threads of the process be stopped without a trace? Not in a call that would end with a part
+/// of its work done. Of a thread that runs the kernel does not say what call it is in, so it is watched
+/// until it comes to rest, or has run for so long that it computes.
+fn can_be_stopped(process: Pid) -> bool {
+    let deadline = Instant::now() + COMES_TO_REST;
+    let run_nanos = |thread| proc::read(thread, "schedstat").map(|told| proc::run_nanos(&told));
+    proc::threads_of(process).into_iter().flatten().all(|thread| {
+        let Ok(before) = run_nanos(thread) else { return true };
+        loop {
+            match (Blocked::of(thread), run_nanos(thread)) {
+                (Some(call), _) => return !call.is_partial(),
+                (None, Ok(now)) if now - before < COMPUTES_NANOS => {}
+                // It computes, or has ended.
+                (None, _) => return true,
+            }
+            if Instant::now() > deadline {
+                return false;
+            }
+            std::thread::yield_now();
+        }
+    })
 }
 
 /// Writes it all, by a thread whose call was stopped with these registers; its other threads are

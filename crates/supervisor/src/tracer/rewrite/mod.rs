@@ -66,6 +66,8 @@ pub enum Unsound {
     Shared,
     /// Other threads would be stopped for it, and it is not called often yet.
     Early,
+    /// Another thread is in a call that would end with a part of its work done if it was stopped.
+    Partial,
     /// Not all of its threads have stopped in time.
     Busy,
     /// The kernel has refused.
@@ -85,7 +87,7 @@ impl Unsound {
     fn passes(self, due: u32) -> Option<u32> {
         match self {
             Self::Early => Some(HOT_STOPS),
-            Self::Shared | Self::Busy => Some(due.saturating_mul(RETRY_FACTOR)),
+            Self::Shared | Self::Partial | Self::Busy => Some(due.saturating_mul(RETRY_FACTOR)),
             _ => None,
         }
     }
