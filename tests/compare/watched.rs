@@ -116,15 +116,24 @@ pub fn prctl() -> Vec<Case> {
 pub fn rt_sigaction() -> Vec<Case> {
     const SIGCANCEL: u64 = 32;
     const SIGSET_BYTES: u64 = 8;
+    // Nobody sends it.
+    const HANDLER: libc::sighandler_t = 0x1000;
     let mut cases =
         with_bad("rt_sigaction", RT_SIGACTION, [SIGCANCEL, 0, 0, SIGSET_BYTES, 0, 0], 1);
-    cases.extend([("ignored", SIGSET_BYTES), ("size", 4)].map(|(name, bytes)| {
-        Case::alone(format!("rt_sigaction/{name}"), move |world: &mut World| {
-            let new = world.words("new", &[libc::SIG_IGN as u64, 0, 0, 0], Holds::Bytes);
-            let old = world.words("old", &[0x11; 4], Holds::Bytes);
-            world.quick("", RT_SIGACTION, &[SIGCANCEL, new, 0, bytes, 0, 0]);
-            world.quick("then", RT_SIGACTION, &[SIGCANCEL, 0, old, bytes, 0, 0]);
-        })
-    }));
+    cases.extend(
+        [
+            ("ignored", libc::SIG_IGN, SIGSET_BYTES),
+            ("handled", HANDLER, SIGSET_BYTES),
+            ("size", HANDLER, 4),
+        ]
+        .map(|(name, handler, bytes)| {
+            Case::alone(format!("rt_sigaction/{name}"), move |world: &mut World| {
+                let new = world.words("new", &[handler as u64, 0, 0, 0], Holds::Bytes);
+                let old = world.words("old", &[0x11; 4], Holds::Bytes);
+                world.quick("", RT_SIGACTION, &[SIGCANCEL, new, 0, bytes, 0, 0]);
+                world.quick("then", RT_SIGACTION, &[SIGCANCEL, 0, old, bytes, 0, 0]);
+            })
+        }),
+    );
     cases
 }

@@ -235,7 +235,11 @@ impl Supervisor {
                     return Redirect;
                 }
             }
-            Kind::Watch(Watch::Cancellation) => return Keep(Lifelong::Cancels),
+            Kind::Watch(Watch::Cancellation) => {
+                if sets_cancellation(thread, args) {
+                    return Keep(Lifelong::Cancels);
+                }
+            }
             Kind::Watch(Watch::Untraced) | Kind::Block => {}
         }
         Answered(Answer::GoOn)
@@ -421,6 +425,16 @@ impl Supervisor {
     pub(super) fn is_closed(&self, process: Pid) -> bool {
         self.notified.is_some() && !self.keeps_privileges && !proc::is_own(process)
     }
+}
+
+/// Does the call set a handler by which the C library cancels threads? SIG_DFL and SIG_IGN are none: many
+/// programs reset all signals. SIGSETXID of glibc, by which threads change their user, has the number
+/// that SIGCANCEL has in musl, whose handler alone blocks all signals.
+fn sets_cancellation(thread: Tracee, args: &[u64; 6]) -> bool {
+    const SIGSETXID: u64 = 33;
+    // `struct sigaction` of the kernel.
+    let Ok([handler, _flags, _restorer, mask]) = thread.read_words(args[1]) else { return false };
+    handler > libc::SIG_IGN as u64 && (args[0] != SIGSETXID || mask != 0)
 }
 
 /// Is it the call by which the image tells that it cannot start a program?
