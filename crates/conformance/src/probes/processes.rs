@@ -22,6 +22,9 @@ pub const INTERFACES: &[Interface] = &[
     Interface::probe("clone, CLONE_UNTRACED", by_clone).of(&["clone"]).on_wall(),
     Interface::probe("seccomp: reads under a filter", by_seccomp).of(&["seccomp"]).on_wall(),
     Interface::probe("prctl: reads under a filter", by_prctl).of(&["prctl"]).on_wall(),
+    Interface::probe("rt_sigaction: reads where threads are cancelled", by_rt_sigaction)
+        .of(&["rt_sigaction"])
+        .on_wall(),
     // Of these timelines the one whose programs are traced for life.
     Interface::probe("clone3, CLONE_UNTRACED", by_clone3).host(UNTRACED).under(Under::FROZEN),
 ];
@@ -71,27 +74,41 @@ fn by_prctl(bench: &Bench) -> Answer {
     })
 }
 
+/// Tries a child that has a handler for a signal by which C libraries cancel threads. Nobody sends it.
+fn by_rt_sigaction(bench: &Bench) -> Answer {
+    let [signal, _] = eigentime_calls::CANCELLATION_SIGNALS;
+    // `struct sigaction` of the kernel, on every architecture: handler, flags, restorer, mask.
+    let action = [0x1000_u64, 0, 0, 0];
+    // SAFETY: the kernel copies the action; the handler is never called.
+    after(bench, "a child that cancels threads", || unsafe {
+        call!(libc::SYS_rt_sigaction, signal, &action, 0, size_of::<u64>()).map(drop)
+    })
+}
+
 /// Tries a child that puts a filter on itself, which allows everything.
 fn filtered(bench: &Bench, put: fn(&libc::sock_fprog) -> io::Result<i64>) -> Answer {
-    follows(bench, "a child with a filter of its own", || {
+    after(bench, "a child with a filter of its own", || {
+        let mut all = libc::sock_filter {
+            code: (libc::BPF_RET | libc::BPF_K) as u16,
+            jt: 0,
+            jf: 0,
+            k: libc::SECCOMP_RET_ALLOW,
+        };
+        let filter = libc::sock_fprog { len: 1, filter: &raw mut all };
+        // SAFETY: no memory is involved.
+        unsafe { call!(libc::SYS_prctl, libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }?;
+        put(&filter).map(drop)
+    })
+}
+
+/// Does a child that has done this read the timeline's clock?
+fn after(bench: &Bench, child: &str, prepare: impl FnOnce() -> io::Result<()>) -> Answer {
+    follows(bench, child, || {
         // SAFETY: without a stack of its own, the child goes on with a copy of this one.
         let child = unsafe { call!(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) }?;
-        if child == 0 {
-            let allow = libc::SECCOMP_RET_ALLOW;
-            let mut all = libc::sock_filter {
-                code: (libc::BPF_RET | libc::BPF_K) as u16,
-                jt: 0,
-                jf: 0,
-                k: allow,
-            };
-            let filter = libc::sock_fprog { len: 1, filter: &raw mut all };
-            // SAFETY: no memory is involved.
-            let renounced =
-                unsafe { call!(libc::SYS_prctl, libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
-            if renounced.is_err() || put(&filter).is_err() {
-                // SAFETY: ends the child without anything else; its parent reads nothing.
-                unsafe { libc::_exit(1) };
-            }
+        if child == 0 && prepare().is_err() {
+            // SAFETY: ends the child without anything else; its parent reads nothing.
+            unsafe { libc::_exit(1) };
         }
         Ok(child)
     })
