@@ -47,6 +47,11 @@ impl Rearm {
         Self { before, after, wall_only: true }
     }
 
+    /// Did time stand still before, and passes again?
+    fn ends_standstill(&self) -> bool {
+        self.before.rate.is_frozen() && !self.after.rate.is_frozen()
+    }
+
     /// Does the change concern timers on this clock?
     fn concerns(&self, clock: Clock) -> bool {
         clock.is_wall() || !self.wall_only
@@ -132,9 +137,15 @@ impl Supervisor {
             if change.wall_only {
                 self.timer_descriptors().rearm(&change);
             }
-            let mut concerned = self.processes();
-            self.unpark_sockets(&concerned, &change);
-            concerned.retain(|process| self.has_timers(*process, &change));
+            if change.ends_standstill() {
+                let processes = self.processes();
+                self.unpark_sockets(&processes, &change);
+            }
+            let known = self.posix_timers.union(&self.interval_timers);
+            let concerned = known.filter(|process| {
+                self.has_timers(**process, &change) && self.has_member(**process)
+            });
+            let concerned = concerned.copied().collect();
             self.await_processes(&concerned, change);
         }
     }

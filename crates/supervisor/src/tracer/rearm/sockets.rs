@@ -20,8 +20,7 @@ const TIMEOUTS: [i32; 2] = [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO];
 /// Sets the timeouts anew that are parked in these processes, if time passes again; returns the
 /// descriptors of their sockets.
 pub fn unpark(processes: &HashSet<Pid>, change: &Rearm) -> HashSet<(Pid, u32)> {
-    let (before, after) = (change.before.rate, change.after.rate);
-    if !before.is_frozen() || after.is_frozen() {
+    if !change.ends_standstill() {
         return HashSet::new();
     }
     let numbers = processes
@@ -39,7 +38,8 @@ pub fn unpark(processes: &HashSet<Pid>, change: &Rearm) -> HashSet<(Pid, u32)> {
         for option in TIMEOUTS {
             if let Some(span) = self::parked(socket, option) {
                 // One that cannot be set stays as it is.
-                let _ = set(socket, option, after.host_span(span).unwrap_or(Nanos::MAX));
+                let _ =
+                    set(socket, option, change.after.rate.host_span(span).unwrap_or(Nanos::MAX));
             }
         }
     }
