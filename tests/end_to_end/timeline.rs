@@ -21,7 +21,7 @@ pub struct Pace {
 
 /// A slow clock, a fast one and one that multiplies every delay.
 pub const PACES: [Pace; 3] = [
-    Pace { rate: 0.5, text: "0.5", wait_ms: 160 },
+    Pace { rate: 0.5, text: "0.5", wait_ms: 320 },
     TENFOLD,
     Pace { rate: 1000.0, text: "1000", wait_ms: 200_000 },
 ];
