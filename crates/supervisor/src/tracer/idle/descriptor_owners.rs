@@ -228,8 +228,11 @@ fn all_descriptors(process: Pid) -> Vec<(Pid, i32)> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::os::fd::AsRawFd;
+
+    use eigentime_harness::eventually;
+
+    use super::*;
 
     #[test]
     fn a_pipe_of_ones_own_is_held_by_nobody_outside() {
@@ -238,12 +241,15 @@ mod tests {
         let mut child = std::process::Command::new("sleep");
         let mut child = child.arg("60").stdout(writes).spawn().unwrap();
         let process = Pid::from_raw(child.id() as i32);
-        let mut owners = DescriptorOwners::default();
-        assert_eq!(owners.outside(&link), Some(process));
-        let mut owners = DescriptorOwners::default();
-        owners.set_members([process].into());
-        assert_eq!(owners.outside(&link), None);
-        assert_eq!(owners.inside(&link), Some((process, 1)));
+        let owners = |members: &[Pid]| {
+            let mut owners = DescriptorOwners::default();
+            owners.set_members(members.iter().copied().collect());
+            owners
+        };
+        // Until what other tests start meanwhile has closed its copies.
+        eventually("it is the child's alone", || owners(&[process]).outside(&link).is_none());
+        eventually("of no member", || owners(&[]).outside(&link) == Some(process));
+        assert_eq!(owners(&[process]).inside(&link), Some((process, 1)));
         assert!(proc::children_of(Pid::this()).contains(&process));
         child.kill().unwrap();
         child.wait().unwrap();

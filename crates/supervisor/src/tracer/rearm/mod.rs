@@ -86,10 +86,12 @@ pub fn at_host_rate(timeline: &Segment) -> Segment {
 /// How far apart two readings of a timer can be that has not been set in between.
 const SAME: Nanos = Nanos(1_000_000);
 
-/// When a timer goes off that had `left`, in steps of `unit`, just before its clock showed `now`; as it
-/// was set last, if it seems to be that setting still: otherwise every change would make it a little
-/// later. Of one that is due and has not gone off, the kernel tells one step, however late it is.
+/// When a timer goes off that had `left`, in steps of `unit`, while its clock went from `before` to
+/// `now`; as it was set last, if it can be that setting still: otherwise every change would make it a
+/// little later, on a busy host by as long as the supervisor did not run in between. Of one that is due
+/// and has not gone off, the kernel tells one step, however late it is.
 fn expiry(
+    before: HostInstant,
     now: HostInstant,
     left: Nanos,
     unit: Nanos,
@@ -108,7 +110,9 @@ fn expiry(
         every => (since + every / 2).div_euclid(every),
     };
     let same = last.at.after(Nanos(interval.0.saturating_mul(periods)));
-    if at.since(same).0.abs() < SAME.0 { same } else { at }
+    let earliest = before.after(left);
+    let can_be = same.since(earliest).0 > -SAME.0 && at.since(same).0 > -SAME.0;
+    if can_be { same } else { at }
 }
 
 /// Timers of a process that are to be armed anew as soon as it runs.
@@ -239,7 +243,7 @@ mod tests {
         let at = HostInstant::from_nanos;
         let now = at(1_000_040_000);
         let read = |left, interval, last| {
-            expiry(now, Nanos(left), Nanos(1), Nanos(interval), last).as_nanos()
+            expiry(now, now, Nanos(left), Nanos(1), Nanos(interval), last).as_nanos()
         };
         let last = |at: i64, interval| {
             Some(Pending { at: HostInstant::from_nanos(at), interval: Nanos(interval) })
@@ -249,6 +253,13 @@ mod tests {
         assert_eq!(read(500, 0, last(900_000_000, 0)), 1_000_040_500);
         assert_eq!(read(500, 7_000_000, last(6_000_000, 7_000_000)), 1_000_000_000);
         assert_eq!(read(500, 7_000_000, last(1_000_000_900, 8_000_000)), 1_000_040_500);
+        // It was read while the host was busy for half a second, or cannot have been.
+        let slowly = |last| {
+            let before = at(500_040_000);
+            expiry(before, now, Nanos(500), Nanos(1), Nanos(0), last).as_nanos()
+        };
+        assert_eq!(slowly(last(600_000_000, 0)), 600_000_000);
+        assert_eq!(slowly(last(498_000_000, 0)), 1_000_040_500);
         // It is due since half of its interval, and has not gone off.
         assert_eq!(read(1, 1_000_000_000, last(500_000_000, 1_000_000_000)), 500_000_000);
         assert_eq!(read(1, 1_000_000_000, last(500_000_000, 0)), 1_000_040_001);

@@ -414,6 +414,7 @@ impl Calls {
         line: Clock,
         last: Option<Pending>,
     ) -> nix::Result<Option<Pending>> {
+        let before = host::read(line.id());
         if !self.call(nr, [timer, self.at, 0]).await? {
             return Ok(None);
         }
@@ -434,7 +435,7 @@ impl Calls {
                 .map_or(0, |last| (now.since(last.at).0 + slack).rem_euclid(interval.0) - slack);
             left = Nanos(interval.0 - since);
         }
-        let at = expiry(now, left, unit, interval, last);
+        let at = expiry(before, now, left, unit, interval, last);
         Ok((left != Nanos::ZERO).then_some(Pending { at, interval }))
     }
 

@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 use super::arch::{self, AROUND, JUMP_LENGTH};
 use super::patch::{Change, Code, Patch};
 use super::space::{PAGE, Pages, Space};
-use super::{HOT_STOPS, Program, Site, Unsound, have_same_memory};
+use super::{HOT_STOPS, Program, RETRY_FACTOR, Site, Unsound, have_same_memory};
 use crate::arch::{Registers, SYSCALL_LENGTH};
 use crate::maps::{Mapping, mappings};
 use crate::proc;
@@ -76,7 +76,7 @@ impl Supervisor {
         if stops_others && stops < HOT_STOPS {
             return Err(Unsound::Early);
         }
-        if stops_others && !can_be_stopped(process) {
+        if stops_others && !can_be_stopped(process, stops) {
             return Err(Unsound::Partial);
         }
         let all = match stops_others {
@@ -202,12 +202,14 @@ impl Program {
 
 /// Can all threads of the process be stopped without a trace? Not in a call that would end with a part
 /// of its work done. Of a thread that runs the kernel does not say what call it is in, so it is watched
-/// until it comes to rest, or has run for so long that it computes.
-fn can_be_stopped(process: Pid) -> bool {
+/// until it comes to rest, or has run for so long that it computes. Where more of them run than can be
+/// told apart in time, those of a site that has stopped very often are taken to compute.
+fn can_be_stopped(process: Pid, stops: u32) -> bool {
     let deadline = Instant::now() + COMES_TO_REST;
     let run_nanos = |thread| proc::read(thread, "schedstat").map(|told| proc::run_nanos(&told));
-    proc::threads_of(process).into_iter().flatten().all(|thread| {
-        let Ok(before) = run_nanos(thread) else { return true };
+    let threads = proc::threads_of(process).into_iter().flatten();
+    let began: Vec<_> = threads.filter_map(|it| Some((it, run_nanos(it).ok()?))).collect();
+    began.into_iter().all(|(thread, before)| {
         loop {
             match (Blocked::of(thread), run_nanos(thread)) {
                 (Some(call), _) => return !call.is_partial(),
@@ -216,7 +218,7 @@ fn can_be_stopped(process: Pid) -> bool {
                 (None, _) => return true,
             }
             if Instant::now() > deadline {
-                return false;
+                return stops >= HOT_STOPS * RETRY_FACTOR;
             }
             std::thread::yield_now();
         }
