@@ -208,7 +208,8 @@ fn can_be_stopped(process: Pid, stops: u32) -> bool {
     let deadline = Instant::now() + COMES_TO_REST;
     let run_nanos = |thread| proc::read(thread, "schedstat").map(|told| proc::run_nanos(&told));
     let threads = proc::threads_of(process).into_iter().flatten();
-    let began: Vec<_> = threads.filter_map(|it| Some((it, run_nanos(it).ok()?))).collect();
+    // A kernel that does not tell how long threads have run tells what they wait in all the same.
+    let began: Vec<_> = threads.map(|it| (it, run_nanos(it).unwrap_or(0))).collect();
     began.into_iter().all(|(thread, before)| {
         loop {
             match (Blocked::of(thread), run_nanos(thread)) {
