@@ -341,10 +341,8 @@ pub const ROWS: &[Row] = &[
     noted(
         Row {
             call: Call {
-                nr: arch::CLONE.nr,
                 kind: Kind::Watch(Watch::Untraced),
-                woken_by: WokenBy::NewChild,
-                partial: Partial::No,
+                ..blocks(arch::CLONE, WokenBy::NewChild).call
             },
             ..blocks(arch::CLONE, WokenBy::NewChild)
         },

@@ -59,7 +59,6 @@ fn ticker(link: Link) -> Outcome {
 /// What is longer than nanoseconds can count is as long as they can, and no wait ends at once.
 fn lengths(link: Link) -> Outcome {
     let ended = on_host(&compile(&program("lengths.cpp"), CPP, link)?)?;
-    ended.ensure(ended.number::<u64>("waiting")? == 4, "not all waits have begun")?;
     ended.ensure(ended.number::<u64>("returned")? == 0, "a wait ended at once")?;
     ended.ensure(ended.number::<u64>("short")? == 0, "a sleep was shorter than it should be")?;
     ended.ensure(ended.number::<u64>("past")? == 1, "the past was waited for")?;
