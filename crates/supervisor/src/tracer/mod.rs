@@ -450,6 +450,11 @@ impl Supervisor {
         match stop {
             Stop::Ended => {
                 if let Some(ended) = self.threads.remove(&tracee.0) {
+                    if ended.standing == Standing::Entering {
+                        // Its program could not be started. Its caller may read until nobody can
+                        // write any more.
+                        self.first_stderr = None;
+                    }
                     self.end_runtime(&ended);
                 }
                 self.forget_timers(tracee.0);
