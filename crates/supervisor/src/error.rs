@@ -60,9 +60,10 @@ pub enum Error {
     )]
     AlreadyTraced { pid: i32, name: String },
     #[error(
-        "this process is in a timeline already, and neither containers, attached processes nor \
-         timelines with another name can be made inside one\nhelp: start eigentime outside of it, or \
-         leave out --timeline: `eigentime run` then makes a timeline inside this one"
+        "this process is in a timeline already: inside one, no container is started, no process \
+         attached to a new timeline, and no other timeline joined or made by name\n\
+         help: start eigentime outside of it, or use `eigentime run` without --timeline, which makes \
+         a timeline inside this one"
     )]
     AlreadyInTimeline,
     #[error(
