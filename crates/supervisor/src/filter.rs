@@ -14,7 +14,7 @@ use eigentime_calls::{
     SOL_SOCKET, Set, Timer, TimerOp, Wait, Watch, nr,
 };
 use eigentime_timeline::{Clock, ClockId};
-use eigentime_vdso::{BOOTED_CLOCK, UNSTARTED_CLOCK};
+use eigentime_vdso::{BOOTED_CLOCK, NESTING_CLOCK, UNSTARTED_CLOCK};
 use nix::errno::Errno;
 
 use crate::region::Layout;
@@ -377,6 +377,7 @@ pub fn assemble(subject: &Subject) -> Vec<libc::sock_filter> {
         if call.kind == Kind::Read(Read::ClockGettime) {
             asm.load(arg_low(0));
             asm.if_equal(BOOTED_CLOCK, booted);
+            asm.if_equal(NESTING_CLOCK, stop);
             if subject.told == Told::Notified {
                 asm.if_equal(UNSTARTED_CLOCK, stop);
             }

@@ -18,7 +18,7 @@ use crate::filter::{self, Privileges, Told};
 use crate::plan::{Plan, Tracing, lifelong};
 use crate::region::Region;
 use crate::tracer::{Opening, Subject, TimeNamespace};
-use crate::{named, namespace};
+use crate::{named, namespace, nested};
 
 /// Turns the calling process into the program of the plan, in its timeline. Returns
 /// only if that failed.
@@ -33,9 +33,8 @@ pub fn run(plan: &Plan) -> Error {
 
 fn prepare(plan: &Plan) -> Result<Infallible, Error> {
     check_descriptors()?;
-    if let Some(name) = &plan.timeline
-        && lives_in_timeline()?
-    {
+    if lives_in_timeline()? {
+        let Some(name) = &plan.timeline else { return nested::enter(plan) };
         named::stay(name, plan.clocks.as_ref(), plan.consent)?;
         return execute(&plan.command);
     }

@@ -12,6 +12,7 @@
 //! - `caller`: the calling process.
 //! - `daemon`: the supervisor's process.
 //! - `named`: the same for named timelines; attaching and detaching.
+//! - `nested`: the same for timelines inside others.
 //! - `container`: the same for the OCI runtimes that make containers.
 //! - `namespace`: time and user namespaces.
 //! - `region`: the memory that every program of the timeline shares.
@@ -46,6 +47,7 @@ mod maps;
 mod motion;
 mod named;
 mod namespace;
+mod nested;
 mod plan;
 mod proc;
 mod region;

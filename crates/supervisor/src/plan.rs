@@ -5,7 +5,7 @@ use std::fs;
 
 use eigentime_timeline::text::{format_date, format_offset, format_rate};
 use eigentime_timeline::{
-    Anchor, CLOCKS, Clock, ClockId, Freeze, HostInstant, Map, Nanos, Rate, VirtualInstant,
+    Anchor, CLOCKS, Clock, ClockId, Freeze, HostInstant, Map, Nanos, Rate, Segment, VirtualInstant,
 };
 
 use serde::{Deserialize, Serialize};
@@ -65,7 +65,7 @@ pub struct Clocks {
 }
 
 /// When the supervisor of a timeline traces its programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Tracing {
     /// For moments, if that can be; else for life.
     Automatic,
@@ -105,6 +105,9 @@ pub enum Lifelong {
     /// It may make no other calls.
     #[error("since it is in the strict mode of seccomp")]
     Strict,
+    /// The filter of the outer timeline does not tell of all calls that its own clocks change.
+    #[error("since its timeline changes clocks that the outer timeline leaves alone")]
+    Nested,
 }
 
 /// Why a timeline is to trace its programs for their whole life, if it is.
@@ -233,6 +236,15 @@ impl Clocks {
         }
     }
 
+    /// The same for a timeline inside another, where no time namespace moves the monotonic clocks.
+    #[must_use]
+    pub(crate) fn scope_inside(&self) -> Scope {
+        match self.offsets() {
+            [Nanos::ZERO, Nanos::ZERO] => self.scope(),
+            _ => Scope::All,
+        }
+    }
+
     /// Refuses what the kernel would refuse, with the numbers it does not tell.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.skip.is_some() && !skip::is_possible() {
@@ -290,6 +302,18 @@ impl Clocks {
             }
             Start::Host { .. } => Ok(()),
         }
+    }
+
+    /// The map that starts now from the clocks of another timeline, which show `now`.
+    #[must_use]
+    pub(crate) fn map_from(&self, now: [HostInstant; CLOCKS]) -> Segment {
+        let mut clocks = self.clone();
+        if let Start::Host { wall, .. } = &mut clocks.start
+            && let Wall::Date(date) = *wall
+        {
+            *wall = Wall::Offset(date.since(VirtualInstant(now[Clock::Wall as usize].0)));
+        }
+        clocks.map(now, true).after
     }
 
     /// The map that starts now. `host` must have been read in the time namespace of the

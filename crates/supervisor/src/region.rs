@@ -13,7 +13,7 @@ use eigentime_vdso::{IMAGE, IMAGE_OFFSET, PAGE, PRIVATE_OFFSET, REGION_SIZE, sym
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use nix::sys::mman::{MapFlags, ProtFlags, mmap};
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::arch::{REGION_WINDOW, SYSCALL_LENGTH};
 use crate::error::Error;
@@ -115,8 +115,12 @@ pub struct Region {
 impl Region {
     /// Makes a region whose page leaves every clock alone.
     pub fn new() -> Result<Self, Error> {
-        let errno = |error: io::Error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO));
         let layout = Layout::random().map_err(errno).map_err(Error::system("read /dev/urandom"))?;
+        Self::at(layout)
+    }
+
+    /// The same, where that of another timeline lies already.
+    pub fn at(layout: Layout) -> Result<Self, Error> {
         let file = File::from(make_file().map_err(Error::system("make shared memory"))?);
         let written = file
             .set_len(REGION_SIZE as u64)
@@ -149,9 +153,8 @@ impl Region {
 
     /// The page with the map.
     #[must_use]
-    pub fn page(&self) -> &'static Page {
-        // SAFETY: mapped above for as long as the process lives; its contents are
-        // atomics.
+    pub fn page(&self) -> &Page {
+        // SAFETY: mapped above until it is dropped; its contents are atomics.
         unsafe { self.page.as_ref() }
     }
 
@@ -160,4 +163,15 @@ impl Region {
     pub fn file(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: nobody has the page any more. If it cannot be unmapped, it stays.
+        let _ = unsafe { munmap(self.page.cast(), PAGE) };
+    }
+}
+
+fn errno(error: io::Error) -> Errno {
+    Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO))
 }

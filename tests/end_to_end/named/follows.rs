@@ -27,6 +27,9 @@ const LIMIT: Duration = Duration::from_secs(180);
 /// What is waited beyond the latest end, so that a late one can be told from none.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// The programs that live in a timeline of their own inside the one that is changed.
+const INSIDE: &str = "inside";
+
 /// The programs that are traced for their whole life.
 const TRACED: &str = "traced";
 
@@ -44,11 +47,13 @@ fn concerns(call: &Call) -> bool {
 pub fn add(suite: &mut Suite) {
     for scenario in SCENARIOS {
         add_group(suite, "dynamic", User::Myself, Build::Dynamic, scenario);
+        add_group(suite, INSIDE, User::Myself, Build::Dynamic, scenario);
     }
     for scenario in SCENARIOS.iter().filter(|scenario| scenario.is_enough) {
         add_group(suite, "musl", User::Myself, Build::Musl, scenario);
         add_group(suite, "nobody", User::Nobody, Build::Dynamic, scenario);
         add_group(suite, TRACED, User::Myself, Build::Dynamic, scenario);
+        add_group(suite, "nobody_inside", User::Nobody, Build::Dynamic, scenario);
     }
     suite.test("named::follows::sleep_a_day", &[], sleep_a_day);
 }
@@ -69,6 +74,7 @@ fn add_group(
     let calls = || CALLS.iter().filter(has);
     let group = Arc::new(Group {
         options: if who == TRACED { &["--traced"] } else { &[] },
+        is_inside: who.ends_with(INSIDE),
         user,
         build,
         scenario,
@@ -97,6 +103,8 @@ fn add_group(
 struct Group {
     /// With which programs join.
     options: &'static [&'static str],
+    /// Whether they then make a timeline inside, whose wall clock is an hour ahead.
+    is_inside: bool,
     user: User,
     build: Build,
     scenario: &'static Scenario,
@@ -147,6 +155,9 @@ impl Group {
 
     fn start(&self, place: &Place, call: &'static Call) -> Result<Waiter, Broken> {
         let mut command = place.run("x", self.options)?;
+        if self.is_inside {
+            command.arg(self.user.binary()?).args(["run", "--offset", "+1h", "--"]);
+        }
         command.arg(self.user.program(Program::Waits, self.build)?);
         command.args([call.name, &self.scenario.wait_ms.to_string()]);
         Ok(Waiter { call, running: start(command.stdin(Stdio::null()))? })

@@ -341,8 +341,24 @@ pub struct Member {
     /// Why it is traced for its whole life, if others are not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traced: Option<String>,
+    /// The timeline by which it lives, if that is one inside this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inner: Option<Inner>,
     /// What its threads do.
     pub threads: Vec<Thread>,
+}
+
+/// A timeline inside another, made there by `eigentime run`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Inner {
+    /// How its clocks were asked for, on top of those outside; empty if they are the same.
+    pub options: String,
+    /// Does it run?
+    pub state: State,
+    /// Virtual seconds per host second while it runs.
+    pub rate: f64,
+    /// Every clock, host and virtual.
+    pub clocks: Vec<Reading>,
 }
 
 /// A thread of a member.

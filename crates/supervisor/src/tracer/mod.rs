@@ -21,7 +21,9 @@
 //! - `signal_delivery`: signals that overtake a call on its way through the image.
 //! - `permissions`: who may join it, and who may set its wall clock.
 //! - `wall`: sets the timeline's wall clock, for a program that does so.
-//! - `timekeeper`: the clocks, and the one writer of their map.
+//! - `timelines`: the timeline, and those inside it.
+//! - `nesting`: makes one inside.
+//! - `timekeeper`: the clocks of one, and the one writer of their map.
 //! - `change`: changes the clocks, and lets all that waits follow.
 //! - `rearm`: arms timers anew after that.
 //! - `wait_restart`: makes waiting calls look at the map again.
@@ -45,6 +47,7 @@ mod install;
 mod jobs;
 mod kernel_vdso;
 mod mapping;
+mod nesting;
 mod notes;
 mod notified;
 mod oci_runtimes;
@@ -60,6 +63,7 @@ mod signal_delivery;
 mod signals;
 mod strict;
 mod timekeeper;
+mod timelines;
 mod tracee;
 mod visit;
 mod wait_restart;
@@ -68,7 +72,6 @@ mod yielding;
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::rc::Rc;
 
 use eigentime_timeline::{Clock, Pending};
 use eigentime_vdso::symbols;
@@ -83,9 +86,10 @@ use crate::host::KernelVdso;
 use crate::namespace;
 use crate::plan::{Clocks, Lifelong};
 use crate::proc;
-use crate::region::Region;
-use timekeeper::Timekeeper;
+use crate::region::{Layout, Region};
+use timekeeper::{Number, Timekeeper};
 pub use timekeeper::{Opening, TimeNamespace};
+use timelines::Timelines;
 use tracee::Stop;
 pub use tracee::Tracee;
 
@@ -132,9 +136,9 @@ impl Subject {
 
 /// The process that follows the programs of one timeline.
 pub struct Supervisor {
-    region: Rc<Region>,
+    /// Where the region lies in the programs of all timelines.
+    layout: Layout,
     kernel: KernelVdso,
-    scope: Scope,
     /// The caller's groups, to be shown in its user namespace.
     groups: Vec<u32>,
     /// Does the kernel's vDSO make system calls of its own for the clocks, so that
@@ -144,8 +148,8 @@ pub struct Supervisor {
     keeps_privileges: bool,
     /// Threads that are to be let go as soon as they stop.
     unwanted: HashSet<Pid>,
-    /// The clocks.
-    timekeeper: Timekeeper,
+    /// The timeline, and those that lie on it.
+    timelines: Timelines,
     /// Is the timeline to end with its last member?
     ephemeral: bool,
     /// Has the first program been started?
@@ -182,8 +186,6 @@ pub struct Supervisor {
     jobs: jobs::Jobs,
     /// Notes that have been given since somebody joined last.
     noted: HashSet<(String, notes::Note)>,
-    /// What its maker allows.
-    permissions: permissions::Permissions,
     /// Sites of calls that go straight to the image.
     rewrites: rewrite::Rewrites,
     /// How the time that nobody uses is skipped.
@@ -201,6 +203,10 @@ struct Thread {
     process: Option<Pid>,
     /// How it stands to the timeline.
     standing: Standing,
+    /// Its timeline, once somebody has asked.
+    timeline: Option<Number>,
+    /// The one in which it is about to start a program, if that is another.
+    enters: Option<Number>,
     /// The OCI runtime that has started it.
     runtime: Option<oci_runtimes::RuntimeId>,
     /// Has its program set a filter? That stays, also when it starts another.
@@ -235,6 +241,7 @@ impl Thread {
     /// Has it something that goes to what it makes?
     fn hands_down(&self) -> bool {
         self.runtime.is_some()
+            || self.timeline.is_some_and(|timeline| timeline != Number::OUTERMOST)
             || self.has_own_filter
             || self.kept.is_some()
             || !matches!(self.standing, Standing::Member | Standing::Entering)
@@ -250,10 +257,13 @@ impl Supervisor {
         }
         let skip = clocks.skip;
         Self {
-            timekeeper: Timekeeper::new(region.page(), scope, clocks, opening),
-            region: Rc::new(region),
+            layout: region.layout,
+            timelines: Timelines::new(
+                Timekeeper::new(region, scope, clocks, opening),
+                scope,
+                consent,
+            ),
             kernel,
-            scope,
             groups,
             control,
             raw_clock: false,
@@ -277,7 +287,6 @@ impl Supervisor {
             awaited: Vec::new(),
             jobs: jobs::Jobs::default(),
             noted: HashSet::new(),
-            permissions: permissions::Permissions::new(consent),
             rewrites: rewrite::Rewrites::new(subject.rewrites),
             idle: skip.map(idle::Idle::new),
             notified: subject.lifelong.is_none().then(notified::Notified::default),
@@ -289,22 +298,26 @@ impl Supervisor {
     pub fn descriptors(&self) -> Vec<i32> {
         let stderr = self.first_stderr.as_ref().map(AsRawFd::as_raw_fd);
         let control = self.control.as_ref().map(Control::descriptors).unwrap_or_default();
-        stderr.into_iter().chain([self.region.file().as_raw_fd()]).chain(control).collect()
+        stderr
+            .into_iter()
+            .chain([self.timekeeper().region().file().as_raw_fd()])
+            .chain(control)
+            .collect()
     }
 
     /// Lets the clocks run, as this process sees them from now on.
     pub fn open(&mut self) -> nix::Result<()> {
-        if let Some(offsets) = self.timekeeper.own_namespace() {
+        if let Some(offsets) = self.timekeeper().own_namespace() {
             namespace::enter_as_privileged(offsets)?;
         }
-        self.begin_clocks();
+        self.begin_clocks(Number::OUTERMOST);
         Ok(())
     }
 
-    /// Lets the clocks begin now: when the timeline is made, and once more when the first
+    /// Lets the clocks of a timeline begin now: when it is made, and once more when its first
     /// program starts, if nobody has changed them until then.
-    fn begin_clocks(&mut self) {
-        if self.timekeeper.begin_with_program() {
+    fn begin_clocks(&mut self, timeline: Number) {
+        if self.timelines.begin(timeline) && timeline == Number::OUTERMOST {
             self.begin_to_skip();
         }
     }
@@ -409,7 +422,7 @@ impl Supervisor {
 
     fn has_outlived_its_members(&self) -> bool {
         self.ephemeral
-            && !self.timekeeper.awaits_attached()
+            && !self.timekeeper().awaits_attached()
             && self.threads.is_empty()
             && self.is_listened_to_by_nobody()
     }
@@ -524,7 +537,10 @@ impl Supervisor {
         match makers.into_iter().flatten().find(known) {
             Some(maker) => self.inherit(tracee.0, self.threads[&maker]),
             // Its maker has ended.
-            None => self.thread(tracee).standing = self.stands_by_itself(tracee.0),
+            None => {
+                self.thread(tracee).standing = self.stands_by_itself(tracee.0);
+                self.note_timeline(tracee);
+            }
         }
     }
 
@@ -532,27 +548,39 @@ impl Supervisor {
         if self.enters_notified(tracee.0) {
             self.thread(tracee).standing = Standing::Entering;
         }
-        let Thread { standing, runtime, mut has_own_filter, kept, .. } = *self.thread(tracee);
+        let Thread {
+            standing, runtime, mut has_own_filter, kept, mut timeline, mut enters, ..
+        } = *self.thread(tracee);
         // A thread that starts a program takes the number of its process.
         let former = Pid::from_raw(tracee.event_message()? as i32);
-        has_own_filter |= self.take_exec(former);
-        if former != tracee.0 {
-            has_own_filter |= self.threads.remove(&former).is_some_and(|it| it.has_own_filter);
+        if former != tracee.0
+            && let Some(former) = self.threads.remove(&former)
+        {
+            has_own_filter |= former.has_own_filter;
+            timeline = former.timeline.or(timeline);
+            enters = former.enters;
         }
+        let standing = if enters.is_some() { Standing::Entering } else { standing };
+        // The program has no page yet that would tell.
+        let timeline = enters.or(timeline).unwrap_or_default();
+        has_own_filter |= self.take_exec(former, timeline);
         // A program has no handlers when it is started.
         let kept = kept.filter(|reason| *reason != Lifelong::Cancels);
         let is_outside = standing == Standing::Outside && !self.is_inside(tracee);
         if standing == Standing::Detached || is_outside {
             return self.go_on(tracee, None);
         }
+        self.thread(tracee).timeline = Some(timeline);
         self.note_home(tracee, standing);
         self.started = true;
-        self.begin_clocks();
-        self.timekeeper.has_begun();
+        self.begin_clocks(timeline);
+        self.timelines.get_mut(timeline).timekeeper.has_begun();
         self.forget_posix_timers(tracee.0);
-        *self.thread(tracee) = Thread { runtime, has_own_filter, kept, ..Thread::default() };
+        let timeline = Some(timeline);
+        *self.thread(tracee) =
+            Thread { runtime, has_own_filter, kept, timeline, ..Thread::default() };
         let started = install::Started { tracee, visits: runtime.is_some(), has_own_filter };
-        let installs = self.installer().install(started);
+        let installs = self.installer(self.timeline_of(tracee.0)).install(started);
         self.begin_job(tracee, tracee.0, installs, move |it, installed| {
             it.installed(started, installed)
         })
@@ -572,6 +600,7 @@ impl Supervisor {
                 let state = self.thread(tracee);
                 state.boots = borrowed.is_some();
                 state.kept = state.kept.or(is_closed.then_some(Lifelong::Closed));
+                self.note_starting(tracee.0);
                 // Of what a container allows, its engine tells.
                 if !started.visits {
                     self.note_lost_privilege(tracee);
@@ -606,7 +635,7 @@ impl Supervisor {
     /// Where the image could not touch memory that the program named, it goes on
     /// with EFAULT; the signal is not for the program.
     pub(super) fn mend_fault(&self, tracee: Tracee) -> nix::Result<bool> {
-        let layout = self.region.layout;
+        let layout = self.layout;
         let mut registers = tracee.registers()?;
         let copying = layout.symbol(symbols::USER_BEGIN)..layout.symbol(symbols::USER_END);
         if !copying.contains(&registers.ip()) {

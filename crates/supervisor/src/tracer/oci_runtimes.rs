@@ -134,6 +134,7 @@ impl Supervisor {
     pub(super) fn inherit(&mut self, made: Pid, maker: Thread) {
         let thread = self.thread(Tracee(made));
         thread.standing = maker.standing;
+        thread.timeline = maker.timeline;
         thread.runtime = maker.runtime;
         thread.has_own_filter = maker.has_own_filter;
         thread.kept = maker.kept;

@@ -4,6 +4,7 @@ use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use super::Supervisor;
+use super::timekeeper::Number;
 use crate::consent::{Consent, NamedBy};
 use crate::control::server::{Asked, Control};
 use crate::control::{Answer, Joined, Request, Starts};
@@ -28,7 +29,7 @@ impl Supervisor {
                 Err(reason) => Answer::Refused(reason),
             },
             Request::Allow(allowance) => {
-                self.permissions.allow(*allowance);
+                self.timelines.outermost_mut().permissions.allow(*allowance);
                 self.noted.clear();
                 Answer::Changed(self.timeline())
             }
@@ -80,7 +81,7 @@ impl Supervisor {
                     }
                     Err(reason) => {
                         // A timeline made for it alone has nobody.
-                        self.removed |= self.timekeeper.awaits_attached();
+                        self.removed |= self.timekeeper().awaits_attached();
                         Answer::Refused(reason)
                     }
                 }
@@ -135,15 +136,17 @@ impl Supervisor {
                      help: use it without options, and change it with `eigentime ctl`"
                 ))
             }
-            _ => self.permissions.check_asked(&name.to_string(), consent),
+            _ => self.timelines.outermost().permissions.check_asked(&name.to_string(), consent),
         }
     }
 
     fn check_member(&self, caller: Pid) -> Result<(), String> {
-        match self.has_member(caller) {
+        let is_member = self.has_member(caller) && self.timeline_of(caller) == Number::OUTERMOST;
+        match is_member {
             true => Ok(()),
-            false => Err("the program is in another timeline, and timelines cannot be nested\n\
-                      help: start eigentime outside of it"
+            false => Err("the program is in another timeline, and can join no other\n\
+                      help: leave out --timeline to make one inside its own, or start eigentime \
+                      outside of it"
                 .to_owned()),
         }
     }
@@ -153,7 +156,11 @@ impl Supervisor {
         match (&self.control, starts) {
             // What is started in a container is started where that is.
             (None, _) | (_, Starts::Inside { .. }) => Ok(()),
-            (Some(control), _) => self.permissions.check_join(&control.name.to_string(), named_by),
+            (Some(control), _) => self
+                .timelines
+                .outermost()
+                .permissions
+                .check_join(&control.name.to_string(), named_by),
         }
     }
 
@@ -196,14 +203,14 @@ impl Supervisor {
             },
             error => error.desc().to_owned(),
         })?;
-        let rate = self.timekeeper.motion().effective();
+        let rate = self.timekeeper().motion().effective();
         if !matches!(starts, Starts::Inside { .. }) {
-            self.permissions.note_joined();
+            self.timelines.outermost_mut().permissions.note_joined();
         }
         // Whoever has started it has been told nothing yet.
         self.noted.clear();
         let is_brief = self.notified.is_some();
-        Ok(Joined { base: self.region.layout.base(), rate, is_brief })
+        Ok(Joined { base: self.layout.base(), rate, is_brief })
     }
 }
 

@@ -21,6 +21,9 @@ pub const BOOTED_CLOCK: u32 = 0x4549_4745;
 /// The same where nobody traces it, if the program cannot be started.
 pub const UNSTARTED_CLOCK: u32 = BOOTED_CLOCK + 1;
 
+/// The same of the call by which a program asks the supervisor for a timeline inside its own.
+pub const NESTING_CLOCK: u32 = BOOTED_CLOCK + 2;
+
 /// What the filter of a thread in the strict mode of seccomp says with a stop: the call ends the thread.
 pub const STRICT: u16 = 2;
 

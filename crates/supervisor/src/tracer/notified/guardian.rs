@@ -8,14 +8,13 @@ use std::rc::Rc;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
-use nix::sys::stat::fstat;
 use nix::unistd::{ForkResult, Pid, fork};
 
 use super::listener::Listener;
 use crate::caller::close_all_but;
 use crate::maps::mappings;
 use crate::proc::{self, Pidfd};
-use crate::region::Region;
+use crate::region::{Layout, REGION_FILE};
 
 /// Between two looks at all processes, of which some end meanwhile and others are made.
 const PAUSE_MILLIS: u8 = 10;
@@ -24,10 +23,10 @@ const PAUSE_MILLIS: u8 = 10;
 const LOOKS: usize = 3;
 
 /// Starts it beside the supervisor, which is the calling process.
-pub fn start(listeners: &[Rc<Listener>], region: &Region) -> nix::Result<Pid> {
+pub fn start(listeners: &[Rc<Listener>], layout: Layout) -> nix::Result<Pid> {
     let supervisor = Pidfd::open(Pid::this())?;
     let kept = listeners.iter().map(|listener| listener.as_fd());
-    let kept = kept.chain([supervisor.0.as_fd(), region.file()]);
+    let kept = kept.chain([supervisor.0.as_fd()]);
     // SAFETY: the child only makes system calls and allocates, for which the C library is prepared
     // where the supervisor has other threads.
     match unsafe { fork() }? {
@@ -37,22 +36,22 @@ pub fn start(listeners: &[Rc<Listener>], region: &Region) -> nix::Result<Pid> {
             let _ = nix::sys::prctl::set_name(c"eigentime-guard");
             // It keeps nothing of the caller's open.
             close_all_but(kept.map(|kept| kept.as_raw_fd()).collect());
-            guard(&supervisor, listeners.to_vec(), region);
+            guard(&supervisor, listeners.to_vec(), layout);
             // SAFETY: ends this process without running the supervisor's exit handlers.
             unsafe { libc::_exit(0) }
         }
     }
 }
 
-fn guard(supervisor: &Pidfd, mut listeners: Vec<Rc<Listener>>, region: &Region) {
+fn guard(supervisor: &Pidfd, mut listeners: Vec<Rc<Listener>>, layout: Layout) {
     let mut ended = [PollFd::new(supervisor.0.as_fd(), PollFlags::POLLIN)];
     // A signal was passed on.
     while poll(&mut ended, PollTimeout::NONE).is_err() {}
-    let Ok(file) = fstat(region.file()) else { return };
-    let base = region.layout.base();
+    // Where the region lies tells it from others; each timeline inside has a file of its own.
+    let base = layout.base();
     let is_member = |process: &Pid| {
         let maps = proc::read_whole(process, "maps").unwrap_or_default();
-        mappings(&maps).iter().any(|it| it.range.start == base && it.inode == file.st_ino)
+        mappings(&maps).iter().any(|it| it.range.start == base && it.name == REGION_FILE)
     };
     let mut in_vain = 0;
     while in_vain < LOOKS {

@@ -25,7 +25,7 @@ const SYNC_WAKE_UP: libc::c_ulong = 1;
 pub struct Listener {
     descriptor: OwnedFd,
     /// How many filters a program has that has set none itself.
-    filters: Option<String>,
+    filters: Option<u32>,
 }
 
 /// A call that a thread makes, and that the kernel does not carry out before it is answered.
@@ -69,9 +69,9 @@ impl Listener {
         Self { filters: None, ..self }
     }
 
-    /// Has a program set a filter that lives under this one?
-    pub fn has_other_filter(&self, thread: Pid) -> bool {
-        filters_of(thread) != self.filters
+    /// Has a program set a filter that lives under this one, beside `ours` that it has for its timeline?
+    pub fn has_other_filter(&self, thread: Pid, ours: u32) -> bool {
+        filters_of(thread) != self.filters.map(|filters| filters + ours)
     }
 
     /// The next call, if there is one and its caller still makes it.
@@ -104,9 +104,9 @@ impl Asked {
         unsafe { libc::ioctl(listener, IS_PENDING, &raw const self.id) == 0 }
     }
 
-    /// Has its program set a filter itself?
-    pub fn has_own_filter(&self) -> bool {
-        self.listener.has_other_filter(self.thread)
+    /// Has its program set a filter itself, beside `ours` that it has for its timeline?
+    pub fn has_own_filter(&self, ours: u32) -> bool {
+        self.listener.has_other_filter(self.thread, ours)
     }
 
     /// Answers it.
@@ -129,6 +129,6 @@ impl AsFd for Listener {
 }
 
 /// How many filters a thread has.
-fn filters_of(thread: Pid) -> Option<String> {
-    proc::status_field(thread, "Seccomp_filters:")
+fn filters_of(thread: Pid) -> Option<u32> {
+    proc::status_field(thread, "Seccomp_filters:")?.parse().ok()
 }

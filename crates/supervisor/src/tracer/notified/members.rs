@@ -38,7 +38,7 @@ impl Supervisor {
 
     /// Has a process the image where programs of this timeline have it?
     pub(in super::super) fn has_image(&self, process: Pid) -> bool {
-        let at = self.region.layout.image() + mark::OFFSET as u64;
+        let at = self.layout.image() + mark::OFFSET as u64;
         Tracee(process).read_words::<1>(at) == Ok([mark::WORD])
     }
 }

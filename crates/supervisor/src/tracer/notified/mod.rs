@@ -27,15 +27,17 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::signalfd::SignalFd;
 use nix::unistd::Pid;
 
+use super::nesting::asks_to_nest;
 use super::notes::Note;
 use super::seccomp_stop::error;
 use super::strict::{asks_for_mode, closes_itself, enters_strict_mode, may_set_filter};
+use super::timekeeper::Number;
 use super::tracee::Tracee;
 use super::{Standing, Supervisor, signals};
 use crate::arch::{Registers, is_in_vsyscall_page};
 use crate::plan::Lifelong;
 use crate::proc::{self, Pidfd};
-use crate::region::Region;
+use crate::region::Layout;
 use listener::{Answer, Asked, Listener};
 
 /// What is known of programs that nothing traces between their calls.
@@ -84,12 +86,12 @@ impl Notified {
     }
 
     /// Ends the programs with their supervisor from here on, also those of new listeners.
-    fn start_guardian(&mut self, region: &Region) {
+    fn start_guardian(&mut self, layout: Layout) {
         if self.guardian.is_some() && !self.is_guardian_behind {
             return;
         }
         // Without one, the next program that is started tries again.
-        let Ok(guardian) = guardian::start(&self.listeners, region) else { return };
+        let Ok(guardian) = guardian::start(&self.listeners, layout) else { return };
         self.is_guardian_behind = false;
         if let Some(former) = self.guardian.replace(guardian) {
             // If that fails, it has ended.
@@ -141,6 +143,9 @@ impl Supervisor {
             self.keep(thread, reason);
         }
         let is_held = !matches!(treatment, Treatment::Answer(_)) && self.hold(thread);
+        if is_held && matches!(treatment, Treatment::Exec) {
+            self.note_timeline(thread);
+        }
         let Some(notified) = &mut self.notified else { return };
         match treatment {
             Treatment::Answer(answer) => asked.answer(answer),
@@ -157,7 +162,7 @@ impl Supervisor {
             Treatment::Exec => {
                 notified.execs.insert(thread.0, (asked, Instant::now()));
                 // While the first program starts: until then it is traced, and ends with the supervisor.
-                notified.start_guardian(&self.region);
+                notified.start_guardian(self.layout);
             }
             // It stops in its call. If it is gone, it is told of that.
             Treatment::Redirect => drop(thread.interrupt()),
@@ -176,7 +181,14 @@ impl Supervisor {
         if is_unstarted(asked.nr, args) {
             return Redirect;
         }
-        let slot = |offset: usize| self.region.layout.private() + offset as u64;
+        if asks_to_nest(asked.nr, args) {
+            return Answered(Answer::Result(self.nest(thread, args[1]).unwrap_or_else(error)));
+        }
+        // That of its timeline, which it starts a program in.
+        if call.kind == Kind::Watch(Watch::Filters) && self.enters_another(thread.0) {
+            return Answered(Answer::GoOn);
+        }
+        let slot = |offset: usize| self.layout.private() + offset as u64;
         let [clock, own_filter] = [
             slot(offset_of!(KernelFunctions, clock_gettime)),
             slot(offset_of!(KernelFunctions, has_own_filter)),
@@ -196,7 +208,7 @@ impl Supervisor {
             Kind::Read(_) if self.kernel.holds(clock_gettime, asked.ip) => {
                 // The image asks the kernel's vDSO, which makes a system call for this clock.
                 self.raw_clock = true;
-                let raw = self.region.layout.symbol(symbols::RAW_CLOCK_GETTIME);
+                let raw = self.layout.symbol(symbols::RAW_CLOCK_GETTIME);
                 // If it fails, the next reading takes as long.
                 let _ = thread.write_forcibly(clock, raw);
             }
@@ -211,7 +223,7 @@ impl Supervisor {
             }
             Kind::Watch(Watch::IoUring) => self.note(thread, Note::IoUring),
             Kind::Watch(Watch::Filters) if asks_for_mode(asked.nr, args) => {
-                if !self.has_own_filter(asked) {
+                if !self.has_own_filter(asked, self.timeline_of(thread.0)) {
                     return Answered(Answer::Result(libc::SECCOMP_MODE_DISABLED.into()));
                 }
             }
@@ -221,7 +233,8 @@ impl Supervisor {
                 }
             }
             Kind::Watch(Watch::Filters) => {
-                let enters = !self.has_own_filter(asked) && enters_strict_mode(asked.nr, args);
+                let enters = !self.has_own_filter(asked, self.timeline_of(thread.0))
+                    && enters_strict_mode(asked.nr, args);
                 if let Some(notified) = &mut self.notified {
                     notified.has_own_filters = true;
                 }
@@ -277,7 +290,7 @@ impl Supervisor {
         notified.listeners.extend(listener.map(Rc::new));
         notified.has_own_filters |= has_own_filter;
         notified.is_guardian_behind = true;
-        notified.start_guardian(&self.region);
+        notified.start_guardian(self.layout);
     }
 
     /// Is it the first program of the timeline that a process has just started?
@@ -291,15 +304,16 @@ impl Supervisor {
 
     /// A program has been started by a call of this thread, of which the filter may have told; has it a
     /// filter of its own?
-    pub(super) fn take_exec(&mut self, thread: Pid) -> bool {
+    pub(super) fn take_exec(&mut self, thread: Pid, timeline: Number) -> bool {
         let execs = self.notified.as_mut().map(|notified| &mut notified.execs);
         let begun = execs.and_then(|execs| execs.remove(&thread));
-        begun.is_some_and(|(asked, _)| self.has_own_filter(&asked))
+        begun.is_some_and(|(asked, _)| self.has_own_filter(&asked, timeline))
     }
 
     /// Has the program that makes this call a filter of its own?
-    fn has_own_filter(&self, asked: &Asked) -> bool {
-        self.notified.as_ref().is_some_and(|it| it.has_own_filters) && asked.has_own_filter()
+    fn has_own_filter(&self, asked: &Asked, timeline: Number) -> bool {
+        let ours = self.timelines.get(timeline).filters;
+        self.notified.as_ref().is_some_and(|it| it.has_own_filters) && asked.has_own_filter(ours)
     }
 
     /// Follows a thread for a moment, unless somebody else does; tells whether it is followed.
@@ -379,7 +393,7 @@ impl Supervisor {
         notified.redirected.remove(&thread);
         notified.execs.remove(&thread);
         if notified.guardian.take_if(|guardian| *guardian == thread).is_some() {
-            notified.start_guardian(&self.region);
+            notified.start_guardian(self.layout);
         }
     }
 
@@ -405,14 +419,14 @@ impl Supervisor {
 
     /// While clocks stand still, signals end waits, and all threads are followed.
     pub(super) fn follows_all(&self) -> bool {
-        self.timekeeper.motion().freeze.is_some() && self.control.is_some()
+        self.timekeeper().motion().freeze.is_some() && self.control.is_some()
     }
 
     /// Is anything left to be done in a thread?
     fn owes(&mut self, tracee: Tracee) -> bool {
         let follows_all = self.follows_all();
         let state = self.thread(tracee);
-        let is_member = state.standing == Standing::Member;
+        let is_member = state.standing == Standing::Member && state.enters.is_none();
         if state.kept.is_some() || !is_member || follows_all || state.recheck != Default::default()
         {
             return true;
