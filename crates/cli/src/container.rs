@@ -4,6 +4,7 @@ use eigentime_container::run::{Asked, System, Writes, run as run_container};
 use eigentime_container::runtime;
 
 use crate::args::{NetworkName, RunOptions};
+use crate::run::tracing;
 
 /// Runs the program in the container that the options ask for, and returns its exit
 /// status.
@@ -55,6 +56,7 @@ fn asked(options: &RunOptions, system: System) -> Result<Asked, String> {
         consent: request.consent(),
         timeline: request.timeline,
         rewrites: !request.no_rewrite,
+        tracing: tracing(options),
         namespace_only: None,
     })
 }

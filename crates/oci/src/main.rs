@@ -21,7 +21,7 @@ use std::path::Path;
 
 use eigentime_container::runtime;
 use eigentime_supervisor::container::{self, Bundle, Contained, Container};
-use eigentime_supervisor::{NamedBy, is_privileged, replaced};
+use eigentime_supervisor::{Lifelong, NamedBy, Tracing, is_privileged, replaced};
 
 use arguments::{Arguments, Verb};
 use bundle::Document;
@@ -119,6 +119,11 @@ fn create(
                     runtime in a user namespace, as `podman` and `eigentime run --rootfs` do"
             .to_owned());
     }
+    let is_listened_to = document.notifies();
+    let tracing = match is_listened_to {
+        true => Tracing::Lifelong(Lifelong::Listened),
+        false => Tracing::Automatic,
+    };
     let time_namespace = document.has_namespace("time");
     let name = engine::name_of(&document);
     let path = document.path().to_owned();
@@ -126,7 +131,7 @@ fn create(
     let bundle = ForRuntime { document, runtime: &command[0], trusts_environment };
     let contained = Contained {
         runtime: command.to_vec(),
-        container: Container { name, ..container },
+        container: Container { name, is_listened_to, ..container },
         clocks: settings.request.clocks(),
         consent: settings.request.consent(),
         rewrites: !settings.request.no_rewrite,
@@ -136,6 +141,7 @@ fn create(
         bundle: &bundle,
         put_back: vec![path.clone()],
         dies_with: None,
+        tracing,
     };
     let error = container::start(&contained);
     put_back(&path);

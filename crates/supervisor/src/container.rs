@@ -18,7 +18,7 @@ use crate::control::{Answer, Request, Starts, client};
 use crate::error::Error;
 use crate::named::{self, Entry, Lookup, unexpected};
 use crate::namespace;
-use crate::plan::{Clocks, Tracing};
+use crate::plan::{Clocks, Lifelong, Tracing};
 use crate::registry::{Name, Registry};
 use crate::replaced::fingerprint;
 use crate::tracer::TimeNamespace;
@@ -47,6 +47,8 @@ pub struct Contained<'a> {
     pub dies_with: Option<Pid>,
     /// Are sites of calls rewritten, so that they need no stop?
     pub rewrites: bool,
+    /// When it is traced.
+    pub tracing: Tracing,
 }
 
 /// What describes a container to its runtime.
@@ -91,7 +93,7 @@ fn prepare(contained: &Contained<'_>) -> Result<Infallible, Error> {
     };
     let rewrites = contained.rewrites;
     let (named_by, consent, starts_with) = (contained.named_by, contained.consent, starts(false));
-    let tracing = Tracing::Lifelong;
+    let tracing = contained.tracing;
     let entry = Entry {
         name: &name,
         clocks,
@@ -188,7 +190,10 @@ pub fn enter(
         named_by: NamedBy::User,
         consent: Consent::default(),
         rewrites,
-        tracing: Tracing::Lifelong,
+        tracing: match container.is_listened_to {
+            true => Tracing::Lifelong(Lifelong::Listened),
+            false => Tracing::Automatic,
+        },
     };
     let entered = named::find(&name, |found| match found {
         // With its timeline the container has ended.

@@ -17,6 +17,9 @@ pub struct Container {
     /// Is its runtime in its time namespace, since it could not enter that by itself?
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inherits_time: bool,
+    /// Does its seccomp profile notify somebody else?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_listened_to: bool,
 }
 
 impl Container {

@@ -63,6 +63,6 @@ pub use launch::{run, run_in_namespace};
 pub use motion::Motion;
 pub use named::{Manner, attach, detach};
 pub use namespace::is_privileged;
-pub use plan::{Clocks, Plan, Start, Tracing, Wall};
+pub use plan::{Clocks, Lifelong, Plan, Start, Tracing, Wall};
 pub use saved::{Policy, Saved, Unreadable};
 pub use skip::{AtLimit, Limit, Skip, parse_busy_rate, parse_pause};

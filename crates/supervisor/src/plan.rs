@@ -71,12 +71,12 @@ pub enum Tracing {
     Automatic,
     /// For moments, while something is done in them.
     Brief,
-    /// For their whole life.
-    Lifelong,
+    /// For their whole life, for this reason.
+    Lifelong(Lifelong),
 }
 
 /// Why programs are traced for their whole life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Lifelong {
     /// It was asked for.
     #[error("by --traced")]
@@ -90,9 +90,6 @@ pub enum Lifelong {
     /// Yama lets only ancestors trace a process.
     #[error("since kernel.yama.ptrace_scope forbids to trace a program again")]
     Yama,
-    /// What an OCI runtime starts.
-    #[error("since it belongs to a container")]
-    Container,
     /// A process has one listener at most.
     #[error("since another process listens to its seccomp filters")]
     Listened,
@@ -116,7 +113,7 @@ pub(crate) fn lifelong(tracing: Tracing, clocks: &Clocks) -> Option<Lifelong> {
     ];
     match tracing {
         Tracing::Brief => None,
-        Tracing::Lifelong => Some(Lifelong::Asked),
+        Tracing::Lifelong(reason) => Some(reason),
         Tracing::Automatic => reasons.into_iter().find(|(holds, _)| *holds).map(|it| it.1),
     }
 }
