@@ -11,7 +11,8 @@ use clap::{Args, Parser, Subcommand};
 use eigentime_supervisor::clock_request::{Form, parse_freeze, parse_switch};
 use eigentime_supervisor::registry::Name;
 use eigentime_supervisor::{
-    AtLimit, ClockRequest, Policy, Saved, SettableBy, Unreadable, parse_busy_rate, parse_pause,
+    AtLimit, ClockRequest, Lifelong, Policy, Saved, SettableBy, Tracing, Unreadable,
+    parse_busy_rate, parse_pause,
 };
 use eigentime_timeline::text::{parse_anchor, parse_date, parse_offset, parse_rate};
 use eigentime_timeline::{Freeze, HostInstant, Nanos, Rate, VirtualInstant};
@@ -282,6 +283,17 @@ pub struct ClockOptions {
     /// timeout then stops for the supervisor
     #[arg(long)]
     pub no_rewrite: bool,
+}
+
+impl RunOptions {
+    /// When the program is to be traced.
+    pub fn tracing(&self) -> Tracing {
+        match self {
+            Self { debuggable: true, .. } => Tracing::Brief,
+            Self { traced: true, .. } => Tracing::Lifelong(Lifelong::Asked),
+            _ => Tracing::Automatic,
+        }
+    }
 }
 
 impl ClockOptions {

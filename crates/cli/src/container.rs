@@ -4,7 +4,6 @@ use eigentime_container::run::{Asked, System, Writes, run as run_container};
 use eigentime_container::runtime;
 
 use crate::args::{NetworkName, RunOptions};
-use crate::run::tracing;
 
 /// Runs the program in the container that the options ask for, and returns its exit
 /// status.
@@ -56,7 +55,7 @@ fn asked(options: &RunOptions, system: System) -> Result<Asked, String> {
         consent: request.consent(),
         timeline: request.timeline,
         rewrites: !request.no_rewrite,
-        tracing: tracing(options),
+        tracing: options.tracing(),
         namespace_only: None,
     })
 }

@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::os::unix::ffi::OsStringExt;
 
-use eigentime_supervisor::{Lifelong, Plan, Tracing};
+use eigentime_supervisor::Plan;
 
 use crate::args::RunOptions;
 use crate::container;
@@ -27,15 +27,6 @@ pub fn run(options: &RunOptions) -> i32 {
     }
 }
 
-/// When the program is to be traced.
-pub fn tracing(options: &RunOptions) -> Tracing {
-    match options {
-        RunOptions { debuggable: true, .. } => Tracing::Brief,
-        RunOptions { traced: true, .. } => Tracing::Lifelong(Lifelong::Asked),
-        _ => Tracing::Automatic,
-    }
-}
-
 fn plan(options: &RunOptions) -> Result<Plan, String> {
     let command = options
         .command
@@ -47,7 +38,7 @@ fn plan(options: &RunOptions) -> Result<Plan, String> {
         clocks: request.clocks(),
         consent: request.consent(),
         timeline: request.timeline,
-        tracing: tracing(options),
+        tracing: options.tracing(),
         rewrites: !request.no_rewrite,
     })
 }

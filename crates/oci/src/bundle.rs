@@ -221,7 +221,8 @@ mod tests {
             Document { path: PathBuf::new(), value: value.unwrap() }
         };
         assert!(!document("null").notifies());
-        let rules = r#"{"defaultAction":"SCMP_ACT_ERRNO","syscalls":[{"action":"SCMP_ACT_ALLOW"}]}"#;
+        let rules =
+            r#"{"defaultAction":"SCMP_ACT_ERRNO","syscalls":[{"action":"SCMP_ACT_ALLOW"}]}"#;
         assert!(!document(rules).notifies());
         assert!(document(&rules.replace("ALLOW", "NOTIFY")).notifies());
         assert!(document(r#"{"defaultAction":"SCMP_ACT_NOTIFY"}"#).notifies());

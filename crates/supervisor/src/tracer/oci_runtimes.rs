@@ -136,8 +136,7 @@ impl Supervisor {
 
     /// Nothing is left of a runtime and what it has started.
     pub(super) fn forget_runtime(&mut self, id: RuntimeId) {
-        if let Some(runtime) = self.runtimes.known.remove(&id)
-        {
+        if let Some(runtime) = self.runtimes.known.remove(&id) {
             self.clean_up_after(runtime);
         }
     }

@@ -39,8 +39,8 @@ use crate::arch::{Registers, is_in_vsyscall_page};
 use crate::plan::Lifelong;
 use crate::proc::{self, Pidfd};
 use crate::region::Region;
-use listener::{Answer, Listener};
 pub use listener::Asked;
+use listener::{Answer, Listener};
 
 /// What is known of programs that nothing traces between their calls.
 #[derive(Default)]
