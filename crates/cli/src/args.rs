@@ -324,6 +324,8 @@ impl ClockOptions {
             joinable: self.joinable,
             settable_by: self.settable_by,
             no_rewrite: self.no_rewrite,
+            // An option of `eigentime run` alone.
+            traced: false,
             skip_idle: self.skip_idle,
             busy_rate: self.busy_rate,
             idle_grace: self.idle_grace,

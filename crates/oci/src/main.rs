@@ -119,10 +119,10 @@ fn create(
                     runtime in a user namespace, as `podman` and `eigentime run --rootfs` do"
             .to_owned());
     }
-    let is_listened_to = document.notifies();
-    let tracing = match is_listened_to {
-        true => Tracing::Lifelong(Lifelong::Listened),
-        false => Tracing::Automatic,
+    let tracing = match &settings.request {
+        _ if document.notifies() => Tracing::Lifelong(Lifelong::Listened),
+        request if request.traced => Tracing::Lifelong(Lifelong::Asked),
+        _ => Tracing::Automatic,
     };
     let time_namespace = document.has_namespace("time");
     let name = engine::name_of(&document);
@@ -131,7 +131,7 @@ fn create(
     let bundle = ForRuntime { document, runtime: &command[0], trusts_environment };
     let contained = Contained {
         runtime: command.to_vec(),
-        container: Container { name, is_listened_to, ..container },
+        container: Container { name, ..container },
         clocks: settings.request.clocks(),
         consent: settings.request.consent(),
         rewrites: !settings.request.no_rewrite,

@@ -18,7 +18,7 @@ use crate::control::{Answer, Request, Starts, client};
 use crate::error::Error;
 use crate::named::{self, Entry, Lookup, unexpected};
 use crate::namespace;
-use crate::plan::{Clocks, Lifelong, Tracing};
+use crate::plan::{Clocks, Tracing};
 use crate::registry::{Name, Registry};
 use crate::replaced::fingerprint;
 use crate::tracer::TimeNamespace;
@@ -82,7 +82,11 @@ fn prepare(contained: &Contained<'_>) -> Result<Infallible, Error> {
     contained.clocks.as_ref().unwrap_or(&Clocks::HOST).check()?;
     check_this_process()?;
     let starts = |inherits_time| Starts::Container {
-        container: Container { inherits_time, ..contained.container.clone() },
+        container: Container {
+            inherits_time,
+            lifelong: contained.tracing.lifelong(),
+            ..contained.container.clone()
+        },
         put_back: contained.put_back.clone(),
         dies_with: contained.dies_with.map(Pid::as_raw),
     };
@@ -190,10 +194,7 @@ pub fn enter(
         named_by: NamedBy::User,
         consent: Consent::default(),
         rewrites,
-        tracing: match container.is_listened_to {
-            true => Tracing::Lifelong(Lifelong::Listened),
-            false => Tracing::Automatic,
-        },
+        tracing: container.lifelong.map_or(Tracing::Automatic, Tracing::Lifelong),
     };
     let entered = named::find(&name, |found| match found {
         // With its timeline the container has ended.

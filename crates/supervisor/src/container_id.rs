@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::plan::Lifelong;
+
 /// A container, as its engine calls it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Container {
@@ -17,9 +19,9 @@ pub struct Container {
     /// Is its runtime in its time namespace, since it could not enter that by itself?
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inherits_time: bool,
-    /// Does its seccomp profile notify somebody else?
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_listened_to: bool,
+    /// Why it is traced for its whole life, if its maker wants that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lifelong: Option<Lifelong>,
 }
 
 impl Container {

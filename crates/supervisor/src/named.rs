@@ -19,7 +19,7 @@ use crate::daemon::{allow_tracing, start_supervisor};
 use crate::error::Error;
 use crate::filter::{self, Privileges, Scope, Told};
 use crate::namespace;
-use crate::plan::{self, Clocks, Lifelong, Tracing};
+use crate::plan::{self, Clocks, Tracing};
 use crate::region::{self, Layout, Region};
 use crate::registry::{Lock, Name, Registry};
 use crate::tracer::{Opening, Subject, TimeNamespace};
@@ -66,14 +66,6 @@ impl Entry<'_> {
         if self.is_runtime() { Privileges::Kept } else { Privileges::Renounced }
     }
 
-    /// Why it is to be traced for its whole life, if it is.
-    fn lifelong(&self) -> Option<Lifelong> {
-        match self.tracing {
-            Tracing::Lifelong(reason) => Some(reason),
-            Tracing::Automatic | Tracing::Brief => None,
-        }
-    }
-
     /// The clocks of a timeline that is made for it.
     pub fn clocks(&self) -> &Clocks {
         self.clocks.unwrap_or(&Clocks::HOST)
@@ -81,7 +73,7 @@ impl Entry<'_> {
 
     /// Starts it; it is followed already.
     pub fn start(&self, joined: &Joined) -> Result<Infallible, Error> {
-        if joined.is_brief && self.lifelong().is_none() {
+        if joined.is_brief && self.tracing.lifelong().is_none() {
             self.hand_over_listener(joined)?;
             return start_filtered(self.command, joined.rate);
         }
@@ -233,7 +225,7 @@ pub fn join(entry: &Entry<'_>, starts: &Starts, stream: UnixStream) -> Result<Jo
         image: region::IMAGE_IDENTITY,
         starts: starts.clone(),
         rewrites: entry.rewrites,
-        lifelong: entry.lifelong(),
+        lifelong: entry.tracing.lifelong(),
     };
     let answer = client::ask_through(stream, entry.name, &request);
     allow_tracing(false);

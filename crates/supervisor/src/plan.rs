@@ -75,6 +75,16 @@ pub enum Tracing {
     Lifelong(Lifelong),
 }
 
+impl Tracing {
+    /// Why programs are to be traced for their whole life, if they are.
+    pub(crate) fn lifelong(self) -> Option<Lifelong> {
+        match self {
+            Self::Lifelong(reason) => Some(reason),
+            Self::Automatic | Self::Brief => None,
+        }
+    }
+}
+
 /// Why programs are traced for their whole life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Lifelong {

@@ -236,6 +236,7 @@ fn set_user_id(engine: &dyn Engine, choices: Vec<Choice>) -> Outcome {
 /// A program that answers system calls of its children goes on to do so.
 fn listener(engine: &dyn Engine) -> Outcome {
     let spec = Spec::new(&["/opt/contained", "listens"]).set("date", FUTURE.0);
+    let spec = spec.set("traced", "true");
     let ended = run_to_end(engine, &spec)?;
     ended.expect_code(0)?;
     let answer: i64 = ended.number("answer")?;
