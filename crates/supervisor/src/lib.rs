@@ -8,6 +8,7 @@
 //!
 //! - `motion`: how the clocks run.
 //! - `plan`: what is asked for, and the map that follows from it.
+//! - `lifelong`: why programs are traced for their whole life.
 //! - `launch`: the steps from the calling process to the program.
 //! - `caller`: the calling process.
 //! - `daemon`: the supervisor's process.
@@ -42,6 +43,7 @@ mod error;
 mod filter;
 mod host;
 mod launch;
+mod lifelong;
 mod maps;
 mod motion;
 mod named;

@@ -14,6 +14,7 @@ use crate::consent::Consent;
 use crate::error::Error;
 use crate::filter::Scope;
 use crate::host;
+pub use crate::lifelong::Lifelong;
 use crate::motion::Motion;
 use crate::namespace;
 use crate::registry::Name;
@@ -83,35 +84,6 @@ impl Tracing {
             Self::Automatic | Self::Brief => None,
         }
     }
-}
-
-/// Why programs are traced for their whole life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-pub enum Lifelong {
-    /// It was asked for.
-    #[error("by --traced")]
-    Asked,
-    /// Of each thread it has to be known whether it waits.
-    #[error("since idle time is skipped")]
-    SkipsTime,
-    /// Signals that ask a program to end its waits have to be known.
-    #[error("since the clocks stand still")]
-    Frozen,
-    /// Yama lets only ancestors trace a process.
-    #[error("since kernel.yama.ptrace_scope forbids to trace a program again")]
-    Yama,
-    /// A process has one listener at most.
-    #[error("since another process listens to its seccomp filters")]
-    Listened,
-    /// Signals that cancel threads have to be told.
-    #[error("since it cancels threads")]
-    Cancels,
-    /// Nobody but root can trace it again.
-    #[error("since its memory is closed to this user")]
-    Closed,
-    /// It may make no other calls.
-    #[error("since it is in the strict mode of seccomp")]
-    Strict,
 }
 
 /// Why a timeline is to trace its programs for their whole life, if it is.
