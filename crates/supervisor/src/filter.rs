@@ -404,9 +404,12 @@ pub fn assemble(subject: &Subject) -> Vec<libc::sock_filter> {
 
 /// Puts the filter on the calling process and all it will start, and returns the
 /// descriptor on which it tells of calls.
-pub fn install_with_listener(filter: &[libc::sock_filter]) -> nix::Result<OwnedFd> {
+pub fn install_with_listener(
+    filter: &[libc::sock_filter],
+    privileges: Privileges,
+) -> nix::Result<OwnedFd> {
     let flag = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
-    let listener = set(filter, flag, Privileges::Renounced)?;
+    let listener = set(filter, flag, privileges)?;
     // SAFETY: the call returned a new descriptor.
     Ok(unsafe { OwnedFd::from_raw_fd(listener as i32) })
 }

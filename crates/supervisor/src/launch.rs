@@ -113,7 +113,7 @@ fn start_untraced(plan: &Plan) -> Result<Infallible, Error> {
     let hides_groups = needs_namespace && namespace::enter(monotonic, boottime)?;
     let told = Told::Notified;
     let filter = filter::assemble(&filter::Subject { told, scope, layout, hides_groups });
-    let listener = match filter::install_with_listener(&filter) {
+    let listener = match filter::install_with_listener(&filter, Privileges::Renounced) {
         Ok(listener) => listener,
         // The supervisor ends with the connection to it.
         Err(_) if plan.tracing == Tracing::Automatic && !needs_namespace => {

@@ -19,7 +19,7 @@ use crate::daemon::{allow_tracing, start_supervisor};
 use crate::error::Error;
 use crate::filter::{self, Privileges, Scope, Told};
 use crate::namespace;
-use crate::plan::{self, Clocks, Lifelong, Tracing};
+use crate::plan::{self, Clocks, Tracing};
 use crate::region::{self, Layout, Region};
 use crate::registry::{Lock, Name, Registry};
 use crate::tracer::{Opening, Subject, TimeNamespace};
@@ -61,6 +61,11 @@ impl Entry<'_> {
         !matches!(self.starts, Starts::Program)
     }
 
+    /// What the filter may cost it.
+    fn privileges(&self) -> Privileges {
+        if self.is_runtime() { Privileges::Kept } else { Privileges::Renounced }
+    }
+
     /// The clocks of a timeline that is made for it.
     pub fn clocks(&self) -> &Clocks {
         self.clocks.unwrap_or(&Clocks::HOST)
@@ -68,13 +73,12 @@ impl Entry<'_> {
 
     /// Starts it; it is followed already.
     pub fn start(&self, joined: &Joined) -> Result<Infallible, Error> {
-        if joined.is_brief && self.tracing != Tracing::Lifelong && !self.is_runtime() {
+        if joined.is_brief && self.tracing.lifelong().is_none() {
             self.hand_over_listener(joined)?;
             return start_filtered(self.command, joined.rate);
         }
         let filter = filter_of_named(Told::Traced, joined);
-        let privileges = if self.is_runtime() { Privileges::Kept } else { Privileges::Renounced };
-        start_program(self.command, &filter, privileges, joined.rate)
+        start_program(self.command, &filter, self.privileges(), joined.rate)
     }
 
     /// Lets the filter tell the supervisor of calls, where no other does so already; else the process is
@@ -84,7 +88,8 @@ impl Entry<'_> {
         let stream = connect(self.name)?.ok_or(Error::SupervisorGone)?;
         let asking = client::Asking::new(stream, self.name);
         let asking = asking.map_err(|failure| Error::Timeline(failure.to_string()))?;
-        match filter::install_with_listener(&filter_of_named(Told::Notified, joined)) {
+        let filter = filter_of_named(Told::Notified, joined);
+        match filter::install_with_listener(&filter, self.privileges()) {
             Ok(listener) => {
                 let request = Request::Listen { descriptor: listener.as_raw_fd() as u32 };
                 allow_tracing(true);
@@ -97,7 +102,7 @@ impl Entry<'_> {
             }
             Err(Errno::EBUSY) if self.tracing == Tracing::Automatic => {
                 let filter = filter_of_named(Told::Traced, joined);
-                filter::install(&filter, Privileges::Renounced).map_err(Error::FilterForbidden)
+                filter::install(&filter, self.privileges()).map_err(Error::FilterForbidden)
             }
             Err(Errno::EBUSY) => Err(Error::ListenerTaken),
             Err(error) => Err(Error::FilterForbidden(error)),
@@ -194,10 +199,7 @@ pub fn make(
     let clocks = entry.clocks();
     let listener = registry.listen(entry.name, &lock)?;
     let region = Region::new()?;
-    let lifelong = match entry.is_runtime() {
-        true => Some(Lifelong::Container),
-        false => plan::lifelong(entry.tracing, clocks),
-    };
+    let lifelong = plan::lifelong(entry.tracing, clocks);
     let is_brief = lifelong.is_none();
     let (base, rate) = (region.layout.base(), clocks.motion.effective());
     let control = Control::new(entry.name.clone(), clocks.clone(), registry, listener);
@@ -223,7 +225,7 @@ pub fn join(entry: &Entry<'_>, starts: &Starts, stream: UnixStream) -> Result<Jo
         image: region::IMAGE_IDENTITY,
         starts: starts.clone(),
         rewrites: entry.rewrites,
-        is_traced: entry.tracing == Tracing::Lifelong,
+        lifelong: entry.tracing.lifelong(),
     };
     let answer = client::ask_through(stream, entry.name, &request);
     allow_tracing(false);

@@ -14,6 +14,7 @@ use crate::consent::Consent;
 use crate::error::Error;
 use crate::filter::Scope;
 use crate::host;
+pub use crate::lifelong::Lifelong;
 use crate::motion::Motion;
 use crate::namespace;
 use crate::registry::Name;
@@ -71,43 +72,18 @@ pub enum Tracing {
     Automatic,
     /// For moments, while something is done in them.
     Brief,
-    /// For their whole life.
-    Lifelong,
+    /// For their whole life, for this reason.
+    Lifelong(Lifelong),
 }
 
-/// Why programs are traced for their whole life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Lifelong {
-    /// It was asked for.
-    #[error("by --traced")]
-    Asked,
-    /// Of each thread it has to be known whether it waits.
-    #[error("since idle time is skipped")]
-    SkipsTime,
-    /// Signals that ask a program to end its waits have to be known.
-    #[error("since the clocks stand still")]
-    Frozen,
-    /// Yama lets only ancestors trace a process.
-    #[error("since kernel.yama.ptrace_scope forbids to trace a program again")]
-    Yama,
-    /// What an OCI runtime starts.
-    #[error("since it belongs to a container")]
-    Container,
-    /// A process has one listener at most.
-    #[error("since another process listens to its seccomp filters")]
-    Listened,
-    /// Signals that cancel threads have to be told.
-    #[error("since it cancels threads")]
-    Cancels,
-    /// Nobody but root can trace it again.
-    #[error("since its memory is closed to this user")]
-    Closed,
-    /// It may make no other calls.
-    #[error("since it is in the strict mode of seccomp")]
-    Strict,
-    /// The filter of the outer timeline does not tell of all calls that its own clocks change.
-    #[error("since its timeline changes clocks that the outer timeline leaves alone")]
-    Nested,
+impl Tracing {
+    /// Why programs are to be traced for their whole life, if they are.
+    pub(crate) fn lifelong(self) -> Option<Lifelong> {
+        match self {
+            Self::Lifelong(reason) => Some(reason),
+            Self::Automatic | Self::Brief => None,
+        }
+    }
 }
 
 /// Why a timeline is to trace its programs for their whole life, if it is.
@@ -119,7 +95,7 @@ pub(crate) fn lifelong(tracing: Tracing, clocks: &Clocks) -> Option<Lifelong> {
     ];
     match tracing {
         Tracing::Brief => None,
-        Tracing::Lifelong => Some(Lifelong::Asked),
+        Tracing::Lifelong(reason) => Some(reason),
         Tracing::Automatic => reasons.into_iter().find(|(holds, _)| *holds).map(|it| it.1),
     }
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use crate::consent::{Consent, NamedBy, SettableBy};
 use crate::container_id::Container;
-use crate::plan::Clocks;
+use crate::plan::{Clocks, Lifelong};
 use crate::saved::Saved;
 
 /// What is asked of a timeline.
@@ -35,8 +35,8 @@ pub enum Request {
         starts: Starts,
         /// Are sites of calls still rewritten?
         rewrites: bool,
-        /// Is it to be traced for its whole life?
-        is_traced: bool,
+        /// Why it is to be traced for its whole life, if it is.
+        lifelong: Option<Lifelong>,
     },
     /// Listen to the filter of the process that asks, which has joined.
     Listen {

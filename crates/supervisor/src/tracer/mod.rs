@@ -336,10 +336,6 @@ impl Supervisor {
         starts: &Starts,
     ) -> nix::Result<()> {
         Tracee(process).seize()?;
-        let reason = match starts {
-            Starts::Program => reason,
-            Starts::Container { .. } | Starts::Inside { .. } => Lifelong::Container,
-        };
         let kept = self.notified.as_ref().map(|_| reason);
         let standing = Standing::Entering;
         self.threads.insert(process, Thread { standing, kept, ..Thread::default() });
@@ -347,13 +343,21 @@ impl Supervisor {
     }
 
     /// Passes signals that end a program on to `program`, for as long as it runs.
-    pub fn pass_signals_to(&self, program: Option<Pid>) {
+    ///
+    /// This or [`ignore_signals`](Self::ignore_signals) has to come before any other thread is made.
+    pub fn pass_signals_to(&mut self, program: Option<Pid>) -> nix::Result<()> {
         signals::pass_to(program);
+        self.prepare_notified()
     }
 
     /// Leaves it to the engine to end its containers.
-    pub fn ignore_signals(&self) {
+    pub fn ignore_signals(&mut self) -> nix::Result<()> {
         signals::ignore();
+        self.prepare_notified()
+    }
+
+    fn prepare_notified(&mut self) -> nix::Result<()> {
+        self.notified.as_mut().map_or(Ok(()), notified::Notified::prepare)
     }
 
     /// Answers stops until the last thread has ended; a named timeline, until it is
@@ -361,9 +365,6 @@ impl Supervisor {
     pub fn serve(&mut self) {
         if self.idle.is_some() {
             idle::prepare();
-        }
-        if self.notified.as_mut().is_some_and(|notified| notified.prepare().is_err()) {
-            return;
         }
         if self.control.as_mut().is_some_and(|control| control.start().is_err()) {
             return;
@@ -548,29 +549,33 @@ impl Supervisor {
         if self.enters_notified(tracee.0) {
             self.thread(tracee).standing = Standing::Entering;
         }
-        let Thread {
-            standing, runtime, mut has_own_filter, kept, mut timeline, mut enters, ..
-        } = *self.thread(tracee);
         // A thread that starts a program takes the number of its process.
         let former = Pid::from_raw(tracee.event_message()? as i32);
         if former != tracee.0
-            && let Some(former) = self.threads.remove(&former)
+            && let Some(caller) = self.threads.remove(&former)
         {
-            has_own_filter |= former.has_own_filter;
-            timeline = former.timeline.or(timeline);
-            enters = former.enters;
+            *self.thread(tracee) = caller;
         }
+        let Thread { standing, runtime, mut has_own_filter, kept, timeline, enters, .. } =
+            *self.thread(tracee);
         let standing = if enters.is_some() { Standing::Entering } else { standing };
         // The program has no page yet that would tell.
         let timeline = enters.or(timeline).unwrap_or_default();
-        has_own_filter |= self.take_exec(former, timeline);
+        let told = self.take_exec(former);
         // A program has no handlers when it is started.
         let kept = kept.filter(|reason| *reason != Lifelong::Cancels);
-        let is_outside = standing == Standing::Outside && !self.is_inside(tracee);
+        let is_outside = standing == Standing::Outside && !self.is_inside(tracee, runtime);
         if standing == Standing::Detached || is_outside {
             return self.go_on(tracee, None);
         }
         self.thread(tracee).timeline = Some(timeline);
+        if let Some(asked) = told {
+            if standing == Standing::Outside {
+                // Those that the runtime has set are the container's.
+                asked.count_filters(tracee.0);
+            }
+            has_own_filter |= self.has_own_filter(&asked, tracee.0, timeline);
+        }
         self.note_home(tracee, standing);
         self.started = true;
         self.begin_clocks(timeline);
@@ -579,7 +584,7 @@ impl Supervisor {
         let timeline = Some(timeline);
         *self.thread(tracee) =
             Thread { runtime, has_own_filter, kept, timeline, ..Thread::default() };
-        let started = install::Started { tracee, visits: runtime.is_some(), has_own_filter };
+        let started = install::Started { tracee, runtime, has_own_filter };
         let installs = self.installer(self.timeline_of(tracee.0)).install(started);
         self.begin_job(tracee, tracee.0, installs, move |it, installed| {
             it.installed(started, installed)
@@ -602,7 +607,7 @@ impl Supervisor {
                 state.kept = state.kept.or(is_closed.then_some(Lifelong::Closed));
                 self.note_starting(tracee.0);
                 // Of what a container allows, its engine tells.
-                if !started.visits {
+                if started.runtime.is_none() {
                     self.note_lost_privilege(tracee);
                 }
                 let resumed = self.go_on(tracee, None);

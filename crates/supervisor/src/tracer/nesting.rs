@@ -72,12 +72,11 @@ impl Supervisor {
         };
         let needs_filter = scope != outer.scope;
         let filters = outer.filters + u32::from(needs_filter);
-        let reasons = [
-            (*tracing == Tracing::Lifelong, Lifelong::Asked),
-            (clocks.motion.is_frozen() && *tracing != Tracing::Brief, Lifelong::Frozen),
-            (needs_filter, Lifelong::Nested),
-        ];
-        let reason = reasons.into_iter().find(|(holds, _)| *holds).map(|(_, reason)| reason);
+        let is_frozen = clocks.motion.is_frozen() && *tracing != Tracing::Brief;
+        let reason = tracing
+            .lifelong()
+            .or(is_frozen.then_some(Lifelong::Frozen))
+            .or(needs_filter.then_some(Lifelong::Nested));
         let is_traced = self.notified.is_none();
         if *tracing == Tracing::Brief && (is_traced || reason.is_some()) {
             let why = match self.lifelong.filter(|_| is_traced).or(reason) {

@@ -33,12 +33,12 @@ impl Supervisor {
                 self.noted.clear();
                 Answer::Changed(self.timeline())
             }
-            Request::Join { clocks, consent, named_by, image, starts, rewrites, is_traced } => {
+            Request::Join { clocks, consent, named_by, image, starts, rewrites, lifelong } => {
                 let joined = self
                     .check_image(*image)
                     .and_then(|()| self.check_consent(*named_by, starts))
                     .and_then(|()| self.agree(clocks.as_ref(), *consent))
-                    .and_then(|()| self.let_in(asked.caller, starts, *is_traced));
+                    .and_then(|()| self.let_in(asked.caller, starts, *lifelong));
                 match joined {
                     Ok(joined) => {
                         self.rewrite_only_if(*rewrites);
@@ -174,7 +174,12 @@ impl Supervisor {
     }
 
     /// Starts following a process that asks for it.
-    fn let_in(&mut self, caller: Pid, starts: &Starts, is_traced: bool) -> Result<Joined, String> {
+    fn let_in(
+        &mut self,
+        caller: Pid,
+        starts: &Starts,
+        lifelong: Option<Lifelong>,
+    ) -> Result<Joined, String> {
         if caller.as_raw() <= 0 {
             return Err("the program is in a process namespace that the timeline's supervisor \
                         does not see\nhelp: make the timeline outside, and join from there"
@@ -195,7 +200,7 @@ impl Supervisor {
         {
             return Err(format!("container {} has ended", container.id));
         }
-        let reason = if is_traced { Lifelong::Asked } else { Lifelong::Listened };
+        let reason = lifelong.unwrap_or(Lifelong::Listened);
         self.follow_because(reason, caller, starts).map_err(|error| match error {
             Errno::EPERM => match proc::tracer_of(caller) {
                 None => "ptrace is forbidden here".to_owned(),

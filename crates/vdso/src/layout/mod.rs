@@ -98,6 +98,9 @@ pub struct KernelFunctions {
     /// image touches no address that the program named before the kernel has, unless the program has
     /// a filter.
     pub is_untraced: u64,
+    /// Not a function: the supervisor's number of the OCI runtime that has started the program, if
+    /// there is one. The supervisor finds it again in what the program makes.
+    pub runtime: u64,
     /// Not a function: by which number the supervisor knows what it has rewritten of the program's
     /// code; zero if that is nothing.
     pub code: u64,

@@ -29,6 +29,7 @@ use nix::unistd::Pid;
 
 use super::nesting::asks_to_nest;
 use super::notes::Note;
+use super::oci_runtimes::RuntimeId;
 use super::seccomp_stop::error;
 use super::strict::{asks_for_mode, closes_itself, enters_strict_mode, may_set_filter};
 use super::timekeeper::Number;
@@ -38,7 +39,8 @@ use crate::arch::{Registers, is_in_vsyscall_page};
 use crate::plan::Lifelong;
 use crate::proc::{self, Pidfd};
 use crate::region::Layout;
-use listener::{Answer, Asked, Listener};
+pub use listener::Asked;
+use listener::{Answer, Listener};
 
 /// What is known of programs that nothing traces between their calls.
 #[derive(Default)]
@@ -113,14 +115,15 @@ impl Supervisor {
     /// Listens to a program that has joined, and is followed until it has been started.
     pub(super) fn listen(&mut self, program: Pid, descriptor: u32) -> Result<(), String> {
         let thread = Tracee(program);
-        let enters = self.threads.get(&program).is_some_and(|it| it.standing == Standing::Entering);
+        let state = self.threads.get(&program).copied().unwrap_or_default();
+        let enters = matches!(state.standing, Standing::Entering | Standing::Outside);
         let Some(notified) = self.notified.as_mut().filter(|_| enters) else {
             return Err("the program has not joined".to_owned());
         };
         let descriptor = thread.borrow_descriptor(descriptor).map_err(|error| error.desc())?;
         let listener = Listener::new(descriptor, program);
         let listener = listener.ok_or_else(|| "that is no listener of a filter".to_owned())?;
-        notified.listeners.push(Rc::new(listener));
+        notified.listeners.push(Rc::new(listener.of(state.runtime)));
         notified.is_guardian_behind = true;
         if signals::is_passed_to(program) {
             notified.first = Pidfd::open(program).ok();
@@ -138,6 +141,13 @@ impl Supervisor {
         if self.threads.get(&thread.0).is_some_and(|it| it.standing == Standing::Detached) {
             return asked.answer(Answer::GoOn);
         }
+        if asked.runtime().is_some_and(|runtime| self.has_been_ended(runtime)) {
+            if thread.0.as_raw() > 0 {
+                // If that fails, it has ended.
+                let _ = thread.kill();
+            }
+            return;
+        }
         let treatment = self.treatment(&asked);
         if let Treatment::Keep(reason) = treatment {
             self.keep(thread, reason);
@@ -145,6 +155,7 @@ impl Supervisor {
         let is_held = !matches!(treatment, Treatment::Answer(_)) && self.hold(thread);
         if is_held && matches!(treatment, Treatment::Exec) {
             self.note_timeline(thread);
+            self.note_runtime(thread, asked.runtime());
         }
         let Some(notified) = &mut self.notified else { return };
         match treatment {
@@ -168,6 +179,23 @@ impl Supervisor {
             Treatment::Redirect => drop(thread.interrupt()),
             Treatment::Keep(_) | Treatment::Answer(_) => {}
         }
+    }
+
+    /// A thread is about to start a program, under the filter of this OCI runtime.
+    fn note_runtime(&mut self, thread: Tracee, runtime: Option<RuntimeId>) {
+        let Some(runtime) = runtime else { return };
+        let is_outside = !self.has_image(thread.0);
+        let state = self.thread(thread);
+        state.runtime = Some(runtime);
+        if is_outside {
+            state.standing = Standing::Outside;
+        }
+    }
+
+    /// Are there threads under the filter of an OCI runtime?
+    pub(super) fn listens_to(&self, runtime: RuntimeId) -> bool {
+        let mut listeners = self.notified.iter().flat_map(|notified| &notified.listeners);
+        listeners.any(|listener| listener.runtime() == Some(runtime))
     }
 
     /// What is to be done about a call.
@@ -194,9 +222,10 @@ impl Supervisor {
             slot(offset_of!(KernelFunctions, has_own_filter)),
         ];
         let Ok([clock_gettime]) = thread.read_words(clock) else {
-            // There is no image in a program that a debugger has started.
+            // There is no image in an OCI runtime, and in a program that a debugger has started.
+            let is_outside = asked.runtime().is_some() && !self.is_inside(thread, asked.runtime());
             return Answered(match call.kind {
-                Kind::Set(_) => Answer::Result(-i64::from(libc::EPERM)),
+                Kind::Set(_) if !is_outside => Answer::Result(-i64::from(libc::EPERM)),
                 _ => Answer::GoOn,
             });
         };
@@ -223,7 +252,7 @@ impl Supervisor {
             }
             Kind::Watch(Watch::IoUring) => self.note(thread, Note::IoUring),
             Kind::Watch(Watch::Filters) if asks_for_mode(asked.nr, args) => {
-                if !self.has_own_filter(asked, self.timeline_of(thread.0)) {
+                if self.has_no_other_filter(thread) {
                     return Answered(Answer::Result(libc::SECCOMP_MODE_DISABLED.into()));
                 }
             }
@@ -233,8 +262,8 @@ impl Supervisor {
                 }
             }
             Kind::Watch(Watch::Filters) => {
-                let enters = !self.has_own_filter(asked, self.timeline_of(thread.0))
-                    && enters_strict_mode(asked.nr, args);
+                let enters =
+                    enters_strict_mode(asked.nr, args) && self.has_no_other_filter(thread);
                 if let Some(notified) = &mut self.notified {
                     notified.has_own_filters = true;
                 }
@@ -302,18 +331,17 @@ impl Supervisor {
         first.is_some()
     }
 
-    /// A program has been started by a call of this thread, of which the filter may have told; has it a
-    /// filter of its own?
-    pub(super) fn take_exec(&mut self, thread: Pid, timeline: Number) -> bool {
-        let execs = self.notified.as_mut().map(|notified| &mut notified.execs);
-        let begun = execs.and_then(|execs| execs.remove(&thread));
-        begun.is_some_and(|(asked, _)| self.has_own_filter(&asked, timeline))
+    /// The call by which this thread has started a program, if the filter has told of it.
+    pub(super) fn take_exec(&mut self, thread: Pid) -> Option<Asked> {
+        let execs = &mut self.notified.as_mut()?.execs;
+        execs.remove(&thread).map(|(asked, _)| asked)
     }
 
-    /// Has the program that makes this call a filter of its own?
-    fn has_own_filter(&self, asked: &Asked, timeline: Number) -> bool {
+    /// Has a program that was started by this call in this timeline a filter of its own?
+    pub(super) fn has_own_filter(&self, asked: &Asked, program: Pid, timeline: Number) -> bool {
         let ours = self.timelines.get(timeline).filters;
-        self.notified.as_ref().is_some_and(|it| it.has_own_filters) && asked.has_own_filter(ours)
+        let has_any = self.notified.as_ref().is_some_and(|it| it.has_own_filters);
+        has_any && asked.has_own_filter(program, ours)
     }
 
     /// Follows a thread for a moment, unless somebody else does; tells whether it is followed.
@@ -426,9 +454,13 @@ impl Supervisor {
     fn owes(&mut self, tracee: Tracee) -> bool {
         let follows_all = self.follows_all();
         let state = self.thread(tracee);
-        let is_member = state.standing == Standing::Member && state.enters.is_none();
-        if state.kept.is_some() || !is_member || follows_all || state.recheck != Default::default()
-        {
+        let is_followed = match state.standing {
+            _ if state.enters.is_some() => true,
+            Standing::Member => follows_all || state.recheck != Default::default(),
+            Standing::Entering | Standing::Detached => true,
+            Standing::Outside => false,
+        };
+        if state.kept.is_some() || is_followed {
             return true;
         }
         let is_busy = !self.awaited.is_empty() || !self.jobs.is_empty();
