@@ -47,13 +47,12 @@ fn concerns(call: &Call) -> bool {
 pub fn add(suite: &mut Suite) {
     for scenario in SCENARIOS {
         add_group(suite, "dynamic", User::Myself, Build::Dynamic, scenario);
-        add_group(suite, INSIDE, User::Myself, Build::Dynamic, scenario);
     }
     for scenario in SCENARIOS.iter().filter(|scenario| scenario.is_enough) {
         add_group(suite, "musl", User::Myself, Build::Musl, scenario);
         add_group(suite, "nobody", User::Nobody, Build::Dynamic, scenario);
         add_group(suite, TRACED, User::Myself, Build::Dynamic, scenario);
-        add_group(suite, "nobody_inside", User::Nobody, Build::Dynamic, scenario);
+        add_group(suite, INSIDE, User::Myself, Build::Dynamic, scenario);
     }
     suite.test("named::follows::sleep_a_day", &[], sleep_a_day);
 }
@@ -74,7 +73,7 @@ fn add_group(
     let calls = || CALLS.iter().filter(has);
     let group = Arc::new(Group {
         options: if who == TRACED { &["--traced"] } else { &[] },
-        is_inside: who.ends_with(INSIDE),
+        is_inside: who == INSIDE,
         user,
         build,
         scenario,

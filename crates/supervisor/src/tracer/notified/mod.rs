@@ -262,8 +262,7 @@ impl Supervisor {
                 }
             }
             Kind::Watch(Watch::Filters) => {
-                let enters =
-                    enters_strict_mode(asked.nr, args) && self.has_no_other_filter(thread);
+                let enters = enters_strict_mode(asked.nr, args) && self.has_no_other_filter(thread);
                 if let Some(notified) = &mut self.notified {
                     notified.has_own_filters = true;
                 }
