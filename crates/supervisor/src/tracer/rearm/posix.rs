@@ -370,8 +370,10 @@ fn parse_timer(lines: &[&str]) -> Option<PosixTimer> {
 /// Calls on timers that a stopped thread is made to make.
 struct Calls {
     visit: Visit,
-    /// Where settings are put.
+    /// Where settings are put, and behind it what they replace.
     at: u64,
+    /// Was the signal of the interval timer pending when that was asked last?
+    is_queued: bool,
 }
 
 /// An `itimerspec` or `itimerval`: interval, then value.
@@ -388,7 +390,7 @@ fn read_times(tracee: Tracee, from: u64, unit: Nanos) -> Option<[Nanos; 2]> {
 impl Calls {
     fn new(visit: Visit) -> Self {
         let at = (visit.after.stack() - DEPTH) & !0xf;
-        Self { visit, at }
+        Self { visit, at, is_queued: false }
     }
 
     /// Makes a call, and tells whether there still is such a timer.
@@ -427,7 +429,8 @@ impl Calls {
         {
             interval = last.interval;
         }
-        if left == Nanos::ZERO && interval != Nanos::ZERO {
+        self.is_queued = left == Nanos::ZERO && interval != Nanos::ZERO;
+        if self.is_queued {
             // An interval timer whose signal is pending: the kernel arms it once that is taken.
             let slack = LATE_READING.0.min(interval.0 / 2);
             let since = last
@@ -513,18 +516,42 @@ impl Calls {
                 .await?;
             while self.pending(libc::SYS_getitimer, which, MICRO, line, None).await?.is_some() {}
         }
-        self.set_interval(next.timer).await?;
-        Ok(Some(next.timer))
+        let Pending { at, interval } = next.timer;
+        let had_gone_off = self.is_queued || next.missed > 0;
+        if !self.set_interval(next.timer).await? || had_gone_off {
+            return Ok(Some(next.timer));
+        }
+        // It has gone off since it was asked, on a host that is busy. Its signal is pending, and
+        // another would be lost in that.
+        if interval == Nanos::ZERO {
+            self.disarm_interval().await?;
+            return Ok(None);
+        }
+        let setting = Pending { at: at.after(interval), interval };
+        self.set_interval(setting).await?;
+        Ok(Some(setting))
     }
 
-    async fn set_interval(&mut self, timer: Pending) -> nix::Result<()> {
+    /// Arms the interval timer; tells whether it was not armed, or its signal is pending.
+    async fn set_interval(&mut self, timer: Pending) -> nix::Result<bool> {
         let value = timer.at.since(host::read(ClockId::MONOTONIC));
         // Rounded up to whole microseconds, and never to zero, which would disarm it.
         let [interval, value] = [timer.interval, value.max(Nanos(1))]
             .map(|time| Timespec::from_nanos(time.plus(Nanos(999))));
         let words = [interval.sec, interval.nsec / 1_000, value.sec, value.nsec / 1_000];
-        self.write(words.map(|word| word as u64))?;
-        self.call(libc::SYS_setitimer, [u64::from(ITIMER_REAL), self.at, 0]).await.map(drop)
+        self.replace_interval(words.map(|word| word as u64)).await
+    }
+
+    async fn disarm_interval(&mut self) -> nix::Result<()> {
+        self.replace_interval([0; 4]).await.map(drop)
+    }
+
+    async fn replace_interval(&mut self, words: Words) -> nix::Result<bool> {
+        self.write(words)?;
+        let former = self.at + size_of::<Words>() as u64;
+        self.call(libc::SYS_setitimer, [u64::from(ITIMER_REAL), self.at, former]).await?;
+        let [_, left] = read_times(self.visit.tracee, former, MICRO).ok_or(Errno::EFAULT)?;
+        Ok(left == Nanos::ZERO)
     }
 }
 
