@@ -5,7 +5,7 @@
 pub mod place;
 pub mod shown;
 
-mod agreement;
+pub mod agreement;
 mod anchors;
 mod answers;
 mod below_zero;

@@ -32,7 +32,7 @@ const SETTINGS: [(&str, &[&str], f64); 6] = [
 ];
 
 /// The changes while two programs compare; with these each clock only goes forward.
-const CHANGES: [&[&str]; 8] = [
+pub const CHANGES: [&[&str]; 8] = [
     &["set", "x", "--rate", "10"],
     &["leap", "x", "1h"],
     &["freeze", "x"],

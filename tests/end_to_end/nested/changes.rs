@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::{USERS, borrowed, options, run_in};
 use crate::command::{User, run, start};
 use crate::ensure;
+use crate::named::agreement::CHANGES;
 use crate::named::place::Place;
 use crate::named::shown::{Inner, Shown};
 use crate::needs::Need;
@@ -174,16 +175,6 @@ print(f'passed={time.monotonic() - begin}')
 /// No inner clock goes back while the outer ones change, in one thread or from one to another.
 fn never_back(user: User) -> Outcome {
     const ROUNDS: usize = 10;
-    const CHANGES: [&[&str]; 8] = [
-        &["set", "x", "--rate", "10"],
-        &["leap", "x", "1h"],
-        &["freeze", "x"],
-        &["leap", "x", "1ms"],
-        &["thaw", "x", "--rate", "0.1"],
-        &["set", "x", "--rate", "1"],
-        &["set", "x", "--rate", "1000"],
-        &["set", "x", "--rate", "1"],
-    ];
     let place = Place::of(user)?;
     place.make("x", &[])?;
     let mut command = place.run("x", &[])?;
