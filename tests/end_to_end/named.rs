@@ -14,6 +14,7 @@ mod dates;
 mod errors;
 mod follows;
 mod frozen_member;
+mod keep_running;
 mod left;
 mod postgres;
 mod real_programs;
@@ -33,6 +34,7 @@ pub fn add(suite: &mut Suite) {
     steady::add(suite);
     follows::add(suite);
     frozen_member::add(suite);
+    keep_running::add(suite);
     left::add(suite);
     dates::add(suite);
     saved::add(suite);

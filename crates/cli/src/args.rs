@@ -120,6 +120,10 @@ pub struct RunOptions {
     #[arg(long)]
     pub traced: bool,
 
+    /// Let the programs of a named timeline go on if its supervisor is killed: another takes its place
+    #[arg(long, requires = "timeline", conflicts_with_all = ["skip_idle", "traced"])]
+    pub keep_running: bool,
+
     /// The program and its arguments
     #[arg(required_unless_present = "image", trailing_var_arg = true)]
     pub command: Vec<OsString>,

@@ -216,9 +216,13 @@ fn whole(shown: &Shown) -> String {
     let joinable = if shown.joinable { "yes" } else { "no" };
     text += &format!("joinable: {joinable}; settable by {}\n", shown.settable_by);
     text += &match &shown.traced {
-        None => "traced: for moments\n\n".to_owned(),
-        Some(reason) => format!("traced: for life, {reason}\n\n"),
+        None => "traced: for moments\n".to_owned(),
+        Some(reason) => format!("traced: for life, {reason}\n"),
     };
+    if shown.keep_running {
+        text += "keep-running: its programs go on if the supervisor is killed\n";
+    }
+    text += "\n";
     text += &format!("{:14}{:36}{}\n", "clock", "host", "timeline");
     for reading in clocks {
         let [host, virt] = reading.texts();

@@ -44,5 +44,6 @@ fn plan(options: &RunOptions) -> Result<Plan, String> {
             _ => Tracing::Automatic,
         },
         rewrites: !request.no_rewrite,
+        keep_running: options.keep_running,
     })
 }

@@ -101,6 +101,7 @@ fn prepare(contained: &Contained<'_>) -> Result<Infallible, Error> {
         consent,
         rewrites,
         tracing,
+        keep_running: false,
     };
     // Without privilege, no namespace of another user namespace can be entered.
     let inherits = || !namespace::is_privileged() || !contained.bundle.is_heeded();
@@ -189,6 +190,7 @@ pub fn enter(
         consent: Consent::default(),
         rewrites,
         tracing: Tracing::Lifelong,
+        keep_running: false,
     };
     let entered = named::find(&name, |found| match found {
         // With its timeline the container has ended.

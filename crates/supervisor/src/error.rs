@@ -4,6 +4,7 @@ use std::ffi::CString;
 
 use nix::errno::Errno;
 
+use crate::plan::Lifelong;
 use crate::registry::Unusable;
 
 /// Why the program could not be started, and what would help.
@@ -40,6 +41,11 @@ pub enum Error {
          show\nhelp: use --policy continue"
     )]
     CaughtUpTooFar,
+    #[error(
+        "--keep-running: the timeline would be traced for life, {0}, and its programs would end with \
+         their tracer\nhelp: leave --keep-running out, or what the reason is"
+    )]
+    EndsWithTracer(Lifelong),
     #[error("{0}")]
     Timeline(String),
     #[error(

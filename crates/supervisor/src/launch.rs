@@ -57,6 +57,7 @@ fn prepare(plan: &Plan) -> Result<Infallible, Error> {
                 consent,
                 rewrites,
                 tracing,
+                keep_running: plan.keep_running,
             })
         }
     }

@@ -22,7 +22,7 @@ use crate::namespace;
 use crate::plan::{self, Clocks, Lifelong, Tracing};
 use crate::region::{self, Layout, Region};
 use crate::registry::{Lock, Name, Registry};
-use crate::tracer::{Opening, Subject, TimeNamespace};
+use crate::tracer::{Journal, Opening, Subject, TimeNamespace};
 
 /// What is started in a named timeline.
 pub struct Entry<'a> {
@@ -42,6 +42,8 @@ pub struct Entry<'a> {
     pub rewrites: bool,
     /// When it is traced.
     pub tracing: Tracing,
+    /// Does it go on when its supervisor is killed?
+    pub keep_running: bool,
 }
 
 /// How a process is attached.
@@ -192,12 +194,19 @@ pub fn make(
     lock: Lock,
 ) -> Result<(Joined, Pid), Error> {
     let clocks = entry.clocks();
-    let listener = registry.listen(entry.name, &lock)?;
-    let region = Region::new()?;
     let lifelong = match entry.is_runtime() {
         true => Some(Lifelong::Container),
         false => plan::lifelong(entry.tracing, clocks),
     };
+    let (region, journal) = match (entry.keep_running, lifelong) {
+        (false, _) => (Region::new()?, None),
+        (true, None) => {
+            let journal = Journal::new().map_err(Error::system("make memory for its state"))?;
+            (Region::lasting()?, Some(journal))
+        }
+        (true, Some(reason)) => return Err(Error::EndsWithTracer(reason)),
+    };
+    let listener = registry.listen(entry.name, &lock)?;
     let is_brief = lifelong.is_none();
     let (base, rate) = (region.layout.base(), clocks.motion.effective());
     let control = Control::new(entry.name.clone(), clocks.clone(), registry, listener);
@@ -206,6 +215,7 @@ pub fn make(
         consent: entry.consent,
         rewrites: entry.rewrites,
         lifelong,
+        journal,
         ..named(clocks, Opening::Program(namespace), control)?
     };
     let supervisor = start_supervisor(region, subject, Some(starts))?;
@@ -224,6 +234,7 @@ pub fn join(entry: &Entry<'_>, starts: &Starts, stream: UnixStream) -> Result<Jo
         starts: starts.clone(),
         rewrites: entry.rewrites,
         is_traced: entry.tracing == Tracing::Lifelong,
+        keep_running: entry.keep_running,
     };
     let answer = client::ask_through(stream, entry.name, &request);
     allow_tracing(false);

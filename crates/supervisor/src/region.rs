@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::num::NonZeroUsize;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
 
@@ -104,17 +104,37 @@ fn make_file() -> nix::Result<OwnedFd> {
     }
 }
 
+/// Maps the page of such a file.
+fn map_page(file: &File) -> nix::Result<NonNull<Page>> {
+    let size = NonZeroUsize::new(PAGE).expect("a page is not empty");
+    let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    unsafe { mmap(None, size, access, MapFlags::MAP_SHARED, file, 0) }.map(NonNull::cast)
+}
+
 /// The shared memory, mapped in the process that made it and in its children.
 pub struct Region {
     /// Where it lies in the programs.
     pub layout: Layout,
+    /// What programs map.
     file: OwnedFd,
+    /// The same, to be written to by supervisors to come, if there are to be any.
+    writable: Option<OwnedFd>,
     page: NonNull<Page>,
 }
 
 impl Region {
     /// Makes a region whose page leaves every clock alone.
     pub fn new() -> Result<Self, Error> {
+        Self::make(false)
+    }
+
+    /// Makes one that outlasts its supervisor: another may write to it.
+    pub fn lasting() -> Result<Self, Error> {
+        Self::make(true)
+    }
+
+    fn make(is_lasting: bool) -> Result<Self, Error> {
         let errno = |error: io::Error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO));
         let layout = Layout::random().map_err(errno).map_err(Error::system("read /dev/urandom"))?;
         let file = File::from(make_file().map_err(Error::system("make shared memory"))?);
@@ -122,29 +142,31 @@ impl Region {
             .set_len(REGION_SIZE as u64)
             .and_then(|()| file.write_all_at(IMAGE, IMAGE_OFFSET as u64));
         written.map_err(errno).map_err(Error::system("fill shared memory"))?;
-        let size = NonZeroUsize::new(PAGE).expect("a page is not empty");
-        // SAFETY: a new mapping at an address of the kernel's choice.
-        let page = unsafe {
-            mmap(
-                None,
-                size,
-                ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
-                MapFlags::MAP_SHARED,
-                &file,
-                0,
-            )
-        }
-        .map_err(Error::system("map shared memory"))?
-        .cast::<Page>();
-        // From here on nobody can map the page writable, or write to the file.
-        let seals = SealFlag::F_SEAL_FUTURE_WRITE
-            | SealFlag::F_SEAL_SHRINK
-            | SealFlag::F_SEAL_GROW
-            | SealFlag::F_SEAL_SEAL;
+        let page = map_page(&file).map_err(Error::system("map shared memory"))?;
+        // From here on nobody can map the page writable, or write to the file; to one that is to outlast
+        // its supervisor, only by a descriptor that programs never have.
+        let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
+        let seals = if is_lasting { seals } else { seals | SealFlag::F_SEAL_FUTURE_WRITE };
         fcntl(&file, FcntlArg::F_ADD_SEALS(seals)).map_err(Error::system("seal shared memory"))?;
-        let region = Self { layout, file: file.into(), page };
+        let region = match is_lasting {
+            true => Self::with_readable(layout, file, page)
+                .map_err(errno)
+                .map_err(Error::system("open shared memory again"))?,
+            false => Self { layout, file: file.into(), writable: None, page },
+        };
         region.page().reset();
         Ok(region)
+    }
+
+    /// One whose programs get a descriptor that cannot be written to.
+    fn with_readable(layout: Layout, file: File, page: NonNull<Page>) -> io::Result<Self> {
+        let readable = File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+        Ok(Self { layout, file: readable.into(), writable: Some(file.into()), page })
+    }
+
+    /// The descriptors that a supervisor needs.
+    pub fn descriptors(&self) -> impl Iterator<Item = i32> {
+        [&self.file].into_iter().chain(&self.writable).map(AsRawFd::as_raw_fd)
     }
 
     /// The page with the map.

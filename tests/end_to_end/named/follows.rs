@@ -11,6 +11,7 @@ use std::process::Stdio;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use super::keep_running::kill_supervisor;
 use super::place::Place;
 use crate::command::{Finished, Running, User, start};
 use crate::ensure;
@@ -30,6 +31,9 @@ const GRACE: Duration = Duration::from_secs(2);
 /// The programs that are traced for their whole life.
 const TRACED: &str = "traced";
 
+/// The programs whose supervisor is killed while they wait, before the change.
+const KILLED: &str = "killed";
+
 /// Where a program stays while a timer runs.
 const ENDLESS: [&str; 4] = ["rt_sigtimedwait", "read", "poll", "ppoll"];
 
@@ -44,6 +48,10 @@ fn concerns(call: &Call) -> bool {
 pub fn add(suite: &mut Suite) {
     for scenario in SCENARIOS {
         add_group(suite, "dynamic", User::Myself, Build::Dynamic, scenario);
+        // What begins with clocks that stand still is traced for life.
+        if !scenario.options.contains(&"--freeze") {
+            add_group(suite, KILLED, User::Myself, Build::Dynamic, scenario);
+        }
     }
     for scenario in SCENARIOS.iter().filter(|scenario| scenario.is_enough) {
         add_group(suite, "musl", User::Myself, Build::Musl, scenario);
@@ -67,8 +75,14 @@ fn add_group(
             && scenario.can_count(call.name)
     };
     let calls = || CALLS.iter().filter(has);
+    let (made_with, before): (&[&str], fn(&Place) -> Outcome) = match who {
+        KILLED => (&["--keep-running"], kill_supervisor),
+        _ => (&[], |_| Ok(())),
+    };
     let group = Arc::new(Group {
+        made_with,
         options: if who == TRACED { &["--traced"] } else { &[] },
+        before,
         user,
         build,
         scenario,
@@ -95,8 +109,12 @@ fn add_group(
 
 /// All ways to wait through one change. The first test that asks makes it happen.
 struct Group {
+    /// With which the timeline is made.
+    made_with: &'static [&'static str],
     /// With which programs join.
     options: &'static [&'static str],
+    /// What happens before the change.
+    before: fn(&Place) -> Outcome,
     user: User,
     build: Build,
     scenario: &'static Scenario,
@@ -119,7 +137,7 @@ impl Group {
 
     fn happen(&self) -> Result<BTreeMap<&'static str, Outcome>, Broken> {
         let place = Place::of(self.user)?;
-        place.make("x", self.scenario.options)?;
+        place.make("x", &[self.made_with, self.scenario.options].concat())?;
         let mut waiters = Vec::new();
         for call in &self.calls {
             waiters.push(self.start(&place, call)?);
@@ -131,6 +149,7 @@ impl Group {
             waiters.iter().all(|waiter| shown.waits(waiter.running.child.id(), &ENDLESS))
         };
         place.wait_until("x", "every program waits", all_wait)?;
+        (self.before)(&place)?;
         let bounds = (self.scenario.change)(&place)?;
         let mut outcomes = BTreeMap::new();
         for waiter in waiters {

@@ -18,6 +18,8 @@ pub struct Shown {
     pub settable_by: String,
     /// Why its programs are traced for life, if they are.
     pub traced: Option<String>,
+    /// Do its programs go on if its supervisor is killed?
+    pub keep_running: bool,
     pub containers: Vec<Container>,
     pub members: Vec<Member>,
     pub calls: Calls,

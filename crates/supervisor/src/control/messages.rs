@@ -37,6 +37,8 @@ pub enum Request {
         rewrites: bool,
         /// Is it to be traced for its whole life?
         is_traced: bool,
+        /// Is the timeline to go on when its supervisor is killed?
+        keep_running: bool,
     },
     /// Listen to the filter of the process that asks, which has joined.
     Listen {
@@ -194,6 +196,9 @@ pub struct Shown {
     /// Why its programs are traced for their whole life, if they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traced: Option<String>,
+    /// Do its programs go on if its supervisor is killed?
+    #[serde(default)]
+    pub keep_running: bool,
     /// The containers that live by it.
     pub containers: Vec<Container>,
     /// The processes that live by it.

@@ -4,7 +4,7 @@ use eigentime_timeline::{Clock, Freeze, Nanos, Segment, VirtualInstant};
 use nix::errno::Errno;
 
 use super::Supervisor;
-use super::rearm::{Descriptors, Rearm};
+use super::rearm::Rearm;
 use crate::control::Change;
 use crate::motion::{Motion, is_allowed};
 
@@ -14,11 +14,22 @@ impl Supervisor {
         // They are looked for before the switch is in the map, since programs that set a timer wait
         // while it is there. None is missed: a program that sets one meanwhile has its descriptor.
         let timers = self.timer_descriptors();
-        // Those that are found are set by the old map.
-        let rearm = |timers: Descriptors, change| timers.rearm(&Rearm::new(change));
         let next = |segment, motion| changed(segment, motion, changes);
         let before = self.timekeeper.motion().freeze;
-        let change = self.timekeeper.change(next, |change| rearm(timers, *change))?;
+        let state = self.state_if_written();
+        let journal = self.journal.as_mut();
+        let change = self.timekeeper.change(next, |change| {
+            let change = Rearm::new(*change);
+            // Whoever takes over from here on has to know that timers are still to follow.
+            if let Some((mut state, journal)) = state.zip(journal) {
+                state.rearms.push(change);
+                journal.write(&state);
+            }
+            // Those that are found are set by the old map.
+            timers.rearm(&change);
+        })?;
+        self.has_new_state = true;
+        self.rearms.push(Rearm::new(change));
         match self.timekeeper.motion().freeze {
             // All are followed while clocks stand still, and let go afterwards.
             freeze if self.notified.is_some() && freeze.is_some() != before.is_some() => {
@@ -26,13 +37,13 @@ impl Supervisor {
             }
             _ => self.recheck_all(),
         }
-        self.rearms.push(Rearm::new(change));
         Ok(())
     }
 
     /// Sets how far CLOCK_TAI is ahead of the wall clock.
     pub(super) fn set_tai(&mut self, ahead: Nanos) {
         let change = self.timekeeper.set_tai(ahead);
+        self.has_new_state = true;
         self.recheck_all();
         self.rearms.push(Rearm::of_wall(change));
     }
@@ -46,6 +57,7 @@ impl Supervisor {
             return Err(Errno::EINVAL);
         }
         let change = self.timekeeper.move_wall(step);
+        self.has_new_state = true;
         self.recheck_all();
         // Once the thread that sets the clock runs again: it may be needed for it.
         self.rearms.push(Rearm::of_wall(change));

@@ -21,6 +21,7 @@
 //! - `signal_delivery`: signals that overtake a call on its way through the image.
 //! - `permissions`: who may join it, and who may set its wall clock.
 //! - `wall`: sets the timeline's wall clock, for a program that does so.
+//! - `takeover`: takes over a timeline whose supervisor has ended.
 //! - `timekeeper`: the clocks, and the one writer of their map.
 //! - `change`: changes the clocks, and lets all that waits follow.
 //! - `rearm`: arms timers anew after that.
@@ -59,6 +60,7 @@ mod show;
 mod signal_delivery;
 mod signals;
 mod strict;
+mod takeover;
 mod timekeeper;
 mod tracee;
 mod visit;
@@ -84,9 +86,11 @@ use crate::namespace;
 use crate::plan::{Clocks, Lifelong};
 use crate::proc;
 use crate::region::Region;
+pub use notified::Journal;
 use timekeeper::Timekeeper;
 pub use timekeeper::{Opening, TimeNamespace};
 use tracee::Stop;
+pub use takeover::Resources;
 pub use tracee::Tracee;
 
 const EFAULT_CODES: [i32; 2] = [libc::SIGSEGV, libc::SIGBUS];
@@ -111,6 +115,8 @@ pub struct Subject {
     pub rewrites: bool,
     /// Why its programs are traced for their whole life; `None`: they are not, where that can be.
     pub lifelong: Option<Lifelong>,
+    /// Where its state is written down, if its programs are to go on when its supervisor is killed.
+    pub journal: Option<Journal>,
 }
 
 impl Subject {
@@ -126,6 +132,7 @@ impl Subject {
             consent: Consent::default(),
             rewrites: true,
             lifelong: Some(Lifelong::Asked),
+            journal: None,
         }
     }
 }
@@ -192,6 +199,12 @@ pub struct Supervisor {
     lifelong: Option<Lifelong>,
     /// How it is told of calls, if it does not.
     notified: Option<notified::Notified>,
+    /// Where its state is written down, if its programs are to go on without it.
+    journal: Option<Journal>,
+    /// Is there anything that has not been written down yet?
+    has_new_state: bool,
+    /// Had the timeline another supervisor before?
+    is_resumed: bool,
 }
 
 /// What is known of a thread.
@@ -211,6 +224,8 @@ struct Thread {
     halted: bool,
     /// Has it just come out of one, which ends some calls with EINTR?
     continued: bool,
+    /// Does it end with the supervisor since it is about to start a program?
+    tied: bool,
     /// Is it to look at the map again as soon as it stops?
     recheck: wait_restart::Recheck,
     /// Is its program on the way to its first instruction, or has not stopped since?
@@ -244,6 +259,10 @@ impl Thread {
 impl Supervisor {
     /// A supervisor that does not follow anything yet.
     pub fn new(region: Region, kernel: KernelVdso, subject: Subject) -> Self {
+        Self::with_region(Rc::new(region), kernel, subject)
+    }
+
+    fn with_region(region: Rc<Region>, kernel: KernelVdso, subject: Subject) -> Self {
         let Subject { scope, groups, clocks, opening, control, ephemeral, consent, .. } = subject;
         if control.is_some() {
             region.page().expect_changes();
@@ -251,7 +270,7 @@ impl Supervisor {
         let skip = clocks.skip;
         Self {
             timekeeper: Timekeeper::new(region.page(), scope, clocks, opening),
-            region: Rc::new(region),
+            region,
             kernel,
             scope,
             groups,
@@ -282,14 +301,23 @@ impl Supervisor {
             idle: skip.map(idle::Idle::new),
             notified: subject.lifelong.is_none().then(notified::Notified::default),
             lifelong: subject.lifelong,
+            has_new_state: subject.journal.is_some(),
+            journal: subject.journal,
+            is_resumed: false,
         }
     }
 
     /// The descriptors that the supervisor needs.
     pub fn descriptors(&self) -> Vec<i32> {
         let stderr = self.first_stderr.as_ref().map(AsRawFd::as_raw_fd);
+        stderr.into_iter().chain(self.lasting_descriptors()).collect()
+    }
+
+    /// Those that it needs as long as it lives.
+    fn lasting_descriptors(&self) -> impl Iterator<Item = i32> {
         let control = self.control.as_ref().map(Control::descriptors).unwrap_or_default();
-        stderr.into_iter().chain([self.region.file().as_raw_fd()]).chain(control).collect()
+        let journal = self.journal.as_ref().map(|journal| journal.as_fd().as_raw_fd());
+        self.region.descriptors().chain(control).chain(journal)
     }
 
     /// Lets the clocks run, as this process sees them from now on.
@@ -355,11 +383,21 @@ impl Supervisor {
         if self.control.as_mut().is_some_and(|control| control.start().is_err()) {
             return;
         }
+        if let Some(journal) = &self.journal {
+            signals::end_by(journal.as_fd());
+        }
+        if self.is_resumed {
+            self.start_guardian();
+            self.catch_up();
+        }
         match self.notified {
             None => self.serve_traced(),
             Some(_) => self.serve_notified(),
         }
         self.end_runtimes();
+        if let Some(journal) = &self.journal {
+            journal.end();
+        }
         if let Some(control) = &mut self.control {
             control.forget();
             control.finish();
@@ -547,6 +585,7 @@ impl Supervisor {
         self.forget_posix_timers(tracee.0);
         *self.thread(tracee) = Thread { runtime, has_own_filter, kept, ..Thread::default() };
         let started = install::Started { tracee, visits: runtime.is_some(), has_own_filter };
+        self.has_new_state = true;
         let installs = self.installer().install(started);
         self.begin_job(tracee, tracee.0, installs, move |it, installed| {
             it.installed(started, installed)

@@ -20,6 +20,7 @@ impl Supervisor {
     }
 
     pub(super) fn carry_out(&mut self, asked: Asked) {
+        self.has_new_state = true;
         let answer = match &asked.request {
             Request::Show => Answer::Shown(self.show()),
             Request::Save => Answer::Saved(self.save()),
@@ -32,9 +33,19 @@ impl Supervisor {
                 self.noted.clear();
                 Answer::Changed(self.timeline())
             }
-            Request::Join { clocks, consent, named_by, image, starts, rewrites, is_traced } => {
+            Request::Join {
+                clocks,
+                consent,
+                named_by,
+                image,
+                starts,
+                rewrites,
+                is_traced,
+                keep_running,
+            } => {
                 let joined = self
                     .check_image(*image)
+                    .and_then(|()| self.check_keeps_running(*keep_running))
                     .and_then(|()| self.check_consent(*named_by, starts))
                     .and_then(|()| self.agree(clocks.as_ref(), *consent))
                     .and_then(|()| self.let_in(asked.caller, starts, *is_traced));
@@ -154,6 +165,17 @@ impl Supervisor {
             // What is started in a container is started where that is.
             (None, _) | (_, Starts::Inside { .. }) => Ok(()),
             (Some(control), _) => self.permissions.check_join(&control.name.to_string(), named_by),
+        }
+    }
+
+    /// Does it go on without its supervisor, if that is asked for?
+    fn check_keeps_running(&self, asked: bool) -> Result<(), String> {
+        match asked && self.journal.is_none() {
+            true => Err("it exists already, and was made without --keep-running\n\
+                         help: use it without this option, or end it (`eigentime ctl rm`) and make it \
+                         anew"
+                .to_owned()),
+            false => Ok(()),
         }
     }
 

@@ -23,6 +23,7 @@ impl Supervisor {
             joinable: self.permissions.is_joinable(),
             settable_by: self.permissions.settable_by(),
             traced: self.lifelong.map(|reason| reason.to_string()),
+            keep_running: self.journal.is_some(),
             containers: self.containers(),
             members: self.members(),
             calls: self.coverage(),

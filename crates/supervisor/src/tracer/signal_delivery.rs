@@ -152,6 +152,7 @@ impl Supervisor {
     /// Lets a thread that is in the image go on until it is out of it, or about to make a
     /// call there, or has made it; tells whether it is.
     pub(super) fn step_through(&self, tracee: Tracee) -> nix::Result<bool> {
+        self.tie(tracee, true)?;
         let layout = self.region.layout;
         let saves = SAVES_FLAGS.map(|symbol| layout.symbol(symbol));
         let restores = RESTORES_FLAGS.map(|symbol| layout.symbol(symbol));

@@ -7,7 +7,7 @@
 
 use eigentime_timeline::page::Page;
 use eigentime_timeline::{
-    CLOCKS, Clock, ClockId, HostInstant, Map, Nanos, Segment, VirtualInstant,
+    CLOCKS, Clock, ClockId, Freeze, HostInstant, Map, Nanos, Segment, VirtualInstant,
 };
 
 use crate::filter::Scope;
@@ -120,6 +120,35 @@ impl Timekeeper {
     /// The clocks have begun for good.
     pub fn has_begun(&mut self) {
         self.opening = None;
+    }
+
+    /// Goes on with clocks that run, and the last motion that is known of them: the map may have changed
+    /// since.
+    pub fn resume(&mut self, motion: Motion) {
+        self.opening = None;
+        let Segment { rate, wall_stands, .. } = self.segment();
+        self.motion = match (rate.is_frozen(), wall_stands) {
+            _ if motion.effective() == rate && motion.stands() == wall_stands => motion,
+            (true, _) => Motion { freeze: Some(Freeze::All), ..motion },
+            (false, true) => Motion { rate, freeze: Some(Freeze::Wall) },
+            (false, false) => Motion { rate, freeze: None },
+        };
+    }
+
+    /// Brings a change to its end that a supervisor was killed in, if there is one.
+    pub fn finish_change(&mut self) -> Option<Changed> {
+        let Map { before, after } = self.page.map();
+        if before == after {
+            return None;
+        }
+        let switch = after.anchor(Clock::Monotonic).host;
+        let left = || switch.since(host::read(ClockId::MONOTONIC));
+        while left() > Nanos::ZERO {
+            sleep(left());
+        }
+        self.page.publish(&Map::settled(after));
+        self.wake_setters();
+        Some(Changed { before, after })
     }
 
     /// Were all clocks to stand still from the start?

@@ -25,7 +25,7 @@ const SYNC_WAKE_UP: libc::c_ulong = 1;
 pub struct Listener {
     descriptor: OwnedFd,
     /// How many filters a program has that has set none itself.
-    filters: Option<String>,
+    pub filters: Option<String>,
 }
 
 /// A call that a thread makes, and that the kernel does not carry out before it is answered.
@@ -61,7 +61,12 @@ impl Listener {
         }
         // SAFETY: no memory is involved. Before Linux 6.6 it fails, and calls take longer.
         unsafe { libc::ioctl(descriptor.as_raw_fd(), SET_FLAGS, SYNC_WAKE_UP) };
-        Some(Self { descriptor, filters: filters_of(program) })
+        Some(Self::of(descriptor, filters_of(program)))
+    }
+
+    /// One that was taken before, whose programs have so many filters.
+    pub fn of(descriptor: OwnedFd, filters: Option<String>) -> Self {
+        Self { descriptor, filters }
     }
 
     /// The same, where each program has set a filter itself.

@@ -38,6 +38,9 @@ impl Supervisor {
             self.answer_news();
             self.attend();
             self.rearm();
+            if self.has_new_state {
+                self.write_state();
+            }
         }
     }
 
