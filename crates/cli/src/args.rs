@@ -355,6 +355,7 @@ Examples:
   eigentime ctl leap db +30d
   eigentime ctl freeze db && ./inspect && eigentime ctl thaw db
   eigentime ctl save db > db.json
+  eigentime ctl adopt db        # after an upgrade, of a timeline with --keep-running
   eigentime ctl rm db
 
 Exit status: 0; 1 if the request failed; 125 if the arguments are wrong.";
@@ -437,6 +438,11 @@ pub enum Action {
     },
     /// Print the state of every clock, for `eigentime run --continue`
     Save {
+        /// The timeline
+        name: Option<Name>,
+    },
+    /// Keep a timeline by this version of eigentime from now on; its programs go on meanwhile
+    Adopt {
         /// The timeline
         name: Option<Name>,
     },

@@ -11,7 +11,7 @@ use std::process::Stdio;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use super::keep_running::kill_supervisor;
+use super::keep_running::{adopt, kill_supervisor};
 use super::place::Place;
 use crate::command::{Finished, Running, User, start};
 use crate::ensure;
@@ -34,6 +34,9 @@ const TRACED: &str = "traced";
 /// The programs whose supervisor is killed while they wait, before the change.
 const KILLED: &str = "killed";
 
+/// Those whose timeline another supervisor takes over meanwhile.
+const ADOPTED: &str = "adopted";
+
 /// Where a program stays while a timer runs.
 const ENDLESS: [&str; 4] = ["rt_sigtimedwait", "read", "poll", "ppoll"];
 
@@ -51,6 +54,7 @@ pub fn add(suite: &mut Suite) {
         // What begins with clocks that stand still is traced for life.
         if !scenario.options.contains(&"--freeze") {
             add_group(suite, KILLED, User::Myself, Build::Dynamic, scenario);
+            add_group(suite, ADOPTED, User::Myself, Build::Dynamic, scenario);
         }
     }
     for scenario in SCENARIOS.iter().filter(|scenario| scenario.is_enough) {
@@ -77,6 +81,7 @@ fn add_group(
     let calls = || CALLS.iter().filter(has);
     let (made_with, before): (&[&str], fn(&Place) -> Outcome) = match who {
         KILLED => (&["--keep-running"], kill_supervisor),
+        ADOPTED => (&["--keep-running"], adopt),
         _ => (&[], |_| Ok(())),
     };
     let group = Arc::new(Group {

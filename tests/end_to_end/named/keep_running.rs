@@ -1,6 +1,7 @@
 //! With `--keep-running`, programs outlive the supervisor of their timeline: another takes its place,
 //! and all that waits, or is made to wait meanwhile, goes on by the same clocks.
 
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -44,6 +45,18 @@ pub fn add(suite: &mut Suite) {
     test("at_any_moment", &program, || at_any_moment(&[]));
     test("at_any_moment_without_rewriting", &program, || at_any_moment(&["--no-rewrite"]));
     test("refused", &[], refused);
+    test("adopted_while_programs_start", &program, || adopted_in_a_storm(None));
+    test("adopted_and_killed", &[], adopted_and_killed);
+    test("not_adopted", &[], not_adopted);
+    let needs = [
+        Need::Program(Build::Dynamic),
+        Need::Other(
+            other_binary().is_some(),
+            format!("{OTHER} with a build under EIGENTIME_IMAGE_PADDING=4160"),
+        ),
+    ];
+    test("adopted_by_another_image", &needs, || adopted_in_a_storm(other_binary()));
+    test("joined_by_another_image", &needs, joined_by_another_image);
 }
 
 /// Kills the supervisor, and waits until another answers.
@@ -53,6 +66,24 @@ pub fn kill_supervisor(place: &Place) -> Outcome {
     ends.kill()?;
     ensure!(ends.ends_within(PATIENCE)?, "supervisor {former} cannot be killed");
     place.wait_until("x", "another supervisor", |shown| shown.supervisor != former).map(drop)
+}
+
+/// Names an `eigentime` that was built with another image, as another version has: all its code lies
+/// elsewhere.
+const OTHER: &str = "EIGENTIME_OTHER_BIN";
+
+fn other_binary() -> Option<PathBuf> {
+    std::env::var_os(OTHER).map(PathBuf::from)
+}
+
+/// Lets another supervisor take the timeline over.
+pub fn adopt(place: &Place) -> Outcome {
+    let former = place.show("x")?.supervisor;
+    let ends = Watch::new(former)?;
+    place.done(&["adopt", "x"])?;
+    ensure!(ends.ends_within(PATIENCE)?, "supervisor {former} goes on");
+    ensure!(place.show("x")?.supervisor != former, "it has no other supervisor");
+    Ok(())
 }
 
 /// A program that says `wrong` if it ever reads an instant before the timeline began.
@@ -90,7 +121,7 @@ fn replaced(user: User) -> Outcome {
     let pid = sleeper.child.id();
     place.wait_until("x", "it sleeps", |shown| shown.waits(pid, &[]))?;
     let shown = place.show("x")?;
-    ensure!(shown.keep_running, "it does not say so");
+    ensure!(shown.keep_running && shown.version == env!("CARGO_PKG_VERSION"), "{shown:#?}");
     for _ in 0..3 {
         let before = place.show("x")?;
         kill_supervisor(&place)?;
@@ -154,9 +185,10 @@ fn guardian_replaced() -> Outcome {
 fn frozen() -> Outcome {
     let place = Place::new()?;
     let mut command = place.run("x", &["--keep-running", "--date", FUTURE.0])?;
-    let script = "while :; do date +%FT%T.%N; done | uniq";
-    let member = start(command.args(["sh", "-c", script]).stdin(Stdio::null()))?;
-    place.await_start("x")?;
+    let script = "date; while :; do date +%FT%T.%N; done | uniq";
+    let mut member = start(command.args(["sh", "-c", script]).stdin(Stdio::null()))?;
+    // What is just being started would end with the supervisor.
+    member.next_line(PATIENCE)?;
     place.done(&["freeze", "x"])?;
     let stands = wall(&place.show("x")?);
     kill_supervisor(&place)?;
@@ -200,11 +232,16 @@ fn at_any_moment(options: &[&str]) -> Outcome {
     let options = [options, &["--keep-running", "--date", FUTURE.0]].concat();
     let readers = (0..2).map(|_| reader(&place, User::Myself, &options));
     let readers = readers.collect::<Result<Vec<_>, _>>()?;
-    let starts = || start(place.run("x", &options)?.args(["sh", "-c", STARTS]).stdin(Stdio::null()));
+    let starts =
+        || start(place.run("x", &options)?.args(["sh", "-c", STARTS]).stdin(Stdio::null()));
     let mut starters = [starts()?, starts()?];
-    let waits = "while :; do sleep 0.001; sleep 0.003; done";
+    let waits = "echo begins; while :; do sleep 0.001; sleep 0.003; done";
     let mut command = place.run("x", &options)?;
     let mut waiter = start(command.args(["sh", "-c", waits]).stdin(Stdio::null()))?;
+    // What is just being started would end with the supervisor.
+    for program in starters.iter_mut().chain([&mut waiter]) {
+        program.next_line(PATIENCE)?;
+    }
     for round in 0..workspace::number_set_by(SET_BY, ROUNDS)? {
         let after = Duration::from_micros(fastrand::u64(..MOMENTS.as_micros() as u64));
         thread::sleep(after);
@@ -245,6 +282,122 @@ fn at_any_moment(options: &[&str]) -> Outcome {
     }
     let waits = waiter.child.try_wait()?;
     ensure!(waits.is_none(), "{}", waiter.give_up("the shell that waits has ended"));
+    place.remove("x")
+}
+
+/// However often another supervisor takes over, no program ends or fails, and no clock steps back.
+fn adopted_in_a_storm(other: Option<PathBuf>) -> Outcome {
+    let place = Place::new()?;
+    let options = ["--keep-running", "--date", FUTURE.0];
+    let reader = reader(&place, User::Myself, &options)?;
+    let steady = User::Myself.program(Program::Steady, Build::Dynamic)?;
+    let mut forward = place.run("x", &options)?;
+    let mut forward = start(forward.arg(steady).args(["forward", "2"]).stdin(Stdio::piped()))?;
+    let script = STARTS.replace("while :;", "while [ ! -e $0 ];");
+    let stop = place.directory().join("stop");
+    let starts = || {
+        let mut command = place.run("x", &options)?;
+        start(command.args(["sh", "-c", &script]).arg(&stop).stdin(Stdio::null()))
+    };
+    let mut starters = [starts()?, starts()?];
+    let binary = User::Myself.binary()?;
+    for round in 0..20 {
+        // To and fro, if there is another.
+        let command = other.as_ref().filter(|_| round % 2 == 0).unwrap_or(&binary);
+        let before = place.show("x")?;
+        let adopts =
+            crate::command::run(place.outside(command).args(["ctl", "adopt", "x"]), PATIENCE)?;
+        adopts.expect_code(0)?;
+        let after = place.show("x")?;
+        ensure!(before.supervisor != after.supervisor, "round {round}: the supervisor is the same");
+        let passed = wall(&after) - wall(&before);
+        let host = after.clocks[0].host_ns - before.clocks[0].host_ns;
+        ensure!((passed - host).abs() < 1_000_000, "round {round}: {passed} ns passed in {host}");
+        for starter in &mut starters {
+            for _ in 0..2 {
+                let line = starter.next_line(PATIENCE)?.to_owned();
+                ensure!(line.starts_with("turn="), "round {round}: {line}");
+            }
+        }
+        if round % 3 == 0 {
+            place.done(&["leap", "x", "1s"])?;
+        }
+    }
+    std::fs::write(&stop, "")?;
+    for starter in starters {
+        let ended = starter.finish(LIMIT)?;
+        ended.expect_code(0)?;
+        ended.ensure(ended.errors.is_empty(), "a program has failed")?;
+    }
+    drop(forward.child.stdin.take());
+    let ended = forward.finish(LIMIT)?;
+    ended.expect_code(0)?;
+    let back = |line: &str| line.starts_with("back_") && !line.ends_with("=0");
+    let steps = ended.lines.iter().any(|line| back(&line.text));
+    ended.ensure(!steps, "a clock stepped back")?;
+    expect_right(reader)?;
+    place.remove("x")
+}
+
+/// One that has taken over can be killed, too.
+fn adopted_and_killed() -> Outcome {
+    let place = Place::new()?;
+    let mut command = place.run("x", &["--keep-running", "--date", FUTURE.0])?;
+    let member = start(command.args(["sleep", "86400"]).stdin(Stdio::null()))?;
+    place.await_start("x")?;
+    adopt(&place)?;
+    kill_supervisor(&place)?;
+    adopt(&place)?;
+    place.done(&["freeze", "x"])?;
+    adopt(&place)?;
+    ensure!(place.show("x")?.state == "frozen", "it runs");
+    place.done(&["thaw", "x"])?;
+    place.done(&["leap", "x", "1d"])?;
+    member.finish(LIMIT)?.expect_code(0)?;
+    place.remove("x")
+}
+
+/// Whatever cannot be taken over says why, and goes on.
+fn not_adopted() -> Outcome {
+    let place = Place::new()?;
+    let expect = |reason: &str| {
+        let ended = place.ctl(&["adopt", "x"])?;
+        ended.expect_code(1)?;
+        ended.ensure(ended.errors.contains(reason), format_args!("it does not say: {reason}"))
+    };
+    expect("there is no timeline 'x'")?;
+    for options in [&[][..], &["--traced"]] {
+        place.make("x", options)?;
+        let supervisor = place.show("x")?.supervisor;
+        expect("made without --keep-running")?;
+        ensure!(place.show("x")?.supervisor == supervisor, "it has another supervisor");
+        place.remove("x")?;
+    }
+    Ok(())
+}
+
+/// A command of another version starts programs in the timeline: they get the image that it has.
+fn joined_by_another_image() -> Outcome {
+    let Some(other) = other_binary() else { return Ok(()) };
+    let place = Place::new()?;
+    place.make("x", &["--keep-running", "--date", FUTURE.0])?;
+    let mut command = place.outside(&other);
+    command.args([
+        "run",
+        "--timeline",
+        "x",
+        "--",
+        "sh",
+        "-c",
+        "sleep 0.01; date +%Y; exec sleep 86400",
+    ]);
+    let mut member = start(command.stdin(Stdio::null()))?;
+    ensure!(member.next_line(PATIENCE)? == &FUTURE.0[..4], "it lives by another time");
+    let shown = crate::command::run(place.outside(&other).args(["ctl", "show", "x"]), PATIENCE)?;
+    shown
+        .ensure(shown.output().contains("another file than this command"), "it does not say so")?;
+    place.done(&["leap", "x", "1d"])?;
+    member.finish(LIMIT)?.expect_code(0)?;
     place.remove("x")
 }
 

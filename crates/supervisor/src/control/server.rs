@@ -113,6 +113,11 @@ impl Control {
         [self.listener.as_raw_fd()].into_iter().chain(registry).collect()
     }
 
+    /// The number of its descriptor.
+    pub fn listener(&self) -> i32 {
+        self.listener.as_raw_fd()
+    }
+
     /// The same socket, for another supervisor: nothing is read from it yet.
     pub fn copy(&self) -> std::io::Result<Self> {
         let gone = || std::io::Error::from(ErrorKind::NotFound);

@@ -21,6 +21,7 @@
 //! - `signal_delivery`: signals that overtake a call on its way through the image.
 //! - `permissions`: who may join it, and who may set its wall clock.
 //! - `wall`: sets the timeline's wall clock, for a program that does so.
+//! - `hand_over`: hands a timeline over to another supervisor.
 //! - `takeover`: takes over a timeline whose supervisor has ended.
 //! - `timekeeper`: the clocks, and the one writer of their map.
 //! - `change`: changes the clocks, and lets all that waits follow.
@@ -41,6 +42,7 @@ mod detach;
 mod detour;
 mod ending;
 mod fresh;
+mod hand_over;
 mod idle;
 mod install;
 mod jobs;
@@ -87,10 +89,10 @@ use crate::plan::{Clocks, Lifelong};
 use crate::proc;
 use crate::region::Region;
 pub use notified::Journal;
+pub use takeover::Resources;
 use timekeeper::Timekeeper;
 pub use timekeeper::{Opening, TimeNamespace};
 use tracee::Stop;
-pub use takeover::Resources;
 pub use tracee::Tracee;
 
 const EFAULT_CODES: [i32; 2] = [libc::SIGSEGV, libc::SIGBUS];
@@ -205,6 +207,10 @@ pub struct Supervisor {
     has_new_state: bool,
     /// Had the timeline another supervisor before?
     is_resumed: bool,
+    /// Another that takes the timeline over.
+    hand_over: Option<hand_over::HandOver>,
+    /// Has another taken the timeline over?
+    is_handed_over: bool,
 }
 
 /// What is known of a thread.
@@ -304,6 +310,8 @@ impl Supervisor {
             has_new_state: subject.journal.is_some(),
             journal: subject.journal,
             is_resumed: false,
+            hand_over: None,
+            is_handed_over: false,
         }
     }
 
@@ -393,6 +401,12 @@ impl Supervisor {
         match self.notified {
             None => self.serve_traced(),
             Some(_) => self.serve_notified(),
+        }
+        if self.is_handed_over {
+            if let Some(control) = &mut self.control {
+                control.finish();
+            }
+            return;
         }
         self.end_runtimes();
         if let Some(journal) = &self.journal {

@@ -1,5 +1,6 @@
 //! Carries out what is asked of a named timeline.
 
+use eigentime_vdso::INTERFACE;
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
@@ -9,7 +10,6 @@ use crate::control::server::{Asked, Control};
 use crate::control::{Answer, Joined, Request, Starts};
 use crate::plan::{Clocks, Lifelong};
 use crate::proc;
-use crate::region;
 
 impl Supervisor {
     /// Carries out what has been asked meanwhile.
@@ -20,6 +20,7 @@ impl Supervisor {
     }
 
     pub(super) fn carry_out(&mut self, asked: Asked) {
+        let Some(asked) = self.note_hand_over(asked) else { return };
         self.has_new_state = true;
         let answer = match &asked.request {
             Request::Show => Answer::Shown(self.show()),
@@ -37,14 +38,14 @@ impl Supervisor {
                 clocks,
                 consent,
                 named_by,
-                image,
+                interface,
                 starts,
                 rewrites,
                 is_traced,
                 keep_running,
             } => {
                 let joined = self
-                    .check_image(*image)
+                    .check_interface(*interface)
                     .and_then(|()| self.check_keeps_running(*keep_running))
                     .and_then(|()| self.check_consent(*named_by, starts))
                     .and_then(|()| self.agree(clocks.as_ref(), *consent))
@@ -76,6 +77,8 @@ impl Supervisor {
                 Answer::Done
             }
             Request::Remove { force } => self.remove(*force),
+            // Carried out before, in several steps.
+            Request::Adopt { .. } | Request::Adopted => return,
             Request::Attach { pid, clocks, consent, force, rewrites } => {
                 let attached = same_processes(asked.caller)
                     .and_then(|()| match proc::tracer_of(Pid::from_raw(*pid)) {
@@ -179,12 +182,14 @@ impl Supervisor {
         }
     }
 
-    fn check_image(&self, image: u64) -> Result<(), String> {
-        match image == region::IMAGE_IDENTITY {
+    fn check_interface(&self, interface: u32) -> Result<(), String> {
+        match interface == INTERFACE {
             true => Ok(()),
-            false => Err("it was made by another version of eigentime\n\
-                          help: end it (`eigentime ctl rm`) and make it anew"
-                .to_owned()),
+            false => {
+                Err("it is kept by another version of eigentime, whose programs are prepared in \
+                          another way\nhelp: end it (`eigentime ctl rm`) and make it anew"
+                    .to_owned())
+            }
         }
     }
 
@@ -225,7 +230,7 @@ impl Supervisor {
         // Whoever has started it has been told nothing yet.
         self.noted.clear();
         let is_brief = self.notified.is_some();
-        Ok(Joined { base: self.region.layout.base(), rate, is_brief })
+        Ok(Joined { exempt: self.region.layout.exempt(), rate, is_brief })
     }
 }
 

@@ -24,6 +24,7 @@ impl Supervisor {
             settable_by: self.permissions.settable_by(),
             traced: self.lifelong.map(|reason| reason.to_string()),
             keep_running: self.journal.is_some(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
             containers: self.containers(),
             members: self.members(),
             calls: self.coverage(),

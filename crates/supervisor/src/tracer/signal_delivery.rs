@@ -140,9 +140,9 @@ impl Supervisor {
         tracee: Tracee,
         registers: &mut Registers,
     ) -> nix::Result<bool> {
-        let image = self.region.layout.image();
+        let layout = self.region.layout;
         if !self.leave_stub(tracee, registers)
-            && !registers.undo_redirect(image, |at| tracee.peek(at))?
+            && !registers.undo_redirect(layout, |at| tracee.peek(at))?
         {
             return Ok(false);
         }

@@ -117,8 +117,8 @@ impl Supervisor {
         supervisor.wall_timers.extend(state.wall_timers);
         supervisor.rearms = state.rearms;
         supervisor.awaited = state.awaited;
-        supervisor.notified = Some(Notified::resumed(listeners, state.has_own_filters));
         supervisor.pass_signals_to(state.program.map(Pid::from_raw));
+        supervisor.notified = Some(Notified::resumed(listeners, state.has_own_filters));
         supervisor.is_resumed = true;
         supervisor
     }
@@ -141,7 +141,9 @@ impl Supervisor {
             self.ask(|_, _| true);
         } else {
             let exempt = self.region.layout.exempt();
-            self.ask(|thread, _| Blocked::read(thread).is_ok_and(|call| may_be_stuck(call, exempt)));
+            self.ask(|thread, _| {
+                Blocked::read(thread).is_ok_and(|call| may_be_stuck(call, exempt))
+            });
         }
     }
 
@@ -169,8 +171,7 @@ fn may_be_stuck(call: Option<Blocked>, exempt: u64) -> bool {
     // None of these sleeps, unless the filter tells of it.
     let is_watched = |call: &Blocked| {
         let known = Call::find(call.nr);
-        is_exec(call.nr)
-            || known.is_some_and(|call| matches!(call.kind, Kind::Watch(_)))
+        is_exec(call.nr) || known.is_some_and(|call| matches!(call.kind, Kind::Watch(_)))
     };
     let is_told_of = |call: &Blocked| call.is_asked_about(exempt) || is_watched(call);
     call.is_none_or(|call| call.ip == exempt || is_told_of(&call))

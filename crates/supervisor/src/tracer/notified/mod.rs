@@ -20,7 +20,7 @@ mod news;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::mem::offset_of;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -88,17 +88,33 @@ impl Notified {
 
     /// The same, for a supervisor that listens to filters that are there already, each with what is known
     /// of it.
-    pub fn resumed(
-        listeners: Vec<(OwnedFd, Option<String>)>,
-        has_own_filters: bool,
-    ) -> Self {
-        let listeners = listeners.into_iter().map(|(listener, filters)| Rc::new(Listener::of(listener, filters)));
-        Self { listeners: listeners.collect(), has_own_filters, ..Self::default() }
+    pub fn resumed(listeners: Vec<(OwnedFd, Option<String>)>, has_own_filters: bool) -> Self {
+        let listeners = listeners
+            .into_iter()
+            .map(|(listener, filters)| Rc::new(Listener::of(listener, filters)));
+        let first = signals::program().and_then(|program| Pidfd::open(program).ok());
+        Self { listeners: listeners.collect(), has_own_filters, first, ..Self::default() }
     }
 
     /// Has any program set a filter?
     pub fn has_own_filters(&self) -> bool {
         self.has_own_filters
+    }
+
+    /// Is any thread about to start a program?
+    pub fn has_execs(&self) -> bool {
+        !self.execs.is_empty()
+    }
+
+    /// The guardian.
+    pub fn guardian(&self) -> Option<Pid> {
+        self.guardian
+    }
+
+    /// The numbers of all listeners, each with what is known of it.
+    pub fn listener_numbers(&self) -> Vec<(i32, Option<String>)> {
+        let number = |it: &Rc<Listener>| (it.as_fd().as_raw_fd(), it.filters.clone());
+        self.listeners.iter().map(number).collect()
     }
 
     /// Copies of all listeners, each with what is known of it.
