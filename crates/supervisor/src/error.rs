@@ -4,7 +4,6 @@ use std::ffi::CString;
 
 use nix::errno::Errno;
 
-use crate::plan::Lifelong;
 use crate::registry::Unusable;
 
 /// Why the program could not be started, and what would help.
@@ -45,7 +44,7 @@ pub enum Error {
         "--keep-running: the timeline would be traced for life, {0}, and its programs would end with \
          their tracer\nhelp: leave --keep-running out, or what the reason is"
     )]
-    EndsWithTracer(Lifelong),
+    EndsWithTracer(String),
     #[error("{0}")]
     Timeline(String),
     #[error(

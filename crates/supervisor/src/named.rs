@@ -209,7 +209,7 @@ pub fn make(
             let journal = Journal::new().map_err(Error::system("make memory for its state"))?;
             (Region::lasting()?, Some(journal))
         }
-        (true, Some(reason)) => return Err(Error::EndsWithTracer(reason)),
+        (true, Some(reason)) => return Err(Error::EndsWithTracer(reason.to_string())),
     };
     let listener = registry.listen(entry.name, &lock)?;
     let is_brief = lifelong.is_none();

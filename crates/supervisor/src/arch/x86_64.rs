@@ -13,7 +13,6 @@ use nix::sys::ptrace;
 use nix::unistd::Pid;
 
 use super::StackedCall;
-use crate::region::Layout;
 
 /// How ELF names the architecture.
 pub const ELF_MACHINE: u16 = object::elf::EM_X86_64;
@@ -245,15 +244,16 @@ impl Registers {
         Self(r)
     }
 
-    /// Takes a thread of which nothing has been carried out in the image back to where it
+    /// Takes a thread of which nothing has been carried out in the image, whose symbols are at these
+    /// addresses, back to where it
     /// is about to make its call, also if the image is about to make that as it is; tells whether
     /// that was so. `read` reads a word of the thread's memory.
     pub fn undo_redirect(
         &mut self,
-        layout: Layout,
+        address_of: impl Fn(Symbol) -> u64,
         read: impl FnOnce(u64) -> nix::Result<u64>,
     ) -> nix::Result<bool> {
-        let is_at = |symbol| self.ip() == layout.symbol(symbol);
+        let is_at = |symbol| self.ip() == address_of(symbol);
         if SAVES_FLAGS.into_iter().any(is_at) {
             self.0.rsp += RED_ZONE;
         } else if is_at(symbols::PASS_FLAGS) {

@@ -21,6 +21,7 @@
 //! - `signal_delivery`: signals that overtake a call on its way through the image.
 //! - `permissions`: who may join it, and who may set its wall clock.
 //! - `wall`: sets the timeline's wall clock, for a program that does so.
+//! - `journal`: what whoever takes it over has to know.
 //! - `hand_over`: hands a timeline over to another supervisor.
 //! - `takeover`: takes over a timeline whose supervisor has ended.
 //! - `timekeeper`: the clocks, and the one writer of their map.
@@ -46,6 +47,7 @@ mod hand_over;
 mod idle;
 mod install;
 mod jobs;
+mod journal;
 mod kernel_vdso;
 mod mapping;
 mod notes;
@@ -88,8 +90,7 @@ use crate::namespace;
 use crate::plan::{Clocks, Lifelong};
 use crate::proc;
 use crate::region::Region;
-pub use notified::Journal;
-pub use takeover::Resources;
+pub use journal::Journal;
 use timekeeper::Timekeeper;
 pub use timekeeper::{Opening, TimeNamespace};
 use tracee::Stop;
@@ -119,6 +120,20 @@ pub struct Subject {
     pub lifelong: Option<Lifelong>,
     /// Where its state is written down, if its programs are to go on when its supervisor is killed.
     pub journal: Option<Journal>,
+}
+
+/// What the supervisor of a timeline that has programs already needs.
+pub struct Resources {
+    /// The memory that they share.
+    pub region: Rc<Region>,
+    /// The kernel's vDSO.
+    pub kernel: KernelVdso,
+    /// The socket by which the timeline is steered.
+    pub control: Control,
+    /// The descriptors on which filters tell of calls, each with what is known of it.
+    pub listeners: Vec<(OwnedFd, Option<String>)>,
+    /// Where its state is written down.
+    pub journal: Journal,
 }
 
 impl Subject {

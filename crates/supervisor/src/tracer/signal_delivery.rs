@@ -142,7 +142,7 @@ impl Supervisor {
     ) -> nix::Result<bool> {
         let layout = self.region.layout;
         if !self.leave_stub(tracee, registers)
-            && !registers.undo_redirect(layout, |at| tracee.peek(at))?
+            && !registers.undo_redirect(|symbol| layout.symbol(symbol), |at| tracee.peek(at))?
         {
             return Ok(false);
         }

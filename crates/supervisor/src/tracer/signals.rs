@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::unistd::Pid;
 
-use super::notified::ENDED_AT;
+use super::journal::ENDED_AT;
 
 /// Signals by which a program is asked to end.
 const PASSED_ON: [Signal; 4] = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT];

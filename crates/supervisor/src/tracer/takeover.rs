@@ -6,9 +6,6 @@
 //! answers them; a call that the old supervisor had been told of, and has not answered, is made to be
 //! told of again.
 
-use std::os::fd::OwnedFd;
-use std::rc::Rc;
-
 use eigentime_calls::{Call, Kind};
 use eigentime_timeline::{Clock, Pending};
 use nix::unistd::Pid;
@@ -21,12 +18,9 @@ use super::rearm::{Awaited, Rearm, TimerKey, has_posix_timers};
 use super::rewrite::Rewrites;
 use super::timekeeper::Opening;
 use super::tracee::Tracee;
-use super::{Journal, Subject, Supervisor};
-use crate::control::server::Control;
+use super::{Resources, Subject, Supervisor};
 use crate::filter::Scope;
-use crate::host::KernelVdso;
 use crate::motion::Motion;
-use crate::region::Region;
 
 /// What the supervisor of a timeline knows that the kernel, the programs and the map do not tell.
 #[derive(Serialize, Deserialize)]
@@ -46,16 +40,6 @@ pub struct State {
     /// Changes that timers are still to follow: all, and those of some processes.
     pub(super) rearms: Vec<Rearm>,
     awaited: Vec<Awaited>,
-}
-
-/// What the supervisor of a timeline that has programs already needs.
-pub struct Resources {
-    pub region: Rc<Region>,
-    pub kernel: KernelVdso,
-    pub control: Control,
-    /// The descriptors on which filters tell of calls, each with what is known of it.
-    pub listeners: Vec<(OwnedFd, Option<String>)>,
-    pub journal: Journal,
 }
 
 impl Supervisor {

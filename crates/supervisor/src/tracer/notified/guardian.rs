@@ -12,8 +12,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::fstat;
 use nix::unistd::{ForkResult, Pid, fork};
 
-use super::super::{Resources, Supervisor};
-use super::Journal;
+use super::super::{Journal, Resources, Supervisor};
 use super::listener::Listener;
 use crate::caller::close_all_but;
 use crate::maps::mappings;

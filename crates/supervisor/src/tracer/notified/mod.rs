@@ -7,12 +7,10 @@
 //!
 //! - `listener`: the descriptor on which the filter tells of calls.
 //! - `guardian`: ends the programs with their supervisor, or takes its place.
-//! - `journal`: what it has to know for that.
 //! - `news`: waits for all that is to be answered.
 //! - `members`: the programs, of whose making and end nobody tells.
 
 mod guardian;
-mod journal;
 mod listener;
 mod members;
 mod news;
@@ -38,7 +36,6 @@ use super::{Standing, Supervisor, Thread, signals};
 use crate::arch::{Registers, is_in_vsyscall_page};
 use crate::plan::Lifelong;
 use crate::proc::{self, Pidfd};
-pub use journal::{ENDED_AT, Journal};
 use listener::{Answer, Asked, Listener};
 
 /// What is known of programs that nothing traces between their calls.

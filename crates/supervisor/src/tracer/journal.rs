@@ -16,10 +16,10 @@ const CURRENT_AT: u64 = 8;
 
 /// Where the two documents are: one is written while the other holds, so that a writer that is killed
 /// leaves one that is whole.
-const DOCUMENTS_AT: [u64; 2] = [1 << 12, 1 << 40];
+const DOCUMENTS_AT: [u64; 2] = [4 << 10, 4 << 30];
 
-/// The bits of that word that are the length.
-const LENGTH: u64 = (1 << 56) - 1;
+/// How many bits of that word are the length.
+const LENGTH_BITS: u32 = 56;
 
 /// Memory that the supervisor writes and its guardian reads.
 pub struct Journal {
@@ -45,7 +45,7 @@ impl Journal {
     fn write_bytes(&mut self, document: &[u8]) -> io::Result<()> {
         let next = self.next;
         self.file.write_all_at(document, DOCUMENTS_AT[next])?;
-        let current = (next as u64 + 1) << LENGTH.count_ones() | document.len() as u64;
+        let current = (next as u64 + 1) << LENGTH_BITS | document.len() as u64;
         self.file.write_all_at(&current.to_ne_bytes(), CURRENT_AT)?;
         self.next = 1 - next;
         Ok(())
@@ -63,8 +63,8 @@ impl Journal {
         self.file.read_exact_at(&mut ended, ENDED_AT).ok()?;
         self.file.read_exact_at(&mut current, CURRENT_AT).ok()?;
         let current = u64::from_ne_bytes(current);
-        let which = (current >> LENGTH.count_ones()).checked_sub(1)?;
-        let mut document = vec![0; (current & LENGTH) as usize];
+        let which = (current >> LENGTH_BITS).checked_sub(1)?;
+        let mut document = vec![0; (current & !(u64::MAX << LENGTH_BITS)) as usize];
         self.file.read_exact_at(&mut document, DOCUMENTS_AT[which as usize]).ok()?;
         (ended == [0]).then_some(document)
     }
