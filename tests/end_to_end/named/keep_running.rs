@@ -401,6 +401,8 @@ fn joined_by_another_image() -> Outcome {
     let shown = crate::command::run(place.outside(&other).args(["ctl", "show", "x"]), PATIENCE)?;
     shown
         .ensure(shown.output().contains("another file than this command"), "it does not say so")?;
+    let pid = member.child.id();
+    place.wait_until("x", "it sleeps", |shown| shown.waits(pid, &[]))?;
     place.done(&["leap", "x", "1d"])?;
     member.finish(LIMIT)?.expect_code(0)?;
     place.remove("x")
