@@ -27,7 +27,7 @@ pub const KNOWN: &[Known] = &[
     ),
     known(
         &["nanosleep/stopped/*", "clock_nanosleep.*/stopped/*"],
-        &["identity/*", "rate_*", "traced/*", "unnamed/*"],
+        &["traced/*"],
         "what is left is written when the call ends, not when a stop interrupts it",
     ),
     known(

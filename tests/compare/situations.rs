@@ -141,6 +141,9 @@ fn in_time(wait: Wait) -> Vec<(String, Situation)> {
     };
     if wait.ends {
         add("timed_out", Time::Short, false, &[]);
+        if wait.takes_any_time() && wait.is_relative() {
+            add("timed_out/in_part", Time::ShortInPart, false, &[]);
+        }
         if !is_bounded_elsewhere(wait) {
             add("zero", Time::Zero, false, &[]);
         }

@@ -64,6 +64,8 @@ pub enum Time {
     Null,
     Zero,
     Short,
+    /// The same, all of it in the part of a second.
+    ShortInPart,
     /// This part in a hundred of `Short`.
     Part(i64),
     /// So many microseconds of the host.
@@ -83,7 +85,7 @@ impl Time {
         match self {
             Self::Null | Self::Huge | Self::Words(..) => None,
             Self::Zero => Some(0),
-            Self::Short => Some(scale.span(SHORT)),
+            Self::Short | Self::ShortInPart => Some(scale.span(SHORT)),
             Self::Part(part) => Some(scale.span(SHORT / 100 * part)),
             Self::Micros(micros) => Some(scale.span(micros * 1_000)),
             Self::Long => Some(scale.span(LONG)),
@@ -96,6 +98,7 @@ impl Time {
         match self {
             Self::Words(sec, part) => [sec, part],
             Self::Huge => [i64::MAX, parts_per_second - 1],
+            Self::ShortInPart => [0, scale.span(SHORT) / (SECOND / parts_per_second)],
             _ => {
                 let at = base + self.span(scale).unwrap_or(0);
                 [at / SECOND, at % SECOND / (SECOND / parts_per_second)]

@@ -121,7 +121,6 @@ fn own_timeline() -> Outcome {
         (&["--timeline", "x", "--rate", "3"][..], "exists already"),
         (&["--timeline", "other"], "is in another timeline"),
         (&["--timeline", "new"], "is in a timeline already"),
-        (&["--rate", "3"], "is in a timeline already"),
     ] {
         let ended = inside(words)?;
         ended.expect_code(125)?;

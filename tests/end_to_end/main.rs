@@ -45,6 +45,7 @@ mod languages;
 mod library;
 mod monotonic;
 mod named;
+mod nested;
 mod offsets;
 mod probe;
 mod reads;
@@ -129,6 +130,7 @@ fn main() -> ExitCode {
     killing::add(&mut suite);
     refusals::add(&mut suite);
     named::add(&mut suite);
+    nested::add(&mut suite);
     attach::add(&mut suite);
     bandwidth::add(&mut suite);
     debuggable::add(&mut suite);

@@ -30,7 +30,8 @@ pub fn add(suite: &mut Suite) {
     }
 }
 
-fn never_back(build: Build, options: &[&str]) -> Outcome {
+/// No clock goes back in a timeline with these options.
+pub fn never_back(build: Build, options: &[&str]) -> Outcome {
     let mut command = User::Myself.eigentime(options)?;
     command.arg(Program::Monotonic.path(build)).arg(CPU_MS);
     let ended = run(&mut command, STUCK)?;

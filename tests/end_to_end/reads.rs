@@ -84,10 +84,10 @@ pub fn add(suite: &mut Suite) {
         let needs = [Need::Program(build)];
         for pace in PACES {
             let name = format!("reads::{}::all_clocks_follow::rate_{}", build.name(), pace.text);
-            suite.test(name, &needs, move || clocks_follow(build, pace));
+            suite.test(name, &needs, move || clocks_follow(&["--rate", pace.text], build, pace));
             let name = format!("reads::{}::ticks_follow::rate_{}", build.name(), pace.text);
             suite.test(name, &needs, move || {
-                let (first, second) = two_snapshots(build, pace)?;
+                let (first, second) = two_snapshots(&["--rate", pace.text], build)?;
                 moved_as_asked(&TICKS, &first, &second, pace)
             });
         }
@@ -98,7 +98,9 @@ pub fn add(suite: &mut Suite) {
                     build.name(),
                     pace.text
                 );
-                suite.test(name, &needs, move || clocks_show_date(build, date, pace));
+                suite.test(name, &needs, move || {
+                    clocks_show_date(&["--date", date.0, "--rate", pace.text], build, date, pace)
+                });
             }
         }
         let name = format!("reads::{}::cpu_time_is_host_time", build.name());
@@ -125,8 +127,8 @@ fn present<'a>(
     readings.into_iter().copied().filter(|(key, _)| is_there(key)).collect()
 }
 
-fn two_snapshots(build: Build, pace: Pace) -> Result<(Snapshot, Snapshot), Broken> {
-    let mut session = session(&["--rate", pace.text], build)?;
+fn two_snapshots(options: &[&str], build: Build) -> Result<(Snapshot, Snapshot), Broken> {
+    let mut session = session(options, build)?;
     let first = session.snapshot()?;
     thread::sleep(BETWEEN);
     let second = session.snapshot()?;
@@ -157,8 +159,9 @@ fn moved_as_asked<'a>(
     Ok(())
 }
 
-fn clocks_follow(build: Build, pace: Pace) -> Outcome {
-    let (first, second) = two_snapshots(build, pace)?;
+/// All clocks run at this pace in a timeline with these options, however they are read.
+pub fn clocks_follow(options: &[&str], build: Build, pace: Pace) -> Outcome {
+    let (first, second) = two_snapshots(options, build)?;
     moved_as_asked(WALL.iter().chain(&OTHERS), &first, &second, pace)?;
     for snapshot in [&first, &second] {
         both_ways_agree(snapshot, pace)?;
@@ -191,9 +194,10 @@ fn both_ways_agree(snapshot: &Snapshot, pace: Pace) -> Outcome {
     Ok(())
 }
 
-fn clocks_show_date(build: Build, date: (&str, i64), pace: Pace) -> Outcome {
+/// All wall clocks begin at a date in a timeline with these options, however they are read.
+pub fn clocks_show_date(options: &[&str], build: Build, date: (&str, i64), pace: Pace) -> Outcome {
     let started = Instant::now();
-    let mut session = session(&["--date", date.0, "--rate", pace.text], build)?;
+    let mut session = session(options, build)?;
     let snapshot = session.snapshot()?;
     session.finish()?;
     both_ways_agree(&snapshot, pace)?;

@@ -36,8 +36,6 @@ pub fn add(suite: &mut Suite) {
     let needs = [Need::Tool("prlimit")];
     suite.test("refusals::no_descriptors_left", &needs, no_descriptors_left);
     suite.test("refusals::few_descriptors", &[], few_descriptors);
-    suite.test("refusals::nested", &[], nested);
-    suite.test("refusals::nested_in_a_shell", &[], nested_in_a_shell);
 }
 
 /// What the 32-bit program exits with when it runs.
@@ -165,16 +163,6 @@ fn unreadable_program() -> Outcome {
     Ok(())
 }
 
-fn is_clear(ended: &Finished) -> Outcome {
-    let text = ended.errors.to_lowercase();
-    ended.ensure(
-        ["tracer", "traced", "already", "nested", "inside"].iter().any(|word| text.contains(word)),
-        "the message does not say that one timeline is inside another",
-    )?;
-    ended.ensure(ended.lines.is_empty(), "the program was started")?;
-    Ok(())
-}
-
 /// Of what it needs itself it says how many must be free, and with more it starts.
 fn few_descriptors() -> Outcome {
     const NEEDED: usize = 8;
@@ -200,24 +188,4 @@ fn few_descriptors() -> Outcome {
         run_limited(2 * NEEDED, words)?.expect_code(0)?;
     }
     place.remove("x")
-}
-
-fn nested() -> Outcome {
-    let mut command = User::Myself.eigentime(&["--date", FUTURE.0])?;
-    command.arg(workspace::binary()).args(["run", "--rate", "10", "--", "echo", "started"]);
-    let ended = run(&mut command, STUCK)?;
-    is_clear(&ended)?;
-    ended.expect_code(125)?;
-    Ok(())
-}
-
-fn nested_in_a_shell() -> Outcome {
-    let mut command = User::Myself.eigentime(&["--rate", "10"])?;
-    command
-        .args(["sh", "-c", r#""$0" run --date 2040-01-01 -- echo started; exit $?"#])
-        .arg(workspace::binary());
-    let ended = run(&mut command, STUCK)?;
-    is_clear(&ended)?;
-    ended.expect_code(125)?;
-    Ok(())
 }

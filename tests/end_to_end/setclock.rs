@@ -28,11 +28,11 @@ const SIGUSR1: i64 = 10;
 /// Whoever may set it, all is set alike; who may is tested apart (`consent`).
 const SETTABLE: &[&str] = &["--settable-by", "anyone"];
 
-const SETTERS: [&str; 5] =
+pub const SETTERS: [&str; 5] =
     ["clock_settime", "libc_clock_settime", "settimeofday", "adjtimex", "clock_adjtime"];
 
 /// Waiters for an instant of the wall clock, and how they are woken.
-const WAITERS: [(&str, (i64, i32)); 6] = [
+pub const WAITERS: [(&str, (i64, i32)); 6] = [
     ("clock_nanosleep", (0, 0)),
     ("futex", (-1, ETIMEDOUT)),
     ("cond", (-1, ETIMEDOUT)),
@@ -45,13 +45,13 @@ const WAITERS: [(&str, (i64, i32)); 6] = [
 
 /// A timeline to set the clock of.
 #[derive(Clone, Copy)]
-struct Setting {
-    name: &'static str,
-    options: &'static [&'static str],
-    pace: Pace,
+pub struct Setting<'a> {
+    pub name: &'static str,
+    pub options: &'a [&'a str],
+    pub pace: Pace,
 }
 
-const SETTINGS: [Setting; 4] = [
+const SETTINGS: [Setting<'static>; 4] = [
     Setting { name: "date", options: &["--date", FUTURE.0], pace: HOST },
     Setting { name: "offset", options: &["--offset", "+3h"], pace: HOST },
     FAST,
@@ -61,7 +61,7 @@ const SETTINGS: [Setting; 4] = [
         pace: TENFOLD,
     },
 ];
-const FAST: Setting = Setting { name: "rate", options: &["--rate", "10"], pace: TENFOLD };
+const FAST: Setting<'static> = Setting { name: "rate", options: &["--rate", "10"], pace: TENFOLD };
 
 /// Adds the tests.
 pub fn add(suite: &mut Suite) {
@@ -112,11 +112,12 @@ pub fn add(suite: &mut Suite) {
 }
 
 /// Words that take away the right to set the host's clock.
-type Guard = &'static [&'static str];
+pub type Guard = &'static [&'static str];
 const GUARDED: Guard = &["setpriv", "--bounding-set", "-sys_time", "--"];
 const UNGUARDED: Guard = &[];
 
-fn guarded(user: User, body: impl Fn(Guard) -> Outcome) -> Outcome {
+/// Does it without the right to set the host's clock, then with it.
+pub fn guarded(user: User, body: impl Fn(Guard) -> Outcome) -> Outcome {
     let apart = || host_ns(ClockId::Realtime) - host_ns(ClockId::Monotonic);
     let before = apart();
     let guards: &[Guard] = match user {
@@ -152,14 +153,15 @@ fn setclock(
     options: &[&str],
     words: &[&str],
 ) -> Result<Finished, Broken> {
-    let mut command: Command = user.eigentime(&[SETTABLE, options].concat())?;
+    let mut command: Command = user.eigentime(&[options, SETTABLE].concat())?;
     command.args(guard).arg(user.program(Program::SetClock, build)?).args(words);
     let ended = run(&mut command, LIMIT)?;
     ended.expect_code(0)?;
     Ok(ended)
 }
 
-fn set(user: User, guard: Guard, build: Build, setting: Setting, how: &str) -> Outcome {
+/// A call sets the clock of a timeline.
+pub fn set(user: User, guard: Guard, build: Build, setting: Setting<'_>, how: &str) -> Outcome {
     let ended = setclock(user, guard, build, setting.options, &["set", how])?;
     ended.ensure(ended.text("ret")? == "0", "it was refused")?;
     let slack_ms = ms(STALL + STUCK) * setting.pace.rate;
@@ -185,11 +187,12 @@ fn set(user: User, guard: Guard, build: Build, setting: Setting, how: &str) -> O
     Ok(())
 }
 
-fn wake(
+/// What waits for an instant ends when the clock is set beyond that.
+pub fn wake(
     user: User,
     guard: Guard,
     build: Build,
-    setting: Setting,
+    setting: Setting<'_>,
     waiter: &str,
     answer: (i64, i32),
 ) -> Outcome {

@@ -150,7 +150,8 @@ fn add_one(
     suite.test(name, &needs, move || check(call, build, pace, &options, user));
 }
 
-fn check(call: &Call, build: Build, pace: Pace, options: &[&str], user: User) -> Outcome {
+/// A call waits as long as it is asked to by the clocks of a timeline with these options.
+pub fn check(call: &Call, build: Build, pace: Pace, options: &[&str], user: User) -> Outcome {
     let asked_ms = match call.clock {
         Clock::Virtual => pace.wait_ms.max(call.least_ms),
         Clock::Cpu => CPU_WAIT_MS,

@@ -263,6 +263,7 @@ pub const ROWS: &[Row] = &[
                 base: Base::Flag { arg: 3, bits: RING_ABS_TIMER },
                 via: Via::RingRelative,
                 timed_out: TimedOut::Error(ETIME),
+                takes_any_time: true,
                 ..relative(4, Restart::Never)
             },
             WokenBy::Unknown,

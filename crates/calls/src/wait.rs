@@ -142,7 +142,8 @@ pub struct Wait {
     pub timed_out: TimedOut,
     /// Does the end of its time clear the sets of descriptors in arguments 1 to 3?
     pub clears_sets: bool,
-    /// Does the kernel take any time, and one below zero for ever?
+    /// Does the kernel take any time, also with nanoseconds that are no part of a second? One below
+    /// zero in all has passed, or never comes.
     pub takes_any_time: bool,
     /// What becomes of it at a signal.
     pub restart: Restart,

@@ -11,7 +11,8 @@ use clap::{Args, Parser, Subcommand};
 use eigentime_supervisor::clock_request::{Form, parse_freeze, parse_switch};
 use eigentime_supervisor::registry::Name;
 use eigentime_supervisor::{
-    AtLimit, ClockRequest, Policy, Saved, SettableBy, Unreadable, parse_busy_rate, parse_pause,
+    AtLimit, ClockRequest, Lifelong, Policy, Saved, SettableBy, Tracing, Unreadable,
+    parse_busy_rate, parse_pause,
 };
 use eigentime_timeline::text::{parse_anchor, parse_date, parse_offset, parse_rate};
 use eigentime_timeline::{Freeze, HostInstant, Nanos, Rate, VirtualInstant};
@@ -116,7 +117,7 @@ pub struct RunOptions {
     #[arg(long, conflicts_with_all = ["skip_idle", "traced"])]
     pub debuggable: bool,
 
-    /// Trace programs for their whole life, as in containers
+    /// Trace programs for their whole life
     #[arg(long)]
     pub traced: bool,
 
@@ -288,6 +289,17 @@ pub struct ClockOptions {
     pub no_rewrite: bool,
 }
 
+impl RunOptions {
+    /// When the program is to be traced.
+    pub fn tracing(&self) -> Tracing {
+        match self {
+            Self { debuggable: true, .. } => Tracing::Brief,
+            Self { traced: true, .. } => Tracing::Lifelong(Lifelong::Asked),
+            _ => Tracing::Automatic,
+        }
+    }
+}
+
 impl ClockOptions {
     /// What is asked for, checked; a saved timeline is read.
     ///
@@ -316,6 +328,8 @@ impl ClockOptions {
             joinable: self.joinable,
             settable_by: self.settable_by,
             no_rewrite: self.no_rewrite,
+            // An option of `eigentime run` alone.
+            traced: false,
             skip_idle: self.skip_idle,
             busy_rate: self.busy_rate,
             idle_grace: self.idle_grace,
@@ -498,7 +512,6 @@ mod tests {
         assert!(run(&["--persist", "true"]).is_err());
         assert!(run(&["--image", "n", "--rootfs", "/r", "true"]).is_err());
         assert!(run(&["--rootfs", "/r", "--overlay", "--persist", "true"]).is_err());
-        assert!(run(&["--rootfs", "/r", "--debuggable", "true"]).is_err());
     }
 
     #[test]

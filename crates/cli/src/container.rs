@@ -55,6 +55,7 @@ fn asked(options: &RunOptions, system: System) -> Result<Asked, String> {
         consent: request.consent(),
         timeline: request.timeline,
         rewrites: !request.no_rewrite,
+        tracing: options.tracing(),
         namespace_only: None,
     })
 }

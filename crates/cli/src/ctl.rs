@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use eigentime_supervisor::container::Container;
 use eigentime_supervisor::control::client::Reply;
 use eigentime_supervisor::control::{
-    Allowance, Answer, Change, Coverage, Member, Request, Shown, Skipping, Thread, Timeline,
+    Allowance, Answer, Change, Coverage, Inner, Member, Request, Shown, Skipping, Thread, Timeline,
     client, seconds,
 };
 use eigentime_supervisor::registry::{Name, Registry};
@@ -309,6 +309,11 @@ fn of_member(member: &Member, container: Option<&Container>) -> String {
     let mut text = format!("process {}{place}: {}\n", member.pid, member.command);
     if member.detached {
         text += "  returned to host time\n";
+    }
+    if let Some(Inner { options, state, rate, clocks }) = &member.inner {
+        let wall = clocks.first().map(|wall| wall.texts()[1].clone()).unwrap_or_default();
+        let options = if options.is_empty() { "no options" } else { options };
+        text += &format!("  in a timeline inside ({options}): {state}, rate {rate}, {wall}\n");
     }
     if let Some(reason) = &member.traced {
         text += &format!("  traced for life, {reason}\n");

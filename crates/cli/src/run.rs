@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::os::unix::ffi::OsStringExt;
 
-use eigentime_supervisor::{Plan, Tracing};
+use eigentime_supervisor::Plan;
 
 use crate::args::RunOptions;
 use crate::container;
@@ -38,11 +38,7 @@ fn plan(options: &RunOptions) -> Result<Plan, String> {
         clocks: request.clocks(),
         consent: request.consent(),
         timeline: request.timeline,
-        tracing: match options {
-            RunOptions { debuggable: true, .. } => Tracing::Brief,
-            RunOptions { traced: true, .. } => Tracing::Lifelong,
-            _ => Tracing::Automatic,
-        },
+        tracing: options.tracing(),
         rewrites: !request.no_rewrite,
         keep_running: options.keep_running,
     })

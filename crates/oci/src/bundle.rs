@@ -67,6 +67,14 @@ impl Document {
         namespaces.is_some_and(|all| all.iter().any(|namespace| namespace["type"] == kind))
     }
 
+    /// Does its seccomp profile notify a process of calls, which the kernel allows to one only?
+    pub fn notifies(&self) -> bool {
+        let profile = &self.value["linux"]["seccomp"];
+        let rules = profile["syscalls"].as_array().into_iter().flatten();
+        let mut actions = rules.map(|rule| &rule["action"]).chain([&profile["defaultAction"]]);
+        actions.any(|action| action == "SCMP_ACT_NOTIFY")
+    }
+
     /// Does its user namespace hold more than one user?
     pub fn maps_several_users(&self) -> bool {
         let maps = self.value["linux"]["uidMappings"].as_array().map_or(&[][..], Vec::as_slice);
@@ -204,6 +212,20 @@ mod tests {
         assert_eq!(document.value, expected);
         document.join_time_namespace(Path::new("/proc/1/ns/time"));
         assert!(document.has_namespace("time"));
+    }
+
+    #[test]
+    fn a_profile_may_notify() {
+        let document = |seccomp: &str| {
+            let value = serde_json::from_str(&format!(r#"{{"linux":{{"seccomp":{seccomp}}}}}"#));
+            Document { path: PathBuf::new(), value: value.unwrap() }
+        };
+        assert!(!document("null").notifies());
+        let rules =
+            r#"{"defaultAction":"SCMP_ACT_ERRNO","syscalls":[{"action":"SCMP_ACT_ALLOW"}]}"#;
+        assert!(!document(rules).notifies());
+        assert!(document(&rules.replace("ALLOW", "NOTIFY")).notifies());
+        assert!(document(r#"{"defaultAction":"SCMP_ACT_NOTIFY"}"#).notifies());
     }
 
     #[test]

@@ -21,7 +21,7 @@ use std::path::Path;
 
 use eigentime_container::runtime;
 use eigentime_supervisor::container::{self, Bundle, Contained, Container};
-use eigentime_supervisor::{NamedBy, is_privileged, replaced};
+use eigentime_supervisor::{Lifelong, NamedBy, Tracing, is_privileged, replaced};
 
 use arguments::{Arguments, Verb};
 use bundle::Document;
@@ -119,6 +119,11 @@ fn create(
                     runtime in a user namespace, as `podman` and `eigentime run --rootfs` do"
             .to_owned());
     }
+    let tracing = match &settings.request {
+        _ if document.notifies() => Tracing::Lifelong(Lifelong::Listened),
+        request if request.traced => Tracing::Lifelong(Lifelong::Asked),
+        _ => Tracing::Automatic,
+    };
     let time_namespace = document.has_namespace("time");
     let name = engine::name_of(&document);
     let path = document.path().to_owned();
@@ -136,6 +141,7 @@ fn create(
         bundle: &bundle,
         put_back: vec![path.clone()],
         dies_with: None,
+        tracing,
     };
     let error = container::start(&contained);
     put_back(&path);

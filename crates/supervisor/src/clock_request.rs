@@ -84,6 +84,8 @@ settings! {
     SettableBy "settable-by" settable_by: Option<SettableBy> = given(str::parse);
     /// Are sites of calls left as they are?
     Rewrite "rewrite" no_rewrite: bool = |text| parse_switch(text).map(|rewrites| !rewrites);
+    /// Are programs traced for their whole life?
+    Traced "traced" traced: bool = parse_switch;
     /// Is time skipped that nobody uses?
     SkipIdle "skip-idle" skip_idle: bool = parse_switch;
     /// The rate while it cannot be skipped.

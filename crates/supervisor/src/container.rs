@@ -47,6 +47,8 @@ pub struct Contained<'a> {
     pub dies_with: Option<Pid>,
     /// Are sites of calls rewritten, so that they need no stop?
     pub rewrites: bool,
+    /// When it is traced.
+    pub tracing: Tracing,
 }
 
 /// What describes a container to its runtime.
@@ -80,7 +82,11 @@ fn prepare(contained: &Contained<'_>) -> Result<Infallible, Error> {
     contained.clocks.as_ref().unwrap_or(&Clocks::HOST).check()?;
     check_this_process()?;
     let starts = |inherits_time| Starts::Container {
-        container: Container { inherits_time, ..contained.container.clone() },
+        container: Container {
+            inherits_time,
+            lifelong: contained.tracing.lifelong(),
+            ..contained.container.clone()
+        },
         put_back: contained.put_back.clone(),
         dies_with: contained.dies_with.map(Pid::as_raw),
     };
@@ -91,7 +97,7 @@ fn prepare(contained: &Contained<'_>) -> Result<Infallible, Error> {
     };
     let rewrites = contained.rewrites;
     let (named_by, consent, starts_with) = (contained.named_by, contained.consent, starts(false));
-    let tracing = Tracing::Lifelong;
+    let tracing = contained.tracing;
     let entry = Entry {
         name: &name,
         clocks,
@@ -189,7 +195,7 @@ pub fn enter(
         named_by: NamedBy::User,
         consent: Consent::default(),
         rewrites,
-        tracing: Tracing::Lifelong,
+        tracing: container.lifelong.map_or(Tracing::Automatic, Tracing::Lifelong),
         keep_running: false,
     };
     let entered = named::find(&name, |found| match found {

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::lifelong::Lifelong;
+
 /// A container, as its engine calls it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Container {
@@ -17,6 +19,9 @@ pub struct Container {
     /// Is its runtime in its time namespace, since it could not enter that by itself?
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inherits_time: bool,
+    /// Why it is traced for its whole life, if its maker wants that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lifelong: Option<Lifelong>,
 }
 
 impl Container {

@@ -86,7 +86,13 @@ fn supervise(
     let mut kept = supervisor.descriptors();
     kept.push(caller.as_raw_fd());
     detach(kept);
-    let outcome = match supervisor.open() {
+    // Before `follow`, which may make another thread.
+    let prepared = match starts {
+        Some((program, Starts::Program)) => supervisor.pass_signals_to(Some(program)),
+        None => supervisor.pass_signals_to(None),
+        Some(_) => supervisor.ignore_signals(),
+    };
+    let outcome = match prepared.and_then(|()| supervisor.open()) {
         Err(error) => -(error as i32),
         Ok(()) => {
             let follow = |(process, starts)| supervisor.follow(process, starts);
@@ -96,11 +102,6 @@ fn supervise(
     let reported = report_outcome(&mut caller, outcome);
     drop(caller);
     if outcome == FOLLOWING && reported.is_ok() {
-        match starts {
-            Some((program, Starts::Program)) => supervisor.pass_signals_to(Some(program)),
-            None => supervisor.pass_signals_to(None),
-            Some(_) => supervisor.ignore_signals(),
-        }
         supervisor.serve();
     }
     // SAFETY: ends this process without running the caller's exit handlers.
@@ -173,8 +174,9 @@ fn supervise_notified(supervisor: Option<Supervisor>, program: Pid, mut caller: 
             let outcome = listener.as_ref().map_or_else(|error| *error as i32, |_| FOLLOWING);
             let reported = report_outcome(&mut caller, outcome);
             drop(caller);
-            if let (Ok(listener), Ok(())) = (listener, reported) {
-                supervisor.pass_signals_to(Some(program));
+            if let (Ok(listener), Ok(())) = (listener, reported)
+                && supervisor.pass_signals_to(Some(program)).is_ok()
+            {
                 supervisor.listen_to_first(listener, program);
                 supervisor.serve();
             }

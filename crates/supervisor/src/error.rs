@@ -65,10 +65,18 @@ pub enum Error {
     )]
     AlreadyTraced { pid: i32, name: String },
     #[error(
-        "this process is in a timeline already, and timelines cannot be nested\n\
-         help: start eigentime outside of it, or, as its owner, name that timeline (--timeline)"
+        "this process is in a timeline already: inside one, no container is started, no process \
+         attached to a new timeline, and no other timeline joined or made by name\n\
+         help: start eigentime outside of it, or use `eigentime run` without --timeline, which makes \
+         a timeline inside this one"
     )]
     AlreadyInTimeline,
+    #[error(
+        "this process is in a timeline already, whose supervisor does not answer: a debugger follows \
+         the process, it was returned to host time, or another version of eigentime made the timeline\n\
+         help: start eigentime outside of the timeline, or without the debugger"
+    )]
+    NestingUnanswered,
     #[error(
         "cannot follow the program: ptrace is forbidden here ({0})\nhelp: allow it (sysctl \
          kernel.yama.ptrace_scope below 3; in a container: a seccomp profile that allows ptrace, or \

@@ -14,7 +14,7 @@ use eigentime_calls::{
     SOL_SOCKET, Set, Timer, TimerOp, Wait, Watch, nr,
 };
 use eigentime_timeline::{Clock, ClockId};
-use eigentime_vdso::{BOOTED_CLOCK, UNSTARTED_CLOCK};
+use eigentime_vdso::{BOOTED_CLOCK, NESTING_CLOCK, UNSTARTED_CLOCK};
 use nix::errno::Errno;
 
 /// How much of a timeline can differ from the host.
@@ -375,6 +375,7 @@ pub fn assemble(subject: &Subject) -> Vec<libc::sock_filter> {
         if call.kind == Kind::Read(Read::ClockGettime) {
             asm.load(arg_low(0));
             asm.if_equal(BOOTED_CLOCK, booted);
+            asm.if_equal(NESTING_CLOCK, stop);
             if subject.told == Told::Notified {
                 asm.if_equal(UNSTARTED_CLOCK, stop);
             }
@@ -401,9 +402,12 @@ pub fn assemble(subject: &Subject) -> Vec<libc::sock_filter> {
 
 /// Puts the filter on the calling process and all it will start, and returns the
 /// descriptor on which it tells of calls.
-pub fn install_with_listener(filter: &[libc::sock_filter]) -> nix::Result<OwnedFd> {
+pub fn install_with_listener(
+    filter: &[libc::sock_filter],
+    privileges: Privileges,
+) -> nix::Result<OwnedFd> {
     let flag = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
-    let listener = set(filter, flag, Privileges::Renounced)?;
+    let listener = set(filter, flag, privileges)?;
     // SAFETY: the call returned a new descriptor.
     Ok(unsafe { OwnedFd::from_raw_fd(listener as i32) })
 }

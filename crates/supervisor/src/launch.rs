@@ -18,7 +18,7 @@ use crate::filter::{self, Privileges, Told};
 use crate::plan::{Plan, Tracing, lifelong};
 use crate::region::Region;
 use crate::tracer::{Opening, Subject, TimeNamespace};
-use crate::{named, namespace};
+use crate::{named, namespace, nested};
 
 /// Turns the calling process into the program of the plan, in its timeline. Returns
 /// only if that failed.
@@ -33,9 +33,8 @@ pub fn run(plan: &Plan) -> Error {
 
 fn prepare(plan: &Plan) -> Result<Infallible, Error> {
     check_descriptors()?;
-    if let Some(name) = &plan.timeline
-        && lives_in_timeline()?
-    {
+    if lives_in_timeline()? {
+        let Some(name) = &plan.timeline else { return nested::enter(plan) };
         named::stay(name, plan.clocks.as_ref(), plan.consent)?;
         return execute(&plan.command);
     }
@@ -115,7 +114,7 @@ fn start_untraced(plan: &Plan) -> Result<Infallible, Error> {
     let hides_groups = needs_namespace && namespace::enter(monotonic, boottime)?;
     let told = Told::Notified;
     let filter = filter::assemble(&filter::Subject { told, scope, exempt, hides_groups });
-    let listener = match filter::install_with_listener(&filter) {
+    let listener = match filter::install_with_listener(&filter, Privileges::Renounced) {
         Ok(listener) => listener,
         // The supervisor ends with the connection to it.
         Err(_) if plan.tracing == Tracing::Automatic && !needs_namespace => {

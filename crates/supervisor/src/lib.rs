@@ -8,10 +8,12 @@
 //!
 //! - `motion`: how the clocks run.
 //! - `plan`: what is asked for, and the map that follows from it.
+//! - `lifelong`: why programs are traced for their whole life.
 //! - `launch`: the steps from the calling process to the program.
 //! - `caller`: the calling process.
 //! - `daemon`: the supervisor's process.
 //! - `named`: the same for named timelines; attaching and detaching.
+//! - `nested`: the same for timelines inside others.
 //! - `container`: the same for the OCI runtimes that make containers.
 //! - `namespace`: time and user namespaces.
 //! - `region`: the memory that every program of the timeline shares.
@@ -42,10 +44,12 @@ mod error;
 mod filter;
 mod host;
 mod launch;
+mod lifelong;
 mod maps;
 mod motion;
 mod named;
 mod namespace;
+mod nested;
 mod plan;
 mod proc;
 mod region;
@@ -63,6 +67,6 @@ pub use launch::{run, run_in_namespace};
 pub use motion::Motion;
 pub use named::{Manner, adopt, attach, detach};
 pub use namespace::is_privileged;
-pub use plan::{Clocks, Plan, Start, Tracing, Wall};
+pub use plan::{Clocks, Lifelong, Plan, Start, Tracing, Wall};
 pub use saved::{Policy, Saved, Unreadable};
 pub use skip::{AtLimit, Limit, Skip, parse_busy_rate, parse_pause};

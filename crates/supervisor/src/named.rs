@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::filter::{self, Privileges, Scope, Told};
 use crate::host::KernelVdso;
 use crate::namespace;
-use crate::plan::{self, Clocks, Lifelong, Tracing};
+use crate::plan::{self, Clocks, Tracing};
 use crate::proc::Pidfd;
 use crate::region::Region;
 use crate::registry::{Lock, Name, Registry};
@@ -68,6 +68,11 @@ impl Entry<'_> {
         !matches!(self.starts, Starts::Program)
     }
 
+    /// What the filter may cost it.
+    fn privileges(&self) -> Privileges {
+        if self.is_runtime() { Privileges::Kept } else { Privileges::Renounced }
+    }
+
     /// The clocks of a timeline that is made for it.
     pub fn clocks(&self) -> &Clocks {
         self.clocks.unwrap_or(&Clocks::HOST)
@@ -75,13 +80,12 @@ impl Entry<'_> {
 
     /// Starts it; it is followed already.
     pub fn start(&self, joined: &Joined) -> Result<Infallible, Error> {
-        if joined.is_brief && self.tracing != Tracing::Lifelong && !self.is_runtime() {
+        if joined.is_brief && self.tracing.lifelong().is_none() {
             self.hand_over_listener(joined)?;
             return start_filtered(self.command, joined.rate);
         }
         let filter = filter_of_named(Told::Traced, joined);
-        let privileges = if self.is_runtime() { Privileges::Kept } else { Privileges::Renounced };
-        start_program(self.command, &filter, privileges, joined.rate)
+        start_program(self.command, &filter, self.privileges(), joined.rate)
     }
 
     /// Lets the filter tell the supervisor of calls, where no other does so already; else the process is
@@ -91,7 +95,8 @@ impl Entry<'_> {
         let stream = connect(self.name)?.ok_or(Error::SupervisorGone)?;
         let asking = client::Asking::new(stream, self.name);
         let asking = asking.map_err(|failure| Error::Timeline(failure.to_string()))?;
-        match filter::install_with_listener(&filter_of_named(Told::Notified, joined)) {
+        let filter = filter_of_named(Told::Notified, joined);
+        match filter::install_with_listener(&filter, self.privileges()) {
             Ok(listener) => {
                 let request = Request::Listen { descriptor: listener.as_raw_fd() as u32 };
                 allow_tracing(true);
@@ -104,7 +109,7 @@ impl Entry<'_> {
             }
             Err(Errno::EBUSY) if self.tracing == Tracing::Automatic => {
                 let filter = filter_of_named(Told::Traced, joined);
-                filter::install(&filter, Privileges::Renounced).map_err(Error::FilterForbidden)
+                filter::install(&filter, self.privileges()).map_err(Error::FilterForbidden)
             }
             Err(Errno::EBUSY) => Err(Error::ListenerTaken),
             Err(error) => Err(Error::FilterForbidden(error)),
@@ -199,10 +204,7 @@ pub fn make(
     lock: Lock,
 ) -> Result<(Joined, Pid), Error> {
     let clocks = entry.clocks();
-    let lifelong = match entry.is_runtime() {
-        true => Some(Lifelong::Container),
-        false => plan::lifelong(entry.tracing, clocks),
-    };
+    let lifelong = plan::lifelong(entry.tracing, clocks);
     let (region, journal) = match (entry.keep_running, lifelong) {
         (false, _) => (Region::new()?, None),
         (true, None) => {
@@ -238,7 +240,7 @@ pub fn join(entry: &Entry<'_>, starts: &Starts, stream: UnixStream) -> Result<Jo
         interface: INTERFACE,
         starts: starts.clone(),
         rewrites: entry.rewrites,
-        is_traced: entry.tracing == Tracing::Lifelong,
+        lifelong: entry.tracing.lifelong(),
         keep_running: entry.keep_running,
     };
     let answer = client::ask_through(stream, entry.name, &request);
@@ -363,7 +365,7 @@ fn take_over(registry: &Registry, name: &Name) -> Result<Supervisor, String> {
     ask(connect()?, &Request::Adopted)?;
     // Until then it traces some threads, and writes the map.
     await_end(former, None);
-    Ok(Supervisor::resume(resources, state))
+    Supervisor::resume(resources, state).map_err(|error| failed(error.into()))
 }
 
 /// Returns a process of a named timeline to host time.

@@ -5,7 +5,7 @@ use std::fs;
 
 use eigentime_timeline::text::{format_date, format_offset, format_rate};
 use eigentime_timeline::{
-    Anchor, CLOCKS, Clock, ClockId, Freeze, HostInstant, Map, Nanos, Rate, VirtualInstant,
+    Anchor, CLOCKS, Clock, ClockId, Freeze, HostInstant, Map, Nanos, Rate, Segment, VirtualInstant,
 };
 
 use serde::{Deserialize, Serialize};
@@ -14,6 +14,7 @@ use crate::consent::Consent;
 use crate::error::Error;
 use crate::filter::Scope;
 use crate::host;
+pub use crate::lifelong::Lifelong;
 use crate::motion::Motion;
 use crate::namespace;
 use crate::registry::Name;
@@ -65,46 +66,24 @@ pub struct Clocks {
 }
 
 /// When the supervisor of a timeline traces its programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Tracing {
     /// For moments, if that can be; else for life.
     Automatic,
     /// For moments, while something is done in them.
     Brief,
-    /// For their whole life.
-    Lifelong,
+    /// For their whole life, for this reason.
+    Lifelong(Lifelong),
 }
 
-/// Why programs are traced for their whole life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Lifelong {
-    /// It was asked for.
-    #[error("by --traced")]
-    Asked,
-    /// Of each thread it has to be known whether it waits.
-    #[error("since idle time is skipped")]
-    SkipsTime,
-    /// Signals that ask a program to end its waits have to be known.
-    #[error("since the clocks stand still")]
-    Frozen,
-    /// Yama lets only ancestors trace a process.
-    #[error("since kernel.yama.ptrace_scope forbids to trace a program again")]
-    Yama,
-    /// What an OCI runtime starts.
-    #[error("since it belongs to a container")]
-    Container,
-    /// A process has one listener at most.
-    #[error("since another process listens to its seccomp filters")]
-    Listened,
-    /// Signals that cancel threads have to be told.
-    #[error("since it cancels threads")]
-    Cancels,
-    /// Nobody but root can trace it again.
-    #[error("since its memory is closed to this user")]
-    Closed,
-    /// It may make no other calls.
-    #[error("since it is in the strict mode of seccomp")]
-    Strict,
+impl Tracing {
+    /// Why programs are to be traced for their whole life, if they are.
+    pub(crate) fn lifelong(self) -> Option<Lifelong> {
+        match self {
+            Self::Lifelong(reason) => Some(reason),
+            Self::Automatic | Self::Brief => None,
+        }
+    }
 }
 
 /// Why a timeline is to trace its programs for their whole life, if it is.
@@ -116,7 +95,7 @@ pub(crate) fn lifelong(tracing: Tracing, clocks: &Clocks) -> Option<Lifelong> {
     ];
     match tracing {
         Tracing::Brief => None,
-        Tracing::Lifelong => Some(Lifelong::Asked),
+        Tracing::Lifelong(reason) => Some(reason),
         Tracing::Automatic => reasons.into_iter().find(|(holds, _)| *holds).map(|it| it.1),
     }
 }
@@ -235,6 +214,15 @@ impl Clocks {
         }
     }
 
+    /// The same for a timeline inside another, where no time namespace moves the monotonic clocks.
+    #[must_use]
+    pub(crate) fn scope_inside(&self) -> Scope {
+        match self.offsets() {
+            [Nanos::ZERO, Nanos::ZERO] => self.scope(),
+            _ => Scope::All,
+        }
+    }
+
     /// Refuses what the kernel would refuse, with the numbers it does not tell.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.skip.is_some() && !skip::is_possible() {
@@ -292,6 +280,18 @@ impl Clocks {
             }
             Start::Host { .. } => Ok(()),
         }
+    }
+
+    /// The map that starts now from the clocks of another timeline, which show `now`.
+    #[must_use]
+    pub(crate) fn map_from(&self, now: [HostInstant; CLOCKS]) -> Segment {
+        let mut clocks = self.clone();
+        if let Start::Host { wall, .. } = &mut clocks.start
+            && let Wall::Date(date) = *wall
+        {
+            *wall = Wall::Offset(date.since(VirtualInstant(now[Clock::Wall as usize].0)));
+        }
+        clocks.map(now, true).after
     }
 
     /// The map that starts now. `host` must have been read in the time namespace of the

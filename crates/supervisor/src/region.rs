@@ -15,7 +15,7 @@ use eigentime_vdso::{IMAGE, IMAGE_OFFSET, PAGE, PRIVATE_OFFSET, symbols};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use nix::sys::mman::{MapFlags, ProtFlags, mmap};
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use serde::{Deserialize, Serialize};
 
 use crate::arch::{REGION_WINDOW, SYSCALL_LENGTH};
@@ -198,8 +198,16 @@ impl Region {
     }
 
     fn make(is_lasting: bool) -> Result<Self, Error> {
-        let errno = |error: io::Error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO));
         let layout = Layout::random().map_err(errno).map_err(Error::system("read /dev/urandom"))?;
+        Self::make_at(layout, is_lasting)
+    }
+
+    /// Makes one where that of another timeline of this version lies already.
+    pub fn at(layout: Layout) -> Result<Self, Error> {
+        Self::make_at(layout, false)
+    }
+
+    fn make_at(layout: Layout, is_lasting: bool) -> Result<Self, Error> {
         let file = File::from(make_file().map_err(Error::system("make shared memory"))?);
         let written = file
             .set_len(layout.size())
@@ -251,9 +259,8 @@ impl Region {
 
     /// The page with the map.
     #[must_use]
-    pub fn page(&self) -> &'static Page {
-        // SAFETY: mapped above for as long as the process lives; its contents are
-        // atomics.
+    pub fn page(&self) -> &Page {
+        // SAFETY: mapped above until it is dropped; its contents are atomics.
         unsafe { self.page.as_ref() }
     }
 
@@ -262,4 +269,15 @@ impl Region {
     pub fn file(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: nobody has the page any more. If it cannot be unmapped, it stays.
+        let _ = unsafe { munmap(self.page.cast(), PAGE) };
+    }
+}
+
+fn errno(error: io::Error) -> Errno {
+    Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO))
 }

@@ -117,6 +117,29 @@ impl Rate {
         Self { forward, backward, per_nano }
     }
 
+    /// The rate of a timeline that runs at this rate of another, which itself runs at `outer`; `None`
+    /// outside 0.001 to 1,000,000, unless one of them stands still.
+    ///
+    /// A rate is rounded up, by less than a unit; so a product that exceeds a whole number by no more
+    /// than these units amount to is that number: ten times 0.1 is one.
+    #[must_use]
+    pub fn of(self, outer: Self) -> Option<Self> {
+        if self.is_frozen() || outer.is_frozen() {
+            return Some(Self::FROZEN);
+        }
+        let [a, b] = [self.forward, outer.forward];
+        let [a_whole, a_frac, b_whole, b_frac] = [a.whole, a.frac, b.whole, b.frac].map(u128::from);
+        let parts = (a_frac * b_frac).div_ceil(1 << 64);
+        let bits = ((a_whole * b_whole) << 64) + a_whole * b_frac + a_frac * b_whole + parts;
+        let excess = a_whole + b_whole + 2;
+        let fraction = bits & u128::from(u64::MAX);
+        let bits = if fraction <= excess { bits - fraction } else { bits };
+        let limit = |millionths| Self::from_ratio(millionths, 1_000_000);
+        let [least, most] = [Self::MIN_MILLIONTHS, Self::MAX_MILLIONTHS].map(limit);
+        let is_allowed = bits >= least?.forward.bits() && bits <= most?.forward.bits();
+        is_allowed.then(|| Self::from_forward(Scale::from_bits(bits)))
+    }
+
     /// The factor from host to virtual spans.
     #[must_use]
     #[inline(always)]
@@ -210,6 +233,20 @@ mod tests {
     }
 
     #[test]
+    fn rates_of_rates() {
+        let rate = |top, bottom| Rate::from_ratio(top, bottom).unwrap();
+        assert_eq!(rate(10, 1).of(rate(6, 1)), Some(rate(60, 1)));
+        assert_eq!(rate(1, 10).of(rate(10, 1)), Some(Rate::ONE));
+        assert_eq!(rate(1, 3).of(rate(3_000, 1)), Some(rate(1_000, 1)));
+        assert_eq!(rate(1_000, 1).of(rate(1_000, 1)), Some(rate(1_000_000, 1)));
+        assert_eq!(rate(1_001, 1).of(rate(1_000, 1)), None);
+        assert!(rate(1, 100).of(rate(1, 10)).is_some());
+        assert_eq!(rate(1, 101).of(rate(1, 10)), None);
+        assert_eq!(Rate::FROZEN.of(rate(1_000_000, 1)), Some(Rate::FROZEN));
+        assert_eq!(rate(1_000_000, 1).of(Rate::FROZEN), Some(Rate::FROZEN));
+    }
+
+    #[test]
     fn exact_multiples_stay_exact() {
         for denominator in [3, 7, 10, 1_000] {
             let rate = Rate::from_ratio(1, denominator).unwrap();
@@ -228,6 +265,19 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        #[test]
+        fn a_rate_of_a_rate_is_the_product(a in rates(), b in rates()) {
+            let [x, y] = [a, b].map(|rate| rate.forward().bits() as f64 / 2_f64.powi(64));
+            match a.of(b) {
+                Some(rate) => {
+                    let got = rate.forward().bits() as f64 / 2_f64.powi(64);
+                    prop_assert!((got / (x * y) - 1.0).abs() < 1e-9, "{got} {x} {y}");
+                    prop_assert_eq!(b.of(a), Some(rate));
+                }
+                None => prop_assert!(x * y < 0.001_000_001 || x * y > 999_999.999, "{x} {y}"),
+            }
+        }
 
         #[test]
         fn spans_do_not_shrink(rate in rates(), a: i64, b: i64) {

@@ -270,6 +270,37 @@ impl Segment {
         next
     }
 
+    /// The map of a timeline that lies on another: this map is that from what the clocks of `outer`
+    /// show. Both sides are agreed on at the given host instants, and are exact there. `None` if no
+    /// clock can run at that rate.
+    #[must_use]
+    pub fn on(&self, outer: &Self, now: [HostInstant; CLOCKS]) -> Option<Self> {
+        let anchors = Clock::ALL.map(|clock| {
+            let host = now[clock as usize];
+            let between = HostInstant(outer.virtual_at(clock, host).0);
+            Anchor { host, virt: self.virtual_at(clock, between) }
+        });
+        let rate = self.rate.of(outer.rate)?;
+        Some(Self { rate, wall_stands: self.wall_stands || outer.wall_stands, anchors })
+    }
+
+    /// The same map, but that a clock which differs from what `before` shows at its anchor by no more
+    /// than two roundings goes on from there, and that the monotonic clocks never step back.
+    #[must_use]
+    pub fn after(&self, before: &Self) -> Self {
+        const ROUNDINGS: u64 = 2;
+        let mut next = *self;
+        for clock in Clock::ALL {
+            let anchor = &mut next.anchors[clock as usize];
+            let shown = before.virtual_at(clock, anchor.host);
+            let is_rounded = shown.as_nanos().abs_diff(anchor.virt.as_nanos()) <= ROUNDINGS;
+            if is_rounded || (!clock.is_wall() && anchor.virt < shown) {
+                anchor.virt = shown;
+            }
+        }
+        next
+    }
+
     /// The same map with every clock moved by `step`.
     #[must_use]
     pub fn with_all_moved(&self, step: Nanos) -> Self {
@@ -286,6 +317,16 @@ impl Segment {
     #[must_use]
     pub fn with_wall_moved(&self, step: Nanos) -> Self {
         self.with_moved(Clock::is_wall, step)
+    }
+
+    /// The same map with the wall clock and TAI of another of the same rate.
+    #[must_use]
+    pub fn with_wall_of(&self, other: &Self) -> Self {
+        let mut next = *self;
+        for clock in Clock::ALL.into_iter().filter(|clock| clock.is_wall()) {
+            next.anchors[clock as usize] = other.anchor(clock);
+        }
+        next
     }
 
     /// The same map with CLOCK_TAI alone moved by `step`, as its offset from the wall clock is set.
@@ -485,6 +526,92 @@ mod tests {
             for clock in Clock::ALL {
                 let step = if clock.is_wall() { 0 } else { step };
                 prop_assert_eq!(next.anchor(clock).virt, segment.anchor(clock).virt.after(Nanos(step)));
+            }
+        }
+    }
+
+    /// Segments as timelines have them: rates whose product is in range, and anchors of this century.
+    fn segments() -> impl Strategy<Value = Segment> {
+        let rates = prop_oneof![
+            (100_000_u64..=100_000_000).prop_map(|rate| Rate::from_ratio(rate, 1_000_000).unwrap()),
+            (1_u64..=100, 1_u64..=10)
+                .prop_map(|(top, bottom)| Rate::from_ratio(top, bottom).unwrap()),
+            Just(Rate::ONE),
+            Just(Rate::FROZEN),
+        ];
+        let instant = 0_i64..4_000_000_000_000_000_000;
+        (rates, any::<bool>(), [(); CLOCKS].map(|()| (instant.clone(), instant.clone()))).prop_map(
+            |(rate, wall_stands, anchors)| Segment {
+                rate,
+                wall_stands,
+                anchors: anchors.map(|(host, virt)| Anchor {
+                    host: HostInstant::from_nanos(host),
+                    virt: VirtualInstant::from_nanos(virt),
+                }),
+            },
+        )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4_000))]
+
+        #[test]
+        fn one_on_another_shows_what_both_do(
+            inner in segments(), outer in segments(), now in 0_i64..4_000_000_000_000_000_000,
+            ahead in 0_i64..1_000_000_000_000_000,
+        ) {
+            let both = inner.on(&outer, [HostInstant::from_nanos(now); CLOCKS]).unwrap();
+            for clock in Clock::ALL {
+                let two = |host| {
+                    let between = outer.virtual_at(clock, host);
+                    let at = |span| inner.virtual_at(clock, HostInstant(between.after(Nanos(span)).0));
+                    (at(-1), at(0), at(1))
+                };
+                let now = HostInstant::from_nanos(now);
+                prop_assert_eq!(both.virtual_at(clock, now), two(now).1);
+                // Where a clock is below zero or above its range, the line of both is not that of each.
+                let is_inside = |host| {
+                    let between = outer.virtual_at(clock, host).as_nanos();
+                    let shown = two(host).1.as_nanos();
+                    [between, shown].iter().all(|at| (2_000_000_000..i64::MAX - 2_000_000_000).contains(at))
+                };
+                let then = now.after(Nanos(ahead));
+                if is_inside(now) && is_inside(then) {
+                    let (low, _, high) = two(then);
+                    let shown = both.virtual_at(clock, then).as_nanos();
+                    let range = low.as_nanos() - 4..=high.as_nanos() + 4;
+                    prop_assert!(range.contains(&shown), "{clock:?} {shown} {range:?}");
+                }
+            }
+        }
+
+        #[test]
+        fn one_on_the_host_is_itself(inner in segments(), now in 0_i64..4_000_000_000_000_000_000, then: i64) {
+            let on_host = inner.on(&Segment::IDENTITY, [HostInstant::from_nanos(now); CLOCKS]).unwrap();
+            prop_assert_eq!((on_host.rate, on_host.wall_stands), (inner.rate, inner.wall_stands));
+            let then = HostInstant::from_nanos(then.max(now));
+            for clock in Clock::ALL {
+                let anchor = on_host.anchor(clock);
+                prop_assert_eq!(anchor.virt, inner.virtual_at(clock, anchor.host));
+                let [one, other] = [on_host, inner].map(|it| it.virtual_at(clock, then).as_nanos());
+                let saturates = anchor.virt == VirtualInstant(Nanos::ZERO);
+                prop_assert!(saturates || one.abs_diff(other) <= 2, "{one} {other}");
+            }
+        }
+
+        #[test]
+        fn what_follows_never_steps_back_unless_the_wall_is_set(
+            before in segments(), inner in segments(), outer in segments(), now in 0_i64..4_000_000_000_000_000_000,
+        ) {
+            let now = [HostInstant::from_nanos(now); CLOCKS];
+            let next = inner.on(&outer, now).unwrap();
+            let after = next.after(&before);
+            for clock in Clock::ALL {
+                let host = now[clock as usize];
+                let [shown, wanted, got] = [before, next, after].map(|it| it.virtual_at(clock, host));
+                prop_assert!(clock.is_wall() || got >= shown);
+                prop_assert!(got == shown || got == wanted);
+                prop_assert!(clock.is_wall() || got == shown.max(wanted) || shown.since(wanted).0.abs() <= 2);
             }
         }
     }

@@ -202,7 +202,7 @@ fn deadline(wait: &Wait, args: &Args) -> Option<(Deadline, Option<HostInstant>)>
             millis => Nanos::from_millis(i64::from(millis)),
         },
         Form::Timespec | Form::Timeval | Form::RingArgument if argument == 0 => return None,
-        Form::Timespec => time_at(load::<2>(argument).ok()?)?,
+        Form::Timespec => time_at(wait, load::<2>(argument).ok()?)?,
         Form::RingArgument => {
             let flags = args[3] as u32;
             if flags & RING_EXT_ARG == 0 || flags & RING_EXT_ARG_REG != 0 {
@@ -212,13 +212,13 @@ fn deadline(wait: &Wait, args: &Args) -> Option<(Deadline, Option<HostInstant>)>
             if pointer == 0 {
                 return None;
             }
-            time_at(load::<2>(pointer).ok()?)?
+            time_at(wait, load::<2>(pointer).ok()?)?
         }
         Form::Timeval => {
             // As the kernel: microseconds beyond a second are carried over.
             let [sec, usec] = load::<2>(argument).ok()?.map(|word| word as i64);
             let sec = sec.wrapping_add(usec / 1_000_000);
-            time_at([sec as u64, (usec % 1_000_000 * 1_000) as u64])?
+            time_at(wait, [sec as u64, (usec % 1_000_000 * 1_000) as u64])?
         }
     };
     if !relative {
@@ -233,10 +233,13 @@ fn deadline(wait: &Wait, args: &Args) -> Option<(Deadline, Option<HostInstant>)>
     Some((Deadline { clock, at: virtual_now.after(asked), relative }, Some(now)))
 }
 
-/// The total of a `timespec` that the kernel would accept.
-fn time_at([sec, nsec]: [u64; 2]) -> Option<Nanos> {
+/// The total of a `timespec` that the kernel would accept, and not take for one that has passed or
+/// never comes.
+fn time_at(wait: &Wait, [sec, nsec]: [u64; 2]) -> Option<Nanos> {
     let time = Timespec { sec: sec as i64, nsec: nsec as i64 };
-    time.is_valid().then(|| time.nanos())
+    let total = time.nanos();
+    let is_accepted = if wait.takes_any_time { total >= Nanos::ZERO } else { time.is_valid() };
+    is_accepted.then_some(total)
 }
 
 /// Is the time relative, and which clock is it on? Relative times are all kept on
@@ -370,20 +373,23 @@ fn give_back(
 ) -> i64 {
     let left = Timespec { sec, nsec };
     let is_refused = result < 0 && result != -EINTR && left == due.time;
+    let was_interrupted = result == -EINTR || (result == 0 && left != due.time);
     let to = match wait.left {
         Left::Nowhere => return result,
         Left::WithResult if result <= 0 => return result,
         // Where the kernel refuses, it does so before it writes what is left.
         Left::InPlace if is_refused => return result,
         Left::InPlace | Left::WithResult => arg(args, wait.arg),
-        Left::Interrupted(left) if result == -EINTR && deadline.relative => arg(args, left),
+        // A stop of job control interrupts it too, and then the kernel goes on with it.
+        Left::Interrupted(left) if deadline.relative && was_interrupted => arg(args, left),
         Left::Interrupted(_) => return result,
     };
     if to == 0 {
         return result;
     }
     let end = due.at.map(|at| at.after(left.nanos().negated()));
-    let left = if result == 0 { Nanos::ZERO } else { deadline.left(end) };
+    let is_over = result == 0 && !matches!(wait.left, Left::Interrupted(_));
+    let left = if is_over { Nanos::ZERO } else { deadline.left(end) };
     let left = Timespec::from_nanos(left);
     let part = match wait.form {
         Form::Timeval => left.nsec / 1_000,

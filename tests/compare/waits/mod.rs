@@ -79,6 +79,11 @@ impl Wait {
         }
     }
 
+    /// Does the kernel take more nanoseconds than a second has?
+    pub fn takes_any_time(&self) -> bool {
+        Call::find(Nr(self.row)).and_then(Call::wait).is_some_and(|wait| wait.takes_any_time)
+    }
+
     /// Which argument its time is, if it is one.
     pub fn time_argument(&self) -> Option<usize> {
         match Call::find(Nr(self.row))?.kind {

@@ -7,11 +7,10 @@ use serde_json::json;
 use crate::command::Finished;
 use crate::containers::Scenario;
 use crate::containers::abilities::Ability;
-use crate::containers::container::{Container, PATIENCE, profile, run_to_end};
+use crate::containers::container::{Container, PATIENCE, profile, run_to_end, show};
 use crate::containers::engine::Engine;
 use crate::containers::spec::{Choice, Image, Runtime, Spec};
 use crate::ensure;
-use crate::processes;
 use crate::suite::{Broken, Outcome};
 use crate::terminal::Terminal;
 use crate::timeline::FUTURE;
@@ -237,6 +236,7 @@ fn set_user_id(engine: &dyn Engine, choices: Vec<Choice>) -> Outcome {
 /// A program that answers system calls of its children goes on to do so.
 fn listener(engine: &dyn Engine) -> Outcome {
     let spec = Spec::new(&["/opt/contained", "listens"]).set("date", FUTURE.0);
+    let spec = spec.set("traced", "true");
     let ended = run_to_end(engine, &spec)?;
     ended.expect_code(0)?;
     let answer: i64 = ended.number("answer")?;
@@ -267,7 +267,8 @@ fn variables(engine: &dyn Engine) -> Outcome {
     environment.ensure(!text.contains("EIGENTIME_DATE"), "they see settings")?;
     environment.ensure(text.contains("SETTING=x"), "the other variables are missing")?;
     let init = container.init()?;
-    ensure!(processes::tracer_of(init).is_some(), "{init} is not followed");
+    let shown = show(engine, &container.id()?)?;
+    ensure!(shown.member(init).is_some(), "{init} is not among {:?}", shown.members);
     Ok(())
 }
 

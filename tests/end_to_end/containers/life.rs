@@ -22,6 +22,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "life::logs", takes: &[], body: logs },
     Scenario { name: "life::restart", takes: &[Ability::Restart], body: restart },
     Scenario { name: "life::stop", takes: &[], body: stop },
+    Scenario { name: "life::traced_for_moments", takes: &[], body: traced_for_moments },
     Scenario { name: "life::removed", takes: &[], body: removed },
     Scenario { name: "life::killed", takes: &[], body: killed },
     Scenario { name: "life::supervisor_killed", takes: &[], body: supervisor_killed },
@@ -29,17 +30,39 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "life::crashes", takes: &[], body: crashes },
 ];
 
-/// The supervisor of a container's timeline, which must be its init's tracer.
+/// The supervisor of a container's timeline, of which its init is a member.
 fn supervisor(engine: &dyn Engine, container: &Container<'_>) -> Result<Watch, Broken> {
     let shown = show(engine, &container.id()?)?;
     let init = container.init()?;
-    ensure!(
-        tracer_of(init) == Some(shown.supervisor),
-        "{init} is traced by {:?}, not by {}",
-        tracer_of(init),
-        shown.supervisor
-    );
+    ensure!(shown.member(init).is_some(), "{init} is not among {:?}", shown.members);
     Watch::new(shown.supervisor)
+}
+
+/// Between their calls nothing traces a container's first process, nor one that comes in later, and
+/// their waits follow the clocks.
+fn traced_for_moments(engine: &dyn Engine) -> Outcome {
+    let container = Container::serve(engine, &Spec::serving().set("date", FUTURE.0))?;
+    let mut later = container.talk_too()?;
+    later.snapshot()?;
+    let id = container.id()?;
+    let expect_untraced = || {
+        let shown = show(engine, &id)?;
+        ensure!(shown.traced.is_none(), "traced: {:?}", shown.traced);
+        ensure!(shown.members.len() >= 2, "there are only {:?}", shown.members);
+        for member in &shown.members {
+            ensure!(member.traced.is_none(), "{member:?} is traced for life");
+            ensure!(member.container.as_ref() == Some(&id), "{member:?} is in no container");
+            wait_until("nothing traces it", || Ok(tracer_of(member.pid).is_none()))?;
+        }
+        Ok(())
+    };
+    expect_untraced()?;
+    let before = later.snapshot()?.ns("vdso_0")?;
+    ctl_done(engine, &["leap", &id, "+10d"])?;
+    let leapt = later.snapshot()?.ns("vdso_0")? - before;
+    ensure!(leapt >= 864_000 * 1_000_000_000, "it has leapt by {leapt} ns only");
+    expect_untraced()?;
+    later.finish()
 }
 
 /// Nothing is left of a container's timeline.

@@ -1,5 +1,8 @@
 //! What is not ours is left alone: containers without settings, and all other verbs.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 use rustix::time::ClockId;
@@ -10,7 +13,7 @@ use crate::containers::Scenario;
 use crate::containers::abilities::Ability;
 use crate::containers::bundle::Bundles;
 use crate::containers::commandline::LIMIT;
-use crate::containers::container::{Container, ctl_done, new_name, run_to_end, wait_until};
+use crate::containers::container::{Container, ctl_done, new_name, run_to_end, show, wait_until};
 use crate::containers::engine::{Engine, Exec};
 use crate::containers::spec::{Choice, Runtime, Spec};
 use crate::ensure;
@@ -28,6 +31,11 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "passes::other_verbs", takes: &[Ability::Bundles], body: other_verbs },
     Scenario { name: "passes::hooks", takes: &[Ability::Bundles], body: hooks },
     Scenario { name: "passes::configuration", takes: &[Ability::Bundles], body: configuration },
+    Scenario {
+        name: "passes::profile_notifies",
+        takes: &[Ability::Bundles],
+        body: profile_notifies,
+    },
     Scenario { name: "passes::time_namespace", takes: &[Ability::Bundles], body: time_namespace },
 ];
 
@@ -156,6 +164,40 @@ fn configuration(engine: &dyn Engine) -> Outcome {
     left.sort();
     year.ensure(year.output().trim() == "2100", "the settings have no effect")?;
     ensure!(left == ["config.json", "log"], "in the bundle there are {left:?}");
+    Ok(())
+}
+
+/// A container whose profile notifies somebody else of calls is traced for life, and what enters it
+/// as well: the kernel allows one such filter.
+fn profile_notifies(engine: &dyn Engine) -> Outcome {
+    let socket = workspace::public()?.join(new_name());
+    // The runtime's connection waits there.
+    let listener = UnixListener::bind(&socket)?;
+    std::fs::set_permissions(&socket, Permissions::from_mode(0o777))?;
+    let profile = json!({
+        "defaultAction": "SCMP_ACT_ALLOW",
+        "listenerPath": socket,
+        "syscalls": [{ "names": ["swapon"], "action": "SCMP_ACT_NOTIFY" }],
+    });
+    let spec = Spec::serving().choose(Choice::Configuration("/linux/seccomp", profile));
+    // For an ordinary user runc lets nothing into such a container.
+    let can_enter = Container::serve(engine, &spec.clone().by(Runtime::Bare))?
+        .exec(&["true"])?
+        .status
+        .success();
+    let container = Container::serve(engine, &spec.set("date", FUTURE.0))?;
+    let shown = show(engine, &container.id()?)?;
+    let why = shown.traced.as_deref();
+    ensure!(why == Some("since another process listens to its seccomp filters"), "{why:?}");
+    let tracer = tracer_of(container.init()?);
+    ensure!(tracer == Some(shown.supervisor), "it is traced by {tracer:?}");
+    if can_enter {
+        let year = container.exec(&["date", "+%Y"])?;
+        year.expect_code(0)?;
+        year.ensure(year.output().trim() == "2100", "it does not live by the timeline")?;
+    }
+    drop((container, listener));
+    std::fs::remove_file(&socket)?;
     Ok(())
 }
 

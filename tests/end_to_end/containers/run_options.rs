@@ -5,20 +5,20 @@ use std::fs;
 
 use rustix::process::Signal;
 
-use crate::command::{Running, start};
-use crate::containers::container::{PATIENCE, new_name};
+use crate::command::{Running, run, start};
+use crate::containers::container::{PATIENCE, new_name, wait_until};
 use crate::containers::direct::{Runner, Scenario, tree};
 use crate::containers::limits::group_file;
 use crate::ensure;
 use crate::named::shown::Shown;
-use crate::processes::{Watch, send};
+use crate::processes::{Watch, send, tracer_of};
 use crate::session::{Session, host_ns};
 use crate::suite::{Broken, Outcome};
 use crate::terminal::Terminal;
 use crate::timeline::FUTURE;
 
 use rustix::time::ClockId;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 const NS_PER_S: i128 = 1_000_000_000;
 const DAY_NS: i128 = 86_400 * NS_PER_S;
@@ -41,6 +41,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "exit_statuses", tools: &[], body: exit_statuses },
     Scenario { name: "first_process", tools: &[], body: first_process },
     Scenario { name: "crashes", tools: &[], body: crashes },
+    Scenario { name: "debuggers", tools: &["strace", "gdb"], body: debuggers },
     Scenario { name: "signals_go_on", tools: &[], body: signals },
     Scenario { name: "ends_when_killed", tools: &[], body: killed },
     Scenario { name: "ends_with_its_supervisor", tools: &[], body: supervisor_killed },
@@ -276,6 +277,37 @@ fn first_process(runner: &Runner) -> Outcome {
     ended.ensure(count("process=") == 1, "there are other processes")?;
     ended.ensure(count("descriptor=") == 3, "there are other descriptors")?;
     ended.ensure(!text.contains("EIGENTIME"), "there are variables of Eigentime")
+}
+
+/// Debuggers of the host follow a program in it, whose waits keep the timeline's clocks meanwhile.
+fn debuggers(runner: &Runner) -> Outcome {
+    let name = new_name();
+    let mut command = runner.in_rootfs(&["--name", &name, "--date", FUTURE.0])?;
+    command.args(["sh", "-c", "echo ready; exec sleep 1000000"]).stdin(Stdio::null());
+    let mut running = start(&mut command)?;
+    running.next_line(PATIENCE)?;
+    let mut pid = 0;
+    wait_until("it sleeps", || {
+        let shown = show(runner, &name)?;
+        ensure!(shown.traced.is_none(), "traced: {:?}", shown.traced);
+        let sleeper = shown.members.iter().find(|it| shown.waits(it.pid, &["clock_nanosleep"]));
+        pid = sleeper.map_or(0, |it| it.pid);
+        Ok(pid != 0 && tracer_of(pid).is_none())
+    })?;
+    let pid_text = pid.to_string();
+    let mut gdb = Command::new("gdb");
+    gdb.args(["-batch", "-p", &pid_text, "-ex", "info registers rip"]).stdin(Stdio::null());
+    let seen = run(&mut gdb, PATIENCE)?;
+    seen.ensure(seen.output().contains("rip "), "gdb sees no registers")?;
+    let mut strace = Command::new("strace");
+    let strace = start(strace.args(["-qq", "-p", &pid_text]).stdin(Stdio::null()))?;
+    let tracer = strace.child.id();
+    wait_until("strace follows it", || Ok(tracer_of(pid) == Some(tracer)))?;
+    send(tracer, Signal::TERM)?;
+    strace.finish(PATIENCE)?;
+    runner.eigentime(&["ctl", "leap", &name, "20d"])?.expect_code(0)?;
+    running.finish(PATIENCE)?.expect_code(0)?;
+    Ok(())
 }
 
 /// A fault ends process 1 as on the host, where `abort` ends with one too: the kernel delivers no

@@ -111,7 +111,15 @@ fn status() -> Outcome {
         run(place.run("x", &[])?.args(["sh", "-c", "exit 7"]), STUCK)?.expect_code(7)?;
     }
     run(place.run("x", &[])?.arg("/no/such/program"), STUCK)?.expect_code(127)?;
-    place.remove("x")
+    place.remove("x")?;
+    // One that cannot be started keeps no output of its caller's open, though the timeline stays.
+    for (program, status) in [("/no/such/program", 127), ("/etc/passwd", 126)] {
+        let ended = run(place.run("x", &[])?.arg(program), STUCK)?;
+        ended.expect_code(status)?;
+        ended.ensure(ended.errors.contains(program), "its output stays open, or says nothing")?;
+        place.remove("x")?;
+    }
+    Ok(())
 }
 
 fn other_options() -> Outcome {

@@ -28,6 +28,9 @@ const LIMIT: Duration = Duration::from_secs(180);
 /// What is waited beyond the latest end, so that a late one can be told from none.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// The programs that live in a timeline of their own inside the one that is changed.
+const INSIDE: &str = "inside";
+
 /// The programs that are traced for their whole life.
 const TRACED: &str = "traced";
 
@@ -36,6 +39,10 @@ const KILLED: &str = "killed";
 
 /// Those whose timeline another supervisor takes over meanwhile.
 const ADOPTED: &str = "adopted";
+
+/// Through which changes they wait: one of all clocks, and one of the wall clock alone.
+const REPLACED: [(&str, [&str; 2]); 2] =
+    [(KILLED, ["leap", "set_date"]), (ADOPTED, ["faster", "wall_frozen_set_date"])];
 
 /// Where a program stays while a timer runs.
 const ENDLESS: [&str; 4] = ["rt_sigtimedwait", "read", "poll", "ppoll"];
@@ -51,16 +58,16 @@ fn concerns(call: &Call) -> bool {
 pub fn add(suite: &mut Suite) {
     for scenario in SCENARIOS {
         add_group(suite, "dynamic", User::Myself, Build::Dynamic, scenario);
-        // What begins with clocks that stand still is traced for life.
-        if !scenario.options.contains(&"--freeze") {
-            add_group(suite, KILLED, User::Myself, Build::Dynamic, scenario);
-            add_group(suite, ADOPTED, User::Myself, Build::Dynamic, scenario);
+        add_group(suite, INSIDE, User::Myself, Build::Dynamic, scenario);
+        for (who, _) in REPLACED.iter().filter(|(_, changes)| changes.contains(&scenario.name)) {
+            add_group(suite, who, User::Myself, Build::Dynamic, scenario);
         }
     }
     for scenario in SCENARIOS.iter().filter(|scenario| scenario.is_enough) {
         add_group(suite, "musl", User::Myself, Build::Musl, scenario);
         add_group(suite, "nobody", User::Nobody, Build::Dynamic, scenario);
         add_group(suite, TRACED, User::Myself, Build::Dynamic, scenario);
+        add_group(suite, "nobody_inside", User::Nobody, Build::Dynamic, scenario);
     }
     suite.test("named::follows::sleep_a_day", &[], sleep_a_day);
 }
@@ -88,6 +95,7 @@ fn add_group(
         made_with,
         options: if who == TRACED { &["--traced"] } else { &[] },
         before,
+        is_inside: who.ends_with(INSIDE),
         user,
         build,
         scenario,
@@ -120,6 +128,8 @@ struct Group {
     options: &'static [&'static str],
     /// What happens before the change.
     before: fn(&Place) -> Outcome,
+    /// Whether they then make a timeline inside, whose wall clock is an hour ahead.
+    is_inside: bool,
     user: User,
     build: Build,
     scenario: &'static Scenario,
@@ -171,6 +181,9 @@ impl Group {
 
     fn start(&self, place: &Place, call: &'static Call) -> Result<Waiter, Broken> {
         let mut command = place.run("x", self.options)?;
+        if self.is_inside {
+            command.arg(self.user.binary()?).args(["run", "--offset", "+1h", "--"]);
+        }
         command.arg(self.user.program(Program::Waits, self.build)?);
         command.args([call.name, &self.scenario.wait_ms.to_string()]);
         Ok(Waiter { call, running: start(command.stdin(Stdio::null()))? })

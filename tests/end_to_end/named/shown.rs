@@ -91,7 +91,19 @@ pub struct Member {
     pub container: Option<String>,
     /// Why it is traced for life, if others are not.
     pub traced: Option<String>,
+    /// The timeline inside that it lives by.
+    pub inner: Option<Inner>,
     pub threads: Vec<Thread>,
+}
+
+/// A timeline inside another.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Inner {
+    pub options: String,
+    pub state: String,
+    pub rate: f64,
+    pub clocks: Vec<Reading>,
 }
 
 /// A thread, the call it is in if it waits, and until when if that ends.

@@ -7,7 +7,7 @@ use eigentime_container::host::network::Network;
 use eigentime_container::run::{Asked, System, Writes, run as run_container};
 use eigentime_container::runtime;
 use eigentime_study::levels::rootfs;
-use eigentime_supervisor::{Consent, run_in_namespace};
+use eigentime_supervisor::{Consent, Tracing, run_in_namespace};
 
 use super::args::EnterOptions;
 
@@ -56,6 +56,7 @@ fn contain(options: &EnterOptions) -> Result<i32, (String, i32)> {
         consent: Consent::default(),
         timeline: None,
         rewrites: true,
+        tracing: Tracing::Automatic,
         namespace_only: Some([options.monotonic, options.boottime]),
     };
     run_container(&asked).map_err(|error| (error.to_string(), error.exit_status()))

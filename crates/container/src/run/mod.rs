@@ -12,7 +12,7 @@ use std::io::{IsTerminal, stdin, stdout};
 use std::path::PathBuf;
 
 use eigentime_supervisor::registry::Name;
-use eigentime_supervisor::{Clocks, Consent};
+use eigentime_supervisor::{Clocks, Consent, Tracing};
 use eigentime_timeline::Nanos;
 use nix::unistd::{Pid, getpid};
 
@@ -84,6 +84,8 @@ pub struct Asked {
     pub timeline: Option<Name>,
     /// Are sites of calls rewritten, so that they need no stop?
     pub rewrites: bool,
+    /// When it is traced.
+    pub tracing: Tracing,
     /// Instead of a timeline, a time namespace with these offsets of CLOCK_MONOTONIC and
     /// CLOCK_BOOTTIME, and nobody who follows the program.
     pub namespace_only: Option<[Nanos; 2]>,

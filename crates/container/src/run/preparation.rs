@@ -150,6 +150,7 @@ impl Preparation<'_> {
             put_back: Vec::new(),
             dies_with: Some(self.parent),
             rewrites: self.asked.rewrites,
+            tracing: self.asked.tracing,
         });
         Err(error.into())
     }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use crate::consent::{Consent, NamedBy, SettableBy};
 use crate::container_id::Container;
-use crate::plan::Clocks;
+use crate::plan::{Clocks, Lifelong};
 use crate::region::Image;
 use crate::saved::Saved;
 
@@ -36,8 +36,8 @@ pub enum Request {
         starts: Starts,
         /// Are sites of calls still rewritten?
         rewrites: bool,
-        /// Is it to be traced for its whole life?
-        is_traced: bool,
+        /// Why it is to be traced for its whole life, if it is.
+        lifelong: Option<Lifelong>,
         /// Is the timeline to go on when its supervisor is killed?
         keep_running: bool,
     },
@@ -191,7 +191,7 @@ pub struct Offer {
     /// The descriptor of its socket.
     pub control: i32,
     /// The descriptors on which filters tell of calls, each with what is known of it.
-    pub listeners: Vec<(i32, Option<String>)>,
+    pub listeners: Vec<(i32, Option<u32>)>,
     /// What its supervisor knows beyond that.
     pub state: serde_json::Value,
 }
@@ -378,8 +378,24 @@ pub struct Member {
     /// Why it is traced for its whole life, if others are not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traced: Option<String>,
+    /// The timeline by which it lives, if that is one inside this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inner: Option<Inner>,
     /// What its threads do.
     pub threads: Vec<Thread>,
+}
+
+/// A timeline inside another, made there by `eigentime run`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Inner {
+    /// How its clocks were asked for, on top of those outside; empty if they are the same.
+    pub options: String,
+    /// Does it run?
+    pub state: State,
+    /// Virtual seconds per host second while it runs.
+    pub rate: f64,
+    /// Every clock, host and virtual.
+    pub clocks: Vec<Reading>,
 }
 
 /// A thread of a member.

@@ -26,7 +26,7 @@ pub struct WaitRecord {
 impl Supervisor {
     /// What a blocked thread waits for, if the image knows.
     pub(super) fn waiting(&self, thread: Pid, blocked: &Blocked) -> Option<WaitRecord> {
-        blocked.waiting(thread, self.region.layout.exempt())
+        blocked.waiting(thread, self.layout.exempt())
     }
 }
 

@@ -5,32 +5,40 @@ use nix::errno::Errno;
 
 use super::Supervisor;
 use super::rearm::Rearm;
+use super::timekeeper::{Changed, Number};
 use crate::control::Change;
+use crate::host;
 use crate::motion::{Motion, is_allowed};
+
+/// What timers have to follow.
+fn rearms(changed: &[Changed]) -> impl Iterator<Item = Rearm> {
+    changed.iter().copied().map(Rearm::new)
+}
 
 impl Supervisor {
     /// Makes changes, together, and lets everything that waits follow.
     pub(super) fn change(&mut self, changes: &[Change]) -> Result<(), String> {
+        // Those that are left without members would refuse a rate.
+        self.forget_timelines();
         // They are looked for before the switch is in the map, since programs that set a timer wait
         // while it is there. None is missed: a program that sets one meanwhile has its descriptor.
         let timers = self.timer_descriptors();
         let next = |segment, motion| changed(segment, motion, changes);
-        let before = self.timekeeper.motion().freeze;
+        let before = self.timekeeper().motion().freeze;
         let state = self.state_if_written();
         let journal = self.journal.as_mut();
-        let change = self.timekeeper.change(next, |change| {
-            let change = Rearm::new(*change);
+        let changed = self.timelines.change(next, |changed| {
             // Whoever takes over from here on has to know that timers are still to follow.
             if let Some((mut state, journal)) = state.zip(journal) {
-                state.rearms.push(change);
+                state.rearms.extend(rearms(changed));
                 journal.write(&state);
             }
             // Those that are found are set by the old map.
-            timers.rearm(&change);
+            rearms(changed).for_each(|change| timers.rearm(&change));
         })?;
         self.has_new_state = true;
-        self.rearms.push(Rearm::new(change));
-        match self.timekeeper.motion().freeze {
+        self.rearms.extend(rearms(&changed));
+        match self.timekeeper().motion().freeze {
             // All are followed while clocks stand still, and let go afterwards.
             freeze if self.notified.is_some() && freeze.is_some() != before.is_some() => {
                 self.ask(|_, _| true);
@@ -40,28 +48,32 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Sets how far CLOCK_TAI is ahead of the wall clock.
-    pub(super) fn set_tai(&mut self, ahead: Nanos) {
-        let change = self.timekeeper.set_tai(ahead);
-        self.has_new_state = true;
-        self.recheck_all();
-        self.rearms.push(Rearm::of_wall(change));
+    /// Sets how far CLOCK_TAI of a timeline is ahead of its wall clock.
+    pub(super) fn set_tai(&mut self, timeline: Number, ahead: Nanos) {
+        let shown = self.timelines.get(timeline).timekeeper.shown();
+        let [wall, tai] = [Clock::Wall, Clock::Tai].map(|clock| shown[clock as usize]);
+        let step = ahead.minus(host::whole_seconds(tai.since(wall)));
+        self.move_wall_clocks(timeline, |segment| segment.with_tai_moved(step));
     }
 
-    /// Moves the wall clock at once, as a program does that sets it; like the kernel, not to before
+    /// Moves the wall clock of a timeline at once, as a program does that sets it; like the kernel, not to before
     /// what CLOCK_MONOTONIC shows (`do_settimeofday64` in kernel/time/timekeeping.c).
-    pub(super) fn move_wall(&mut self, step: Nanos) -> nix::Result<()> {
-        let shown = self.timekeeper.shown();
+    pub(super) fn move_wall(&mut self, timeline: Number, step: Nanos) -> nix::Result<()> {
+        let shown = self.timelines.get(timeline).timekeeper.shown();
         let [wall, monotonic] = [Clock::Wall, Clock::Monotonic].map(|clock| shown[clock as usize]);
         if wall.after(step) < monotonic {
             return Err(Errno::EINVAL);
         }
-        let change = self.timekeeper.move_wall(step);
+        self.move_wall_clocks(timeline, |segment| segment.with_wall_moved(step));
+        Ok(())
+    }
+
+    fn move_wall_clocks(&mut self, timeline: Number, moved: impl Fn(&Segment) -> Segment) {
+        let changed = self.timelines.move_wall(timeline, moved);
         self.has_new_state = true;
         self.recheck_all();
         // Once the thread that sets the clock runs again: it may be needed for it.
-        self.rearms.push(Rearm::of_wall(change));
-        Ok(())
+        self.rearms.extend(changed.into_iter().map(Rearm::of_wall));
     }
 }
 

@@ -60,7 +60,7 @@ impl Supervisor {
             command: proc::command_of(pid),
             threads: threads.len(),
             stopped_ns: begin.elapsed().as_nanos() as u64,
-            notes: self.step_back().into_iter().chain([
+            notes: self.step_back(pid).into_iter().chain([
                 "the supervisor keeps following it until it ends, since a seccomp filter cannot be removed: \
                  no debugger can follow it, and it ends with the supervisor"
                     .to_owned(),
@@ -69,9 +69,9 @@ impl Supervisor {
     }
 
     /// What a process that is returned to host time may stumble over.
-    fn step_back(&self) -> Option<String> {
+    fn step_back(&self, process: Pid) -> Option<String> {
         let now = host::read(Clock::Monotonic.id());
-        let map = self.region.page().map().after;
+        let map = self.segment_of(process);
         let back = map.virtual_at(Clock::Monotonic, now).as_nanos() - now.as_nanos();
         (back > 0).then(|| {
             format!(
@@ -203,7 +203,7 @@ impl Supervisor {
 
     /// Lets a thread go on until it is out of the image, or waits there.
     fn leave_image(&mut self, thread: Tracee) -> nix::Result<()> {
-        let exempt = self.region.layout.exempt();
+        let exempt = self.layout.exempt();
         let mut registers = thread.registers()?;
         // Then the call has not begun: it is made by the host's clocks.
         if self.undo_redirect(thread, &mut registers)? {
@@ -213,7 +213,7 @@ impl Supervisor {
             return Err(Errno::ETIMEDOUT);
         }
         registers = thread.registers()?;
-        if registers.ip() == self.region.layout.call() {
+        if registers.ip() == self.layout.call() {
             registers.interrupt_and_make_again(exempt);
             thread.set_registers(registers)?;
         }
@@ -222,7 +222,7 @@ impl Supervisor {
 
     /// Gives a process, which is stopped, the host's clocks.
     fn move_out(&mut self, process: Pid, threads: &[Tracee]) -> nix::Result<()> {
-        let before = self.region.page().map().after;
+        let (timeline, before) = (self.timeline_of(process), self.segment_of(process));
         let visitor = *threads.first().ok_or(Errno::ESRCH)?;
         self.undo_rewriting(visitor)?;
         complete(visitor, self.give_host_clocks(visitor))?;
@@ -231,15 +231,15 @@ impl Supervisor {
             self.thread(*thread).standing = Standing::Detached;
             self.set_deadline_anew(*thread, &before)?;
         }
-        let change = Rearm::new(Changed { before, after: at_host_rate(&before) });
+        let change = Rearm::new(Changed { timeline, before, after: at_host_rate(&before) });
         self.rearm_process(visitor, process, &change)
     }
 
     /// Puts a page of its own, which leaves every clock alone, where a process has the
     /// timeline's.
     async fn give_host_clocks(&self, visitor: Tracee) -> nix::Result<()> {
-        let mut visit = Visit::new(visitor, self.region.layout.call())?;
-        let at = self.region.layout.base();
+        let mut visit = Visit::new(visitor, self.layout.call())?;
+        let at = self.layout.base();
         let how = PRIVATE | libc::MAP_FIXED as u64;
         visit.call(libc::SYS_mmap, [at, PAGE as u64, READ_WRITE, how, NO_FILE, 0]).await?;
         visitor.write(at, bytes_of(&Page::new()))?;
@@ -250,7 +250,7 @@ impl Supervisor {
     /// Takes the mark off what the process has as its vDSO: the image if it was started in the
     /// timeline, the copy of the kernel's if it was attached.
     fn unmark(&self, process: Pid, visitor: Tracee) -> nix::Result<()> {
-        for header in [Some(self.region.layout.image()), vdso_of(process)].into_iter().flatten() {
+        for header in [Some(self.layout.image()), vdso_of(process)].into_iter().flatten() {
             let at = header + mark::OFFSET as u64;
             if visitor.read_words::<1>(at) == Ok([mark::WORD]) {
                 visitor.poke(at, 0)?;
@@ -262,7 +262,7 @@ impl Supervisor {
     /// A thread that waits by the image: until the same moment by the host's clocks.
     fn set_deadline_anew(&self, thread: Tracee, before: &Segment) -> nix::Result<()> {
         let registers = thread.registers()?;
-        if registers.ip() != self.region.layout.exempt() || !registers.was_interrupted(true) {
+        if registers.ip() != self.layout.exempt() || !registers.was_interrupted(true) {
             return Ok(());
         }
         let Some(found) = self.waiting(thread.0, &Blocked::at(&registers)) else { return Ok(()) };

@@ -23,7 +23,8 @@ impl Supervisor {
     /// Notes that a call waits for a time that never comes, if the timeline was asked for so.
     pub(super) fn note_frozen(&mut self, tracee: Tracee, registers: &Registers, kind: Kind) {
         let Kind::Wait(wait) = kind else { return };
-        if !self.timekeeper.begins_frozen() || !self.timekeeper.motion().is_frozen() {
+        let timekeeper = &self.timelines.get(self.timeline_of(tracee.0)).timekeeper;
+        if !timekeeper.begins_frozen() || !timekeeper.motion().is_frozen() {
             return;
         }
         let waits = match wait.form {
@@ -42,7 +43,7 @@ impl Supervisor {
     /// A signal is about to be delivered to a thread.
     pub(super) fn end_waits_at_signal(&mut self, tracee: Tracee, signal: i32) -> nix::Result<()> {
         if !ASKS_TO_END.contains(&signal)
-            || self.timekeeper.motion().freeze.is_none()
+            || self.timelines.freeze_of(self.timeline_of(tracee.0)).is_none()
             || self.thread(tracee).standing != Standing::Member
             || !is_caught(tracee, signal)
         {
@@ -50,7 +51,7 @@ impl Supervisor {
         }
         let Some(process) = self.process_of(tracee.0) else { return Ok(()) };
         let ends_waits = offset_of!(KernelFunctions, ends_waits) as u64;
-        tracee.poke(self.region.layout.private() + ends_waits, 1)?;
+        tracee.poke(self.layout.private() + ends_waits, 1)?;
         // Of each thread it must be known which process it belongs to.
         self.processes();
         self.ask(|_, state| state.process == Some(process) && !state.halted);

@@ -151,13 +151,13 @@ impl Supervisor {
 
     /// All that another supervisor needs.
     fn offer(&self) -> Option<Offer> {
-        let layout = self.region.layout;
+        let layout = self.layout;
         let control = self.control.as_ref()?;
         Some(Offer {
             clocks: control.clocks.clone(),
             base: layout.base(),
             image: layout.known_image().clone(),
-            region: self.region.writable()?,
+            region: self.timekeeper().region().writable()?,
             control: control.listener(),
             listeners: self.notified.as_ref()?.listener_numbers(),
             state: serde_json::to_value(self.state()).ok()?,

@@ -5,7 +5,7 @@
 
 use std::os::fd::OwnedFd;
 
-use eigentime_vdso::Launch;
+use eigentime_vdso::{KernelFunctions, Launch};
 use nix::errno::Errno;
 
 use super::Supervisor;
@@ -13,6 +13,7 @@ use super::bootstrap::{Bootstrap, is_report};
 use super::detour::Detour;
 use super::fresh::{Fresh, Refusal};
 use super::mapping::{Installer, RECEIVE};
+use super::oci_runtimes::RuntimeId;
 use super::tracee::Tracee;
 use crate::arch::Registers;
 use crate::proc::{self, Pidfd};
@@ -30,8 +31,8 @@ const CANNOT_RUN: u64 = 126;
 #[derive(Clone, Copy)]
 pub struct Started {
     pub tracee: Tracee,
-    /// Is it the first of a visit?
-    pub visits: bool,
+    /// The OCI runtime that has started it.
+    pub runtime: Option<RuntimeId>,
     /// Has its process a filter of its own?
     pub has_own_filter: bool,
 }
@@ -40,7 +41,8 @@ impl Installer {
     /// Prepares a program; it is in the stop that announces its start. Returns what can be closed once
     /// it goes on, if it starts by itself.
     pub async fn install(self, started: Started) -> Result<Option<Borrowed>, Refusal> {
-        let Started { tracee, visits, has_own_filter } = started;
+        let Started { tracee, runtime, has_own_filter } = started;
+        let visits = runtime.is_some();
         let mut detour = Detour::new(tracee);
         let (fresh, mut launch, bootstrap) = match self.examine(started) {
             Ok(examined) => examined,
@@ -103,12 +105,15 @@ impl Installer {
 
     /// Looks at a program that is in that stop, and says what it needs to run the bootstrap.
     fn examine(&self, started: Started) -> Result<(Fresh, Launch, Bootstrap), Refusal> {
-        let Started { tracee, has_own_filter, .. } = started;
+        let Started { tracee, runtime, has_own_filter } = started;
         let entry = tracee.registers().map_err(Refusal::step("read its registers"))?;
         let fresh = Fresh::examine(tracee, entry)?;
         let bootstrap = Bootstrap::new(tracee, fresh.vdso, self.kernel.bytes(), fresh.stack);
         let launch = Launch {
-            kernel: self.functions_at(fresh.vdso, has_own_filter),
+            kernel: KernelFunctions {
+                runtime: runtime.map_or(0, |runtime| runtime.get().into()),
+                ..self.functions_at(fresh.vdso, has_own_filter)
+            },
             entry: 0,
             stack: entry.stack(),
             mask: tracee.signal_mask().map_err(Refusal::step("read its signal mask"))?,

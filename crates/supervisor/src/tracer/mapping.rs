@@ -13,6 +13,7 @@ use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 
 use super::Supervisor;
 use super::plain::{Plain, bytes_of};
+use super::timekeeper::Number;
 use super::tracee::Tracee;
 use super::visit::Visit;
 use crate::host::KernelVdso;
@@ -99,10 +100,10 @@ pub struct Installer {
 }
 
 impl Supervisor {
-    /// What programs are given that are started or attached now.
-    pub(super) fn installer(&self) -> Installer {
-        let Self { region, kernel, raw_clock, notified, .. } = self;
-        let region = Rc::clone(region);
+    /// What programs of a timeline are given that are started or attached now.
+    pub(super) fn installer(&self, timeline: Number) -> Installer {
+        let Self { kernel, raw_clock, notified, .. } = self;
+        let region = Rc::clone(self.timelines.get(timeline).timekeeper.region());
         Installer { region, kernel: *kernel, raw_clock: *raw_clock, untraced: notified.is_some() }
     }
 }

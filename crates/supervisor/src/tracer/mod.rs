@@ -24,7 +24,9 @@
 //! - `journal`: what whoever takes it over has to know.
 //! - `hand_over`: hands a timeline over to another supervisor.
 //! - `takeover`: takes over a timeline whose supervisor has ended.
-//! - `timekeeper`: the clocks, and the one writer of their map.
+//! - `timelines`: the timeline, and those inside it.
+//! - `nesting`: makes one inside.
+//! - `timekeeper`: the clocks of one, and the one writer of their map.
 //! - `change`: changes the clocks, and lets all that waits follow.
 //! - `rearm`: arms timers anew after that.
 //! - `wait_restart`: makes waiting calls look at the map again.
@@ -50,6 +52,7 @@ mod jobs;
 mod journal;
 mod kernel_vdso;
 mod mapping;
+mod nesting;
 mod notes;
 mod notified;
 mod oci_runtimes;
@@ -66,6 +69,7 @@ mod signals;
 mod strict;
 mod takeover;
 mod timekeeper;
+mod timelines;
 mod tracee;
 mod visit;
 mod wait_restart;
@@ -89,10 +93,11 @@ use crate::host::KernelVdso;
 use crate::namespace;
 use crate::plan::{Clocks, Lifelong};
 use crate::proc;
-use crate::region::Region;
+use crate::region::{Layout, Region};
 pub use journal::Journal;
-use timekeeper::Timekeeper;
+use timekeeper::{Number, Timekeeper};
 pub use timekeeper::{Opening, TimeNamespace};
+use timelines::Timelines;
 use tracee::Stop;
 pub use tracee::Tracee;
 
@@ -131,7 +136,7 @@ pub struct Resources {
     /// The socket by which the timeline is steered.
     pub control: Control,
     /// The descriptors on which filters tell of calls, each with what is known of it.
-    pub listeners: Vec<(OwnedFd, Option<String>)>,
+    pub listeners: Vec<(OwnedFd, Option<u32>)>,
     /// Where its state is written down.
     pub journal: Journal,
 }
@@ -156,9 +161,9 @@ impl Subject {
 
 /// The process that follows the programs of one timeline.
 pub struct Supervisor {
-    region: Rc<Region>,
+    /// Where the region lies in the programs of all timelines.
+    layout: Layout,
     kernel: KernelVdso,
-    scope: Scope,
     /// The caller's groups, to be shown in its user namespace.
     groups: Vec<u32>,
     /// Does the kernel's vDSO make system calls of its own for the clocks, so that
@@ -168,8 +173,8 @@ pub struct Supervisor {
     keeps_privileges: bool,
     /// Threads that are to be let go as soon as they stop.
     unwanted: HashSet<Pid>,
-    /// The clocks.
-    timekeeper: Timekeeper,
+    /// The timeline, and those that lie on it.
+    timelines: Timelines,
     /// Is the timeline to end with its last member?
     ephemeral: bool,
     /// Has the first program been started?
@@ -206,8 +211,6 @@ pub struct Supervisor {
     jobs: jobs::Jobs,
     /// Notes that have been given since somebody joined last.
     noted: HashSet<(String, notes::Note)>,
-    /// What its maker allows.
-    permissions: permissions::Permissions,
     /// Sites of calls that go straight to the image.
     rewrites: rewrite::Rewrites,
     /// How the time that nobody uses is skipped.
@@ -235,6 +238,10 @@ struct Thread {
     process: Option<Pid>,
     /// How it stands to the timeline.
     standing: Standing,
+    /// Its timeline, once somebody has asked.
+    timeline: Option<Number>,
+    /// The one in which it is about to start a program, if that is another.
+    enters: Option<Number>,
     /// The OCI runtime that has started it.
     runtime: Option<oci_runtimes::RuntimeId>,
     /// Has its program set a filter? That stays, also when it starts another.
@@ -271,6 +278,7 @@ impl Thread {
     /// Has it something that goes to what it makes?
     fn hands_down(&self) -> bool {
         self.runtime.is_some()
+            || self.timeline.is_some_and(|timeline| timeline != Number::OUTERMOST)
             || self.has_own_filter
             || self.kept.is_some()
             || !matches!(self.standing, Standing::Member | Standing::Entering)
@@ -290,10 +298,13 @@ impl Supervisor {
         }
         let skip = clocks.skip;
         Self {
-            timekeeper: Timekeeper::new(region.page(), scope, clocks, opening),
-            region,
+            layout: region.layout,
+            timelines: Timelines::new(
+                Timekeeper::new(region, scope, clocks, opening),
+                scope,
+                consent,
+            ),
             kernel,
-            scope,
             groups,
             control,
             raw_clock: false,
@@ -317,7 +328,6 @@ impl Supervisor {
             awaited: Vec::new(),
             jobs: jobs::Jobs::default(),
             noted: HashSet::new(),
-            permissions: permissions::Permissions::new(consent),
             rewrites: rewrite::Rewrites::new(subject.rewrites),
             idle: skip.map(idle::Idle::new),
             notified: subject.lifelong.is_none().then(notified::Notified::default),
@@ -340,22 +350,22 @@ impl Supervisor {
     fn lasting_descriptors(&self) -> impl Iterator<Item = i32> {
         let control = self.control.as_ref().map(Control::descriptors).unwrap_or_default();
         let journal = self.journal.as_ref().map(|journal| journal.as_fd().as_raw_fd());
-        self.region.descriptors().chain(control).chain(journal)
+        self.timekeeper().region().descriptors().chain(control).chain(journal)
     }
 
     /// Lets the clocks run, as this process sees them from now on.
     pub fn open(&mut self) -> nix::Result<()> {
-        if let Some(offsets) = self.timekeeper.own_namespace() {
+        if let Some(offsets) = self.timekeeper().own_namespace() {
             namespace::enter_as_privileged(offsets)?;
         }
-        self.begin_clocks();
+        self.begin_clocks(Number::OUTERMOST);
         Ok(())
     }
 
-    /// Lets the clocks begin now: when the timeline is made, and once more when the first
+    /// Lets the clocks of a timeline begin now: when it is made, and once more when its first
     /// program starts, if nobody has changed them until then.
-    fn begin_clocks(&mut self) {
-        if self.timekeeper.begin_with_program() {
+    fn begin_clocks(&mut self, timeline: Number) {
+        if self.timelines.begin(timeline) && timeline == Number::OUTERMOST {
             self.begin_to_skip();
         }
     }
@@ -374,10 +384,6 @@ impl Supervisor {
         starts: &Starts,
     ) -> nix::Result<()> {
         Tracee(process).seize()?;
-        let reason = match starts {
-            Starts::Program => reason,
-            Starts::Container { .. } | Starts::Inside { .. } => Lifelong::Container,
-        };
         let kept = self.notified.as_ref().map(|_| reason);
         let standing = Standing::Entering;
         self.threads.insert(process, Thread { standing, kept, ..Thread::default() });
@@ -385,13 +391,21 @@ impl Supervisor {
     }
 
     /// Passes signals that end a program on to `program`, for as long as it runs.
-    pub fn pass_signals_to(&self, program: Option<Pid>) {
+    ///
+    /// This or [`ignore_signals`](Self::ignore_signals) has to come before any other thread is made.
+    pub fn pass_signals_to(&mut self, program: Option<Pid>) -> nix::Result<()> {
         signals::pass_to(program);
+        self.prepare_notified()
     }
 
     /// Leaves it to the engine to end its containers.
-    pub fn ignore_signals(&self) {
+    pub fn ignore_signals(&mut self) -> nix::Result<()> {
         signals::ignore();
+        self.prepare_notified()
+    }
+
+    fn prepare_notified(&mut self) -> nix::Result<()> {
+        self.notified.as_mut().map_or(Ok(()), notified::Notified::prepare)
     }
 
     /// Answers stops until the last thread has ended; a named timeline, until it is
@@ -399,9 +413,6 @@ impl Supervisor {
     pub fn serve(&mut self) {
         if self.idle.is_some() {
             idle::prepare();
-        }
-        if self.notified.as_mut().is_some_and(|notified| notified.prepare().is_err()) {
-            return;
         }
         if self.control.as_mut().is_some_and(|control| control.start().is_err()) {
             return;
@@ -476,7 +487,7 @@ impl Supervisor {
 
     fn has_outlived_its_members(&self) -> bool {
         self.ephemeral
-            && !self.timekeeper.awaits_attached()
+            && !self.timekeeper().awaits_attached()
             && self.threads.is_empty()
             && self.is_listened_to_by_nobody()
     }
@@ -517,6 +528,11 @@ impl Supervisor {
         match stop {
             Stop::Ended => {
                 if let Some(ended) = self.threads.remove(&tracee.0) {
+                    if ended.standing == Standing::Entering {
+                        // Its program could not be started. Its caller may read until nobody can
+                        // write any more.
+                        self.first_stderr = None;
+                    }
                     self.end_runtime(&ended);
                 }
                 self.forget_timers(tracee.0);
@@ -586,7 +602,10 @@ impl Supervisor {
         match makers.into_iter().flatten().find(known) {
             Some(maker) => self.inherit(tracee.0, self.threads[&maker]),
             // Its maker has ended.
-            None => self.thread(tracee).standing = self.stands_by_itself(tracee.0),
+            None => {
+                self.thread(tracee).standing = self.stands_by_itself(tracee.0);
+                self.note_timeline(tracee);
+            }
         }
     }
 
@@ -594,28 +613,44 @@ impl Supervisor {
         if self.enters_notified(tracee.0) {
             self.thread(tracee).standing = Standing::Entering;
         }
-        let Thread { standing, runtime, mut has_own_filter, kept, .. } = *self.thread(tracee);
         // A thread that starts a program takes the number of its process.
         let former = Pid::from_raw(tracee.event_message()? as i32);
-        has_own_filter |= self.take_exec(former);
-        if former != tracee.0 {
-            has_own_filter |= self.threads.remove(&former).is_some_and(|it| it.has_own_filter);
+        if former != tracee.0
+            && let Some(caller) = self.threads.remove(&former)
+        {
+            *self.thread(tracee) = caller;
         }
+        let Thread { standing, runtime, mut has_own_filter, kept, timeline, enters, .. } =
+            *self.thread(tracee);
+        let standing = if enters.is_some() { Standing::Entering } else { standing };
+        // The program has no page yet that would tell.
+        let timeline = enters.or(timeline).unwrap_or_default();
+        let told = self.take_exec(former);
         // A program has no handlers when it is started.
         let kept = kept.filter(|reason| *reason != Lifelong::Cancels);
-        let is_outside = standing == Standing::Outside && !self.is_inside(tracee);
+        let is_outside = standing == Standing::Outside && !self.is_inside(tracee, runtime);
         if standing == Standing::Detached || is_outside {
             return self.go_on(tracee, None);
         }
+        self.thread(tracee).timeline = Some(timeline);
+        if let Some(asked) = told {
+            if standing == Standing::Outside {
+                // Those that the runtime has set are the container's.
+                asked.count_filters(tracee.0);
+            }
+            has_own_filter |= self.has_own_filter(&asked, tracee.0, timeline);
+        }
         self.note_home(tracee, standing);
         self.started = true;
-        self.begin_clocks();
-        self.timekeeper.has_begun();
+        self.begin_clocks(timeline);
+        self.timelines.get_mut(timeline).timekeeper.has_begun();
         self.forget_posix_timers(tracee.0);
-        *self.thread(tracee) = Thread { runtime, has_own_filter, kept, ..Thread::default() };
-        let started = install::Started { tracee, visits: runtime.is_some(), has_own_filter };
+        let timeline = Some(timeline);
+        *self.thread(tracee) =
+            Thread { runtime, has_own_filter, kept, timeline, ..Thread::default() };
+        let started = install::Started { tracee, runtime, has_own_filter };
         self.has_new_state = true;
-        let installs = self.installer().install(started);
+        let installs = self.installer(self.timeline_of(tracee.0)).install(started);
         self.begin_job(tracee, tracee.0, installs, move |it, installed| {
             it.installed(started, installed)
         })
@@ -635,8 +670,9 @@ impl Supervisor {
                 let state = self.thread(tracee);
                 state.boots = borrowed.is_some();
                 state.kept = state.kept.or(is_closed.then_some(Lifelong::Closed));
+                self.note_starting(tracee.0);
                 // Of what a container allows, its engine tells.
-                if !started.visits {
+                if started.runtime.is_none() {
                     self.note_lost_privilege(tracee);
                 }
                 let resumed = self.go_on(tracee, None);
@@ -669,7 +705,7 @@ impl Supervisor {
     /// Where the image could not touch memory that the program named, it goes on
     /// with EFAULT; the signal is not for the program.
     pub(super) fn mend_fault(&self, tracee: Tracee) -> nix::Result<bool> {
-        let layout = self.region.layout;
+        let layout = self.layout;
         let mut registers = tracee.registers()?;
         let copying = layout.symbol(symbols::USER_BEGIN)..layout.symbol(symbols::USER_END);
         if !copying.contains(&registers.ip()) {

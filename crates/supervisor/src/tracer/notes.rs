@@ -41,7 +41,8 @@ impl Supervisor {
     /// Gives a note, if this program has not been given it.
     pub(super) fn note(&mut self, tracee: Tracee, note: Note) {
         let program = proc::program_of(tracee.0);
-        let text = match (note, self.scope) {
+        let scope = self.timelines.get(self.timeline_of(tracee.0)).scope;
+        let text = match (note, scope) {
             (Note::IoUring, Scope::All) => {
                 format!("{program} uses io_uring: timeouts in its ring run on host time")
             }

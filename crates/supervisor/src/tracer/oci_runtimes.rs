@@ -1,12 +1,19 @@
 //! OCI runtimes whose containers live by the timeline.
 //!
 //! The runtime, its hooks and what it does in a container before it starts the program
-//! there go on by host time: they are followed, but left alone. What is started in
+//! there go on by host time: they have the filter, but are left alone. What is started in
 //! another mount namespace than the runtime's is a member.
+//!
+//! Where they are traced for life, whatever a thread makes is of the same runtime. Else each runtime
+//! has a filter of its own, which tells of what it starts and of the end of the last of that; and
+//! programs note in their image which runtime has started them.
 
 use std::collections::{BTreeMap, HashMap};
+use std::mem::offset_of;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
+use eigentime_vdso::KernelFunctions;
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
@@ -19,13 +26,14 @@ use crate::region::REGION_FILE;
 use crate::replaced;
 
 /// A number by which a runtime is known.
-pub type RuntimeId = u32;
+pub type RuntimeId = NonZeroU32;
 
 /// The OCI runtimes that were let in.
 #[derive(Default)]
 pub struct Runtimes {
     known: HashMap<RuntimeId, Runtime>,
-    next: RuntimeId,
+    /// The last number that was given.
+    last: u32,
 }
 
 /// An OCI runtime, and what it starts.
@@ -36,6 +44,8 @@ struct Runtime {
     container: Container,
     /// Files to be put back in the end.
     put_back: Vec<PathBuf>,
+    /// Is its container to end, with all that it has started?
+    is_ended: bool,
 }
 
 impl Supervisor {
@@ -65,10 +75,10 @@ impl Supervisor {
     fn let_runtime_in(&mut self, runtime: Pid, container: Container, put_back: Vec<PathBuf>) {
         // Engines read what a runtime says until nobody can say more.
         self.first_stderr = None;
-        let id = self.runtimes.next;
-        self.runtimes.next = id.wrapping_add(1);
+        self.runtimes.last = self.runtimes.last.wrapping_add(1);
+        let id = RuntimeId::new(self.runtimes.last).unwrap_or(RuntimeId::MIN);
         let mounts = mounts_of(runtime);
-        self.runtimes.known.insert(id, Runtime { mounts, container, put_back });
+        self.runtimes.known.insert(id, Runtime { mounts, container, put_back, is_ended: false });
         let thread = self.thread(Tracee(runtime));
         thread.standing = Standing::Outside;
         thread.runtime = Some(id);
@@ -76,7 +86,7 @@ impl Supervisor {
 
     /// The containers that are there.
     pub(super) fn containers(&self) -> Vec<Container> {
-        let containers = self.threads.values().filter_map(|thread| self.container_of(thread));
+        let containers = self.runtimes.known.values().map(|runtime| &runtime.container);
         let each: BTreeMap<_, _> = containers.map(|one| ((&one.id, &one.root), one)).collect();
         each.into_values().cloned().collect()
     }
@@ -91,34 +101,54 @@ impl Supervisor {
         self.runtimes.known.get(&thread.runtime?).map(|runtime| &runtime.container)
     }
 
-    /// Is a program that has just been started by a runtime's process in the container?
-    pub(super) fn is_inside(&self, tracee: Tracee) -> bool {
-        let id = self.threads.get(&tracee.0).and_then(|thread| thread.runtime);
-        let outside = match id.and_then(|id| self.runtimes.known.get(&id)) {
+    /// The runtime that has started a process, as that has noted itself.
+    pub(super) fn runtime_of(&self, process: Pid) -> Option<RuntimeId> {
+        if self.runtimes.known.is_empty() {
+            return None;
+        }
+        let at = self.layout.private() + offset_of!(KernelFunctions, runtime) as u64;
+        let [id] = Tracee(process).read_words(at).ok()?;
+        RuntimeId::new(u32::try_from(id).ok()?)
+    }
+
+    /// Has a container been ended that a runtime has made or entered?
+    pub(super) fn has_been_ended(&self, runtime: RuntimeId) -> bool {
+        self.runtimes.known.get(&runtime).is_some_and(|runtime| runtime.is_ended)
+    }
+
+    /// Is a process of a runtime, or a program that it has started, in the container?
+    pub(super) fn is_inside(&self, tracee: Tracee, runtime: Option<RuntimeId>) -> bool {
+        let outside = match runtime.and_then(|id| self.runtimes.known.get(&id)) {
             Some(runtime) => runtime.mounts.clone(),
             None => mounts_of(Pid::this()),
         };
         mounts_of(tracee.0) != outside
     }
 
-    /// A thread has ended: if it was the last that a runtime has started, that has ended, too.
+    /// A thread has ended: if it was the last that a runtime has started, that has ended, too. Of
+    /// those that are not followed its filter tells.
     pub(super) fn end_runtime(&mut self, thread: &Thread) {
         let Some(id) = thread.runtime else { return };
-        if self.threads.values().all(|other| other.runtime != Some(id))
-            && let Some(runtime) = self.runtimes.known.remove(&id)
-        {
-            self.forget_runtime(runtime);
+        if self.threads.values().all(|other| other.runtime != Some(id)) && !self.listens_to(id) {
+            self.forget_runtime(id);
+        }
+    }
+
+    /// Nothing is left of a runtime and what it has started.
+    pub(super) fn forget_runtime(&mut self, id: RuntimeId) {
+        if let Some(runtime) = self.runtimes.known.remove(&id) {
+            self.clean_up_after(runtime);
         }
     }
 
     /// All runtimes have ended.
     pub(super) fn end_runtimes(&mut self) {
         for runtime in std::mem::take(&mut self.runtimes.known).into_values() {
-            self.forget_runtime(runtime);
+            self.clean_up_after(runtime);
         }
     }
 
-    fn forget_runtime(&self, runtime: Runtime) {
+    fn clean_up_after(&self, runtime: Runtime) {
         for file in runtime.put_back {
             // What fails, the next call of the wrapper does.
             let _ = replaced::put_back(&file);
@@ -134,6 +164,7 @@ impl Supervisor {
     pub(super) fn inherit(&mut self, made: Pid, maker: Thread) {
         let thread = self.thread(Tracee(made));
         thread.standing = maker.standing;
+        thread.timeline = maker.timeline;
         thread.runtime = maker.runtime;
         thread.has_own_filter = maker.has_own_filter;
         thread.kept = maker.kept;
@@ -147,15 +178,18 @@ impl Supervisor {
 
     /// Ends a container with all that its runtime has started.
     pub(super) fn end_container(&mut self, container: &Container) {
-        let of_it =
-            |thread: &Thread| self.container_of(thread).is_some_and(|one| one.is(container));
-        let threads = self.threads.iter().filter(|(_, thread)| of_it(thread));
-        let threads: Vec<_> = threads.map(|(thread, _)| *thread).collect();
-        for thread in threads {
-            if let Some(process) = proc::process_of(thread) {
+        for (thread, state) in self.member_threads() {
+            if self.container_of(&state).is_some_and(|one| one.is(container))
+                && let Some(process) = proc::process_of(thread)
+            {
                 // It may have ended already.
                 let _ = Tracee(process).kill();
             }
+        }
+        // What has no image yet ends at its next call.
+        let runtimes = self.runtimes.known.values_mut();
+        for runtime in runtimes.filter(|runtime| runtime.container.is(container)) {
+            runtime.is_ended = true;
         }
     }
 }

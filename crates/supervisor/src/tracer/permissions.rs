@@ -92,19 +92,22 @@ impl Supervisor {
     /// A program starts in the timeline that has not lived by it before.
     pub(super) fn note_home(&mut self, tracee: Tracee, came_as: Standing) {
         if matches!(came_as, Standing::Entering | Standing::Outside) {
-            self.permissions.homes.extend(user_namespace(tracee.0));
+            let timeline = self.timeline_of(tracee.0);
+            let homes = &mut self.timelines.get_mut(timeline).permissions.homes;
+            homes.extend(user_namespace(tracee.0));
         }
     }
 
     /// A running process has become a member.
     pub(super) fn note_attached(&mut self, process: Pid, is_first: bool) {
-        self.permissions.homes.extend(user_namespace(process));
-        self.permissions.joined |= !is_first;
+        let permissions = &mut self.timelines.outermost_mut().permissions;
+        permissions.homes.extend(user_namespace(process));
+        permissions.joined |= !is_first;
     }
 
     /// Refuses a call that sets or adjusts the wall clock to programs that may not.
     pub(super) fn check_setter(&mut self, tracee: Tracee) -> nix::Result<()> {
-        let note = match self.permissions.settable_by() {
+        let note = match self.permissions_of(tracee.0).settable_by() {
             SettableBy::Anyone => return Ok(()),
             SettableBy::Privileged if self.is_privileged(tracee.0) => return Ok(()),
             SettableBy::Privileged => Note::MayNotSet,
@@ -114,11 +117,16 @@ impl Supervisor {
         Err(Errno::EPERM)
     }
 
+    /// What the maker of a thread's timeline allows.
+    fn permissions_of(&self, thread: Pid) -> &Permissions {
+        &self.timelines.get(self.timeline_of(thread)).permissions
+    }
+
     /// Has a program CAP_SYS_TIME where it came into the timeline?
     fn is_privileged(&self, thread: Pid) -> bool {
         let home = user_namespace(thread);
         proc::has_capability(thread, SYS_TIME)
-            && home.is_some_and(|home| self.permissions.homes.contains(&home))
+            && home.is_some_and(|home| self.permissions_of(thread).homes.contains(&home))
     }
 }
 

@@ -5,6 +5,7 @@ use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use super::Supervisor;
+use super::timekeeper::Number;
 use crate::consent::{Consent, NamedBy};
 use crate::control::server::{Asked, Control};
 use crate::control::{Answer, Joined, Request, Starts};
@@ -30,7 +31,7 @@ impl Supervisor {
                 Err(reason) => Answer::Refused(reason),
             },
             Request::Allow(allowance) => {
-                self.permissions.allow(*allowance);
+                self.timelines.outermost_mut().permissions.allow(*allowance);
                 self.noted.clear();
                 Answer::Changed(self.timeline())
             }
@@ -41,15 +42,15 @@ impl Supervisor {
                 interface,
                 starts,
                 rewrites,
-                is_traced,
+                lifelong,
                 keep_running,
             } => {
                 let joined = self
                     .check_interface(*interface)
-                    .and_then(|()| self.check_keeps_running(*keep_running))
+                    .and_then(|()| self.check_keeps_running(*keep_running, starts))
                     .and_then(|()| self.check_consent(*named_by, starts))
                     .and_then(|()| self.agree(clocks.as_ref(), *consent))
-                    .and_then(|()| self.let_in(asked.caller, starts, *is_traced));
+                    .and_then(|()| self.let_in(asked.caller, starts, *lifelong));
                 match joined {
                     Ok(joined) => {
                         self.rewrite_only_if(*rewrites);
@@ -94,7 +95,7 @@ impl Supervisor {
                     }
                     Err(reason) => {
                         // A timeline made for it alone has nobody.
-                        self.removed |= self.timekeeper.awaits_attached();
+                        self.removed |= self.timekeeper().awaits_attached();
                         Answer::Refused(reason)
                     }
                 }
@@ -149,15 +150,17 @@ impl Supervisor {
                      help: use it without options, and change it with `eigentime ctl`"
                 ))
             }
-            _ => self.permissions.check_asked(&name.to_string(), consent),
+            _ => self.timelines.outermost().permissions.check_asked(&name.to_string(), consent),
         }
     }
 
     fn check_member(&self, caller: Pid) -> Result<(), String> {
-        match self.has_member(caller) {
+        let is_member = self.has_member(caller) && self.timeline_of(caller) == Number::OUTERMOST;
+        match is_member {
             true => Ok(()),
-            false => Err("the program is in another timeline, and timelines cannot be nested\n\
-                      help: start eigentime outside of it"
+            false => Err("the program is in another timeline, and can join no other\n\
+                      help: leave out --timeline to make one inside its own, or start eigentime \
+                      outside of it"
                 .to_owned()),
         }
     }
@@ -167,18 +170,27 @@ impl Supervisor {
         match (&self.control, starts) {
             // What is started in a container is started where that is.
             (None, _) | (_, Starts::Inside { .. }) => Ok(()),
-            (Some(control), _) => self.permissions.check_join(&control.name.to_string(), named_by),
+            (Some(control), _) => self
+                .timelines
+                .outermost()
+                .permissions
+                .check_join(&control.name.to_string(), named_by),
         }
     }
 
     /// Does it go on without its supervisor, if that is asked for?
-    fn check_keeps_running(&self, asked: bool) -> Result<(), String> {
-        match asked && self.journal.is_none() {
-            true => Err("it exists already, and was made without --keep-running\n\
-                         help: use it without this option, or end it (`eigentime ctl rm`) and make it \
-                         anew"
+    fn check_keeps_running(&self, asked: bool, starts: &Starts) -> Result<(), String> {
+        match (asked, &self.journal, starts) {
+            (true, None, _) => Err("it exists already, and was made without --keep-running\n\
+                                    help: use it without this option, or end it (`eigentime ctl rm`) \
+                                    and make it anew"
                 .to_owned()),
-            false => Ok(()),
+            (_, Some(_), Starts::Container { .. }) => {
+                Err("it was made with --keep-running, and containers end with their supervisor\n\
+                     help: use a timeline without --keep-running for the container"
+                    .to_owned())
+            }
+            _ => Ok(()),
         }
     }
 
@@ -194,7 +206,12 @@ impl Supervisor {
     }
 
     /// Starts following a process that asks for it.
-    fn let_in(&mut self, caller: Pid, starts: &Starts, is_traced: bool) -> Result<Joined, String> {
+    fn let_in(
+        &mut self,
+        caller: Pid,
+        starts: &Starts,
+        lifelong: Option<Lifelong>,
+    ) -> Result<Joined, String> {
         if caller.as_raw() <= 0 {
             return Err("the program is in a process namespace that the timeline's supervisor \
                         does not see\nhelp: make the timeline outside, and join from there"
@@ -215,7 +232,7 @@ impl Supervisor {
         {
             return Err(format!("container {} has ended", container.id));
         }
-        let reason = if is_traced { Lifelong::Asked } else { Lifelong::Listened };
+        let reason = lifelong.unwrap_or(Lifelong::Listened);
         self.follow_because(reason, caller, starts).map_err(|error| match error {
             Errno::EPERM => match proc::tracer_of(caller) {
                 None => "ptrace is forbidden here".to_owned(),
@@ -223,14 +240,14 @@ impl Supervisor {
             },
             error => error.desc().to_owned(),
         })?;
-        let rate = self.timekeeper.motion().effective();
+        let rate = self.timekeeper().motion().effective();
         if !matches!(starts, Starts::Inside { .. }) {
-            self.permissions.note_joined();
+            self.timelines.outermost_mut().permissions.note_joined();
         }
         // Whoever has started it has been told nothing yet.
         self.noted.clear();
         let is_brief = self.notified.is_some();
-        Ok(Joined { exempt: self.region.layout.exempt(), rate, is_brief })
+        Ok(Joined { exempt: self.layout.exempt(), rate, is_brief })
     }
 }
 

@@ -8,9 +8,11 @@ use nix::errno::Errno;
 use std::mem::offset_of;
 
 use super::bootstrap::is_report;
+use super::nesting::asks_to_nest;
 use super::notes::Note;
 use super::rearm::{Info, TimerKey, timer_clock};
-use super::strict::{asks_for_mode, enters_strict_mode, has_no_other_filter, may_set_filter};
+use super::strict::{asks_for_mode, enters_strict_mode, may_set_filter};
+use super::timekeeper::Number;
 use super::tracee::Tracee;
 use super::{Standing, Supervisor};
 use crate::arch::{Registers, is_in_vsyscall_page};
@@ -42,6 +44,11 @@ impl Supervisor {
             if boots && matches!(registers.arg(1) as i64, -4095..0) {
                 self.refuse_boot(tracee, registers)?;
             }
+            return self.go_on(tracee, None);
+        }
+        if asks_to_nest(registers.nr(), &registers.args()) {
+            registers.skip(self.nest(tracee, registers.arg(1)).unwrap_or_else(error));
+            tracee.set_registers(registers)?;
             return self.go_on(tracee, None);
         }
         let Some(call) = Call::find(registers.nr()) else {
@@ -83,8 +90,10 @@ impl Supervisor {
                 registers.set_arg(0, registers.arg(0) & !u64::from(CLONE_UNTRACED));
                 true
             }
+            // That of its timeline, which it starts a program in.
+            Kind::Watch(Watch::Filters) if self.enters_another(tracee.0) => false,
             Kind::Watch(Watch::Filters) if asks_for_mode(registers.nr(), &registers.args()) => {
-                let shows_ours = has_no_other_filter(tracee);
+                let shows_ours = self.has_no_other_filter(tracee);
                 if shows_ours {
                     registers.skip(libc::SECCOMP_MODE_DISABLED.into());
                 }
@@ -92,7 +101,7 @@ impl Supervisor {
             }
             Kind::Watch(Watch::Filters) => {
                 let (nr, args) = (registers.nr(), registers.args());
-                let enters = enters_strict_mode(nr, &args) && has_no_other_filter(tracee);
+                let enters = enters_strict_mode(nr, &args) && self.has_no_other_filter(tracee);
                 if enters || may_set_filter(tracee, nr, &args) {
                     self.filters_itself(tracee)?;
                 }
@@ -141,7 +150,7 @@ impl Supervisor {
             Timer::Descriptor => {
                 self.uses_timer_descriptors |= sets;
                 // Only where time stands still does a span need it.
-                let segment = self.timekeeper.segment();
+                let segment = self.segment_of(tracee.0);
                 if !absolute && !segment.rate.is_frozen() && !segment.wall_stands {
                     return None;
                 }
@@ -159,7 +168,7 @@ impl Supervisor {
     }
 
     pub(super) fn redirect(&self, registers: &mut Registers, hint: i64) {
-        registers.redirect(self.region.layout.symbol(symbols::ENTER), hint);
+        registers.redirect(self.layout.symbol(symbols::ENTER), hint);
     }
 
     /// Was the call made by the kernel's own vDSO, which the image asked for host
@@ -172,7 +181,7 @@ impl Supervisor {
     /// The function by which the image in a program reads the host's clock.
     pub(super) fn kernel_clock(&self, tracee: Tracee) -> nix::Result<u64> {
         let slot = offset_of!(KernelFunctions, clock_gettime) as u64;
-        tracee.peek(self.region.layout.private() + slot)
+        tracee.peek(self.layout.private() + slot)
     }
 
     /// The kernel's vDSO makes a system call for this clock, as it does where the
@@ -180,7 +189,7 @@ impl Supervisor {
     /// it itself, without a stop.
     fn read_clocks_raw(&mut self, tracee: Tracee) -> nix::Result<()> {
         self.raw_clock = true;
-        let layout = self.region.layout;
+        let layout = self.layout;
         let slot = layout.private() + offset_of!(KernelFunctions, clock_gettime) as u64;
         tracee.poke(slot, layout.symbol(symbols::RAW_CLOCK_GETTIME))
     }
@@ -195,13 +204,13 @@ impl Supervisor {
             state.has_own_filter = true;
         }
         let slot = offset_of!(KernelFunctions, has_own_filter) as u64;
-        tracee.poke(self.region.layout.private() + slot, 1)
+        tracee.poke(self.layout.private() + slot, 1)
     }
 
     /// A read through the vsyscall page, which the kernel carries out by itself and
     /// will not let go elsewhere: the supervisor reads for the program.
     pub(super) fn read_for_vsyscall(&self, tracee: Tracee, nr: Nr, args: &[u64; 6]) -> i64 {
-        let now = self.wall_now();
+        let now = self.wall_now(self.timeline_of(tracee.0));
         let write = |to: u64, words: &[u64]| match to {
             0 => Ok(()),
             to => tracee.write_words(to, words),
@@ -214,13 +223,14 @@ impl Supervisor {
         written.map_or(error(Errno::EFAULT), |()| 0)
     }
 
-    /// The timeline's wall clock.
-    pub(super) fn wall_now(&self) -> Timespec {
+    /// The wall clock of a timeline.
+    pub(super) fn wall_now(&self, timeline: Number) -> Timespec {
+        let region = self.timelines.get(timeline).timekeeper.region();
         let read = |view: &View<'_>| {
             Timespec::from_nanos(view.at(Clock::Wall, host::read(ClockId::REALTIME)).0)
         };
         loop {
-            let view = self.region.page().view();
+            let view = region.page().view();
             let now = read(&view);
             if view.is_current() {
                 return now;

@@ -2,14 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use eigentime_timeline::{Clock, Freeze, Nanos, Rate, Segment, VirtualInstant};
+use eigentime_timeline::{
+    CLOCKS, Clock, Freeze, HostInstant, Nanos, Rate, Segment, VirtualInstant,
+};
 use eigentime_vdso::Waiting;
 use nix::unistd::Pid;
 
 use super::blocked::Blocked;
 use super::idle::Idle;
+use super::timekeeper::Number;
 use super::{Standing, Supervisor};
-use crate::control::{Member, Reading, Shown, State, Thread, Timeline, WaitsFor, rate_number};
+use crate::control::{
+    Inner, Member, Reading, Shown, State, Thread, Timeline, WaitsFor, rate_number,
+};
 use crate::host;
 use crate::motion::Motion;
 use crate::proc;
@@ -20,8 +25,8 @@ impl Supervisor {
     pub(super) fn show(&mut self) -> Shown {
         Shown {
             timeline: self.timeline(),
-            joinable: self.permissions.is_joinable(),
-            settable_by: self.permissions.settable_by(),
+            joinable: self.timelines.outermost().permissions.is_joinable(),
+            settable_by: self.timelines.outermost().permissions.settable_by(),
             traced: self.lifelong.map(|reason| reason.to_string()),
             keep_running: self.journal.is_some(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -34,32 +39,23 @@ impl Supervisor {
 
     /// How the timeline stands.
     pub(super) fn timeline(&self) -> Timeline {
-        let motion = self.timekeeper.motion();
-        let (host, virt) = self.timekeeper.now();
-        let ahead = host::namespace_offsets();
-        let readings = Clock::ALL.map(|clock| {
-            let host = host[clock as usize].after(Nanos(-ahead[clock as usize].0));
-            Reading::new(clock, host, virt[clock as usize])
-        });
+        let motion = self.timekeeper().motion();
+        let (host, virt) = self.timekeeper().now();
         let name = self.control.as_ref().map(|control| control.name.to_string());
         Timeline {
             name: name.unwrap_or_default(),
-            state: match motion.freeze {
-                None => State::Running,
-                Some(Freeze::All) => State::Frozen,
-                Some(Freeze::Wall) => State::WallFrozen,
-            },
+            state: state_of(motion.freeze),
             rate: rate_number(motion.rate),
-            clocks: readings.into(),
+            clocks: readings(host, virt),
             supervisor: std::process::id() as i32,
         }
     }
 
     /// Where every clock stands.
     pub(super) fn save(&self) -> Saved {
-        let (host, virt) = self.timekeeper.now();
+        let (host, virt) = self.timekeeper().now();
         // Nobody can ask for the rate at which no time passes while programs run.
-        let motion = self.timekeeper.motion();
+        let motion = self.timekeeper().motion();
         let rate = match motion.rate {
             rate if rate.is_frozen() => Rate::ONE,
             rate => rate,
@@ -69,7 +65,6 @@ impl Supervisor {
 
     /// The processes that live by the timeline.
     pub(super) fn members(&mut self) -> Vec<Member> {
-        let segment = self.region.page().map().after;
         let mut members = BTreeMap::<i32, Member>::new();
         let belongs = |state: &super::Thread| state.standing != Standing::Outside;
         for (thread, state) in self.member_threads().iter().filter(|(_, state)| belongs(state)) {
@@ -81,10 +76,11 @@ impl Supervisor {
                     detached: state.standing == Standing::Detached,
                     container: self.container_of(state).map(|container| container.id.clone()),
                     traced: state.kept.map(|reason| reason.to_string()),
+                    inner: self.show_inner(process),
                     threads: Vec::new(),
                 });
                 if state.standing != Standing::Detached {
-                    member.threads.push(self.show_thread(*thread, &segment));
+                    member.threads.push(self.show_thread(*thread, &self.segment_of(process)));
                 }
             }
         }
@@ -95,8 +91,24 @@ impl Supervisor {
         members
     }
 
+    /// The timeline by which a process lives, if it is inside this one.
+    fn show_inner(&self, process: Pid) -> Option<Inner> {
+        let number = self.timeline_of(process);
+        if number == Number::OUTERMOST {
+            return None;
+        }
+        let inner = self.timelines.get(number);
+        let (host, virt) = inner.timekeeper.now();
+        Some(Inner {
+            options: inner.terms.clone(),
+            state: state_of(self.timelines.freeze_of(number)),
+            rate: self.timelines.rate_of(number).map_or(f64::NAN, rate_number),
+            clocks: readings(host, virt),
+        })
+    }
+
     fn show_thread(&self, thread: Pid, segment: &Segment) -> Thread {
-        let exempt = self.region.layout.exempt();
+        let exempt = self.layout.exempt();
         let blocked = Blocked::of(thread).filter(|blocked| !blocked.is_asked_about(exempt));
         let until = blocked.as_ref().and_then(|blocked| self.waiting(thread, blocked));
         Thread {
@@ -105,6 +117,24 @@ impl Supervisor {
             until: until.map(|found| waits_for(&found.waiting, segment)),
         }
     }
+}
+
+fn state_of(freeze: Option<Freeze>) -> State {
+    match freeze {
+        None => State::Running,
+        Some(Freeze::All) => State::Frozen,
+        Some(Freeze::Wall) => State::WallFrozen,
+    }
+}
+
+/// Every clock on both sides; those of the host as they are outside of all time namespaces.
+fn readings(host: [HostInstant; CLOCKS], virt: [VirtualInstant; CLOCKS]) -> Vec<Reading> {
+    let ahead = host::namespace_offsets();
+    let reading = |clock: Clock| {
+        let host = host[clock as usize].after(Nanos(-ahead[clock as usize].0));
+        Reading::new(clock, host, virt[clock as usize])
+    };
+    Clock::ALL.map(reading).into()
 }
 
 fn waits_for(waiting: &Waiting, segment: &Segment) -> WaitsFor {

@@ -50,7 +50,7 @@ impl Supervisor {
             return Ok(());
         }
         // At the exempt address the call has been made.
-        if registers.ip() == self.region.layout.exempt() {
+        if registers.ip() == self.layout.exempt() {
             let result = registers.result();
             let may_restart = [RESTART_ALWAYS, RESTART_AS_HANDLER_SAYS].contains(&result);
             if may_restart
@@ -78,7 +78,7 @@ impl Supervisor {
         registers = tracee.registers()?;
         if self.undo_redirect(tracee, &mut registers)? {
             // It was to be made as it is.
-        } else if registers.ip() == self.region.layout.call() && is_caught(tracee, signal) {
+        } else if registers.ip() == self.layout.call() && is_caught(tracee, signal) {
             self.interrupt_at_call(tracee, registers)?;
         }
         tracee.set_signal_info(&info)
@@ -94,7 +94,7 @@ impl Supervisor {
             Restart::Always => RESTART_ALWAYS,
             Restart::AsHandlerSays => RESTART_AS_HANDLER_SAYS,
             Restart::Never | Restart::UnlessHandled | Restart::Futex => {
-                registers.interrupt(self.region.layout.exempt());
+                registers.interrupt(self.layout.exempt());
                 return tracee.set_registers(registers);
             }
         };
@@ -124,7 +124,7 @@ impl Supervisor {
     /// What a thread has left on its stack that waits by the image, or is about to, and where; the
     /// calls that the image makes as they are have left nothing.
     pub(super) fn frame(&self, tracee: Tracee, registers: &Registers) -> Option<(u64, Frame)> {
-        let (exempt, call) = (self.region.layout.exempt(), self.region.layout.call());
+        let (exempt, call) = (self.layout.exempt(), self.layout.call());
         if ![exempt, call].contains(&registers.ip()) {
             return None;
         }
@@ -140,7 +140,7 @@ impl Supervisor {
         tracee: Tracee,
         registers: &mut Registers,
     ) -> nix::Result<bool> {
-        let layout = self.region.layout;
+        let layout = self.layout;
         if !self.leave_stub(tracee, registers)
             && !registers.undo_redirect(|symbol| layout.symbol(symbol), |at| tracee.peek(at))?
         {
@@ -153,7 +153,7 @@ impl Supervisor {
     /// call there, or has made it; tells whether it is.
     pub(super) fn step_through(&self, tracee: Tracee) -> nix::Result<bool> {
         self.tie(tracee, true)?;
-        let layout = self.region.layout;
+        let layout = self.layout;
         let saves = SAVES_FLAGS.map(|symbol| layout.symbol(symbol));
         let restores = RESTORES_FLAGS.map(|symbol| layout.symbol(symbol));
         let (mut saved, mut before) = (false, None);

@@ -30,11 +30,6 @@ pub fn closes_itself(nr: Nr, args: &[u64; 6]) -> bool {
     nr == nr::PRCTL && args[0] as u32 == PR_SET_DUMPABLE && args[1] == 0
 }
 
-/// Is the filter of the timeline the only one that a thread has?
-pub fn has_no_other_filter(tracee: Tracee) -> bool {
-    proc::status_field(tracee.0, "Seccomp_filters:").is_some_and(|count| count == "1")
-}
-
 /// May the call give the thread a filter? Programs also make it with bad arguments, to ask what the
 /// kernel knows.
 pub fn may_set_filter(tracee: Tracee, nr: Nr, &[first, second, third, ..]: &[u64; 6]) -> bool {
@@ -52,6 +47,12 @@ pub fn may_set_filter(tracee: Tracee, nr: Nr, &[first, second, third, ..]: &[u64
 }
 
 impl Supervisor {
+    /// Has a thread no other filters than those of the timeline?
+    pub(super) fn has_no_other_filter(&self, tracee: Tracee) -> bool {
+        let ours = 1 + self.timelines.get(self.timeline_of(tracee.0)).filters;
+        proc::status_field(tracee.0, "Seccomp_filters:").is_some_and(|it| it == ours.to_string())
+    }
+
     /// Ends a thread that has made a call which the mode forbids.
     pub(super) fn end_strict(&mut self, tracee: Tracee) -> nix::Result<()> {
         let process = self.process_of(tracee.0).unwrap_or(tracee.0);

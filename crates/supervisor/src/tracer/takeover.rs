@@ -48,8 +48,8 @@ impl Supervisor {
         let notified = self.notified.as_ref();
         State {
             groups: self.groups.clone(),
-            motion: self.timekeeper.motion(),
-            permissions: self.permissions.clone(),
+            motion: self.timekeeper().motion(),
+            permissions: self.timelines.outermost().permissions.clone(),
             rewrites: self.rewrites.clone(),
             has_own_filters: notified.is_some_and(Notified::has_own_filters),
             program: super::signals::program().map(Pid::as_raw),
@@ -79,7 +79,7 @@ impl Supervisor {
     }
 
     /// A supervisor for a timeline that had another.
-    pub fn resume(resources: Resources, state: State) -> Self {
+    pub fn resume(resources: Resources, state: State) -> nix::Result<Self> {
         let Resources { region, kernel, control, listeners, journal } = resources;
         let clocks = control.clocks.clone();
         let subject = Subject {
@@ -92,8 +92,9 @@ impl Supervisor {
         supervisor.started = true;
         supervisor.first_stderr = None;
         supervisor.uses_timer_descriptors = true;
-        supervisor.timekeeper.resume(state.motion);
-        supervisor.permissions = state.permissions;
+        let timeline = supervisor.timelines.outermost_mut();
+        timeline.timekeeper.resume(state.motion);
+        timeline.permissions = state.permissions;
         supervisor.rewrites = state.rewrites.resumed();
         supervisor.settings =
             state.settings.into_iter().map(|(key, clock, at)| (key, (clock, at))).collect();
@@ -101,17 +102,18 @@ impl Supervisor {
         supervisor.wall_timers.extend(state.wall_timers);
         supervisor.rearms = state.rearms;
         supervisor.awaited = state.awaited;
-        supervisor.pass_signals_to(state.program.map(Pid::from_raw));
-        supervisor.notified = Some(Notified::resumed(listeners, state.has_own_filters));
+        let program = state.program.map(Pid::from_raw);
+        supervisor.notified = Some(Notified::resumed(listeners, state.has_own_filters, program));
+        supervisor.pass_signals_to(program)?;
         supervisor.is_resumed = true;
-        supervisor
+        Ok(supervisor)
     }
 
     /// Makes up for what has been missed.
     pub(super) fn catch_up(&mut self) {
         let processes = self.processes().into_iter();
         self.posix_timers.extend(processes.filter(|process| has_posix_timers(*process)));
-        if let Some(change) = self.timekeeper.finish_change() {
+        if let Some(change) = self.timekeeper().finish_change() {
             self.timer_descriptors().rearm(&Rearm::new(change));
             // It may have been written down already.
             if self.rearms.last() != Some(&Rearm::new(change)) {
@@ -124,7 +126,7 @@ impl Supervisor {
         if self.follows_all() {
             self.ask(|_, _| true);
         } else {
-            let exempt = self.region.layout.exempt();
+            let exempt = self.layout.exempt();
             self.ask(|thread, _| {
                 Blocked::read(thread).is_ok_and(|call| may_be_stuck(call, exempt))
             });

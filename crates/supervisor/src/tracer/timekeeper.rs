@@ -5,25 +5,18 @@
 //! leaves the old map or the new one. Once the switch is behind, the new segment alone is written,
 //! which costs readers less.
 
-use eigentime_timeline::page::Page;
+use std::rc::Rc;
+
 use eigentime_timeline::{
     CLOCKS, Clock, ClockId, Freeze, HostInstant, Map, Nanos, Segment, VirtualInstant,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::filter::Scope;
 use crate::host;
 use crate::motion::Motion;
 use crate::plan::Clocks;
-
-/// How far ahead a switch is: the time there is to write the map.
-const LEAD: Nanos = Nanos(500_000);
-
-/// How much of it must be left when the new map is put in force. The step that does so
-/// takes nanoseconds; this is for a supervisor that loses its processor just then.
-const RESERVE: Nanos = Nanos(350_000);
-
-/// How often it is tried on a host that is too busy to let it be in time.
-const TRIES: usize = 1_000;
+use crate::region::Region;
 
 /// When the clocks begin to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,9 +38,22 @@ pub enum TimeNamespace {
     Program,
 }
 
-/// The map before and after a change.
+/// By which number the supervisor knows a timeline; its page holds it.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct Number(pub u32);
+
+impl Number {
+    /// That of the supervisor's own timeline, on which all others lie.
+    pub const OUTERMOST: Self = Self(0);
+}
+
+/// The map of a timeline before and after a change.
 #[derive(Clone, Copy, Debug)]
 pub struct Changed {
+    /// The timeline.
+    pub timeline: Number,
     /// The segment that held until then.
     pub before: Segment,
     /// The segment that holds from then on.
@@ -56,24 +62,53 @@ pub struct Changed {
 
 /// The clocks of a timeline.
 pub struct Timekeeper {
-    page: &'static Page,
+    region: Rc<Region>,
+    /// The map from the clocks that it lies on: the host's, or those of another timeline.
+    own: Segment,
     motion: Motion,
     /// Were all clocks to stand still from the start?
     begins_frozen: bool,
     /// What the clocks begin with, until they have begun.
     opening: Option<(Clocks, Opening)>,
+    /// How far the clocks of the programs' time namespace are ahead of those of the supervisor's.
+    ahead: [Nanos; CLOCKS],
 }
 
 impl Timekeeper {
     /// Prepares the page of a timeline that no program reads yet.
-    pub fn new(page: &'static Page, scope: Scope, clocks: Clocks, opening: Opening) -> Self {
+    pub fn new(region: Rc<Region>, scope: Scope, clocks: Clocks, opening: Opening) -> Self {
+        let page = region.page();
         page.set_moved(|clock| scope == Scope::All || clock.is_wall());
         if clocks.skip.is_some() {
             page.hold_waits();
             page.read_finely();
         }
-        let begins_frozen = clocks.motion.is_frozen();
-        Self { page, motion: clocks.motion, begins_frozen, opening: Some((clocks, opening)) }
+        let [monotonic, boottime] = match opening {
+            Opening::Program(TimeNamespace::Program) => clocks.offsets(),
+            _ => [Nanos::ZERO; 2],
+        };
+        Self {
+            region,
+            own: Segment::IDENTITY,
+            motion: clocks.motion,
+            begins_frozen: clocks.motion.is_frozen(),
+            opening: Some((clocks, opening)),
+            ahead: Clock::ALL.map(|clock| match clock {
+                Clock::Wall | Clock::Tai => Nanos::ZERO,
+                Clock::Monotonic | Clock::Raw => monotonic,
+                Clock::Boottime => boottime,
+            }),
+        }
+    }
+
+    /// The same, where the programs are in the same time namespace as those of another.
+    pub fn in_namespace_of(self, other: &Self) -> Self {
+        Self { ahead: other.ahead, ..self }
+    }
+
+    /// The memory that its programs share.
+    pub fn region(&self) -> &Rc<Region> {
+        &self.region
     }
 
     /// What the supervisor's own time namespace is to move the monotonic clocks by.
@@ -89,23 +124,25 @@ impl Timekeeper {
         matches!(self.opening, Some((_, Opening::Attached)))
     }
 
-    /// Lets the clocks begin with a program now, if nobody has changed them until then; tells
-    /// whether they do.
-    pub fn begin_with_program(&mut self) -> bool {
+    /// Lets the clocks begin with a program now, on the host's or on the clocks of `outer`, if nobody
+    /// has changed them until then; tells whether they do.
+    pub fn begin_with_program(&mut self, outer: Option<&Segment>) -> bool {
         let Some((clocks, Opening::Program(namespace))) = &self.opening else { return false };
-        let mut now = host::read_at_once();
-        if *namespace == TimeNamespace::Program {
-            let [monotonic, boottime] = clocks.offsets();
-            for (clock, offset) in [
-                (Clock::Monotonic, monotonic),
-                (Clock::Raw, monotonic),
-                (Clock::Boottime, boottime),
-            ] {
-                now[clock as usize] = now[clock as usize].after(offset);
+        let now = self.host_now();
+        let (own, map) = match outer {
+            None => {
+                let own = clocks.map(now, *namespace == TimeNamespace::None).after;
+                (own, own)
             }
-        }
-        let on_top = *namespace == TimeNamespace::None;
-        self.page.publish(&clocks.map(now, on_top));
+            Some(outer) => {
+                let shown = Clock::ALL
+                    .map(|clock| HostInstant(outer.virtual_at(clock, now[clock as usize]).0));
+                let own = clocks.map_from(shown);
+                (own, on(&own, outer, now))
+            }
+        };
+        self.own = own;
+        self.region.page().publish(&Map::settled(map));
         true
     }
 
@@ -113,7 +150,8 @@ impl Timekeeper {
     /// first; tells whether they do.
     pub fn begin_with_attached(&mut self, now: [HostInstant; CLOCKS]) -> bool {
         let Some((clocks, Opening::Attached)) = &self.opening else { return false };
-        self.page.publish(&clocks.map(now, true));
+        self.own = clocks.map(now, true).after;
+        self.region.page().publish(&Map::settled(self.own));
         true
     }
 
@@ -126,29 +164,31 @@ impl Timekeeper {
     /// since.
     pub fn resume(&mut self, motion: Motion) {
         self.opening = None;
-        let Segment { rate, wall_stands, .. } = self.segment();
-        self.motion = match (rate.is_frozen(), wall_stands) {
+        let segment = self.segment();
+        let Segment { rate, wall_stands, .. } = segment;
+        let motion = match (rate.is_frozen(), wall_stands) {
             _ if motion.effective() == rate && motion.stands() == wall_stands => motion,
             (true, _) => Motion { freeze: Some(Freeze::All), ..motion },
             (false, true) => Motion { rate, freeze: Some(Freeze::Wall) },
             (false, false) => Motion { rate, freeze: None },
         };
+        self.runs(segment, motion);
     }
 
     /// Brings a change to its end that a supervisor was killed in, if there is one.
-    pub fn finish_change(&mut self) -> Option<Changed> {
-        let Map { before, after } = self.page.map();
+    pub fn finish_change(&self) -> Option<Changed> {
+        let Map { before, after } = self.region.page().map();
         if before == after {
             return None;
         }
-        let switch = after.anchor(Clock::Monotonic).host;
-        let left = || switch.since(host::read(ClockId::MONOTONIC));
-        while left() > Nanos::ZERO {
-            sleep(left());
-        }
-        self.page.publish(&Map::settled(after));
-        self.wake_setters();
-        Some(Changed { before, after })
+        sleep_until(after.anchor(Clock::Monotonic).host);
+        self.settle(after);
+        Some(Changed { timeline: Number::OUTERMOST, before, after })
+    }
+
+    /// They are about to be changed, and do not begin once more.
+    pub fn is_changed(&mut self) {
+        self.opening.take_if(|(_, opening)| matches!(opening, Opening::Program(_)));
     }
 
     /// Were all clocks to stand still from the start?
@@ -156,100 +196,80 @@ impl Timekeeper {
         self.begins_frozen
     }
 
-    /// How the clocks run.
+    /// How the clocks run, by those that they lie on.
     pub fn motion(&self) -> Motion {
         self.motion
     }
 
-    /// The map as it is once no switch is ahead.
+    /// The map from the host's clocks as it is once no switch is ahead.
     pub fn segment(&self) -> Segment {
-        self.page.map().after
+        self.region.page().map().after
     }
 
-    /// Changes the map and the motion to what `next` makes of them, for all programs at one
-    /// instant. `at_switch` is called while the switch is in the map, when no program sets a timer.
-    pub fn change(
-        &mut self,
-        next: impl Fn(Segment, Motion) -> Result<(Segment, Motion), String>,
-        at_switch: impl FnOnce(&Changed),
-    ) -> Result<Changed, String> {
-        if let Some((_, Opening::Program(_))) = self.opening {
-            self.opening = None;
-        }
-        let before = self.segment();
-        self.page.read_finely();
-        for _ in 0..TRIES {
-            let switch = host::read_at_once().map(|host| host.after(LEAD));
-            let (after, motion) = next(before.anchored_at(switch), self.motion)?;
-            let monotonic = switch[Clock::Monotonic as usize];
-            let left = || monotonic.since(host::read(ClockId::MONOTONIC));
-            if self.page.publish_if(&Map { before, after }, || left() > RESERVE) {
-                self.motion = motion;
-                while left() > Nanos::ZERO {
-                    sleep(left());
-                }
-                let changed = Changed { before, after };
-                at_switch(&changed);
-                self.page.publish(&Map::settled(after));
-                self.wake_setters();
-                return Ok(changed);
-            }
-        }
-        Err("this host is too busy to change the clocks at one instant; try again".to_owned())
+    /// The map from the host's clocks, if that of the clocks that it lies on is `outer`.
+    pub fn on(&self, outer: &Segment, now: [HostInstant; CLOCKS]) -> Segment {
+        on(&self.own, outer, now)
     }
 
-    /// Wakes the programs that wait for the end of the switch to set a timer.
-    fn wake_setters(&self) {
+    /// From here on the clocks run so, by those that they lie on.
+    pub fn runs(&mut self, own: Segment, motion: Motion) {
+        (self.own, self.motion) = (own, motion);
+    }
+
+    /// The clocks are moved beside those that they lie on.
+    pub fn moves(&mut self, moved: impl Fn(&Segment) -> Segment) {
+        self.own = moved(&self.own);
+    }
+
+    /// Lets a segment hold alone, and wakes the programs that wait for the end of the switch to set a
+    /// timer.
+    pub fn settle(&self, segment: Segment) {
+        let page = self.region.page();
+        page.publish(&Map::settled(segment));
         // SAFETY: the address is that of a word of the page, which stays mapped.
-        unsafe {
-            libc::syscall(libc::SYS_futex, self.page.latch_address(), libc::FUTEX_WAKE, i32::MAX);
-        }
-    }
-
-    /// Moves the wall clock at once, as a program does that sets it.
-    pub fn move_wall(&mut self, step: Nanos) -> Changed {
-        let map = self.page.map();
-        let next = Map {
-            before: map.before.with_wall_moved(step),
-            after: map.after.with_wall_moved(step),
-        };
-        self.page.publish(&next);
-        Changed { before: map.after, after: next.after }
-    }
-
-    /// Sets how far CLOCK_TAI is ahead of the wall clock, at once.
-    pub fn set_tai(&mut self, ahead: Nanos) -> Changed {
-        let [wall, tai] = [Clock::Wall, Clock::Tai].map(|clock| self.shown()[clock as usize]);
-        let step = ahead.minus(host::whole_seconds(tai.since(wall)));
-        let map = self.page.map();
-        let next =
-            Map { before: map.before.with_tai_moved(step), after: map.after.with_tai_moved(step) };
-        self.page.publish(&next);
-        Changed { before: map.after, after: next.after }
+        unsafe { libc::syscall(libc::SYS_futex, page.latch_address(), libc::FUTEX_WAKE, i32::MAX) };
     }
 
     /// Lets so much time be past at once. Nobody runs: there is none who could read two maps.
     pub fn skip(&mut self, span: Nanos) -> Changed {
         let before = self.segment();
         let after = before.with_time_passed(span);
-        self.page.publish(&Map::settled(after));
-        Changed { before, after }
+        self.own = after;
+        self.region.page().publish(&Map::settled(after));
+        Changed { timeline: Number::OUTERMOST, before, after }
+    }
+
+    /// What the host's clocks show to the programs.
+    pub fn host_now(&self) -> [HostInstant; CLOCKS] {
+        let now = host::read_at_once();
+        Clock::ALL.map(|clock| now[clock as usize].after(self.ahead[clock as usize]))
     }
 
     /// Every clock on both sides, at one moment.
     pub fn now(&self) -> ([HostInstant; CLOCKS], [VirtualInstant; CLOCKS]) {
-        let segment = self.segment();
-        let host = host::read_at_once();
+        let (segment, host) = (self.segment(), self.host_now());
         (host, Clock::ALL.map(|clock| segment.virtual_at(clock, host[clock as usize])))
     }
 
     /// What every clock shows, each read when it is its turn.
     pub fn shown(&self) -> [VirtualInstant; CLOCKS] {
         let segment = self.segment();
-        Clock::ALL.map(|clock| segment.virtual_at(clock, host::read(clock.id())))
+        Clock::ALL.map(|clock| {
+            let host = host::read(clock.id()).after(self.ahead[clock as usize]);
+            segment.virtual_at(clock, host)
+        })
     }
 }
 
-fn sleep(span: Nanos) {
-    std::thread::sleep(std::time::Duration::from_nanos(span.0.max(0) as u64));
+/// Sleeps until CLOCK_MONOTONIC shows an instant.
+pub fn sleep_until(monotonic: HostInstant) {
+    let left = || monotonic.since(host::read(ClockId::MONOTONIC));
+    while let left @ 1.. = left().0 {
+        std::thread::sleep(std::time::Duration::from_nanos(left as u64));
+    }
+}
+
+/// The map of a timeline that lies on another. Its rate was found to be possible when either was set.
+fn on(own: &Segment, outer: &Segment, now: [HostInstant; CLOCKS]) -> Segment {
+    own.on(outer, now).expect("the rate is possible")
 }

@@ -34,7 +34,7 @@ pub enum Recheck {
 impl Supervisor {
     /// Makes every thread that waits by the image look at the map again.
     pub(super) fn recheck_all(&mut self) {
-        let exempt = self.region.layout.exempt();
+        let exempt = self.layout.exempt();
         // One that is in no call may be on its way to one.
         let may_wait = |call: Option<Blocked>| call.is_none_or(|call| call.ip == exempt);
         self.ask(|thread, _| Blocked::read(thread).is_ok_and(may_wait));
@@ -121,7 +121,7 @@ impl Supervisor {
     /// make again by itself; without a tracer they would not have been interrupted.
     pub(super) fn resume_ignored(&mut self, tracee: Tracee, signal: i32) -> nix::Result<()> {
         let mut registers = tracee.registers()?;
-        let is_image = registers.ip() == self.region.layout.exempt();
+        let is_image = registers.ip() == self.layout.exempt();
         let interrupted = match is_image {
             true => registers.was_interrupted(true),
             false => registers.has_failed_interrupted(),
@@ -155,7 +155,7 @@ impl Supervisor {
     }
 
     pub(super) fn is_in_image(&self, registers: &Registers) -> bool {
-        let layout = self.region.layout;
+        let layout = self.layout;
         (layout.image()..layout.image_end()).contains(&registers.ip())
     }
 }

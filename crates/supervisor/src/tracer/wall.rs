@@ -67,7 +67,8 @@ impl Supervisor {
         self.check_setter(tracee)?;
         // A time zone alone would be the host's: it is taken and forgotten.
         if let Some(time) = time {
-            self.move_wall(time.nanos().minus(self.wall_now().nanos()))?;
+            let timeline = self.timeline_of(tracee.0);
+            self.move_wall(timeline, time.nanos().minus(self.wall_now(timeline).nanos()))?;
         }
         Ok(0)
     }
@@ -93,19 +94,20 @@ impl Supervisor {
             self.note(tracee, Note::Frequency);
             return Err(Errno::EPERM);
         }
+        let timeline = self.timeline_of(tracee.0);
         if let Some(step) = step(&asked, state.status & STATUS_NANO != 0)? {
-            self.move_wall(step)?;
+            self.move_wall(timeline, step)?;
         }
         if adjusts && asked.modes & mode::TAI != 0 && (0..=LAST_TAI).contains(&asked.constant) {
-            self.set_tai(Nanos::from_secs(asked.constant));
+            self.set_tai(timeline, Nanos::from_secs(asked.constant));
         }
-        let now = self.wall_now();
+        let now = self.wall_now(timeline);
         state.time.tv_sec = now.sec;
         state.time.tv_usec =
             if state.status & STATUS_NANO != 0 { now.nsec } else { now.nsec / 1_000 };
         state.modes = asked.modes;
         state.offset = 0;
-        let shown = self.timekeeper.shown();
+        let shown = self.timelines.get(timeline).timekeeper.shown();
         let ahead = shown[Clock::Tai as usize].since(shown[Clock::Wall as usize]);
         state.tai = (host::whole_seconds(ahead).0 / NANOS_PER_SECOND) as i32;
         tracee.write(at, bytes_of(&mut state))?;

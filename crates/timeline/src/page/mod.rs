@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Names the layout; a program's image and its supervisor must agree on it.
-pub const LAYOUT: u32 = 5;
+pub const LAYOUT: u32 = 6;
 
 /// The page that all programs of a timeline share. It has no padding, so that its bytes can be copied.
 #[repr(C)]
@@ -38,7 +38,9 @@ pub struct Page {
     held: AtomicU32,
     /// May the map change under waits of any clock?
     changes: AtomicU32,
-    reserved: [AtomicU32; 249],
+    /// By which number the supervisor knows the timeline. For the supervisor.
+    timeline: AtomicU32,
+    reserved: [AtomicU32; 248],
     snapshots: [Snapshot; 2],
 }
 
@@ -50,6 +52,21 @@ pub struct View<'a> {
     page: &'a Page,
     latch: Latch,
     snapshot: &'a Snapshot,
+}
+
+/// A map that stands in a page, and is not in force yet; see [`Page::prepare`].
+#[must_use]
+pub struct Prepared<'a> {
+    page: &'a Page,
+    next: Latch,
+}
+
+impl Prepared<'_> {
+    /// Puts it in force.
+    pub fn publish(self) {
+        // Pairs with the acquire load in `latch`: the words come before the counter.
+        self.page.latch.store(self.next.0, Ordering::Release);
+    }
 }
 
 impl View<'_> {
@@ -202,7 +219,8 @@ impl Page {
             fine: AtomicU32::new(0),
             held: AtomicU32::new(0),
             changes: AtomicU32::new(0),
-            reserved: [const { AtomicU32::new(0) }; 249],
+            timeline: AtomicU32::new(0),
+            reserved: [const { AtomicU32::new(0) }; 248],
             snapshots: [const { Snapshot::empty() }; 2],
         };
         page.reset();
@@ -215,6 +233,7 @@ impl Page {
         self.fine.store(0, Ordering::Relaxed);
         self.held.store(0, Ordering::Relaxed);
         self.changes.store(0, Ordering::Relaxed);
+        self.timeline.store(0, Ordering::Relaxed);
         self.set_moved(|_| true);
         for snapshot in &self.snapshots {
             snapshot.store_map(&Map::settled(Segment::IDENTITY), Kind::Shift);
@@ -283,6 +302,14 @@ impl Page {
         self.changes.load(Ordering::Relaxed) != 0
     }
 
+    /// From the start of the page to the number of the timeline, half a word.
+    pub const TIMELINE_OFFSET: usize = core::mem::offset_of!(Self, timeline);
+
+    /// Says, before any program maps the page, by which number the supervisor knows the timeline.
+    pub fn set_timeline(&self, number: u32) {
+        self.timeline.store(number, Ordering::Relaxed);
+    }
+
     fn is_fine(&self) -> bool {
         self.fine.load(Ordering::Relaxed) != 0
     }
@@ -335,18 +362,24 @@ impl Page {
     /// For a map with a switch ahead, which has to be in place before the switch.
     /// There must be one writer only.
     pub fn publish_if(&self, map: &Map, still: impl FnOnce() -> bool) -> bool {
+        let prepared = self.prepare(map);
+        let agreed = still();
+        if agreed {
+            prepared.publish();
+        }
+        agreed
+    }
+
+    /// Writes a map to where nobody reads it yet, so that it can be put in force together with those
+    /// of other pages. There must be one writer only.
+    pub fn prepare(&self, map: &Map) -> Prepared<'_> {
         let kind = Kind::of(map, !self.is_fine());
         let next = Latch(self.latch.load(Ordering::Relaxed)).next(kind);
         // Pairs with the acquire fence in `is_current`: the previous move of the
         // counter comes before any word of the copy that is now overwritten.
         fence(Ordering::Release);
         self.snapshots[next.copy()].store_map(map, kind);
-        let agreed = still();
-        if agreed {
-            // Pairs with the acquire load in `latch`: the words come before the counter.
-            self.latch.store(next.0, Ordering::Release);
-        }
-        agreed
+        Prepared { page: self, next }
     }
 }
 

@@ -26,6 +26,9 @@ pub const BOOTED_CLOCK: u32 = 0x4549_4745;
 /// The same where nobody traces it, if the program cannot be started.
 pub const UNSTARTED_CLOCK: u32 = BOOTED_CLOCK + 1;
 
+/// The same of the call by which a program asks the supervisor for a timeline inside its own.
+pub const NESTING_CLOCK: u32 = BOOTED_CLOCK + 2;
+
 /// What the filter of a thread in the strict mode of seccomp says with a stop: the call ends the thread.
 pub const STRICT: u16 = 2;
 
@@ -100,6 +103,9 @@ pub struct KernelFunctions {
     /// image touches no address that the program named before the kernel has, unless the program has
     /// a filter.
     pub is_untraced: u64,
+    /// Not a function: the supervisor's number of the OCI runtime that has started the program, if
+    /// there is one. The supervisor finds it again in what the program makes.
+    pub runtime: u64,
     /// Not a function: by which number the supervisor knows what it has rewritten of the program's
     /// code; zero if that is nothing.
     pub code: u64,

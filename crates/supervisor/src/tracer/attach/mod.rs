@@ -30,7 +30,7 @@ use super::fresh::help_with;
 use super::jobs::complete;
 use super::mapping::{Failed, NO_FILE, PRIVATE, READ_WRITE, step};
 use super::rearm::{Rearm, at_host_rate};
-use super::timekeeper::Changed;
+use super::timekeeper::{Changed, Number};
 use super::tracee::Tracee;
 use super::visit::Visit;
 use super::{Supervisor, Thread};
@@ -65,8 +65,8 @@ fn cancels(process: Pid) -> bool {
 impl Supervisor {
     /// Moves a running process into the timeline. If that fails, it goes on as before.
     pub(super) fn attach(&mut self, pid: Pid, force: bool) -> Result<Attached, String> {
-        let target = preflight::look(pid, self.region.layout, force)?;
-        let is_first = self.timekeeper.awaits_attached();
+        let target = preflight::look(pid, self.layout, force)?;
+        let is_first = self.timekeeper().awaits_attached();
         let begin = Instant::now();
         let mut stopped = Stopped::all_of(pid, begin + PATIENCE).map_err(|refused| {
             self.unwanted.extend(refused.unstopped);
@@ -140,7 +140,7 @@ impl Supervisor {
         left.map_err(step("bring a thread out of the vDSO")).map_err(failed)?;
         // The clocks of a timeline made for this process start now, when nobody reads.
         let now = host::read_at_once();
-        if self.timekeeper.begin_with_attached(now) {
+        if self.timelines.outermost_mut().timekeeper.begin_with_attached(now) {
             self.begin_to_skip();
         }
         if !force {
@@ -156,9 +156,13 @@ impl Supervisor {
         let ended = complete(visitor, visit.end());
         let ended = ended.map_err(step("let the thread go on"));
         let mut taken = prepared.and_then(|taken| ended.map(|_| taken)).map_err(failed)?;
-        self.timekeeper.has_begun();
-        let after = self.region.page().map().after;
-        let change = Rearm::new(Changed { before: at_host_rate(&after), after });
+        self.timelines.outermost_mut().timekeeper.has_begun();
+        let after = self.timekeeper().segment();
+        let change = Rearm::new(Changed {
+            timeline: Number::OUTERMOST,
+            before: at_host_rate(&after),
+            after,
+        });
         // The timers that the process has, it has armed by the host's clocks.
         self.interval_timers.insert(stopped.process);
         self.posix_timers.insert(stopped.process);
@@ -171,7 +175,7 @@ impl Supervisor {
 
     /// Refuses to turn a monotonic clock back.
     fn refuse_step_back(&self, host: [HostInstant; CLOCKS]) -> Result<(), String> {
-        let after = self.region.page().map().after;
+        let after = self.timekeeper().segment();
         for clock in [Clock::Monotonic, Clock::Boottime] {
             let now = host[clock as usize];
             let back = now.as_nanos() - after.virtual_at(clock, now).as_nanos();
@@ -189,10 +193,10 @@ impl Supervisor {
 
     /// Does all that needs calls of the process's own, or undoes it.
     async fn prepare(&self, visit: &mut Visit, target: &Target) -> Result<Taken, Failed> {
-        let layout = self.region.layout;
+        let layout = self.layout;
         let args = [0, SCRATCH, READ_WRITE, PRIVATE, NO_FILE, 0];
         let scratch = visit.call(libc::SYS_mmap, args).await.map_err(step("map memory in it"))?;
-        let prepared = match self.installer().map_region(visit, scratch).await {
+        let prepared = match self.installer(Number::OUTERMOST).map_region(visit, scratch).await {
             Ok(()) => self.take_its_place(visit, scratch, target).await,
             Err(failed) => Err(failed),
         };
@@ -212,7 +216,7 @@ impl Supervisor {
         scratch: u64,
         target: &Target,
     ) -> Result<Taken, Failed> {
-        let layout = self.region.layout;
+        let layout = self.layout;
         // The kernel's vDSO is about to move; the image has a call of its own.
         visit.instruction = layout.call();
         let aside = Aside::new(visit, &self.kernel, target, layout).await?;
@@ -231,7 +235,7 @@ impl Supervisor {
         aside: &Aside,
         target: &Target,
     ) -> Result<Taken, Failed> {
-        self.installer()
+        self.installer(Number::OUTERMOST)
             .write_functions(visit.tracee, aside.vdso(), target.is_filtered)
             .map_err(step("write to its memory"))?;
         let (at, mut notes) = (scratch + FILTER_AT, Vec::new());
@@ -259,7 +263,7 @@ impl Supervisor {
     }
 
     fn write_filter(&self, tracee: Tracee, at: u64, told: Told) -> Result<(), Failed> {
-        let (scope, exempt) = (Scope::All, self.region.layout.exempt());
+        let (scope, exempt) = (Scope::All, self.layout.exempt());
         let subject = filter::Subject { told, scope, exempt, hides_groups: false };
         let program = filter::assemble(&subject);
         let words: Vec<u64> = program

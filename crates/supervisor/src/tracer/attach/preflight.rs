@@ -64,7 +64,7 @@ pub fn look(pid: Pid, layout: Layout, force: bool) -> Result<Target, String> {
     let maps = proc::read_whole(pid, "maps");
     if maps.as_ref().is_ok_and(|maps| maps.contains(REGION_FILE)) {
         return Err(format!(
-            "process {pid} is in a timeline already, and timelines cannot be nested"
+            "process {pid} is in a timeline already, and cannot be moved to another"
         ));
     }
     let is_filtered = status_field(pid, "Seccomp:").is_some_and(|mode| mode != "0");

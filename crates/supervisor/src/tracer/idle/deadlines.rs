@@ -26,8 +26,8 @@ impl Supervisor {
     /// waits for the same instant the one whose thread was made first. A thread that keeps house is
     /// due only once its time has come.
     pub(super) fn next_due(&mut self, idle: &mut Idle) -> Option<(Nanos, Due)> {
-        let now = self.timekeeper.shown();
-        let segment = self.timekeeper.segment();
+        let now = self.timekeeper().shown();
+        let segment = self.timekeeper().segment();
         // What a clock that stands still beside the others has not come to, it never will.
         let left = |clock: Clock, at: VirtualInstant| match at.since(now[clock as usize]) {
             left if left > Nanos::ZERO && segment.holds(clock) => Nanos::MAX,
@@ -64,7 +64,7 @@ impl Supervisor {
 
     /// Those that wait for what their own clock will show, but only after another one's end.
     pub(super) fn never_due(&self, idle: &Idle) -> Vec<Pid> {
-        let now = self.timekeeper.shown();
+        let now = self.timekeeper().shown();
         let most = leapt_at_most(now);
         let is_late = |(clock, at): (Clock, VirtualInstant)| {
             at.0.0 < i64::MAX / 2 && at.since(now[clock as usize]) >= most
@@ -81,8 +81,8 @@ impl Supervisor {
         left: &impl Fn(Clock, VirtualInstant) -> Nanos,
     ) -> Option<Nanos> {
         let running = self.running_descriptors();
-        let segment = self.timekeeper.segment();
-        let rate = self.timekeeper.motion().effective();
+        let segment = self.timekeeper().segment();
+        let rate = self.timekeeper().motion().effective();
         let mut before = std::mem::take(expected);
         let mut descriptors = Vec::new();
         for (holder, info) in running {

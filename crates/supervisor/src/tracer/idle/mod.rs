@@ -30,7 +30,7 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signa
 use nix::unistd::Pid;
 
 use super::rearm::{Awaited, Holder, Rearm};
-use super::timekeeper::Changed;
+use super::timekeeper::{Changed, Number};
 use super::tracee::{Stop, Tracee};
 use super::wait_restart::Recheck;
 use super::{Standing, Supervisor};
@@ -301,12 +301,12 @@ impl Supervisor {
         }
         self.removed |= idle.ending.is_some_and(|since| since.elapsed() > ENDING);
         // The user has stopped the clocks: nothing is due.
-        if self.timekeeper.motion().is_frozen() {
+        if self.timekeeper().motion().is_frozen() {
             idle.holds.clear();
             return Pause::For(LONGEST_REST);
         }
         let began = Instant::now();
-        let exempt = self.region.layout.exempt();
+        let exempt = self.layout.exempt();
         let proof = self.find_threads(idle).and_then(|()| idle.waiters.prove(exempt));
         if idle.waiters.was_called() {
             idle.called = Instant::now();
@@ -373,9 +373,10 @@ impl Supervisor {
         let next = self.next_due(idle);
         if !idle.unknown_timers.is_empty() {
             // As after a change that changes nothing, they are told.
-            let segment = self.timekeeper.segment();
+            let segment = self.timekeeper().segment();
             let processes = std::mem::take(&mut idle.unknown_timers);
-            let unchanged = Changed { before: segment, after: segment };
+            let timeline = Number::OUTERMOST;
+            let unchanged = Changed { timeline, before: segment, after: segment };
             self.await_processes(&processes, Rearm::new(unchanged));
             return Pause::None;
         }
@@ -400,7 +401,7 @@ impl Supervisor {
             };
         }
         let (holds, grace) = idle.held();
-        let rate = self.timekeeper.motion().effective();
+        let rate = self.timekeeper().motion().effective();
         let host_span = |left: Nanos| {
             rate.host_span(left).map(|left| Duration::from_nanos(left.0.max(0) as u64))
         };
@@ -410,7 +411,7 @@ impl Supervisor {
                 return Pause::For(soon);
             }
             // One may have gone off, and woken somebody, before it was asked.
-            if let Err(busy) = idle.waiters.prove(self.region.layout.exempt()) {
+            if let Err(busy) = idle.waiters.prove(self.layout.exempt()) {
                 idle.is_busy(busy);
                 return Pause::None;
             }
@@ -455,7 +456,7 @@ impl Supervisor {
         loop {
             let (left, due) = self.next_due(idle)?;
             if left > Nanos::ZERO {
-                let left = self.timekeeper.motion().effective().host_span(left)?;
+                let left = self.timekeeper().motion().effective().host_span(left)?;
                 return Some(Duration::from_nanos(left.0.max(0) as u64));
             }
             match due {
@@ -492,7 +493,7 @@ impl Supervisor {
         idle.holds.clear();
         idle.leaps += 1;
         idle.skipped = idle.skipped.plus(span);
-        let change = Rearm::new(self.timekeeper.skip(span));
+        let change = Rearm::new(self.timelines.outermost_mut().timekeeper.skip(span));
         self.timer_descriptors().rearm(&change);
         self.rearms.push(change);
         self.rearm();
@@ -530,7 +531,7 @@ impl Supervisor {
 
     /// The clocks begin to run now.
     pub(super) fn begin_to_skip(&mut self) {
-        let now = self.timekeeper.shown();
+        let now = self.timekeeper().shown();
         if let Some(idle) = &mut self.idle {
             idle.begin(now);
         }

@@ -9,7 +9,6 @@ use std::rc::Rc;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
-use nix::sys::stat::fstat;
 use nix::unistd::{ForkResult, Pid, fork};
 
 use super::super::{Journal, Resources, Supervisor};
@@ -17,7 +16,7 @@ use super::listener::Listener;
 use crate::caller::close_all_but;
 use crate::maps::mappings;
 use crate::proc::{self, Pidfd};
-use crate::region::Region;
+use crate::region::{Layout, REGION_FILE};
 
 /// Between two looks at all processes, of which some end meanwhile and others are made.
 const PAUSE_MILLIS: u8 = 10;
@@ -34,7 +33,7 @@ pub fn start(supervisor: &Supervisor) -> nix::Result<Pid> {
     let kept = kept.chain([process.0.as_raw_fd()]);
     let kept = match supervisor.journal {
         Some(_) => kept.chain(supervisor.lasting_descriptors()).collect(),
-        None => kept.chain([supervisor.region.file().as_raw_fd()]).collect(),
+        None => kept.collect(),
     };
     // SAFETY: the child only makes system calls and allocates, for which the C library is prepared
     // where the supervisor has other threads.
@@ -53,7 +52,7 @@ pub fn start(supervisor: &Supervisor) -> nix::Result<Pid> {
                     let _ = nix::unistd::setsid();
                     successor.serve();
                 }
-                None => end_all(listeners, &supervisor.region),
+                None => end_all(listeners, supervisor.layout),
             }
             // SAFETY: ends this process without running the supervisor's exit handlers.
             unsafe { libc::_exit(0) }
@@ -73,21 +72,21 @@ fn successor(former: &Supervisor) -> Option<Supervisor> {
     let document = former.journal.as_ref()?.read()?;
     let state = serde_json::from_slice(&document).ok()?;
     let resources = Resources {
-        region: Rc::clone(&former.region),
+        region: Rc::clone(former.timekeeper().region()),
         kernel: former.kernel,
         control: former.control.as_ref()?.copy().ok()?,
         listeners: former.notified.as_ref()?.copied_listeners().ok()?,
         journal: Journal::new().ok()?,
     };
-    Some(Supervisor::resume(resources, state))
+    Supervisor::resume(resources, state).ok()
 }
 
-fn end_all(mut listeners: Vec<Rc<Listener>>, region: &Region) {
-    let Ok(file) = fstat(region.file()) else { return };
-    let base = region.layout.base();
+fn end_all(mut listeners: Vec<Rc<Listener>>, layout: Layout) {
+    // Where the region lies tells it from others; each timeline inside has a file of its own.
+    let base = layout.base();
     let is_member = |process: &Pid| {
         let maps = proc::read_whole(process, "maps").unwrap_or_default();
-        mappings(&maps).iter().any(|it| it.range.start == base && it.inode == file.st_ino)
+        mappings(&maps).iter().any(|it| it.range.start == base && it.name == REGION_FILE)
     };
     let mut in_vain = 0;
     while in_vain < LOOKS {

@@ -1,5 +1,6 @@
 //! The descriptor on which the filter tells of calls (`SECCOMP_RET_USER_NOTIF`).
 
+use std::cell::RefCell;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
@@ -8,6 +9,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::Pid;
 
+use super::super::oci_runtimes::RuntimeId;
 use crate::proc;
 
 /// `SECCOMP_IOCTL_NOTIF_RECV`, `SECCOMP_IOCTL_NOTIF_SEND` and `SECCOMP_IOCTL_NOTIF_ID_VALID`
@@ -24,8 +26,10 @@ const SYNC_WAKE_UP: libc::c_ulong = 1;
 #[derive(Debug)]
 pub struct Listener {
     descriptor: OwnedFd,
+    /// The OCI runtime that has set the filter.
+    runtime: Option<RuntimeId>,
     /// How many filters a program has that has set none itself.
-    pub filters: Option<String>,
+    filters: RefCell<Option<u32>>,
 }
 
 /// A call that a thread makes, and that the kernel does not carry out before it is answered.
@@ -61,22 +65,32 @@ impl Listener {
         }
         // SAFETY: no memory is involved. Before Linux 6.6 it fails, and calls take longer.
         unsafe { libc::ioctl(descriptor.as_raw_fd(), SET_FLAGS, SYNC_WAKE_UP) };
-        Some(Self::of(descriptor, filters_of(program)))
+        Some(Self::known(descriptor, filters_of(program)))
     }
 
     /// One that was taken before, whose programs have so many filters.
-    pub fn of(descriptor: OwnedFd, filters: Option<String>) -> Self {
-        Self { descriptor, filters }
+    pub fn known(descriptor: OwnedFd, filters: Option<u32>) -> Self {
+        Self { descriptor, runtime: None, filters: filters.into() }
+    }
+
+    /// How many filters a program has that has set none itself.
+    pub fn filters(&self) -> Option<u32> {
+        *self.filters.borrow()
+    }
+
+    /// The same, if it is the filter of an OCI runtime.
+    pub fn of(self, runtime: Option<RuntimeId>) -> Self {
+        Self { runtime, ..self }
+    }
+
+    /// The OCI runtime that has set the filter.
+    pub fn runtime(&self) -> Option<RuntimeId> {
+        self.runtime
     }
 
     /// The same, where each program has set a filter itself.
     pub fn beside_others(self) -> Self {
-        Self { filters: None, ..self }
-    }
-
-    /// Has a program set a filter that lives under this one?
-    pub fn has_other_filter(&self, thread: Pid) -> bool {
-        filters_of(thread) != self.filters
+        Self { filters: None.into(), ..self }
     }
 
     /// The next call, if there is one and its caller still makes it.
@@ -109,9 +123,20 @@ impl Asked {
         unsafe { libc::ioctl(listener, IS_PENDING, &raw const self.id) == 0 }
     }
 
-    /// Has its program set a filter itself?
-    pub fn has_own_filter(&self) -> bool {
-        self.listener.has_other_filter(self.thread)
+    /// The OCI runtime whose filter tells of it.
+    pub fn runtime(&self) -> Option<RuntimeId> {
+        self.listener.runtime
+    }
+
+    /// Has a program under the same filter, such as its own, set a filter itself, beside `ours` that it
+    /// has for its timeline?
+    pub fn has_own_filter(&self, program: Pid, ours: u32) -> bool {
+        filters_of(program) != self.listener.filters.borrow().map(|filters| filters + ours)
+    }
+
+    /// This program has set none itself, and has all those that others begin with.
+    pub fn count_filters(&self, program: Pid) {
+        self.listener.filters.replace(filters_of(program));
     }
 
     /// Answers it.
@@ -134,6 +159,6 @@ impl AsFd for Listener {
 }
 
 /// How many filters a thread has.
-fn filters_of(thread: Pid) -> Option<String> {
-    proc::status_field(thread, "Seccomp_filters:")
+fn filters_of(thread: Pid) -> Option<u32> {
+    proc::status_field(thread, "Seccomp_filters:")?.parse().ok()
 }

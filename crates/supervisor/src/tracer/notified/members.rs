@@ -28,9 +28,11 @@ impl Supervisor {
         }
         let mut members = Vec::new();
         for process in self.processes() {
+            let runtime = self.runtime_of(process);
             for thread in proc::threads_of(process).into_iter().flatten() {
                 let known = self.threads.get(&thread).copied().unwrap_or_default();
-                members.push((thread, Thread { process: Some(process), ..known }));
+                let runtime = known.runtime.or(runtime);
+                members.push((thread, Thread { process: Some(process), runtime, ..known }));
             }
         }
         members
@@ -38,7 +40,7 @@ impl Supervisor {
 
     /// Has a process the image where programs of this timeline have it?
     pub(in super::super) fn has_image(&self, process: Pid) -> bool {
-        let at = self.region.layout.image() + mark::OFFSET as u64;
+        let at = self.layout.image() + mark::OFFSET as u64;
         Tracee(process).read_words::<1>(at) == Ok([mark::WORD])
     }
 }

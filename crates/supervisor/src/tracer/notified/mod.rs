@@ -28,15 +28,19 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::signalfd::SignalFd;
 use nix::unistd::Pid;
 
+use super::nesting::asks_to_nest;
 use super::notes::Note;
+use super::oci_runtimes::RuntimeId;
 use super::seccomp_stop::error;
 use super::strict::{asks_for_mode, closes_itself, enters_strict_mode, may_set_filter};
+use super::timekeeper::Number;
 use super::tracee::Tracee;
 use super::{Standing, Supervisor, Thread, signals};
 use crate::arch::{Registers, is_in_vsyscall_page};
 use crate::plan::Lifelong;
 use crate::proc::{self, Pidfd};
-use listener::{Answer, Asked, Listener};
+pub use listener::Asked;
+use listener::{Answer, Listener};
 
 /// What is known of programs that nothing traces between their calls.
 #[derive(Default)]
@@ -85,11 +89,15 @@ impl Notified {
 
     /// The same, for a supervisor that listens to filters that are there already, each with what is known
     /// of it.
-    pub fn resumed(listeners: Vec<(OwnedFd, Option<String>)>, has_own_filters: bool) -> Self {
+    pub fn resumed(
+        listeners: Vec<(OwnedFd, Option<u32>)>,
+        has_own_filters: bool,
+        first: Option<Pid>,
+    ) -> Self {
         let listeners = listeners
             .into_iter()
-            .map(|(listener, filters)| Rc::new(Listener::of(listener, filters)));
-        let first = signals::program().and_then(|program| Pidfd::open(program).ok());
+            .map(|(listener, filters)| Rc::new(Listener::known(listener, filters)));
+        let first = first.and_then(|program| Pidfd::open(program).ok());
         Self { listeners: listeners.collect(), has_own_filters, first, ..Self::default() }
     }
 
@@ -109,14 +117,14 @@ impl Notified {
     }
 
     /// The numbers of all listeners, each with what is known of it.
-    pub fn listener_numbers(&self) -> Vec<(i32, Option<String>)> {
-        let number = |it: &Rc<Listener>| (it.as_fd().as_raw_fd(), it.filters.clone());
+    pub fn listener_numbers(&self) -> Vec<(i32, Option<u32>)> {
+        let number = |it: &Rc<Listener>| (it.as_fd().as_raw_fd(), it.filters());
         self.listeners.iter().map(number).collect()
     }
 
     /// Copies of all listeners, each with what is known of it.
-    pub fn copied_listeners(&self) -> io::Result<Vec<(OwnedFd, Option<String>)>> {
-        let copy = |it: &Rc<Listener>| Ok((it.as_fd().try_clone_to_owned()?, it.filters.clone()));
+    pub fn copied_listeners(&self) -> io::Result<Vec<(OwnedFd, Option<u32>)>> {
+        let copy = |it: &Rc<Listener>| Ok((it.as_fd().try_clone_to_owned()?, it.filters()));
         self.listeners.iter().map(copy).collect()
     }
 }
@@ -152,14 +160,15 @@ impl Supervisor {
     /// Listens to a program that has joined, and is followed until it has been started.
     pub(super) fn listen(&mut self, program: Pid, descriptor: u32) -> Result<(), String> {
         let thread = Tracee(program);
-        let enters = self.threads.get(&program).is_some_and(|it| it.standing == Standing::Entering);
+        let state = self.threads.get(&program).copied().unwrap_or_default();
+        let enters = matches!(state.standing, Standing::Entering | Standing::Outside);
         let Some(notified) = self.notified.as_mut().filter(|_| enters) else {
             return Err("the program has not joined".to_owned());
         };
         let descriptor = thread.borrow_descriptor(descriptor).map_err(|error| error.desc())?;
         let listener = Listener::new(descriptor, program);
         let listener = listener.ok_or_else(|| "that is no listener of a filter".to_owned())?;
-        notified.listeners.push(Rc::new(listener));
+        notified.listeners.push(Rc::new(listener.of(state.runtime)));
         notified.is_guardian_behind = true;
         if signals::is_passed_to(program) {
             notified.first = Pidfd::open(program).ok();
@@ -177,6 +186,13 @@ impl Supervisor {
         if self.threads.get(&thread.0).is_some_and(|it| it.standing == Standing::Detached) {
             return asked.answer(Answer::GoOn);
         }
+        if asked.runtime().is_some_and(|runtime| self.has_been_ended(runtime)) {
+            if thread.0.as_raw() > 0 {
+                // If that fails, it has ended.
+                let _ = thread.kill();
+            }
+            return;
+        }
         let treatment = self.treatment(&asked);
         if let Treatment::Keep(reason) = treatment {
             self.keep(thread, reason);
@@ -184,6 +200,10 @@ impl Supervisor {
         let is_exec = matches!(treatment, Treatment::Exec);
         let ends = is_exec || matches!(treatment, Treatment::Keep(_));
         let is_held = !matches!(treatment, Treatment::Answer(_)) && self.hold_as(thread, ends);
+        if is_held && is_exec {
+            self.note_timeline(thread);
+            self.note_runtime(thread, asked.runtime());
+        }
         let is_tied = !ends || self.journal.is_none() || self.thread(thread).tied;
         let Some(notified) = &mut self.notified else { return };
         match treatment {
@@ -213,6 +233,23 @@ impl Supervisor {
         }
     }
 
+    /// A thread is about to start a program, under the filter of this OCI runtime.
+    fn note_runtime(&mut self, thread: Tracee, runtime: Option<RuntimeId>) {
+        let Some(runtime) = runtime else { return };
+        let is_outside = !self.has_image(thread.0);
+        let state = self.thread(thread);
+        state.runtime = Some(runtime);
+        if is_outside {
+            state.standing = Standing::Outside;
+        }
+    }
+
+    /// Are there threads under the filter of an OCI runtime?
+    pub(super) fn listens_to(&self, runtime: RuntimeId) -> bool {
+        let mut listeners = self.notified.iter().flat_map(|notified| &notified.listeners);
+        listeners.any(|listener| listener.runtime() == Some(runtime))
+    }
+
     /// What is to be done about a call.
     fn treatment(&mut self, asked: &Asked) -> Treatment {
         use Treatment::{Answer as Answered, Exec, Keep, Redirect};
@@ -224,15 +261,23 @@ impl Supervisor {
         if is_unstarted(asked.nr, args) {
             return Redirect;
         }
-        let slot = |offset: usize| self.region.layout.private() + offset as u64;
+        if asks_to_nest(asked.nr, args) {
+            return Answered(Answer::Result(self.nest(thread, args[1]).unwrap_or_else(error)));
+        }
+        // That of its timeline, which it starts a program in.
+        if call.kind == Kind::Watch(Watch::Filters) && self.enters_another(thread.0) {
+            return Answered(Answer::GoOn);
+        }
+        let slot = |offset: usize| self.layout.private() + offset as u64;
         let [clock, own_filter] = [
             slot(offset_of!(KernelFunctions, clock_gettime)),
             slot(offset_of!(KernelFunctions, has_own_filter)),
         ];
         let Ok([clock_gettime]) = thread.read_words(clock) else {
-            // There is no image in a program that a debugger has started.
+            // There is no image in an OCI runtime, and in a program that a debugger has started.
+            let is_outside = asked.runtime().is_some() && !self.is_inside(thread, asked.runtime());
             return Answered(match call.kind {
-                Kind::Set(_) => Answer::Result(-i64::from(libc::EPERM)),
+                Kind::Set(_) if !is_outside => Answer::Result(-i64::from(libc::EPERM)),
                 _ => Answer::GoOn,
             });
         };
@@ -244,7 +289,7 @@ impl Supervisor {
             Kind::Read(_) if self.kernel.holds(clock_gettime, asked.ip) => {
                 // The image asks the kernel's vDSO, which makes a system call for this clock.
                 self.raw_clock = true;
-                let raw = self.region.layout.symbol(symbols::RAW_CLOCK_GETTIME);
+                let raw = self.layout.symbol(symbols::RAW_CLOCK_GETTIME);
                 // If it fails, the next reading takes as long.
                 let _ = thread.write_forcibly(clock, raw);
             }
@@ -259,7 +304,7 @@ impl Supervisor {
             }
             Kind::Watch(Watch::IoUring) => self.note(thread, Note::IoUring),
             Kind::Watch(Watch::Filters) if asks_for_mode(asked.nr, args) => {
-                if !self.has_own_filter(asked) {
+                if self.has_no_other_filter(thread) {
                     return Answered(Answer::Result(libc::SECCOMP_MODE_DISABLED.into()));
                 }
             }
@@ -269,7 +314,7 @@ impl Supervisor {
                 }
             }
             Kind::Watch(Watch::Filters) => {
-                let enters = !self.has_own_filter(asked) && enters_strict_mode(asked.nr, args);
+                let enters = enters_strict_mode(asked.nr, args) && self.has_no_other_filter(thread);
                 if let Some(notified) = &mut self.notified {
                     notified.has_own_filters = true;
                     self.has_new_state = true;
@@ -338,17 +383,17 @@ impl Supervisor {
         first.is_some()
     }
 
-    /// A program has been started by a call of this thread, of which the filter may have told; has it a
-    /// filter of its own?
-    pub(super) fn take_exec(&mut self, thread: Pid) -> bool {
-        let execs = self.notified.as_mut().map(|notified| &mut notified.execs);
-        let begun = execs.and_then(|execs| execs.remove(&thread));
-        begun.is_some_and(|(asked, _)| self.has_own_filter(&asked))
+    /// The call by which this thread has started a program, if the filter has told of it.
+    pub(super) fn take_exec(&mut self, thread: Pid) -> Option<Asked> {
+        let execs = &mut self.notified.as_mut()?.execs;
+        execs.remove(&thread).map(|(asked, _)| asked)
     }
 
-    /// Has the program that makes this call a filter of its own?
-    fn has_own_filter(&self, asked: &Asked) -> bool {
-        self.notified.as_ref().is_some_and(|it| it.has_own_filters) && asked.has_own_filter()
+    /// Has a program that was started by this call in this timeline a filter of its own?
+    pub(super) fn has_own_filter(&self, asked: &Asked, program: Pid, timeline: Number) -> bool {
+        let ours = self.timelines.get(timeline).filters;
+        let has_any = self.notified.as_ref().is_some_and(|it| it.has_own_filters);
+        has_any && asked.has_own_filter(program, ours)
     }
 
     /// Follows a thread for a moment, unless somebody else does; tells whether it is followed.
@@ -468,16 +513,20 @@ impl Supervisor {
 
     /// While clocks stand still, signals end waits, and all threads are followed.
     pub(super) fn follows_all(&self) -> bool {
-        self.timekeeper.motion().freeze.is_some() && self.control.is_some()
+        self.timekeeper().motion().freeze.is_some() && self.control.is_some()
     }
 
     /// Is anything left to be done in a thread?
     fn owes(&mut self, tracee: Tracee) -> bool {
         let follows_all = self.follows_all();
         let state = self.thread(tracee);
-        let is_member = state.standing == Standing::Member;
-        if state.kept.is_some() || !is_member || follows_all || state.recheck != Default::default()
-        {
+        let is_followed = match state.standing {
+            _ if state.enters.is_some() => true,
+            Standing::Member => follows_all || state.recheck != Default::default(),
+            Standing::Entering | Standing::Detached => true,
+            Standing::Outside => false,
+        };
+        if state.kept.is_some() || is_followed {
             return true;
         }
         let is_busy = !self.awaited.is_empty() || !self.jobs.is_empty();

@@ -9,6 +9,7 @@ use eigentime_timeline::{Clock, ClockId, HostInstant, Nanos, PARKED, Pending, Re
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
+use super::super::timekeeper::Number;
 use super::super::tracee::Tracee;
 use super::Rearm;
 use crate::host;
@@ -80,20 +81,20 @@ pub fn numbers_of(process: Pid, kind: &'static str) -> impl Iterator<Item = u32>
 
 const TIMER: &str = "anon_inode:[timerfd]";
 
-/// Timers that processes hold, each of them once.
+/// Timers that processes hold, each of them once, with the timeline of one that holds it.
 #[derive(Debug, Default)]
-pub struct Descriptors(Vec<OwnedFd>);
+pub struct Descriptors(Vec<(OwnedFd, Number)>);
 
 impl Descriptors {
     /// Those that these processes hold.
-    pub fn of(processes: &HashSet<Pid>) -> Self {
-        let mut found = Vec::new();
-        for process in processes {
-            for number in numbers_of(*process, TIMER) {
-                if let Ok(timer) = Tracee(*process).borrow_descriptor(number)
-                    && !found.iter().any(|other| is_same_file(other, &timer))
+    pub fn of(processes: impl IntoIterator<Item = (Pid, Number)>) -> Self {
+        let mut found: Vec<(OwnedFd, Number)> = Vec::new();
+        for (process, timeline) in processes {
+            for number in numbers_of(process, TIMER) {
+                if let Ok(timer) = Tracee(process).borrow_descriptor(number)
+                    && !found.iter().any(|(other, _)| is_same_file(other, &timer))
                 {
-                    found.push(timer);
+                    found.push((timer, timeline));
                 }
             }
         }
@@ -102,7 +103,7 @@ impl Descriptors {
 
     /// Arms them anew that a change concerns.
     pub fn rearm(&self, change: &Rearm) {
-        for timer in &self.0 {
+        for (timer, _) in self.0.iter().filter(|(_, timeline)| *timeline == change.timeline) {
             let info = Info::read("self", timer.as_raw_fd() as u32);
             if let Some(info) = info
                 && let Some(line) = info.line().filter(|line| change.concerns(*line))

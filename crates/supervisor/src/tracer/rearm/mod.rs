@@ -21,7 +21,7 @@ use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 use super::Supervisor;
-use super::timekeeper::Changed;
+use super::timekeeper::{Changed, Number};
 use super::tracee::Tracee;
 use super::visit::Visit;
 use crate::host;
@@ -31,6 +31,7 @@ pub use posix::{TimerKey, WallTimers, has_posix_timers, has_timer, timer_clock};
 /// A change of the map after which timers are to be armed anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rearm {
+    timeline: Number,
     before: Segment,
     after: Segment,
     /// Was only the wall clock set?
@@ -39,13 +40,13 @@ pub struct Rearm {
 
 impl Rearm {
     /// After any change.
-    pub fn new(Changed { before, after }: Changed) -> Self {
-        Self { before, after, wall_only: false }
+    pub fn new(Changed { timeline, before, after }: Changed) -> Self {
+        Self { timeline, before, after, wall_only: false }
     }
 
     /// After the wall clock was set.
-    pub fn of_wall(Changed { before, after }: Changed) -> Self {
-        Self { before, after, wall_only: true }
+    pub fn of_wall(change: Changed) -> Self {
+        Self { wall_only: true, ..Self::new(change) }
     }
 
     /// Did time stand still before, and passes again?
@@ -149,12 +150,14 @@ impl Supervisor {
                 self.timer_descriptors().rearm(&change);
             }
             if change.ends_standstill() {
-                let processes = self.processes();
+                let processes = self.processes_of(change.timeline);
                 self.unpark_sockets(&processes, &change);
             }
             let known = self.posix_timers.union(&self.interval_timers);
             let concerned = known.filter(|process| {
-                self.has_timers(**process, &change) && self.has_member(**process)
+                self.has_timers(**process, &change)
+                    && self.has_member(**process)
+                    && self.timeline_of(**process) == change.timeline
             });
             let concerned = concerned.copied().collect();
             self.await_processes(&concerned, change);
@@ -164,7 +167,11 @@ impl Supervisor {
     /// The timer descriptors of the programs, which the supervisor arms anew itself.
     pub(super) fn timer_descriptors(&mut self) -> Descriptors {
         match self.uses_timer_descriptors {
-            true => Descriptors::of(&self.processes()),
+            true => {
+                let processes = self.processes();
+                let held = processes.into_iter().map(|it| (it, self.timeline_of(it)));
+                Descriptors::of(held)
+            }
             false => Descriptors::default(),
         }
     }
@@ -185,7 +192,7 @@ impl Supervisor {
         change: &Rearm,
     ) -> nix::Result<()> {
         let processes = HashSet::from([process]);
-        Descriptors::of(&processes).rearm(change);
+        Descriptors::of([(process, change.timeline)]).rearm(change);
         sockets::unpark(&processes, change);
         self.rearm_timers(visitor, process, change)
     }
@@ -228,7 +235,7 @@ impl Supervisor {
         let Some(process) = self.process_of(tracee.0) else { return Ok(false) };
         let first = self.awaited.iter().position(|awaited| awaited.concerns(process));
         let Some(first) = first else { return Ok(false) };
-        let visit = Visit::new(tracee, self.region.layout.call())?;
+        let visit = Visit::new(tracee, self.layout.call())?;
         // From here on the process ends with the supervisor, and nobody arms them twice.
         self.tie(tracee, true)?;
         let change = self.awaited.remove(first).change;

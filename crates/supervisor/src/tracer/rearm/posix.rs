@@ -164,7 +164,7 @@ impl Supervisor {
         absolute: bool,
         setting: impl FnOnce() -> Option<[Nanos; 2]>,
     ) {
-        let segment = self.timekeeper.segment();
+        let segment = self.segment_of(key.process);
         if !segment.rate_of(line).is_frozen() {
             return;
         }
@@ -236,7 +236,7 @@ impl Supervisor {
         process: Pid,
         change: &Rearm,
     ) -> nix::Result<()> {
-        let visit = Visit::new(tracee, self.region.layout.call())?;
+        let visit = Visit::new(tracee, self.layout.call())?;
         let concerned = self.concerned_timers(process, change);
         let rearmed = complete(tracee, concerned.rearm(visit));
         self.remember_rearmed(tracee, rearmed)

@@ -88,7 +88,7 @@ impl Supervisor {
             false => Ok(()),
         };
         let written = match all {
-            Ok(()) => write(tracee, registers, self.region.layout.call(), &patch, &new)
+            Ok(()) => write(tracee, registers, self.layout.call(), &patch, &new)
                 .and_then(|()| self.remember(tracee, number, site, patch, pages)),
             Err(Errno::ESRCH) => Err(Unsound::Gone),
             Err(_) => Err(Unsound::Busy),
@@ -134,7 +134,7 @@ impl Supervisor {
     ) -> Result<(Patch, Pages, Vec<u64>), Unsound> {
         let known = self.rewrites.programs.get(&number).ok_or(Unsound::Refused)?;
         let own_filter = offset_of!(KernelFunctions, has_own_filter) as u64;
-        if tracee.peek(self.region.layout.private() + own_filter)? != 0 {
+        if tracee.peek(self.layout.private() + own_filter)? != 0 {
             return Err(Unsound::OwnFilter);
         }
         let maps = proc::read_whole(process, "maps").map_err(|_| Unsound::NotInFile)?;
@@ -142,7 +142,7 @@ impl Supervisor {
         let is_code =
             |it: &&Mapping| it.range.contains(&site) && it.access == "r-xp" && it.inode != 0;
         let mapping = mappings.iter().find(is_code).ok_or(Unsound::NotInFile)?;
-        if mapping.range.contains(&self.region.layout.code()) {
+        if mapping.range.contains(&self.layout.code()) {
             return Err(Unsound::NotInFile);
         }
         let start = site.saturating_sub(AROUND).max(mapping.range.start);
@@ -152,7 +152,7 @@ impl Supervisor {
         let code = Code { start, bytes };
         let heap = proc::start_of_heap(process).unwrap_or_default();
         let mut space = Space::new(&mappings, heap, known.pages.clone());
-        let entry = self.region.layout.symbol(symbols::REWRITTEN);
+        let entry = self.layout.symbol(symbols::REWRITTEN);
         let patch = arch::plan(&code, site, entry, &mut space)?;
         if known.uses_any(&patch) {
             return Err(Unsound::HasTarget);

@@ -320,7 +320,7 @@ impl Supervisor {
 
     /// Where the private page holds the number of a program's code.
     fn number_at(&self) -> u64 {
-        self.region.layout.private() + offset_of!(KernelFunctions, code) as u64
+        self.layout.private() + offset_of!(KernelFunctions, code) as u64
     }
 
     /// The number of the code of a process that may run; zero if nothing of it is known.

@@ -1,0 +1,42 @@
+//! `eigentime run` inside a timeline makes a timeline on top of it: its clocks are relative to those
+//! that the caller sees, and follow when these change. (`named::follows::inside` has the waits through
+//! each change of the outer one.)
+
+mod changes;
+mod clocks;
+mod life;
+mod refused;
+
+use std::process::Command;
+
+use crate::command::User;
+use crate::suite::{Broken, Suite};
+
+/// Adds the tests.
+pub fn add(suite: &mut Suite) {
+    clocks::add(suite);
+    changes::add(suite);
+    life::add(suite);
+    refused::add(suite);
+}
+
+/// The users that each promise is tried by.
+const USERS: [(&str, User); 2] = [("me", User::Myself), ("nobody", User::Nobody)];
+
+/// The options of timelines, each inside the one before, as those of the first.
+fn options(user: User, levels: &[&[&str]]) -> Result<Vec<String>, Broken> {
+    let binary = user.binary()?.display().to_string();
+    let levels: Vec<Vec<&str>> = levels.iter().map(|level| level.to_vec()).collect();
+    let joined = levels.join(&["--", &binary, "run"][..]);
+    Ok(joined.into_iter().map(str::to_owned).collect())
+}
+
+/// `eigentime run` in `eigentime run`, to which the program is added.
+fn run_in(user: User, levels: &[&[&str]]) -> Result<Command, Broken> {
+    let options = options(user, levels)?;
+    user.eigentime(&borrowed(&options))
+}
+
+fn borrowed(words: &[String]) -> Vec<&str> {
+    words.iter().map(String::as_str).collect()
+}
