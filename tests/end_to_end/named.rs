@@ -2,6 +2,7 @@
 //! continued. Each test has a runtime directory of its own, and so no other's names.
 
 // What these tests share: no test in here.
+pub mod keep_running;
 pub mod place;
 pub mod shown;
 
@@ -14,7 +15,6 @@ mod dates;
 mod errors;
 mod follows;
 mod frozen_member;
-mod keep_running;
 mod left;
 mod postgres;
 mod real_programs;

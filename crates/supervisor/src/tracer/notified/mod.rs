@@ -204,7 +204,9 @@ impl Supervisor {
             self.note_timeline(thread);
             self.note_runtime(thread, asked.runtime());
         }
-        let is_tied = !ends || self.journal.is_none() || self.thread(thread).tied;
+        let is_tied = !ends
+            || self.journal.is_none()
+            || self.threads.get(&thread.0).is_some_and(|state| state.tied);
         let Some(notified) = &mut self.notified else { return };
         match treatment {
             Treatment::Answer(answer) => asked.answer(answer),
