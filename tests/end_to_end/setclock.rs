@@ -220,6 +220,7 @@ fn refused(user: User, guard: Guard, build: Build) -> Outcome {
         "too many ns",
         "negative",
         "too many us",
+        "time zone",
         "too large an offset",
     ] {
         ended.ensure(

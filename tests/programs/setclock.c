@@ -276,6 +276,7 @@ static void refused(void)
 {
 	struct timespec good = now(CLOCK_MONOTONIC), bad_ns = { 0, NS_PER_S }, negative = { -1, 0 };
 	struct timeval bad_us = { 0, 1000 * 1000 };
+	struct timezone too_far = { 15 * 60 + 1, 0 };
 	struct timex bad_offset = { .modes = ADJ_SETOFFSET };
 	bad_offset.time.tv_usec = 1000 * 1000;
 	say_answer("monotonic", syscall(SYS_clock_settime, CLOCK_MONOTONIC, &good));
@@ -287,6 +288,7 @@ static void refused(void)
 	say_answer("negative", syscall(SYS_clock_settime, CLOCK_REALTIME, &negative));
 	say_answer("pointer", syscall(SYS_clock_settime, CLOCK_REALTIME, (void *)1));
 	say_answer("too many us", syscall(SYS_settimeofday, &bad_us, NULL));
+	say_answer("time zone", syscall(SYS_settimeofday, NULL, &too_far));
 	say_answer("settimeofday pointer", syscall(SYS_settimeofday, (void *)1, NULL));
 	say_answer("too large an offset", syscall(SYS_adjtimex, &bad_offset));
 	say_answer("adjtimex pointer", syscall(SYS_adjtimex, (void *)1));

@@ -58,7 +58,6 @@ fn concerns(call: &Call) -> bool {
 pub fn add(suite: &mut Suite) {
     for scenario in SCENARIOS {
         add_group(suite, "dynamic", User::Myself, Build::Dynamic, scenario);
-        add_group(suite, INSIDE, User::Myself, Build::Dynamic, scenario);
         for (who, _) in REPLACED.iter().filter(|(_, changes)| changes.contains(&scenario.name)) {
             add_group(suite, who, User::Myself, Build::Dynamic, scenario);
         }
@@ -67,7 +66,7 @@ pub fn add(suite: &mut Suite) {
         add_group(suite, "musl", User::Myself, Build::Musl, scenario);
         add_group(suite, "nobody", User::Nobody, Build::Dynamic, scenario);
         add_group(suite, TRACED, User::Myself, Build::Dynamic, scenario);
-        add_group(suite, "nobody_inside", User::Nobody, Build::Dynamic, scenario);
+        add_group(suite, INSIDE, User::Myself, Build::Dynamic, scenario);
     }
     suite.test("named::follows::sleep_a_day", &[], sleep_a_day);
 }
@@ -95,7 +94,7 @@ fn add_group(
         made_with,
         options: if who == TRACED { &["--traced"] } else { &[] },
         before,
-        is_inside: who.ends_with(INSIDE),
+        is_inside: who == INSIDE,
         user,
         build,
         scenario,

@@ -111,30 +111,27 @@ pub fn add(suite: &mut Suite) {
     add_waits(suite);
 }
 
-/// Every call that waits.
+/// Every call that waits: where the filter of the outer timeline tells of it, and, by an ordinary user,
+/// where only that of the inner one does.
 fn add_waits(suite: &mut Suite) {
     let present = calls_present(Build::Dynamic);
-    for (way, levels) in TENFOLD_WAYS {
+    let ways = [("rates", &USERS[0]), ("beside_a_date", &USERS[1])];
+    for (way, (user_name, user)) in ways {
+        let levels = TENFOLD_WAYS.iter().find(|it| it.0 == way).expect("it is one of them").1;
         for call in CALLS.iter().filter(|call| call.clock == Clock::Virtual) {
-            for (user_name, user) in USERS {
-                // What users may not do depends on how they are followed.
-                if user == User::Nobody && !["rates", "beside_a_date"].contains(&way) {
-                    continue;
-                }
-                let is_there = present.contains(call.name);
-                let mut needs = vec![
-                    Need::Program(Build::Dynamic),
-                    Need::Other(is_there, format!("{} of this kernel and C library", call.name)),
-                ];
-                if user == User::Nobody {
-                    needs.extend([Need::Root, Need::Tool("setpriv")]);
-                }
-                let test = format!("nested::waits::{way}::{user_name}::{}", call.name);
-                suite.test(test, &needs, move || {
-                    let options = options(user, levels)?;
-                    check(call, Build::Dynamic, TENFOLD, &borrowed(&options), user)
-                });
+            let is_there = present.contains(call.name);
+            let mut needs = vec![
+                Need::Program(Build::Dynamic),
+                Need::Other(is_there, format!("{} of this kernel and C library", call.name)),
+            ];
+            if *user == User::Nobody {
+                needs.extend([Need::Root, Need::Tool("setpriv")]);
             }
+            let test = format!("nested::waits::{way}::{user_name}::{}", call.name);
+            suite.test(test, &needs, move || {
+                let options = options(*user, levels)?;
+                check(call, Build::Dynamic, TENFOLD, &borrowed(&options), *user)
+            });
         }
     }
 }

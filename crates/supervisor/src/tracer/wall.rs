@@ -38,6 +38,10 @@ const STATUS_LEAP: i32 = 0x0010 | 0x0020;
 /// The largest offset of CLOCK_TAI, in seconds (MAX_TAI_OFFSET in kernel/time/ntp.c).
 const LAST_TAI: i64 = 100_000;
 
+/// The minutes that a time zone may be west of Greenwich (`do_sys_settimeofday64` in
+/// kernel/time/time.c).
+const ZONES: std::ops::RangeInclusive<i32> = -15 * 60..=15 * 60;
+
 /// The ticks a host second may be told to have, in microseconds (USER_HZ is 100).
 const TICKS: std::ops::RangeInclusive<i64> = 9_000..=11_000;
 
@@ -52,10 +56,10 @@ impl Supervisor {
         args: &[u64; 6],
         set: Set,
     ) -> nix::Result<i64> {
-        let time = match set {
+        let (time, zone) = match set {
             Set::ClockSettime => {
                 let [sec, nsec] = tracee.read_words(args[1])?;
-                Some(Timespec { sec: sec as i64, nsec: nsec as i64 })
+                (Some(Timespec { sec: sec as i64, nsec: nsec as i64 }), None)
             }
             Set::Settimeofday => time_of_day(tracee, args)?,
             Set::Adjtimex => return self.adjust(tracee, args[0]),
@@ -65,7 +69,10 @@ impl Supervisor {
             return Err(Errno::EINVAL);
         }
         self.check_setter(tracee)?;
-        // A time zone alone would be the host's: it is taken and forgotten.
+        // A time zone would be the host's: it is taken and forgotten.
+        if zone.is_some_and(|minutes| !ZONES.contains(&minutes)) {
+            return Err(Errno::EINVAL);
+        }
         if let Some(time) = time {
             let timeline = self.timeline_of(tracee.0);
             self.move_wall(timeline, time.nanos().minus(self.wall_now(timeline).nanos()))?;
@@ -115,8 +122,8 @@ impl Supervisor {
     }
 }
 
-/// What `settimeofday` is to set the clock to, if it is.
-fn time_of_day(tracee: Tracee, args: &[u64; 6]) -> nix::Result<Option<Timespec>> {
+/// What `settimeofday` is to set the clock to, if it is, and the minutes of the time zone.
+fn time_of_day(tracee: Tracee, args: &[u64; 6]) -> nix::Result<(Option<Timespec>, Option<i32>)> {
     let time = match args[0] {
         0 => None,
         at => {
@@ -125,10 +132,12 @@ fn time_of_day(tracee: Tracee, args: &[u64; 6]) -> nix::Result<Option<Timespec>>
             Some(Timespec { sec: sec as i64, nsec })
         }
     };
-    if args[1] != 0 {
-        tracee.read_words::<1>(args[1])?;
-    }
-    Ok(time)
+    let zone = match args[1] {
+        0 => None,
+        // `tz_minuteswest`, before `tz_dsttime`.
+        at => Some(tracee.read_words::<1>(at)?[0] as i32),
+    };
+    Ok((time, zone))
 }
 
 /// What the kernel refuses before it asks who may set the clock (`timekeeping_validate_timex` in
