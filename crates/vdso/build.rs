@@ -14,6 +14,9 @@ use std::process::Command;
 
 use object::{Object, ObjectSection, ObjectSymbol};
 
+/// How many bytes the image's code is moved by.
+const PADDING: &str = "EIGENTIME_IMAGE_PADDING";
+
 /// Symbols of the image that the supervisor has to know.
 const SYMBOLS: [(&str, &str, &str); 14] = [
     (
@@ -71,11 +74,15 @@ fn main() {
     let calls = compile("eigentime_calls", "../calls/src/lib.rs", "rlib", &uses);
     let uses = [uses[0], ("eigentime_calls", &calls)];
     let image = compile("image", "image/lib.rs", "staticlib", &uses);
+    // Moves everything in it: so tests get an image that is another and does the same.
+    println!("cargo::rerun-if-env-changed={PADDING}");
+    let padding = env::var(PADDING).unwrap_or_else(|_| "0".to_owned());
     let linked = out.join("image-symbols.so");
     let mut link = Command::new(env::var_os("LD").unwrap_or_else(|| "ld".into()));
     link.args(["-shared", "-soname=linux-vdso.so.1", "--hash-style=both", "--build-id=sha1"])
         .args(["--eh-frame-hdr", "-Bsymbolic", "-z", "noexecstack", "-z"])
         .arg(format!("max-page-size={page}"))
+        .arg(format!("--defsym=et_padding={padding}"))
         .args(["--gc-sections", "--no-undefined", "-T", "image/image.lds"])
         .arg(format!("image/arch/{arch}.lds"))
         .arg("-o")
@@ -155,14 +162,22 @@ fn embed(linked: &[u8], out: &Path) {
     fs::write(out.join("image.so"), &image).expect("OUT_DIR is writable");
 
     let mut symbols = String::new();
-    for (name, constant, doc) in SYMBOLS {
+    let mut offsets = Vec::new();
+    for (index, (name, constant, doc)) in SYMBOLS.into_iter().enumerate() {
         let symbol = file
             .symbols()
             .find(|symbol| symbol.name() == Ok(name))
             .unwrap_or_else(|| panic!("the image lacks {name}"));
-        writeln!(symbols, "/// {doc}\npub const {constant}: usize = {:#x};", symbol.address())
+        offsets.push((name, symbol.address() as usize));
+        writeln!(symbols, "/// {doc}\npub const {constant}: Symbol = Symbol({index});")
             .expect("a string takes text");
     }
+    writeln!(
+        symbols,
+        "/// Where they stand in this image.\npub const OFFSETS: [(&str, usize); {}] = {offsets:#?};",
+        offsets.len()
+    )
+    .expect("a string takes text");
     let exports: Vec<_> = file
         .dynamic_symbols()
         .filter(|symbol| symbol.address() != 0)

@@ -2,6 +2,7 @@
 //! continued. Each test has a runtime directory of its own, and so no other's names.
 
 // What these tests share: no test in here.
+pub mod keep_running;
 pub mod place;
 pub mod shown;
 
@@ -33,6 +34,7 @@ pub fn add(suite: &mut Suite) {
     steady::add(suite);
     follows::add(suite);
     frozen_member::add(suite);
+    keep_running::add(suite);
     left::add(suite);
     dates::add(suite);
     saved::add(suite);

@@ -121,6 +121,10 @@ pub struct RunOptions {
     #[arg(long)]
     pub traced: bool,
 
+    /// Let the programs of a named timeline go on if its supervisor is killed: another takes its place
+    #[arg(long, requires = "timeline", conflicts_with_all = ["skip_idle", "traced"])]
+    pub keep_running: bool,
+
     /// The program and its arguments
     #[arg(required_unless_present = "image", trailing_var_arg = true)]
     pub command: Vec<OsString>,
@@ -365,6 +369,7 @@ Examples:
   eigentime ctl leap db +30d
   eigentime ctl freeze db && ./inspect && eigentime ctl thaw db
   eigentime ctl save db > db.json
+  eigentime ctl adopt db        # after an upgrade, of a timeline with --keep-running
   eigentime ctl rm db
 
 Exit status: 0; 1 if the request failed; 125 if the arguments are wrong.";
@@ -447,6 +452,11 @@ pub enum Action {
     },
     /// Print the state of every clock, for `eigentime run --continue`
     Save {
+        /// The timeline
+        name: Option<Name>,
+    },
+    /// Keep a timeline by this version of eigentime from now on; its programs go on meanwhile
+    Adopt {
         /// The timeline
         name: Option<Name>,
     },

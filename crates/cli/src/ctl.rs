@@ -1,6 +1,7 @@
 //! `eigentime ctl`.
 
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::MetadataExt;
 
 use eigentime_supervisor::container::Container;
 use eigentime_supervisor::control::client::Reply;
@@ -50,6 +51,8 @@ fn act(registries: &[Registry], action: &Action, json: bool) -> Result<String, S
     let (name, request) = match action {
         Action::List => return list(registries, json),
         Action::Show { name } => (name.clone(), Request::Show),
+        // How it stands afterwards.
+        Action::Adopt { name } => (name.clone(), Request::Show),
         Action::Save { name } => (name.clone(), Request::Save),
         Action::Rm { name, force } => (name.clone(), Request::Remove { force: *force }),
         Action::Freeze { name, wall } => {
@@ -84,7 +87,13 @@ fn act(registries: &[Registry], action: &Action, json: bool) -> Result<String, S
         }
         None => only_one(registries)?,
     };
+    let adopts = matches!(action, Action::Adopt { .. });
+    if adopts {
+        eigentime_supervisor::adopt(registry, &name).map_err(|error| error.to_string())?;
+    }
     match client::ask(registry, &name, &request) {
+        Ok(Answer::Shown(Shown { timeline, .. })) if adopts && json => Ok(to_json(&timeline)),
+        Ok(Answer::Shown(Shown { timeline, .. })) if adopts => Ok(format!("{}\n", line(&timeline))),
         Ok(Answer::Shown(shown)) if json => Ok(to_json(&shown)),
         Ok(Answer::Shown(shown)) => Ok(whole(&shown)),
         Ok(Answer::Changed(timeline)) if json => Ok(to_json(&timeline)),
@@ -212,13 +221,17 @@ fn counted(count: u64, what: &str) -> String {
 fn whole(shown: &Shown) -> String {
     let Timeline { name, state, rate, clocks, supervisor } = &shown.timeline;
     let mut text = format!("timeline {name}: {state}, rate {rate}\n");
-    text += &format!("supervisor: process {supervisor}\n");
+    text += &format!("supervisor: process {supervisor}{}\n", of_version(shown));
     let joinable = if shown.joinable { "yes" } else { "no" };
     text += &format!("joinable: {joinable}; settable by {}\n", shown.settable_by);
     text += &match &shown.traced {
-        None => "traced: for moments\n\n".to_owned(),
-        Some(reason) => format!("traced: for life, {reason}\n\n"),
+        None => "traced: for moments\n".to_owned(),
+        Some(reason) => format!("traced: for life, {reason}\n"),
     };
+    if shown.keep_running {
+        text += "keep-running: its programs go on if the supervisor is killed\n";
+    }
+    text += "\n";
     text += &format!("{:14}{:36}{}\n", "clock", "host", "timeline");
     for reading in clocks {
         let [host, virt] = reading.texts();
@@ -242,6 +255,26 @@ fn whole(shown: &Shown) -> String {
         text += &of_member(member, container);
     }
     text
+}
+
+/// The supervisor's version, if the command is another.
+fn of_version(shown: &Shown) -> String {
+    match (runs_this_file(shown.timeline.supervisor), shown.keep_running) {
+        (true, _) => String::new(),
+        (false, keeps_running) => {
+            let help = if keeps_running { " (`eigentime ctl adopt` renews it)" } else { "" };
+            format!(", version {}, another file than this command{help}", shown.version)
+        }
+    }
+}
+
+/// Does a process run the file that this one runs? One that cannot be looked into is taken to.
+fn runs_this_file(process: i32) -> bool {
+    let file = |process: &dyn std::fmt::Display| {
+        let file = std::fs::metadata(format!("/proc/{process}/exe")).ok()?;
+        Some((file.dev(), file.ino()))
+    };
+    file(&process).is_none_or(|its| Some(its) == file(&"self"))
 }
 
 /// What is skipped, and what holds the clocks.

@@ -40,5 +40,6 @@ fn plan(options: &RunOptions) -> Result<Plan, String> {
         timeline: request.timeline,
         tracing: options.tracing(),
         rewrites: !request.no_rewrite,
+        keep_running: options.keep_running,
     })
 }

@@ -107,6 +107,7 @@ fn prepare(contained: &Contained<'_>) -> Result<Infallible, Error> {
         consent,
         rewrites,
         tracing,
+        keep_running: false,
     };
     // Without privilege, no namespace of another user namespace can be entered.
     let inherits = || !namespace::is_privileged() || !contained.bundle.is_heeded();
@@ -195,6 +196,7 @@ pub fn enter(
         consent: Consent::default(),
         rewrites,
         tracing: container.lifelong.map_or(Tracing::Automatic, Tracing::Lifelong),
+        keep_running: false,
     };
     let entered = named::find(&name, |found| match found {
         // With its timeline the container has ended.

@@ -186,6 +186,37 @@ fn supervise_notified(supervisor: Option<Supervisor>, program: Pid, mut caller: 
     unsafe { libc::_exit(0) }
 }
 
+/// Splits off a process that takes a timeline over, and returns once it keeps it. Of this process's
+/// descriptors it has `kept`.
+pub fn start_successor(
+    kept: i32,
+    take_over: impl FnOnce() -> Result<Supervisor, String>,
+) -> Result<(), Error> {
+    const KEEPS: &str = "keeps";
+    let (mut ours, mut theirs) = pair()?;
+    if split_off()? {
+        drop(ours);
+        detach(vec![kept, theirs.as_raw_fd()]);
+        let taken = take_over();
+        let told = taken.as_ref().map_or_else(String::as_str, |_| KEEPS);
+        // Nobody may be left to be told.
+        let _ = theirs.write_all(told.as_bytes());
+        drop(theirs);
+        if let Ok(mut supervisor) = taken {
+            supervisor.serve();
+        }
+        // SAFETY: ends this process without running the caller's exit handlers.
+        unsafe { libc::_exit(0) }
+    }
+    drop(theirs);
+    let mut told = String::new();
+    match ours.read_to_string(&mut told) {
+        Ok(_) if told == KEEPS => Ok(()),
+        Ok(_) if !told.is_empty() => Err(Error::Timeline(told)),
+        _ => Err(Error::SupervisorGone),
+    }
+}
+
 /// Two ends of a connection between the caller and its supervisor.
 fn pair() -> Result<(UnixStream, UnixStream), Error> {
     UnixStream::pair().map_err(|error| Error::System {

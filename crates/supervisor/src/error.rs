@@ -40,6 +40,11 @@ pub enum Error {
          show\nhelp: use --policy continue"
     )]
     CaughtUpTooFar,
+    #[error(
+        "--keep-running: the timeline would be traced for life, {0}, and its programs would end with \
+         their tracer\nhelp: leave --keep-running out, or what the reason is"
+    )]
+    EndsWithTracer(String),
     #[error("{0}")]
     Timeline(String),
     #[error(

@@ -17,8 +17,6 @@ use eigentime_timeline::{Clock, ClockId};
 use eigentime_vdso::{BOOTED_CLOCK, NESTING_CLOCK, UNSTARTED_CLOCK};
 use nix::errno::Errno;
 
-use crate::region::Layout;
-
 /// How much of a timeline can differ from the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -54,8 +52,8 @@ pub struct Subject {
     pub told: Told,
     /// How much of the timeline can differ from the host.
     pub scope: Scope,
-    /// Where the region lies.
-    pub layout: Layout,
+    /// The address after the system call instruction that is exempted.
+    pub exempt: u64,
     /// Does the program run in a user namespace that maps its own group only?
     pub hides_groups: bool,
 }
@@ -388,7 +386,7 @@ pub fn assemble(subject: &Subject) -> Vec<libc::sock_filter> {
     }
 
     asm.place(check_address);
-    let exempt = subject.layout.exempt();
+    let exempt = subject.exempt;
     asm.load(IP);
     asm.unless_equal(exempt as u32, stop);
     asm.load(IP + 4);

@@ -56,6 +56,7 @@ fn prepare(plan: &Plan) -> Result<Infallible, Error> {
                 consent,
                 rewrites,
                 tracing,
+                keep_running: plan.keep_running,
             })
         }
     }
@@ -78,7 +79,7 @@ pub fn run_in_namespace(command: &[CString], [monotonic, boottime]: [Nanos; 2]) 
 fn start_private(plan: &Plan) -> Result<Infallible, Error> {
     let clocks = plan.clocks();
     let region = Region::new()?;
-    let (scope, layout) = (clocks.scope(), region.layout);
+    let (scope, exempt) = (clocks.scope(), region.layout.exempt());
     let [monotonic, boottime] = clocks.offsets();
     // Where it skips time, its supervisor moves all clocks, and so has to see the host's as the
     // programs do.
@@ -93,7 +94,7 @@ fn start_private(plan: &Plan) -> Result<Infallible, Error> {
     start_supervisor(region, subject, Some(&Starts::Program))?;
     let hides_groups = needs_namespace && namespace::enter(monotonic, boottime)?;
     let told = Told::Traced;
-    let filter = filter::assemble(&filter::Subject { told, scope, layout, hides_groups });
+    let filter = filter::assemble(&filter::Subject { told, scope, exempt, hides_groups });
     let rate = clocks.motion.effective();
     start_program(&plan.command, &filter, Privileges::Renounced, rate)
 }
@@ -102,7 +103,7 @@ fn start_private(plan: &Plan) -> Result<Infallible, Error> {
 fn start_untraced(plan: &Plan) -> Result<Infallible, Error> {
     let clocks = plan.clocks();
     let region = Region::new()?;
-    let (scope, layout) = (clocks.scope(), region.layout);
+    let (scope, exempt) = (clocks.scope(), region.layout.exempt());
     let opening = Opening::Program(TimeNamespace::Program);
     let subject = Subject::private(scope, groups()?, clocks.clone(), opening);
     let (consent, rewrites) = (plan.consent, plan.rewrites);
@@ -112,7 +113,7 @@ fn start_untraced(plan: &Plan) -> Result<Infallible, Error> {
     let needs_namespace = [monotonic, boottime] != [Nanos::ZERO; 2];
     let hides_groups = needs_namespace && namespace::enter(monotonic, boottime)?;
     let told = Told::Notified;
-    let filter = filter::assemble(&filter::Subject { told, scope, layout, hides_groups });
+    let filter = filter::assemble(&filter::Subject { told, scope, exempt, hides_groups });
     let listener = match filter::install_with_listener(&filter, Privileges::Renounced) {
         Ok(listener) => listener,
         // The supervisor ends with the connection to it.

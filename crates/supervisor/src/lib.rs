@@ -65,7 +65,7 @@ pub use consent::{Consent, NamedBy, SettableBy};
 pub use error::{Error, ExecError};
 pub use launch::{run, run_in_namespace};
 pub use motion::Motion;
-pub use named::{Manner, attach, detach};
+pub use named::{Manner, adopt, attach, detach};
 pub use namespace::is_privileged;
 pub use plan::{Clocks, Lifelong, Plan, Start, Tracing, Wall};
 pub use saved::{Policy, Saved, Unreadable};

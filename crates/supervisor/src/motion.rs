@@ -25,6 +25,12 @@ impl Motion {
         self.freeze == Some(Freeze::All)
     }
 
+    /// Does the wall clock alone stand still?
+    #[must_use]
+    pub fn stands(self) -> bool {
+        self.freeze == Some(Freeze::Wall)
+    }
+
     /// The rate that holds for a clock.
     #[must_use]
     pub fn rate_of(self, clock: Clock) -> Rate {
@@ -34,8 +40,7 @@ impl Motion {
     /// The segment through these anchors along which the clocks run.
     #[must_use]
     pub fn segment(self, anchors: [Anchor; CLOCKS]) -> Segment {
-        let wall_stands = self.freeze == Some(Freeze::Wall);
-        Segment { rate: self.effective(), wall_stands, anchors }
+        Segment { rate: self.effective(), wall_stands: self.stands(), anchors }
     }
 }
 

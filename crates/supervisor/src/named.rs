@@ -3,10 +3,13 @@
 
 use std::convert::Infallible;
 use std::ffi::CString;
+use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
+use std::rc::Rc;
 use std::time::Duration;
 
+use eigentime_vdso::INTERFACE;
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
@@ -15,14 +18,16 @@ use crate::consent::{Consent, NamedBy};
 use crate::control::client::Reply;
 use crate::control::server::{Control, await_end};
 use crate::control::{Answer, Attached, Joined, Request, Starts, client};
-use crate::daemon::{allow_tracing, start_supervisor};
+use crate::daemon::{allow_tracing, start_successor, start_supervisor};
 use crate::error::Error;
 use crate::filter::{self, Privileges, Scope, Told};
+use crate::host::KernelVdso;
 use crate::namespace;
 use crate::plan::{self, Clocks, Tracing};
-use crate::region::{self, Layout, Region};
+use crate::proc::Pidfd;
+use crate::region::Region;
 use crate::registry::{Lock, Name, Registry};
-use crate::tracer::{Opening, Subject, TimeNamespace};
+use crate::tracer::{Journal, Opening, Resources, Subject, Supervisor, TimeNamespace};
 
 /// What is started in a named timeline.
 pub struct Entry<'a> {
@@ -42,6 +47,8 @@ pub struct Entry<'a> {
     pub rewrites: bool,
     /// When it is traced.
     pub tracing: Tracing,
+    /// Does it go on when its supervisor is killed?
+    pub keep_running: bool,
 }
 
 /// How a process is attached.
@@ -197,22 +204,30 @@ pub fn make(
     lock: Lock,
 ) -> Result<(Joined, Pid), Error> {
     let clocks = entry.clocks();
-    let listener = registry.listen(entry.name, &lock)?;
-    let region = Region::new()?;
     let lifelong = plan::lifelong(entry.tracing, clocks);
+    let (region, journal) = match (entry.keep_running, lifelong) {
+        (false, _) => (Region::new()?, None),
+        (true, None) => {
+            let journal = Journal::new().map_err(Error::system("make memory for its state"))?;
+            (Region::lasting()?, Some(journal))
+        }
+        (true, Some(reason)) => return Err(Error::EndsWithTracer(reason.to_string())),
+    };
+    let listener = registry.listen(entry.name, &lock)?;
     let is_brief = lifelong.is_none();
-    let (base, rate) = (region.layout.base(), clocks.motion.effective());
+    let (exempt, rate) = (region.layout.exempt(), clocks.motion.effective());
     let control = Control::new(entry.name.clone(), clocks.clone(), registry, listener);
     let subject = Subject {
         ephemeral: entry.is_runtime(),
         consent: entry.consent,
         rewrites: entry.rewrites,
         lifelong,
+        journal,
         ..named(clocks, Opening::Program(namespace), control)?
     };
     let supervisor = start_supervisor(region, subject, Some(starts))?;
     drop(lock);
-    Ok((Joined { base, rate, is_brief }, supervisor))
+    Ok((Joined { exempt, rate, is_brief }, supervisor))
 }
 
 /// Joins the timeline, by which this process is followed then.
@@ -222,10 +237,11 @@ pub fn join(entry: &Entry<'_>, starts: &Starts, stream: UnixStream) -> Result<Jo
         clocks: entry.clocks.cloned(),
         consent: entry.consent,
         named_by: entry.named_by,
-        image: region::IMAGE_IDENTITY,
+        interface: INTERFACE,
         starts: starts.clone(),
         rewrites: entry.rewrites,
         lifelong: entry.tracing.lifelong(),
+        keep_running: entry.keep_running,
     };
     let answer = client::ask_through(stream, entry.name, &request);
     allow_tracing(false);
@@ -297,6 +313,61 @@ pub fn stay(name: &Name, clocks: Option<&Clocks>, consent: Consent) -> Result<()
     }
 }
 
+/// Takes a timeline over from its supervisor, which goes on if that fails.
+pub fn adopt(registry: &Registry, name: &Name) -> Result<(), Error> {
+    check_descriptors()?;
+    if lives_in_timeline()? {
+        return Err(Error::AlreadyInTimeline);
+    }
+    let (named, kept) = (name.clone(), registry.descriptor());
+    start_successor(kept, || take_over(registry, &named))
+}
+
+/// Asks the supervisor of a timeline for all that it has.
+fn take_over(registry: &Registry, name: &Name) -> Result<Supervisor, String> {
+    let tell = |error: &dyn std::fmt::Display| error.to_string();
+    let failed = |error: io::Error| format!("cannot take over timeline '{name}': {error}");
+    let ended = || format!("timeline '{name}' has ended");
+    let kernel = KernelVdso::of_this_process().ok_or_else(|| Error::NoVdso.to_string())?;
+    let journal = Journal::new().map_err(|error| failed(error.into()))?;
+    let connect = || registry.connect(name).map_err(|error| tell(&error))?.ok_or_else(ended);
+    let ask = |stream, request: &Request| match client::ask_through(stream, name, request) {
+        Ok(answer) => Ok(answer),
+        Err(client::Failure::Refused(reason)) => Err(format!("timeline '{name}': {reason}")),
+        Err(failure) => Err(failure.to_string()),
+    };
+    let stream = connect()?;
+    let former = client::supervisor_of(&stream);
+    let Answer::Offered(offer) = ask(stream, &Request::Adopt { interface: INTERFACE })? else {
+        return Err(format!("timeline '{name}' does not offer anything"));
+    };
+    let process = Pidfd::open(former).map_err(|error| failed(error.into()))?;
+    let borrow = |number: i32| {
+        process.borrow_descriptor(number as u32).map_err(|error| failed(error.into()))
+    };
+    let region = Region::adopt(borrow(offer.region)?, offer.base, offer.image).map_err(failed)?;
+    let listeners = offer.listeners.into_iter();
+    let listeners = listeners.map(|(number, filters)| Ok((borrow(number)?, filters)));
+    let control = borrow(offer.control)?.into();
+    let resources = Resources {
+        region: Rc::new(region),
+        kernel,
+        control: Control::new(
+            name.clone(),
+            offer.clocks,
+            registry.copy().map_err(failed)?,
+            control,
+        ),
+        listeners: listeners.collect::<Result<_, String>>()?,
+        journal,
+    };
+    let state = serde_json::from_value(offer.state).map_err(|error| failed(error.into()))?;
+    ask(connect()?, &Request::Adopted)?;
+    // Until then it traces some threads, and writes the map.
+    await_end(former, None);
+    Supervisor::resume(resources, state).map_err(|error| failed(error.into()))
+}
+
 /// Returns a process of a named timeline to host time.
 pub fn detach(pid: i32) -> Result<Attached, Error> {
     let registries = Registry::all()?;
@@ -334,6 +405,6 @@ fn cannot_join(name: &Name, answer: Result<Answer, client::Failure>) -> Error {
 }
 
 fn filter_of_named(told: Told, joined: &Joined) -> Vec<libc::sock_filter> {
-    let layout = Layout::at(joined.base);
-    filter::assemble(&filter::Subject { told, scope: Scope::All, layout, hides_groups: false })
+    let (scope, exempt) = (Scope::All, joined.exempt);
+    filter::assemble(&filter::Subject { told, scope, exempt, hides_groups: false })
 }

@@ -15,7 +15,6 @@ use crate::consent::Consent;
 use crate::error::Error;
 use crate::filter::{self, Privileges, Scope, Told};
 use crate::plan::{Clocks, Plan, Tracing};
-use crate::region::Layout;
 
 /// What is asked for.
 #[derive(Debug, Serialize, Deserialize)]
@@ -33,8 +32,8 @@ pub struct Asked {
 /// What the caller has to know to start its program in the timeline.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Entered {
-    /// Where the shared memory lies in programs.
-    pub base: u64,
+    /// The address after the system call instruction that the filter exempts.
+    pub exempt: u64,
     /// The rate by the host's clocks.
     pub rate: Rate,
     /// Does the outer timeline's filter let calls pass that are to be translated?
@@ -64,16 +63,12 @@ pub fn enter(plan: &Plan) -> Result<Infallible, Error> {
         rewrites: plan.rewrites,
         tracing: plan.tracing,
     };
-    let Entered { base, rate, needs_filter } = ask(&asked)?.map_err(Error::Timeline)?;
+    let Entered { exempt, rate, needs_filter } = ask(&asked)?.map_err(Error::Timeline)?;
     if !needs_filter {
         return start_filtered(&plan.command, rate);
     }
-    let subject = filter::Subject {
-        told: Told::Traced,
-        scope: Scope::All,
-        layout: Layout::at(base),
-        hides_groups: false,
-    };
+    let (told, scope) = (Told::Traced, Scope::All);
+    let subject = filter::Subject { told, scope, exempt, hides_groups: false };
     start_program(&plan.command, &filter::assemble(&subject), Privileges::Renounced, rate)
 }
 

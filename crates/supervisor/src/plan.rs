@@ -121,6 +121,8 @@ pub struct Plan {
     pub consent: Consent,
     /// Are sites of calls rewritten, so that they need no stop?
     pub rewrites: bool,
+    /// Does a named timeline go on when its supervisor is killed?
+    pub keep_running: bool,
 }
 
 /// The last instant a clock may be moved to: `KTIME_SEC_MAX / 2` seconds

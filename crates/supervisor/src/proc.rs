@@ -32,6 +32,22 @@ fn errno(error: rustix::io::Errno) -> Errno {
     Errno::from_raw(error.raw_os_error())
 }
 
+/// A process or thread in a document: its number.
+pub mod number {
+    use nix::unistd::Pid;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    /// Writes it.
+    pub fn serialize<S: Serializer>(pid: &Pid, serializer: S) -> Result<S::Ok, S::Error> {
+        pid.as_raw().serialize(serializer)
+    }
+
+    /// Reads it.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Pid, D::Error> {
+        i32::deserialize(deserializer).map(Pid::from_raw)
+    }
+}
+
 /// A file of `/proc/PID` that fits a page, read at once.
 pub fn read(process: impl Display, file: &str) -> io::Result<String> {
     let mut bytes = [0; 4096];

@@ -4,16 +4,19 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::num::NonZeroUsize;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
+use std::sync::LazyLock;
 
 use eigentime_timeline::page::Page;
-use eigentime_vdso::{IMAGE, IMAGE_OFFSET, PAGE, PRIVATE_OFFSET, REGION_SIZE, symbols};
+use eigentime_vdso::symbols::Symbol;
+use eigentime_vdso::{IMAGE, IMAGE_OFFSET, PAGE, PRIVATE_OFFSET, symbols};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+use serde::{Deserialize, Serialize};
 
 use crate::arch::{REGION_WINDOW, SYSCALL_LENGTH};
 use crate::error::Error;
@@ -21,18 +24,51 @@ use crate::error::Error;
 /// How the shared memory is called in `/proc/PID/maps`.
 pub const REGION_FILE: &str = "/memfd:eigentime";
 
-/// Tells images apart, so that no program is started with the filter of another: the first bytes of
-/// the build-id.
-pub const IMAGE_IDENTITY: u64 = {
-    let [a, b, c, d, e, f, g, h, ..] = symbols::BUILD_ID;
-    u64::from_be_bytes([a, b, c, d, e, f, g, h])
-};
+/// What is known of an image: the one that this version makes regions with, or that of a timeline which
+/// another version has made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Image {
+    /// Tells it from others: its build-id.
+    identity: Vec<u8>,
+    /// Its length in bytes.
+    length: usize,
+    /// Where things stand in it, by [`Symbol`] and with their names.
+    offsets: Vec<(String, usize)>,
+    /// The functions that programs find by name, and where they stand.
+    exports: Vec<(String, usize)>,
+}
+
+impl Image {
+    /// The one that regions are made with.
+    pub fn own() -> &'static Self {
+        static OWN: LazyLock<Image> = LazyLock::new(|| Image {
+            identity: symbols::BUILD_ID.to_vec(),
+            length: IMAGE.len(),
+            offsets: symbols::OFFSETS.map(|(name, offset)| (name.to_owned(), offset)).to_vec(),
+            exports: symbols::EXPORTS.map(|(name, offset)| (name.to_owned(), offset)).to_vec(),
+        });
+        &OWN
+    }
+
+    /// Is everything in it that this version knows of?
+    fn is_known(&self) -> bool {
+        let names = [self, Self::own()].map(|image| image.offsets.iter().map(|(name, _)| name));
+        let [these, own] = names;
+        these.eq(own)
+    }
+
+    /// Bytes of a whole region with it: both pages and the image.
+    fn region_size(&self) -> usize {
+        IMAGE_OFFSET + self.length.next_multiple_of(PAGE)
+    }
+}
 
 /// The addresses of a timeline's region, the same in all its programs: the filter,
 /// which is inherited through exec, names one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     base: u64,
+    image: &'static Image,
 }
 
 impl Layout {
@@ -40,14 +76,41 @@ impl Layout {
     fn random() -> io::Result<Self> {
         let mut random = [0; 8];
         File::open("/dev/urandom")?.read_exact(&mut random)?;
-        let slot = (REGION_SIZE as u64).next_power_of_two();
+        let image = Image::own();
+        let slot = (image.region_size() as u64).next_power_of_two();
         let slots = (REGION_WINDOW.end - REGION_WINDOW.start) / slot;
-        Ok(Self { base: REGION_WINDOW.start + u64::from_ne_bytes(random) % slots * slot })
+        let base = REGION_WINDOW.start + u64::from_ne_bytes(random) % slots * slot;
+        Ok(Self { base, image })
     }
 
-    /// The layout of a region that lies at `base`.
+    /// The layout of a region of this version that lies at `base`.
+    #[cfg(test)]
     pub(crate) fn at(base: u64) -> Self {
-        Self { base }
+        Self { base, image: Image::own() }
+    }
+
+    /// What is known of its image.
+    #[must_use]
+    pub fn known_image(self) -> &'static Image {
+        self.image
+    }
+
+    /// Bytes of the whole region.
+    #[must_use]
+    pub fn size(self) -> u64 {
+        self.image.region_size() as u64
+    }
+
+    /// Where the image ends.
+    #[must_use]
+    pub fn image_end(self) -> u64 {
+        self.image() + self.image.length as u64
+    }
+
+    /// The address of a function that programs find by name.
+    pub fn export(self, name: &str) -> Option<u64> {
+        let (_, offset) = self.image.exports.iter().find(|(export, _)| export == name)?;
+        Some(self.image() + *offset as u64)
     }
 
     /// Where the region starts.
@@ -76,8 +139,8 @@ impl Layout {
 
     /// The address of one of the image's [`symbols`].
     #[must_use]
-    pub fn symbol(self, symbol: usize) -> u64 {
-        self.image() + symbol as u64
+    pub fn symbol(self, Symbol(index): Symbol) -> u64 {
+        self.image() + self.image.offsets[index].1 as u64
     }
 
     /// The address of the image's system call instruction.
@@ -104,51 +167,94 @@ fn make_file() -> nix::Result<OwnedFd> {
     }
 }
 
+/// Maps the page of such a file.
+fn map_page(file: &File) -> nix::Result<NonNull<Page>> {
+    let size = NonZeroUsize::new(PAGE).expect("a page is not empty");
+    let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    unsafe { mmap(None, size, access, MapFlags::MAP_SHARED, file, 0) }.map(NonNull::cast)
+}
+
 /// The shared memory, mapped in the process that made it and in its children.
 pub struct Region {
     /// Where it lies in the programs.
     pub layout: Layout,
+    /// What programs map.
     file: OwnedFd,
+    /// The same, to be written to by supervisors to come, if there are to be any.
+    writable: Option<OwnedFd>,
     page: NonNull<Page>,
 }
 
 impl Region {
     /// Makes a region whose page leaves every clock alone.
     pub fn new() -> Result<Self, Error> {
-        let layout = Layout::random().map_err(errno).map_err(Error::system("read /dev/urandom"))?;
-        Self::at(layout)
+        Self::make(false)
     }
 
-    /// The same, where that of another timeline lies already.
+    /// Makes one that outlasts its supervisor: another may write to it.
+    pub fn lasting() -> Result<Self, Error> {
+        Self::make(true)
+    }
+
+    fn make(is_lasting: bool) -> Result<Self, Error> {
+        let layout = Layout::random().map_err(errno).map_err(Error::system("read /dev/urandom"))?;
+        Self::make_at(layout, is_lasting)
+    }
+
+    /// Makes one where that of another timeline of this version lies already.
     pub fn at(layout: Layout) -> Result<Self, Error> {
+        Self::make_at(layout, false)
+    }
+
+    fn make_at(layout: Layout, is_lasting: bool) -> Result<Self, Error> {
         let file = File::from(make_file().map_err(Error::system("make shared memory"))?);
         let written = file
-            .set_len(REGION_SIZE as u64)
+            .set_len(layout.size())
             .and_then(|()| file.write_all_at(IMAGE, IMAGE_OFFSET as u64));
         written.map_err(errno).map_err(Error::system("fill shared memory"))?;
-        let size = NonZeroUsize::new(PAGE).expect("a page is not empty");
-        // SAFETY: a new mapping at an address of the kernel's choice.
-        let page = unsafe {
-            mmap(
-                None,
-                size,
-                ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
-                MapFlags::MAP_SHARED,
-                &file,
-                0,
-            )
-        }
-        .map_err(Error::system("map shared memory"))?
-        .cast::<Page>();
-        // From here on nobody can map the page writable, or write to the file.
-        let seals = SealFlag::F_SEAL_FUTURE_WRITE
-            | SealFlag::F_SEAL_SHRINK
-            | SealFlag::F_SEAL_GROW
-            | SealFlag::F_SEAL_SEAL;
+        let page = map_page(&file).map_err(Error::system("map shared memory"))?;
+        // From here on nobody can map the page writable, or write to the file; to one that is to outlast
+        // its supervisor, only by a descriptor that programs never have.
+        let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
+        let seals = if is_lasting { seals } else { seals | SealFlag::F_SEAL_FUTURE_WRITE };
         fcntl(&file, FcntlArg::F_ADD_SEALS(seals)).map_err(Error::system("seal shared memory"))?;
-        let region = Self { layout, file: file.into(), page };
+        let region = match is_lasting {
+            true => Self::with_readable(layout, file, page)
+                .map_err(errno)
+                .map_err(Error::system("open shared memory again"))?,
+            false => Self { layout, file: file.into(), writable: None, page },
+        };
         region.page().reset();
         Ok(region)
+    }
+
+    /// One whose programs get a descriptor that cannot be written to.
+    fn with_readable(layout: Layout, file: File, page: NonNull<Page>) -> io::Result<Self> {
+        let readable = File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+        Ok(Self { layout, file: readable.into(), writable: Some(file.into()), page })
+    }
+
+    /// One that another supervisor has made, by the descriptor that can be written to.
+    pub fn adopt(file: OwnedFd, base: u64, image: Image) -> io::Result<Self> {
+        if !image.is_known() {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let file = File::from(file);
+        let page = map_page(&file)?;
+        // For as long as this process lives.
+        let image = Box::leak(Box::new(image));
+        Self::with_readable(Layout { base, image }, file, page)
+    }
+
+    /// The descriptor that can be written to, of one that outlasts its supervisor.
+    pub fn writable(&self) -> Option<i32> {
+        self.writable.as_ref().map(AsRawFd::as_raw_fd)
+    }
+
+    /// The descriptors that a supervisor needs.
+    pub fn descriptors(&self) -> impl Iterator<Item = i32> {
+        [&self.file].into_iter().chain(&self.writable).map(AsRawFd::as_raw_fd)
     }
 
     /// The page with the map.

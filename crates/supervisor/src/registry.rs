@@ -282,6 +282,11 @@ impl Registry {
         fs::read_link(self.file(&link_of(container))).ok()?.to_str()?.parse().ok()
     }
 
+    /// The same directory.
+    pub fn copy(&self) -> io::Result<Self> {
+        Ok(Self { path: self.path.clone(), directory: self.directory.try_clone()? })
+    }
+
     /// The descriptor that keeps the directory open.
     #[must_use]
     pub fn descriptor(&self) -> i32 {

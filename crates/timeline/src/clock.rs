@@ -6,6 +6,7 @@ pub const CLOCKS: usize = 5;
 /// A clock with an anchor of its own in a timeline. The coarse and alarm variants
 /// of the kernel share the anchor of their base clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(u8)]
 pub enum Clock {
     /// CLOCK_REALTIME, the wall clock.

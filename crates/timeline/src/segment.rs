@@ -6,6 +6,7 @@ use crate::{
 
 /// An instant on which a clock's host and virtual side agree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(C)]
 pub struct Anchor {
     /// The host's reading.
@@ -201,6 +202,7 @@ impl Line {
 
 /// A linear map of every clock: an anchor each, and one rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Segment {
     /// Virtual seconds per host second.
     pub rate: Rate,

@@ -14,6 +14,7 @@ pub const PARKED: HostInstant = HostInstant(Nanos(1 << 62));
 
 /// A timer of the kernel that has not gone off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Pending {
     /// When it goes off, on its clock.
     pub at: HostInstant,

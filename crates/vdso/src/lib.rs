@@ -19,12 +19,13 @@ pub use layout::*;
 /// readable, and from [`symbols::CODE`] on executable.
 pub const IMAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/image.so"));
 
-/// Where things stand in the image, in bytes from its start.
+/// Things that stand in every image, and where they stand in this one, in bytes from its start.
 pub mod symbols {
+    /// One of them: its index in [`OFFSETS`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Symbol(pub usize);
+
     include!(concat!(env!("OUT_DIR"), "/symbols.rs"));
 }
-
-/// Bytes of the whole region in a program: both pages and the image.
-pub const REGION_SIZE: usize = IMAGE_OFFSET + IMAGE.len().next_multiple_of(PAGE);
 
 const _: () = assert!(size_of::<eigentime_timeline::page::Page>() <= PAGE, "in one memory page");

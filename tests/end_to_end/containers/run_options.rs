@@ -47,6 +47,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "ends_with_its_supervisor", tools: &[], body: supervisor_killed },
     Scenario { name: "terminal", tools: &["setsid"], body: terminal },
     Scenario { name: "one_timeline", tools: &[], body: one_timeline },
+    Scenario { name: "not_with_keep_running", tools: &[], body: not_with_keep_running },
     Scenario { name: "named", tools: &[], body: named },
 ];
 
@@ -406,6 +407,22 @@ fn one_timeline(runner: &Runner) -> Outcome {
     ensure!(show(runner, &timeline)?.containers.len() == 2, "it does not have two containers");
     one.finish()?;
     other.finish()
+}
+
+/// A timeline whose programs outlive its supervisor takes no container, which would not.
+fn not_with_keep_running(runner: &Runner) -> Outcome {
+    let timeline = new_name();
+    let made = ["run", "--timeline", &timeline, "--keep-running", "--", "true"];
+    runner.eigentime(&made)?.expect_code(0)?;
+    let joins = runner.to_end(&["--timeline", &timeline], &["true"])?;
+    joins.expect_code(125)?;
+    joins.ensure(joins.errors.contains("made with --keep-running"), "it does not say why")?;
+    joins.ensure(joins.errors.contains("help: "), "it names no way out")?;
+    let makes = runner.to_end(&["--timeline", &new_name(), "--keep-running"], &["true"])?;
+    makes.expect_code(125)?;
+    makes.ensure(makes.errors.contains("cannot be used with"), "it does not say why")?;
+    runner.eigentime(&["ctl", "rm", &timeline])?.expect_code(0)?;
+    Ok(())
 }
 
 fn named(runner: &Runner) -> Outcome {

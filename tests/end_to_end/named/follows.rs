@@ -11,6 +11,7 @@ use std::process::Stdio;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use super::keep_running::{adopt, kill_supervisor};
 use super::place::Place;
 use crate::command::{Finished, Running, User, start};
 use crate::ensure;
@@ -33,6 +34,16 @@ const INSIDE: &str = "inside";
 /// The programs that are traced for their whole life.
 const TRACED: &str = "traced";
 
+/// The programs whose supervisor is killed while they wait, before the change.
+const KILLED: &str = "killed";
+
+/// Those whose timeline another supervisor takes over meanwhile.
+const ADOPTED: &str = "adopted";
+
+/// Through which changes they wait: one of all clocks, and one of the wall clock alone.
+const REPLACED: [(&str, [&str; 2]); 2] =
+    [(KILLED, ["leap", "set_date"]), (ADOPTED, ["faster", "wall_frozen_set_date"])];
+
 /// Where a program stays while a timer runs.
 const ENDLESS: [&str; 4] = ["rt_sigtimedwait", "read", "poll", "ppoll"];
 
@@ -47,6 +58,9 @@ fn concerns(call: &Call) -> bool {
 pub fn add(suite: &mut Suite) {
     for scenario in SCENARIOS {
         add_group(suite, "dynamic", User::Myself, Build::Dynamic, scenario);
+        for (who, _) in REPLACED.iter().filter(|(_, changes)| changes.contains(&scenario.name)) {
+            add_group(suite, who, User::Myself, Build::Dynamic, scenario);
+        }
     }
     for scenario in SCENARIOS.iter().filter(|scenario| scenario.is_enough) {
         add_group(suite, "musl", User::Myself, Build::Musl, scenario);
@@ -71,8 +85,15 @@ fn add_group(
             && scenario.can_count(call.name)
     };
     let calls = || CALLS.iter().filter(has);
+    let (made_with, before): (&[&str], fn(&Place) -> Outcome) = match who {
+        KILLED => (&["--keep-running"], kill_supervisor),
+        ADOPTED => (&["--keep-running"], adopt),
+        _ => (&[], |_| Ok(())),
+    };
     let group = Arc::new(Group {
+        made_with,
         options: if who == TRACED { &["--traced"] } else { &[] },
+        before,
         is_inside: who == INSIDE,
         user,
         build,
@@ -100,8 +121,12 @@ fn add_group(
 
 /// All ways to wait through one change. The first test that asks makes it happen.
 struct Group {
+    /// With which the timeline is made.
+    made_with: &'static [&'static str],
     /// With which programs join.
     options: &'static [&'static str],
+    /// What happens before the change.
+    before: fn(&Place) -> Outcome,
     /// Whether they then make a timeline inside, whose wall clock is an hour ahead.
     is_inside: bool,
     user: User,
@@ -126,7 +151,7 @@ impl Group {
 
     fn happen(&self) -> Result<BTreeMap<&'static str, Outcome>, Broken> {
         let place = Place::of(self.user)?;
-        place.make("x", self.scenario.options)?;
+        place.make("x", &[self.made_with, self.scenario.options].concat())?;
         let mut waiters = Vec::new();
         for call in &self.calls {
             waiters.push(self.start(&place, call)?);
@@ -138,6 +163,7 @@ impl Group {
             waiters.iter().all(|waiter| shown.waits(waiter.running.child.id(), &ENDLESS))
         };
         place.wait_until("x", "every program waits", all_wait)?;
+        (self.before)(&place)?;
         let bounds = (self.scenario.change)(&place)?;
         let mut outcomes = BTreeMap::new();
         for waiter in waiters {

@@ -18,6 +18,10 @@ pub struct Shown {
     pub settable_by: String,
     /// Why its programs are traced for life, if they are.
     pub traced: Option<String>,
+    /// Do its programs go on if its supervisor is killed?
+    pub keep_running: bool,
+    /// The version of its supervisor.
+    pub version: String,
     pub containers: Vec<Container>,
     pub members: Vec<Member>,
     pub calls: Calls,

@@ -16,10 +16,11 @@ use crate::programs::{Build, Program};
 use crate::suite::{Broken, Outcome, Suite};
 use crate::timeline::STUCK;
 
-const REQUESTS: [&str; 4] = [
+const REQUESTS: [&str; 5] = [
     r#""Show""#,
     r#"{"Change":["Freeze"]}"#,
     r#"{"Join":{"clocks":null,"named_by":"User","image":0}}"#,
+    r#"{"Adopt":{"interface":1}}"#,
     r#"{"Remove":{"force":true}}"#,
 ];
 

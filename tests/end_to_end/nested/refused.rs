@@ -2,6 +2,7 @@
 
 use super::{USERS, run_in};
 use crate::command::{User, run};
+use crate::named::keep_running::{adopt, kill_supervisor};
 use crate::named::place::Place;
 use crate::needs::Need;
 use crate::suite::{Outcome, Suite};
@@ -28,6 +29,9 @@ pub fn add(suite: &mut Suite) {
         let needs = if user == User::Nobody { &needs[..] } else { &[] };
         suite.test(format!("nested::refused::{user_name}::options"), needs, move || refused(user));
         suite.test(format!("nested::refused::{user_name}::saved"), needs, move || saved(user));
+        suite.test(format!("nested::refused::{user_name}::keep_running"), needs, move || {
+            keep_running(user)
+        });
         suite.test(format!("nested::refused::{user_name}::outer_name"), needs, move || {
             outer_name(user)
         });
@@ -56,6 +60,24 @@ fn saved(user: User) -> Outcome {
     let ended = run(&mut command, STUCK)?;
     ended.expect_code(125)?;
     ended.ensure(ended.errors.contains("--continue is not possible"), "it does not say why")?;
+    place.remove("x")
+}
+
+/// A supervisor that takes another's place would not know the inner timeline. Programs of the outer one
+/// go on, and it can still be taken over.
+fn keep_running(user: User) -> Outcome {
+    let place = Place::of(user)?;
+    place.make("x", &["--keep-running", "--rate", "2"])?;
+    for before in [|_: &Place| Ok(()), kill_supervisor, adopt] {
+        before(&place)?;
+        let mut command = place.run("x", &[])?;
+        command.arg(user.binary()?).args(["run", "--rate", "3", "--", "echo", "started"]);
+        let ended = run(&mut command, STUCK)?;
+        ended.expect_code(125)?;
+        ended.ensure(ended.errors.contains("made with --keep-running"), "it does not say why")?;
+        ended.ensure(ended.errors.contains("help: "), "it names no way out")?;
+        ended.ensure(ended.lines.is_empty(), "the program was started")?;
+    }
     place.remove("x")
 }
 

@@ -16,12 +16,12 @@ use crate::values::{parse_hostname, parse_inside, parse_variable, parse_volume};
 #[command(next_help_heading = "Containers")]
 pub struct ContainerOptions {
     /// Run the program in a container whose file system is this directory
-    #[arg(long, value_name = "DIR", group = "system")]
+    #[arg(long, value_name = "DIR", group = "system", conflicts_with = "keep_running")]
     pub rootfs: Option<PathBuf>,
 
     /// Run the program, or the image's own, in a container of this image: HOST/NAME:TAG in a
     /// registry, oci:DIR[:TAG], docker-archive:FILE[:TAG] or oci-archive:FILE[:TAG]
-    #[arg(long, value_name = "REF", group = "system")]
+    #[arg(long, value_name = "REF", group = "system", conflicts_with = "keep_running")]
     pub image: Option<Reference>,
 
     /// When the container ends, discard what it has written; the default

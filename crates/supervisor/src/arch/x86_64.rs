@@ -5,6 +5,7 @@ use std::mem::offset_of;
 use std::ops::Range;
 
 use eigentime_calls::{Nr, nr};
+use eigentime_vdso::symbols::Symbol;
 use eigentime_vdso::{BOOTED_CLOCK, Frame, PAGE, RED_ZONE, symbols};
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 use nix::errno::Errno;
@@ -38,10 +39,10 @@ const CODE_SEGMENT_32: u64 = 0x23;
 const NO_CALL: u64 = u64::MAX;
 
 /// Where the image saves the flags; after a step over one of these, they contain [`STEP_FLAG`].
-pub const SAVES_FLAGS: [usize; 2] = [symbols::ENTER_FLAGS, symbols::REWRITTEN_FLAGS];
+pub const SAVES_FLAGS: [Symbol; 2] = [symbols::ENTER_FLAGS, symbols::REWRITTEN_FLAGS];
 
 /// Where the image restores the flags; a step would stay in them.
-pub const RESTORES_FLAGS: [usize; 2] = [symbols::LEAVE_FLAGS, symbols::PASS_FLAGS];
+pub const RESTORES_FLAGS: [Symbol; 2] = [symbols::LEAVE_FLAGS, symbols::PASS_FLAGS];
 
 /// The flag by which a thread is stepped (TF).
 pub const STEP_FLAG: u64 = 0x100;
@@ -243,22 +244,23 @@ impl Registers {
         Self(r)
     }
 
-    /// Takes a thread of which nothing has been carried out in the image at `image` back to where it
+    /// Takes a thread of which nothing has been carried out in the image, whose symbols are at these
+    /// addresses, back to where it
     /// is about to make its call, also if the image is about to make that as it is; tells whether
     /// that was so. `read` reads a word of the thread's memory.
     pub fn undo_redirect(
         &mut self,
-        image: u64,
+        address_of: impl Fn(Symbol) -> u64,
         read: impl FnOnce(u64) -> nix::Result<u64>,
     ) -> nix::Result<bool> {
-        match self.ip().wrapping_sub(image) as usize {
-            symbols::ENTER | symbols::REWRITTEN => {}
-            symbols::ENTER_FLAGS | symbols::REWRITTEN_FLAGS => self.0.rsp += RED_ZONE,
-            symbols::PASS_FLAGS => {
-                self.0.eflags = read(self.0.rsp)?;
-                self.0.rsp += 8 + RED_ZONE;
-            }
-            _ => return Ok(false),
+        let is_at = |symbol| self.ip() == address_of(symbol);
+        if SAVES_FLAGS.into_iter().any(is_at) {
+            self.0.rsp += RED_ZONE;
+        } else if is_at(symbols::PASS_FLAGS) {
+            self.0.eflags = read(self.0.rsp)?;
+            self.0.rsp += 8 + RED_ZONE;
+        } else if !is_at(symbols::ENTER) && !is_at(symbols::REWRITTEN) {
+            return Ok(false);
         }
         self.0.rip = self.0.rcx - SYSCALL_LENGTH;
         self.0.orig_rax = NO_CALL;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use crate::consent::{Consent, NamedBy, SettableBy};
 use crate::container_id::Container;
 use crate::plan::{Clocks, Lifelong};
+use crate::region::Image;
 use crate::saved::Saved;
 
 /// What is asked of a timeline.
@@ -29,14 +30,16 @@ pub enum Request {
         consent: Consent,
         /// Who names the timeline.
         named_by: NamedBy,
-        /// The image the caller knows.
-        image: u64,
+        /// What the caller knows of images.
+        interface: u32,
         /// What is to be started.
         starts: Starts,
         /// Are sites of calls still rewritten?
         rewrites: bool,
         /// Why it is to be traced for its whole life, if it is.
         lifelong: Option<Lifelong>,
+        /// Is the timeline to go on when its supervisor is killed?
+        keep_running: bool,
     },
     /// Listen to the filter of the process that asks, which has joined.
     Listen {
@@ -75,6 +78,13 @@ pub enum Request {
         /// Its number, as the supervisor sees it.
         pid: i32,
     },
+    /// Hand it over to the process that asks, step by step.
+    Adopt {
+        /// What the caller knows of images and states.
+        interface: u32,
+    },
+    /// The process that asks has all that it was offered.
+    Adopted,
     /// End it; with `force` its members as well.
     Remove {
         /// End its members.
@@ -148,6 +158,8 @@ pub enum Answer {
     Saved(Saved),
     /// The caller is followed and may start its program.
     Joined(Joined),
+    /// What is handed over.
+    Offered(Box<Offer>),
     /// A process is a member, or no longer.
     Attached(Attached),
     /// It is not done, and why.
@@ -157,12 +169,31 @@ pub enum Answer {
 /// What a process needs to know to start a program in a timeline.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Joined {
-    /// Where its shared memory lies in programs.
-    pub base: u64,
+    /// The address after the system call instruction that the filter exempts.
+    pub exempt: u64,
     /// The rate.
     pub rate: Rate,
     /// Are programs traced for moments only whose filter tells of their calls?
     pub is_brief: bool,
+}
+
+/// What another supervisor needs to keep a timeline.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Offer {
+    /// What its clocks were made to be.
+    pub clocks: Clocks,
+    /// Where its shared memory lies in programs.
+    pub base: u64,
+    /// The image in it.
+    pub image: Image,
+    /// The descriptor of it that can be written to.
+    pub region: i32,
+    /// The descriptor of its socket.
+    pub control: i32,
+    /// The descriptors on which filters tell of calls, each with what is known of it.
+    pub listeners: Vec<(i32, Option<u32>)>,
+    /// What its supervisor knows beyond that.
+    pub state: serde_json::Value,
 }
 
 /// What was done to a process.
@@ -194,6 +225,12 @@ pub struct Shown {
     /// Why its programs are traced for their whole life, if they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traced: Option<String>,
+    /// Do its programs go on if its supervisor is killed?
+    #[serde(default)]
+    pub keep_running: bool,
+    /// The version of its supervisor.
+    #[serde(default)]
+    pub version: String,
     /// The containers that live by it.
     pub containers: Vec<Container>,
     /// The processes that live by it.

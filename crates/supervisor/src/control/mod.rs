@@ -13,6 +13,6 @@ mod messages;
 pub mod server;
 
 pub use messages::{
-    Allowance, Answer, Attached, Change, Coverage, Hold, Inner, Joined, Member, Reading, Request,
-    Shown, Skipping, Starts, State, Thread, Timeline, WaitsFor, rate_number, seconds,
+    Allowance, Answer, Attached, Change, Coverage, Hold, Inner, Joined, Member, Offer, Reading,
+    Request, Shown, Skipping, Starts, State, Thread, Timeline, WaitsFor, rate_number, seconds,
 };

@@ -82,7 +82,8 @@ pub struct Control {
     pub clocks: Clocks,
     /// Where its name stands, as long as it has it.
     registry: Option<Registry>,
-    listener: Option<UnixListener>,
+    listener: Arc<UnixListener>,
+    is_started: bool,
     asked: Option<Receiver<Asked>>,
     /// The other end.
     asks: SyncSender<Asked>,
@@ -98,7 +99,8 @@ impl Control {
             name,
             clocks,
             registry: Some(registry),
-            listener: Some(listener),
+            listener: Arc::new(listener),
+            is_started: false,
             asked: Some(asked),
             asks,
             serving: Arc::default(),
@@ -107,13 +109,29 @@ impl Control {
 
     /// The descriptors that the supervisor needs.
     pub fn descriptors(&self) -> Vec<i32> {
-        let listener = self.listener.as_ref().map(AsRawFd::as_raw_fd);
-        listener.into_iter().chain(self.registry.as_ref().map(Registry::descriptor)).collect()
+        let registry = self.registry.as_ref().map(Registry::descriptor);
+        [self.listener.as_raw_fd()].into_iter().chain(registry).collect()
+    }
+
+    /// The number of its descriptor.
+    pub fn listener(&self) -> i32 {
+        self.listener.as_raw_fd()
+    }
+
+    /// The same socket, for another supervisor: nothing is read from it yet.
+    pub fn copy(&self) -> std::io::Result<Self> {
+        let gone = || std::io::Error::from(ErrorKind::NotFound);
+        let registry = self.registry.as_ref().ok_or_else(gone)?.copy()?;
+        let listener = self.listener.try_clone()?;
+        Ok(Self::new(self.name.clone(), self.clocks.clone(), registry, listener))
     }
 
     /// Starts to read requests.
     pub fn start(&mut self) -> std::io::Result<()> {
-        let Some(listener) = self.listener.take() else { return Ok(()) };
+        if std::mem::replace(&mut self.is_started, true) {
+            return Ok(());
+        }
+        let listener = Arc::clone(&self.listener);
         // Once more, so that callers see this process behind the socket, not the one
         // that made it.
         // SAFETY: no memory is involved.

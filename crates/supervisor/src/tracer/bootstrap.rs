@@ -12,7 +12,7 @@
 use std::mem::{offset_of, size_of};
 
 use eigentime_calls::nr;
-use eigentime_vdso::{BOOTED_CLOCK, IMAGE, IMAGE_OFFSET, Launch, PAGE, symbols};
+use eigentime_vdso::{BOOTED_CLOCK, Launch, PAGE, symbols};
 
 use super::mapping::{Control, Message};
 use super::plain::{Plain, bytes_of};
@@ -80,9 +80,9 @@ impl Bootstrap {
         let pair = at(offset_of!(Chain, report.args)) + 2 * 8;
         let access = (libc::PROT_READ | libc::PROT_EXEC) as u64;
         let how = (libc::MAP_PRIVATE | libc::MAP_FIXED_NOREPLACE) as u64;
-        let map = [layout.code(), (IMAGE.len() - symbols::CODE) as u64, access, how];
+        let map = [layout.code(), layout.image_end() - layout.code(), access, how];
         let boot = layout.symbol(symbols::BOOT);
-        let offset = (IMAGE_OFFSET + symbols::CODE) as u64;
+        let offset = layout.code() - layout.base();
         Chain {
             sockets: call(
                 libc::SYS_socketpair,

@@ -4,11 +4,16 @@ use eigentime_timeline::{Clock, Freeze, Nanos, Segment, VirtualInstant};
 use nix::errno::Errno;
 
 use super::Supervisor;
-use super::rearm::{Descriptors, Rearm};
+use super::rearm::Rearm;
 use super::timekeeper::{Changed, Number};
 use crate::control::Change;
 use crate::host;
 use crate::motion::{Motion, is_allowed};
+
+/// What timers have to follow.
+fn rearms(changed: &[Changed]) -> impl Iterator<Item = Rearm> {
+    changed.iter().copied().map(Rearm::new)
+}
 
 impl Supervisor {
     /// Makes changes, together, and lets everything that waits follow.
@@ -18,13 +23,21 @@ impl Supervisor {
         // They are looked for before the switch is in the map, since programs that set a timer wait
         // while it is there. None is missed: a program that sets one meanwhile has its descriptor.
         let timers = self.timer_descriptors();
-        // Those that are found are set by the old map.
-        let rearm = |timers: Descriptors, changed: &[Changed]| {
-            changed.iter().for_each(|change| timers.rearm(&Rearm::new(*change)));
-        };
         let next = |segment, motion| changed(segment, motion, changes);
         let before = self.timekeeper().motion().freeze;
-        let changed = self.timelines.change(next, |changed| rearm(timers, changed))?;
+        let state = self.state_if_written();
+        let journal = self.journal.as_mut();
+        let changed = self.timelines.change(next, |changed| {
+            // Whoever takes over from here on has to know that timers are still to follow.
+            if let Some((mut state, journal)) = state.zip(journal) {
+                state.rearms.extend(rearms(changed));
+                journal.write(&state);
+            }
+            // Those that are found are set by the old map.
+            rearms(changed).for_each(|change| timers.rearm(&change));
+        })?;
+        self.has_new_state = true;
+        self.rearms.extend(rearms(&changed));
         match self.timekeeper().motion().freeze {
             // All are followed while clocks stand still, and let go afterwards.
             freeze if self.notified.is_some() && freeze.is_some() != before.is_some() => {
@@ -32,7 +45,6 @@ impl Supervisor {
             }
             _ => self.recheck_all(),
         }
-        self.rearms.extend(changed.into_iter().map(Rearm::new));
         Ok(())
     }
 
@@ -58,6 +70,7 @@ impl Supervisor {
 
     fn move_wall_clocks(&mut self, timeline: Number, moved: impl Fn(&Segment) -> Segment) {
         let changed = self.timelines.move_wall(timeline, moved);
+        self.has_new_state = true;
         self.recheck_all();
         // Once the thread that sets the clock runs again: it may be needed for it.
         self.rearms.extend(changed.into_iter().map(Rearm::of_wall));

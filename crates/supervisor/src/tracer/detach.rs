@@ -147,6 +147,7 @@ impl Supervisor {
             while !running.is_empty() {
                 let (thread, stop) = self.await_stop(deadline)?.ok_or(Errno::ETIMEDOUT)?;
                 if stop == Stop::Trap && running.remove(&thread) {
+                    self.tie(thread, true)?;
                     stopped.push(thread);
                     continue;
                 }

@@ -89,6 +89,7 @@ impl Supervisor {
         steps: impl Future<Output = T> + 'static,
         then: impl FnOnce(&mut Self, T) -> nix::Result<()> + 'static,
     ) -> nix::Result<()> {
+        self.tie(thread, true)?;
         let steps = Box::pin(async move {
             let result = steps.await;
             let outcome: Outcome = Box::new(move |supervisor| then(supervisor, result));

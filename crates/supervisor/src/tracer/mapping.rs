@@ -7,7 +7,7 @@ use std::mem::offset_of;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::rc::Rc;
 
-use eigentime_vdso::{IMAGE, KernelFunctions, symbols};
+use eigentime_vdso::{KernelFunctions, symbols};
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 
@@ -135,7 +135,7 @@ impl Installer {
         let file = received?;
         let (read, execute) = (libc::PROT_READ, libc::PROT_READ | libc::PROT_EXEC);
         let anonymous = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        let end = layout.image() + IMAGE.len() as u64;
+        let end = layout.image_end();
         let maps = [
             (layout.base()..layout.private(), read, libc::MAP_SHARED),
             (layout.private()..layout.image(), read, anonymous),

@@ -21,6 +21,9 @@
 //! - `signal_delivery`: signals that overtake a call on its way through the image.
 //! - `permissions`: who may join it, and who may set its wall clock.
 //! - `wall`: sets the timeline's wall clock, for a program that does so.
+//! - `journal`: what whoever takes it over has to know.
+//! - `hand_over`: hands a timeline over to another supervisor.
+//! - `takeover`: takes over a timeline whose supervisor has ended.
 //! - `timelines`: the timeline, and those inside it.
 //! - `nesting`: makes one inside.
 //! - `timekeeper`: the clocks of one, and the one writer of their map.
@@ -42,9 +45,11 @@ mod detach;
 mod detour;
 mod ending;
 mod fresh;
+mod hand_over;
 mod idle;
 mod install;
 mod jobs;
+mod journal;
 mod kernel_vdso;
 mod mapping;
 mod nesting;
@@ -62,6 +67,7 @@ mod show;
 mod signal_delivery;
 mod signals;
 mod strict;
+mod takeover;
 mod timekeeper;
 mod timelines;
 mod tracee;
@@ -72,6 +78,7 @@ mod yielding;
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::rc::Rc;
 
 use eigentime_timeline::{Clock, Pending};
 use eigentime_vdso::symbols;
@@ -87,6 +94,7 @@ use crate::namespace;
 use crate::plan::{Clocks, Lifelong};
 use crate::proc;
 use crate::region::{Layout, Region};
+pub use journal::Journal;
 use timekeeper::{Number, Timekeeper};
 pub use timekeeper::{Opening, TimeNamespace};
 use timelines::Timelines;
@@ -115,6 +123,22 @@ pub struct Subject {
     pub rewrites: bool,
     /// Why its programs are traced for their whole life; `None`: they are not, where that can be.
     pub lifelong: Option<Lifelong>,
+    /// Where its state is written down, if its programs are to go on when its supervisor is killed.
+    pub journal: Option<Journal>,
+}
+
+/// What the supervisor of a timeline that has programs already needs.
+pub struct Resources {
+    /// The memory that they share.
+    pub region: Rc<Region>,
+    /// The kernel's vDSO.
+    pub kernel: KernelVdso,
+    /// The socket by which the timeline is steered.
+    pub control: Control,
+    /// The descriptors on which filters tell of calls, each with what is known of it.
+    pub listeners: Vec<(OwnedFd, Option<u32>)>,
+    /// Where its state is written down.
+    pub journal: Journal,
 }
 
 impl Subject {
@@ -130,6 +154,7 @@ impl Subject {
             consent: Consent::default(),
             rewrites: true,
             lifelong: Some(Lifelong::Asked),
+            journal: None,
         }
     }
 }
@@ -194,6 +219,16 @@ pub struct Supervisor {
     lifelong: Option<Lifelong>,
     /// How it is told of calls, if it does not.
     notified: Option<notified::Notified>,
+    /// Where its state is written down, if its programs are to go on without it.
+    journal: Option<Journal>,
+    /// Is there anything that has not been written down yet?
+    has_new_state: bool,
+    /// Had the timeline another supervisor before?
+    is_resumed: bool,
+    /// Another that takes the timeline over.
+    hand_over: Option<hand_over::HandOver>,
+    /// Has another taken the timeline over?
+    is_handed_over: bool,
 }
 
 /// What is known of a thread.
@@ -217,6 +252,8 @@ struct Thread {
     halted: bool,
     /// Has it just come out of one, which ends some calls with EINTR?
     continued: bool,
+    /// Does it end with the supervisor since it is about to start a program?
+    tied: bool,
     /// Is it to look at the map again as soon as it stops?
     recheck: wait_restart::Recheck,
     /// Is its program on the way to its first instruction, or has not stopped since?
@@ -251,6 +288,10 @@ impl Thread {
 impl Supervisor {
     /// A supervisor that does not follow anything yet.
     pub fn new(region: Region, kernel: KernelVdso, subject: Subject) -> Self {
+        Self::with_region(Rc::new(region), kernel, subject)
+    }
+
+    fn with_region(region: Rc<Region>, kernel: KernelVdso, subject: Subject) -> Self {
         let Subject { scope, groups, clocks, opening, control, ephemeral, consent, .. } = subject;
         if control.is_some() {
             region.page().expect_changes();
@@ -291,18 +332,25 @@ impl Supervisor {
             idle: skip.map(idle::Idle::new),
             notified: subject.lifelong.is_none().then(notified::Notified::default),
             lifelong: subject.lifelong,
+            has_new_state: subject.journal.is_some(),
+            journal: subject.journal,
+            is_resumed: false,
+            hand_over: None,
+            is_handed_over: false,
         }
     }
 
     /// The descriptors that the supervisor needs.
     pub fn descriptors(&self) -> Vec<i32> {
         let stderr = self.first_stderr.as_ref().map(AsRawFd::as_raw_fd);
+        stderr.into_iter().chain(self.lasting_descriptors()).collect()
+    }
+
+    /// Those that it needs as long as it lives.
+    fn lasting_descriptors(&self) -> impl Iterator<Item = i32> {
         let control = self.control.as_ref().map(Control::descriptors).unwrap_or_default();
-        stderr
-            .into_iter()
-            .chain([self.timekeeper().region().file().as_raw_fd()])
-            .chain(control)
-            .collect()
+        let journal = self.journal.as_ref().map(|journal| journal.as_fd().as_raw_fd());
+        self.timekeeper().region().descriptors().chain(control).chain(journal)
     }
 
     /// Lets the clocks run, as this process sees them from now on.
@@ -369,11 +417,27 @@ impl Supervisor {
         if self.control.as_mut().is_some_and(|control| control.start().is_err()) {
             return;
         }
+        if let Some(journal) = &self.journal {
+            signals::end_by(journal.as_fd());
+        }
+        if self.is_resumed {
+            self.start_guardian();
+            self.catch_up();
+        }
         match self.notified {
             None => self.serve_traced(),
             Some(_) => self.serve_notified(),
         }
+        if self.is_handed_over {
+            if let Some(control) = &mut self.control {
+                control.finish();
+            }
+            return;
+        }
         self.end_runtimes();
+        if let Some(journal) = &self.journal {
+            journal.end();
+        }
         if let Some(control) = &mut self.control {
             control.forget();
             control.finish();
@@ -585,6 +649,7 @@ impl Supervisor {
         *self.thread(tracee) =
             Thread { runtime, has_own_filter, kept, timeline, ..Thread::default() };
         let started = install::Started { tracee, runtime, has_own_filter };
+        self.has_new_state = true;
         let installs = self.installer(self.timeline_of(tracee.0)).install(started);
         self.begin_job(tracee, tracee.0, installs, move |it, installed| {
             it.installed(started, installed)

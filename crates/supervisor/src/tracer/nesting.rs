@@ -46,6 +46,12 @@ impl Supervisor {
         let Asked { clocks, consent, rewrites, tracing } = asked;
         let refusals = [
             (
+                self.journal.is_some(),
+                "no timeline can be made inside one that was made with --keep-running: a supervisor \
+                 that takes its place would not know the inner one\n\
+                 help: make the outer timeline without --keep-running, or start eigentime outside of it",
+            ),
+            (
                 self.idle.is_some(),
                 "no timeline can be made inside one that skips idle time\n\
                  help: use --rate outside, or start eigentime outside of it",
@@ -101,6 +107,6 @@ impl Supervisor {
         state.kept = state.kept.or(reason.filter(|_| !is_traced));
         state.enters = Some(number);
         let rate = self.timelines.get(number).timekeeper.segment().rate;
-        Ok(Entered { base: self.layout.base(), rate, needs_filter })
+        Ok(Entered { exempt: self.layout.exempt(), rate, needs_filter })
     }
 }

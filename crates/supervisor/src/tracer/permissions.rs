@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use nix::errno::Errno;
 use nix::unistd::Pid;
+use serde::{Deserialize, Serialize};
 
 use super::notes::Note;
 use super::tracee::Tracee;
@@ -17,7 +18,7 @@ use crate::proc;
 const SYS_TIME: u32 = 25;
 
 /// What the timeline's maker allows, and what it depends on.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Permissions {
     consent: Consent,
     /// Has anybody joined since the first program was started?

@@ -1,5 +1,6 @@
 //! Carries out what is asked of a named timeline.
 
+use eigentime_vdso::INTERFACE;
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
@@ -10,7 +11,6 @@ use crate::control::server::{Asked, Control};
 use crate::control::{Answer, Joined, Request, Starts};
 use crate::plan::{Clocks, Lifelong};
 use crate::proc;
-use crate::region;
 
 impl Supervisor {
     /// Carries out what has been asked meanwhile.
@@ -21,6 +21,8 @@ impl Supervisor {
     }
 
     pub(super) fn carry_out(&mut self, asked: Asked) {
+        let Some(asked) = self.note_hand_over(asked) else { return };
+        self.has_new_state = true;
         let answer = match &asked.request {
             Request::Show => Answer::Shown(self.show()),
             Request::Save => Answer::Saved(self.save()),
@@ -33,9 +35,19 @@ impl Supervisor {
                 self.noted.clear();
                 Answer::Changed(self.timeline())
             }
-            Request::Join { clocks, consent, named_by, image, starts, rewrites, lifelong } => {
+            Request::Join {
+                clocks,
+                consent,
+                named_by,
+                interface,
+                starts,
+                rewrites,
+                lifelong,
+                keep_running,
+            } => {
                 let joined = self
-                    .check_image(*image)
+                    .check_interface(*interface)
+                    .and_then(|()| self.check_keeps_running(*keep_running, starts))
                     .and_then(|()| self.check_consent(*named_by, starts))
                     .and_then(|()| self.agree(clocks.as_ref(), *consent))
                     .and_then(|()| self.let_in(asked.caller, starts, *lifelong));
@@ -66,6 +78,8 @@ impl Supervisor {
                 Answer::Done
             }
             Request::Remove { force } => self.remove(*force),
+            // Carried out before, in several steps.
+            Request::Adopt { .. } | Request::Adopted => return,
             Request::Attach { pid, clocks, consent, force, rewrites } => {
                 let attached = same_processes(asked.caller)
                     .and_then(|()| match proc::tracer_of(Pid::from_raw(*pid)) {
@@ -164,12 +178,30 @@ impl Supervisor {
         }
     }
 
-    fn check_image(&self, image: u64) -> Result<(), String> {
-        match image == region::IMAGE_IDENTITY {
-            true => Ok(()),
-            false => Err("it was made by another version of eigentime\n\
-                          help: end it (`eigentime ctl rm`) and make it anew"
+    /// Does it go on without its supervisor, if that is asked for?
+    fn check_keeps_running(&self, asked: bool, starts: &Starts) -> Result<(), String> {
+        match (asked, &self.journal, starts) {
+            (true, None, _) => Err("it exists already, and was made without --keep-running\n\
+                                    help: use it without this option, or end it (`eigentime ctl rm`) \
+                                    and make it anew"
                 .to_owned()),
+            (_, Some(_), Starts::Container { .. }) => {
+                Err("it was made with --keep-running, and containers end with their supervisor\n\
+                     help: use a timeline without --keep-running for the container"
+                    .to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_interface(&self, interface: u32) -> Result<(), String> {
+        match interface == INTERFACE {
+            true => Ok(()),
+            false => {
+                Err("it is kept by another version of eigentime, whose programs are prepared in \
+                          another way\nhelp: end it (`eigentime ctl rm`) and make it anew"
+                    .to_owned())
+            }
         }
     }
 
@@ -215,7 +247,7 @@ impl Supervisor {
         // Whoever has started it has been told nothing yet.
         self.noted.clear();
         let is_brief = self.notified.is_some();
-        Ok(Joined { base: self.layout.base(), rate, is_brief })
+        Ok(Joined { exempt: self.layout.exempt(), rate, is_brief })
     }
 }
 

@@ -28,6 +28,8 @@ impl Supervisor {
             joinable: self.timelines.outermost().permissions.is_joinable(),
             settable_by: self.timelines.outermost().permissions.settable_by(),
             traced: self.lifelong.map(|reason| reason.to_string()),
+            keep_running: self.journal.is_some(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
             containers: self.containers(),
             members: self.members(),
             calls: self.coverage(),

@@ -140,9 +140,9 @@ impl Supervisor {
         tracee: Tracee,
         registers: &mut Registers,
     ) -> nix::Result<bool> {
-        let image = self.layout.image();
+        let layout = self.layout;
         if !self.leave_stub(tracee, registers)
-            && !registers.undo_redirect(image, |at| tracee.peek(at))?
+            && !registers.undo_redirect(|symbol| layout.symbol(symbol), |at| tracee.peek(at))?
         {
             return Ok(false);
         }
@@ -152,6 +152,7 @@ impl Supervisor {
     /// Lets a thread that is in the image go on until it is out of it, or about to make a
     /// call there, or has made it; tells whether it is.
     pub(super) fn step_through(&self, tracee: Tracee) -> nix::Result<bool> {
+        self.tie(tracee, true)?;
         let layout = self.layout;
         let saves = SAVES_FLAGS.map(|symbol| layout.symbol(symbol));
         let restores = RESTORES_FLAGS.map(|symbol| layout.symbol(symbol));

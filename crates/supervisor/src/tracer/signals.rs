@@ -5,10 +5,13 @@
 //! good order. So what asks a program to end is passed on to the program that was
 //! started first; once that has ended, it ends the supervisor, and what is left with it.
 
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::unistd::Pid;
+
+use super::journal::ENDED_AT;
 
 /// Signals by which a program is asked to end.
 const PASSED_ON: [Signal; 4] = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT];
@@ -19,6 +22,9 @@ const IGNORED: [Signal; 5] =
 
 /// The program that was started first; zero once it has ended.
 static PROGRAM: AtomicI32 = AtomicI32::new(0);
+
+/// What tells the guardian that the programs are to end; none if they end anyway.
+static JOURNAL: AtomicI32 = AtomicI32::new(-1);
 
 /// Passes the signals on to `program` from now on.
 pub fn pass_to(program: Option<Pid>) {
@@ -49,6 +55,17 @@ pub fn is_passed_to(program: Pid) -> bool {
     PROGRAM.load(Ordering::Relaxed) == program.as_raw()
 }
 
+/// The program that they are passed on to.
+pub fn program() -> Option<Pid> {
+    Some(PROGRAM.load(Ordering::Relaxed)).filter(|program| *program != 0).map(Pid::from_raw)
+}
+
+/// Once that program has ended, a signal ends also programs that go on without their supervisor; this
+/// journal says so.
+pub fn end_by(journal: BorrowedFd<'_>) {
+    JOURNAL.store(journal.as_raw_fd(), Ordering::Relaxed);
+}
+
 /// Notes that the program that was started first has ended.
 pub fn first_program_ended() {
     PROGRAM.store(0, Ordering::Relaxed);
@@ -61,8 +78,13 @@ pub fn program_ended(process: Pid) {
 
 extern "C" fn pass_on(signal: i32) {
     match PROGRAM.load(Ordering::Relaxed) {
-        // SAFETY: ends the process at once; the kernel ends the programs with it.
-        0 => unsafe { libc::_exit(0) },
+        // SAFETY: writes a byte of ours, and ends the process at once; the kernel or the guardian ends
+        // the programs with it.
+        0 => unsafe {
+            let journal = JOURNAL.load(Ordering::Relaxed);
+            libc::pwrite(journal, [1u8].as_ptr().cast(), 1, ENDED_AT as i64);
+            libc::_exit(0)
+        },
         // SAFETY: kill has no preconditions.
         program => unsafe { libc::kill(program, signal) },
     };

@@ -7,7 +7,10 @@
 
 use std::rc::Rc;
 
-use eigentime_timeline::{CLOCKS, Clock, HostInstant, Map, Nanos, Segment, VirtualInstant};
+use eigentime_timeline::{
+    CLOCKS, Clock, ClockId, Freeze, HostInstant, Map, Nanos, Segment, VirtualInstant,
+};
+use serde::{Deserialize, Serialize};
 
 use crate::filter::Scope;
 use crate::host;
@@ -36,7 +39,9 @@ pub enum TimeNamespace {
 }
 
 /// By which number the supervisor knows a timeline; its page holds it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct Number(pub u32);
 
 impl Number {
@@ -71,7 +76,7 @@ pub struct Timekeeper {
 
 impl Timekeeper {
     /// Prepares the page of a timeline that no program reads yet.
-    pub fn new(region: Region, scope: Scope, clocks: Clocks, opening: Opening) -> Self {
+    pub fn new(region: Rc<Region>, scope: Scope, clocks: Clocks, opening: Opening) -> Self {
         let page = region.page();
         page.set_moved(|clock| scope == Scope::All || clock.is_wall());
         if clocks.skip.is_some() {
@@ -83,7 +88,7 @@ impl Timekeeper {
             _ => [Nanos::ZERO; 2],
         };
         Self {
-            region: Rc::new(region),
+            region,
             own: Segment::IDENTITY,
             motion: clocks.motion,
             begins_frozen: clocks.motion.is_frozen(),
@@ -153,6 +158,32 @@ impl Timekeeper {
     /// The clocks have begun for good.
     pub fn has_begun(&mut self) {
         self.opening = None;
+    }
+
+    /// Goes on with clocks that run, and the last motion that is known of them: the map may have changed
+    /// since.
+    pub fn resume(&mut self, motion: Motion) {
+        self.opening = None;
+        let segment = self.segment();
+        let Segment { rate, wall_stands, .. } = segment;
+        let motion = match (rate.is_frozen(), wall_stands) {
+            _ if motion.effective() == rate && motion.stands() == wall_stands => motion,
+            (true, _) => Motion { freeze: Some(Freeze::All), ..motion },
+            (false, true) => Motion { rate, freeze: Some(Freeze::Wall) },
+            (false, false) => Motion { rate, freeze: None },
+        };
+        self.runs(segment, motion);
+    }
+
+    /// Brings a change to its end that a supervisor was killed in, if there is one.
+    pub fn finish_change(&self) -> Option<Changed> {
+        let Map { before, after } = self.region.page().map();
+        if before == after {
+            return None;
+        }
+        sleep_until(after.anchor(Clock::Monotonic).host);
+        self.settle(after);
+        Some(Changed { timeline: Number::OUTERMOST, before, after })
     }
 
     /// They are about to be changed, and do not begin once more.
@@ -227,6 +258,14 @@ impl Timekeeper {
             let host = host::read(clock.id()).after(self.ahead[clock as usize]);
             segment.virtual_at(clock, host)
         })
+    }
+}
+
+/// Sleeps until CLOCK_MONOTONIC shows an instant.
+pub fn sleep_until(monotonic: HostInstant) {
+    let left = || monotonic.since(host::read(ClockId::MONOTONIC));
+    while let left @ 1.. = left().0 {
+        std::thread::sleep(std::time::Duration::from_nanos(left as u64));
     }
 }
 

@@ -8,6 +8,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::mem;
+use std::rc::Rc;
 
 use eigentime_timeline::page::Page;
 use eigentime_timeline::{CLOCKS, Clock, ClockId, Freeze, HostInstant, Map, Nanos, Rate, Segment};
@@ -15,7 +16,7 @@ use nix::unistd::Pid;
 
 use super::Supervisor;
 use super::permissions::Permissions;
-use super::timekeeper::{Changed, Number, Opening, TimeNamespace, Timekeeper};
+use super::timekeeper::{Changed, Number, Opening, TimeNamespace, Timekeeper, sleep_until};
 use super::tracee::Tracee;
 use crate::consent::Consent;
 use crate::filter::Scope;
@@ -166,7 +167,7 @@ impl Timelines {
         made.page().read_finely();
         let opening = Opening::Program(TimeNamespace::None);
         let clocks = inner.clocks.clone();
-        let timekeeper = Timekeeper::new(made, inner.scope, clocks, opening);
+        let timekeeper = Timekeeper::new(Rc::new(made), inner.scope, clocks, opening);
         let timekeeper = timekeeper.in_namespace_of(&outer.timekeeper);
         self.next += 1;
         self.all.push(Timeline {
@@ -235,9 +236,7 @@ impl Timelines {
             if left() > RESERVE {
                 prepared.into_iter().for_each(|map| map.publish());
                 self.outermost_mut().timekeeper.runs(after, motion);
-                while left() > Nanos::ZERO {
-                    sleep(left());
-                }
+                sleep_until(monotonic);
                 at_switch(&changes);
                 self.settle(&changes);
                 return Ok(changes);
@@ -292,10 +291,6 @@ impl Timelines {
 /// Why a timeline cannot run.
 const OUT_OF_RANGE: &str = "a timeline inside another would run at a rate that is not between 0.001 \
                             and 1000000\nhelp: the rates are multiplied; choose one that is nearer to 1";
-
-fn sleep(span: Nanos) {
-    std::thread::sleep(std::time::Duration::from_nanos(span.0.max(0) as u64));
-}
 
 impl Supervisor {
     /// The clocks of the outermost timeline.

@@ -158,6 +158,11 @@ impl Tracee {
         ptrace::setoptions(self.0, OPTIONS | Options::PTRACE_O_EXITKILL)
     }
 
+    /// Lets the stopped thread go on when the tracer ends.
+    pub fn go_on_without_tracer(self) -> nix::Result<()> {
+        ptrace::setoptions(self.0, OPTIONS)
+    }
+
     /// Lets no filter stop or refuse what the stopped thread calls, until
     /// [`end_with_tracer`](Self::end_with_tracer): whether the supervisor may do that, which
     /// takes CAP_SYS_ADMIN on the host.

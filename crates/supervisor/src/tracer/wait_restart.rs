@@ -8,7 +8,7 @@
 //! itself decides whether the call ends.
 
 use eigentime_calls::{Call, Form, Nr, RING_EXT_ARG, TimedOut};
-use eigentime_vdso::{IMAGE, Waiting};
+use eigentime_vdso::Waiting;
 use nix::unistd::Pid;
 
 use super::blocked::Blocked;
@@ -155,7 +155,8 @@ impl Supervisor {
     }
 
     pub(super) fn is_in_image(&self, registers: &Registers) -> bool {
-        registers.ip().wrapping_sub(self.layout.image()) < IMAGE.len() as u64
+        let layout = self.layout;
+        (layout.image()..layout.image_end()).contains(&registers.ip())
     }
 }
 

@@ -202,9 +202,8 @@ impl Supervisor {
         };
         if prepared.is_err() {
             visit.instruction = self.kernel.syscall_at(target.vdso);
-            let size = eigentime_vdso::REGION_SIZE as u64;
             // What cannot be unmapped stays, and does no harm.
-            let _ = visit.call(libc::SYS_munmap, [layout.base(), size, 0, 0, 0, 0]).await;
+            let _ = visit.call(libc::SYS_munmap, [layout.base(), layout.size(), 0, 0, 0, 0]).await;
         }
         let _ = visit.call(libc::SYS_munmap, [scratch, SCRATCH, 0, 0, 0, 0]).await;
         prepared
@@ -264,8 +263,8 @@ impl Supervisor {
     }
 
     fn write_filter(&self, tracee: Tracee, at: u64, told: Told) -> Result<(), Failed> {
-        let (scope, layout) = (Scope::All, self.layout);
-        let subject = filter::Subject { told, scope, layout, hides_groups: false };
+        let (scope, exempt) = (Scope::All, self.layout.exempt());
+        let subject = filter::Subject { told, scope, exempt, hides_groups: false };
         let program = filter::assemble(&subject);
         let words: Vec<u64> = program
             .iter()

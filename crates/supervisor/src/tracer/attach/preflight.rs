@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::Read;
 use std::ops::Range;
 
-use eigentime_vdso::REGION_SIZE;
 use nix::unistd::Pid;
 
 use crate::arch::ELF_MACHINE;
@@ -95,7 +94,7 @@ pub fn look(pid: Pid, layout: Layout, force: bool) -> Result<Target, String> {
     let maps = maps.map_err(forbidden)?;
     let target = Target::parse(&maps)
         .ok_or_else(|| format!("the kernel gave process {pid} no vDSO to read the clocks by"))?;
-    let region = layout.base()..layout.base() + REGION_SIZE as u64;
+    let region = layout.base()..layout.base() + layout.size();
     let overlaps = |it: &Mapping| it.range.start < region.end && region.start < it.range.end;
     if mappings(&maps).iter().any(overlaps) {
         return Err(format!(

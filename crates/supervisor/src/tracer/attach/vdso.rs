@@ -5,7 +5,6 @@
 use std::ops::Range;
 
 use eigentime_timeline::mark;
-use eigentime_vdso::symbols;
 use nix::errno::Errno;
 use object::{Object, ObjectSymbol};
 
@@ -100,15 +99,13 @@ fn diverted(kernel: &KernelVdso, layout: Layout) -> nix::Result<Vec<u8>> {
         .filter(|(address, _)| *address != 0)
         .collect();
     for (address, name) in &functions {
-        let Some((_, ours)) = symbols::EXPORTS.iter().find(|(ours, _)| ours == name) else {
-            continue;
-        };
+        let Some(ours) = layout.export(name) else { continue };
         let jump = *address..address + FAR_JUMP_LENGTH as u64;
         if functions.iter().any(|(other, _)| other != address && jump.contains(other)) {
             return Err(Errno::ENOSPC);
         }
         let place = copy.get_mut(*address as usize..).and_then(<[u8]>::first_chunk_mut);
-        *place.ok_or(Errno::ENOSPC)? = far_jump(layout.symbol(*ours));
+        *place.ok_or(Errno::ENOSPC)? = far_jump(ours);
     }
     let mark = copy.get_mut(mark::OFFSET..).and_then(<[u8]>::first_chunk_mut);
     *mark.ok_or(Errno::ENOEXEC)? = mark::WORD.to_ne_bytes();
@@ -132,8 +129,7 @@ mod tests {
         {
             let symbol = file.dynamic_symbols().find(|symbol| symbol.name() == Ok(name)).unwrap();
             let at = symbol.address() as usize;
-            let (_, ours) = symbols::EXPORTS.iter().find(|(ours, _)| *ours == name).unwrap();
-            let jump = far_jump(layout.symbol(*ours));
+            let jump = far_jump(layout.export(name).unwrap());
             assert_eq!(copy[at..at + FAR_JUMP_LENGTH], jump, "{name}");
         }
     }

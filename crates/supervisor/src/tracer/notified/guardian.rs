@@ -1,4 +1,5 @@
-//! The guardian: a process that ends all programs of a timeline if its supervisor is killed.
+//! The guardian: a process that ends all programs of a timeline if its supervisor is killed, or takes
+//! the supervisor's place.
 //!
 //! Nothing traces the programs, so the kernel does not end them with their supervisor; but they would
 //! go on without anybody who answers their calls.
@@ -10,6 +11,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{ForkResult, Pid, fork};
 
+use super::super::{Journal, Resources, Supervisor};
 use super::listener::Listener;
 use crate::caller::close_all_but;
 use crate::maps::mappings;
@@ -23,10 +25,16 @@ const PAUSE_MILLIS: u8 = 10;
 const LOOKS: usize = 3;
 
 /// Starts it beside the supervisor, which is the calling process.
-pub fn start(listeners: &[Rc<Listener>], layout: Layout) -> nix::Result<Pid> {
-    let supervisor = Pidfd::open(Pid::this())?;
-    let kept = listeners.iter().map(|listener| listener.as_fd());
-    let kept = kept.chain([supervisor.0.as_fd()]);
+pub fn start(supervisor: &Supervisor) -> nix::Result<Pid> {
+    let process = Pidfd::open(Pid::this())?;
+    let listeners = supervisor.notified.iter().flat_map(|it| &it.listeners).cloned();
+    let listeners: Vec<_> = listeners.collect();
+    let kept = listeners.iter().map(|listener| listener.as_fd().as_raw_fd());
+    let kept = kept.chain([process.0.as_raw_fd()]);
+    let kept = match supervisor.journal {
+        Some(_) => kept.chain(supervisor.lasting_descriptors()).collect(),
+        None => kept.collect(),
+    };
     // SAFETY: the child only makes system calls and allocates, for which the C library is prepared
     // where the supervisor has other threads.
     match unsafe { fork() }? {
@@ -35,18 +43,45 @@ pub fn start(listeners: &[Rc<Listener>], layout: Layout) -> nix::Result<Pid> {
             // To be told from the supervisor in a list of processes; nothing depends on it.
             let _ = nix::sys::prctl::set_name(c"eigentime-guard");
             // It keeps nothing of the caller's open.
-            close_all_but(kept.map(|kept| kept.as_raw_fd()).collect());
-            guard(&supervisor, listeners.to_vec(), layout);
+            close_all_but(kept);
+            await_end(&process);
+            match successor(supervisor) {
+                Some(mut successor) => {
+                    let _ = nix::sys::prctl::set_name(c"eigentime");
+                    // That of the former one is left to whoever it was.
+                    let _ = nix::unistd::setsid();
+                    successor.serve();
+                }
+                None => end_all(listeners, supervisor.layout),
+            }
             // SAFETY: ends this process without running the supervisor's exit handlers.
             unsafe { libc::_exit(0) }
         }
     }
 }
 
-fn guard(supervisor: &Pidfd, mut listeners: Vec<Rc<Listener>>, layout: Layout) {
-    let mut ended = [PollFd::new(supervisor.0.as_fd(), PollFlags::POLLIN)];
+fn await_end(process: &Pidfd) {
+    let mut ended = [PollFd::new(process.0.as_fd(), PollFlags::POLLIN)];
     // A signal was passed on.
     while poll(&mut ended, PollTimeout::NONE).is_err() {}
+}
+
+/// The supervisor that takes the place of one that has ended, if its programs are to go on. What this
+/// process has of that one in its memory is as old as the guardian, and is left alone.
+fn successor(former: &Supervisor) -> Option<Supervisor> {
+    let document = former.journal.as_ref()?.read()?;
+    let state = serde_json::from_slice(&document).ok()?;
+    let resources = Resources {
+        region: Rc::clone(former.timekeeper().region()),
+        kernel: former.kernel,
+        control: former.control.as_ref()?.copy().ok()?,
+        listeners: former.notified.as_ref()?.copied_listeners().ok()?,
+        journal: Journal::new().ok()?,
+    };
+    Supervisor::resume(resources, state).ok()
+}
+
+fn end_all(mut listeners: Vec<Rc<Listener>>, layout: Layout) {
     // Where the region lies tells it from others; each timeline inside has a file of its own.
     let base = layout.base();
     let is_member = |process: &Pid| {

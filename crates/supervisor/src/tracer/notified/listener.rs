@@ -65,7 +65,17 @@ impl Listener {
         }
         // SAFETY: no memory is involved. Before Linux 6.6 it fails, and calls take longer.
         unsafe { libc::ioctl(descriptor.as_raw_fd(), SET_FLAGS, SYNC_WAKE_UP) };
-        Some(Self { descriptor, runtime: None, filters: filters_of(program).into() })
+        Some(Self::known(descriptor, filters_of(program)))
+    }
+
+    /// One that was taken before, whose programs have so many filters.
+    pub fn known(descriptor: OwnedFd, filters: Option<u32>) -> Self {
+        Self { descriptor, runtime: None, filters: filters.into() }
+    }
+
+    /// How many filters a program has that has set none itself.
+    pub fn filters(&self) -> Option<u32> {
+        *self.filters.borrow()
     }
 
     /// The same, if it is the filter of an OCI runtime.

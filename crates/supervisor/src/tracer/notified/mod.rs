@@ -6,7 +6,7 @@
 //! as long as it likes: it keeps no other waiting.
 //!
 //! - `listener`: the descriptor on which the filter tells of calls.
-//! - `guardian`: ends the programs with their supervisor.
+//! - `guardian`: ends the programs with their supervisor, or takes its place.
 //! - `news`: waits for all that is to be answered.
 //! - `members`: the programs, of whose making and end nobody tells.
 
@@ -16,8 +16,9 @@ mod members;
 mod news;
 
 use std::collections::{HashMap, HashSet};
+use std::io;
 use std::mem::offset_of;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -34,11 +35,10 @@ use super::seccomp_stop::error;
 use super::strict::{asks_for_mode, closes_itself, enters_strict_mode, may_set_filter};
 use super::timekeeper::Number;
 use super::tracee::Tracee;
-use super::{Standing, Supervisor, signals};
+use super::{Standing, Supervisor, Thread, signals};
 use crate::arch::{Registers, is_in_vsyscall_page};
 use crate::plan::Lifelong;
 use crate::proc::{self, Pidfd};
-use crate::region::Layout;
 pub use listener::Asked;
 use listener::{Answer, Listener};
 
@@ -87,22 +87,67 @@ impl Notified {
         Ok(())
     }
 
-    /// Ends the programs with their supervisor from here on, also those of new listeners.
-    fn start_guardian(&mut self, layout: Layout) {
-        if self.guardian.is_some() && !self.is_guardian_behind {
-            return;
-        }
-        // Without one, the next program that is started tries again.
-        let Ok(guardian) = guardian::start(&self.listeners, layout) else { return };
-        self.is_guardian_behind = false;
-        if let Some(former) = self.guardian.replace(guardian) {
-            // If that fails, it has ended.
-            let _ = kill(former, Signal::SIGKILL);
-        }
+    /// The same, for a supervisor that listens to filters that are there already, each with what is known
+    /// of it.
+    pub fn resumed(
+        listeners: Vec<(OwnedFd, Option<u32>)>,
+        has_own_filters: bool,
+        first: Option<Pid>,
+    ) -> Self {
+        let listeners = listeners
+            .into_iter()
+            .map(|(listener, filters)| Rc::new(Listener::known(listener, filters)));
+        let first = first.and_then(|program| Pidfd::open(program).ok());
+        Self { listeners: listeners.collect(), has_own_filters, first, ..Self::default() }
+    }
+
+    /// Has any program set a filter?
+    pub fn has_own_filters(&self) -> bool {
+        self.has_own_filters
+    }
+
+    /// Is any thread about to start a program?
+    pub fn has_execs(&self) -> bool {
+        !self.execs.is_empty()
+    }
+
+    /// The guardian.
+    pub fn guardian(&self) -> Option<Pid> {
+        self.guardian
+    }
+
+    /// The numbers of all listeners, each with what is known of it.
+    pub fn listener_numbers(&self) -> Vec<(i32, Option<u32>)> {
+        let number = |it: &Rc<Listener>| (it.as_fd().as_raw_fd(), it.filters());
+        self.listeners.iter().map(number).collect()
+    }
+
+    /// Copies of all listeners, each with what is known of it.
+    pub fn copied_listeners(&self) -> io::Result<Vec<(OwnedFd, Option<u32>)>> {
+        let copy = |it: &Rc<Listener>| Ok((it.as_fd().try_clone_to_owned()?, it.filters()));
+        self.listeners.iter().map(copy).collect()
     }
 }
 
 impl Supervisor {
+    /// Ends the programs with their supervisor from here on, or takes care of them, also those of new
+    /// listeners.
+    pub(super) fn start_guardian(&mut self) {
+        let is_needed = |it: &Notified| it.guardian.is_none() || it.is_guardian_behind;
+        if !self.notified.as_ref().is_some_and(is_needed) {
+            return;
+        }
+        self.write_state();
+        // Without one, the next program that is started tries again.
+        let Ok(guardian) = guardian::start(self) else { return };
+        let Some(notified) = &mut self.notified else { return };
+        notified.is_guardian_behind = false;
+        if let Some(former) = notified.guardian.replace(guardian) {
+            // If that fails, it has ended.
+            let _ = kill(former, Signal::SIGKILL);
+        }
+    }
+
     /// Listens to the first program of a timeline without a name, which is about to be started.
     pub fn listen_to_first(&mut self, listener: OwnedFd, program: Pid) {
         self.started = true;
@@ -152,16 +197,25 @@ impl Supervisor {
         if let Treatment::Keep(reason) = treatment {
             self.keep(thread, reason);
         }
-        let is_held = !matches!(treatment, Treatment::Answer(_)) && self.hold(thread);
-        if is_held && matches!(treatment, Treatment::Exec) {
+        let is_exec = matches!(treatment, Treatment::Exec);
+        let ends = is_exec || matches!(treatment, Treatment::Keep(_));
+        let is_held = !matches!(treatment, Treatment::Answer(_)) && self.hold_as(thread, ends);
+        if is_held && is_exec {
             self.note_timeline(thread);
             self.note_runtime(thread, asked.runtime());
         }
+        let is_tied = !ends
+            || self.journal.is_none()
+            || self.threads.get(&thread.0).is_some_and(|state| state.tied);
         let Some(notified) = &mut self.notified else { return };
         match treatment {
             Treatment::Answer(answer) => asked.answer(answer),
-            // It ends with its call unanswered, and is made again elsewhere.
+            // It ends with its call unanswered, and is made again elsewhere; one that is to end with the
+            // supervisor, in the same place.
             Treatment::Redirect if is_held => {
+                drop(notified.redirected.insert(thread.0, asked.clone()));
+            }
+            Treatment::Exec if is_held && !is_tied => {
                 drop(notified.redirected.insert(thread.0, asked.clone()));
             }
             Treatment::Redirect | Treatment::Exec | Treatment::Keep(_) => {
@@ -170,13 +224,13 @@ impl Supervisor {
         }
         match treatment {
             _ if !is_held => {}
-            Treatment::Exec => {
+            Treatment::Exec if is_tied => {
                 notified.execs.insert(thread.0, (asked, Instant::now()));
                 // While the first program starts: until then it is traced, and ends with the supervisor.
-                notified.start_guardian(self.layout);
+                self.start_guardian();
             }
             // It stops in its call. If it is gone, it is told of that.
-            Treatment::Redirect => drop(thread.interrupt()),
+            Treatment::Redirect | Treatment::Exec => drop(thread.interrupt()),
             Treatment::Keep(_) | Treatment::Answer(_) => {}
         }
     }
@@ -202,7 +256,7 @@ impl Supervisor {
     fn treatment(&mut self, asked: &Asked) -> Treatment {
         use Treatment::{Answer as Answered, Exec, Keep, Redirect};
         let (thread, args) = (Tracee(asked.thread), &asked.args);
-        if [nr::EXECVE, nr::EXECVEAT].contains(&asked.nr) {
+        if is_exec(asked.nr) {
             return Exec;
         }
         let Some(call) = Call::find(asked.nr) else { return Answered(Answer::GoOn) };
@@ -265,13 +319,14 @@ impl Supervisor {
                 let enters = enters_strict_mode(asked.nr, args) && self.has_no_other_filter(thread);
                 if let Some(notified) = &mut self.notified {
                     notified.has_own_filters = true;
+                    self.has_new_state = true;
                 }
                 if enters || may_set_filter(thread, asked.nr, args) {
                     // If it fails, that filter refuses what the image calls in another form.
                     let _ = thread.write_forcibly(own_filter, 1);
                 }
                 // What the mode forbids stops for the tracer.
-                if enters && self.hold(thread) {
+                if enters && self.hold_as(thread, true) {
                     self.thread(thread).kept = Some(Lifelong::Strict);
                     return Redirect;
                 }
@@ -298,7 +353,7 @@ impl Supervisor {
                 break;
             }
             for thread in new {
-                if self.hold(thread) {
+                if self.hold_as(thread, true) {
                     self.thread(thread).kept.get_or_insert(reason);
                 }
             }
@@ -318,7 +373,7 @@ impl Supervisor {
         notified.listeners.extend(listener.map(Rc::new));
         notified.has_own_filters |= has_own_filter;
         notified.is_guardian_behind = true;
-        notified.start_guardian(self.layout);
+        self.start_guardian();
     }
 
     /// Is it the first program of the timeline that a process has just started?
@@ -345,15 +400,21 @@ impl Supervisor {
 
     /// Follows a thread for a moment, unless somebody else does; tells whether it is followed.
     pub(super) fn hold(&mut self, thread: Tracee) -> bool {
+        self.hold_as(thread, false)
+    }
+
+    /// The same; one that is not followed yet `ends` with the supervisor.
+    fn hold_as(&mut self, thread: Tracee, ends: bool) -> bool {
         // It is followed still if its last call failed, and this one came before it was interrupted,
         // or if one that is followed has just made it.
         let is_held = match self.notified.is_some() {
-            true => thread.seize().is_ok(),
+            true => self.seize(thread, ends).is_ok(),
             false => self.threads.contains_key(&thread.0),
         };
+        let is_new = is_held;
         let is_held = is_held || proc::is_followed(thread.0);
         if is_held {
-            self.thread(thread);
+            self.thread(thread).tied |= is_new && ends;
         } else if !proc::has_ended(thread.0) {
             let is_debugged = proc::tracer_of(thread.0).is_some();
             self.note(thread, if is_debugged { Note::Debugged } else { Note::NotFollowed });
@@ -379,6 +440,12 @@ impl Supervisor {
     /// Sends a thread that has stopped to the image, if it is in a call that the filter has told of.
     pub(super) fn redirect_notified(&mut self, tracee: Tracee) -> nix::Result<()> {
         let Some((asked, mut registers)) = self.take_redirected(tracee)? else { return Ok(()) };
+        if is_exec(asked.nr) {
+            self.tie(tracee, true)?;
+            self.thread(tracee).tied = true;
+            registers.undo_call();
+            return tracee.set_registers(registers);
+        }
         let Some(call) = Call::find(asked.nr) else { return Ok(()) };
         if is_unstarted(asked.nr, &asked.args) {
             return self.refuse_boot(tracee, registers);
@@ -420,7 +487,7 @@ impl Supervisor {
         notified.redirected.remove(&thread);
         notified.execs.remove(&thread);
         if notified.guardian.take_if(|guardian| *guardian == thread).is_some() {
-            notified.start_guardian(self.layout);
+            self.start_guardian();
         }
     }
 
@@ -438,6 +505,8 @@ impl Supervisor {
     /// done in it.
     pub(super) fn go_on(&mut self, tracee: Tracee, signal: Option<i32>) -> nix::Result<()> {
         if self.notified.is_none() || self.owes(tracee) {
+            let Thread { kept, standing, tied, .. } = *self.thread(tracee);
+            self.tie(tracee, tied || kept.is_some() || standing != Standing::Member)?;
             return tracee.resume(signal);
         }
         self.threads.remove(&tracee.0);
@@ -480,6 +549,11 @@ fn sets_cancellation(thread: Tracee, args: &[u64; 6]) -> bool {
     // `struct sigaction` of the kernel.
     let Ok([handler, _flags, _restorer, mask]) = thread.read_words(args[1]) else { return false };
     handler > libc::SIG_IGN as u64 && (args[0] != SIGSETXID || mask != 0)
+}
+
+/// Does the call start a program?
+pub(super) fn is_exec(nr: Nr) -> bool {
+    [nr::EXECVE, nr::EXECVEAT].contains(&nr)
 }
 
 /// Is it the call by which the image tells that it cannot start a program?

@@ -38,10 +38,17 @@ impl Supervisor {
             self.answer_news();
             self.attend();
             self.rearm();
+            self.go_on_with_hand_over();
+            if self.has_new_state {
+                self.write_state();
+            }
         }
     }
 
     fn is_over(&mut self) -> bool {
+        if self.is_handed_over {
+            return true;
+        }
         let is_empty = self.is_listened_to_by_nobody();
         if is_empty && self.ephemeral {
             // Of those that were let go, nobody tells; it ends with the last that was not.
@@ -67,7 +74,7 @@ impl Supervisor {
         let Some(notified) = &self.notified else { return };
         let longest = match notified {
             it if it.has_stops => Some(Duration::ZERO),
-            it if !it.execs.is_empty() => Some(EXEC_PATIENCE),
+            it if !it.execs.is_empty() || self.hand_over.is_some() => Some(EXEC_PATIENCE),
             it if !it.debugged.is_empty() => Some(DEBUGGER_PAUSE),
             _ => None,
         };
@@ -125,10 +132,10 @@ impl Supervisor {
     /// Waits until there is something to answer, for so long at most. Returns what the filters tell;
     /// `None` if a signal was passed on, or something is asked of the timeline.
     fn await_news(&mut self, longest: Option<Duration>) -> Option<Vec<Told>> {
-        let patience = self.patience();
+        let (patience, answers_calls) = (self.patience(), self.answers_calls());
         let notified = self.notified.as_mut()?;
         let stops = notified.stops.as_ref()?;
-        let listeners = notified.listeners.iter();
+        let listeners = notified.listeners.iter().filter(|_| answers_calls);
         let first = notified.first.as_ref().map(|program| program.0.as_fd());
         let watched = [Some(stops.as_fd()), first].into_iter().flatten();
         let watched = watched.chain(listeners.clone().map(|listener| listener.as_fd()));
@@ -140,7 +147,7 @@ impl Supervisor {
         await_first(&mut events, patience, longest).ok()?;
         let news = |event: &PollFd| event.revents().unwrap_or(PollFlags::empty());
         let news: Vec<_> = events.iter().map(news).collect();
-        let (others, told) = news.split_at(news.len() - listeners.len());
+        let (others, told) = news.split_at(news.len() - listeners.clone().count());
         let told = told.iter().copied();
         let calls = listeners.cloned().zip(told).filter(|(_, told)| !told.is_empty()).collect();
         if !others[0].is_empty() {

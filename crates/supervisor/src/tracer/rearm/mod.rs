@@ -18,6 +18,7 @@ use eigentime_timeline::{
     Anchor, Clock, HostInstant, Nanos, PARKED, Pending, Rate, Rearmed, Segment,
 };
 use nix::unistd::Pid;
+use serde::{Deserialize, Serialize};
 
 use super::Supervisor;
 use super::timekeeper::{Changed, Number};
@@ -25,10 +26,10 @@ use super::tracee::Tracee;
 use super::visit::Visit;
 use crate::host;
 pub use descriptors::{Descriptors, Holder, Info};
-pub use posix::{TimerKey, WallTimers, has_timer, timer_clock};
+pub use posix::{TimerKey, WallTimers, has_posix_timers, has_timer, timer_clock};
 
 /// A change of the map after which timers are to be armed anew.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rearm {
     timeline: Number,
     before: Segment,
@@ -117,8 +118,9 @@ fn expiry(
 }
 
 /// Timers of a process that are to be armed anew as soon as it runs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Awaited {
+    #[serde(with = "crate::proc::number")]
     process: Pid,
     change: Rearm,
 }
@@ -127,6 +129,11 @@ impl Awaited {
     /// The process.
     pub fn process(&self) -> Pid {
         self.process
+    }
+
+    /// What they are to follow.
+    pub fn change(&self) -> Rearm {
+        self.change
     }
 
     /// Are they those of this process?
@@ -205,6 +212,7 @@ impl Supervisor {
         if processes.is_empty() {
             return;
         }
+        self.has_new_state = true;
         let awaited = processes.iter().map(|process| Awaited { process: *process, change });
         self.awaited.extend(awaited);
         // Of each thread it must be known which process it belongs to.
@@ -228,7 +236,10 @@ impl Supervisor {
         let first = self.awaited.iter().position(|awaited| awaited.concerns(process));
         let Some(first) = first else { return Ok(false) };
         let visit = Visit::new(tracee, self.layout.call())?;
+        // From here on the process ends with the supervisor, and nobody arms them twice.
+        self.tie(tracee, true)?;
         let change = self.awaited.remove(first).change;
+        self.write_state();
         let rearms = self.concerned_timers(process, &change).rearm(visit);
         let begun = self.begin_job(tracee, process, rearms, move |supervisor, rearmed| {
             let remembered = supervisor.remember_rearmed(tracee, rearmed);

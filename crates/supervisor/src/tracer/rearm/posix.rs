@@ -12,6 +12,7 @@ use eigentime_timeline::{
 };
 use nix::errno::Errno;
 use nix::unistd::Pid;
+use serde::{Deserialize, Serialize};
 
 use super::super::Supervisor;
 use super::super::jobs::complete;
@@ -23,8 +24,9 @@ use crate::arch::Registers;
 use crate::host;
 
 /// A POSIX timer of a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TimerKey {
+    #[serde(with = "crate::proc::number")]
     pub process: Pid,
     pub timer: i32,
 }
@@ -56,6 +58,16 @@ impl WallTimers {
 
     fn contains(&self, key: TimerKey) -> bool {
         self.keys.contains(&key)
+    }
+
+    /// Takes in some that another has known.
+    pub fn extend(&mut self, keys: impl IntoIterator<Item = TimerKey>) {
+        self.keys.extend(keys);
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &TimerKey> {
+        self.keys.iter()
     }
 
     fn has_any_of(&self, process: Pid) -> bool {
@@ -107,10 +119,14 @@ impl Supervisor {
         self.posix_timers.insert(process);
         self.note_setting(key);
         let absolute = registers.arg(1) as u32 & TIMER_ABSTIME != 0;
-        if absolute && clock.clock().is_some_and(Clock::is_wall) {
-            self.wall_timers.insert(key, has_timer);
-        } else {
-            self.wall_timers.remove(key);
+        let is_of_wall = absolute && clock.clock().is_some_and(Clock::is_wall);
+        if is_of_wall != self.wall_timers.contains(key) {
+            match is_of_wall {
+                true => self.wall_timers.insert(key, has_timer),
+                false => self.wall_timers.remove(key),
+            }
+            // Before it is set.
+            self.write_state();
         }
         if let Some(line) = self.timer_line(key, clock) {
             let setting = || read_times(tracee, registers.arg(2), Nanos(1));
@@ -127,7 +143,10 @@ impl Supervisor {
     ) {
         let Some(process) = self.process_of(tracee.0) else { return };
         let key = TimerKey { process, timer: INTERVAL };
-        self.interval_timers.insert(process);
+        if self.interval_timers.insert(process) {
+            // Before it is set: the kernel does not tell that it has been.
+            self.write_state();
+        }
         self.note_setting(key);
         let setting = || match timer {
             Timer::Alarm => Some([Nanos::ZERO, Nanos::from_secs(registers.arg(0) as u32 as i64)]),
@@ -178,6 +197,7 @@ impl Supervisor {
     }
 
     fn remember_setting(&mut self, key: TimerKey, line: Clock, setting: Option<Pending>) {
+        self.has_new_state = true;
         match setting {
             Some(setting) => self.settings.insert(key, (line, setting)),
             None => self.settings.remove(&key),
@@ -334,6 +354,11 @@ impl PosixTimer {
 fn posix_timers(process: Pid) -> Vec<PosixTimer> {
     let text = fs::read_to_string(format!("/proc/{process}/timers")).unwrap_or_default();
     parse_timers(&text)
+}
+
+/// Has a process POSIX timers?
+pub fn has_posix_timers(process: Pid) -> bool {
+    !posix_timers(process).is_empty()
 }
 
 /// Is there still such a timer, as far as one can see?

@@ -71,6 +71,7 @@ impl Supervisor {
             return Err(Unsound::Shared);
         }
         let mut stopped = Vec::new();
+        self.tie(tracee, true)?;
         let stops_others =
             !patch.is_atomic() && !proc::threads_of(process).is_ok_and(|it| it.count() == 1);
         if stops_others && stops < HOT_STOPS {
@@ -111,6 +112,8 @@ impl Supervisor {
         program.sites.insert(site, Site::Rewritten(patch.changes));
         self.rewrites.has_stubs = true;
         self.introduce(tracee, program)?;
+        // Before it goes on.
+        self.write_state();
         Ok(())
     }
 

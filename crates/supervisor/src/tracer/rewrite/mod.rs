@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 use eigentime_vdso::KernelFunctions;
 use nix::errno::Errno;
 use nix::unistd::Pid;
+use serde::{Deserialize, Serialize};
 
 use super::Supervisor;
 use super::tracee::Tracee;
@@ -94,7 +95,7 @@ impl Unsound {
 }
 
 /// What is known of a site.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 enum Site {
     /// It has stopped so often, and is looked at when that has reached the second number.
     Trapped { stops: u32, due: u32 },
@@ -105,7 +106,7 @@ enum Site {
 }
 
 /// What is known of a program's code.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Program {
     sites: HashMap<u64, Site>,
     /// Where stubs are.
@@ -135,7 +136,7 @@ impl Program {
 }
 
 /// What is known of all programs' code.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Rewrites {
     is_off: bool,
     /// By the number in the private page. What has a number stays as it is but for what is counted
@@ -150,14 +151,18 @@ pub struct Rewrites {
     pub(super) is_busy: bool,
     /// Was any site rewritten?
     has_stubs: bool,
+    #[serde(skip)]
     stops: Stops,
 }
+
+/// How many numbers a supervisor may give before another has others.
+const GENERATION: u64 = 1 << 32;
 
 /// So many programs are kept without a look.
 const FEW_PROGRAMS: usize = 64;
 
 /// How often calls were stopped.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Stops {
     all: u64,
     /// Since when, and how many then; and those of the time before.
@@ -216,6 +221,12 @@ impl Rewrites {
     /// A site is rewritten at an early stop from now on, if no other thread has to be stopped for it.
     pub fn rewrite_early(&mut self) {
         self.first_due = EARLY_STOPS;
+    }
+
+    /// The same with another supervisor, which gives programs other numbers than were given since this
+    /// was written down.
+    pub fn resumed(self) -> Self {
+        Self { last: (self.last / GENERATION + 1) * GENERATION, is_busy: false, ..self }
     }
 
     /// Nothing is rewritten from now on.
@@ -330,9 +341,11 @@ impl Supervisor {
 
     /// The number of the code of a stopped thread's program.
     fn known_number(&mut self, tracee: Tracee) -> nix::Result<u64> {
-        match tracee.peek(self.number_at())? {
-            0 => self.introduce(tracee, Program::default()),
-            number => Ok(number),
+        let number = tracee.peek(self.number_at())?;
+        match self.rewrites.programs.contains_key(&number) {
+            true => Ok(number),
+            // Nothing of it has been rewritten.
+            false => self.introduce(tracee, Program::default()),
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 /// Code as it lies in memory.
 pub struct Code {
     /// Where it lies.
@@ -38,7 +40,7 @@ impl Patch {
 }
 
 /// A change of code.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     pub at: u64,
     pub before: Vec<u8>,

@@ -1,0 +1,192 @@
+//! Hands a timeline over to another supervisor, also one of another version, without a pause in the
+//! programs (`eigentime ctl adopt`).
+//!
+//! First what is about to be started is let start; then calls are left unanswered until no thread is
+//! left that would end with this process; then everything is offered. Until the other supervisor says
+//! that it has all of it, this one can go on as if nothing had been. What was not answered, and who was
+//! to stop, the other finds out as if this one had been killed.
+
+use std::mem;
+use std::time::{Duration, Instant};
+
+use eigentime_vdso::INTERFACE;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::{Standing, Supervisor};
+use crate::control::server::Asked;
+use crate::control::{Answer, Offer, Request};
+use crate::proc;
+
+/// How long it may take until the other supervisor has everything.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// A timeline that is being handed over.
+pub struct HandOver {
+    /// Who asked for it.
+    to: Pid,
+    begun: Instant,
+    stage: Stage,
+    /// What others have asked for meanwhile.
+    held: Vec<Asked>,
+}
+
+/// How far that is.
+enum Stage {
+    /// Programs that have joined are about to be started.
+    Starting(Asked),
+    /// No call is answered any more.
+    Settling(Asked),
+    /// The other supervisor is told everything.
+    Offered,
+}
+
+impl Supervisor {
+    /// Begins to hand the timeline over, and holds what is asked meanwhile; returns what is to be carried
+    /// out now.
+    pub(super) fn note_hand_over(&mut self, asked: Asked) -> Option<Asked> {
+        match (&mut self.hand_over, &asked.request) {
+            (None, Request::Adopt { interface }) => {
+                match self.check_hand_over(asked.caller, *interface) {
+                    Ok(()) => {
+                        let (to, stage) = (asked.caller, Stage::Starting(asked));
+                        let begun = Instant::now();
+                        self.hand_over = Some(HandOver { to, begun, stage, held: Vec::new() });
+                    }
+                    Err(reason) => asked.answer(Answer::Refused(reason)),
+                }
+                None
+            }
+            (Some(HandOver { to, stage: Stage::Offered, .. }), Request::Adopted)
+                if *to == asked.caller =>
+            {
+                self.finish_hand_over(asked);
+                None
+            }
+            (_, Request::Adopted) => {
+                asked.answer(Answer::Refused("nothing is handed over to this process".to_owned()));
+                None
+            }
+            (Some(hand_over), _) => {
+                hand_over.held.push(asked);
+                None
+            }
+            (None, _) => Some(asked),
+        }
+    }
+
+    fn check_hand_over(&self, to: Pid, interface: u32) -> Result<(), String> {
+        if self.journal.is_none() {
+            return Err(
+                "it was made without --keep-running: its programs end with its supervisor\n\
+                        help: make timelines that are to outlive an upgrade with `eigentime run \
+                        --timeline NAME --keep-running`"
+                    .to_owned(),
+            );
+        }
+        if interface != INTERFACE {
+            return Err(format!(
+                "its programs are prepared in another way (interface {INTERFACE}) than this version \
+                 of eigentime prepares them (interface {interface}); its supervisor goes on\n\
+                 help: end it when its programs can be started anew (`eigentime ctl rm`)"
+            ));
+        }
+        for kind in ["pid", "time", "user"] {
+            if !proc::shares_namespace(to, kind) {
+                return Err(format!(
+                    "its supervisor is in another {kind} namespace\nhelp: run `eigentime ctl adopt` there"
+                ));
+            }
+        }
+        let kept = self.threads.iter().find_map(|(thread, state)| Some((thread, state.kept?)));
+        match kept.filter(|_| !self.has_entering()) {
+            Some((thread, reason)) => Err(format!(
+                "process {} is traced for life, {reason}, and would end with its supervisor\n\
+                 help: end it first",
+                proc::process_of(*thread).unwrap_or(*thread)
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Is any program about to be started that has joined?
+    fn has_entering(&self) -> bool {
+        self.threads.values().any(|it| it.standing == Standing::Entering)
+    }
+
+    /// Would nothing end with this process that its programs need?
+    fn is_settled(&self) -> bool {
+        let ends =
+            |it: &super::Thread| it.tied || it.kept.is_some() || it.standing != Standing::Member;
+        let execs = self.notified.as_ref().is_some_and(|it| it.has_execs());
+        !execs && self.jobs.is_empty() && !self.threads.values().any(ends)
+    }
+
+    /// Are calls answered?
+    pub(super) fn answers_calls(&self) -> bool {
+        let stage = self.hand_over.as_ref().map(|it| &it.stage);
+        matches!(stage, None | Some(Stage::Starting(_)))
+    }
+
+    /// Goes on with it, if it is time.
+    pub(super) fn go_on_with_hand_over(&mut self) {
+        let Some(HandOver { begun, .. }) = &self.hand_over else { return };
+        if begun.elapsed() > PATIENCE {
+            return self.give_up_hand_over();
+        }
+        let (has_entering, is_settled) = (self.has_entering(), self.is_settled());
+        let Some(HandOver { stage, .. }) = &mut self.hand_over else { return };
+        *stage = match mem::replace(stage, Stage::Offered) {
+            Stage::Starting(asked) if !has_entering => Stage::Settling(asked),
+            Stage::Settling(asked) if is_settled => {
+                let answer = match self.offer() {
+                    Some(offer) => Answer::Offered(Box::new(offer)),
+                    None => Answer::Refused("it cannot be handed over".to_owned()),
+                };
+                return asked.answer(answer);
+            }
+            stage => stage,
+        };
+    }
+
+    /// All that another supervisor needs.
+    fn offer(&self) -> Option<Offer> {
+        let layout = self.layout;
+        let control = self.control.as_ref()?;
+        Some(Offer {
+            clocks: control.clocks.clone(),
+            base: layout.base(),
+            image: layout.known_image().clone(),
+            region: self.timekeeper().region().writable()?,
+            control: control.listener(),
+            listeners: self.notified.as_ref()?.listener_numbers(),
+            state: serde_json::to_value(self.state()).ok()?,
+        })
+    }
+
+    /// The other supervisor has everything. Nothing is ended here.
+    fn finish_hand_over(&mut self, asked: Asked) {
+        self.is_handed_over = true;
+        if let Some(guardian) = self.notified.as_ref().and_then(|it| it.guardian()) {
+            // If that fails, it has ended.
+            let _ = kill(guardian, Signal::SIGKILL);
+        }
+        asked.answer(Answer::Done);
+    }
+
+    /// It took too long, or the other one is gone: this one goes on.
+    fn give_up_hand_over(&mut self) {
+        let Some(HandOver { stage, held, .. }) = self.hand_over.take() else { return };
+        match stage {
+            Stage::Starting(asked) | Stage::Settling(asked) => asked.answer(Answer::Refused(format!(
+                "some of its programs are being started, or are traced for life, for more than {} s; its \
+                 supervisor goes on\nhelp: try again, or see `eigentime ctl show`",
+                PATIENCE.as_secs()
+            ))),
+            Stage::Offered => {}
+        }
+        for asked in held {
+            self.carry_out(asked);
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Takes over a timeline whose supervisor has ended, with programs that run on.
+//!
+//! Only timelines made with `--keep-running` are. Their supervisor writes down what it knows whenever
+//! that has changed (`State`), and ties to itself only those threads that must not go on half-way:
+//! those end with it. All others go on without it. Calls that the filters tell of wait until somebody
+//! answers them; a call that the old supervisor had been told of, and has not answered, is made to be
+//! told of again.
+
+use eigentime_calls::{Call, Kind};
+use eigentime_timeline::{Clock, Pending};
+use nix::unistd::Pid;
+use serde::{Deserialize, Serialize};
+
+use super::blocked::Blocked;
+use super::notified::{Notified, is_exec};
+use super::permissions::Permissions;
+use super::rearm::{Awaited, Rearm, TimerKey, has_posix_timers};
+use super::rewrite::Rewrites;
+use super::timekeeper::Opening;
+use super::tracee::Tracee;
+use super::{Resources, Subject, Supervisor};
+use crate::filter::Scope;
+use crate::motion::Motion;
+
+/// What the supervisor of a timeline knows that the kernel, the programs and the map do not tell.
+#[derive(Serialize, Deserialize)]
+pub struct State {
+    groups: Vec<u32>,
+    motion: Motion,
+    permissions: Permissions,
+    rewrites: Rewrites,
+    /// Has any program set a filter?
+    has_own_filters: bool,
+    /// The program that signals are passed on to.
+    program: Option<i32>,
+    /// The processes that have used their interval timer, of which the kernel does not tell.
+    interval_timers: Vec<i32>,
+    wall_timers: Vec<TimerKey>,
+    settings: Vec<(TimerKey, Clock, Pending)>,
+    /// Changes that timers are still to follow: all, and those of some processes.
+    pub(super) rearms: Vec<Rearm>,
+    awaited: Vec<Awaited>,
+}
+
+impl Supervisor {
+    /// What whoever takes the timeline over has to know.
+    pub(super) fn state(&self) -> State {
+        let notified = self.notified.as_ref();
+        State {
+            groups: self.groups.clone(),
+            motion: self.timekeeper().motion(),
+            permissions: self.timelines.outermost().permissions.clone(),
+            rewrites: self.rewrites.clone(),
+            has_own_filters: notified.is_some_and(Notified::has_own_filters),
+            program: super::signals::program().map(Pid::as_raw),
+            interval_timers: self.interval_timers.iter().map(|it| it.as_raw()).collect(),
+            wall_timers: self.wall_timers.iter().copied().collect(),
+            settings: self.settings.iter().map(|(key, (clock, at))| (*key, *clock, *at)).collect(),
+            rearms: self.rearms.clone(),
+            awaited: self.awaited.clone(),
+        }
+    }
+
+    /// Writes that down.
+    pub(super) fn write_state(&mut self) {
+        if self.journal.is_none() {
+            return;
+        }
+        let state = self.state();
+        self.has_new_state = false;
+        if let Some(journal) = &mut self.journal {
+            journal.write(&state);
+        }
+    }
+
+    /// What is written down, if anything is.
+    pub(super) fn state_if_written(&self) -> Option<State> {
+        self.journal.as_ref().map(|_| self.state())
+    }
+
+    /// A supervisor for a timeline that had another.
+    pub fn resume(resources: Resources, state: State) -> nix::Result<Self> {
+        let Resources { region, kernel, control, listeners, journal } = resources;
+        let clocks = control.clocks.clone();
+        let subject = Subject {
+            control: Some(control),
+            journal: Some(journal),
+            lifelong: None,
+            ..Subject::private(Scope::All, state.groups, clocks, Opening::Attached)
+        };
+        let mut supervisor = Self::with_region(region, kernel, subject);
+        supervisor.started = true;
+        supervisor.first_stderr = None;
+        supervisor.uses_timer_descriptors = true;
+        let timeline = supervisor.timelines.outermost_mut();
+        timeline.timekeeper.resume(state.motion);
+        timeline.permissions = state.permissions;
+        supervisor.rewrites = state.rewrites.resumed();
+        supervisor.settings =
+            state.settings.into_iter().map(|(key, clock, at)| (key, (clock, at))).collect();
+        supervisor.interval_timers.extend(state.interval_timers.into_iter().map(Pid::from_raw));
+        supervisor.wall_timers.extend(state.wall_timers);
+        supervisor.rearms = state.rearms;
+        supervisor.awaited = state.awaited;
+        let program = state.program.map(Pid::from_raw);
+        supervisor.notified = Some(Notified::resumed(listeners, state.has_own_filters, program));
+        supervisor.pass_signals_to(program)?;
+        supervisor.is_resumed = true;
+        Ok(supervisor)
+    }
+
+    /// Makes up for what has been missed.
+    pub(super) fn catch_up(&mut self) {
+        let processes = self.processes().into_iter();
+        self.posix_timers.extend(processes.filter(|process| has_posix_timers(*process)));
+        if let Some(change) = self.timekeeper().finish_change() {
+            self.timer_descriptors().rearm(&Rearm::new(change));
+            // It may have been written down already.
+            if self.rearms.last() != Some(&Rearm::new(change)) {
+                self.rearms.push(Rearm::new(change));
+            }
+        }
+        for awaited in std::mem::take(&mut self.awaited) {
+            self.await_processes(&[awaited.process()].into(), awaited.change());
+        }
+        if self.follows_all() {
+            self.ask(|_, _| true);
+        } else {
+            let exempt = self.layout.exempt();
+            self.ask(|thread, _| {
+                Blocked::read(thread).is_ok_and(|call| may_be_stuck(call, exempt))
+            });
+        }
+    }
+
+    /// Lets a thread, which is stopped, end with the supervisor or go on without it, where programs
+    /// go on without it at all.
+    pub(super) fn tie(&self, tracee: Tracee, ends: bool) -> nix::Result<()> {
+        match (self.journal.is_some(), ends) {
+            (false, _) => Ok(()),
+            (true, true) => tracee.end_with_tracer(),
+            (true, false) => tracee.go_on_without_tracer(),
+        }
+    }
+
+    /// Starts to trace a thread.
+    pub(super) fn seize(&self, tracee: Tracee, ends: bool) -> nix::Result<()> {
+        match self.journal.is_some() && !ends {
+            true => tracee.seize_softly(),
+            false => tracee.seize(),
+        }
+    }
+}
+
+/// Is a thread to be asked to stop, since it may wait for an answer that nobody gives, or by an old map?
+fn may_be_stuck(call: Option<Blocked>, exempt: u64) -> bool {
+    // None of these sleeps, unless the filter tells of it.
+    let is_watched = |call: &Blocked| {
+        let known = Call::find(call.nr);
+        is_exec(call.nr) || known.is_some_and(|call| matches!(call.kind, Kind::Watch(_)))
+    };
+    let is_told_of = |call: &Blocked| call.is_asked_about(exempt) || is_watched(call);
+    call.is_none_or(|call| call.ip == exempt || is_told_of(&call))
+}
