@@ -1,5 +1,7 @@
 //! The supervisor: follows every thread of a timeline and answers its stops.
 //!
+//! - `serving`: answers stops until the timeline ends.
+//! - `starting`: processes and threads that are made, and programs that are started.
 //! - `tracee`: a traced thread: its stops, registers and memory.
 //! - `detour`: makes a stopped thread do something on our behalf.
 //! - `visit`: several system calls of that kind.
@@ -63,9 +65,11 @@ mod rearm;
 mod requests;
 mod rewrite;
 mod seccomp_stop;
+mod serving;
 mod show;
 mod signal_delivery;
 mod signals;
+mod starting;
 mod strict;
 mod takeover;
 mod timekeeper;
@@ -81,12 +85,9 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::rc::Rc;
 
 use eigentime_timeline::{Clock, Pending};
-use eigentime_vdso::symbols;
-use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use crate::consent::Consent;
-use crate::control::Starts;
 use crate::control::server::Control;
 use crate::filter::Scope;
 use crate::host::KernelVdso;
@@ -98,10 +99,7 @@ pub use journal::Journal;
 use timekeeper::{Number, Timekeeper};
 pub use timekeeper::{Opening, TimeNamespace};
 use timelines::Timelines;
-use tracee::Stop;
 pub use tracee::Tracee;
-
-const EFAULT_CODES: [i32; 2] = [libc::SIGSEGV, libc::SIGBUS];
 
 /// What a timeline depends on.
 pub struct Subject {
@@ -370,26 +368,6 @@ impl Supervisor {
         }
     }
 
-    /// Starts following a process that is about to start something.
-    pub fn follow(&mut self, process: Pid, starts: &Starts) -> nix::Result<()> {
-        self.follow_because(Lifelong::Listened, process, starts)
-    }
-
-    /// The same; a program that does not hand over the listener of its filter is traced for its whole
-    /// life, for this reason.
-    fn follow_because(
-        &mut self,
-        reason: Lifelong,
-        process: Pid,
-        starts: &Starts,
-    ) -> nix::Result<()> {
-        Tracee(process).seize()?;
-        let kept = self.notified.as_ref().map(|_| reason);
-        let standing = Standing::Entering;
-        self.threads.insert(process, Thread { standing, kept, ..Thread::default() });
-        self.expect(process, starts)
-    }
-
     /// Passes signals that end a program on to `program`, for as long as it runs.
     ///
     /// This or [`ignore_signals`](Self::ignore_signals) has to come before any other thread is made.
@@ -408,158 +386,6 @@ impl Supervisor {
         self.notified.as_mut().map_or(Ok(()), notified::Notified::prepare)
     }
 
-    /// Answers stops until the last thread has ended; a named timeline, until it is
-    /// removed.
-    pub fn serve(&mut self) {
-        if self.idle.is_some() {
-            idle::prepare();
-        }
-        if self.control.as_mut().is_some_and(|control| control.start().is_err()) {
-            return;
-        }
-        if let Some(journal) = &self.journal {
-            signals::end_by(journal.as_fd());
-        }
-        if self.is_resumed {
-            self.start_guardian();
-            self.catch_up();
-        }
-        match self.notified {
-            None => self.serve_traced(),
-            Some(_) => self.serve_notified(),
-        }
-        if self.is_handed_over {
-            if let Some(control) = &mut self.control {
-                control.finish();
-            }
-            return;
-        }
-        self.end_runtimes();
-        if let Some(journal) = &self.journal {
-            journal.end();
-        }
-        if let Some(control) = &mut self.control {
-            control.forget();
-            control.finish();
-        }
-    }
-
-    /// The same where all threads are traced for as long as they live.
-    fn serve_traced(&mut self) {
-        while let Ok(event) = self.next_event() {
-            if event.is_none() {
-                self.forget_all();
-            }
-            match event {
-                Some((_, Stop::Woken)) => {}
-                Some((tracee, stop)) => self.answer_or_end(tracee, stop),
-                // Nobody is left to be followed, but somebody may come.
-                None if self.removed
-                    || self.has_outlived_its_members()
-                    || self.is_unreachable() =>
-                {
-                    break;
-                }
-                None if self.started => match self.control.as_ref().and_then(Control::wait) {
-                    Some(asked) => self.carry_out(asked),
-                    None => break,
-                },
-                None => break,
-            }
-            self.attend();
-            self.rearm();
-            if self.removed || self.has_outlived_its_members() {
-                break;
-            }
-        }
-    }
-
-    /// No thread is traced. The end of some may have been told to nobody.
-    fn forget_all(&mut self) {
-        self.threads.clear();
-        self.jobs = jobs::Jobs::default();
-    }
-
-    /// Can nobody find the timeline any more?
-    fn is_unreachable(&self) -> bool {
-        self.control.as_ref().is_some_and(|control| !control.is_found())
-    }
-
-    fn has_outlived_its_members(&self) -> bool {
-        self.ephemeral
-            && !self.timekeeper().awaits_attached()
-            && self.threads.is_empty()
-            && self.is_listened_to_by_nobody()
-    }
-
-    fn answer_or_end(&mut self, tracee: Tracee, stop: Stop) {
-        if self.unwanted.remove(&tracee.0) {
-            if stop != Stop::Ended {
-                // If it cannot be let go, it is gone.
-                let _ = tracee.release(None);
-            }
-            return;
-        }
-        let answered = match self.tell_job(tracee, stop) {
-            Some(told) => told,
-            None => {
-                let answered = self.answer(tracee, stop);
-                if !matches!(stop, Stop::Ended | Stop::Trap) {
-                    self.ask_again(tracee);
-                }
-                answered
-            }
-        };
-        match answered {
-            // It was killed in between.
-            Ok(()) | Err(Errno::ESRCH) => {}
-            Err(error) => {
-                let program = proc::program_of(tracee.0);
-                let reason = error.desc();
-                let text = format!("{program} is ended, since it cannot be followed: {reason}");
-                self.say(tracee.0, &text);
-                // If even that fails, it is gone.
-                let _ = tracee.kill();
-            }
-        }
-    }
-
-    fn answer(&mut self, tracee: Tracee, stop: Stop) -> nix::Result<()> {
-        match stop {
-            Stop::Ended => {
-                if let Some(ended) = self.threads.remove(&tracee.0) {
-                    if ended.standing == Standing::Entering {
-                        // Its program could not be started. Its caller may read until nobody can
-                        // write any more.
-                        self.first_stderr = None;
-                    }
-                    self.end_runtime(&ended);
-                }
-                self.forget_timers(tracee.0);
-                self.forget_notified(tracee.0);
-                signals::program_ended(tracee.0);
-                Ok(())
-            }
-            Stop::Filtered => {
-                self.thread(tracee).continued = false;
-                self.filtered(tracee)
-            }
-            Stop::Signal(signal) => self.signal(tracee, signal),
-            Stop::Exec => self.exec(tracee),
-            Stop::Forked => self.forked(tracee),
-            Stop::Group => {
-                self.thread(tracee).halted = true;
-                match self.notified.is_some() {
-                    true => self.halt_notified(tracee),
-                    false => tracee.listen(),
-                }
-            }
-            Stop::Trap => self.trap(tracee),
-            Stop::Syscall => self.recheck_at_syscall(tracee),
-            Stop::Woken => Ok(()),
-        }
-    }
-
     fn thread(&mut self, tracee: Tracee) -> &mut Thread {
         self.threads.entry(tracee.0).or_default()
     }
@@ -571,163 +397,5 @@ impl Supervisor {
             state.process = proc::process_of(thread);
         }
         state.process
-    }
-
-    /// A thread made a child or a thread, which starts as its maker is.
-    fn forked(&mut self, tracee: Tracee) -> nix::Result<()> {
-        let made = Pid::from_raw(tracee.event_message()? as i32);
-        if let Some(idle) = &mut self.idle {
-            idle.expect(made);
-        }
-        let maker = *self.thread(tracee);
-        if maker.hands_down() {
-            // It may have been faster, and have stopped or ended already.
-            if proc::is_followed(made) {
-                self.inherit(made, maker);
-            }
-        }
-        self.go_on(tracee, None)
-    }
-
-    /// A thread that stops for the first time may be faster than the news of it.
-    fn begin(&mut self, tracee: Tracee) {
-        if self.threads.contains_key(&tracee.0) {
-            return;
-        }
-        if !self.threads.values().any(Thread::hands_down) {
-            return;
-        }
-        let makers = [proc::process_of(tracee.0), proc::parent_of(tracee.0)];
-        let known = |maker: &Pid| *maker != tracee.0 && self.threads.contains_key(maker);
-        match makers.into_iter().flatten().find(known) {
-            Some(maker) => self.inherit(tracee.0, self.threads[&maker]),
-            // Its maker has ended.
-            None => {
-                self.thread(tracee).standing = self.stands_by_itself(tracee.0);
-                self.note_timeline(tracee);
-            }
-        }
-    }
-
-    fn exec(&mut self, tracee: Tracee) -> nix::Result<()> {
-        if self.enters_notified(tracee.0) {
-            self.thread(tracee).standing = Standing::Entering;
-        }
-        // A thread that starts a program takes the number of its process.
-        let former = Pid::from_raw(tracee.event_message()? as i32);
-        if former != tracee.0
-            && let Some(caller) = self.threads.remove(&former)
-        {
-            *self.thread(tracee) = caller;
-        }
-        let Thread { standing, runtime, mut has_own_filter, kept, timeline, enters, .. } =
-            *self.thread(tracee);
-        let standing = if enters.is_some() { Standing::Entering } else { standing };
-        // The program has no page yet that would tell.
-        let timeline = enters.or(timeline).unwrap_or_default();
-        let told = self.take_exec(former);
-        // A program has no handlers when it is started.
-        let kept = kept.filter(|reason| *reason != Lifelong::Cancels);
-        let is_outside = standing == Standing::Outside && !self.is_inside(tracee, runtime);
-        if standing == Standing::Detached || is_outside {
-            return self.go_on(tracee, None);
-        }
-        self.thread(tracee).timeline = Some(timeline);
-        if let Some(asked) = told {
-            if standing == Standing::Outside {
-                // Those that the runtime has set are the container's.
-                asked.count_filters(tracee.0);
-            }
-            has_own_filter |= self.has_own_filter(&asked, tracee.0, timeline);
-        }
-        self.note_home(tracee, standing);
-        self.started = true;
-        self.begin_clocks(timeline);
-        self.timelines.get_mut(timeline).timekeeper.has_begun();
-        self.forget_posix_timers(tracee.0);
-        let timeline = Some(timeline);
-        *self.thread(tracee) =
-            Thread { runtime, has_own_filter, kept, timeline, ..Thread::default() };
-        let started = install::Started { tracee, runtime, has_own_filter };
-        self.has_new_state = true;
-        let installs = self.installer(self.timeline_of(tracee.0)).install(started);
-        self.begin_job(tracee, tracee.0, installs, move |it, installed| {
-            it.installed(started, installed)
-        })
-    }
-
-    /// A program has been prepared, or cannot be.
-    fn installed(
-        &mut self,
-        started: install::Started,
-        installed: Result<Option<install::Borrowed>, fresh::Refusal>,
-    ) -> nix::Result<()> {
-        let tracee = started.tracee;
-        match installed {
-            Ok(borrowed) => {
-                self.first_stderr = None;
-                let is_closed = self.is_closed(tracee.0);
-                let state = self.thread(tracee);
-                state.boots = borrowed.is_some();
-                state.kept = state.kept.or(is_closed.then_some(Lifelong::Closed));
-                self.note_starting(tracee.0);
-                // Of what a container allows, its engine tells.
-                if started.runtime.is_none() {
-                    self.note_lost_privilege(tracee);
-                }
-                let resumed = self.go_on(tracee, None);
-                // While it runs already.
-                drop(borrowed);
-                resumed
-            }
-            Err(refusal) => match self.refuse(tracee, &refusal) {
-                Some(end) => self.begin_job(tracee, tracee.0, end, |_, ended| ended),
-                None => Ok(()),
-            },
-        }
-    }
-
-    /// A signal is about to be delivered.
-    fn signal(&mut self, tracee: Tracee, signal: i32) -> nix::Result<()> {
-        self.undo_notified(tracee)?;
-        if EFAULT_CODES.contains(&signal) && self.mend_fault(tracee)? {
-            return self.go_on(tracee, None);
-        }
-        if self.let_crash(tracee, signal)? {
-            return self.answer(tracee, Stop::Ended);
-        }
-        self.settle_at_signal(tracee, signal)?;
-        self.resume_ignored(tracee, signal)?;
-        self.end_waits_at_signal(tracee, signal)?;
-        self.go_on(tracee, Some(signal))
-    }
-
-    /// Where the image could not touch memory that the program named, it goes on
-    /// with EFAULT; the signal is not for the program.
-    pub(super) fn mend_fault(&self, tracee: Tracee) -> nix::Result<bool> {
-        let layout = self.layout;
-        let mut registers = tracee.registers()?;
-        let copying = layout.symbol(symbols::USER_BEGIN)..layout.symbol(symbols::USER_END);
-        if !copying.contains(&registers.ip()) {
-            return Ok(false);
-        }
-        registers.jump(layout.symbol(symbols::USER_FAULT));
-        tracee.set_registers(registers)?;
-        Ok(true)
-    }
-
-    fn trap(&mut self, tracee: Tracee) -> nix::Result<()> {
-        self.begin(tracee);
-        self.redirect_notified(tracee)?;
-        let halted = std::mem::take(&mut self.thread(tracee).halted);
-        self.thread(tracee).continued = halted;
-        self.go_on_from_trap(tracee, halted)
-    }
-
-    fn go_on_from_trap(&mut self, tracee: Tracee, halted: bool) -> nix::Result<()> {
-        match self.rearm_awaited(tracee, move |it| it.go_on_from_trap(tracee, halted))? {
-            true => Ok(()),
-            false => self.recheck_at_trap(tracee, halted),
-        }
     }
 }

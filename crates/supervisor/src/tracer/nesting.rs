@@ -10,7 +10,7 @@ use super::timelines::Inner;
 use super::tracee::Tracee;
 use crate::filter::Scope;
 use crate::nested::{Asked, Entered, Letter};
-use crate::plan::{Lifelong, Start, Tracing};
+use crate::plan::{Lifelong, Start, Tracing, lifelong};
 
 impl Plain for Letter {}
 
@@ -78,11 +78,7 @@ impl Supervisor {
         };
         let needs_filter = scope != outer.scope;
         let filters = outer.filters + u32::from(needs_filter);
-        let is_frozen = clocks.motion.is_frozen() && *tracing != Tracing::Brief;
-        let reason = tracing
-            .lifelong()
-            .or(is_frozen.then_some(Lifelong::Frozen))
-            .or(needs_filter.then_some(Lifelong::Nested));
+        let reason = lifelong(*tracing, clocks).or(needs_filter.then_some(Lifelong::Nested));
         let is_traced = self.notified.is_none();
         if *tracing == Tracing::Brief && (is_traced || reason.is_some()) {
             let why = match self.lifelong.filter(|_| is_traced).or(reason) {

@@ -1,0 +1,213 @@
+//! Answers stops until the timeline ends.
+
+use std::os::fd::AsFd;
+
+use nix::errno::Errno;
+
+use eigentime_vdso::symbols;
+
+use super::tracee::{Stop, Tracee};
+use super::{Standing, Supervisor, idle, jobs, signals};
+use crate::control::server::Control;
+use crate::proc;
+
+/// The signals by which the kernel tells that memory cannot be touched.
+const FAULTS: [i32; 2] = [libc::SIGSEGV, libc::SIGBUS];
+
+impl Supervisor {
+    /// Answers stops until the last thread has ended; a named timeline, until it is
+    /// removed.
+    pub fn serve(&mut self) {
+        if self.idle.is_some() {
+            idle::prepare();
+        }
+        if self.control.as_mut().is_some_and(|control| control.start().is_err()) {
+            return;
+        }
+        if let Some(journal) = &self.journal {
+            signals::end_by(journal.as_fd());
+        }
+        if self.is_resumed {
+            self.start_guardian();
+            self.catch_up();
+        }
+        match self.notified {
+            None => self.serve_traced(),
+            Some(_) => self.serve_notified(),
+        }
+        if self.is_handed_over {
+            if let Some(control) = &mut self.control {
+                control.finish();
+            }
+            return;
+        }
+        self.end_runtimes();
+        if let Some(journal) = &self.journal {
+            journal.end();
+        }
+        if let Some(control) = &mut self.control {
+            control.forget();
+            control.finish();
+        }
+    }
+
+    /// The same where all threads are traced for as long as they live.
+    fn serve_traced(&mut self) {
+        while let Ok(event) = self.next_event() {
+            if event.is_none() {
+                self.forget_all();
+            }
+            match event {
+                Some((_, Stop::Woken)) => {}
+                Some((tracee, stop)) => self.answer_or_end(tracee, stop),
+                // Nobody is left to be followed, but somebody may come.
+                None if self.removed
+                    || self.has_outlived_its_members()
+                    || self.is_unreachable() =>
+                {
+                    break;
+                }
+                None if self.started => match self.control.as_ref().and_then(Control::wait) {
+                    Some(asked) => self.carry_out(asked),
+                    None => break,
+                },
+                None => break,
+            }
+            self.attend();
+            self.rearm();
+            if self.removed || self.has_outlived_its_members() {
+                break;
+            }
+        }
+    }
+
+    /// No thread is traced. The end of some may have been told to nobody.
+    pub(super) fn forget_all(&mut self) {
+        self.threads.clear();
+        self.jobs = jobs::Jobs::default();
+    }
+
+    /// Can nobody find the timeline any more?
+    pub(super) fn is_unreachable(&self) -> bool {
+        self.control.as_ref().is_some_and(|control| !control.is_found())
+    }
+
+    pub(super) fn has_outlived_its_members(&self) -> bool {
+        self.ephemeral
+            && !self.timekeeper().awaits_attached()
+            && self.threads.is_empty()
+            && self.is_listened_to_by_nobody()
+    }
+
+    pub(super) fn answer_or_end(&mut self, tracee: Tracee, stop: Stop) {
+        if self.unwanted.remove(&tracee.0) {
+            if stop != Stop::Ended {
+                // If it cannot be let go, it is gone.
+                let _ = tracee.release(None);
+            }
+            return;
+        }
+        let answered = match self.tell_job(tracee, stop) {
+            Some(told) => told,
+            None => {
+                let answered = self.answer(tracee, stop);
+                if !matches!(stop, Stop::Ended | Stop::Trap) {
+                    self.ask_again(tracee);
+                }
+                answered
+            }
+        };
+        match answered {
+            // It was killed in between.
+            Ok(()) | Err(Errno::ESRCH) => {}
+            Err(error) => {
+                let program = proc::program_of(tracee.0);
+                let reason = error.desc();
+                let text = format!("{program} is ended, since it cannot be followed: {reason}");
+                self.say(tracee.0, &text);
+                // If even that fails, it is gone.
+                let _ = tracee.kill();
+            }
+        }
+    }
+
+    fn answer(&mut self, tracee: Tracee, stop: Stop) -> nix::Result<()> {
+        match stop {
+            Stop::Ended => {
+                if let Some(ended) = self.threads.remove(&tracee.0) {
+                    if ended.standing == Standing::Entering {
+                        // Its program could not be started. Its caller may read until nobody can
+                        // write any more.
+                        self.first_stderr = None;
+                    }
+                    self.end_runtime(&ended);
+                }
+                self.forget_timers(tracee.0);
+                self.forget_notified(tracee.0);
+                signals::program_ended(tracee.0);
+                Ok(())
+            }
+            Stop::Filtered => {
+                self.thread(tracee).continued = false;
+                self.filtered(tracee)
+            }
+            Stop::Signal(signal) => self.signal(tracee, signal),
+            Stop::Exec => self.exec(tracee),
+            Stop::Forked => self.forked(tracee),
+            Stop::Group => {
+                self.thread(tracee).halted = true;
+                match self.notified.is_some() {
+                    true => self.halt_notified(tracee),
+                    false => tracee.listen(),
+                }
+            }
+            Stop::Trap => self.trap(tracee),
+            Stop::Syscall => self.recheck_at_syscall(tracee),
+            Stop::Woken => Ok(()),
+        }
+    }
+
+    /// A signal is about to be delivered.
+    fn signal(&mut self, tracee: Tracee, signal: i32) -> nix::Result<()> {
+        self.undo_notified(tracee)?;
+        if FAULTS.contains(&signal) && self.mend_fault(tracee)? {
+            return self.go_on(tracee, None);
+        }
+        if self.let_crash(tracee, signal)? {
+            return self.answer(tracee, Stop::Ended);
+        }
+        self.settle_at_signal(tracee, signal)?;
+        self.resume_ignored(tracee, signal)?;
+        self.end_waits_at_signal(tracee, signal)?;
+        self.go_on(tracee, Some(signal))
+    }
+
+    /// Where the image could not touch memory that the program named, it goes on
+    /// with EFAULT; the signal is not for the program.
+    pub(super) fn mend_fault(&self, tracee: Tracee) -> nix::Result<bool> {
+        let layout = self.layout;
+        let mut registers = tracee.registers()?;
+        let copying = layout.symbol(symbols::USER_BEGIN)..layout.symbol(symbols::USER_END);
+        if !copying.contains(&registers.ip()) {
+            return Ok(false);
+        }
+        registers.jump(layout.symbol(symbols::USER_FAULT));
+        tracee.set_registers(registers)?;
+        Ok(true)
+    }
+
+    fn trap(&mut self, tracee: Tracee) -> nix::Result<()> {
+        self.begin(tracee);
+        self.redirect_notified(tracee)?;
+        let halted = std::mem::take(&mut self.thread(tracee).halted);
+        self.thread(tracee).continued = halted;
+        self.go_on_from_trap(tracee, halted)
+    }
+
+    fn go_on_from_trap(&mut self, tracee: Tracee, halted: bool) -> nix::Result<()> {
+        match self.rearm_awaited(tracee, move |it| it.go_on_from_trap(tracee, halted))? {
+            true => Ok(()),
+            false => self.recheck_at_trap(tracee, halted),
+        }
+    }
+}
