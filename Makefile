@@ -58,7 +58,9 @@ vm: $(call setup,build) ## fetch the distribution's kernel for virtual machines,
 demo: build ## show it: three programs live through 19 January 2038, ten times as fast
 	scripts/demo.sh
 
+test: export EIGENTIME_OTHER_BIN := $(CARGO_TARGET_DIR)/upgraded/eigentime
 test: $(call setup,build python tests) build python vm ## run all tests: of Python, the unit and property tests, end to end
+	EIGENTIME_IMAGE_PADDING=4160 cargo build --profile upgraded --package eigentime-cli
 	scripts/test.sh
 
 storm: export EIGENTIME_STORM_S = 720
