@@ -38,6 +38,7 @@ pub fn add(suite: &mut Suite) {
     let program = [Need::Program(Build::Dynamic)];
     let nobody = [Need::Program(Build::Dynamic), Need::Root, Need::Tool("setpriv")];
     test("supervisor_is_replaced", &program, || replaced(User::Myself));
+    test("many_times_in_a_row", &[Need::Tool("prlimit")], many_times);
     test("supervisor_of_nobody_is_replaced", &nobody, || replaced(User::Nobody));
     test("guardian_is_replaced", &[], guardian_replaced);
     test("frozen", &[], frozen);
@@ -84,6 +85,26 @@ pub fn adopt(place: &Place) -> Outcome {
     ensure!(ends.ends_within(PATIENCE)?, "supervisor {former} goes on");
     ensure!(place.show("x")?.supervisor != former, "it has no other supervisor");
     Ok(())
+}
+
+/// However many supervisors there have been before: the stack has room for a few of them only.
+fn many_times() -> Outcome {
+    const STACK: &str = "--stack=262144:262144";
+    const TIMES: usize = 60;
+    let place = Place::new()?;
+    let run = place.run("x", &["--keep-running"])?;
+    let mut limited = User::Myself.wrap("prlimit");
+    limited.arg(STACK).arg(run.get_program()).args(run.get_args()).args(["sleep", "86400"]);
+    limited.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let sleeper = start(limited.stdin(Stdio::null()))?;
+    let pid = sleeper.child.id();
+    place.wait_until("x", "it sleeps", |shown| shown.waits(pid, &[]))?;
+    for _ in 0..TIMES {
+        kill_supervisor(&place)?;
+    }
+    place.done(&["leap", "x", "1d"])?;
+    sleeper.finish(LIMIT)?.expect_code(0)?;
+    place.remove("x")
 }
 
 /// A program that says `wrong` if it ever reads an instant before the timeline began.

@@ -80,8 +80,7 @@ impl Supervisor {
         let caller = *self.thread(tracee);
         let told = self.take_exec(former);
         let standing = if caller.enters.is_some() { Standing::Entering } else { caller.standing };
-        let is_outside =
-            standing == Standing::Outside && !self.is_inside(tracee, caller.runtime);
+        let is_outside = standing == Standing::Outside && !self.is_inside(tracee, caller.runtime);
         if standing == Standing::Detached || is_outside {
             return self.go_on(tracee, None);
         }

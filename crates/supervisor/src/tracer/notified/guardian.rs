@@ -18,6 +18,9 @@ use crate::maps::mappings;
 use crate::proc::{self, Pidfd};
 use crate::region::{Layout, REGION_FILE};
 
+/// The stack of a supervisor that takes the place of another.
+const STACK: usize = 1 << 20;
+
 /// Between two looks at all processes, of which some end meanwhile and others are made.
 const PAUSE_MILLIS: u8 = 10;
 
@@ -50,7 +53,8 @@ pub fn start(supervisor: &Supervisor) -> nix::Result<Pid> {
                     let _ = nix::sys::prctl::set_name(c"eigentime");
                     // That of the former one is left to whoever it was.
                     let _ = nix::unistd::setsid();
-                    successor.serve();
+                    // The guardian of each supervisor begins amid the work of that, on its stack.
+                    stacker::grow(STACK, || successor.serve());
                 }
                 None => end_all(listeners, supervisor.layout),
             }
