@@ -214,7 +214,7 @@ def bandwidth_levels(eigentime: Path, emulator: Path) -> list[Level]:
     rows = (
         (PRECISE, "regression", ()),
         (SYSTEM, "regression, system timing", ("--timing", "system")),
-        (KITE, "kite", ("--method", "kite")),
+        (KITE, "kite (reconstruction)", ("--method", "kite")),
         (YAZ, "yaz", ("--method", "yaz")),
     )
     return [

@@ -58,6 +58,9 @@ const NEAR: f64 = 1.02;
 /// How many times the line is drawn through what might as well have been met.
 const RESAMPLED: usize = 300;
 
+/// What Student's quantile comes to for many trains: the normal distribution's at 97.5 %.
+const NORMAL_95: f64 = 1.959_964;
+
 /// y = intercept + slope x.
 #[derive(Clone, Copy, Debug)]
 struct Line {
@@ -283,7 +286,7 @@ impl Fit {
                 .push(Line::through(&other, self.least).map_or(0.0, |line| line.begin().max(0.0)));
         }
         let begins = sorted(begins);
-        let wider = student(kept.len().saturating_sub(2)) / student(usize::MAX);
+        let wider = student(kept.len().saturating_sub(2)) / NORMAL_95;
         let away = |part| {
             let end = quantile(&begins, part).unwrap_or(knee.available);
             (end - knee.available).abs() * wider

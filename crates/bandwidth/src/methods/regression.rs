@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use super::knee::{Fit, Knee, Point, knee};
 use super::probing::{End, Probing, Sent, is_fast, share, share_at};
+use super::rate_response::RateResponse;
 use super::robust::{breaks, median, spread};
 use super::search::{Begun, Range, begin};
-use super::strain::Strain;
 use super::{Broken, Estimate, Found, Limit, Method, Path, Step};
 use crate::train::{Spoiled, Train};
 use crate::units::BitRate;
@@ -150,7 +150,7 @@ struct Measuring {
     /// How many times as far above A as the spread asks for.
     steep: f64,
     packet_bits: f64,
-    trains: Vec<Strain>,
+    trains: Vec<RateResponse>,
     fit: Option<Fit>,
     /// Of how many trains.
     fitted: usize,
@@ -233,10 +233,10 @@ impl Measuring {
 
     /// What a train that was sent says; something is found if too many say nothing.
     fn take(&mut self, sent: &Sent) -> Option<Found> {
-        if let Some(strain) = sent.clean() {
+        if let Some(response) = sent.clean() {
             self.too_slow = 0;
-            let Some(room) = strain.overflowed else {
-                self.trains.push(strain);
+            let Some(room) = response.overflowed else {
+                self.trains.push(response);
                 return None;
             };
             self.overflowed += 1;
@@ -248,13 +248,13 @@ impl Measuring {
             return no_queue.then_some(Found::Unknown { why: Limit::Unsteady });
         }
         self.spoiled += 1;
-        match (sent.judged, sent.strain) {
-            (Err(Spoiled::SenderSlow), Some(strain)) => {
+        match (sent.judged, sent.response) {
+            (Err(Spoiled::SenderSlow), Some(response)) => {
                 self.too_slow += 1;
                 self.slow += 1;
                 // Twice in a row is no accident.
                 if self.too_slow >= 2 {
-                    self.range.ceiling = self.range.ceiling.min(strain.offered);
+                    self.range.ceiling = self.range.ceiling.min(response.offered);
                 }
             }
             (Err(Spoiled::ReceiverFull), _) => self.receiver_full += 1,
@@ -337,8 +337,9 @@ impl Measuring {
         knee.available + ON_LINE * self.above(knee)
     }
 
-    fn line(&self, trains: &[Strain]) -> Option<Fit> {
-        let point = |it: &Strain| Point { rate: it.offered, ratio: it.ratio, weight: it.seconds };
+    fn line(&self, trains: &[RateResponse]) -> Option<Fit> {
+        let point =
+            |it: &RateResponse| Point { rate: it.offered, ratio: it.ratio, weight: it.seconds };
         let points: Vec<Point> = trains.iter().map(point).collect();
         let fit = knee(&points, 0.0, |knee| self.on_line(knee))?;
         let least = AT_LEAST * self.range.clean;
@@ -363,7 +364,7 @@ impl Measuring {
     }
 
     /// The trains that are on the line, and as long as those of now.
-    fn on(&self, knee: &Knee) -> impl Iterator<Item = &Strain> {
+    fn on(&self, knee: &Knee) -> impl Iterator<Item = &RateResponse> {
         let (rate, least) = (self.on_line(knee), self.lasting.as_secs_f64() * 0.7);
         self.trains.iter().filter(move |it| it.offered >= rate && it.seconds >= least)
     }
@@ -399,7 +400,7 @@ impl Measuring {
         }
         let Some(settled) = self.settled else { return false };
         // By one line, for all of them: the trains of later may go below where it begins.
-        let off = |it: &Strain| {
+        let off = |it: &RateResponse| {
             let over = (it.offered - settled.available).max(0.0);
             settled.capacity * (it.ratio - 1.0) - over
         };
@@ -422,7 +423,7 @@ impl Measuring {
     /// different, that the path is not one that a line describes.
     fn contradicts(&self, knee: &Knee) -> bool {
         let longest = self.trains.iter().map(|it| it.seconds).fold(0.0, f64::max);
-        let differs = |met: Strain| {
+        let differs = |met: RateResponse| {
             let over = met.offered - knee.available;
             let off = knee.capacity * (met.ratio - 1.0) - over;
             let error = (knee.spread.powi(2) * longest / met.seconds).sqrt();
