@@ -5,12 +5,12 @@
 //! `eigentime-path`).
 
 mod kite;
-mod knee;
 mod probing;
 pub mod rate_response;
 mod regression;
 mod robust;
 mod search;
+mod turning_point;
 mod yaz;
 
 pub use yaz::{Start, yaz};
