@@ -33,7 +33,7 @@ help: ## list what there is to make
 	@sed -nE 's/^([a-z]+):[^#]*## (.*)/  make \1\t\2/p' Makefile | expand --tabs=18
 
 build: $(call setup,build) ## build the commands, build/bin, and the libraries, build/lib and build/include
-	cargo build --release --package eigentime-cli --package eigentime-oci --package eigentime-capi --package eigentime-bandwidth
+	cargo build --release --package eigentime-cli --package eigentime-oci --package eigentime-capi --package eigentime-path
 	cargo build --profile unwinding --package eigentime-preload
 	install -D --mode=755 --target-directory=build/bin build/target/release/eigentime build/target/release/eigentime-oci build/target/release/eigentime-path
 	install -D --mode=755 --target-directory=build/lib build/target/unwinding/libeigentime_preload.so

@@ -14,7 +14,7 @@ from eigenbench.paths import (
     LEFT,
     OTHER,
     PathError,
-    Road,
+    PathSpec,
     emulated,
     laid,
     served,
@@ -50,26 +50,26 @@ KEPT = (
 
 CROSS_M = (0, 50, 100, 150, 200, 250)
 # The scenarios of the timing paper, and what the kernel can shape of them.
-ROADS: dict[str, tuple[str, Road]] = {
+PATHS: dict[str, tuple[str, PathSpec]] = {
     **{
-        f"300/{cross}": (f"300 M, cross {cross} M", Road(300e6, cross * 1e6))
+        f"300/{cross}": (f"300 M, cross {cross} M", PathSpec(300e6, cross * 1e6))
         for cross in CROSS_M
     },
     **{
         f"300-tbf/{cross}": (
             f"300 M by tbf, cross {cross} M by iperf3",
-            Road(300e6, cross * 1e6, real=True),
+            PathSpec(300e6, cross * 1e6, real=True),
         )
         for cross in CROSS_M
     },
-    "1000/500": ("1 G, cross 500 M", Road(1e9, 500e6)),
+    "1000/500": ("1 G, cross 500 M", PathSpec(1e9, 500e6)),
     "10000/1000/1": (
         "10 G, cross 1 G, RTT 1 ms",
-        Road(10e9, 1e9, "0.5ms", 9000),
+        PathSpec(10e9, 1e9, "0.5ms", 9000),
     ),
     "10000/1000/20": (
         "10 G, cross 1 G, RTT 20 ms",
-        Road(10e9, 1e9, "10ms", 9000),
+        PathSpec(10e9, 1e9, "10ms", 9000),
     ),
 }
 
@@ -97,7 +97,7 @@ class Estimates:
         """What is kept, of each path."""
         return tuple(
             Probe(f"{self.name}/{key}/{kept}", f"{title}: {shown}", unit)
-            for key, (title, _) in ROADS.items()
+            for key, (title, _) in PATHS.items()
             for kept, shown, unit in KEPT
         )
 
@@ -105,16 +105,16 @@ class Estimates:
         self, level: Level, wanted: Sequence[str], deadline: Deadline
     ) -> Iterator[Outcome]:
         """One estimate of each path."""
-        for key, (_, road) in ROADS.items():
+        for key, (_, spec) in PATHS.items():
             asked = [it for it in wanted if it.startswith(f"{self.name}/{key}/")]
             if not asked or not deadline.remaining():
                 continue
             try:
-                told, available = self._estimate(level, road, deadline)
+                told, available = self._estimate(level, spec, deadline)
             except PathError as error:
                 yield from (Failure(probe, str(error)) for probe in asked)
                 continue
-            kept = figures(told, available, road.capacity)
+            kept = figures(told, available, spec.capacity)
             for probe in asked:
                 figure = kept.get(probe.rpartition("/")[2])
                 if figure is None:
@@ -123,22 +123,22 @@ class Estimates:
                     yield Value(probe, figure)
 
     def _estimate(
-        self, level: Level, road: Road, deadline: Deadline
+        self, level: Level, spec: PathSpec, deadline: Deadline
     ) -> tuple[dict[str, object], float]:
         """What one estimate told, and what was available."""
-        with laid(road.mtu) as network:
+        with laid(spec.mtu) as network:
             command = [str(self.eigentime), "bandwidth", "measure", ADDRESS, "--json"]
             client = ["env", f"EIGENTIME_TOKEN={TOKEN}", *level.command(*command)]
             measure = network.there(LEFT, *client)
-            if road.real:
-                with shaped(network, road), served(network, self.eigentime, TOKEN):
+            if spec.real:
+                with shaped(network, spec), served(network, self.eigentime, TOKEN):
                     before = network.sent_bits(OTHER)
                     told, begin, end = _run(measure, deadline)
                     cross = network.sent_bits(OTHER) - before
-                available = road.capacity - cross / (end - begin) * 1e9
+                available = spec.capacity - cross / (end - begin) * 1e9
             else:
                 with (
-                    emulated(network, self.emulator, road) as truth,
+                    emulated(network, self.emulator, spec) as truth,
                     served(network, self.eigentime, TOKEN),
                 ):
                     told, begin, end = _run(measure, deadline)
@@ -214,7 +214,7 @@ def bandwidth_levels(eigentime: Path, emulator: Path) -> list[Level]:
     rows = (
         (PRECISE, "regression", ()),
         (SYSTEM, "regression, system timing", ("--timing", "system")),
-        (KITE, "kite", ("--method", "kite")),
+        (KITE, "kite (reconstruction)", ("--method", "kite")),
         (YAZ, "yaz", ("--method", "yaz")),
     )
     return [

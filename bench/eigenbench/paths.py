@@ -30,7 +30,7 @@ class PathError(Exception):
 
 
 @dataclass(frozen=True)
-class Road:
+class PathSpec:
     """A path as it is to be: bits per second of IP packets."""
 
     capacity: float
@@ -132,22 +132,22 @@ def laid(mtu: int) -> Iterator[Network]:
 
 
 @contextmanager
-def emulated(network: Network, emulator: Path, road: Road) -> Iterator[Path]:
-    """The road, by the emulator; yields the file of its truth."""
+def emulated(network: Network, emulator: Path, spec: PathSpec) -> Iterator[Path]:
+    """The path of a specification, by the emulator; yields the file of its truth."""
     with TemporaryDirectory() as folder:
         truth = Path(folder) / "truth"
-        command = [str(emulator), "--capacity", f"{road.capacity:.0f}"]
-        command += ["--delay", road.delay, "--truth", str(truth), "--duration", "60s"]
-        if road.cross:
+        command = [str(emulator), "--capacity", f"{spec.capacity:.0f}"]
+        command += ["--delay", spec.delay, "--truth", str(truth), "--duration", "60s"]
+        if spec.cross:
             seed = time.monotonic_ns() % 2**32
-            command += ["--cross", f"poisson:{road.cross:.0f}", "--seed", str(seed)]
+            command += ["--cross", f"poisson:{spec.cross:.0f}", "--seed", str(seed)]
         with _waited(network.there(MIDDLE, *command, LEFT, RIGHT), "ready"):
             yield truth
 
 
 @contextmanager
-def shaped(network: Network, road: Road) -> Iterator[None]:
-    """The road, by a bridge, the kernel's token bucket, and iperf3 as cross traffic."""
+def shaped(network: Network, spec: PathSpec) -> Iterator[None]:
+    """The same, by a bridge, the kernel's token bucket, and iperf3 as cross traffic."""
     middle = network.name(MIDDLE)
     with ExitStack() as stack:
         _ip(f"-n {middle} link add name bridge type bridge")
@@ -155,14 +155,14 @@ def shaped(network: Network, road: Road) -> Iterator[None]:
         for port in LEFT, RIGHT, OTHER:
             _ip(f"-n {middle} link set dev {port} master bridge")
         _ip(f"-n {middle} link set dev bridge up")
-        rate = round(road.capacity * (PACKET + HEADER) / PACKET)
+        rate = round(spec.capacity * (PACKET + HEADER) / PACKET)
         tbf = f"root tbf rate {rate} burst 3200 limit 1000000"
         _run(network.there(MIDDLE, "tc", *f"qdisc add dev {RIGHT} {tbf}".split()))
         stack.callback(
             _run,
             network.there(MIDDLE, "tc", *f"qdisc del dev {RIGHT} root".split()),
         )
-        if road.cross:
+        if spec.cross:
             if shutil.which("iperf3") is None:
                 raise PathError("iperf3 not installed")
             listen = network.there(
@@ -171,7 +171,7 @@ def shaped(network: Network, road: Road) -> Iterator[None]:
             stack.enter_context(_waited(listen, "listening"))
             payload = PACKET - 28
             send = f"iperf3 -u -c {ADDRESS} -p {PORT} -l {payload} -t 60 --forceflush"
-            rate = round(road.cross * payload / PACKET)
+            rate = round(spec.cross * payload / PACKET)
             command = network.there(OTHER, *FIRST, *send.split(), "-b", str(rate))
             stack.enter_context(_waited(command, "connected to"))
         yield

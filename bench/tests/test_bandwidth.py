@@ -46,7 +46,7 @@ class Figures(unittest.TestCase):
     def test_probes_have_keys_of_their_own(self) -> None:
         probes = Estimates(Path(), Path()).probes
         self.assertEqual(len({it.key for it in probes}), len(probes))
-        self.assertEqual(len(probes), 6 * len(bandwidth.ROADS))
+        self.assertEqual(len(probes), 6 * len(bandwidth.PATHS))
 
 
 class TheTruth(unittest.TestCase):

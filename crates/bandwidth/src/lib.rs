@@ -4,15 +4,10 @@
 //! - [`methods`]: how the available bandwidth is found from them.
 //! - [`session`]: two hosts that have agreed on measuring, and what goes over the network.
 //! - [`series`]: estimates that follow each other.
-//! - [`simulated`]: a path that is an arithmetic, for tests.
-//! - [`emulator`]: a path between two interfaces whose capacity, delay, loss and cross traffic are
-//!   known.
 
-pub mod emulator;
 pub mod methods;
 pub mod series;
 pub mod session;
-pub mod simulated;
 pub mod train;
 pub mod units;
 

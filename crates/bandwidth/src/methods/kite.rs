@@ -15,7 +15,7 @@
 //!   range around the median so far, and if the path answers at an end of it as it should not, the
 //!   range is moved there.
 //! - **Comes through.** Offered by received, behind the head of the train
-//!   ([`strain`](super::strain)), is below 1.004: a train at 0.4 % of the capacity above A.
+//!   ([`rate_response`](super::rate_response)), is below 1.004: a train at 0.4 % of the capacity above A.
 //! - **Size of trains.** They last 4 ms at first. After every fourth instant estimate, if their
 //!   spread is more than 3 % of their median they get twice as long, if it is less than 1 % half as
 //!   long; and when a queue overflows they are halved.
@@ -126,22 +126,22 @@ impl Kite {
             let carries = median(self.instants.iter().copied()).unwrap_or(range.received);
             probing.pace(&train, carries, share(range.received))?;
             let sent = probing.send(&train)?;
-            let Some(strain) = sent.clean() else {
+            let Some(response) = sent.clean() else {
                 spoiled += 1;
                 if spoiled >= SPOILED {
                     return Ok(None);
                 }
                 continue;
             };
-            if strain.overflowed.is_some() {
+            if response.overflowed.is_some() {
                 self.longest = (self.lasting / 2).max(SHORTEST);
                 self.lasting = self.longest;
             }
-            if strain.ratio < THROUGH && strain.overflowed.is_none() {
-                low = strain.offered;
+            if response.ratio < THROUGH && response.overflowed.is_none() {
+                low = response.offered;
                 low_tried = true;
             } else {
-                let whole = if self.instants.is_empty() { strain.received() } else { rate };
+                let whole = if self.instants.is_empty() { response.received() } else { rate };
                 high = whole.min(rate).max(low);
                 high_tried = true;
             }

@@ -1,17 +1,16 @@
 //! How the available bandwidth is found: methods that send trains over a path and draw a conclusion.
 //!
 //! A method knows nothing of sockets: a [`Path`] is what trains can be sent over, be it a network
-//! ([`session`](crate::session)) or an arithmetic of one ([`simulated`](crate::simulated)).
+//! ([`session`](crate::session)) or a simulation of one (the crate
+//! `eigentime-path`).
 
 mod kite;
-mod knee;
 mod probing;
+pub mod rate_response;
 mod regression;
 mod robust;
 mod search;
-mod strain;
-#[cfg(test)]
-mod tests;
+mod turning_point;
 mod yaz;
 
 pub use yaz::{Start, yaz};

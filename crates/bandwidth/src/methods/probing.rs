@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::strain::{Strain, strain};
+use super::rate_response::{RateResponse, rate_response};
 use super::{Bounds, Broken, Cost, Estimate, Found, Limit, Method, Path, Phase, Step};
 use crate::train::{Seen, Spoiled, Trace, Train};
 use crate::units::BitRate;
@@ -42,13 +42,13 @@ pub(super) struct Sent {
     /// What it says, or why it says nothing.
     pub(super) judged: Result<Seen, Spoiled>,
     /// What it would say.
-    pub(super) strain: Option<Strain>,
+    pub(super) response: Option<RateResponse>,
 }
 
 impl Sent {
     /// What it says of the path, if it is not spoiled.
-    pub(super) fn clean(&self) -> Option<Strain> {
-        self.judged.ok().and(self.strain)
+    pub(super) fn clean(&self) -> Option<RateResponse> {
+        self.judged.ok().and(self.response)
     }
 }
 
@@ -141,7 +141,7 @@ impl<'a> Probing<'a> {
         let trace = self.path.send(train).map_err(End::Broken)?;
         let took = self.elapsed() - before;
         self.answer = self.answer.max(took.saturating_sub(length));
-        let sent = Sent { judged: trace.judge(), strain: strain(&trace) };
+        let sent = Sent { judged: trace.judge(), response: rate_response(&trace) };
         self.cost.trains += 1;
         self.cost.bytes += trace.sent_ns.len() as u64 * u64::from(train.bytes);
         self.cost.seconds = self.elapsed().as_secs_f64();
@@ -153,12 +153,12 @@ impl<'a> Probing<'a> {
         }
         let offered = trace.seen().map_or(0.0, |seen| seen.offered.bits());
         // For as long as it was on its way, the path was busy with it.
-        let ratio = match (sent.strain, sent.judged) {
-            (Some(strain), _) => strain.ratio,
+        let ratio = match (sent.response, sent.judged) {
+            (Some(response), _) => response.ratio,
             (None, Ok(seen)) => offered / seen.received.bits(),
             (None, Err(_)) => 1.0,
         };
-        let full = sent.strain.is_some_and(|it| it.overflowed.is_some());
+        let full = sent.response.is_some_and(|it| it.overflowed.is_some());
         let lasting = length.as_secs_f64() * ratio.max(1.0);
         self.trains.push((offered, lasting, full || ratio > SATURATING));
         let Self { phase, so_far, cost, .. } = *self;

@@ -11,11 +11,11 @@
 
 use std::time::Duration;
 
-use super::knee::{Fit, Knee, Point, knee};
 use super::probing::{End, Probing, Sent, is_fast, share, share_at};
+use super::rate_response::RateResponse;
 use super::robust::{breaks, median, spread};
 use super::search::{Begun, Range, begin};
-use super::strain::Strain;
+use super::turning_point::{Fit, Point, TurningPoint, turning_point};
 use super::{Broken, Estimate, Found, Limit, Method, Path, Step};
 use crate::train::{Spoiled, Train};
 use crate::units::BitRate;
@@ -134,7 +134,7 @@ pub(super) fn estimate(
             Err(End::Broken(broken)) => return Err(broken),
         }
     };
-    let capacity = measuring.fit.as_ref().map(|fit| fit.knee.capacity);
+    let capacity = measuring.fit.as_ref().map(|fit| fit.turning.capacity);
     let capacity = capacity.filter(|_| matches!(found, Found::Available { .. }));
     Ok(probing.finish(Method::Regression, found, capacity.map(BitRate::per_second)))
 }
@@ -150,12 +150,12 @@ struct Measuring {
     /// How many times as far above A as the spread asks for.
     steep: f64,
     packet_bits: f64,
-    trains: Vec<Strain>,
+    trains: Vec<RateResponse>,
     fit: Option<Fit>,
     /// Of how many trains.
     fitted: usize,
     /// The first line that could be relied on.
-    settled: Option<Knee>,
+    settled: Option<TurningPoint>,
     /// Spoiled since the search.
     spoiled: u32,
     receiver_full: u32,
@@ -197,14 +197,14 @@ impl Measuring {
     fn step(&mut self, probing: &mut Probing) -> Result<Option<Found>, End> {
         let (rate, carries) = self.next(&mut probing.random);
         let train = self.train(probing, rate);
-        let trusted = self.fit.as_ref().filter(|fit| fit.knee.used >= ENOUGH);
+        let trusted = self.fit.as_ref().filter(|fit| fit.turning.used >= ENOUGH);
         // As fast as it may be, by what is known.
-        let fastest = |fit: &Fit| fit.knee.capacity * (1.0 + 3.0 * fit.knee.slope_error);
+        let fastest = |fit: &Fit| fit.turning.capacity * (1.0 + 3.0 * fit.turning.slope_error);
         let part = trusted.map_or_else(|| share(self.range.received), |fit| share_at(fastest(fit)));
         // Of fast paths it is a part of what they carry at all.
         let whole = trusted
-            .filter(|fit| fit.knee.slope_error < SLOPE && is_fast(fastest(fit)))
-            .map_or(carries, |fit| fit.knee.capacity.max(carries));
+            .filter(|fit| fit.turning.slope_error < SLOPE && is_fast(fastest(fit)))
+            .map_or(carries, |fit| fit.turning.capacity.max(carries));
         probing.pace(&train, whole, part)?;
         let sent = probing.send(&train)?;
         if let Some(found) = self.take(&sent) {
@@ -220,8 +220,8 @@ impl Measuring {
             self.look_around();
             return Ok(None);
         };
-        probing.so_far = Some(BitRate::per_second(fit.knee.available.max(0.0)));
-        let now = fit.knee;
+        probing.so_far = Some(BitRate::per_second(fit.turning.available.max(0.0)));
+        let now = fit.turning;
         if self.changed(&now) {
             return Ok(Some(Found::Unknown { why: Limit::Unsteady }));
         }
@@ -233,10 +233,10 @@ impl Measuring {
 
     /// What a train that was sent says; something is found if too many say nothing.
     fn take(&mut self, sent: &Sent) -> Option<Found> {
-        if let Some(strain) = sent.clean() {
+        if let Some(response) = sent.clean() {
             self.too_slow = 0;
-            let Some(room) = strain.overflowed else {
-                self.trains.push(strain);
+            let Some(room) = response.overflowed else {
+                self.trains.push(response);
                 return None;
             };
             self.overflowed += 1;
@@ -248,13 +248,13 @@ impl Measuring {
             return no_queue.then_some(Found::Unknown { why: Limit::Unsteady });
         }
         self.spoiled += 1;
-        match (sent.judged, sent.strain) {
-            (Err(Spoiled::SenderSlow), Some(strain)) => {
+        match (sent.judged, sent.response) {
+            (Err(Spoiled::SenderSlow), Some(response)) => {
                 self.too_slow += 1;
                 self.slow += 1;
                 // Twice in a row is no accident.
                 if self.too_slow >= 2 {
-                    self.range.ceiling = self.range.ceiling.min(strain.offered);
+                    self.range.ceiling = self.range.ceiling.min(response.offered);
                 }
             }
             (Err(Spoiled::ReceiverFull), _) => self.receiver_full += 1,
@@ -279,10 +279,11 @@ impl Measuring {
     fn next(&mut self, random: &mut fastrand::Rng) -> (f64, f64) {
         let range = self.range;
         let (low, high, carries) = match &self.fit {
-            Some(fit) if fit.knee.available > 0.0 => {
-                let above = self.above(&fit.knee);
-                let available = fit.knee.available;
-                let lever = if fit.knee.slope_error > SLOPE { available * self.lever } else { 0.0 };
+            Some(fit) if fit.turning.available > 0.0 => {
+                let above = self.above(&fit.turning);
+                let available = fit.turning.available;
+                let lever =
+                    if fit.turning.slope_error > SLOPE { available * self.lever } else { 0.0 };
                 (available + above, (available + HIGHER * above).max(lever), available)
             }
             _ => {
@@ -318,7 +319,7 @@ impl Measuring {
     fn train(&self, probing: &mut Probing, rate: f64) -> Train {
         let part = 1.0 + UNEVEN * (2.0 * probing.random.f64() - 1.0);
         let fills = self.fit.as_ref().map_or(f64::INFINITY, |fit| {
-            let over = (rate - fit.knee.available) / fit.knee.capacity;
+            let over = (rate - fit.turning.available) / fit.turning.capacity;
             ROOM_PART * self.room / over.max(0.0)
         });
         let lasting = self.lasting.mul_f64(part).as_secs_f64().min(fills);
@@ -326,63 +327,63 @@ impl Measuring {
     }
 
     /// How far above A the lower rate is.
-    fn above(&self, knee: &Knee) -> f64 {
-        let capacity = knee.capacity;
-        let spread = ABOVE_SPREAD * knee.spread;
+    fn above(&self, turning: &TurningPoint) -> f64 {
+        let capacity = turning.capacity;
+        let spread = ABOVE_SPREAD * turning.spread;
         self.steep * spread.clamp(ABOVE * capacity, ABOVE_MOST * capacity)
     }
 
     /// From which rate on trains are on the line.
-    fn on_line(&self, knee: &Knee) -> f64 {
-        knee.available + ON_LINE * self.above(knee)
+    fn on_line(&self, turning: &TurningPoint) -> f64 {
+        turning.available + ON_LINE * self.above(turning)
     }
 
-    fn line(&self, trains: &[Strain]) -> Option<Fit> {
-        let point = |it: &Strain| Point { rate: it.offered, ratio: it.ratio, weight: it.seconds };
+    fn line(&self, trains: &[RateResponse]) -> Option<Fit> {
+        let point =
+            |it: &RateResponse| Point { rate: it.offered, ratio: it.ratio, weight: it.seconds };
         let points: Vec<Point> = trains.iter().map(point).collect();
-        let fit = knee(&points, 0.0, |knee| self.on_line(knee))?;
+        let fit = turning_point(&points, 0.0, |turning| self.on_line(turning))?;
         let least = AT_LEAST * self.range.clean;
-        if fit.knee.available >= least || fit.knee.slope_error <= SLOPE {
+        if fit.turning.available >= least || fit.turning.slope_error <= SLOPE {
             return Some(fit);
         }
         // The slope may be anything, but not so that the line begins where trains came through.
-        knee(&points, least, |knee| self.on_line(knee))
+        turning_point(&points, least, |turning| self.on_line(turning))
     }
 
     /// Whether the first half of the trains says something else than the second, each by itself.
     fn halves_differ(&self, random: &mut fastrand::Rng) -> bool {
         let (early, late) = self.trains.split_at(self.trains.len() / 2);
         let fits = self.line(early).zip(self.line(late));
-        fits.filter(|(early, late)| early.knee.used.min(late.knee.used) >= ENOUGH).is_some_and(
-            |(early, late)| {
+        fits.filter(|(early, late)| early.turning.used.min(late.turning.used) >= ENOUGH)
+            .is_some_and(|(early, late)| {
                 let (early, late) = (self.interval(&early, random), self.interval(&late, random));
                 let apart = (early.0 - late.1).max(late.0 - early.1);
                 apart > HALVES * (early.1 - early.0).max(late.1 - late.0)
-            },
-        )
+            })
     }
 
     /// The trains that are on the line, and as long as those of now.
-    fn on(&self, knee: &Knee) -> impl Iterator<Item = &Strain> {
-        let (rate, least) = (self.on_line(knee), self.lasting.as_secs_f64() * 0.7);
+    fn on(&self, turning: &TurningPoint) -> impl Iterator<Item = &RateResponse> {
+        let (rate, least) = (self.on_line(turning), self.lasting.as_secs_f64() * 0.7);
         self.trains.iter().filter(move |it| it.offered >= rate && it.seconds >= least)
     }
 
     /// Makes trains longer if what they meet asks for it, and they may be.
-    fn lengthen(&mut self, knee: &Knee) -> bool {
-        let needed = ABOVE_SPREAD * knee.spread > ABOVE_MOST * knee.capacity;
-        let bends: Vec<f64> = self.on(knee).map(|it| it.bend).collect();
+    fn lengthen(&mut self, turning: &TurningPoint) -> bool {
+        let needed = ABOVE_SPREAD * turning.spread > ABOVE_MOST * turning.capacity;
+        let bends: Vec<f64> = self.on(turning).map(|it| it.bend).collect();
         if bends.len() < ENOUGH {
             return false;
         }
-        let stretch = median(self.on(knee).map(|it| it.ratio - 1.0)).unwrap_or(0.0);
+        let stretch = median(self.on(turning).map(|it| it.ratio - 1.0)).unwrap_or(0.0);
         let bend = median(bends.iter().copied()).unwrap_or(0.0);
         let error = 1.25 * spread(&bends).unwrap_or(0.0) / (bends.len() as f64).sqrt();
         let bent = bend > BEND * stretch && bend > 3.0 * error;
         let longer = self.lasting * 2;
         // At the higher rate.
-        let grows = HIGHER * self.above(knee) / knee.capacity * longer.as_secs_f64();
-        let packets = QUEUE_PACKETS * 12_000.0 / knee.capacity;
+        let grows = HIGHER * self.above(turning) / turning.capacity * longer.as_secs_f64();
+        let packets = QUEUE_PACKETS * 12_000.0 / turning.capacity;
         let may = longer <= self.longest && grows <= QUEUE.max(packets);
         if (needed || bent) && may {
             self.lasting = longer;
@@ -393,13 +394,13 @@ impl Measuring {
     }
 
     /// Whether an early part of the trains says something else than the rest.
-    fn changed(&mut self, knee: &Knee) -> bool {
-        if self.settled.is_none() && knee.used >= SETTLED && knee.slope_error < SLOPE {
-            self.settled = Some(*knee);
+    fn changed(&mut self, turning: &TurningPoint) -> bool {
+        if self.settled.is_none() && turning.used >= SETTLED && turning.slope_error < SLOPE {
+            self.settled = Some(*turning);
         }
         let Some(settled) = self.settled else { return false };
         // By one line, for all of them: the trains of later may go below where it begins.
-        let off = |it: &Strain| {
+        let off = |it: &RateResponse| {
             let over = (it.offered - settled.available).max(0.0);
             settled.capacity * (it.ratio - 1.0) - over
         };
@@ -409,10 +410,10 @@ impl Measuring {
 
     /// The estimate, if its interval is narrow enough.
     fn narrow(&self, random: &mut fastrand::Rng) -> Option<Found> {
-        let fit = self.fit.as_ref().filter(|fit| fit.knee.available > 0.0)?;
+        let fit = self.fit.as_ref().filter(|fit| fit.turning.available > 0.0)?;
         let (low, high) = self.interval(fit, random);
         let half = (high - low) / 2.0;
-        (half <= NARROW * fit.knee.available).then(|| match self.contradicts(&fit.knee) {
+        (half <= NARROW * fit.turning.available).then(|| match self.contradicts(&fit.turning) {
             false => available(fit, low, high),
             true => Found::Unknown { why: Limit::Unsteady },
         })
@@ -420,33 +421,33 @@ impl Measuring {
 
     /// Whether trains differ so much, or the one that has ended the search has met something so
     /// different, that the path is not one that a line describes.
-    fn contradicts(&self, knee: &Knee) -> bool {
+    fn contradicts(&self, turning: &TurningPoint) -> bool {
         let longest = self.trains.iter().map(|it| it.seconds).fold(0.0, f64::max);
-        let differs = |met: Strain| {
-            let over = met.offered - knee.available;
-            let off = knee.capacity * (met.ratio - 1.0) - over;
-            let error = (knee.spread.powi(2) * longest / met.seconds).sqrt();
-            let error = error.hypot(over * knee.slope_error);
-            off.abs() > (FAR_OFF * error).max(CHANGED_PART * knee.capacity)
+        let differs = |met: RateResponse| {
+            let over = met.offered - turning.available;
+            let off = turning.capacity * (met.ratio - 1.0) - over;
+            let error = (turning.spread.powi(2) * longest / met.seconds).sqrt();
+            let error = error.hypot(over * turning.slope_error);
+            off.abs() > (FAR_OFF * error).max(CHANGED_PART * turning.capacity)
         };
         // Of a queue that was full it says less.
         let met = self.range.met.filter(|met| met.overflowed.is_none());
-        knee.spread > UNSTEADY * knee.capacity || met.is_some_and(differs)
+        turning.spread > UNSTEADY * turning.capacity || met.is_some_and(differs)
     }
 
     /// The interval of a line, and what a train cannot tell, for it is of whole packets and so is
     /// what it meets.
     fn interval(&self, fit: &Fit, random: &mut fastrand::Rng) -> (f64, f64) {
         let (low, high) = fit.interval(random);
-        let seconds = self.lasting.as_secs_f64() * (fit.knee.used as f64).sqrt();
+        let seconds = self.lasting.as_secs_f64() * (fit.turning.used as f64).sqrt();
         let whole = PACKETS_APART * self.packet_bits / seconds;
-        let wider = |end: f64| (end - fit.knee.available).hypot(whole);
-        ((fit.knee.available - wider(low)).max(0.0), fit.knee.available + wider(high))
+        let wider = |end: f64| (end - fit.turning.available).hypot(whole);
+        ((fit.turning.available - wider(low)).max(0.0), fit.turning.available + wider(high))
     }
 
     /// What is found when no more may be sent.
     fn conclude(&self, probing: &mut Probing, limit: Limit) -> Found {
-        let Some(fit) = self.fit.as_ref().filter(|fit| fit.knee.used >= ENOUGH) else {
+        let Some(fit) = self.fit.as_ref().filter(|fit| fit.turning.used >= ENOUGH) else {
             // The search has a bound, whatever there was no time for.
             return match limit {
                 Limit::Time | Limit::Bytes => self.range.known(),
@@ -457,10 +458,10 @@ impl Measuring {
         if self.halves_differ(&mut probing.random) {
             return Found::Unknown { why: Limit::Unsteady };
         }
-        if fit.knee.available <= 0.0 || !high.is_finite() {
+        if fit.turning.available <= 0.0 || !high.is_finite() {
             return self.range.known();
         }
-        if self.contradicts(&fit.knee) || (low <= 0.0 && high >= self.range.received) {
+        if self.contradicts(&fit.turning) || (low <= 0.0 && high >= self.range.received) {
             // No more than the search has said, or something else than it.
             return Found::Unknown { why: Limit::Unsteady };
         }
@@ -472,6 +473,6 @@ impl Measuring {
 }
 
 fn available(fit: &Fit, low: f64, high: f64) -> Found {
-    let [rate, low, high] = [fit.knee.available, low, high].map(BitRate::per_second);
+    let [rate, low, high] = [fit.turning.available, low, high].map(BitRate::per_second);
     Found::Available { rate, low, high }
 }

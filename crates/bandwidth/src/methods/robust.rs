@@ -1,5 +1,7 @@
 //! Statistics that a few bad values do not ruin.
 
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
 /// What makes a median absolute deviation a standard deviation, of a normal distribution.
 const NORMAL: f64 = 1.4826;
 
@@ -79,17 +81,9 @@ pub(super) fn breaks(values: &[(f64, f64)], fewest: usize, more_than: f64) -> bo
 /// What a mean of few values lies within, in standard errors, with a probability of 95 %: the
 /// quantile of Student's distribution at 97.5 % of so many degrees of freedom.
 pub(super) fn student(freedom: usize) -> f64 {
-    // Hill's expansion about the normal quantile (Abramowitz and Stegun 26.7.5), good to 0.15 % from
-    // 5 on; below, the table.
-    const FEW: [f64; 4] = [12.706, 4.303, 3.182, 2.776];
-    let Some(few) = freedom.checked_sub(1) else { return f64::INFINITY };
-    FEW.get(few).copied().unwrap_or_else(|| {
-        let (z, n) = (1.959_964_f64, freedom as f64);
-        let g1 = (z.powi(3) + z) / 4.0;
-        let g2 = (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0;
-        let g3 = (3.0 * z.powi(7) + 19.0 * z.powi(5) + 17.0 * z.powi(3) - 15.0 * z) / 384.0;
-        z + g1 / n + g2 / n.powi(2) + g3 / n.powi(3)
-    })
+    // None has no quantile, and says nothing.
+    StudentsT::new(0.0, 1.0, freedom as f64)
+        .map_or(f64::INFINITY, |student| student.inverse_cdf(0.975))
 }
 
 #[cfg(test)]

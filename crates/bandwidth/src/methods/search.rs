@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use super::probing::{End, Probing};
+use super::rate_response::RateResponse;
 use super::robust::median;
-use super::strain::Strain;
 use super::{Broken, Estimate, Found, Limit, Method, Path, Phase, Step};
 use crate::train::Spoiled;
 use crate::units::BitRate;
@@ -96,7 +96,7 @@ pub(super) struct Range {
     /// What the path has not, by what all such trains were received at.
     pub(super) bound: f64,
     /// What the train has met by which that is known, if one has.
-    pub(super) met: Option<Strain>,
+    pub(super) met: Option<RateResponse>,
     /// The highest rate that can be sent and received.
     pub(super) ceiling: f64,
 }
@@ -142,9 +142,9 @@ pub(super) fn begin<'a>(
 /// What came of a rate.
 enum Answer {
     /// It came through.
-    Whole(Strain),
+    Whole(RateResponse),
     /// It was stretched, and more than this is not there.
-    Stretched(Strain, f64),
+    Stretched(RateResponse, f64),
     /// Much of it was dropped, and what came had not waited.
     Dropped,
     /// The sender does no more than this.
@@ -204,8 +204,8 @@ impl Search {
         let mut rate = FIRST.min(self.ceiling);
         loop {
             match self.ask(probing, rate, STRETCHED)? {
-                Answer::Whole(strain) => {
-                    self.whole(strain);
+                Answer::Whole(response) => {
+                    self.whole(response);
                     if rate >= self.ceiling || self.near_a_full_receiver() {
                         return self.at_ceiling(probing);
                     }
@@ -214,8 +214,8 @@ impl Search {
                     }
                     rate = self.next(rate);
                 }
-                Answer::Stretched(strain, bound) => {
-                    let received = strain.received();
+                Answer::Stretched(response, bound) => {
+                    let received = response.received();
                     self.bound = Some(bound.min(self.bound.unwrap_or(bound)));
                     if self.clean.is_some_and(|clean| clean > received * NO_QUEUE)
                         && self.lasting < LONGEST
@@ -224,10 +224,10 @@ impl Search {
                         self.clean = None;
                         self.lasting *= LONGER;
                         rate = received;
-                    } else if self.clean.is_none() && strain.offered > FAR_ABOVE * received {
+                    } else if self.clean.is_none() && response.offered > FAR_ABOVE * received {
                         rate = received * FAR_ABOVE.sqrt();
                     } else {
-                        return Ok(self.range(strain, bound));
+                        return Ok(self.range(response, bound));
                     }
                 }
                 Answer::Dropped => {
@@ -279,19 +279,19 @@ impl Search {
         self.limit == Limit::Receiver && self.clean.is_some_and(near)
     }
 
-    fn whole(&mut self, strain: Strain) {
-        self.clean = Some(strain.offered.max(self.clean.unwrap_or(0.0)));
-        self.lost = strain.lost;
+    fn whole(&mut self, response: RateResponse) {
+        self.clean = Some(response.offered.max(self.clean.unwrap_or(0.0)));
+        self.lost = response.lost;
     }
 
-    fn range(&self, strain: Strain, bound: f64) -> Searched {
+    fn range(&self, response: RateResponse, bound: f64) -> Searched {
         Searched::Range(Range {
             clean: self.clean.unwrap_or(0.0),
-            offered: strain.offered,
-            received: strain.received(),
+            offered: response.offered,
+            received: response.received(),
             bound,
             ceiling: self.ceiling,
-            met: Some(strain),
+            met: Some(response),
         })
     }
 
@@ -302,7 +302,7 @@ impl Search {
             Limit::Receiver => self.clean.unwrap_or(self.ceiling),
             _ => self.ceiling,
         };
-        let mut strains = Vec::new();
+        let mut responses = Vec::new();
         for _ in 0..TRIES {
             let sent = probing.send(&probing.train(rate, 2 * self.lasting, 2 * PACKETS))?;
             // What a sender cannot do exactly it may do nearly.
@@ -311,14 +311,15 @@ impl Search {
                 Err(Spoiled::SenderLate) => self.limit == Limit::Sender,
                 Err(_) => false,
             };
-            strains.extend(sent.strain.filter(|_| usable));
-            if strains.len() >= AT_CEILING {
+            responses.extend(sent.response.filter(|_| usable));
+            if responses.len() >= AT_CEILING {
                 break;
             }
             pause(probing)?;
         }
-        let typical = |what: fn(&Strain) -> f64| median(strains.iter().map(what));
-        let Some(ratio) = typical(|it| it.ratio).filter(|_| strains.len() >= AT_CEILING / 2) else {
+        let typical = |what: fn(&RateResponse) -> f64| median(responses.iter().map(what));
+        let Some(ratio) = typical(|it| it.ratio).filter(|_| responses.len() >= AT_CEILING / 2)
+        else {
             // A receiver that could not take several what it could take one of.
             let found = match (self.limit, self.clean) {
                 (Limit::Receiver, Some(clean)) => {
@@ -342,7 +343,7 @@ impl Search {
 
     /// What comes of a rate: what one train says that is not spoiled, and two if it is stretched.
     fn ask(&self, probing: &mut Probing, rate: f64, stretched: f64) -> Result<Answer, End> {
-        let mut over: Option<Strain> = None;
+        let mut over: Option<RateResponse> = None;
         let mut dropped = 0;
         let mut few = Vec::new();
         let [mut slow, mut late] = [Vec::new(), Vec::new()];
@@ -351,26 +352,26 @@ impl Search {
             let times = if over.is_some() { CONFIRMING } else { 1 };
             let train = probing.train(rate, times * self.lasting, PACKETS);
             let sent = probing.send(&train)?;
-            match (sent.judged, sent.strain) {
-                (Ok(seen), Some(strain)) => {
-                    let is_over = strain.ratio - 1.0 > stretched || strain.overflowed.is_some();
+            match (sent.judged, sent.response) {
+                (Ok(seen), Some(response)) => {
+                    let is_over = response.ratio - 1.0 > stretched || response.overflowed.is_some();
                     let shuffled = f64::from(seen.reordered) > SHUFFLED * f64::from(train.packets);
                     if is_over && shuffled {
                         // Delays are of the order in which packets came, and not of a queue.
                         continue;
                     }
                     if let Some(first) = over.filter(|_| is_over) {
-                        let bound = BOUND * strain.received().max(first.received());
-                        return Ok(Answer::Stretched(strain, bound));
+                        let bound = BOUND * response.received().max(first.received());
+                        return Ok(Answer::Stretched(response, bound));
                     } else if is_over {
-                        over = Some(strain);
-                    } else if strain.lost > self.lost + DROPPED && self.clean.is_some() {
+                        over = Some(response);
+                    } else if response.lost > self.lost + DROPPED && self.clean.is_some() {
                         dropped += 1;
                         if dropped == 2 {
                             return Ok(Answer::Dropped);
                         }
                     } else {
-                        return Ok(Answer::Whole(strain));
+                        return Ok(Answer::Whole(response));
                     }
                 }
                 (Ok(seen), None) => {
@@ -381,10 +382,10 @@ impl Search {
                 }
                 (Err(Spoiled::Nothing), _) => nothing += 1,
                 (Err(Spoiled::ReceiverFull), _) => full += 1,
-                (Err(Spoiled::SenderSlow | Spoiled::NotSent), Some(strain)) => {
-                    slow.push(strain.offered);
+                (Err(Spoiled::SenderSlow | Spoiled::NotSent), Some(response)) => {
+                    slow.push(response.offered);
                 }
-                (Err(Spoiled::SenderLate), Some(strain)) => late.push(strain.offered),
+                (Err(Spoiled::SenderLate), Some(response)) => late.push(response.offered),
                 _ => {}
             }
             // Once may be an accident, and a sender that is kept from its processor is each time
@@ -404,7 +405,7 @@ impl Search {
         let most = median(late.iter().copied())
             .filter(|_| self.clean.is_some() && late.len() as u32 > TRIES / 2);
         Ok(match (over, most) {
-            (Some(strain), _) => Answer::Stretched(strain, BOUND * strain.received()),
+            (Some(response), _) => Answer::Stretched(response, BOUND * response.received()),
             (None, Some(most)) => Answer::Slow(most.min(rate)),
             (None, None) => Answer::Disturbed,
         })

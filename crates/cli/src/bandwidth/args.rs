@@ -167,7 +167,7 @@ pub enum MethodName {
     Auto,
     /// A line through what trains of several rates have met
     Regression,
-    /// Instant estimates again and again, with trains as long as they have to be
+    /// A reconstruction of Kite2: instant estimates again and again, as a reference
     Kite,
     /// The published one, as a reference
     Yaz,

@@ -9,7 +9,7 @@ mod common;
 use common::emulator::Emulator;
 use common::{Net, Place, udp};
 use eigentime_bandwidth::BitRate;
-use eigentime_bandwidth::emulator::truth::Direction;
+use eigentime_path::emulator::truth::Direction;
 
 /// How long a train is, in seconds: as long as what an estimate sends, and more. What is not read
 /// before its end must not be much: new memory for it costs the path's processor 10 µs per packet.

@@ -1,4 +1,4 @@
-//! The strain a train has put on the path: by how much it was stretched on its way.
+//! The rate response of a path: by how much a train was stretched on its way.
 //!
 //! A queue that never empties while a train passes lets through what comes, the train and the cross
 //! traffic X, at its capacity C: offered R, received r, it is R/r = (R + X) / C. That is taken from
@@ -25,25 +25,26 @@ const LOST: usize = 4;
 
 /// What a train says of the path.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Strain {
+pub struct RateResponse {
     /// Bits per second, as they left.
-    pub(super) offered: f64,
+    pub offered: f64,
     /// Offered by received, behind the head.
-    pub(super) ratio: f64,
+    pub ratio: f64,
     /// By how much that is more in the second half of what was looked at than in the first.
-    pub(super) bend: f64,
+    pub bend: f64,
     /// Packets were lost where the delay was longest, for the queue was full: by how much the delay
     /// had grown until then, in seconds.
-    pub(super) overflowed: Option<f64>,
+    pub overflowed: Option<f64>,
     /// What part was lost.
-    pub(super) lost: f64,
+    pub lost: f64,
     /// For how long it was sent, in seconds.
-    pub(super) seconds: f64,
+    pub seconds: f64,
 }
 
-impl Strain {
+impl RateResponse {
     /// Bits per second, as they came.
-    pub(super) fn received(&self) -> f64 {
+    #[must_use]
+    pub fn received(&self) -> f64 {
         self.offered / self.ratio
     }
 }
@@ -57,7 +58,8 @@ struct Passed {
 }
 
 /// What a trace says, if enough packets came.
-pub(super) fn strain(trace: &Trace) -> Option<Strain> {
+#[must_use]
+pub fn rate_response(trace: &Trace) -> Option<RateResponse> {
     let begin = *trace.sent_ns.first()?;
     let end = *trace.sent_ns.last()?;
     let mut passed: Vec<Passed> = trace
@@ -89,7 +91,7 @@ pub(super) fn strain(trace: &Trace) -> Option<Strain> {
         // The delays do not grow any more: what came of what was sent says it.
         ratio *= trace.sent_ns.len() as f64 / passed.len() as f64;
     }
-    (c.sent > a.sent && ratio > 0.0).then(|| Strain {
+    (c.sent > a.sent && ratio > 0.0).then(|| RateResponse {
         offered: (c.packet - a.packet) * bytes * 8e9 / (c.sent - a.sent),
         ratio,
         bend: if b.sent > a.sent { stretched(b, c) - stretched(a, b) } else { 0.0 },
@@ -123,69 +125,4 @@ fn overflow(passed: &[Passed], sent: usize) -> Option<(usize, f64)> {
     let many = before_lost.clone().count() >= LOST;
     // Below a few gaps it is no queue that has filled.
     (range > 3.0 * gap && many && before_lost.all(near)).then_some((first, range))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::methods::Path;
-    use crate::simulated::{Cross, Simulated};
-    use crate::train::Train;
-    use crate::units::BitRate;
-
-    fn path(cross: f64) -> Simulated {
-        Simulated::new(BitRate::mega(1000.0), BitRate::mega(cross), Cross::Even, 1)
-    }
-
-    fn of(mut path: Simulated, mega: f64) -> Strain {
-        let train = Train { packets: 1000, bytes: 1500, rate: BitRate::mega(mega) };
-        strain(&path.send(&train).unwrap()).unwrap()
-    }
-
-    #[test]
-    fn a_train_is_stretched_by_what_it_shares_the_capacity_with() {
-        for (cross, mega, ratio) in [
-            (500.0, 800.0, 1.3),
-            (500.0, 400.0, 1.0),
-            (0.0, 1200.0, 1.2),
-            (830.0, 200.0, 1.03),
-            (830.0, 1000.0, 1.83),
-        ] {
-            let strain = of(path(cross), mega);
-            assert!((strain.ratio - ratio).abs() < 0.006, "{cross}, {mega}: {strain:?}");
-            assert!((strain.offered / 1e6 / mega - 1.0).abs() < 1e-3, "{strain:?}");
-            assert_eq!(strain.overflowed, None);
-        }
-    }
-
-    #[test]
-    fn what_is_lost_or_overtaken_at_random_does_not_matter() {
-        let by = std::time::Duration::from_micros(30);
-        for (path, lost) in [(path(500.0).losing(0.2), 0.2), (path(500.0).reordering(0.1, by), 0.0)]
-        {
-            let strain = of(path, 800.0);
-            assert!((strain.ratio - 1.3).abs() < 0.006, "{strain:?}");
-            assert!((strain.lost - lost).abs() < 0.04, "{strain:?}");
-            assert_eq!(strain.overflowed, None);
-        }
-    }
-
-    #[test]
-    fn a_queue_that_overflows_is_told_from_loss_at_random() {
-        // Overloaded by 300 Mbit/s: 100 kB are full after 2.7 ms of 15.
-        let strain = of(path(500.0).buffered(100_000), 800.0);
-        let room = strain.overflowed.unwrap();
-        assert!((room / 0.8e-3 - 1.0).abs() < 0.05, "{strain:?}");
-        assert!((strain.ratio - 1.3).abs() < 0.02, "until then: {strain:?}");
-    }
-
-    #[test]
-    fn what_a_bucket_lets_through_at_first_shows_as_a_bend() {
-        let shaped = |burst| path(0.0).shaped(burst, BitRate::mega(10_000.0));
-        // 30 kB are through in the head of a train of 1.5 MB, 600 kB are not.
-        let short = of(shaped(30_000), 1200.0);
-        assert!((short.ratio - 1.2).abs() < 0.002 && short.bend.abs() < 0.01, "{short:?}");
-        let long = of(shaped(150_000), 1200.0);
-        assert!(long.bend > 0.05, "{long:?}");
-    }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use eigentime_bandwidth::BitRate;
 use eigentime_bandwidth::methods::{Bounds, Choice, Found, Path, estimate};
-use eigentime_bandwidth::simulated::{Cross, KINDS, Simulated};
+use eigentime_path::simulated::{Cross, KINDS, Simulated};
 
 /// What part of the capacity the cross traffic takes.
 const SHARES: [f64; 7] = [0.0, 0.1, 0.17, 0.33, 0.5, 0.67, 0.83];

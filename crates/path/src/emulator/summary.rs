@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::host::{End, Offload};
 use super::stalls::{Punctuality, STALL_NS};
 use super::truth::{Count, Flow};
-use crate::units::BitRate;
+use eigentime_bandwidth::BitRate;
 
 /// What a path has carried, and how well.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use eigentime_bandwidth::emulator::Truth;
+use eigentime_path::emulator::Truth;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 

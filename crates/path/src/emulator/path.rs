@@ -9,7 +9,7 @@ use super::host::{End, Error, Port};
 use super::settings::Settings;
 use super::summary::{EndSummary, Summary, WaySummary};
 use super::truth::{self, Unwritten, Writer};
-use crate::units::BitRate;
+use eigentime_bandwidth::BitRate;
 
 /// What can end a path before its time.
 #[derive(Debug, thiserror::Error)]

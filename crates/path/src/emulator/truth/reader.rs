@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::super::stalls::{Punctuality, Stall};
 use super::super::way::Settings;
 use super::{Count, Direction, Flow, Line, Span, VERSION};
-use crate::units::BitRate;
+use eigentime_bandwidth::BitRate;
 
 /// What a path has carried.
 #[derive(Clone, Debug, PartialEq)]

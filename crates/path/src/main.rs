@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use clap::Parser;
 use eigentime_bandwidth::BitRate;
-use eigentime_bandwidth::emulator::cross::Traffic;
-use eigentime_bandwidth::emulator::host::End;
-use eigentime_bandwidth::emulator::way::{self, Limit};
-use eigentime_bandwidth::emulator::{Path, Settings};
+use eigentime_path::emulator::cross::Traffic;
+use eigentime_path::emulator::host::End;
+use eigentime_path::emulator::way::{self, Limit};
+use eigentime_path::emulator::{Path, Settings};
 use eigentime_timeline::text::parse_offset;
 use serde_json::json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -63,7 +63,7 @@ struct Arguments {
     #[arg(
         long,
         value_name = "BYTES",
-        default_value_t = eigentime_bandwidth::emulator::cross::BYTES,
+        default_value_t = eigentime_path::emulator::cross::BYTES,
         value_parser = clap::value_parser!(u32).range(20..=65_535)
     )]
     cross_bytes: u32,

@@ -8,7 +8,7 @@ use super::capacity::Capacity;
 use super::cross::{Cross, Traffic};
 use super::queue::Queue;
 use super::truth::Flow;
-use crate::units::BitRate;
+use eigentime_bandwidth::BitRate;
 
 /// How one way of the path is to be.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

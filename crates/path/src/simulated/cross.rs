@@ -2,7 +2,7 @@
 
 use std::collections::BinaryHeap;
 
-use crate::units::BitRate;
+use eigentime_bandwidth::BitRate;
 
 /// How cross traffic comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,7 +19,7 @@ pub(super) struct Point {
 
 /// What is found of points.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Knee {
+pub(super) struct TurningPoint {
     /// C, in bits per second.
     pub(super) capacity: f64,
     /// A.
@@ -57,6 +57,9 @@ const NEAR: f64 = 1.02;
 
 /// How many times the line is drawn through what might as well have been met.
 const RESAMPLED: usize = 300;
+
+/// What Student's quantile comes to for many trains: the normal distribution's at 97.5 %.
+const NORMAL_95: f64 = 1.959_964;
 
 /// y = intercept + slope x.
 #[derive(Clone, Copy, Debug)]
@@ -204,9 +207,13 @@ fn robust_line(points: &[Point], least: f64) -> Option<(Line, Vec<Point>)> {
 
 /// Finds where the line begins; none if there is no line.
 ///
-/// Which points are above A is told by their rates alone, from which one on a knee says: to choose
+/// Which points are above A is told by their rates alone, from which one on the turning point says: to choose
 /// by what they have met would choose what confirms. The line does not begin below the least.
-pub(super) fn knee(points: &[Point], least: f64, above: impl Fn(&Knee) -> f64) -> Option<Fit> {
+pub(super) fn turning_point(
+    points: &[Point],
+    least: f64,
+    above: impl Fn(&TurningPoint) -> f64,
+) -> Option<Fit> {
     let mut limit = broken_line(points)?.max(least);
     let mut fits: Vec<(f64, Fit)> = Vec::new();
     for _ in 0..ROUNDS {
@@ -218,7 +225,7 @@ pub(super) fn knee(points: &[Point], least: f64, above: impl Fn(&Knee) -> f64) -
         else {
             break;
         };
-        let next = above(&fit.knee);
+        let next = above(&fit.turning);
         fits.push((fit.line.distance(points), fit));
         if next == limit {
             break;
@@ -230,10 +237,10 @@ pub(super) fn knee(points: &[Point], least: f64, above: impl Fn(&Knee) -> f64) -
     fits.into_iter().rfind(|(distance, _)| *distance <= nearest * NEAR).map(|(_, fit)| fit)
 }
 
-/// A knee and the points it was found of.
+/// A turning point and the points it was found of.
 #[derive(Clone, Debug)]
 pub(super) struct Fit {
-    pub(super) knee: Knee,
+    pub(super) turning: TurningPoint,
     line: Line,
     kept: Vec<Point>,
     /// Where it begins at least.
@@ -246,14 +253,14 @@ impl Fit {
         let square: f64 = kept.iter().map(|it| it.weight * line.away(it).powi(2)).sum();
         let variance = square / freedom;
         let longest = kept.iter().map(|it| it.weight).fold(0.0, f64::max);
-        let knee = Knee {
+        let turning = TurningPoint {
             capacity: 1.0 / line.slope,
             available: line.begin(),
             spread: (variance / longest).sqrt() / line.slope,
             slope_error: (variance / moments(&kept).square).sqrt() / line.slope,
             used: kept.len(),
         };
-        Self { knee, line, kept, least }
+        Self { turning, line, kept, least }
     }
 
     /// Where A is with a probability of 95 %.
@@ -263,7 +270,7 @@ impl Fit {
     /// Student's distribution is wider than the normal one, for few trains say little of how much
     /// they differ (Hesterberg 2015).
     pub(super) fn interval(&self, random: &mut fastrand::Rng) -> (f64, f64) {
-        let Self { knee, line, kept, .. } = self;
+        let Self { turning, line, kept, .. } = self;
         let weight = kept.iter().map(|it| it.weight).sum::<f64>();
         let Moments { x, square, .. } = moments(kept);
         let away = |it: &Point| {
@@ -283,15 +290,15 @@ impl Fit {
                 .push(Line::through(&other, self.least).map_or(0.0, |line| line.begin().max(0.0)));
         }
         let begins = sorted(begins);
-        let wider = student(kept.len().saturating_sub(2)) / student(usize::MAX);
+        let wider = student(kept.len().saturating_sub(2)) / NORMAL_95;
         let away = |part| {
-            let end = quantile(&begins, part).unwrap_or(knee.available);
-            (end - knee.available).abs() * wider
+            let end = quantile(&begins, part).unwrap_or(turning.available);
+            (end - turning.available).abs() * wider
         };
         // Where the line was not let begin any lower, it says nothing of that.
-        let held = self.least > 0.0 && knee.available <= self.least * (1.0 + FINEST);
-        let low = if held { 0.0 } else { (knee.available - away(0.025)).max(0.0) };
-        (low, knee.available + away(0.975))
+        let held = self.least > 0.0 && turning.available <= self.least * (1.0 + FINEST);
+        let low = if held { 0.0 } else { (turning.available - away(0.025)).max(0.0) };
+        (low, turning.available + away(0.975))
     }
 }
 
@@ -309,9 +316,9 @@ mod tests {
         for (capacity, cross) in [(200.0, 100.0), (200.0, 0.0), (400.0, 330.0)] {
             let ratio = |rate: f64| ((rate + cross) / capacity).max(1.0);
             let points = points(&rates, ratio);
-            let fit = knee(&points, 0.0, |knee| knee.available * 1.02).unwrap();
-            assert!((fit.knee.available - (capacity - cross)).abs() < 1e-6, "{fit:?}");
-            assert!((fit.knee.capacity - capacity).abs() < 1e-6, "{fit:?}");
+            let fit = turning_point(&points, 0.0, |turning| turning.available * 1.02).unwrap();
+            assert!((fit.turning.available - (capacity - cross)).abs() < 1e-6, "{fit:?}");
+            assert!((fit.turning.capacity - capacity).abs() < 1e-6, "{fit:?}");
         }
     }
 
@@ -321,9 +328,9 @@ mod tests {
         let mut points = points(&rates, |rate| (rate + 100.0) / 200.0);
         points[4].ratio = 0.7;
         points[18].ratio = 3.0;
-        let fit = knee(&points, 0.0, |_| 105.0).unwrap();
-        assert!((fit.knee.available - 100.0).abs() < 0.1, "{fit:?}");
-        assert_eq!(fit.knee.used, 18);
+        let fit = turning_point(&points, 0.0, |_| 105.0).unwrap();
+        assert!((fit.turning.available - 100.0).abs() < 0.1, "{fit:?}");
+        assert_eq!(fit.turning.used, 18);
     }
 
     #[test]
@@ -333,7 +340,7 @@ mod tests {
         let interval = |far: &[usize], random: &mut fastrand::Rng| {
             let mut points = points(&rates, |rate| (rate + 100.0) / 200.0);
             far.iter().for_each(|at| points[*at].ratio += 0.5);
-            let fit = knee(&points, 0.0, |_| 105.0).unwrap();
+            let fit = turning_point(&points, 0.0, |_| 105.0).unwrap();
             let (low, high) = fit.interval(random);
             high - low
         };
@@ -356,9 +363,9 @@ mod tests {
         // Received is the same at all rates, but for noise that would make the line steeper.
         let points =
             points(&[110.0, 120.0, 130.0, 140.0], |rate| rate / 100.0 + (rate - 125.0) * 1e-4);
-        let knee = knee(&points, 0.0, |_| 100.0).unwrap().knee;
-        assert_eq!(knee.available, knee.capacity);
-        assert!((knee.available - 100.0).abs() < 0.3, "{knee:?}");
+        let turning = turning_point(&points, 0.0, |_| 100.0).unwrap().turning;
+        assert_eq!(turning.available, turning.capacity);
+        assert!((turning.available - 100.0).abs() < 0.3, "{turning:?}");
     }
 
     #[test]
@@ -372,7 +379,7 @@ mod tests {
                 let rates: Vec<f64> = rates.collect();
                 let mut points = points(&rates, |rate| (rate + 100.0) / 200.0);
                 points.iter_mut().for_each(|it| it.ratio += 0.02 * normal());
-                let Some(fit) = knee(&points, 0.0, |_| 100.0) else { continue };
+                let Some(fit) = turning_point(&points, 0.0, |_| 100.0) else { continue };
                 let (low, high) = fit.interval(&mut fastrand::Rng::with_seed(seed));
                 inside += u32::from(low <= 100.0 && 100.0 <= high);
             }

@@ -19,8 +19,8 @@ use common::emulator::{Emulator, Ended};
 use common::udp::{self, Come};
 use common::{Net, Place, gro};
 use eigentime_bandwidth::BitRate;
-use eigentime_bandwidth::emulator::host::{End, Header, Port, Received, Sent};
-use eigentime_bandwidth::emulator::truth::{Count, Direction, Flow};
+use eigentime_path::emulator::host::{End, Header, Port, Received, Sent};
+use eigentime_path::emulator::truth::{Count, Direction, Flow};
 use nix::sys::socket::sockopt;
 use rustix::process::Signal;
 

@@ -3,7 +3,7 @@
 //! It is arithmetic, by a time that is told: the emulator tells it the host's, a simulation its own.
 
 use super::capacity::Capacity;
-use crate::units::BitRate;
+use eigentime_bandwidth::BitRate;
 
 /// The queue before a link.
 #[derive(Clone, Debug)]

@@ -10,9 +10,9 @@ pub use cross::{Cross, KINDS, SOURCES};
 use std::time::Duration;
 
 use crate::emulator::queue::Queue;
-use crate::methods::{Bounds, Broken, Path};
-use crate::train::{Arrival, Host, Trace, Train};
-use crate::units::BitRate;
+use eigentime_bandwidth::BitRate;
+use eigentime_bandwidth::methods::{Bounds, Broken, Path};
+use eigentime_bandwidth::train::{Arrival, Host, Trace, Train};
 
 use cross::Stream;
 use hop::Hop;

@@ -2,8 +2,12 @@
 
 use std::time::Duration;
 
-use super::*;
-use crate::simulated::{Cross, Simulated};
+use eigentime_bandwidth::BitRate;
+use eigentime_bandwidth::methods::{
+    Bounds, Choice, Estimate, Found, Limit, Path, Phase, Start, Step, estimate, yaz,
+};
+use eigentime_bandwidth::train::Spoiled;
+use eigentime_path::simulated::{Cross, Simulated};
 
 /// What stamps are off by, in nanoseconds: what a receiver that is not disturbed has.
 const JITTER_NS: f64 = 300.0;
@@ -69,7 +73,10 @@ fn score(capacity: f64, paths: impl Iterator<Item = Simulated>) -> Score {
 }
 
 fn median(values: impl Iterator<Item = f64>) -> f64 {
-    robust::median(values).unwrap()
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let (half, n) = (values.len() / 2, values.len());
+    if n % 2 == 0 { f64::midpoint(values[half - 1], values[half]) } else { values[half] }
 }
 
 fn deviation(values: &[f64]) -> f64 {

@@ -1,7 +1,7 @@
 //! A bottleneck: a queue and what else goes through it.
 
 use crate::emulator::queue::Queue;
-use crate::units::BitRate;
+use eigentime_bandwidth::BitRate;
 
 use super::cross::Stream;
 

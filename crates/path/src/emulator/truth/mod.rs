@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::stalls::{Punctuality, Stall};
 use super::way::Settings;
-use crate::units::BitRate;
+use eigentime_bandwidth::BitRate;
 
 /// A way of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

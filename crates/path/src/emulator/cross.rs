@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::units::BitRate;
+use eigentime_bandwidth::BitRate;
 
 /// How much cross traffic there is, and how it comes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! The capacity of a link, which may change at moments that are known beforehand.
 
-use crate::units::BitRate;
+use eigentime_bandwidth::BitRate;
 
 /// How fast a link is, and from when on. Times are nanoseconds since a moment of whoever uses it.
 #[derive(Clone, Debug, PartialEq)]
