@@ -8,6 +8,7 @@ use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use eigentime_doctor::{Check, Machine, Options, Report, Topic, Verdict, checks, examine_some};
 
@@ -19,7 +20,9 @@ const BAD: i32 = 1;
 
 /// What help says at its end.
 pub const NOTES: &str = "\
-Each check says how it stands, why, and what can be done at which risk:
+The page has what is wrong, and a line for each topic. --details prints every
+check: what was found, what can be done, at which risk, and where that is
+documented. --explain ID explains one of them. The verdicts are:
   ok       as it should be
   note     worth knowing, or unknown
   warning  time costs more or is less precise than it could be
@@ -30,6 +33,7 @@ What an ordinary user cannot read is reported as unknown; root sees more.
 
 Examples:
   eigentime doctor
+  eigentime doctor --explain wake-ups
   eigentime doctor --only clocks --only order --warp-time 60s
   eigentime doctor --json --fail-on warning
   eigentime doctor --prometheus --output /var/lib/node_exporter/eigentime.prom
@@ -56,9 +60,21 @@ pub struct DoctorOptions {
     #[arg(long, value_name = "VERDICT")]
     fail_on: Option<FailOn>,
 
-    /// Make only this check, or those of this topic; may be given several times
-    #[arg(long, value_name = "KEY|TOPIC", value_parser = parse_wanted)]
+    /// Make only this check, or those of this topic, and print its details; may be given several
+    /// times
+    #[arg(long, value_name = "ID|TOPIC", value_parser = wanted(), hide_possible_values = true)]
     only: Vec<String>,
+
+    /// Print every check with all that was found
+    #[arg(long, conflicts_with_all = ["json", "prometheus"])]
+    details: bool,
+
+    /// Make this check, and print its details, what it means and where that is documented
+    #[arg(
+        long, value_name = "ID", value_parser = ids(), hide_possible_values = true,
+        conflicts_with_all = ["json", "prometheus", "only", "details"]
+    )]
+    explain: Option<String>,
 
     /// Take shorter samples: finish in about a second
     #[arg(long)]
@@ -69,7 +85,7 @@ pub struct DoctorOptions {
     warp_time: Option<Duration>,
 
     /// List the checks and their topics without making any
-    #[arg(long, conflicts_with_all = ["json", "prometheus", "fail_on", "only"])]
+    #[arg(long, conflicts_with_all = ["json", "prometheus", "fail_on", "only", "details", "explain"])]
     list: bool,
 }
 
@@ -91,13 +107,16 @@ impl FailOn {
     }
 }
 
-/// A key or a topic that there is.
-fn parse_wanted(text: &str) -> Result<String, String> {
-    let is_topic = Topic::ALL.iter().any(|topic| topic.name() == text);
-    if is_topic || checks().any(|check| check.key == text) {
-        return Ok(text.to_owned());
-    }
-    Err("there is no such check or topic: eigentime doctor --list shows them".into())
+/// The IDs of the checks.
+fn ids() -> PossibleValuesParser {
+    PossibleValuesParser::new(checks().map(|check| check.key))
+}
+
+/// The topics, and the IDs of the checks; `order` is both.
+fn wanted() -> PossibleValuesParser {
+    let topics = Topic::ALL.map(Topic::name);
+    let checks = checks().map(|check| check.key).filter(|key| !topics.contains(key));
+    PossibleValuesParser::new(topics.into_iter().chain(checks))
 }
 
 /// Looks at the machine, tells what there is, and returns the exit status.
@@ -134,7 +153,12 @@ fn told(report: &Report, options: &DoctorOptions) -> Result<String, String> {
         eigentime_doctor::prometheus::text(report, SystemTime::now())
             .map_err(|error| format!("the report makes no metrics: {error}"))
     } else {
-        Ok(page::text(report, page::width(options.output.is_none())))
+        let width = page::width(options.output.is_none());
+        Ok(match &options.explain {
+            Some(key) => page::explanation(report, key, width),
+            None if options.details || !options.only.is_empty() => page::details(report, width),
+            None => page::summary(report, width),
+        })
     }
 }
 
@@ -157,7 +181,8 @@ fn look(options: &DoctorOptions) -> Report {
     };
     let is_wanted = |check: &Check| {
         let is_it = |wanted: &String| wanted == check.key || wanted == check.topic.name();
-        options.only.is_empty() || options.only.iter().any(is_it)
+        let mut named = options.only.iter().chain(&options.explain).peekable();
+        named.peek().is_none() || named.any(is_it)
     };
     let mut progress = Progress::new();
     examine_some(&Machine::default(), &asked, is_wanted, |key| progress.tell(key))
@@ -205,10 +230,23 @@ mod tests {
 
     #[test]
     fn what_is_wanted_is_a_check_or_a_topic() {
-        assert_eq!(parse_wanted("clocks").as_deref(), Ok("clocks"));
-        assert_eq!(parse_wanted("containers").as_deref(), Ok("containers"));
-        assert_eq!(parse_wanted("ptrace").as_deref(), Ok("ptrace"));
-        assert!(parse_wanted("clock").unwrap_err().contains("--list"));
+        #[derive(clap::Parser)]
+        struct Command {
+            #[command(flatten)]
+            options: DoctorOptions,
+        }
+        let parse = |option, value| <Command as clap::Parser>::try_parse_from(["", option, value]);
+        for value in ["clocks", "containers", "ptrace", "order"] {
+            assert_eq!(parse("--only", value).unwrap().options.only, [value]);
+        }
+        assert_eq!(
+            parse("--explain", "ptrace").unwrap().options.explain.as_deref(),
+            Some("ptrace")
+        );
+        for (option, value) in [("--only", "clock"), ("--explain", "clocks")] {
+            let error = parse(option, value).err().unwrap().to_string();
+            assert!(error.contains("clock-reads, "), "the known ones are listed: {error}");
+        }
     }
 
     #[test]

@@ -121,11 +121,21 @@ pub struct Advice {
     pub risk: String,
 }
 
+/// Where something is documented.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+pub struct Link {
+    /// What is there.
+    pub title: String,
+    /// Its address.
+    pub url: String,
+}
+
 /// What a check found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Finding {
-    /// The check's.
+    /// The check's ID, for `--only` and `--explain`.
     pub key: String,
     /// The check's.
     pub topic: Topic,
@@ -139,6 +149,9 @@ pub struct Finding {
     /// What can be done.
     #[serde(default)]
     pub advice: Vec<Advice>,
+    /// The sources of the advice.
+    #[serde(default)]
+    pub links: Vec<Link>,
     /// What was found, for programs.
     #[serde(default)]
     pub facts: Vec<Fact>,
@@ -154,6 +167,7 @@ impl Finding {
             found: found.into(),
             lines: Vec::new(),
             advice: Vec::new(),
+            links: Vec::new(),
             facts: Vec::new(),
         }
     }

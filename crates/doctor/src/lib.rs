@@ -13,6 +13,7 @@
 //! - `containers`: what timelines and containers need here (feature `containers`).
 //! - `machine`: where facts are read.
 //! - `run`: how it was when the checks began, for what is counted meanwhile.
+//! - `explanation`: what each check means, with the sources of its advice.
 //! - `finding`: what is said of them; `facts`: what there is of it for programs.
 //! - `prometheus`: the same for node_exporter's textfile collector (feature `prometheus`).
 //! - `schema`: the form of the JSON (feature `schema`).
@@ -26,6 +27,7 @@ pub mod clocks;
 #[cfg(feature = "containers")]
 pub mod containers;
 pub mod discipline;
+pub mod explanation;
 pub mod facts;
 pub mod finding;
 pub mod machine;
@@ -44,7 +46,7 @@ mod units;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use finding::{Advice, Fact, Finding, Report, Topic, Value, Verdict};
+pub use finding::{Advice, Fact, Finding, Link, Report, Topic, Value, Verdict};
 pub use machine::{Machine, Unknown};
 
 /// A check: what is looked at, and how.
@@ -113,7 +115,9 @@ pub fn examine_some(
     machine.run();
     let findings = checks().filter(|check| is_wanted(check)).map(|check| {
         progress(check.key);
-        Finding { key: check.key.into(), topic: check.topic, ..(check.look)(machine, options) }
+        let links = explanation::of(check.key).map_or_else(Vec::new, |it| it.links);
+        let found = (check.look)(machine, options);
+        Finding { key: check.key.into(), topic: check.topic, links, ..found }
     });
     Report::of(findings.collect())
 }

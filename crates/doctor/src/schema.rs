@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn what_is_empty_is_written_and_need_not_be_read() {
-        const LISTS: [&str; 3] = ["lines", "advice", "facts"];
+        const LISTS: [&str; 4] = ["lines", "advice", "links", "facts"];
         let report = Report::of(vec![Finding::ok("found")]);
         let mut json = serde_json::to_value(&report).unwrap();
         assert!(kept().is_valid(&json));

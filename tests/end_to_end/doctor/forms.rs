@@ -33,7 +33,7 @@ pub fn add(suite: &mut Suite) {
 
 fn page(user: User) -> Outcome {
     let _alone = alone();
-    let finished = told(user, &["--quick"])?;
+    let finished = told(user, &["--quick", "--details"])?;
     finished.expect_code(0)?;
     let output = finished.output();
     let first = output.split("\n\n").next().unwrap_or_default();
@@ -47,7 +47,7 @@ fn page(user: User) -> Outcome {
     finished.ensure(!output.contains('\x1b'), "colours in a pipe")?;
     let widest = |output: &str| output.lines().map(|line| line.chars().count()).max();
     finished.ensure(widest(&output) <= Some(100), "lines of more than 100 columns in a pipe")?;
-    let narrow = run(doctor(user, &["--quick"])?.env("COLUMNS", "60"), LIMIT)?;
+    let narrow = run(doctor(user, &["--quick", "--details"])?.env("COLUMNS", "60"), LIMIT)?;
     narrow.expect_code(0)?;
     narrow.ensure(widest(&narrow.output()) <= Some(60), "COLUMNS is not heeded")?;
     finished.ensure(finished.errors.is_empty(), "a progress line in a pipe")

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 
 use anstyle::{AnsiColor, Style};
-use eigentime_doctor::{Finding, Report, Topic, Verdict};
+use eigentime_doctor::{Finding, Report, Topic, Verdict, explanation};
 use textwrap::{Options, WordSeparator, WordSplitter};
 
 /// The narrowest and the widest page, in columns.
@@ -51,8 +51,75 @@ pub fn width(is_for_output: bool) -> usize {
     columns.clamp(NARROWEST, WIDEST)
 }
 
-/// The page, with colours: who writes it takes them away where nobody would see them.
-pub fn text(report: &Report, width: usize) -> String {
+/// Problems and warnings that the summary has at most, of two lines each at most: with all else it
+/// fits a terminal of 24 lines of 80 columns, below the command.
+const MOST: usize = 5;
+
+/// The check of a topic whose sentence stands for the topic in the summary.
+fn headline(topic: Topic) -> &'static str {
+    match topic {
+        Topic::Clocks => "clock-reads",
+        Topic::Order => "order",
+        Topic::Discipline => "synchronization",
+        Topic::Timers => "wake-ups",
+        Topic::Surroundings => "hypervisor",
+        Topic::Containers => "kernel",
+    }
+}
+
+/// What is wrong, and a line for each topic, with colours: who writes it takes them away where nobody
+/// would see them.
+pub fn summary(report: &Report, width: usize) -> String {
+    let mut page = Page { text: String::new(), width };
+    page.say("", "", &count(report), BOLD);
+    page.text.push('\n');
+    let of = |verdict| report.findings.iter().filter(move |it| it.verdict == verdict);
+    let wrong: Vec<_> = of(Verdict::Problem).chain(of(Verdict::Warning)).collect();
+    for finding in wrong.iter().take(MOST) {
+        page.start(finding.verdict, &finding.key, &finding.found, 2);
+    }
+    if wrong.len() > MOST {
+        page.say(INDENT, INDENT, &format!("and {} more", wrong.len() - MOST), Style::new());
+    }
+    if !wrong.is_empty() {
+        page.text.push('\n');
+    }
+    for topic in Topic::ALL {
+        let findings = || report.findings.iter().filter(|it| it.topic == topic);
+        let Some(verdict) = findings().map(|it| it.verdict).max() else { continue };
+        let headline = findings().find(|it| it.key == headline(topic)).or(findings().next());
+        let said = headline.map_or_else(String::new, |it| format!("{}: {}", it.key, it.found));
+        page.start(verdict, topic.name(), &said, 1);
+    }
+    page.text += "\neigentime doctor --explain ID   what a check means and what can be done\n";
+    page.text += "eigentime doctor --details      every check (--list: their IDs)\n";
+    page.text
+}
+
+/// The check of this key: what was found, what it means, and where that is documented.
+pub fn explanation(report: &Report, key: &str, width: usize) -> String {
+    let mut page = Page { text: String::new(), width };
+    report.findings.iter().for_each(|finding| page.tell(finding));
+    let Some(explanation) = explanation::of(key) else { return page.text };
+    for paragraph in explanation.text {
+        page.text.push('\n');
+        page.say("", "", paragraph, Style::new());
+    }
+    page.text
+}
+
+/// How many findings there are of each verdict, from bad to good.
+fn count(report: &Report) -> String {
+    let counts = Verdict::ALL.iter().rev().filter_map(|verdict| {
+        let count = report.findings.iter().filter(|it| it.verdict == *verdict).count();
+        let plural = if count == 1 || *verdict == Verdict::Ok { "" } else { "s" };
+        (count > 0).then(|| format!("{count} {}{plural}", verdict.name()))
+    });
+    format!("{} checks: {}", report.findings.len(), counts.collect::<Vec<_>>().join(", "))
+}
+
+/// Everything, by topic.
+pub fn details(report: &Report, width: usize) -> String {
     let mut page = Page { text: String::new(), width };
     page.say("", "", &conclusion(report), BOLD);
     page.summarize(report);
@@ -125,6 +192,17 @@ impl Page {
         self.say(&mark, INDENT, &sentence, Style::new());
     }
 
+    /// A sentence after its verdict and name, cut after so many lines.
+    fn start(&mut self, verdict: Verdict, name: &str, sentence: &str, most: usize) {
+        let style = colour(verdict);
+        let mark = format!("  {style}{:7}{style:#}  ", verdict.name());
+        let mut whole = Page { text: String::new(), width: self.width - 2 };
+        whole.say(&mark, INDENT, &format!("{name}: {sentence}"), Style::new());
+        let lines: Vec<_> = whole.text.lines().collect();
+        self.text += &lines[..lines.len().min(most)].join("\n");
+        self.text += if lines.len() > most { " …\n" } else { "\n" };
+    }
+
     /// A finding: its verdict and key, what was found, and what can be done.
     fn tell(&mut self, finding: &Finding) {
         self.begin(finding);
@@ -138,6 +216,11 @@ impl Page {
                 let risk = format!("{INDENT}    risk: ");
                 self.say(&risk, &format!("{INDENT}          "), &advice.risk, Style::new());
             }
+        }
+        for link in &finding.links {
+            let see = format!("{INDENT}  see: ");
+            let rest = format!("{INDENT}       ");
+            self.say(&see, &rest, &format!("{}: {}", link.title, link.url), Style::new());
         }
     }
 
@@ -172,7 +255,7 @@ mod tests {
     }
 
     fn plain(report: &Report, width: usize) -> String {
-        anstream::adapter::strip_str(&text(report, width)).to_string()
+        anstream::adapter::strip_str(&details(report, width)).to_string()
     }
 
     fn report() -> Report {
@@ -235,8 +318,33 @@ Timelines and containers: what they need
     }
 
     #[test]
+    fn the_summary_fits_a_terminal() {
+        let long = "a sentence that goes on and on ".repeat(9);
+        let findings = Topic::ALL.into_iter().cycle().take(60);
+        let findings = findings.map(|topic| finding("key", topic, Finding::warning(long.clone())));
+        let summary = summary(&Report::of(findings.collect()), USUAL);
+        let summary = anstream::adapter::strip_str(&summary).to_string();
+        assert!(summary.lines().count() < 24, "{summary}");
+        assert!(summary.lines().all(|line| line.chars().count() <= USUAL), "{summary}");
+        assert!(summary.starts_with("60 checks: 60 warnings\n"), "{summary}");
+        assert!(summary.contains("and 55 more"), "{summary}");
+    }
+
+    #[test]
+    fn an_explanation_has_a_text_and_its_sources() {
+        let links = explanation::of("ptrace").unwrap().links;
+        let found = Finding { links, ..Finding::problem("not allowed") };
+        let report = Report::of(vec![finding("ptrace", Topic::Containers, found)]);
+        let page = explanation(&report, "ptrace", WIDEST);
+        let page = anstream::adapter::strip_str(&page).to_string();
+        assert!(page.starts_with("  problem  ptrace: not allowed\n"), "{page}");
+        assert!(page.contains("see: Linux: Yama: https://"), "{page}");
+        assert!(page.ends_with("can forbid that.\n"), "{page}");
+    }
+
+    #[test]
     fn verdicts_are_coloured() {
-        let page = text(&report(), WIDEST);
+        let page = details(&report(), WIDEST);
         assert!(page.contains("\x1b[1m\x1b[31mproblem") || page.contains("\x1b[31m"), "{page:?}");
     }
 }

@@ -146,7 +146,8 @@ mod tests {
         let once = rate.ticks_per_ns();
         assert!((0.001..20.0).contains(&once), "1 MHz to 20 GHz: {once}");
         let again = Rate::by_clock(WINDOW / 4).expect("it goes").ticks_per_ns();
-        assert!((again / once - 1.0).abs() < 0.05, "{again} and {once}");
+        // The comparisons are off by 2 and 8 ppm; NTP may have begun to steer in between.
+        assert!((again / once - 1.0).abs() < 500e-6, "{again} and {once}");
         assert_eq!(rate.check(), Ok(()));
     }
 
@@ -176,6 +177,7 @@ mod tests {
             over.store(true, Ordering::Relaxed);
             rate.expect("it goes").ticks_per_ns()
         });
-        assert!((by_processor / by_clock - 1.0).abs() < 0.05, "{by_processor} and {by_clock}");
+        let apart = by_processor / by_clock - 1.0;
+        assert!(apart.abs() < EVEN - 1.0, "{apart}: {by_processor} and {by_clock}");
     }
 }

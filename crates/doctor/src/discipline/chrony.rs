@@ -52,7 +52,8 @@ fn parse(line: &str) -> Option<Tracking> {
     Some(Tracking {
         source: (*fields.get(1)?).to_owned(),
         stratum: fields.get(2)?.parse().ok()?,
-        ahead_seconds: number(4)?,
+        // The one number that chrony counts the other way: positive is "slow of NTP time".
+        ahead_seconds: -number(4)?,
         rms_offset_seconds: number(6)?,
         frequency_ppm: number(7)?,
         skew_ppm: number(9)?,
@@ -165,7 +166,19 @@ mod tests {
         assert!((tracking.bound_seconds() - 0.000_451_234).abs() < 1e-12);
         assert!(tracking.is_synchronized());
         let finding = say(Finding::ok("chronyd"), &tracking);
-        assert!(finding.lines[0].contains("-1.23 µs ahead, 451 µs at most"), "{:?}", finding.lines);
+        assert!(finding.lines[0].contains("1.23 µs ahead, 451 µs at most"), "{:?}", finding.lines);
+    }
+
+    #[test]
+    fn a_positive_system_time_is_slow_and_a_positive_frequency_fast() {
+        // What chronyc prints without -c: "System time : 0.250000000 seconds slow of NTP time" and
+        // "Frequency : 3.500 ppm fast".
+        let line =
+            "7F7F0101,,10,1732190461.0,0.250000000,0.1,0.1,3.500,0.0,0.1,0.0,0.0,16.0,Normal";
+        let tracking = parse(line).unwrap();
+        assert_eq!((tracking.ahead_seconds, tracking.frequency_ppm), (-0.25, 3.5));
+        let finding = say(Finding::ok("chronyd"), &tracking);
+        assert!(finding.lines[0].contains("-250 ms ahead, 250 ms at most"), "{:?}", finding.lines);
     }
 
     #[test]

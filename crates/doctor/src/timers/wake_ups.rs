@@ -106,7 +106,7 @@ fn judge(
     let max = worst(&Lateness::max);
     let slack = slack.cast_signed();
     let said = format!(
-        "threads wake {} late in the middle, {} at the 99th percentile, {} at most",
+        "median wake-up latency {} (99 %: {}, max {})",
         length(median as f64),
         length(p99 as f64),
         length(max as f64)
@@ -134,7 +134,7 @@ fn judge(
         finding = match sample {
             Ok(it) => finding
                 .line(format!(
-                    "{name}: {}, {} slept through; {} {} {} late",
+                    "{name}: {}, {} missed; median {}, 99 %: {}, max {}",
                     count(it.sorted.len() as u64, "deadline", "deadlines"),
                     it.missed,
                     length(it.quantile(0.5) as f64),

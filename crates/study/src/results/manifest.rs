@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, Write};
 use std::path::Path;
 
 use eigentime_doctor::Report;
+use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
 use crate::load::Load;
@@ -67,7 +67,7 @@ pub struct By {
     pub kernel: String,
     /// The version of Eigentime.
     pub eigentime: String,
-    /// The probe's size in bytes, and a checksum of it.
+    /// The SHA-256 of the probe: `sha256:` and what sha256sum(1) prints of it.
     pub probe: String,
 }
 
@@ -174,13 +174,13 @@ impl By {
             [told.sysname(), told.release(), told.machine(), told.nodename()]
                 .map(|word| word.to_string_lossy().into_owned());
         let probe = fs::read(probe)?;
-        let mut sum = DefaultHasher::new();
-        sum.write(&probe);
+        let sum = digest(&SHA256, &probe);
+        let sum: String = sum.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(Self {
             machine: machine.map_or(host, str::to_owned),
             kernel: format!("{system} {release} {architecture}"),
             eigentime: env!("CARGO_PKG_VERSION").to_owned(),
-            probe: format!("{} bytes, {:016x}", probe.len(), sum.finish()),
+            probe: format!("sha256:{sum}"),
         })
     }
 
