@@ -306,7 +306,7 @@ fn wall_error(line: &Line, instant: Instant) -> ErrorBound {
 }
 
 fn utc_error(line: &Line, instant: Instant) -> ErrorBound {
-    let age = line.base_ticks.abs_diff(instant.as_ticks());
+    let age = line.sample_ticks.abs_diff(instant.as_ticks());
     let grown = line.rate.nanos(age).div_ceil(UTC_GROWTH);
     let asked = if line.utc_error == 0 { 0 } else { line.utc_error.saturating_add(grown) };
     wall_error(line, instant).plus(bound(asked))

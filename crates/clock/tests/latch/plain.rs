@@ -5,14 +5,14 @@ use std::sync::atomic;
 #[path = "../../src/latch.rs"]
 pub mod latch;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 
 const WORDS: usize = 8;
 
 fn zeroes() -> latch::Latch<WORDS> {
     let copy = || std::array::from_fn(|_| AtomicU64::new(0));
-    latch::Latch::new(AtomicUsize::new(0), [copy(), copy()])
+    latch::Latch::new(AtomicU64::new(0), [copy(), copy()])
 }
 
 #[test]
