@@ -26,6 +26,17 @@ fn what_was_written_is_read() {
 }
 
 #[test]
+fn a_value_is_replaced_unless_a_reader_has_announced_itself() {
+    let latch = zeroes();
+    let seen = latch.seen();
+    latch.announce();
+    assert!(!latch.write_if(seen, &[1; WORDS]));
+    assert_eq!(latch.read(), [0; WORDS]);
+    assert!(latch.write_if(latch.seen(), &[2; WORDS]));
+    assert_eq!(latch.read(), [2; WORDS]);
+}
+
+#[test]
 fn readers_see_whole_values_in_order() {
     let values = if cfg!(miri) { 50 } else { 200_000 };
     let (latch, done) = (zeroes(), AtomicBool::new(false));
