@@ -327,6 +327,24 @@ mod tests {
         assert!(off(&line, &kernel, 30.0 * SECOND).abs() < 45.0);
     }
 
+    /// What the first calibration was off by is corrected within a pause, in which nobody reads.
+    #[test]
+    fn the_first_reading_after_a_pause_is_as_good_as_its_comparison() {
+        let kernel = Kernel { hertz: 2.6e9, slew: |_| 0.0 };
+        for pause in [1e7, SECOND, 10.0 * SECOND, 300.0 * SECOND, 3600.0 * SECOND] {
+            let mut discipline = Discipline::NEW;
+            let line = kernel.begun(&mut discipline);
+            let read_until = line.sample_ticks + discipline.due_in(&line);
+            let sample = kernel.sample(1e6 + pause, 40.0, 0.5);
+            let next = discipline.follow(&line, sample).unwrap().after(&line, read_until);
+            assert_eq!(next.at(read_until), line.at(read_until), "what was read stays");
+            assert!(next.error_at(sample.ticks) < 100, "{pause}: {}", next.error_at(sample.ticks));
+            let slewed = discipline.follow(&line, sample).unwrap();
+            let off = line.at(sample.ticks).abs_diff(sample.nanos);
+            assert!(slewed.error_at(sample.ticks) >= off, "where somebody has read, it is said");
+        }
+    }
+
     #[test]
     fn a_jump_is_told_from_a_slew() {
         let kernel = Kernel { hertz: 2.6e9, slew: |time| if time > SECOND { 3e6 } else { 0.0 } };

@@ -103,8 +103,8 @@ pub const WORDS: usize = 21;
 /// No bound is known.
 pub const UNKNOWN: u64 = u64::MAX;
 
-/// A correction is not quicker than this part of the time that it takes, unless more than half of
-/// it would be left after the usual time.
+/// A correction that takes at least so many times what is to be corrected is not noticed: a shorter
+/// one takes the usual time instead.
 const GENTLY: u128 = 100;
 
 /// What is in a nanosecond of a base behind the binary point.
@@ -163,13 +163,8 @@ impl Line {
         let rate = self.rate.nanos_per_tick;
         let least = saturated((ahead / rate as u128).saturating_add(1).saturating_mul(2));
         let unread = self.sample_ticks.saturating_sub(ticks);
-        let usual = if least as u128 * GENTLY / 2 <= unread as u128 {
-            unread
-        } else if unread > self.bend {
-            unread
-        } else {
-            self.bend
-        };
+        let is_gentle = least as u128 * GENTLY / 2 <= unread as u128 || unread > self.bend;
+        let usual = if is_gentle { unread } else { self.bend };
         let bend = if usual > least { usual } else { least };
         let change = saturated(ahead / bend as u128);
         let change = if change > rate / 2 { rate / 2 } else { change };
