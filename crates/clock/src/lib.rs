@@ -84,6 +84,9 @@
 //!   compares all pairs.
 //! - **A sandbox** that forbids more than the program needs: a reader makes system calls once a
 //!   second (`openat` and `read` of a file in `/sys`, `adjtimex`). After [`Clock::confine`] none.
+//! - **A confined program's signal handler** that leaves by a jump, in the microsecond in which it has
+//!   interrupted a comparison, leaves the clock uncompared as long as its thread lives: the stated
+//!   error grows. In other programs no handler runs then.
 //! - **A process that began on the kernel's clock**, for whatever reason, stays there: its
 //!   instants are nanoseconds.
 //! - **Virtual machines** that are moved without VMClock: until the next comparison readings can
