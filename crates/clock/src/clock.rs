@@ -6,7 +6,7 @@ use crate::line::{Line, UNKNOWN};
 use crate::mock::{Mock, State, since_epoch};
 use crate::trust::{Reason, Trust};
 use crate::warp::{self, Warp, WarpError};
-use crate::{ErrorBound, Instant, system};
+use crate::{ErrorBound, Instant, kernel, system};
 
 /// A clock: [the process's own](Clock::system), or [one for tests](Clock::mock).
 ///
@@ -86,6 +86,30 @@ impl Clock {
         if let Source::System = &self.0 {
             system::has_come(instant.as_ticks());
         }
+    }
+
+    /// What CLOCK_MONOTONIC is at an instant, as far as is known: what the kernel waits by.
+    pub(crate) fn tracked(&self, instant: Instant) -> Duration {
+        Duration::from_nanos(self.line().tracked_at(instant.as_ticks()))
+    }
+
+    /// The instant at which CLOCK_MONOTONIC has come to this, as far as is known.
+    pub(crate) fn at_tracked(&self, monotonic: Duration) -> Instant {
+        let nanos = u64::try_from(monotonic.as_nanos()).unwrap_or(u64::MAX);
+        Instant::from_ticks(self.line().tracked_when(nanos))
+    }
+
+    /// CLOCK_MONOTONIC by the kernel itself.
+    pub(crate) fn kernel_now(&self) -> Duration {
+        Duration::from_nanos(match &self.0 {
+            Source::System => kernel::monotonic(),
+            Source::Mock(state) => state.line().at(state.now()),
+        })
+    }
+
+    /// Whether instants are the processor's counter at the moment.
+    pub(crate) fn is_counting(&self) -> bool {
+        matches!(self.0, Source::System) && system::is_counting()
     }
 
     /// Now, without the upkeep that may be due: it is left to the next who has time.
@@ -306,7 +330,7 @@ fn wall_error(line: &Line, instant: Instant) -> ErrorBound {
 }
 
 fn utc_error(line: &Line, instant: Instant) -> ErrorBound {
-    let age = line.base_ticks.abs_diff(instant.as_ticks());
+    let age = line.sample_ticks.abs_diff(instant.as_ticks());
     let grown = line.rate.nanos(age).div_ceil(UTC_GROWTH);
     let asked = if line.utc_error == 0 { 0 } else { line.utc_error.saturating_add(grown) };
     wall_error(line, instant).plus(bound(asked))

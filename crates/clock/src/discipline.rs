@@ -4,9 +4,9 @@
 //! and the newest comparison that are of one rate is the counter's; what the line is off by goes
 //! into the slope of the time to come. The error that is stated for a reading is the sum of
 //!
-//! - what the line was off by at its base, until that is corrected, and the half width of the
-//!   bracket that says so;
-//! - for each tick since: the uncertainty of the slope, which is that of two brackets over the
+//! - what of the correction is still outstanding at it, and the half width of the bracket that
+//!   says so;
+//! - for each tick since the comparison: the uncertainty of the slope, which is that of two brackets over the
 //!   time between them, and what the kernel may change its own rate by, which is one unit of its
 //!   multiplier, or as much as it has been seen to do lately.
 //!
@@ -28,8 +28,8 @@ const DITHER: f64 = 2e-7;
 /// (ADJ_TICK) can lead it by a tenth, which is a jump to us.
 const FASTEST_SLEW: f64 = 2e-3;
 
-/// What a correction may miss by, in nanoseconds: it is made of whole ones.
-const CORRECTION_ROUNDING: u64 = 1;
+/// What a line may miss by, in nanoseconds: readings are whole ones.
+const ROUNDING: u64 = 1;
 
 /// A line that was not off by more than this did not jump.
 const SMALLEST_JUMP: u64 = 2_000;
@@ -95,15 +95,15 @@ impl Discipline {
         self.remember(first);
         self.remember(second);
         let rate = between(&first, &second)?;
-        let base = Line { base_ticks: second.ticks, base_nanos: second.nanos, ..Line::NANOSECONDS };
-        Some(self.draw(&base, &second, rate))
+        let base = Line { rate: Slope::new(rate.nanos_per_tick), ..Line::NANOSECONDS };
+        Some(self.draw(&base.from(second.ticks, second.nanos), &second, rate))
     }
 
     /// The line from here on, after a comparison.
     pub fn follow(&mut self, line: &Line, sample: Sample) -> Result<Line, Jumped> {
         let off = (line.at(sample.ticks).wrapping_sub(sample.nanos)).cast_signed();
         let room = line.error_at(sample.ticks).saturating_add(sample.error(line.rate));
-        let elapsed = sample.nanos.abs_diff(line.base_nanos) as f64;
+        let elapsed = sample.nanos.abs_diff(line.sample_nanos) as f64;
         let slew = (elapsed * FASTEST_SLEW) as u64 + SMALLEST_JUMP;
         if off.unsigned_abs() > room.saturating_add(slew) {
             return Err(Jumped { ahead: off });
@@ -136,36 +136,28 @@ impl Discipline {
         line.rate.ticks(self.interval).unwrap_or(u64::MAX)
     }
 
-    /// The line from a comparison on: from where the old one is then to where the kernel's clock
-    /// will be an interval later, and on from there. Who reads it takes it [`Line::after`] the old
-    /// one from a count on that nobody has read yet.
+    /// The line from a comparison on. Who reads it takes it [`Line::after`] the old one from a
+    /// count on that nobody has read yet.
     fn draw(&mut self, old: &Line, sample: &Sample, rate: Rate) -> Line {
         self.above = self.above.max(rate.nanos_per_tick * (1.0 - rate.relative_error));
         let highest = rate.nanos_per_tick * (1.0 + rate.relative_error);
         self.below = if self.below == 0.0 { highest } else { self.below.min(highest) };
         let variation = (self.above - self.below).max(0.0) / rate.nanos_per_tick;
 
-        let base_nanos = old.at(sample.ticks);
-        let off = base_nanos.wrapping_sub(sample.nanos).cast_signed();
-        let correction = (off as f64 / self.interval as f64).clamp(-0.5, 0.5);
         let unknown = rate.relative_error + DITHER + self.changes;
         let slope = Slope::new(rate.nanos_per_tick);
-        let error_after = sample.error(slope) + CORRECTION_ROUNDING;
         let growth = |relative: f64| (relative * rate.nanos_per_tick * ONE as f64) as u64;
-        Line {
-            base_ticks: sample.ticks,
-            base_nanos,
+        let tracking = Line {
+            sample_ticks: sample.ticks,
+            sample_nanos: sample.nanos,
             rate: slope,
-            base_fraction: 0,
-            reach: 0,
-            correction: Slope::new(rate.nanos_per_tick * (1.0 - correction)),
             bend: slope.ticks(self.interval).unwrap_or(0),
-            error: off.unsigned_abs() + error_after,
-            error_after,
+            error: sample.error(slope) + ROUNDING,
             growth: growth(unknown),
             past_growth: growth(unknown + variation),
             ..*old
-        }
+        };
+        tracking.after(old, sample.ticks)
     }
 
     /// The newest sample is the first.
@@ -239,7 +231,7 @@ mod tests {
     }
 
     /// A tick and the rounding of two conversions.
-    const ROUNDING: f64 = 3.0;
+    const CONVERTED: f64 = 3.0;
 
     proptest! {
         #[test]
@@ -256,13 +248,13 @@ mod tests {
                 for part in [0.0, 0.3, 0.9, 1.0] {
                     let then = time + pause * part;
                     let error = line.error_at(kernel.ticks(then)) as f64;
-                    prop_assert!(off(&line, &kernel, then).abs() <= error + ROUNDING);
+                    prop_assert!(off(&line, &kernel, then).abs() <= error + CONVERTED);
                 }
                 time += pause;
                 line = discipline.follow(&line, kernel.sample(time, width, place)).unwrap();
                 // The past is as good as its bound, too.
                 let error = line.error_at(kernel.ticks(time / 2.0)) as f64;
-                prop_assert!(off(&line, &kernel, time / 2.0).abs() <= error + ROUNDING);
+                prop_assert!(off(&line, &kernel, time / 2.0).abs() <= error + CONVERTED);
             }
         }
 
@@ -325,7 +317,7 @@ mod tests {
         for step in 1..300 {
             let time = f64::from(step) * 1e8;
             let error = off(&line, &kernel, time).abs();
-            if error > line.error_at(kernel.ticks(time)) as f64 + ROUNDING {
+            if error > line.error_at(kernel.ticks(time)) as f64 + CONVERTED {
                 outside.push(step);
             }
             line = discipline.follow(&line, kernel.sample(time, 45.0, 0.5)).unwrap();
@@ -333,6 +325,24 @@ mod tests {
         // Nobody can know of it before the first comparison after it.
         assert!(outside.iter().all(|step| *step == 101), "outside at {outside:?}");
         assert!(off(&line, &kernel, 30.0 * SECOND).abs() < 45.0);
+    }
+
+    /// What the first calibration was off by is corrected within a pause, in which nobody reads.
+    #[test]
+    fn the_first_reading_after_a_pause_is_as_good_as_its_comparison() {
+        let kernel = Kernel { hertz: 2.6e9, slew: |_| 0.0 };
+        for pause in [1e7, SECOND, 10.0 * SECOND, 300.0 * SECOND, 3600.0 * SECOND] {
+            let mut discipline = Discipline::NEW;
+            let line = kernel.begun(&mut discipline);
+            let read_until = line.sample_ticks + discipline.due_in(&line);
+            let sample = kernel.sample(1e6 + pause, 40.0, 0.5);
+            let next = discipline.follow(&line, sample).unwrap().after(&line, read_until);
+            assert_eq!(next.at(read_until), line.at(read_until), "what was read stays");
+            assert!(next.error_at(sample.ticks) < 100, "{pause}: {}", next.error_at(sample.ticks));
+            let slewed = discipline.follow(&line, sample).unwrap();
+            let off = line.at(sample.ticks).abs_diff(sample.nanos);
+            assert!(slewed.error_at(sample.ticks) >= off, "where somebody has read, it is said");
+        }
     }
 
     #[test]
@@ -357,7 +367,7 @@ mod tests {
         for step in 3..20 {
             let time = f64::from(step) * 1e8;
             let error = line.error_at(kernel.ticks(time)) as f64;
-            assert!(off(&line, &kernel, time).abs() <= error + ROUNDING);
+            assert!(off(&line, &kernel, time).abs() <= error + CONVERTED);
             line = forked.follow(&line, kernel.sample(time, 45.0, 0.5)).unwrap();
         }
     }

@@ -5,21 +5,30 @@
 //! has interrupted it, nor a child that was forked in the middle of it (as in the kernel's
 //! `seqcount_latch`, which is for readers in NMIs). It only reads again if a whole value was
 //! written meanwhile and another begun.
+//!
+//! The upper half of the sequence number counts readers that have announced themselves, so that a
+//! writer can write on condition that nobody has done so since it looked.
 
 // Those of the standard library or, in tests/latch.rs, those of loom.
-use super::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
+use super::atomic::{AtomicU64, Ordering, fence};
 
 /// A value of `N` words that can be read at any time.
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct Latch<const N: usize> {
-    sequence: AtomicUsize,
+    sequence: AtomicU64,
     copies: [[AtomicU64; N]; 2],
 }
 
+/// One reader that has announced itself.
+const READER: u64 = 1 << 32;
+
+/// Of the sequence number, what counts writes.
+const WRITES: u64 = READER - 1;
+
 impl<const N: usize> Latch<N> {
     /// A latch of its parts, both copies being equal.
-    pub const fn new(sequence: AtomicUsize, copies: [[AtomicU64; N]; 2]) -> Self {
+    pub const fn new(sequence: AtomicU64, copies: [[AtomicU64; N]; 2]) -> Self {
         Self { sequence, copies }
     }
 
@@ -29,26 +38,52 @@ impl<const N: usize> Latch<N> {
         loop {
             // Pairs with the store of `sequence` in `write`: the copy was written before.
             let sequence = self.sequence.load(Ordering::Acquire);
-            let copy = &self.copies[sequence & 1];
+            let copy = &self.copies[(sequence & 1) as usize];
             let words = std::array::from_fn(|word| copy[word].load(Ordering::Relaxed));
             // Pairs with the fence in `write`: if a word is of the write after next, so is the
             // sequence that is read now.
             fence(Ordering::Acquire);
-            if self.sequence.load(Ordering::Relaxed) == sequence {
+            if (self.sequence.load(Ordering::Relaxed) ^ sequence) & WRITES == 0 {
                 return words;
             }
         }
     }
 
+    /// Announces a reader: what it reads from now on is a value that no [`Latch::write_if`] will
+    /// replace which looked before.
+    pub fn announce(&self) {
+        // Pairs with `seen` and `write_if`: what was stored before is seen by who sees this.
+        self.sequence.fetch_add(READER, Ordering::AcqRel);
+    }
+
+    /// What has been written and announced so far.
+    pub fn seen(&self) -> u64 {
+        self.sequence.load(Ordering::Acquire)
+    }
+
     /// Writes a value. There must be no other writer.
     pub fn write(&self, words: &[u64; N]) {
+        self.prepare(words);
+        // Pairs with the first load in `read`.
+        self.sequence.fetch_add(1, Ordering::Release);
+    }
+
+    /// Writes a value, unless a reader has announced itself since `seen`. There must be no other
+    /// writer.
+    pub fn write_if(&self, seen: u64, words: &[u64; N]) -> bool {
+        self.prepare(words);
+        // Pairs with the first load in `read`, and with `announce`.
+        let next = seen.wrapping_add(1);
+        self.sequence.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Puts a value where it will be read after the next write.
+    fn prepare(&self, words: &[u64; N]) {
         let sequence = self.sequence.load(Ordering::Relaxed);
         // Pairs with the fence in `read`: who sees a word of this write sees `sequence`, too.
         fence(Ordering::Release);
-        for (place, word) in self.copies[(sequence + 1) & 1].iter().zip(words) {
+        for (place, word) in self.copies[((sequence + 1) & 1) as usize].iter().zip(words) {
             place.store(*word, Ordering::Relaxed);
         }
-        // Pairs with the first load in `read`.
-        self.sequence.store(sequence.wrapping_add(1), Ordering::Release);
     }
 }

@@ -31,11 +31,14 @@
 //! with CLOCK_MONOTONIC: it reads the counter, the clock, the counter, several times, and keeps
 //! the narrowest bracket (some 40 ns). From then on a reader that comes when it is due does that
 //! again, 1, 2, 4, … and at last 100 ms later, and measures the slope over the last sixteen such
-//! comparisons; or a thread does it ([`Upkeep`]). What the clock is off by goes into the slope of
-//! the time to come: readings never step.
+//! comparisons; or a thread does it ([`Upkeep`]). There are two lines: one tracks the kernel's clock
+//! and goes through the last comparison; the other is what readings show, and is led to the first
+//! by its slope: readings never step. After a pause in which nobody has read, the correction is made
+//! within the pause, so that the first reading after it is as good as the comparison. Sleeps wait by
+//! the line that tracks the kernel's clock.
 //!
 //! **Error.** What is stated for a reading ([`Clock::error`]) is the sum of half a bracket, what
-//! the clock was found to be off by, and, for each nanosecond since, how far the slope may be off
+//! is still to be corrected at it, and, for each nanosecond since the comparison, how far the slope may be off
 //! and what the kernel may change its own by: one unit of its multiplier (0.2 ppm), or as much as
 //! it has been seen to change lately. Against UTC ([`Clock::utc_error`]) the kernel's own estimate
 //! is added, and where the kernel says that its clock is not synchronized, nothing is known.
@@ -81,6 +84,9 @@
 //!   compares all pairs.
 //! - **A sandbox** that forbids more than the program needs: a reader makes system calls once a
 //!   second (`openat` and `read` of a file in `/sys`, `adjtimex`). After [`Clock::confine`] none.
+//! - **A confined program's signal handler** that leaves by a jump, in the microsecond in which it has
+//!   interrupted a comparison, leaves the clock uncompared as long as its thread lives: the stated
+//!   error grows. In other programs no handler runs then.
 //! - **A process that began on the kernel's clock**, for whatever reason, stays there: its
 //!   instants are nanoseconds.
 //! - **Virtual machines** that are moved without VMClock: until the next comparison readings can

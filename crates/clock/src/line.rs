@@ -24,6 +24,14 @@ impl Slope {
         Self { nanos_per_tick: fixed(nanos_per_tick), ticks_per_nano: fixed(1.0 / nanos_per_tick) }
     }
 
+    /// From nanoseconds per tick with [`SHIFT`] binary places, which must be above 2^43.
+    const fn from_fixed(nanos_per_tick: u64) -> Self {
+        Self {
+            nanos_per_tick,
+            ticks_per_nano: ((1 << (2 * SHIFT)) / nanos_per_tick as u128) as u64,
+        }
+    }
+
     /// Nanoseconds per tick.
     pub fn get(self) -> f64 {
         self.nanos_per_tick as f64 / ONE as f64
@@ -43,19 +51,24 @@ impl Slope {
 
 /// What a count of ticks means by the kernel's clocks, and how well that is known.
 ///
-/// From its base on, the line first has a slope that leads it to where the kernel's clock is, so
-/// that a correction is never a step; after that bend it has the slope that was measured. Before
-/// its base it goes on for a while as the line did that was there before, so that a count is the
-/// same nanosecond whether it is asked for before or after a new line is drawn.
+/// These are two lines. One tracks the kernel's clock: straight through the last comparison with
+/// it. The other is published. From its base on it first has a slope that leads it to the tracking
+/// line, so that a correction is never a step; after that bend both are the same. Before its base
+/// it goes on for a while as the line did that was published before, so that a count is the same
+/// nanosecond whether it is asked for before or after a new line is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// The count at which the line was drawn.
+    /// The count at which CLOCK_MONOTONIC was last compared.
+    pub sample_ticks: u64,
+    /// What it was there, in nanoseconds.
+    pub sample_nanos: u64,
+    /// The count from which on the published line is this one's.
     pub base_ticks: u64,
-    /// What the line has for CLOCK_MONOTONIC there, in nanoseconds.
+    /// What is published for CLOCK_MONOTONIC there, in nanoseconds.
     pub base_nanos: u64,
     /// The part of a nanosecond that belongs to it, with [`SHIFT`] binary places.
     pub base_fraction: u64,
-    /// As it was measured: of durations, and of what is not corrected.
+    /// As it was measured: of durations, of the tracking line, and of what is not corrected.
     pub rate: Slope,
     /// Of the correction.
     pub correction: Slope,
@@ -69,14 +82,11 @@ pub struct Line {
     pub wall_ahead: i64,
     /// CLOCK_BOOTTIME minus CLOCK_MONOTONIC, in nanoseconds.
     pub boot_ahead: i64,
-    /// The error at the base against CLOCK_MONOTONIC, in nanoseconds.
+    /// How far the tracking line can be from CLOCK_MONOTONIC at the comparison, in nanoseconds.
     pub error: u64,
-    /// What of it is left after the correction.
-    pub error_after: u64,
-    /// By how much the error can grow after the base, in nanoseconds per tick with [`SHIFT`]
-    /// binary places.
+    /// By how much that can grow afterwards, in nanoseconds per tick with [`SHIFT`] binary places.
     pub growth: u64,
-    /// The same of what is before the base.
+    /// The same of what is before the comparison.
     pub past_growth: u64,
     /// What has to be added for CLOCK_REALTIME, in nanoseconds.
     pub wall_error: u64,
@@ -88,10 +98,14 @@ pub struct Line {
 }
 
 /// How many words a line takes in a latch.
-pub const WORDS: usize = 20;
+pub const WORDS: usize = 21;
 
 /// No bound is known.
 pub const UNKNOWN: u64 = u64::MAX;
+
+/// A correction that takes at least so many times what is to be corrected is not noticed: a shorter
+/// one takes the usual time instead.
+const GENTLY: u128 = 100;
 
 /// What is in a nanosecond of a base behind the binary point.
 const FRACTION: u128 = (1 << SHIFT) - 1;
@@ -99,6 +113,8 @@ const FRACTION: u128 = (1 << SHIFT) - 1;
 impl Line {
     /// Ticks that are nanoseconds of CLOCK_MONOTONIC.
     pub const NANOSECONDS: Self = Self {
+        sample_ticks: 0,
+        sample_nanos: 0,
         base_ticks: 0,
         base_nanos: 0,
         base_fraction: 0,
@@ -110,7 +126,6 @@ impl Line {
         wall_ahead: 0,
         boot_ahead: 0,
         error: 0,
-        error_after: 0,
         growth: 0,
         past_growth: 0,
         wall_error: 0,
@@ -118,29 +133,55 @@ impl Line {
         known_from: 0,
     };
 
-    /// The line goes through this point from here on, whatever was there before.
+    /// Both lines go through this point from here on, whatever was there before.
     pub const fn from(self, ticks: u64, nanos: u64) -> Self {
-        Self { base_ticks: ticks, base_nanos: nanos, base_fraction: 0, bend: 0, reach: 0, ..self }
+        Self {
+            sample_ticks: ticks,
+            sample_nanos: nanos,
+            base_ticks: ticks,
+            base_nanos: nanos,
+            base_fraction: 0,
+            bend: 0,
+            reach: 0,
+            ..self
+        }
     }
 
-    /// The line from a count on, where it begins without a step after another, which it
-    /// continues into the past.
+    /// The line as it is published from a count on: without a step after another, which it
+    /// continues into the past, and from there to the tracking line.
+    ///
+    /// A count before the comparison is one after which nobody has read: the correction is made
+    /// there, unless that would make it too quick.
     pub const fn after(self, old: &Self, ticks: u64) -> Self {
         let since = ticks.saturating_sub(old.base_ticks);
         let (before, reach) =
             if since <= old.bend { (old.correction, since) } else { (old.rate, since - old.bend) };
         let fixed = old.fixed(ticks);
+        let tracked = self.tracked_fixed(ticks);
+        let ahead = fixed.abs_diff(tracked);
+        // In ticks, of which it takes at least twice as many.
+        let rate = self.rate.nanos_per_tick;
+        let least = saturated((ahead / rate as u128).saturating_add(1).saturating_mul(2));
+        let unread = self.sample_ticks.saturating_sub(ticks);
+        let is_gentle = least as u128 * GENTLY / 2 <= unread as u128 || unread > self.bend;
+        let usual = if is_gentle { unread } else { self.bend };
+        let bend = if usual > least { usual } else { least };
+        let change = saturated(ahead / bend as u128);
+        let change = if change > rate / 2 { rate / 2 } else { change };
+        let slope = if fixed > tracked { rate - change } else { rate + change };
         Self {
             base_ticks: ticks,
             base_nanos: saturated(fixed >> SHIFT),
             base_fraction: (fixed & FRACTION) as u64,
+            correction: Slope::from_fixed(slope),
+            bend,
             before,
             reach,
             ..self
         }
     }
 
-    /// What CLOCK_MONOTONIC shows at a count, in whole nanoseconds; not below zero.
+    /// What is published for CLOCK_MONOTONIC at a count, in whole nanoseconds; not below zero.
     pub const fn at(&self, ticks: u64) -> u64 {
         saturated(self.fixed(ticks) >> SHIFT)
     }
@@ -157,7 +198,35 @@ impl Line {
         }
     }
 
-    /// The count at which CLOCK_MONOTONIC shows so many nanoseconds.
+    /// What CLOCK_MONOTONIC is at a count, as far as is known; not below zero.
+    pub const fn tracked_at(&self, ticks: u64) -> u64 {
+        saturated(self.tracked_fixed(ticks) >> SHIFT)
+    }
+
+    const fn tracked_fixed(&self, ticks: u64) -> u128 {
+        let sample = (self.sample_nanos as u128) << SHIFT;
+        let away = ticks.abs_diff(self.sample_ticks) as u128 * self.rate.nanos_per_tick as u128;
+        if ticks >= self.sample_ticks {
+            sample.saturating_add(away)
+        } else {
+            sample.saturating_sub(away)
+        }
+    }
+
+    /// The count at which CLOCK_MONOTONIC is certainly so many nanoseconds, as far as it is known.
+    pub const fn tracked_when(&self, nanos: u64) -> u64 {
+        // Both the conversion and the clock are rounded.
+        match self.rate.ticks(nanos.abs_diff(self.sample_nanos)) {
+            Some(ticks) if nanos >= self.sample_nanos => {
+                self.sample_ticks.saturating_add(ticks).saturating_add(1)
+            }
+            Some(ticks) => self.sample_ticks.saturating_sub(ticks).saturating_add(1),
+            None if nanos >= self.sample_nanos => u64::MAX,
+            None => 0,
+        }
+    }
+
+    /// The count at which so many nanoseconds are published for CLOCK_MONOTONIC.
     pub const fn when(&self, nanos: u64) -> u64 {
         let away = nanos.abs_diff(self.base_nanos);
         if nanos >= self.base_nanos {
@@ -178,20 +247,19 @@ impl Line {
         if ticks < self.known_from {
             return UNKNOWN;
         }
-        let distance = self.base_ticks.abs_diff(ticks);
-        let (error, growth) = if ticks < self.base_ticks {
-            (self.error, self.past_growth)
-        } else if distance <= self.bend {
-            (self.error, self.growth)
-        } else {
-            (self.error_after, self.growth)
-        };
-        error.saturating_add(saturated(rounded(distance, growth)))
+        // What is not corrected there is an error, too.
+        let uncorrected = self.at(ticks).abs_diff(self.tracked_at(ticks));
+        let distance = self.sample_ticks.abs_diff(ticks);
+        let growth = if ticks < self.sample_ticks { self.past_growth } else { self.growth };
+        let grown = saturated(rounded(distance, growth));
+        self.error.saturating_add(uncorrected).saturating_add(grown)
     }
 
     /// The line as words.
     pub const fn to_words(self) -> [u64; WORDS] {
         [
+            self.sample_ticks,
+            self.sample_nanos,
             self.base_ticks,
             self.base_nanos,
             self.base_fraction,
@@ -206,7 +274,6 @@ impl Line {
             self.wall_ahead.cast_unsigned(),
             self.boot_ahead.cast_unsigned(),
             self.error,
-            self.error_after,
             self.growth,
             self.past_growth,
             self.wall_error,
@@ -218,23 +285,24 @@ impl Line {
     /// The line that the words are of.
     pub const fn from_words(words: [u64; WORDS]) -> Self {
         Self {
-            base_ticks: words[0],
-            base_nanos: words[1],
-            base_fraction: words[2],
-            rate: Slope { nanos_per_tick: words[3], ticks_per_nano: words[4] },
-            correction: Slope { nanos_per_tick: words[5], ticks_per_nano: words[6] },
-            bend: words[7],
-            before: Slope { nanos_per_tick: words[8], ticks_per_nano: words[9] },
-            reach: words[10],
-            wall_ahead: words[11].cast_signed(),
-            boot_ahead: words[12].cast_signed(),
-            error: words[13],
-            error_after: words[14],
-            growth: words[15],
-            past_growth: words[16],
-            wall_error: words[17],
-            utc_error: words[18],
-            known_from: words[19],
+            sample_ticks: words[0],
+            sample_nanos: words[1],
+            base_ticks: words[2],
+            base_nanos: words[3],
+            base_fraction: words[4],
+            rate: Slope { nanos_per_tick: words[5], ticks_per_nano: words[6] },
+            correction: Slope { nanos_per_tick: words[7], ticks_per_nano: words[8] },
+            bend: words[9],
+            before: Slope { nanos_per_tick: words[10], ticks_per_nano: words[11] },
+            reach: words[12],
+            wall_ahead: words[13].cast_signed(),
+            boot_ahead: words[14].cast_signed(),
+            error: words[15],
+            growth: words[16],
+            past_growth: words[17],
+            wall_error: words[18],
+            utc_error: words[19],
+            known_from: words[20],
         }
     }
 }
@@ -281,7 +349,9 @@ mod tests {
         let before = Slope::new(rate.get() * (1.0 - 5e-6));
         let (bend, reach) = (hertz / 10, hertz / 20);
         let line = Line { rate, correction, before, ..Line::NANOSECONDS };
-        Line { base_ticks, base_nanos, bend, reach, ..line }
+        let line = Line { base_ticks, base_nanos, bend, reach, ..line };
+        let end = base_ticks.saturating_add(bend);
+        Line { sample_ticks: end, sample_nanos: line.at(end), ..line }
     }
 
     fn slope(hertz: u64) -> Slope {
@@ -336,14 +406,43 @@ mod tests {
 
         #[test]
         fn errors_grow_with_the_distance(line in lines(), growth in 0..ONE, near: u32, far: u32) {
-            let line = Line { error: 30, error_after: 30, growth, past_growth: growth, ..line };
+            let line = Line { error: 30, growth, past_growth: growth, ..line };
+            let line = line.from(line.base_ticks, line.base_nanos);
             let (near, far) = (near.min(far), near.max(far));
             let at = |away: u32| line.error_at(line.base_ticks.saturating_add(away.into()));
             prop_assert!(30 == at(0) && at(near) <= at(far));
             let before = line.base_ticks.saturating_sub(far.into());
             if before > 0 {
-                prop_assert_eq!(line.error_at(before), at(far));
+                prop_assert!(line.error_at(before).abs_diff(at(far)) <= 1);
             }
+        }
+
+        /// However far a correction leads, what is left of it is in the error; after it nothing is.
+        #[test]
+        fn what_is_not_corrected_is_an_error(
+            hertz in 1_000_000_u64..6_000_000_000,
+            off in -10_000_000_i64..10_000_000,
+            away in 0_u64..1_000_000_000_000,
+        ) {
+            let old = line(hertz, 1 << 40, 1 << 50).from(1 << 40, 1 << 50);
+            let sample = old.base_nanos.checked_add_signed(off).expect("it is far from the ends");
+            let tracking = Line { bend: hertz / 1000, ..old }.from(old.base_ticks, sample);
+            let line = Line { bend: hertz / 1000, ..tracking }.after(&old, old.base_ticks);
+            let ticks = line.base_ticks + away;
+            let truth = tracking.at(ticks);
+            prop_assert!(line.at(ticks).abs_diff(truth) <= line.error_at(ticks) + 1);
+            if away > line.bend {
+                prop_assert!(line.at(ticks).abs_diff(truth) <= 1);
+            }
+        }
+
+        #[test]
+        fn the_kernel_s_clock_has_come_when_it_is_said_to(
+            line in lines(),
+            away in 0_u64..1_000_000_000_000,
+        ) {
+            let nanos = line.sample_nanos.saturating_add(away);
+            prop_assert!(line.tracked_at(line.tracked_when(nanos)) >= nanos);
         }
     }
 

@@ -73,10 +73,10 @@ impl State {
     pub(crate) fn line(&self) -> Line {
         let error = self.error.load(SeqCst);
         Line {
+            sample_ticks: MARK,
             base_ticks: MARK,
             wall_ahead: self.wall_ahead.load(SeqCst),
             error,
-            error_after: error,
             utc_error: if error == UNKNOWN { UNKNOWN } else { 0 },
             ..Line::NANOSECONDS
         }

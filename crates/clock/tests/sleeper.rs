@@ -61,6 +61,41 @@ fn it_is_never_early_and_says_how_late() {
     }
 }
 
+/// CLOCK_MONOTONIC by a system call, which nothing in the process can be in front of.
+fn kernel_now() -> Duration {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes into `now`, which outlives the call.
+    let answer =
+        unsafe { libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_MONOTONIC, &raw mut now) };
+    assert_eq!(answer, 0);
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}
+
+/// Relative ones, those until an instant that is so far away, and those until a time.
+#[test]
+fn none_ends_before_the_kernel_s_clock_says_so() {
+    const ROUNDS: u32 = 16_667;
+    let clock = Clock::system();
+    let mut sleepers = BOTH.map(with);
+    for round in 0..ROUNDS {
+        let length = Duration::from_micros(10 + u64::from(round % 7));
+        for sleeper in &mut sleepers {
+            let begin = kernel_now();
+            sleeper.sleep_for(length);
+            let relative = kernel_now();
+            assert!(relative >= begin + length, "early by {:?}", begin + length - relative);
+            let begin = kernel_now();
+            sleeper.sleep_until(Instant::now() + length);
+            let absolute = kernel_now();
+            assert!(absolute >= begin + length, "early by {:?}", begin + length - absolute);
+            let deadline = kernel_now() + length;
+            sleeper.sleep_until(clock.at_monotonic(deadline));
+            let timed = kernel_now();
+            assert!(timed >= deadline, "early by {:?}", deadline - timed);
+        }
+    }
+}
+
 #[test]
 fn a_target_long_past_returns_at_once() {
     let mut sleeper = Sleeper::new();

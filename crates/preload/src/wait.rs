@@ -29,9 +29,6 @@ const NEAR: Duration = Duration::from_millis(100);
 /// A wait of this length can have the counter compared with the kernel's clock within it.
 const ROOMY: Duration = Duration::from_millis(5);
 
-/// More than the counter is ever off by, unless the machine was disturbed.
-const LARGEST_ERROR: Duration = Duration::from_micros(1);
-
 unsafe extern "C-unwind" {
     fn pthread_testcancel();
 }
@@ -64,10 +61,9 @@ pub fn sleep_until(deadline: Duration) -> Option<Ended> {
         place.give_back();
         return kernel.ended(deadline);
     }
-    let mut target = CLOCK.at_monotonic(deadline);
-    // The kernel's own clock must not show an earlier time than was asked for, either.
-    let error = CLOCK.error(target).within().unwrap_or_default().min(LARGEST_ERROR);
-    target = target.checked_add(error).unwrap_or(target);
+    // Before the target is computed: during a long wait much can be learned of the counter.
+    let _ = CLOCK.now();
+    let target = CLOCK.at_monotonic(deadline);
     let slept =
         wait_until(place.guard(), &settings::get().policy, &CLOCK, target, &mut kernel, true);
     place.give_back();
@@ -75,6 +71,10 @@ pub fn sleep_until(deadline: Duration) -> Option<Ended> {
     unsafe { pthread_testcancel() };
     match slept {
         Ok(slept) => {
+            // The kernel's own clock must not show an earlier time than was asked for, either.
+            while clocks::is_behind(deadline) {
+                std::hint::spin_loop();
+            }
             report::slept(&slept);
             Some(Ended::OnTime)
         }

@@ -51,6 +51,7 @@ pub use self::wait::wait_until;
 pub use self::waiter::KernelWait;
 pub use crate::privilege::{Degradation, Wish};
 
+use self::wait::{Target, wait};
 use self::waiter::Waiter;
 use crate::privilege::{LatencyHold, Pin, Realtime};
 use crate::{Clock, Instant};
@@ -98,16 +99,20 @@ impl Sleeper {
     /// is beyond what the clock can show, as a mock's is for the process's clock, it sleeps until
     /// the last instant there is.
     pub fn sleep_until(&mut self, target: Instant) -> Slept {
+        self.uninterrupted(Target::at(&self.clock, target))
+    }
+
+    /// Sleeps for so long, whatever signals come: by CLOCK_MONOTONIC, however well the counter's
+    /// rate is known yet.
+    pub fn sleep_for(&mut self, duration: Duration) -> Slept {
+        self.uninterrupted(Target::after(&self.clock, duration))
+    }
+
+    fn uninterrupted(&mut self, target: Target) -> Slept {
         match self.sleep(target, false) {
             Ok(slept) => slept,
             Err(_) => unreachable!("it was not to be interrupted"),
         }
-    }
-
-    /// Sleeps for so long, whatever signals come.
-    pub fn sleep_for(&mut self, duration: Duration) -> Slept {
-        let now = self.clock.now();
-        self.sleep_until(now.checked_add(duration).unwrap_or(now.last()))
     }
 
     /// Sleeps until an instant, or until a signal handler has run, whether it was set with
@@ -117,7 +122,7 @@ impl Sleeper {
     /// # Errors
     /// [`Interrupted`], with what is left.
     pub fn sleep_until_interruptible(&mut self, target: Instant) -> Result<Slept, Interrupted> {
-        self.sleep(target, true)
+        self.sleep(Target::at(&self.clock, target), true)
     }
 
     /// What was asked for and not granted, and why.
@@ -142,17 +147,16 @@ impl Sleeper {
         &self.clock
     }
 
-    fn sleep(&mut self, target: Instant, interruptible: bool) -> Result<Slept, Interrupted> {
+    fn sleep(&mut self, target: Target, interruptible: bool) -> Result<Slept, Interrupted> {
         self.statistics = self.statistics();
         self.last = None;
         let begin = self.clock.now();
-        let target = target.min(begin.last());
         let Self { guard, policy, clock, waiter, .. } = self;
-        let ended = wait_until(guard, policy, clock, target, waiter, interruptible);
+        let ended = wait(guard, policy, clock, target, waiter, interruptible);
         if self.waiter.has_lost() {
             self.degradation.extend(self.waiter.lost());
         }
-        self.last = Some((begin, target, ended));
+        self.last = Some((begin, target.instant, ended));
         ended
     }
 }

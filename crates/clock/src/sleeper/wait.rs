@@ -16,6 +16,50 @@ const ASTRAY: Duration = Duration::from_millis(1);
 /// The last part is rehearsed if so much time is left for it.
 const REHEARSED: Duration = Duration::from_micros(5);
 
+/// Before this much is left of a sleep, the clock is compared with the kernel's: what it is off by
+/// is nothing in so short a time, and there is time for it.
+const NEAR: Duration = Duration::from_millis(100);
+
+/// So often the kernel's clock is read for the last nanoseconds, before the kernel waits for them.
+const PATIENCE: u32 = 1_000;
+
+/// When a sleep is to end.
+#[derive(Clone, Copy)]
+pub struct Target {
+    pub instant: Instant,
+    /// What CLOCK_MONOTONIC has to show then.
+    deadline: Duration,
+    /// Whether the instant is what was asked for, and not the time that passes until then.
+    is_absolute: bool,
+}
+
+impl Target {
+    pub fn at(clock: &Clock, instant: Instant) -> Self {
+        let now = clock.now();
+        let instant = instant.min(now.last());
+        // Whichever line it was computed by, and from a reading that was as wrong as one is now.
+        let shown = clock.tracked(instant).max(clock.monotonic(instant));
+        let error = clock.error(now).within().unwrap_or_default() + Duration::from_nanos(1);
+        Self { instant, deadline: shown.saturating_add(error), is_absolute: true }
+    }
+
+    pub fn after(clock: &Clock, duration: Duration) -> Self {
+        let deadline = clock.kernel_now().saturating_add(duration);
+        let now = clock.now();
+        let instant = now.checked_add(duration).unwrap_or(now.last());
+        Self { instant, deadline, is_absolute: false }
+    }
+
+    /// The instant by what is known now of the counter's rate.
+    fn refined(&self, clock: &Clock) -> Instant {
+        if !clock.is_counting() {
+            return self.instant;
+        }
+        let refined = clock.at_tracked(self.deadline);
+        if self.is_absolute { refined.max(self.instant) } else { refined }
+    }
+}
+
 /// Sleeps until an instant: in the kernel until a guard before it, and then spinning.
 ///
 /// This is what a [`Sleeper`](super::Sleeper) does. It takes no memory and no lock, so that it
@@ -32,14 +76,33 @@ pub fn wait_until(
     kernel: &mut impl KernelWaiter,
     interruptible: bool,
 ) -> Result<Slept, Interrupted> {
+    wait(guard, policy, clock, Target::at(clock, target), kernel, interruptible)
+}
+
+/// The same.
+pub fn wait(
+    guard: &mut Guard,
+    policy: &Policy,
+    clock: &Clock,
+    asked: Target,
+    kernel: &mut impl KernelWaiter,
+    interruptible: bool,
+) -> Result<Slept, Interrupted> {
     // The upkeep of the clock is done now, if it is due, and not at the end.
-    let begin = clock.now();
-    let target = target.min(begin.last());
+    let mut begin = clock.now();
+    let mut target = asked.instant;
     let length = nanos(target - begin);
     if length == 0 || clock.skip_to(target) {
         let woke = clock.now().max(begin);
         guard.woken(woke);
         return Ok(Slept::at_once(target, woke));
+    }
+    if let Some(near) = target.checked_sub(NEAR).filter(|near| *near > begin) {
+        in_kernel(clock, near, begin, kernel, |now| interruptible && now < target)
+            .inspect_err(|now| guard.woken(*now))
+            .map_err(|now| Interrupted { remaining: target - now })?;
+        begin = clock.now();
+        target = asked.refined(clock);
     }
     let cycle = guard.cycle(target).unwrap_or(length);
     let ahead = guard.plan(policy, length, cycle);
@@ -54,19 +117,55 @@ pub fn wait_until(
         let late = now - end;
         guard.observe(length, nanos(late));
         kernel_miss = Some(late);
+        target = asked.refined(clock);
     }
     let last = Last { target, ahead, kernel_miss };
     if !is_spun && target.checked_sub(REHEARSED).is_some_and(|before| now < before) {
         rehearse(guard, clock, &last, now);
     }
-    spin_to(guard, clock, &last, now).or_else(|stopped| {
+    let ended = spin_to(guard, clock, &last, now).or_else(|stopped| {
         // Spinning would not end: whoever has stopped the clock keeps the kernel's timers, too.
         let woke = in_kernel(clock, target, stopped, kernel, |_| interruptible)
             .inspect_err(|now| guard.woken(*now))
             .map_err(|now| Interrupted { remaining: target - now })?;
         guard.woken(woke);
         Ok(Slept { guard: ahead, kernel_miss, ..Slept::at_once(target, woke) })
-    })
+    });
+    let mut slept = ended?;
+    if hold(clock, asked.deadline, kernel) {
+        slept.woke = clock.now_in_haste().max(slept.woke);
+        guard.woken(slept.woke);
+    }
+    if asked.is_absolute {
+        slept.target = asked.instant;
+    }
+    slept.miss = slept.woke - slept.target;
+    Ok(slept)
+}
+
+/// Waits until the kernel's clock has come to its deadline, too: by the counter that was so, give or
+/// take its error. Whether there was anything to wait for.
+fn hold(clock: &Clock, deadline: Duration, kernel: &mut impl KernelWaiter) -> bool {
+    for turn in 0.. {
+        let left = deadline.saturating_sub(clock.kernel_now());
+        if left.is_zero() {
+            return turn > 0;
+        }
+        let is_astray = left > ASTRAY;
+        if is_astray && clock.is_counting() {
+            clock.upkeep();
+        }
+        if is_astray && !clock.is_counting() {
+            // The kernel's clock was put back. Instants went on.
+            return turn > 0;
+        }
+        if is_astray || turn > PATIENCE {
+            kernel.wait(deadline);
+        } else {
+            std::hint::spin_loop();
+        }
+    }
+    true
 }
 
 /// What is known of a sleep before its last part.
@@ -121,7 +220,7 @@ fn in_kernel(
 ) -> Result<Instant, Instant> {
     let mut ahead = Duration::ZERO;
     while now < end {
-        let woken = kernel.wait(clock.monotonic(end) + ahead);
+        let woken = kernel.wait(clock.tracked(end) + ahead);
         if woken == Woken::Due {
             clock.has_come(end);
         }

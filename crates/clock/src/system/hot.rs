@@ -35,6 +35,7 @@ pub static HOT: Hot = Hot {
     last: AtomicU64::new(0),
     confined: AtomicBool::new(false),
     try_at: AtomicU64::new(0),
+    read_until: AtomicU64::new(0),
 };
 
 #[repr(align(64))]
@@ -45,6 +46,7 @@ pub struct Hot {
     last: AtomicU64,
     confined: AtomicBool,
     try_at: AtomicU64,
+    read_until: AtomicU64,
 }
 
 impl Use {
@@ -65,7 +67,8 @@ impl Hot {
     #[inline(always)]
     pub fn count(&self, ticks: u64) -> Option<u64> {
         let used = self.current();
-        let fresh = ticks.wrapping_sub(used.from.load(Relaxed)) < used.span.load(Relaxed);
+        // Acquire, with the stores in `extend`: who is let on by them reads the line of then.
+        let fresh = ticks.wrapping_sub(used.from.load(Acquire)) < used.span.load(Acquire);
         let usual = fresh && !timeline::is_here();
         usual.then(|| ticks.wrapping_add(used.offset.load(Relaxed)))
     }
@@ -108,8 +111,20 @@ impl Hot {
     /// Lets the counter be read from `from` on for so many ticks.
     pub fn extend(&self, from: u64, span: u64) {
         let used = self.current();
-        used.from.store(from, Relaxed);
+        used.from.store(from, Release);
         used.span.store(span, Release);
+    }
+
+    /// Notes a count that was read although upkeep was due.
+    pub fn note_late(&self, count: u64) {
+        self.read_until.fetch_max(count, Relaxed);
+    }
+
+    /// The count after which nobody has read, but those who will be seen to have come late.
+    pub fn read_until(&self) -> u64 {
+        let used = self.current();
+        let fresh = used.from.load(Relaxed).wrapping_add(used.span.load(Relaxed));
+        fresh.wrapping_add(used.offset.load(Relaxed)).max(self.read_until.load(Relaxed))
     }
 
     /// The next reading is to see whether all is as it was.

@@ -30,9 +30,8 @@ use record::Record;
 
 macro_rules! latch {
     ($words:expr) => {{
-        use std::sync::atomic::AtomicUsize;
         let copies = [const { [const { AtomicU64::new(0) }; $words] }; 2];
-        Latch::new(AtomicUsize::new(0), copies)
+        Latch::new(AtomicU64::new(0), copies)
     }};
 }
 
@@ -58,9 +57,18 @@ pub fn now() -> u64 {
 #[inline]
 pub fn now_in_haste() -> u64 {
     HOT.count(counter::read()).unwrap_or_else(|| match HOT.offset() {
-        Some(offset) if !timeline::is_here() => counter::read().wrapping_add(offset),
+        Some(offset) if !timeline::is_here() => late(counter::read(), offset),
         _ => slow(),
     })
+}
+
+/// A count that is read although upkeep is due. It is made known before anything is made of it:
+/// no line that is drawn meanwhile changes what has been read.
+fn late(ticks: u64, offset: u64) -> u64 {
+    let count = ticks.wrapping_add(offset);
+    HOT.note_late(count);
+    LINE.announce();
+    count
 }
 
 /// The count, after all that came before.
@@ -94,7 +102,7 @@ pub fn raw_ordered() -> u64 {
 pub fn line() -> Line {
     if ready() == Turn::Unfinished {
         // Counts are the counter's; what they mean is not known yet.
-        let line = Line { error: UNKNOWN, error_after: UNKNOWN, ..Line::NANOSECONDS };
+        let line = Line { error: UNKNOWN, ..Line::NANOSECONDS };
         return with_others(line.from(counter::read_ordered(), kernel::monotonic()));
     }
     Line::from_words(LINE.read())
@@ -113,6 +121,19 @@ pub fn rate() -> Slope {
 /// Makes a line the one that is read.
 fn write(line: &Line) {
     LINE.write(&line.to_words());
+    write_rate(line);
+}
+
+/// The same, unless somebody has read late since `seen`.
+fn write_if(seen: u64, line: &Line) -> bool {
+    let written = LINE.write_if(seen, &line.to_words());
+    if written {
+        write_rate(line);
+    }
+    written
+}
+
+fn write_rate(line: &Line) {
     RATE[0].store(line.rate.nanos_per_tick, Relaxed);
     RATE[1].store(line.rate.ticks_per_nano, Relaxed);
 }
@@ -143,27 +164,38 @@ pub fn trust() -> Trust {
     if ready() == Turn::Unfinished {
         return Trust::Kernel(Reason::Measuring);
     }
-    if let Some(mut record) = Record::take()
-        && (!HOT.is_counting() || record.is_unexamined_since(kernel::monotonic()))
-    {
-        record.upkeep(true);
-    }
+    with_record(|record| {
+        if !HOT.is_counting() || record.is_unexamined_since(kernel::monotonic()) {
+            record.upkeep(true);
+        }
+    });
     Trust::from_words(TRUST.read())
 }
 
 /// Compares the clock with the kernel's, and asks the kernel for its verdict.
 pub fn upkeep() {
     ready();
-    if let Some(mut record) = Record::take() {
-        record.upkeep(true);
-    }
+    with_record(|record| record.upkeep(true));
 }
 
 /// The upkeep of a thread that does nothing else.
 pub fn routine() {
-    if let Some(mut record) = Record::take() {
-        record.upkeep(false);
-    }
+    with_record(|record| record.upkeep(false));
+}
+
+/// Does something with the record, if nobody else has it. A signal handler that left it by a jump
+/// would keep it for good.
+fn with_record(what: impl FnOnce(&mut Record)) {
+    without_signals(|| {
+        if let Some(mut record) = Record::take() {
+            what(&mut record);
+        }
+    });
+}
+
+/// Whether the counter is what is read, and the host's time.
+pub fn is_counting() -> bool {
+    HOT.is_counting() && !timeline::is_here()
 }
 
 /// From now on no reader makes system calls other than `clock_gettime`.
@@ -175,9 +207,7 @@ pub fn confine() {
 /// Takes the counter out of use for good.
 pub fn distrust(reason: Reason) {
     ready();
-    if let Some(mut record) = Record::take() {
-        record.give_up(reason);
-    }
+    with_record(|record| record.give_up(reason));
 }
 
 /// What is done when the count cannot simply be read.
@@ -190,13 +220,14 @@ fn slow() -> u64 {
     }
     if HOT.is_counting() {
         routine();
-    } else if HOT.is_to_be_tried(kernel::monotonic())
-        && let Some(mut record) = Record::take()
-    {
-        record.try_again();
+    } else if HOT.is_to_be_tried(kernel::monotonic()) {
+        with_record(Record::try_again);
     }
     match HOT.offset() {
-        Some(offset) if !timeline::is_here() => counter::read_ordered().wrapping_add(offset),
+        Some(offset) if !timeline::is_here() => {
+            let ticks = counter::read_ordered();
+            HOT.count(ticks).unwrap_or_else(|| late(ticks, offset))
+        }
         _ => kernel_count(),
     }
 }
@@ -218,9 +249,7 @@ fn kernel_count() -> u64 {
     if line.rate.nanos(last - count) < PUT_BACK {
         return count;
     }
-    if let Some(mut record) = Record::take() {
-        record.go_on_from(last, now);
-    }
+    with_record(|record| record.go_on_from(last, now));
     last
 }
 
@@ -283,7 +312,7 @@ fn begin() {
     let verdict = verdict::examine().and_then(|()| record.ok_or(Reason::NoMemory)?.measure());
     if let Err(reason) = verdict {
         // Instants are nanoseconds of CLOCK_MONOTONIC here, now and later.
-        write(&Line { error: 1, error_after: 1, ..Line::NANOSECONDS });
+        write(&Line { error: 1, ..Line::NANOSECONDS });
         TRUST.write(&Trust::Kernel(reason).to_words());
     }
 }

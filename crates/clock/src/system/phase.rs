@@ -1,13 +1,10 @@
 //! Who measures first.
 
 use std::sync::atomic::{
-    AtomicU32, AtomicU64,
+    AtomicU32,
     Ordering::{Acquire, Relaxed, SeqCst},
 };
 
-use crate::counter;
-
-use rustix::process::getpid;
 use rustix::thread::{futex, gettid, sched_yield};
 
 /// What the caller is to do.
@@ -32,10 +29,6 @@ const READY: u32 = 1;
 /// Others are the measuring thread's id, of which there are 2²², and this.
 const BUSY: u32 = 2;
 
-/// A measurement that began so many ticks ago will not end: a signal handler has jumped out of it.
-/// It is a tenth of a second or more, whatever the counter's rate.
-const LOST: u64 = 1 << 29;
-
 /// What is between the state and the id of the thread in it.
 const ID: u32 = 2;
 
@@ -45,18 +38,12 @@ pub struct Phase {
     state: AtomicU32,
     /// Threads that sleep until it changes.
     sleepers: AtomicU32,
-    /// When the measurement began, by the counter.
-    since: AtomicU64,
 }
 
 impl Phase {
     const fn at(state: u32) -> Self {
         let (state, sleepers) = (AtomicU32::new(state), AtomicU32::new(0));
-        Self { state, sleepers, since: AtomicU64::new(0) }
-    }
-
-    fn is_lost(&self) -> bool {
-        counter::read().saturating_sub(self.since.load(Relaxed)) > LOST
+        Self { state, sleepers }
     }
 
     #[inline]
@@ -90,15 +77,13 @@ impl Phase {
             if found == READY {
                 return Turn::Ready;
             }
-            let interrupted = found == own && !self.is_lost();
-            if interrupted {
+            if found == own {
                 return Turn::Unfinished;
             }
             let is_late = patience == 0;
-            let mine = found == NEW || found == own || (is_late && !is_here(found >> ID));
+            let mine = found == NEW || (is_late && !is_alive(found >> ID));
             if mine {
                 if self.state.compare_exchange(found, own, Acquire, Relaxed).is_ok() {
-                    self.since.store(counter::read(), Relaxed);
                     return Turn::First;
                 }
             } else if is_late {
@@ -111,17 +96,17 @@ impl Phase {
     }
 }
 
-/// Has this process a thread of this id?
-fn is_here(thread: u32) -> bool {
-    let process = getpid().as_raw_nonzero().get();
+/// Is there a thread of this id?
+pub fn is_alive(thread: u32) -> bool {
     // SAFETY: signal 0 is none: it is only asked whom it would reach. A signal handler that reads
     // the clock must leave `errno` as it was.
     unsafe {
         let errno = libc::__errno_location();
         let before = *errno;
-        let asked = libc::syscall(libc::SYS_tgkill, process, thread, 0);
+        let asked = libc::syscall(libc::SYS_tkill, thread, 0);
+        let is_there = asked == 0 || *errno != libc::ESRCH;
         *errno = before;
-        asked == 0
+        is_there
     }
 }
 
@@ -138,14 +123,6 @@ mod tests {
         assert_eq!(phase.lock(), Turn::Unfinished, "the same thread again: a signal handler");
         phase.finish();
         assert_eq!(phase.lock(), Turn::Ready);
-    }
-
-    #[test]
-    fn who_has_been_jumped_out_of_begins_again() {
-        let phase = Phase::at(NEW);
-        assert_eq!(phase.lock(), Turn::First);
-        phase.since.store(counter::read() - 2 * LOST, Relaxed);
-        assert_eq!(phase.lock(), Turn::First);
     }
 
     #[test]

@@ -4,18 +4,23 @@
 //! thread of the parent was doing to it at that moment, the child finds a record that nobody has
 //! taken and in which nothing stands, which is a valid one.
 
+use std::cell::UnsafeCell;
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
 use std::sync::atomic::{
-    AtomicPtr, AtomicU64,
+    AtomicPtr, AtomicU32,
     Ordering::{Acquire, Relaxed, Release},
 };
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
+use rustix::process::getpid;
+use rustix::thread::gettid;
 use rustix::time::ClockId;
 
 use super::hot::HOT;
-use super::{LINE, TRUST, write};
+use super::phase::is_alive;
+use super::{LINE, TRUST, write, write_if};
 use crate::counter;
 use crate::discipline::Discipline;
 use crate::interval::Interval;
@@ -44,9 +49,11 @@ const EXAMINED_EVERY: u64 = 1_000_000_000;
 /// What the kernel adds to its own error in that time, in microseconds: 500 ppm.
 const EXAMINED_GROWTH: u64 = 500;
 
-/// Who has the record for so long, in ticks, does not have it any more: a signal handler has jumped
-/// out of the upkeep, which takes some microseconds. It is seconds, whatever the counter's rate.
-const LOST: u64 = 1 << 34;
+/// Nobody has the record.
+const FREE: u32 = 0;
+
+/// A thread has it that must not ask the kernel who it is: nobody can tell if it has ended.
+const UNNAMED: u32 = u32::MAX;
 
 /// A reading may be so much older than the last comparison and still be one of the counter in
 /// use, in nanoseconds: another thread came first.
@@ -59,9 +66,10 @@ static PLACE: AtomicPtr<Page> = AtomicPtr::new(ptr::null_mut());
 
 #[repr(C)]
 struct Page {
-    /// When the record was taken, by the counter; zero if it is free.
-    taken: AtomicU64,
-    kept: Kept,
+    /// The id of the thread that has the record, or [`FREE`] or [`UNNAMED`].
+    owner: AtomicU32,
+    /// Used by the owner alone.
+    kept: UnsafeCell<Kept>,
 }
 
 const _: () = assert!(size_of::<Page>() <= PAGE);
@@ -81,30 +89,40 @@ pub struct Kept {
     again: Sample,
 }
 
-/// The record, taken: there is one taker at a time.
+/// The record, taken by the thread that has this value, which stays in it. It is taken from nobody
+/// but a thread that has ended, however long that had it.
 pub struct Record {
-    page: &'static mut Page,
-    mark: u64,
+    page: &'static Page,
+    in_one_thread: PhantomData<*const ()>,
+}
+
+/// Whether the thread has ended that had the record. Its id may be another thread's by now: then
+/// the record waits for that one to end.
+fn has_ended(owner: u32) -> bool {
+    // The first process of a namespace may share the memory of one outside, which it cannot see.
+    const FIRST: i32 = 1;
+    owner != UNNAMED && getpid().as_raw_nonzero().get() != FIRST && !is_alive(owner)
 }
 
 impl Deref for Record {
     type Target = Kept;
 
     fn deref(&self) -> &Kept {
-        &self.page.kept
+        // SAFETY: the thread owns the page, and this is the only value that says so.
+        unsafe { &*self.page.kept.get() }
     }
 }
 
 impl DerefMut for Record {
     fn deref_mut(&mut self) -> &mut Kept {
-        &mut self.page.kept
+        // SAFETY: as above.
+        unsafe { &mut *self.page.kept.get() }
     }
 }
 
 impl Drop for Record {
     fn drop(&mut self) {
-        // Unless it was taken for lost.
-        let _ = self.page.taken.compare_exchange(self.mark, 0, Release, Relaxed);
+        self.page.owner.store(FREE, Release);
     }
 }
 
@@ -116,15 +134,16 @@ impl Record {
         if page.is_null() {
             return None;
         }
-        // SAFETY: the page is never unmapped. Only the mark is borrowed as long as it is not won.
-        let taken = unsafe { &(*page).taken };
-        let (now, since) = (counter::read() | 1, taken.load(Relaxed));
-        if since != 0 && now.saturating_sub(since) < LOST {
+        // SAFETY: the page is never unmapped, and all of it can be shared between threads.
+        let page = unsafe { &*page };
+        let confined = HOT.is_confined();
+        let owner = page.owner.load(Relaxed);
+        if owner != FREE && (confined || !has_ended(owner)) {
             return None;
         }
-        taken.compare_exchange(since, now, Acquire, Relaxed).ok()?;
-        // SAFETY: who sets the mark is the only one to have the page until it clears it.
-        Some(Self { page: unsafe { &mut *page }, mark: now })
+        let own = if confined { UNNAMED } else { gettid().as_raw_nonzero().get().cast_unsigned() };
+        page.owner.compare_exchange(owner, own, Acquire, Relaxed).ok()?;
+        Some(Self { page, in_one_thread: PhantomData })
     }
 
     /// A new record.
@@ -151,7 +170,7 @@ impl Record {
             .begin(first, kernel::compare(ClockId::Monotonic))
             .ok_or(Reason::NoRate)?;
         HOT.begin(0);
-        self.examined = line.base_nanos;
+        self.examined = line.sample_nanos;
         let utc_error = if HOT.is_confined() { UNKNOWN } else { utc_error() };
         self.publish(Line { utc_error, ..line });
         TRUST.write(&Trust::Counter.to_words());
@@ -185,7 +204,7 @@ impl Record {
                 return self.give_up(reason);
             }
         }
-        match self.page.kept.discipline.follow(&old, sample) {
+        match self.discipline.follow(&old, sample) {
             Ok(mut line) => {
                 if now || due {
                     line.utc_error = utc_error();
@@ -200,10 +219,19 @@ impl Record {
         }
     }
 
-    /// Makes a line the one that is read after another, from a count in the future on: what has
-    /// been read must not change.
+    /// Makes a line the one that is read after another: what has been read must not change. Where
+    /// nobody has read since upkeep was due, as after a pause, the line is drawn from there; or
+    /// else from a count in the future on.
     fn join(&mut self, line: Line, old: &Line, offset: u64) {
-        let (now, line) = (line.base_ticks, self.with_others(line));
+        let (now, line) = (line.sample_ticks, self.with_others(line));
+        let seen = LINE.seen();
+        let read_until = HOT.read_until();
+        if read_until < now {
+            let line = line.after(old, read_until);
+            if write_if(seen, &line) {
+                return self.extend(&line, now);
+            }
+        }
         for lead in LEADS {
             let lead = old.rate.ticks(lead).unwrap_or(0);
             let base = counter::read().wrapping_add(offset).saturating_add(lead);
@@ -221,13 +249,13 @@ impl Record {
     fn publish(&mut self, line: Line) {
         let line = self.with_others(line);
         write(&line);
-        self.extend(&line, line.base_ticks);
+        self.extend(&line, line.sample_ticks);
     }
 
     /// The line with what the other clocks are ahead by.
     fn with_others(&mut self, line: Line) -> Line {
         let (wall, boot) = (kernel::ahead(ClockId::Realtime), kernel::ahead(ClockId::Boottime));
-        let kept = &mut self.page.kept;
+        let kept = &mut **self;
         // They stay the same until the clock is set or the machine sleeps, and are known the
         // better the more often they are asked for.
         let narrowed = |old: Interval, new: Interval| {
@@ -263,7 +291,6 @@ impl Record {
         };
         let line = Line {
             error: 1,
-            error_after: 1,
             growth: 0,
             past_growth: 0,
             known_from: count,
@@ -274,8 +301,8 @@ impl Record {
         TRUST.write(&Trust::Kernel(reason).to_words());
         HOT.raise(count);
         HOT.end();
-        self.page.kept.again = Sample::ZERO;
-        HOT.try_at(line.base_nanos);
+        self.again = Sample::ZERO;
+        HOT.try_at(line.sample_nanos);
     }
 
     /// Goes on from a count at a reading of the kernel's clock, which was put back.
@@ -322,11 +349,11 @@ impl Record {
         }
         self.again = Sample::ZERO;
         let offset = line.when(sample.nanos).wrapping_sub(sample.ticks);
-        let measured = self.page.kept.discipline.begin(with(first, offset), with(sample, offset));
+        let measured = self.discipline.begin(with(first, offset), with(sample, offset));
         if let Some(measured) = measured {
             HOT.begin(offset);
-            self.page.kept.known = false;
-            self.publish(Line { known_from: measured.base_ticks, ..measured });
+            self.known = false;
+            self.publish(Line { known_from: measured.sample_ticks, ..measured });
             TRUST.write(&Trust::Counter.to_words());
         }
     }
@@ -356,5 +383,72 @@ pub fn utc_error() -> u64 {
     match u64::try_from(timex.maxerror) {
         Ok(micros) if synchronized => (micros + EXAMINED_GROWTH).saturating_mul(1000),
         _ => UNKNOWN,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Runs it in a forked child, whose clock is its own, and says whether it was so.
+    fn in_a_child(is_so: impl FnOnce() -> bool) -> bool {
+        // SAFETY: the child starts threads and reads clocks; glibc sees to its own allocator.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let status = i32::from(!is_so());
+            // SAFETY: it ends the child at once.
+            unsafe { libc::_exit(status) };
+        }
+        let mut status = 0;
+        loop {
+            // SAFETY: `child` is a child of this process, and nobody else waits for it.
+            unsafe { libc::waitpid(child, &raw mut status, libc::WUNTRACED) };
+            if !libc::WIFSTOPPED(status) {
+                return status == 0;
+            }
+            // Longer than any upkeep takes, and than a record was once believed to be in use.
+            thread::sleep(Duration::from_secs(8));
+            // SAFETY: it is continued, and nothing else.
+            unsafe { libc::kill(child, libc::SIGCONT) };
+        }
+    }
+
+    #[test]
+    fn who_is_stopped_within_upkeep_keeps_the_record() {
+        if super::super::trust() != Trust::Counter {
+            eigentime_harness::skip!("a counter that the kernel keeps time by");
+        }
+        assert!(in_a_child(|| {
+            let Some(record) = Record::take() else { return false };
+            // SAFETY: the parent continues it.
+            unsafe { libc::raise(libc::SIGSTOP) };
+            let other = thread::spawn(|| Record::take().is_none()).join().unwrap_or(false);
+            drop(record);
+            other && thread::spawn(|| Record::take().is_some()).join().unwrap_or(false)
+        }));
+    }
+
+    #[test]
+    fn of_a_thread_that_has_ended_within_upkeep_another_takes_it() {
+        static ENDED: AtomicI32 = AtomicI32::new(0);
+        if super::super::trust() != Trust::Counter {
+            eigentime_harness::skip!("a counter that the kernel keeps time by");
+        }
+        assert!(in_a_child(|| {
+            let ended = thread::spawn(|| {
+                ENDED.store(gettid().as_raw_nonzero().get(), SeqCst);
+                Record::take().map(std::mem::forget).is_some()
+            });
+            let taken = ended.join().unwrap_or(false);
+            // A joined thread may be there for another moment.
+            while is_alive(ENDED.load(SeqCst).cast_unsigned()) {
+                thread::yield_now();
+            }
+            taken && Record::take().is_some()
+        }));
     }
 }

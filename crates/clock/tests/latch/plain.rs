@@ -5,14 +5,14 @@ use std::sync::atomic;
 #[path = "../../src/latch.rs"]
 pub mod latch;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 
 const WORDS: usize = 8;
 
 fn zeroes() -> latch::Latch<WORDS> {
     let copy = || std::array::from_fn(|_| AtomicU64::new(0));
-    latch::Latch::new(AtomicUsize::new(0), [copy(), copy()])
+    latch::Latch::new(AtomicU64::new(0), [copy(), copy()])
 }
 
 #[test]
@@ -23,6 +23,17 @@ fn what_was_written_is_read() {
         latch.write(&[value; WORDS]);
         assert_eq!(latch.read(), [value; WORDS]);
     }
+}
+
+#[test]
+fn a_value_is_replaced_unless_a_reader_has_announced_itself() {
+    let latch = zeroes();
+    let seen = latch.seen();
+    latch.announce();
+    assert!(!latch.write_if(seen, &[1; WORDS]));
+    assert_eq!(latch.read(), [0; WORDS]);
+    assert!(latch.write_if(latch.seen(), &[2; WORDS]));
+    assert_eq!(latch.read(), [2; WORDS]);
 }
 
 #[test]
