@@ -46,9 +46,9 @@ def test_the_examples_of_the_readme_run(
         (tmp_path / "example.py").write_text(example)
         runpy.run_path(str(tmp_path / "example.py"))
     said = capsys.readouterr().out
-    assert "| vdso\\_gettimeofday | baseline |" in said
+    assert "| vdso\\_gettimeofday <sup>a</sup> | baseline |" in said
     assert "calls/vdso_gettimeofday baseline" in said
-    assert "failed: vdso_gettimeofday > +5%: " in said
+    assert "missed: vdso_gettimeofday > +5%: " in said
     assert (tmp_path / "tail.svg").stat().st_size
 
 

@@ -161,9 +161,9 @@ def test_outcomes_come_first(both: tuple[Results, Results]) -> None:
     judgements = judge(conditions, *both)
     page = comparison_page(compare_results(*both), judgements=judgements)
     first, second, third, *_ = (it.text for it in page.sentences)
-    assert first.startswith(f"Failed: {VDSO}@load=idle > +5%: calls/{VDSO} at baseline")
-    assert second.startswith("Failed: ")
-    assert third == "Conditions held at 2 of 4 places."
+    assert first.startswith(f"Missed: {VDSO}@load=idle > +5%: calls/{VDSO} at baseline")
+    assert second.startswith("Missed: ")
+    assert third == "Conditions are reached at 2 of 4 places."
     assert page.sections[0].key == "outcomes"
     assert render(page)
 

@@ -2,9 +2,6 @@
 
 use super::{Numbers, Row};
 
-/// How many values both medians must have to be compared: of one or two, the MAD says nothing.
-pub const ENOUGH_VALUES: u64 = 5;
-
 /// A unit of time.
 #[derive(Clone, Copy)]
 pub struct Unit {
@@ -64,16 +61,11 @@ impl Unit {
         let behind = (figures - before).clamp(0, 2) as usize;
         // What rounds to nothing has no sign.
         let text = format!("{value:.behind$}");
-        match is_nothing(&text) {
+        match text.trim_matches(['-', '0', '.']).is_empty() {
             true => text.trim_start_matches('-').to_owned(),
             false => text,
         }
     }
-}
-
-/// Has a number been rounded to nothing?
-fn is_nothing(number: &str) -> bool {
-    number.trim_matches(['-', '+', '0', '.']).is_empty()
 }
 
 /// A length by itself: 90 ns, 4 ms.
@@ -92,8 +84,8 @@ pub fn length(ns: f64) -> String {
 }
 
 impl Row {
-    /// Its numbers, how they compare with the first level's, and what is to be known of them.
-    pub(super) fn cell(&self, first: Option<&Self>, unit: Unit, form: Form) -> String {
+    /// Its numbers, and what is to be known of them. Whether levels differ is for `eigentime report` to say.
+    pub(super) fn cell(&self, unit: Unit, form: Form) -> String {
         let mut parts = Vec::new();
         match &self.numbers {
             Some(numbers) => parts.push(self.written(numbers, unit, form)),
@@ -102,7 +94,6 @@ impl Row {
                 came => format!("{came} events,"),
             }),
         }
-        parts.extend(first.and_then(|first| self.compared(first, unit)));
         if self.is_unexpected_system_call() {
             parts.push("system call".to_owned());
         }
@@ -126,39 +117,6 @@ impl Row {
                 format!("{median} ±{mad} / {p99}{corrected} / {max}")
             }
         }
-    }
-
-    /// How much more its median is; ≈ if that is within the scatter, or rounds to nothing. None
-    /// where that cannot be said.
-    fn compared(&self, first: &Self, unit: Unit) -> Option<String> {
-        if self.count.min(first.count) < ENOUGH_VALUES {
-            return None;
-        }
-        let (it, other) = (self.numbers?, first.numbers?);
-        let difference = it.median_ns - other.median_ns;
-        let text = if other.median_ns <= 0.0 {
-            let number = unit.number(difference, 3);
-            let sign = if difference < 0.0 { "" } else { "+" };
-            (!is_nothing(&number)).then(|| format!("{sign}{number} {}", unit.name))
-        } else {
-            let percent = difference / other.median_ns * 100.0;
-            // 9.96 is 10.0 with a figure behind the point.
-            let figures = if percent.abs() < 9.95 { 1 } else { 0 };
-            let number = format!("{percent:+.figures$}");
-            (!is_nothing(&number)).then(|| format!("{number}%"))
-        };
-        let is_scatter = difference.abs() <= it.mad_ns.max(other.mad_ns);
-        match text.filter(|_| !is_scatter) {
-            Some(text) => Some(text),
-            // What is left of the few that came is no sign that places are alike.
-            None if self.is_mostly_missed() || first.is_mostly_missed() => None,
-            None => Some("≈".to_owned()),
-        }
-    }
-
-    /// Were there more deadlines or events missed than kept?
-    fn is_mostly_missed(&self) -> bool {
-        self.missed > self.came.unwrap_or(self.count)
     }
 
     /// Is it of the vDSO, and served by the kernel?

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::cells::{ENOUGH_VALUES, Form, Kind, Unit};
+use super::cells::{Form, Kind, Unit};
 use super::{Row, Summary};
 use crate::load::Load;
 use crate::measurement::{METRICS, sleeps};
@@ -53,20 +53,13 @@ const GAP: &str = "  ";
 impl Summary {
     /// As text: what is to be known first, then a table for each load and kind of measurement,
     /// `width` characters wide if it can be. Measurements are below one another and levels side by
-    /// side, or below one another where there is no room; the first of `columns` is what the
-    /// others are compared with.
+    /// side, or below one another where there is no room. It has counts and quantiles only: verdicts
+    /// are those of `eigentime report`.
     #[must_use]
     pub fn table(&self, columns: &[Column], width: usize) -> String {
         let mut text = String::new();
         for remark in &self.remarks {
             text += &format!("note: {remark}\n");
-        }
-        if let [first, _, ..] = columns {
-            text += &format!(
-                "Other levels are compared with {} by medians of {ENOUGH_VALUES} values or more; ≈: the difference\n\
-                 is within the scatter (the larger MAD, the median of the distances from the median).\n",
-                first.title
-            );
         }
         for load in Load::ALL {
             for kind in &KINDS {
@@ -174,9 +167,7 @@ impl Section<'_> {
     }
 
     fn cell(&self, name: &str, column: &Column, unit: Unit, form: Form) -> Option<String> {
-        let first = self.columns.first().filter(|first| *first != column);
-        let first = first.and_then(|first| self.find(name, &first.level));
-        Some(self.find(name, &column.level)?.cell(first, unit, form))
+        Some(self.find(name, &column.level)?.cell(unit, form))
     }
 }
 
@@ -238,7 +229,7 @@ mod tests {
             measurement: measurement.into(),
             interval_ns: None,
             served: vec!["vdso".into()],
-            count: ENOUGH_VALUES,
+            count: 5,
             came: None,
             numbers: Some(Numbers {
                 mean_ns: median + 1.0,
@@ -272,44 +263,15 @@ mod tests {
     }
 
     #[test]
-    fn levels_are_compared_by_medians_unless_the_difference_is_within_the_scatter() {
+    fn levels_stand_side_by_side_without_a_verdict() {
         let rows = vec![
             row("baseline", "calls gettimeofday", 100.0, 1.0),
             row("namespace", "calls gettimeofday", 101.0, 0.5),
-            row("vm", "calls gettimeofday", 102.0, 0.5),
-            row("baseline", "read tsc, hot", -1.0, 0.5),
-            row("vm", "read tsc, hot", 9.0, 0.5),
+            row("vm", "calls gettimeofday", 202.0, 0.5),
         ];
         let text = table(rows, 200);
-        assert!(text.contains("≈: the difference\nis within the scatter"), "{text}");
-        let line_of = line(&text, "gettimeofday");
-        assert!(line_of.contains("(101) ≈ ") && line_of.ends_with("(102) +2.0%"), "{text}");
-        // A percentage of less than nothing would say nothing.
-        assert!(line(&text, "tsc, hot").ends_with("+10.0 ns"), "{text}");
-    }
-
-    #[test]
-    fn what_says_too_little_is_not_compared() {
-        let line_of = |change: &dyn Fn(&mut Row), median: f64, mad: f64| {
-            let mut rows = vec![
-                row("baseline", "events ticker 50 µs", 50_000.0, mad),
-                row("vm", "events ticker 50 µs", median, mad),
-            ];
-            change(&mut rows[1]);
-            line(&table(rows, 200), "ticker 50 µs").to_owned()
-        };
-        let as_it_is = |_: &mut Row| {};
-        assert!(line_of(&as_it_is, 60_000.0, 1.0).ends_with("(60.0) +20%"));
-        // Too few.
-        let few = |row: &mut Row| row.count = ENOUGH_VALUES - 1;
-        assert!(line_of(&few, 60_000.0, 0.0).ends_with("(60.0)"));
-        // Hardly any came: a difference is one all the same, and none is not.
-        let missed = |row: &mut Row| (row.came, row.missed) = (Some(6), 4_494);
-        assert!(line_of(&missed, 60_000.0, 1.0).ends_with("(60.0) +20% 4494 missed"));
-        assert!(line_of(&missed, 50_000.0, 1.0).ends_with("(50.0) 4494 missed"));
-        // What rounds to nothing has no sign.
-        assert!(line_of(&as_it_is, 49_980.0, 1.0).ends_with("(50.0) ≈"));
-        assert!(line_of(&as_it_is, 54_980.0, 1.0).ends_with("(55.0) +10%"));
+        assert!(line(&text, "gettimeofday").ends_with("(202)"), "{text}");
+        assert!(!text.contains(['≈', '%']), "{text}");
     }
 
     #[test]
@@ -347,7 +309,7 @@ mod tests {
             .into();
         for (width, heading) in [(200, "max"), (100, "±MAD")] {
             let text = table(rows.clone(), width);
-            let mut lines = text.lines().skip(4);
+            let mut lines = text.lines().skip(2);
             assert!(lines.all(|line| line.chars().count() <= width), "{width}: {text}");
             assert!(line(&text, "load idle").ends_with(heading), "{width}: {text}");
         }
@@ -358,8 +320,8 @@ mod tests {
         rows[1].count = 419;
         rows[1].corrected_p99_ns = Some(750_000.0);
         let text = table(rows, 100);
-        assert!(text.contains("/ 116 (750) / 522 ≈ 419 missed"), "{text}");
-        assert!(text.lines().skip(4).all(|line| line.chars().count() <= 100), "{text}");
+        assert!(text.contains("/ 116 (750) / 522 419 missed"), "{text}");
+        assert!(text.lines().skip(2).all(|line| line.chars().count() <= 100), "{text}");
     }
 
     #[test]
@@ -375,7 +337,7 @@ mod tests {
         });
         let text = table(rows.collect(), 100);
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
-        assert!(line(&text, "vdso_clock_gettime_monotonic").ends_with("(1140) +9.6%"), "{text}");
+        assert!(line(&text, "vdso_clock_gettime_monotonic").ends_with("(1140)"), "{text}");
         let asleep = text.lines().position(|line| line.contains("asked for 100 ms")).unwrap();
         assert!(text.lines().nth(asleep + 2).unwrap().starts_with("clock_nanosleep"), "{text}");
     }

@@ -103,11 +103,18 @@ class Analysis:
     """Comparisons and descriptions of a set of results, each made when it is first asked for."""
 
     def __init__(
-        self, results: Results, *, confidence: float = 0.95, same_within: float = 0.01
+        self,
+        results: Results,
+        *,
+        confidence: float = 0.95,
+        same_within: float = 0.01,
+        as_in_paper: bool = False,
     ) -> None:
         self.results = results
         self.confidence = confidence
         self.same_within = same_within
+        # Whether Levene's test chooses which test follows.
+        self.as_in_paper = as_in_paper
         self._compared: dict[tuple[str, Factor, str], Compared | None] = {}
         self._descriptions: dict[tuple[str, str, str], Description | None] = {}
         self._estimates: dict[tuple[str, str, str], statistics.Interval | None] = {}
@@ -242,6 +249,7 @@ class Analysis:
                 rows,
                 alpha=1 - self.confidence,
                 same_within=self.same_within,
+                as_in_paper=self.as_in_paper,
                 resolutions={
                     name: cell.resolution(statistic, getattr(its, statistic))
                     for name, cell, its in zip(names, cells, replicates, strict=True)
@@ -289,10 +297,19 @@ class Analysis:
 
 
 def analyse(
-    results: Results, *, confidence: float = 0.95, same_within: float = 0.01
+    results: Results,
+    *,
+    confidence: float = 0.95,
+    same_within: float = 0.01,
+    as_in_paper: bool = False,
 ) -> Analysis:
     """The analysis of these results: what is compared in it is compared once."""
-    return Analysis(results, confidence=confidence, same_within=same_within)
+    return Analysis(
+        results,
+        confidence=confidence,
+        same_within=same_within,
+        as_in_paper=as_in_paper,
+    )
 
 
 def estimate(cell: Cell, statistic: str, confidence: float) -> statistics.Interval:

@@ -50,10 +50,11 @@ side by side: their levels are called FOLDER: LEVEL.
   QUANTITY   a name or parts of it: vdso_gettimeofday, sleep/nanosleep/1ms
   OP LIMIT   > +5%, < -5%, > +100ns: a change from the first folder to the
              second; > 200us: a value
-A change fails if it is beyond the limit and significant, a value if its
-whole interval is beyond the limit. A change that is beyond the limit and
-may be chance is called open, and does not fail but with --fail-open:
-measure in more blocks.
+Each is held against an interval, made by drawing whole blocks (block
+bootstrap): it is reached if the whole interval keeps the limit, missed if
+all of it is beyond, and undecided if the limit is within. What is
+undecided is told, and does not fail but with --fail-undecided: measure in
+more blocks.
 Other changes are judged from 3 blocks on each side (eigentime bench --blocks 5),
 and not where the clock goes in steps that are larger than what is asked
 about; of sleeps of 100 ms by how late they end.
@@ -65,7 +66,7 @@ about; of sleeps of 100 ms by how late they end.
   eigentime report before after --fail-if 'vdso_clock_gettime_monotonic > +5%'
   eigentime report results --fail-if 'p99 sleep/nanosleep/1ms@load=idle > 200us'
 
-Exit status: 0; 1 if a condition has failed; 2 if arguments or a folder are wrong, or a condition
+Exit status: 0; 1 if a condition is missed, or undecided under --fail-undecided; 2 if arguments or a folder are wrong, or a condition
 cannot be judged.
 """
 
@@ -91,8 +92,9 @@ class Options:
     same_within: float
     is_json: bool
     title: str | None
+    as_in_paper: bool = False
     only: Sequence[str] = ()
-    fails_open: bool = False
+    fails_undecided: bool = False
     is_quiet: bool = False
 
     @property
@@ -175,15 +177,17 @@ def command(
     fail_if: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="CONDITION", help="End with status 1 if this is so; see below"
+            metavar="CONDITION",
+            help="End with status 1 if this is so (missed); see below",
         ),
     ] = None,
-    fail_open: Annotated[
+    fail_undecided: Annotated[
         bool,
         typer.Option(
+            "--fail-undecided",
             "--fail-open",
-            help="End with status 1 also if a condition is open: beyond the limit, and maybe "
-            "by chance",
+            help="End with status 1 also if a condition is undecided: its limit is within the "
+            "interval",
         ),
     ] = False,
     tables: Annotated[
@@ -205,6 +209,14 @@ def command(
     same_within: Annotated[
         str, typer.Option(metavar="SHARE", help="Up to which differences do not matter")
     ] = "1%",
+    as_in_paper: Annotated[
+        bool,
+        typer.Option(
+            "--as-in-paper",
+            help="Let Levene's test choose between Tukey's and Games and Howell's, as published "
+            "tables have it; else it is Games and Howell's always",
+        ),
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON")] = False,
     title: Annotated[
         str | None, typer.Option(metavar="TEXT", help="The page's title")
@@ -240,8 +252,9 @@ def command(
         same_within=_share("--same-within", same_within),
         is_json=json,
         title=title,
+        as_in_paper=as_in_paper,
         only=[it for it in only.split(",") if it],
-        fails_open=fail_open,
+        fails_undecided=fail_undecided,
         is_quiet=quiet,
     )
     try:
@@ -288,7 +301,7 @@ def run(options: Options) -> int:
         text = outputs.tables(short) if options.only else outputs.on_terminal(page)
         _print(f"{text}\n")
     _tell_written(options)
-    return _outcome(judgements, options.fails_open)
+    return _outcome(judgements, options.fails_undecided)
 
 
 def _print(text: str) -> None:
@@ -337,6 +350,7 @@ def _page(
             title=options.title,
             confidence=options.confidence,
             same_within=options.same_within,
+            as_in_paper=options.as_in_paper,
             judgements=judgements,
             detail=options.detail,
             tell=tell,
@@ -393,15 +407,17 @@ def _tell_written(options: Options) -> None:
                 )
 
 
-def _outcome(judgements: Sequence[Judgement], fails_open: bool) -> int:
-    """Says which conditions did not hold, and returns the exit status."""
+def _outcome(judgements: Sequence[Judgement], fails_undecided: bool) -> int:
+    """Says which conditions are not reached, and returns the exit status."""
     from eigentime_report.comparison import Outcome
 
     for it in judgements:
-        if it.outcome is not Outcome.HELD:
+        if it.outcome is not Outcome.REACHED:
             print(it, file=sys.stderr)
     outcomes = {it.outcome for it in judgements}
-    if Outcome.FAILED in outcomes or (fails_open and Outcome.OPEN in outcomes):
+    if Outcome.MISSED in outcomes or (
+        fails_undecided and Outcome.UNDECIDED in outcomes
+    ):
         return FAILED
     return REFUSED if Outcome.NOT_JUDGED in outcomes else 0
 

@@ -44,12 +44,18 @@ def report_page(
     title: str | None = None,
     confidence: float = 0.95,
     same_within: float = 0.01,
+    as_in_paper: bool = False,
     judgements: Sequence[Judgement] = (),
     detail: Detail = Detail.CHARTS,
     tell: Tell = unheard,
 ) -> Page:
     """What follows from a set of results: conclusions, and the tables and charts behind them."""
-    analysis = analyse(results, confidence=confidence, same_within=same_within)
+    analysis = analyse(
+        results,
+        confidence=confidence,
+        same_within=same_within,
+        as_in_paper=as_in_paper,
+    )
     for kind in analysis.kinds:
         for factor in FACTORS:
             tell(f"testing {kind} over {factor}s")
@@ -122,16 +128,16 @@ def _page(
 
 
 def _outcomes(judgements: Sequence[Judgement]) -> Iterator[Sentence]:
-    """Each condition that did not hold, and how many did."""
+    """Each condition that is not reached, and how many are."""
     for it in judgements:
-        if it.outcome is not Outcome.HELD:
+        if it.outcome is not Outcome.REACHED:
             text = str(it)
             yield Sentence(
                 f"{text[0].upper()}{text[1:]}.", CONDITIONS, CONDITIONS_WEIGHT
             )
-    held = sum(it.outcome is Outcome.HELD for it in judgements)
+    held = sum(it.outcome is Outcome.REACHED for it in judgements)
     if held:
-        text = f"Conditions held at {held} of {len(judgements)} places."
+        text = f"Conditions are reached at {held} of {len(judgements)} places."
         yield Sentence(text, CONDITIONS, CONDITIONS_WEIGHT)
 
 

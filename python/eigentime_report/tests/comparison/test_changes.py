@@ -227,11 +227,11 @@ def test_sleeps_are_compared_by_how_late_they_end(tmp_path: Path) -> None:
     text = changes_sentences(changes)[0].text
     assert "nanosleep ends later than before: +" in text
     (judgement,) = judge([parse("nanosleep > +5%")], *both)
-    assert judgement.outcome is Outcome.FAILED
+    assert judgement.outcome is Outcome.MISSED
     assert judgement.text.startswith("mean miss time 99.9 µs before, 110 µs afterwards")
     # A value is the whole length.
     (judgement,) = judge([parse("nanosleep > 100ms")], None, both[1])
-    assert judgement.outcome is Outcome.FAILED and "mean 100.1 ms" in judgement.text
+    assert judgement.outcome is Outcome.MISSED and "mean 100.1 ms" in judgement.text
 
 
 def test_intervals_of_ratios_do_not_end_at_nothing(tmp_path: Path) -> None:

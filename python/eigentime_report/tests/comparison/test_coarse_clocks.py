@@ -125,7 +125,7 @@ def test_no_condition_passes_or_fails_wrongly(
         except Untold:
             outcome = Outcome.NOT_JUDGED
         outcomes[outcome] += 1
-    wrong = Outcome.HELD if change > 0.05 else Outcome.FAILED
+    wrong = Outcome.REACHED if change > 0.05 else Outcome.MISSED
     # Where values scatter as much as the change is, chance may hide it.
     if not (what is NOISY_CALL and change == 0.10):
         assert outcomes[wrong] <= stats.binom.isf(CHANCE, TRIALS, ALPHA), outcomes

@@ -17,8 +17,8 @@ from eigentime_report.comparison import (
 )
 from eigentime_report.results import Results, load
 
-HELD, FAILED, NOT_JUDGED = Outcome.HELD, Outcome.FAILED, Outcome.NOT_JUDGED
-OPEN = Outcome.OPEN
+REACHED, MISSED, NOT_JUDGED = Outcome.REACHED, Outcome.MISSED, Outcome.NOT_JUDGED
+UNDECIDED = Outcome.UNDECIDED
 
 Both = tuple[Results, Results]
 
@@ -41,19 +41,19 @@ def reason(both: Both, condition: str) -> str:
 @pytest.mark.parametrize(
     ("condition", "outcome"),
     [
-        (f"{VDSO} > +5%", FAILED),
-        (f"{VDSO} > +20%", HELD),
-        (f"{VDSO} < -5%", HELD),
-        ("clock_getres < -5%", FAILED),
-        ("clock_getres > +5%", HELD),
-        ("timer_create > +1%", HELD),
-        ("timer_create < -1%", HELD),
-        (f"{VDSO} > +1ns", FAILED),
-        (f"{VDSO} > +2ns", HELD),
-        (f"{VDSO} > 21ns", FAILED),
-        (f"{VDSO} > 22ns", HELD),
-        (f"{VDSO} < 22ns", FAILED),
-        ("clock_getres >= 120ns", HELD),
+        (f"{VDSO} > +5%", MISSED),
+        (f"{VDSO} > +20%", REACHED),
+        (f"{VDSO} < -5%", REACHED),
+        ("clock_getres < -5%", MISSED),
+        ("clock_getres > +5%", REACHED),
+        ("timer_create > +1%", REACHED),
+        ("timer_create < -1%", REACHED),
+        (f"{VDSO} > +1ns", MISSED),
+        (f"{VDSO} > +2ns", REACHED),
+        (f"{VDSO} > 21ns", MISSED),
+        (f"{VDSO} > 22ns", REACHED),
+        (f"{VDSO} < 22ns", MISSED),
+        ("clock_getres >= 120ns", REACHED),
     ],
 )
 def test_outcomes_are_those_of_the_known_changes(
@@ -70,9 +70,12 @@ def test_outcomes_are_those_of_the_known_changes(
 def test_each_statistic_of_sleeps_is_judged(both: Both, statistic: str) -> None:
     quantity = "sleep/nanosleep/1ms"
     assert NOT_JUDGED not in outcomes(both, f"{statistic} {quantity} > +50%")
-    # They came 4.8 µs later, and scatter as before.
-    expected = HELD if statistic in ("sd", "mad") else FAILED
-    assert outcomes(both, f"{statistic} {quantity} > +5%") == [expected] * 4
+    # They came 4.8 µs later, and scatter as before, as far as so few can show.
+    found = outcomes(both, f"{statistic} {quantity} > +5%")
+    if statistic in ("sd", "mad"):
+        assert MISSED not in found
+    else:
+        assert found == [MISSED] * 4
 
 
 def test_a_change_that_may_be_chance_does_not_fail(tmp_path: Path) -> None:
@@ -98,8 +101,10 @@ def test_a_change_that_may_be_chance_does_not_fail(tmp_path: Path) -> None:
         for name, centre in (("before", 100.0), ("after", 107.0))
     ]
     (judgement,) = judge([parse("clock_getres > +5%")], *sides)
-    assert judgement.outcome is OPEN
-    assert "which may be chance: more blocks would decide" in judgement.text
+    assert judgement.outcome is UNDECIDED
+    assert (
+        "the limit is within the interval: more blocks would decide" in judgement.text
+    )
 
 
 def test_what_is_missing_afterwards_does_not_pass(tmp_path: Path) -> None:
@@ -109,8 +114,8 @@ def test_what_is_missing_afterwards_does_not_pass(tmp_path: Path) -> None:
     )
     found = judge([parse(f"{VDSO} > +5%")], *sides)
     assert {(it.level, it.load, it.outcome) for it in found} == {
-        ("baseline", "idle", HELD),
-        ("baseline", "cpu", HELD),
+        ("baseline", "idle", REACHED),
+        ("baseline", "cpu", REACHED),
         ("namespace", "idle", NOT_JUDGED),
         ("namespace", "cpu", NOT_JUDGED),
     }
@@ -120,11 +125,11 @@ def test_what_is_missing_afterwards_does_not_pass(tmp_path: Path) -> None:
 
 def test_level_and_load_can_be_chosen(both: Both) -> None:
     (judgement,) = judge([parse(f"{VDSO}@level=namespace,load=cpu > +5%")], *both)
-    assert judgement.outcome is FAILED
+    assert judgement.outcome is MISSED
     assert (judgement.level, judgement.load) == ("namespace", "cpu")
     said = str(judgement)
     assert said.startswith(
-        f"failed: {VDSO}@level=namespace,load=cpu > +5%: calls/{VDSO} at namespace, cpu: mean"
+        f"missed: {VDSO}@level=namespace,load=cpu > +5%: calls/{VDSO} at namespace, cpu: mean"
     )
     assert "before" in said and "+8" in said and "95 % interval" in said
 
@@ -132,9 +137,9 @@ def test_level_and_load_can_be_chosen(both: Both) -> None:
 def test_parts_of_a_name_select_all_that_have_them(both: Both) -> None:
     found = judge([parse("calls@level=baseline,load=idle > +5%")], *both)
     assert {it.quantity.subject: it.outcome for it in found if it.quantity} == {
-        VDSO: FAILED,
-        "clock_getres": HELD,
-        "timer_create": HELD,
+        VDSO: MISSED,
+        "clock_getres": REACHED,
+        "timer_create": REACHED,
     }
 
 
@@ -142,7 +147,7 @@ def test_the_scatter_of_events_is_what_is_judged_without_a_statistic(
     both: Both,
 ) -> None:
     found = judge([parse("events/timerfd > +20%")], *both)
-    assert {it.outcome for it in found} == {HELD}
+    assert {it.outcome for it in found} == {REACHED}
     assert all(it.text.startswith("sd ") for it in found)
 
 
@@ -169,7 +174,7 @@ def test_a_change_takes_two_folders(both: Both) -> None:
     assert judgement.outcome is NOT_JUDGED
     assert "two folders" in judgement.text
     values = judge([parse(f"{VDSO} > 21ns")], None, both[1])
-    assert {it.outcome for it in values} == {FAILED}
+    assert {it.outcome for it in values} == {MISSED}
 
 
 def test_what_one_folder_alone_has_is_not_judged(tmp_path: Path) -> None:
@@ -177,7 +182,7 @@ def test_what_one_folder_alone_has_is_not_judged(tmp_path: Path) -> None:
     after = load(folders.folder(tmp_path / "after", seed=2, levels=("baseline", "vm")))
     assert "'vm'" in reason((before, after), f"{VDSO}@level=vm > +5%")
     # The level that both have is judged by itself.
-    assert outcomes((before, after), f"{VDSO} > +5%") == [HELD, HELD]
+    assert outcomes((before, after), f"{VDSO} > +5%") == [REACHED, REACHED]
 
 
 def test_too_few_values_are_not_judged(tmp_path: Path) -> None:
@@ -216,9 +221,9 @@ def test_values_are_judged_from_three_blocks(tmp_path: Path, blocks: int) -> Non
     is_enough = blocks == 3
     for statistic in ("", "median ", "sd "):
         failing = f"{statistic}clock_getres >= 0.1ns"
-        assert outcome(failing) is (FAILED if is_enough else NOT_JUDGED)
-    assert outcome("clock_getres > 1ms") is (HELD if is_enough else NOT_JUDGED)
-    assert outcome("max clock_getres > 90ns") is FAILED
+        assert outcome(failing) is (MISSED if is_enough else NOT_JUDGED)
+    assert outcome("clock_getres > 1ms") is (REACHED if is_enough else NOT_JUDGED)
+    assert outcome("max clock_getres > 90ns") is MISSED
     if not is_enough:
         assert "to tell a value from drift" in reason(both, "clock_getres > 1ms")
 
@@ -246,9 +251,9 @@ def test_the_greatest_of_more_samples_is_no_change(tmp_path: Path) -> None:
 
     both = of("before", 400), of("after", 4_000)
     assert "400 before and 4,000 afterwards" in reason(both, "max epoll > +5%")
-    assert outcomes(both, "max epoll > 1ms") == [HELD]
-    assert outcomes(both, "max epoll > 60us") == [FAILED]
-    assert outcomes(both, "median epoll > +5%") == [HELD]
+    assert outcomes(both, "max epoll > 1ms") == [REACHED]
+    assert outcomes(both, "max epoll > 60us") == [MISSED]
+    assert outcomes(both, "median epoll > +5%") == [REACHED]
 
 
 def test_percent_of_nothing_is_not_judged(both: Both) -> None:
@@ -256,10 +261,10 @@ def test_percent_of_nothing_is_not_judged(both: Both) -> None:
     found = judge([parse("min events/timerfd > +5%")], *both)
     assert {it.outcome for it in found} == {NOT_JUDGED}
     assert all("+100ns" in it.text for it in found)
-    assert outcomes(both, "min events/timerfd > +100us") == [HELD] * 4
+    assert outcomes(both, "min events/timerfd > +100us") == [REACHED] * 4
 
 
-def test_one_disturbed_block_does_not_move_a_median(tmp_path: Path) -> None:
+def test_one_disturbed_block_decides_nothing(tmp_path: Path) -> None:
     """Two records a block: their medians are means, and one block of five is far off."""
     sides = [
         load(
@@ -274,11 +279,12 @@ def test_one_disturbed_block_does_not_move_a_median(tmp_path: Path) -> None:
         for name, blocks in (("before", [0.0] * 5), ("after", [0, 0.2, 28, 0.1, 0.1]))
     ]
     (median,) = judge([parse(f"median {VDSO} > +5ns")], *sides)
-    assert median.outcome is HELD
+    # Three of five draws may be of that block: it does not decide, and is not overlooked.
+    assert median.outcome is UNDECIDED
     cell = sides[1].cell(f"calls/{VDSO}", "baseline", "idle")
     assert cell and f"{cell.median:.1f} ns afterwards" in median.text
     (mean,) = judge([parse(f"mean {VDSO} > +5ns")], *sides)
-    assert mean.outcome is OPEN
+    assert mean.outcome is UNDECIDED
     (row,) = changes_table(compare_results(*sides), "calls").rows
     assert row.cells[-1] == pytest.approx(cell.median)
 
@@ -300,4 +306,4 @@ def test_one_block_far_away_hides_no_change(tmp_path: Path, times: float) -> Non
 
     both = results("before", 1.0, 0.0), results("after", times, 500.0)
     (judgement,) = judge([parse(f"{VDSO} > +5%")], *both)
-    assert judgement.outcome is FAILED, judgement.text
+    assert judgement.outcome is MISSED, judgement.text

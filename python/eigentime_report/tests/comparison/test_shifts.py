@@ -13,7 +13,6 @@ from eigentime_report.comparison.shifts import (
     measure,
     replicated,
     shift,
-    unit_of,
 )
 from eigentime_report.results import Cell, load
 
@@ -101,18 +100,6 @@ def test_chance_is_seldom_taken_for_a_change(
         shift(statistic, *pair, 0.95).is_significant for pair in pairwise(unchanged)
     )
     assert wrong <= MOST
-
-
-def test_records_have_a_mean_and_nothing_else(tmp_path: Path) -> None:
-    calls = making.Calls(metric="clock_getres", centre=100.0, sd=1.0, records=60)
-    folder = making.folder(tmp_path / "few", calls=[calls], levels=("a",), blocks=2)
-    own = load(folder).cell("calls/clock_getres", "a", "idle")
-    assert own is not None
-    assert unit_of("mean", own) == "record"
-    assert len(replicated("mean", own, "record")) == 60
-    for statistic in ("median", "mad", "sd", "max"):
-        assert unit_of(statistic, own) == "batch"
-    assert np.all(replicated("sd", own, "batch") > 0)
 
 
 def test_readings_are_compared_by_their_blocks(tmp_path: Path) -> None:

@@ -26,6 +26,9 @@ from eigentime_report.results import Cell, Quantity, Results
 from eigentime_report.results.names import having, offered
 from eigentime_report.results.replicates import ENOUGH_BLOCKS, things
 from eigentime_report.statistics import coarse_text
+from eigentime_report.verdicts import Verdict, decide
+
+UNDECIDED = "the limit is within the interval: more blocks would decide"
 
 # What a limit is a limit of, in words, and how its numbers are written.
 WRITTEN: Mapping[Of, tuple[str, Callable[[float], str]]] = {
@@ -36,12 +39,11 @@ WRITTEN: Mapping[Of, tuple[str, Callable[[float], str]]] = {
 
 
 class Outcome(Enum):
-    """What became of a condition, at one quantity, level and load."""
+    """What became of a condition, at one quantity, level and load: its verdict, if it has one."""
 
-    HELD = "held"
-    FAILED = "failed"
-    # Beyond the limit, but that may be chance: it does not fail.
-    OPEN = "open"
+    REACHED = Verdict.REACHED.value
+    MISSED = Verdict.MISSED.value
+    UNDECIDED = Verdict.UNDECIDED.value
     NOT_JUDGED = "not judged"
 
 
@@ -154,26 +156,38 @@ def _check_blocks(statistic: str, cell: Cell) -> None:
 def _of_value(
     condition: Condition, statistic: str, it: Measured, confidence: float
 ) -> tuple[Outcome, str]:
-    """A value fails if its whole interval is beyond the limit: if its nearer end is."""
+    """A value by its interval; the greatest and the least value are what was seen."""
     text = _measured(statistic, it, confidence)
     _check_seen(condition, it.value, it.resolution, it.resolution, text)
-    nearer = it.low if condition.is_upper else it.high
-    is_beyond = condition.is_met(nearer) and condition.is_met(it.value)
-    return Outcome.FAILED if is_beyond else Outcome.HELD, text
+    if statistic in EXTREMES:
+        is_beyond = condition.is_met(it.value)
+        return Outcome.MISSED if is_beyond else Outcome.REACHED, text
+    return _decided(condition, it.low, it.high, text)
 
 
 def _of_change(condition: Condition, it: Shift, text: str) -> tuple[Outcome, str]:
-    """A change fails if it is beyond the limit and not chance."""
+    """A change by its interval."""
     change, unseen = it.difference, it.resolution
+    low, high = it.low, it.high
     if condition.limit.of is Of.PERCENT:
         change, unseen = it.percent(change), it.percent(unseen)
+        low, high = (
+            (100 * end for end in it.shares)
+            if it.shares
+            else (it.percent(low), it.percent(high))
+        )
     _check_seen(condition, change, unseen, it.resolution, text)
-    if not condition.is_met(change):
-        return Outcome.HELD, text
-    if not it.is_significant:
-        reason = f"{text}, which may be chance: more blocks would decide"
-        return Outcome.OPEN, reason
-    return Outcome.FAILED, text
+    return _decided(condition, low, high, text)
+
+
+def _decided(
+    condition: Condition, low: float, high: float, text: str
+) -> tuple[Outcome, str]:
+    """By whether the whole interval keeps the limit, is beyond it, or has it within."""
+    verdict = decide(low, high, condition.limit.value, at_least=not condition.is_upper)
+    if verdict is Verdict.UNDECIDED:
+        text = f"{text}; {UNDECIDED}"
+    return Outcome(verdict.value), text
 
 
 def _check_seen(
@@ -204,15 +218,14 @@ def _changed(statistic: str, it: Shift, confidence: float) -> str:
     before, after = (units.duration(end, unit) for end in (it.before, it.after))
     # As parts of what there was before, or in nanoseconds where that says nothing: where it is not
     # above 0, or so uncertain that more than all of it might be gone.
-    is_part = it.before > 0 and (it.shares or it.low is None or it.low > -it.before)
+    is_part = it.before > 0 and (it.shares or it.low > -it.before)
     writer, whole = (PERCENT, it.before) if is_part else (CHANGE, 1.0)
-    ends = (None if end is None else end / whole for end in (it.low, it.high))
-    low, high = it.shares if is_part and it.shares else ends
+    low, high = it.shares or (it.low / whole, it.high / whole)
     change = writer.one(it.difference / whole, low, high)
-    text = f"{statistic} {before} before, {after} afterwards, {change}"
-    if low is not None and high is not None:
-        text += f" ({100 * confidence:g} % interval {writer.between(low, high)})"
-    return text
+    return (
+        f"{statistic} {before} before, {after} afterwards, {change} "
+        f"({100 * confidence:g} % interval {writer.between(low, high)})"
+    )
 
 
 def why_nothing(condition: Condition, folders: Sequence[Results]) -> str:

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigentime_report import statistics, units
-from eigentime_report.analysis import UNITS, of_one_unit, sample, widened
+from eigentime_report.analysis import sample
 from eigentime_report.results import Cell
 from eigentime_report.results.quantity import CALLS
 from eigentime_report.results.replicates import BLOCK, ENOUGH_BLOCKS, things
 from eigentime_report.statistics.decisions import KRUSKAL_DUNN
+from eigentime_report.verdicts import ends, times_drawn
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -69,19 +70,24 @@ class Measured:
 
 @dataclass(frozen=True)
 class Shift:
-    """How a statistic has changed, in nanoseconds; ranks alone give no interval of that.
+    """How a statistic has changed, in nanoseconds.
 
     What the clock does not show (`resolution`) is in the interval.
     """
 
     before: float
     after: float
-    low: float | None
-    high: float | None
-    is_significant: bool
+    low: float
+    high: float
     resolution: float
-    # The interval as parts of what there was before, where that is known better than as a difference.
+    # The interval as parts of what there was before, where that is above 0.
     shares: tuple[float, float] | None = None
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether the interval leaves out that nothing has changed."""
+        low, high = self.shares or (self.low, self.high)
+        return not low <= 0 <= high
 
     @property
     def difference(self) -> float:
@@ -110,9 +116,10 @@ def measure(statistic: str, cell: Cell, confidence: float) -> Measured:
         return Measured(value, value, value, cell.step_ns)
     if statistic in QUANTILES:
         return _quantile(statistic, cell, confidence)
-    row = replicated(statistic, cell, unit_of(statistic, cell))
-    known = statistics.mean_interval(row, confidence)
-    return _known(known, cell.resolution(statistic, row))
+    row = replicated(statistic, cell, BLOCK)
+    low, high = ends(_means_drawn(row), len(row), confidence)
+    step = cell.resolution(statistic, row)
+    return Measured(float(row.mean()), low - step, high + step, step)
 
 
 def shift(statistic: str, before: Cell, after: Cell, confidence: float) -> Shift:
@@ -133,7 +140,34 @@ def shift(statistic: str, before: Cell, after: Cell, confidence: float) -> Shift
             f"{units.count(before.count)} before and {units.count(after.count)} afterwards: "
             "measure as many"
         )
-    return of_comparison(compare(statistic, before, after, confidence=confidence))
+    one, other = (
+        replicated(statistic, it, BLOCK) - asked_of(statistic, it)
+        for it in (before, after)
+    )
+    resolution = max(
+        before.resolution(statistic, one), after.resolution(statistic, other)
+    )
+    return _of_blocks(one, other, resolution, confidence)
+
+
+def _of_blocks(
+    before: Floats, after: Floats, resolution: float, confidence: float
+) -> Shift:
+    """The change of a mean of blocks, as a difference, and as a ratio if there is one."""
+    rounds = min(len(before), len(after))
+    drawn = [_means_drawn(before, seed=1), _means_drawn(after, seed=2)]
+    low, high = ends(drawn[1] - drawn[0], rounds, confidence)
+    was, now = float(before.mean()), float(after.mean())
+    shares = None
+    if was > 0 and drawn[0].min() > 0:
+        least, most = ends(drawn[1] / drawn[0] - 1, rounds, confidence)
+        shares = (least - resolution / was, most + resolution / was)
+    return Shift(was, now, low - resolution, high + resolution, resolution, shares)
+
+
+def _means_drawn(row: Floats, seed: int = 0) -> Floats:
+    """The mean in each of many draws of whole blocks."""
+    return times_drawn(len(row), seed=seed) @ row / len(row)
 
 
 def compare(
@@ -182,38 +216,10 @@ def too_few(before: Cell, after: Cell, fewest: int) -> str:
     )
 
 
-def of_comparison(comparison: statistics.Comparison) -> Shift:
-    """What a comparison of both says of the change."""
-    pair = comparison.pair(AFTER, BEFORE)
-    before, after = middles(comparison)
-    if pair.verdict == statistics.NOT_TESTED or before is None or after is None:
-        raise Untold(pair.because)
-    shares, differs = None, pair.verdict == statistics.DIFFERS
-    if pair.percent_low is not None and pair.percent_high is not None:
-        shares = (pair.percent_low / 100, pair.percent_high / 100)
-    ratio = pair.ratio
-    if ratio and ratio.low is not None and ratio.high is not None:
-        # Its logarithm bears that one block is far away, which hides any difference from a test of
-        # means; and what is told is what is judged.
-        unseen = pair.resolution / before if before > 0 else 0.0
-        shares = (ratio.low - unseen, ratio.high + unseen)
-        differs = not shares[0] <= 0 <= shares[1]
-    return Shift(before, after, pair.low, pair.high, differs, pair.resolution, shares)
-
-
 def middles(comparison: statistics.Comparison) -> list[float | None]:
     """What the difference of each pair is a difference of: means, or medians of what was ranked."""
     by_ranks = comparison.chosen == KRUSKAL_DUNN
     return [group.median if by_ranks else group.mean for group in comparison.groups]
-
-
-def unit_of(statistic: str, *cells: Cell) -> str:
-    """What the replicates of these cells are, for this statistic."""
-    if min(len(np.unique(cell.blocks)) for cell in cells) >= FEWEST_BLOCKS:
-        return BLOCK
-    # A single record has a mean and nothing else.
-    unit, _ = of_one_unit(cells, UNITS if statistic == "mean" else UNITS[1:])
-    return unit
 
 
 def replicated(statistic: str, cell: Cell, unit: str) -> Floats:
@@ -246,8 +252,8 @@ def _quantile(statistic: str, cell: Cell, confidence: float) -> Measured:
     # As it is shown elsewhere: of readings, between the steps of the counter.
     value = cell.median if statistic == "median" else found.value
     low, high = min(found.low, value), max(found.high, value)
-    resolution = cell.resolution(statistic, np.array([value]))
-    return _known(replace(found, value=value, low=low, high=high), resolution)
+    step = cell.resolution(statistic, np.array([value]))
+    return Measured(value, low - step, high + step, step)
 
 
 def needed(statistic: str, confidence: float) -> int:
@@ -266,13 +272,6 @@ def _more_values(statistic: str, cell: Cell, confidence: float) -> str:
     )
 
 
-def _known(interval: statistics.Interval, resolution: float) -> Measured:
-    its = widened(interval, resolution)
-    if its.low is None or its.high is None:
-        raise Untold(its.note)
-    return Measured(its.value, its.low, its.high, resolution)
-
-
 def _of_intervals(before: Measured, after: Measured, asked_ns: int) -> Shift:
     """A change from the intervals of its two sides, as a difference, and as a ratio if there is one."""
     sides = [np.array([it.low, it.value, it.high]) - asked_ns for it in (before, after)]
@@ -282,13 +281,11 @@ def _of_intervals(before: Measured, after: Measured, asked_ns: int) -> Shift:
         # A ratio's logarithm is a difference, and no ratio is below 0.
         least, most = (expm1(end) for end in _apart(*np.log(sides)))
         shares = (least, most)
-    decisive = shares or (low, high)
     return Shift(
         float(sides[0][1]),
         float(sides[1][1]),
         low,
         high,
-        not decisive[0] <= 0 <= decisive[1],
         max(before.resolution, after.resolution),
         shares,
     )

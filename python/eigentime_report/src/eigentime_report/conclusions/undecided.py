@@ -38,7 +38,9 @@ def still_open(analysis: Analysis, groups: Sequence[Group]) -> Iterator[Sentence
     text = "; ".join(told)
     unseen = any(it.unseen_ns is not None for _, own in left for it in own)
     wanted = "blocks, or of finer clocks" if unseen else "blocks"
-    yield Sentence(f"Open, for want of {wanted}: {text}.", group.table_key, MAIN, ABOUT)
+    yield Sentence(
+        f"Undecided, for want of {wanted}: {text}.", group.table_key, MAIN, ABOUT
+    )
 
 
 def _open(group: Group) -> list[Finding]:

@@ -14,7 +14,7 @@ FIRST: Mapping[Verdict, str] = {
     "less": "{all} {verb} {amount} {than} {base}{detail}",
     "slight": "{all} {differ} from {base_noun} by less than {margin}: {effects}",
     "same": "nothing measurable changes for {all} against {base_noun}: {effects}, within {margin}",
-    "undecided": "{all} {are} open against {base_noun}: {effects}; {remedy}",
+    "undecided": "{all} {are} undecided against {base_noun}: {effects}; {remedy}",
     "untested": "{all} {are} not tested against {base_noun}: {why}",
 }
 
@@ -24,7 +24,7 @@ NEXT: Mapping[Verdict, str] = {
     "less": "{number} {verb} {amount}{detail}",
     "slight": "{number} {differ} by less than {margin}: {next_effects}",
     "same": "nothing measurable changes for {number}: {next_effects}, within {margin}",
-    "undecided": "{number} {are} open: {next_effects}; {remedy}",
+    "undecided": "{number} {are} undecided: {next_effects}; {remedy}",
     "untested": "{number} {are} not tested: {why}",
 }
 

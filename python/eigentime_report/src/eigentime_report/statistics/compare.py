@@ -74,9 +74,13 @@ def compare(
     same_within: float = 0.01,
     percent_of: float | None = None,
     resolutions: Mapping[str, float] = MappingProxyType({}),
+    as_in_paper: bool = False,
     seed: int = SEED,
 ) -> Comparison:
-    """Compares independent groups by the tests that suit them (decisions.DECISIONS).
+    """Compares independent groups by Welch's ANOVA and Games-Howell (decisions.DECISIONS).
+
+    Whether they scatter alike is not tested first: a test that chooses the next one spoils the
+    error rates of both. `as_in_paper` does so all the same, to compare with published tables.
 
     Pairs differ where the post hoc test's p is below alpha: it keeps the error rate by
     itself, whatever the test of all groups says. Else they are the same within
@@ -96,7 +100,7 @@ def compare(
     described = tuple(_describe(name, values) for name, values in rows.items())
     tested = {group.name: rows[group.name] for group in described if not group.note}
     names, values = list(tested), list(tested.values())
-    known = Evidence(tested, levene(values), alpha)
+    known = Evidence(tested, levene(values), alpha, as_in_paper)
     chosen, because = decide(known)
     terms = Terms(alpha, same_within, percent_of, seed, len(pairs_of(len(names))))
 

@@ -29,7 +29,12 @@ def every_table(analysis: Analysis) -> Iterator[Table]:
 def _tables(analysis: Analysis) -> Iterator[Table]:
     results = analysis.results
     for load in results.loads:
-        yield overhead_table(results, load, confidence=analysis.confidence)
+        yield overhead_table(
+            results,
+            load,
+            confidence=analysis.confidence,
+            as_in_paper=analysis.as_in_paper,
+        )
     yield timer_cost_table(results)
     yield miss_time_table(results)
     yield events_table(results, analysis=analysis)

@@ -99,9 +99,9 @@ def tests_table(
         notes=(
             *_notes(compared),
             (
-                "Which test suits: where the groups scatter differently by the test in the table, "
-                "Welch's ANOVA; else one-way ANOVA; and where a group does not scatter at all, "
-                "Kruskal and Wallis's test of ranks, which stands beside the others always."
+                "Welch's ANOVA, whether groups scatter alike or not; where a group does not scatter "
+                "at all, Kruskal and Wallis's test of ranks, which stands beside it always. With "
+                "--as-in-paper, one-way ANOVA where the test of equal scatter finds no difference."
             ),
         ),
     )

@@ -1,0 +1,83 @@
+"""A limit held against what was measured: reached, missed or undecided.
+
+    low, high = interval(lambda drawn: fmean(drawn), rounds)
+    decide(low, high, limit=1.05)          # Verdict.REACHED where `high` is at most 1.05
+
+A figure of a few rounds is known to an interval only. The interval is made by drawing whole rounds (block
+bootstrap), since what is measured in one round is alike; a limit within it is neither reached nor
+missed. This file needs nothing else of the package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+SEED = 20380119
+DRAWS = 2000
+# From fewer rounds nobody can tell how much rounds differ, and nothing is decided.
+FEWEST_ROUNDS = 3
+
+
+class Verdict(Enum):
+    """What a limit that is to be kept is to what was measured."""
+
+    REACHED = "reached"
+    MISSED = "missed"
+    UNDECIDED = "undecided"
+
+
+def decide(
+    low: float | None, high: float | None, limit: float, *, at_least: bool = False
+) -> Verdict:
+    """Whether a figure within this interval is at most the limit, or at least it."""
+    if low is None or high is None:
+        return Verdict.UNDECIDED
+    if at_least:
+        low, high, limit = -high, -low, -limit
+    if high <= limit:
+        return Verdict.REACHED
+    return Verdict.MISSED if low > limit else Verdict.UNDECIDED
+
+
+def interval(
+    statistic: Callable[..., float],
+    *sides: Sequence[Any],
+    confidence: float = 0.95,
+    draws: int = DRAWS,
+    seed: int = SEED,
+) -> tuple[float, float] | None:
+    """The interval of a statistic of the rounds of each side; None for too few rounds."""
+    fewest = min(map(len, sides))
+    if fewest < FEWEST_ROUNDS:
+        return None
+    lots = np.random.default_rng(seed)
+    found = [
+        statistic(*([it[at] for at in lots.integers(len(it), size=len(it))] for it in sides))
+        for _ in range(draws)
+    ]  # fmt: skip
+    return ends(found, fewest, confidence)
+
+
+def times_drawn(
+    rounds: int, draws: int = DRAWS, seed: int = SEED
+) -> NDArray[np.float64]:
+    """How often each round is in each of so many draws."""
+    even = np.full(rounds, 1 / rounds)
+    lots = np.random.default_rng(seed)
+    return lots.multinomial(rounds, even, draws).astype(np.float64)
+
+
+def ends(
+    drawn: ArrayLike, rounds: int, confidence: float = 0.95
+) -> tuple[float, float]:
+    """The percentile interval of draws, wide enough for so few rounds (Hesterberg 2015)."""
+    reach = -special.stdtrit(rounds - 1, (1 - confidence) / 2)
+    share = special.ndtr(-reach * (rounds / (rounds - 1)) ** 0.5)
+    low, high = np.quantile(np.asarray(drawn), (share, 1 - share))
+    return float(low), float(high)
