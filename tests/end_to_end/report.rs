@@ -237,7 +237,7 @@ fn conditions() -> Outcome {
     let grown = format!("{there} > +50ms");
     let ended = report(&[quarter, all, "--fail-if", &grown])?;
     ended.expect_code(1)?;
-    ended.ensure(ended.errors.contains(&format!("failed: {grown}: ")), "no line that failed")?;
+    ended.ensure(ended.errors.contains(&format!("missed: {grown}: ")), "no line that failed")?;
     for holds in ["> +100ms", "< -20ms", "> 1s"] {
         let condition = format!("{there} {holds}");
         report(&[quarter, all, "--fail-if", &condition])?.expect_code(0)?;
