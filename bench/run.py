@@ -45,6 +45,7 @@ from eigenbench.runner import Runner, Settings
 from eigenbench.samples import Samples
 from eigenbench.sleeps import Sleeps, sleep_levels
 from eigenbench.suites import Suite, program_suites
+from eigenbench.targets import undecided
 
 ROOT = Path(__file__).resolve().parent.parent
 EIGENTIME = ROOT / "build" / "bin" / "eigentime"
@@ -237,7 +238,11 @@ def measure(
     build = machine.fingerprint(eigentime)
     samples = Samples()
     settings = Settings(arguments.quick, arguments.rounds)
-    Runner(levels, settings, deadline, progress, samples).run(suites)
+
+    def left_open(suite: Suite) -> bool:
+        return undecided(samples, {probe.key for probe in suite.probes})
+
+    Runner(levels, settings, deadline, progress, samples, left_open).run(suites)
     version = machine.version(str(eigentime), "--version")
     rate_after = programs.tick_rate(PROGRAMS)
     return Report(

@@ -34,7 +34,7 @@ class Times:
         """The median of the rounds' own ratios."""
         base = self.base if isinstance(self.base, str) else self.base.get(level, "")
         found = ratios(samples.of(probe.key, level), samples.of(probe.key, base))
-        summary = summarize(found)
+        summary = summarize(found.values())
         return f"{summary.median:.2f}" if summary else NOTHING
 
 
@@ -50,7 +50,7 @@ class Added:
         found = differences(
             samples.of(probe.key, level), samples.of(probe.key, self.base)
         )
-        summary = summarize(found)
+        summary = summarize(found.values())
         return f"{summary.median / probe.unit.scale:+.1f}" if summary else NOTHING
 
 

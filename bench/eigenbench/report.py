@@ -10,7 +10,7 @@ from eigenbench.suites import Suite
 from eigenbench.table import level_table, machine_table, suite_table, target_table
 from eigenbench.targets import Verdict, verdicts
 
-JSON_SCHEMA = 2
+JSON_SCHEMA = 3
 
 # A counter that changed by more between begin and end is no measure of time.
 COUNTER_TOLERANCE = 1e-3
@@ -118,7 +118,9 @@ class Report:
                     "percent": verdict.target.percent,
                     "figure": verdict.target.figure.name.lower(),
                     "measured": verdict.measured and asdict(verdict.measured),
-                    "reached": verdict.reached,
+                    "counted": verdict.counted,
+                    "interval": verdict.interval,
+                    "outcome": verdict.outcome.value,
                     "reason": verdict.reason,
                 }
                 for verdict in self.verdicts

@@ -1,12 +1,15 @@
 """The order of a run: in every round each level in turn, suite after suite.
 
+A suite whose rounds leave a target undecided goes on as long as it has time.
+
 Levels alternate (A B C, A B C) so that what disturbs the machine for a while
 disturbs all of them.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from eigenbench.levels import Level
 from eigenbench.processes import Deadline
@@ -33,6 +36,8 @@ class Runner:
     deadline: Deadline
     progress: Progress
     samples: Samples
+    # Whether more rounds of a suite may decide what its rounds have left open.
+    undecided: Callable[[Suite], bool] = lambda _: False
 
     def run(self, suites: Sequence[Suite]) -> None:
         """Measure every suite."""
@@ -44,19 +49,23 @@ class Runner:
         efforts = suite.efforts
         effort = efforts.quick if self.settings.quick else efforts.full
         rounds = min(effort.rounds, self.settings.rounds or effort.rounds)
+        goes_on = not self.settings.quick and self.settings.rounds is None
         deadline = self.deadline.within(effort.seconds)
         # Per level the probes still to be asked for.
         wanted = {key: self._usable(suite, self.levels[key]) for key in suite.levels}
         took_s = dict.fromkeys(suite.levels, 0.0)
-        for number in range(rounds):
+        for number in count():
+            if number >= rounds and not (goes_on and self.undecided(suite)):
+                break
             asked = [key for key in suite.levels if wanted[key]]
             # Of a round that cannot be finished only the first levels would count.
             if deadline.remaining() <= sum(took_s[key] for key in asked):
                 break
             for key in asked:
                 level = self.levels[key]
+                of = f" of {rounds}" if number < rounds else ", to decide a target"
                 self.progress.show(
-                    f"{suite.name}: round {number + 1} of {rounds}: {level.title}"
+                    f"{suite.name}: round {number + 1}{of}: {level.title}"
                 )
                 start = time.monotonic()
                 for outcome in suite.measure(level, tuple(wanted[key]), deadline):

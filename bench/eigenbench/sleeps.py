@@ -21,6 +21,7 @@ from eigenbench.suites import Effort, Efforts, Failure, Outcome, Value
 PREFIX = "sleep"
 CPU = "/share"
 OURS = f"{PREFIX}/eigentime"
+OURS_FOR = f"{PREFIX}/eigentime-for"
 OURS_FIFO = f"{PREFIX}/eigentime-fifo"
 OURS_REFUSED = f"{PREFIX}/eigentime-refused"
 STD = f"{PREFIX}/std"

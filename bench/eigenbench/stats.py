@@ -5,10 +5,11 @@ slows a whole round down (another build on the machine, a neighbour of the virtu
 machine) then falls out of it.
 """
 
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, sqrt
-from statistics import fmean, median, stdev
+from statistics import NormalDist, fmean, median, stdev
 
 from eigenbench.samples import Turn
 
@@ -25,8 +26,9 @@ class Summary:
     high: float
 
 
-def summarize(samples: Sequence[float]) -> Summary | None:
-    """The summary of `samples`; None without any."""
+def summarize(values: Collection[float]) -> Summary | None:
+    """The summary of `values`; None without any."""
+    samples = list(values)
     if not samples:
         return None
     middle = median(samples)
@@ -68,26 +70,79 @@ def percentile(samples: Sequence[float], percent: float) -> float | None:
     return sorted(samples)[max(1, ceil(len(samples) * percent / 100)) - 1]
 
 
-def by_round(samples: Mapping[Turn, float], percent: float) -> dict[Turn, float]:
-    """What so many in a hundred of each round's values do not exceed."""
+def in_rounds(samples: Mapping[Turn, float]) -> dict[int, list[float]]:
+    """The values of each round."""
     rounds: dict[int, list[float]] = {}
     for (number, _), value in samples.items():
         rounds.setdefault(number, []).append(value)
-    found = {number: percentile(values, percent) for number, values in rounds.items()}
+    return rounds
+
+
+def by_round(samples: Mapping[Turn, float], percent: float) -> dict[Turn, float]:
+    """What so many in a hundred of each round's values do not exceed."""
+    found = {
+        number: percentile(values, percent)
+        for number, values in in_rounds(samples).items()
+    }
     return {(number, 0): value for number, value in found.items() if value is not None}
 
 
-def ratios(samples: Mapping[Turn, float], base: Mapping[Turn, float]) -> list[float]:
+def ratios(
+    samples: Mapping[Turn, float], base: Mapping[Turn, float]
+) -> dict[Turn, float]:
     """Sample by base for every round that has both."""
-    return [
-        samples[turn] / base[turn]
+    return {
+        turn: samples[turn] / base[turn]
         for turn in sorted(samples.keys() & base.keys())
         if base[turn] > 0
-    ]
+    }
 
 
 def differences(
     samples: Mapping[Turn, float], base: Mapping[Turn, float]
-) -> list[float]:
+) -> dict[Turn, float]:
     """Sample less base for every round that has both."""
-    return [samples[turn] - base[turn] for turn in sorted(samples.keys() & base.keys())]
+    return {
+        turn: samples[turn] - base[turn]
+        for turn in sorted(samples.keys() & base.keys())
+    }
+
+
+SEED = 20380119
+DRAWS = 2000
+# From fewer rounds nobody can tell how much rounds differ.
+FEWEST_ROUNDS = 3
+
+
+def bootstrap(
+    samples: Mapping[Turn, float], figure: Callable[[Sequence[float]], float]
+) -> tuple[float, float] | None:
+    """The 95 % interval of a figure of all values; None for too few rounds.
+
+    Whole rounds are drawn, since what is measured in one is alike (block bootstrap). For few
+    rounds the percentiles are wider, as the t distribution asks for (Hesterberg, 2015).
+    """
+    rounds = list(in_rounds(samples).values())
+    count = len(rounds)
+    if count < FEWEST_ROUNDS:
+        return None
+    lots = random.Random(SEED)
+    found = sorted(
+        figure([value for drawn in lots.choices(rounds, k=count) for value in drawn])
+        for _ in range(DRAWS)
+    )
+    reach = _t_975(count - 1) * sqrt(count / (count - 1))
+    outside = int(NormalDist().cdf(-reach) * DRAWS)
+    return found[outside], found[-1 - outside]
+
+
+def _t_975(freedom: int) -> float:
+    """The t distribution's quantile of 97.5 % (Abramowitz and Stegun 26.7.5)."""
+    z = NormalDist().inv_cdf(0.975)
+    terms = (
+        z,
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+    )
+    return sum(term / freedom**power for power, term in enumerate(terms))

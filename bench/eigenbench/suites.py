@@ -42,7 +42,10 @@ SCRIPT = ("sh", "-c", "i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i+1)); done
 
 @dataclass(frozen=True)
 class Effort:
-    """How long to try: rounds at most, and seconds after which none is begun."""
+    """How long to try: rounds, and seconds after which none is begun.
+
+    More rounds are made only where a target is undecided.
+    """
 
     rounds: int
     seconds: float

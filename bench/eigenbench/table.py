@@ -8,7 +8,7 @@ from eigenbench.machine import Machine
 from eigenbench.samples import Probe, Samples
 from eigenbench.stats import Summary, summarize
 from eigenbench.suites import Suite
-from eigenbench.targets import Verdict
+from eigenbench.targets import Outcome, Verdict
 
 
 def markdown(header: Sequence[str], align: str, rows: Iterable[Sequence[str]]) -> str:
@@ -60,8 +60,8 @@ def target_table(
         probe = probes[verdict.probe]
         level = by_key[verdict.level].title
         rows.append([title, probe.title, level, *_judged(verdict, probe)])
-    header = ["target", "call", "level", "measured", "min – max", "verdict"]
-    return f"### Targets\n\n{markdown(header, 'lllrrl', rows)}\n"
+    header = ["target", "call", "level", "measured", "95 %", "min – max", "verdict"]
+    return f"### Targets\n\n{markdown(header, 'lllrrrl', rows)}\n"
 
 
 def suite_table(suite: Suite, by_key: Mapping[str, Level], samples: Samples) -> str:
@@ -81,7 +81,7 @@ def suite_table(suite: Suite, by_key: Mapping[str, Level], samples: Samples) -> 
 
 def _figures(suite: Suite, probe: Probe, key: str, samples: Samples) -> list[str]:
     own = samples.of(probe.key, key)
-    summary = summarize(list(own.values()))
+    summary = summarize(own.values())
     reason = _escaped(samples.reason(probe.key, key))
     if summary is None:
         nothing = [NOTHING] * (2 + len(suite.columns))
@@ -100,15 +100,21 @@ def _figures(suite: Suite, probe: Probe, key: str, samples: Samples) -> list[str
 def _judged(verdict: Verdict, probe: Probe) -> list[str]:
     measured = verdict.measured
     if measured is None or verdict.counted is None:
-        return [_escaped(verdict.reason), NOTHING, "not measured"]
+        return [_escaped(verdict.reason), NOTHING, NOTHING, verdict.outcome.value]
     if verdict.target.is_multiple:
         # One digit more than the limits have: 1.104 is more than 1.10.
         scale, places, symbol = 1.0, 3, "×"
     else:
         scale, places, symbol = probe.unit.scale, 2, probe.unit.symbol
     middle = f"{verdict.counted / scale:.{places}f} {symbol}"
-    outcome = "reached" if verdict.reached else "**missed**"
-    return [middle, _span(measured, scale, places), outcome]
+    outcome = verdict.outcome.value
+    if verdict.outcome is not Outcome.REACHED:
+        outcome = f"**{outcome}**"
+    between = NOTHING
+    if verdict.interval is not None:
+        low, high = (f"{end / scale:.{places}f}" for end in verdict.interval)
+        between = f"{low} – {high}"
+    return [middle, between, _span(measured, scale, places), outcome]
 
 
 def _span(summary: Summary, scale: float, places: int) -> str:

@@ -1,9 +1,10 @@
-"""What was aimed at, and whether it was reached."""
+"""What was aimed at, and whether it was reached: by an interval over the rounds."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from fnmatch import fnmatchcase
+from statistics import median
 
 from eigenbench import (
     bandwidth,
@@ -18,7 +19,14 @@ from eigenbench import (
 )
 from eigenbench.named import PRIVATE
 from eigenbench.samples import Rounds, Samples
-from eigenbench.stats import Summary, by_round, differences, ratios, summarize
+from eigenbench.stats import (
+    Summary,
+    bootstrap,
+    by_round,
+    differences,
+    ratios,
+    summarize,
+)
 
 VDSO_READS = ("realtime", "monotonic")
 NAMED_READS = tuple(
@@ -40,6 +48,32 @@ class Figure(Enum):
     MEDIAN = auto()
     MAD = auto()
     WORST = auto()
+
+    def of(self, values: Sequence[float]) -> float:
+        """That of these."""
+        return FIGURES[self](values)
+
+
+def _mad(values: Sequence[float]) -> float:
+    middle = median(values)
+    return median(abs(value - middle) for value in values)
+
+
+FIGURES: dict[Figure, Callable[[Sequence[float]], float]] = {
+    Figure.MEDIAN: median,
+    Figure.MAD: _mad,
+    Figure.WORST: max,
+}
+
+
+class Outcome(Enum):
+    """What a limit is to what was measured."""
+
+    REACHED = "reached"
+    MISSED = "missed"
+    # The limit is within the interval, or there were too few rounds for one.
+    UNDECIDED = "undecided"
+    UNMEASURED = "not measured"
 
 
 @dataclass(frozen=True)
@@ -79,29 +113,26 @@ class Verdict:
     probe: str
     level: str
     measured: Summary | None
+    # The figure that is held against the limit, and between what it lies with 95 %.
+    counted: float | None = None
+    interval: tuple[float, float] | None = None
     # Why nothing was measured.
     reason: str = ""
 
     @property
-    def counted(self) -> float | None:
-        """The figure that is held against the limit."""
-        if self.measured is None:
-            return None
-        figures = {
-            Figure.MEDIAN: self.measured.median,
-            Figure.MAD: self.measured.mad,
-            Figure.WORST: self.measured.high,
-        }
-        return figures[self.target.figure]
-
-    @property
-    def reached(self) -> bool | None:
-        """Whether that figure keeps the limit; None if it was not measured."""
+    def outcome(self) -> Outcome:
+        """Whether the whole interval keeps the limit, or breaks it."""
         if self.counted is None:
-            return None
+            return Outcome.UNMEASURED
+        if self.interval is None:
+            return Outcome.UNDECIDED
+        low, high = self.interval
+        limit = self.target.limit
         if self.target.at_least:
-            return self.counted >= self.target.limit
-        return self.counted <= self.target.limit
+            low, high, limit = -high, -low, -limit
+        if high <= limit:
+            return Outcome.REACHED
+        return Outcome.MISSED if low > limit else Outcome.UNDECIDED
 
 
 PRECISION = (
@@ -158,17 +189,17 @@ PRECISION = (
         None,
     ),
     Target(
-        "a sleep: not more of a CPU than spin_sleep (a hundredth is noise)",
+        "a sleep for a duration: not more of a CPU than spin_sleep (a hundredth is noise)",
         (f"sleep/*{sleeps.CPU}",),
-        (sleeps.OURS,),
+        (sleeps.OURS_FOR,),
         1.01,
         sleeps.SPIN_SLEEP,
         percent=50,
     ),
     Target(
-        "a sleep: p99 not above spin_sleep's",
+        "a sleep for a duration: p99 not above spin_sleep's",
         tuple(f"sleep/*/{load.key}" for load in sleeps.LOADS),
-        (sleeps.OURS,),
+        (sleeps.OURS_FOR,),
         1.0,
         sleeps.SPIN_SLEEP,
         percent=99,
@@ -356,10 +387,10 @@ TARGETS = (
         )
     ),
     Target(
-        "a change of a named timeline reaches the last of 100 members: at most 5 ms",
+        "a change of a named timeline reaches the last of 100 members: at most 3 ms",
         ("change-100/command",),
         (levels.CHANGED,),
-        5e6,
+        3e6,
         None,
     ),
     Target(
@@ -417,18 +448,29 @@ def verdicts(samples: Samples, measured_probes: Collection[str]) -> Iterator[Ver
 
 def _verdict(samples: Samples, target: Target, probe: str, level: str) -> Verdict:
     own = _counted(samples, target, probe, level)
-    if target.base is None:
-        values = list(own.values())
-    else:
+    values = own
+    if target.base is not None:
         compared = differences if target.added else ratios
         beside = target.beside or probe
         values = compared(own, _counted(samples, target, beside, target.base))
-    measured = summarize(values)
-    reason = ""
-    if measured is None:
+    if not values:
         missing = level if not own else target.base or level
         reason = samples.reason(probe, missing) or "no time left"
-    return Verdict(target, probe, level, measured, reason)
+        return Verdict(target, probe, level, None, reason=reason)
+    measured, counted = (
+        summarize(values.values()),
+        target.figure.of(list(values.values())),
+    )
+    # The worst of what was measured is no estimate.
+    is_known = target.figure is Figure.WORST
+    interval = (counted, counted) if is_known else bootstrap(values, target.figure.of)
+    return Verdict(target, probe, level, measured, counted, interval)
+
+
+def undecided(samples: Samples, probes: Collection[str]) -> bool:
+    """Whether more rounds could decide any target of these probes."""
+    found = verdicts(samples, probes)
+    return any(verdict.outcome is Outcome.UNDECIDED for verdict in found)
 
 
 def _counted(samples: Samples, target: Target, probe: str, level: str) -> Rounds:

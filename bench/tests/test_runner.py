@@ -11,7 +11,7 @@ from eigenbench.processes import Deadline
 from eigenbench.progress import Progress
 from eigenbench.runner import Runner, Settings
 from eigenbench.samples import NANOSECONDS, Probe, Samples
-from eigenbench.suites import Effort, Efforts, Failure, Outcome, Value
+from eigenbench.suites import Effort, Efforts, Failure, Outcome, Suite, Value
 
 A, B = levels.HOST, levels.RATE_10
 EFFORTS = Efforts(Effort(3, 10), Effort(1, 10))
@@ -46,16 +46,35 @@ class Scripted:
                 yield Value(probe, 1.0)
 
 
-def run(suite: Scripted, absent: str = "", quick: bool = False) -> Samples:
-    """Run the suite over both levels."""
+def run(
+    suite: Scripted,
+    absent: str = "",
+    quick: bool = False,
+    rounds: int | None = None,
+    open_until: int = 0,
+) -> Samples:
+    """Run the suite over both levels; before so many rounds a target is undecided."""
     by_key = {A: Level(A, "a", "", ((),)), B: Level(B, "b", "", ((),), absent=absent)}
     samples = Samples()
-    settings = Settings(quick=quick, rounds=None)
-    Runner(by_key, settings, Deadline(10), Progress(), samples).run([suite])
+    settings = Settings(quick=quick, rounds=rounds)
+
+    def undecided(_: Suite) -> bool:
+        return len(samples.of("good", A)) < open_until
+
+    Runner(by_key, settings, Deadline(10), Progress(), samples, undecided).run([suite])
     return samples
 
 
 class Running(unittest.TestCase):
+    def test_it_goes_on_until_its_targets_are_decided(self) -> None:
+        self.assertEqual(len(run(Scripted(), open_until=7).of("good", A)), 7)
+        self.assertEqual(len(run(Scripted(), open_until=2).of("good", A)), 3)
+
+    def test_who_asked_for_few_rounds_gets_no_more(self) -> None:
+        quick = run(Scripted(), quick=True, open_until=7)
+        few = run(Scripted(), rounds=2, open_until=7)
+        self.assertEqual((len(quick.of("good", A)), len(few.of("good", A))), (1, 2))
+
     def test_levels_alternate_and_a_failed_probe_is_dropped(self) -> None:
         suite = Scripted()
         samples = run(suite)

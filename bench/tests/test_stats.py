@@ -1,8 +1,17 @@
 """Medians, deviations and ratios within rounds."""
 
+import random
 import unittest
+from statistics import median
 
-from eigenbench.stats import by_round, interval, percentile, ratios, summarize
+from eigenbench.stats import (
+    bootstrap,
+    by_round,
+    interval,
+    percentile,
+    ratios,
+    summarize,
+)
 
 
 class Intervals(unittest.TestCase):
@@ -58,14 +67,36 @@ class Ratios(unittest.TestCase):
     def test_rounds_are_paired(self) -> None:
         # The second round was twice as slow at both levels.
         samples = {(0, 0): 3.0, (1, 0): 6.0}
-        self.assertEqual(ratios(samples, {(0, 0): 2.0, (1, 0): 4.0}), [1.5, 1.5])
+        found = ratios(samples, {(0, 0): 2.0, (1, 0): 4.0})
+        self.assertEqual(found, {(0, 0): 1.5, (1, 0): 1.5})
 
     def test_a_round_without_a_partner_does_not_count(self) -> None:
         samples = {(0, 0): 3.0, (2, 0): 9.0}
-        self.assertEqual(ratios(samples, {(1, 0): 2.0, (2, 0): 3.0}), [3.0])
+        found = ratios(samples, {(1, 0): 2.0, (2, 0): 3.0})
+        self.assertEqual(found, {(2, 0): 3.0})
 
     def test_nothing_is_divided_by_zero(self) -> None:
-        self.assertEqual(ratios({(0, 0): 3.0}, {(0, 0): 0.0}), [])
+        self.assertEqual(ratios({(0, 0): 3.0}, {(0, 0): 0.0}), {})
+
+
+class Bootstrap(unittest.TestCase):
+    def test_the_interval_of_a_median_covers_it_as_often_as_it_says(self) -> None:
+        lots = random.Random(1)
+        inside = 0
+        for _ in range(200):
+            rounds = {(number, 0): lots.gauss(0.0, 1.0) for number in range(9)}
+            found = bootstrap(rounds, median)
+            assert found is not None
+            inside += found[0] <= 0.0 <= found[1]
+        self.assertGreaterEqual(inside, 180)
+
+    def test_rounds_are_drawn_whole(self) -> None:
+        # A thousand values of three rounds are three, not a thousand.
+        rounds = {(at % 3, at): float(at % 3) for at in range(1000)}
+        self.assertEqual(bootstrap(rounds, median), (0.0, 2.0))
+
+    def test_of_too_few_rounds_nothing_is_known(self) -> None:
+        self.assertIsNone(bootstrap({(0, 0): 1.0, (1, 0): 1.0}, median))
 
 
 if __name__ == "__main__":

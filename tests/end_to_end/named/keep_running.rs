@@ -10,6 +10,7 @@ use rustix::process::Signal;
 
 use super::place::{PATIENCE, Place};
 use super::shown::Shown;
+use super::strangers::ask_directly;
 use crate::command::{Running, User, start};
 use crate::containers::container::wait_until;
 use crate::ensure;
@@ -56,6 +57,7 @@ pub fn add(suite: &mut Suite) {
             format!("{OTHER} with a build under EIGENTIME_IMAGE_PADDING=4160"),
         ),
     ];
+    test("not_adopted_by_another_interface", &[], another_interface);
     test("adopted_by_another_image", &needs, || adopted_in_a_storm(other_binary()));
     test("joined_by_another_image", &needs, joined_by_another_image);
 }
@@ -308,6 +310,18 @@ fn at_any_moment(options: &[&str]) -> Outcome {
     }
     let waits = waiter.child.try_wait()?;
     ensure!(waits.is_none(), "{}", waiter.give_up("the shell that waits has ended"));
+    place.remove("x")
+}
+
+/// A version that prepares programs in another way is told so, and the supervisor goes on.
+fn another_interface() -> Outcome {
+    let place = Place::new()?;
+    place.make("x", &["--keep-running"])?;
+    let supervisor = place.show("x")?.supervisor;
+    let answer = ask_directly(&place.sockets().join("x"), r#"{"Adopt":{"interface":0}}"#)?;
+    let said = answer.contains("(interface 0)") && answer.contains("its supervisor goes on");
+    ensure!(said, "it was answered {answer:?}");
+    ensure!(place.show("x")?.supervisor == supervisor, "it has another supervisor");
     place.remove("x")
 }
 

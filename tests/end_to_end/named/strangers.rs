@@ -33,7 +33,8 @@ pub fn add(suite: &mut Suite) {
     suite.test("named::strangers::nonsense_harms_nobody", &[], nonsense);
 }
 
-fn ask_directly(socket: &Path, request: &str) -> std::io::Result<String> {
+/// What a timeline answers on its socket.
+pub fn ask_directly(socket: &Path, request: &str) -> std::io::Result<String> {
     let mut stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(Duration::from_secs(10)))?;
     stream.write_all(request.as_bytes())?;
