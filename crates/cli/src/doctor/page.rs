@@ -55,7 +55,7 @@ pub fn width(is_for_output: bool) -> usize {
 /// fits a terminal of 24 lines of 80 columns, below the command.
 const MOST: usize = 5;
 
-/// The check of a topic whose sentence stands for the topic in the summary.
+/// The check of a topic whose sentence stands for the topic in the summary, where none is worse.
 fn headline(topic: Topic) -> &'static str {
     match topic {
         Topic::Clocks => "clock-reads",
@@ -85,11 +85,12 @@ pub fn summary(report: &Report, width: usize) -> String {
         page.text.push('\n');
     }
     for topic in Topic::ALL {
-        let findings = || report.findings.iter().filter(|it| it.topic == topic);
-        let Some(verdict) = findings().map(|it| it.verdict).max() else { continue };
-        let headline = findings().find(|it| it.key == headline(topic)).or(findings().next());
-        let said = headline.map_or_else(String::new, |it| format!("{}: {}", it.key, it.found));
-        page.start(verdict, topic.name(), &said, 1);
+        // The worst, and of several that one.
+        let findings = report.findings.iter().rev().filter(|it| it.topic == topic);
+        let shown = findings.max_by_key(|it| (it.verdict, it.key == headline(topic)));
+        if let Some(Finding { verdict, key, found, .. }) = shown {
+            page.start(*verdict, topic.name(), &format!("{key}: {found}"), 1);
+        }
     }
     page.text += "\neigentime doctor --explain ID   what a check means and what can be done\n";
     page.text += "eigentime doctor --details      every check (--list: their IDs)\n";
