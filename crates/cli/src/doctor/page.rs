@@ -340,7 +340,8 @@ Timelines and containers: what they need
         let page = anstream::adapter::strip_str(&page).to_string();
         assert!(page.starts_with("  problem  ptrace: not allowed\n"), "{page}");
         assert!(page.contains("see: Linux: Yama: https://"), "{page}");
-        assert!(page.ends_with("can forbid that.\n"), "{page}");
+        let words: Vec<_> = page.split_whitespace().collect();
+        assert!(words.ends_with(&["can", "forbid", "that."]), "{page}");
     }
 
     #[test]

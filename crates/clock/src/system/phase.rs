@@ -81,7 +81,7 @@ impl Phase {
                 return Turn::Unfinished;
             }
             let is_late = patience == 0;
-            let mine = found == NEW || (is_late && !is_alive(found >> ID));
+            let mine = found == NEW || (is_late && !is_here(found >> ID));
             if mine {
                 if self.state.compare_exchange(found, own, Acquire, Relaxed).is_ok() {
                     return Turn::First;
@@ -96,18 +96,30 @@ impl Phase {
     }
 }
 
-/// Is there a thread of this id?
+/// Has this process a thread of this id? Its parent's may be at it in memory of its own.
+fn is_here(thread: u32) -> bool {
+    // SAFETY: no memory is involved.
+    let asked = || unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, NONE) };
+    reaches(asked)
+}
+
+/// Is there a thread of this id, in whatever process?
 pub fn is_alive(thread: u32) -> bool {
-    // SAFETY: signal 0 is none: it is only asked whom it would reach. A signal handler that reads
-    // the clock must leave `errno` as it was.
-    unsafe {
-        let errno = libc::__errno_location();
-        let before = *errno;
-        let asked = libc::syscall(libc::SYS_tkill, thread, 0);
-        let is_there = asked == 0 || *errno != libc::ESRCH;
-        *errno = before;
-        is_there
-    }
+    // SAFETY: no memory is involved.
+    reaches(|| unsafe { libc::syscall(libc::SYS_tkill, thread, NONE) })
+}
+
+/// No signal: it is only asked whom it would reach.
+const NONE: libc::c_int = 0;
+
+/// Did it reach anybody? A signal handler that reads the clock must leave `errno` as it was.
+fn reaches(ask: impl FnOnce() -> libc::c_long) -> bool {
+    // SAFETY: the pointer is to this thread's own.
+    let errno = unsafe { &mut *libc::__errno_location() };
+    let before = *errno;
+    let reached = ask() == 0 || *errno != libc::ESRCH;
+    *errno = before;
+    reached
 }
 
 #[cfg(test)]
@@ -129,6 +141,15 @@ mod tests {
     fn who_is_not_there_is_not_waited_for() {
         // The parent's thread, in a child.
         let phase = Phase::at((1 << 22) << ID | BUSY);
+        assert_eq!(phase.lock(), Turn::First);
+    }
+
+    #[test]
+    fn who_is_in_another_process_is_not_waited_for() {
+        // As in a forked child, whose parent goes on.
+        let parent = rustix::process::getppid().expect("a parent").as_raw_nonzero().get();
+        assert!(is_alive(parent.cast_unsigned()));
+        let phase = Phase::at(parent.cast_unsigned() << ID | BUSY);
         assert_eq!(phase.lock(), Turn::First);
     }
 
