@@ -455,7 +455,7 @@ pub enum Action {
         /// The timeline
         name: Option<Name>,
     },
-    /// Keep a timeline by this version of eigentime from now on; its programs go on meanwhile
+    /// Replace the supervisor of a timeline by one of this command; its programs keep running
     Adopt {
         /// The timeline
         name: Option<Name>,
