@@ -1,7 +1,7 @@
 //! What reading clocks costs, by the vDSO and by the kernel.
 //!
-//! Batches of both kinds take turns, so that what disturbs the machine disturbs both; the median
-//! of many short ones leaves out those that were interrupted.
+//! Batches of both kinds, and of the loop alone, take turns, so that what disturbs the machine disturbs
+//! all; the median of many short ones leaves out those that were interrupted.
 
 use std::time::Duration;
 
@@ -63,10 +63,6 @@ pub fn measure(each: Duration) -> Vec<Cost> {
     let served = vdso.as_ref().map_err(Clone::clone).and_then(|vdso| oracle::ask(vdso, &asked));
     let by_libc = oracle::ask_libc(&asked);
     let stopwatch = Stopwatch::new();
-    let per_loop = stopwatch.map_or(0.0, |it| {
-        let [bare] = medians(it, each / 4, [Some(calls::nothing())]);
-        bare.unwrap_or_default()
-    });
     let rows = CALLS.iter().enumerate().map(|(at, call)| {
         let of = |all: &Result<Vec<Served>, Unknown>| all.clone().map(|all| all[at]);
         let (vdso_ns, system_call_ns) = match (&stopwatch, &vdso) {
@@ -74,7 +70,7 @@ pub fn measure(each: Duration) -> Vec<Cost> {
                 let why = || Unknown::because("this timeline's clocks cannot measure it");
                 (Err(why()), Err(why()))
             }
-            (Some(stopwatch), vdso) => costs(*stopwatch, vdso, call, each, per_loop),
+            (Some(stopwatch), vdso) => costs(*stopwatch, vdso, call, each),
         };
         Cost { call, served: of(&served), by_libc: of(&by_libc), vdso_ns, system_call_ns }
     });
@@ -88,7 +84,6 @@ fn costs(
     vdso: &Result<Vdso, Unknown>,
     call: &Call,
     each: Duration,
-    per_loop: f64,
 ) -> (Nanos, Nanos) {
     let by_vdso = vdso.clone().and_then(|vdso| {
         let missing = || Unknown::because("the vDSO has no such function");
@@ -111,8 +106,11 @@ fn costs(
             Err(why) => whys[at] = Some(why),
         }
     }
-    let medians = medians(stopwatch, each, batches);
-    let [one, other] = [0, 1].map(|at| match (&medians[at], whys[at].take()) {
+    let [by_vdso, by_call] = batches;
+    let [by_vdso, by_call, per_loop] =
+        medians(stopwatch, each, [by_vdso, by_call, Some(calls::nothing())]);
+    let per_loop = per_loop.unwrap_or_default();
+    let [one, other] = [(by_vdso, 0), (by_call, 1)].map(|(ns, at)| match (ns, whys[at].take()) {
         (Some(ns), _) => Ok((ns - per_loop).max(0.0)),
         (None, why) => Err(why.unwrap_or_else(|| Unknown::because("it was not measured"))),
     });
