@@ -1,9 +1,8 @@
 """The order of a run: in every round each level in turn, suite after suite.
 
-A suite whose rounds leave a target undecided goes on as long as it has time.
-
 Levels alternate (A B C, A B C) so that what disturbs the machine for a while
-disturbs all of them.
+disturbs all of them. A suite whose rounds leave a target undecided goes on as long
+as it has time.
 """
 
 import time

@@ -26,16 +26,21 @@ class Summary:
     high: float
 
 
+def absolute_deviation(values: Collection[float]) -> float:
+    """The median absolute deviation from the median."""
+    middle = median(values)
+    return median(abs(value - middle) for value in values)
+
+
 def summarize(values: Collection[float]) -> Summary | None:
     """The summary of `values`; None without any."""
     samples = list(values)
     if not samples:
         return None
-    middle = median(samples)
     return Summary(
         n=len(samples),
-        median=middle,
-        mad=median(abs(sample - middle) for sample in samples),
+        median=median(samples),
+        mad=absolute_deviation(samples),
         low=min(samples),
         high=max(samples),
     )

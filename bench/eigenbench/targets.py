@@ -21,6 +21,7 @@ from eigenbench.named import PRIVATE
 from eigenbench.samples import Rounds, Samples
 from eigenbench.stats import (
     Summary,
+    absolute_deviation,
     bootstrap,
     by_round,
     differences,
@@ -54,14 +55,9 @@ class Figure(Enum):
         return FIGURES[self](values)
 
 
-def _mad(values: Sequence[float]) -> float:
-    middle = median(values)
-    return median(abs(value - middle) for value in values)
-
-
 FIGURES: dict[Figure, Callable[[Sequence[float]], float]] = {
     Figure.MEDIAN: median,
-    Figure.MAD: _mad,
+    Figure.MAD: absolute_deviation,
     Figure.WORST: max,
 }
 
