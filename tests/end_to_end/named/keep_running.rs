@@ -96,9 +96,11 @@ fn many_times() -> Outcome {
     let place = Place::new()?;
     let run = place.run("x", &["--keep-running"])?;
     let mut limited = User::Myself.wrap("prlimit");
-    limited.arg(STACK).arg(run.get_program()).args(run.get_args()).args(["sleep", "86400"]);
+    limited.arg(STACK).arg(run.get_program()).args(run.get_args());
+    limited.args(["sh", "-c", "echo begins; exec sleep 86400"]);
     limited.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let sleeper = start(limited.stdin(Stdio::null()))?;
+    let mut sleeper = start(limited.stdin(Stdio::null()))?;
+    sleeper.next_line(PATIENCE)?;
     let pid = sleeper.child.id();
     place.wait_until("x", "it sleeps", |shown| shown.waits(pid, &[]))?;
     for _ in 0..TIMES {
