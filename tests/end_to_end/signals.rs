@@ -36,6 +36,9 @@ const WAITS: [&str; 11] = [
     "rt_sigtimedwait",
 ];
 
+/// What a signal overtakes.
+const OVERTAKEN: [&str; 4] = ["clock_nanosleep", "poll", "select", "futex"];
+
 /// Adds the tests.
 pub fn add(suite: &mut Suite) {
     for build in BUILDS {
@@ -66,6 +69,12 @@ pub fn add(suite: &mut Suite) {
         for how in ["--debuggable", "--traced"] {
             let name = format!("signals::{}::partial_write::{}", build.name(), &how[2..]);
             suite.test(name, &needs, move || partial_write(build, how));
+        }
+        for (how, wait) in
+            ["--debuggable", "--traced"].into_iter().flat_map(|how| OVERTAKEN.map(|it| (how, it)))
+        {
+            let name = format!("signals::{}::overtaken::{}::{wait}", build.name(), &how[2..]);
+            suite.test(name, &needs, move || overtaken(build, how, wait));
         }
         for pace in PACES {
             let name = format!("signals::{}::remainder::rate_{}", build.name(), pace.text);
@@ -205,6 +214,19 @@ fn handler_sleeps(build: Build) -> Outcome {
         least - 0.001 * wait <= left && left < wait,
         format_args!("{left:.3} ms are left, not {least:.3} to {wait:.3}"),
     )
+}
+
+/// A program looks whether a signal has come, and waits if none has: however long the call is on its way,
+/// a signal that comes meanwhile ends it.
+fn overtaken(build: Build, how: &str, wait: &str) -> Outcome {
+    const WAIT_MS: u64 = 400;
+    /// Of 300. Natively as well, the signal may come between the look and the call.
+    const MOST: u32 = 3;
+    let pace = Pace { text: "2", ..TENFOLD };
+    let ended = run_with(&["--no-rewrite", how], build, pace, &["overtaken", wait], WAIT_MS)?;
+    let missed: u32 = ended.number("missed")?;
+    ended
+        .ensure(missed <= MOST, format_args!("{missed} waits went on although the signal had come"))
 }
 
 fn all_blocked(build: Build) -> Outcome {

@@ -267,6 +267,14 @@ impl Registers {
         Ok(true)
     }
 
+    /// The call with which a thread has come to the image, whose symbols are at these addresses, if
+    /// nothing has been done there yet.
+    pub fn redirected(&self, address_of: impl Fn(Symbol) -> u64) -> Option<Nr> {
+        let starts = [symbols::ENTER, symbols::REWRITTEN].into_iter().chain(SAVES_FLAGS);
+        let is_there = starts.into_iter().any(|symbol| self.ip() == address_of(symbol));
+        is_there.then_some(Nr(self.0.rax as u32))
+    }
+
     /// Prepares a system call by the instruction at `instruction`.
     pub fn call(&mut self, instruction: u64, nr: i64, args: [u64; 6]) {
         self.0.orig_rax = NO_CALL;

@@ -7,7 +7,7 @@
 
 use std::mem::offset_of;
 
-use eigentime_calls::{Form, Kind};
+use eigentime_calls::{Form, Kind, Wait};
 use eigentime_vdso::KernelFunctions;
 
 use super::notes::Note;
@@ -27,15 +27,7 @@ impl Supervisor {
         if !timekeeper.begins_frozen() || !timekeeper.motion().is_frozen() {
             return;
         }
-        let waits = match wait.form {
-            Form::Millis => true,
-            Form::Timespec | Form::Timeval => {
-                let time = tracee.read_words::<2>(registers.arg(wait.arg.into()));
-                time.is_ok_and(|time| time != [0; 2])
-            }
-            Form::RingArgument => false,
-        };
-        if waits {
+        if has_time(tracee, registers, wait) {
             self.note(tracee, Note::Frozen);
         }
     }
@@ -56,5 +48,17 @@ impl Supervisor {
         self.processes();
         self.ask(|_, state| state.process == Some(process) && !state.halted);
         Ok(())
+    }
+}
+
+/// Has a wait time to pass, as its arguments say?
+pub fn has_time(tracee: Tracee, registers: &Registers, wait: Wait) -> bool {
+    let arg = registers.arg(wait.arg.into());
+    match wait.form {
+        Form::Millis => arg as i32 != 0,
+        Form::Timespec | Form::Timeval => {
+            tracee.read_words::<2>(arg).is_ok_and(|time| time != [0; 2])
+        }
+        Form::RingArgument => false,
     }
 }

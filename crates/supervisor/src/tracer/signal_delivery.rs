@@ -11,6 +11,7 @@ use eigentime_vdso::Frame;
 
 use super::Supervisor;
 use super::blocked::Blocked;
+use super::ending::has_time;
 use super::kernel_vdso;
 use super::tracee::Tracee;
 use super::wait_restart::is_caught;
@@ -46,7 +47,9 @@ impl Supervisor {
     /// there, before a signal is delivered to it.
     pub(super) fn settle_at_signal(&mut self, tracee: Tracee, signal: i32) -> nix::Result<()> {
         let mut registers = tracee.registers()?;
-        if self.undo_redirect(tracee, &mut registers)? {
+        if !self.begins_to_wait(tracee, signal, &registers)
+            && self.undo_redirect(tracee, &mut registers)?
+        {
             return Ok(());
         }
         // At the exempt address the call has been made.
@@ -82,6 +85,15 @@ impl Supervisor {
             self.interrupt_at_call(tracee, registers)?;
         }
         tracee.set_signal_info(&info)
+    }
+
+    /// Is a handler to run in a thread that has only been sent to the image to wait? Then it waits, and is
+    /// interrupted: programs that look for a signal before they wait rely on that, and a call is on its
+    /// way here for longer than on a host.
+    fn begins_to_wait(&self, tracee: Tracee, signal: i32, registers: &Registers) -> bool {
+        let call = registers.redirected(|symbol| self.layout.symbol(symbol));
+        let wait = call.and_then(Call::find).and_then(Call::wait);
+        wait.is_some_and(|wait| has_time(tracee, registers, *wait)) && is_caught(tracee, signal)
     }
 
     /// A handler is to run in a thread that is about to make a call of the image's: it runs as if

@@ -455,9 +455,11 @@ impl Supervisor {
             return self.end_strict(tracee);
         }
         if tracee.has_signal()? {
-            // It comes before the call, of which is told again.
-            registers.undo_call();
-            return tracee.set_registers(registers);
+            // It is about to be delivered, and comes first.
+            if let Some(notified) = &mut self.notified {
+                notified.redirected.insert(tracee.0, asked);
+            }
+            return Ok(());
         }
         let hint = match call.kind {
             Kind::Timer(timer, op) => self.timer_hint(tracee, &registers, timer, op),
@@ -474,10 +476,13 @@ impl Supervisor {
     }
 
     /// A signal is about to be delivered to a thread: if it is in a call that the filter has told of,
-    /// the signal comes before that, of which is told again.
-    pub(super) fn undo_notified(&mut self, tracee: Tracee) -> nix::Result<()> {
-        let Some((_, mut registers)) = self.take_redirected(tracee)? else { return Ok(()) };
-        registers.undo_call();
+    /// it begins with that, as far as that concerns the signal.
+    pub(super) fn begin_notified(&mut self, tracee: Tracee) -> nix::Result<()> {
+        let Some((asked, mut registers)) = self.take_redirected(tracee)? else { return Ok(()) };
+        match Call::find(asked.nr).and_then(Call::wait) {
+            Some(_) => self.redirect(&mut registers, NO_HINT),
+            None => registers.undo_call(),
+        }
         tracee.set_registers(registers)
     }
 
@@ -521,6 +526,9 @@ impl Supervisor {
     /// Is anything left to be done in a thread?
     fn owes(&mut self, tracee: Tracee) -> bool {
         let follows_all = self.follows_all();
+        if self.notified.as_ref().is_some_and(|it| it.redirected.contains_key(&tracee.0)) {
+            return true;
+        }
         let state = self.thread(tracee);
         let is_followed = match state.standing {
             _ if state.enters.is_some() => true,
