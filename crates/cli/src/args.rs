@@ -307,6 +307,15 @@ impl ClockOptions {
     ///
     /// If options contradict each other, or the file cannot be read.
     pub fn request(&self) -> Result<ClockRequest, String> {
+        self.request_for(self.timeline.as_ref())
+    }
+
+    /// The same, for the timeline of this name.
+    ///
+    /// # Errors
+    ///
+    /// As [`request`](Self::request).
+    pub fn request_for(&self, timeline: Option<&Name>) -> Result<ClockRequest, String> {
         let saved = |file: &PathBuf| {
             read_saved(file).map(Box::new).map_err(|reason| {
                 format!(
@@ -324,7 +333,7 @@ impl ClockOptions {
             rate: self.rate,
             freeze: self.freeze,
             anchor: self.anchor,
-            timeline: self.timeline.clone(),
+            timeline: timeline.cloned(),
             joinable: self.joinable,
             settable_by: self.settable_by,
             no_rewrite: self.no_rewrite,
@@ -395,6 +404,8 @@ pub struct CtlOptions {
 pub enum Action {
     /// List the timelines of this user
     List,
+    /// Make a timeline, for programs and containers to join
+    Create(Box<CreateOptions>),
     /// Show a timeline's clocks, and its members with what they wait for
     Show {
         /// The timeline
@@ -455,6 +466,14 @@ pub enum Action {
         /// The timeline
         name: Option<Name>,
     },
+    /// Wait for a condition
+    #[command(group(clap::ArgGroup::new("condition").required(true)))]
+    Wait(WaitOptions),
+    /// Print what happens in a timeline, until it ends
+    Watch {
+        /// The timeline
+        name: Option<Name>,
+    },
     /// Replace the supervisor of a timeline by one of this command; its programs keep running
     Adopt {
         /// The timeline
@@ -468,6 +487,79 @@ pub enum Action {
         #[arg(long, short)]
         force: bool,
     },
+}
+
+/// A timeline to be made.
+#[derive(Debug, Args)]
+#[command(mut_arg("timeline", |arg| arg.hide(true).conflicts_with("name")))]
+pub struct CreateOptions {
+    /// Its name
+    pub name: Name,
+
+    /// Trace programs for their whole life
+    #[arg(long)]
+    pub traced: bool,
+
+    /// Let its programs go on if its supervisor is killed: another takes its place
+    #[arg(long, conflicts_with_all = ["skip_idle", "traced"])]
+    pub keep_running: bool,
+
+    /// The clocks.
+    #[command(flatten)]
+    pub clocks: ClockOptions,
+}
+
+impl CreateOptions {
+    /// When its programs are to be traced.
+    pub fn tracing(&self) -> Tracing {
+        match self.traced {
+            true => Tracing::Lifelong(Lifelong::Asked),
+            false => Tracing::Automatic,
+        }
+    }
+}
+
+/// What is waited for.
+#[derive(Debug, Args)]
+pub struct WaitOptions {
+    /// The timeline
+    pub name: Option<Name>,
+
+    /// Until the wall clock shows this date, or a later one
+    #[arg(long, value_name = "DATE", value_parser = parse_date, group = "condition", allow_hyphen_values = true)]
+    pub until: Option<VirtualInstant>,
+
+    /// Until this much virtual time has passed
+    #[arg(long = "for", id = "wait_span", value_name = "SPAN", value_parser = parse_pause, group = "condition")]
+    pub span: Option<Nanos>,
+
+    /// Until all threads of all programs wait
+    #[arg(long, group = "condition")]
+    pub idle: bool,
+
+    /// Until a thread waits in a system call
+    #[arg(long, group = "condition")]
+    pub blocked: bool,
+
+    /// With --blocked: only a thread of this process
+    #[arg(long, requires = "blocked")]
+    pub pid: Option<i32>,
+
+    /// With --blocked: only in this call
+    #[arg(long, value_name = "NAME", requires = "blocked")]
+    pub call: Option<String>,
+
+    /// Until it has no members
+    #[arg(long, group = "condition")]
+    pub empty: bool,
+
+    /// Until the timeline has ended
+    #[arg(long, group = "condition")]
+    pub ended: bool,
+
+    /// Give up after this much time of the host
+    #[arg(long, value_name = "SPAN", value_parser = parse_pause)]
+    pub timeout: Option<Nanos>,
 }
 
 #[cfg(test)]

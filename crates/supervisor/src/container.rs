@@ -21,7 +21,7 @@ use crate::namespace;
 use crate::plan::{Clocks, Tracing};
 use crate::registry::{Name, Registry};
 use crate::replaced::fingerprint;
-use crate::tracer::TimeNamespace;
+use crate::tracer::{Opening, TimeNamespace};
 
 /// What an OCI runtime is to do, and the clocks of what it starts.
 pub struct Contained<'a> {
@@ -120,7 +120,10 @@ fn prepare(contained: &Contained<'_>) -> Result<Infallible, Error> {
                 namespace::enter_user_namespace()?;
             }
             let own = if needs { TimeNamespace::Own } else { TimeNamespace::None };
-            let (joined, supervisor) = named::make(&entry, &starts(inherits), own, registry, lock)?;
+            let (joined, supervisor) = {
+                let opening = Opening::Program(own);
+                named::make(&entry, Some(&starts(inherits)), opening, registry, lock)?
+            };
             go_to_time_of(supervisor, contained.bundle, inherits)?;
             Ok(entry.start(&joined)?)
         }

@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::filter::{self, Privileges, Told};
 use crate::plan::{Plan, Tracing, lifelong};
 use crate::region::Region;
+use crate::registry::Name;
 use crate::tracer::{Opening, Subject, TimeNamespace};
 use crate::{named, namespace, nested};
 
@@ -43,22 +44,32 @@ fn prepare(plan: &Plan) -> Result<Infallible, Error> {
     match &plan.timeline {
         None if lifelong(plan.tracing, plan.clocks()).is_none() => start_untraced(plan),
         None => start_private(plan),
-        Some(name) => {
-            let (clocks, command) = (plan.clocks.as_ref(), &plan.command);
-            let (starts, rewrites) = (Starts::Program, plan.rewrites);
-            let (named_by, consent, tracing) = (NamedBy::User, plan.consent, plan.tracing);
-            named::enter(&named::Entry {
-                name,
-                clocks,
-                command,
-                starts,
-                named_by,
-                consent,
-                rewrites,
-                tracing,
-                keep_running: plan.keep_running,
-            })
-        }
+        Some(name) => named::enter(&entry(plan, name)),
+    }
+}
+
+/// Makes the named timeline of the plan, before any program: the plan's command is not started.
+///
+/// The calling process must have a single thread.
+///
+/// # Errors
+///
+/// If it cannot be made, or exists.
+pub fn create(plan: &Plan, name: &Name) -> Result<(), Error> {
+    named::create(&entry(plan, name))
+}
+
+fn entry<'a>(plan: &'a Plan, name: &'a Name) -> named::Entry<'a> {
+    named::Entry {
+        name,
+        clocks: plan.clocks.as_ref(),
+        command: &plan.command,
+        starts: Starts::Program,
+        named_by: NamedBy::User,
+        consent: plan.consent,
+        rewrites: plan.rewrites,
+        tracing: plan.tracing,
+        keep_running: plan.keep_running,
     }
 }
 

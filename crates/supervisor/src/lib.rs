@@ -63,7 +63,7 @@ pub use caller::hold_closed_descriptors;
 pub use clock_request::ClockRequest;
 pub use consent::{Consent, NamedBy, SettableBy};
 pub use error::{Error, ExecError};
-pub use launch::{run, run_in_namespace};
+pub use launch::{create, run, run_in_namespace};
 pub use motion::Motion;
 pub use named::{Manner, adopt, attach, detach};
 pub use namespace::is_privileged;

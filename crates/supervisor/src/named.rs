@@ -6,21 +6,24 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use eigentime_vdso::INTERFACE;
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
-use crate::caller::{check_descriptors, groups, lives_in_timeline, start_filtered, start_program};
+use crate::caller::{
+    check_descriptors, check_this_process, groups, lives_in_timeline, start_filtered, start_program,
+};
 use crate::consent::{Consent, NamedBy};
-use crate::control::client::Reply;
+use crate::control::client::{self, Told};
+use crate::control::protocol::Method;
 use crate::control::server::{Control, await_end};
-use crate::control::{Answer, Attached, Joined, Request, Starts, client};
+use crate::control::{Answer, Attached, Joined, Request, Shown, Starts};
 use crate::daemon::{allow_tracing, start_successor, start_supervisor};
 use crate::error::Error;
-use crate::filter::{self, Privileges, Scope, Told};
+use crate::filter::{self, Privileges, Scope};
 use crate::host::KernelVdso;
 use crate::namespace;
 use crate::plan::{self, Clocks, Tracing};
@@ -84,7 +87,7 @@ impl Entry<'_> {
             self.hand_over_listener(joined)?;
             return start_filtered(self.command, joined.rate);
         }
-        let filter = filter_of_named(Told::Traced, joined);
+        let filter = filter_of_named(filter::Told::Traced, joined);
         start_program(self.command, &filter, self.privileges(), joined.rate)
     }
 
@@ -93,9 +96,9 @@ impl Entry<'_> {
     fn hand_over_listener(&self, joined: &Joined) -> Result<(), Error> {
         // What the client needs is done before, since nobody listens to the filter in between.
         let stream = connect(self.name)?.ok_or(Error::SupervisorGone)?;
-        let asking = client::Asking::new(stream, self.name);
-        let asking = asking.map_err(|failure| Error::Timeline(failure.to_string()))?;
-        let filter = filter_of_named(Told::Notified, joined);
+        let asking = client::Connection::new(stream, self.name);
+        let mut asking = asking.map_err(|failure| Error::Timeline(failure.to_string()))?;
+        let filter = filter_of_named(filter::Told::Notified, joined);
         match filter::install_with_listener(&filter, self.privileges()) {
             Ok(listener) => {
                 let request = Request::Listen { descriptor: listener.as_raw_fd() as u32 };
@@ -108,7 +111,7 @@ impl Entry<'_> {
                 }
             }
             Err(Errno::EBUSY) if self.tracing == Tracing::Automatic => {
-                let filter = filter_of_named(Told::Traced, joined);
+                let filter = filter_of_named(filter::Told::Traced, joined);
                 filter::install(&filter, self.privileges()).map_err(Error::FilterForbidden)
             }
             Err(Errno::EBUSY) => Err(Error::ListenerTaken),
@@ -182,7 +185,8 @@ pub fn find(
 pub fn enter(entry: &Entry<'_>) -> Result<Infallible, Error> {
     find(entry.name, |found| match found {
         Lookup::Absent(registry, lock) => {
-            let (joined, _) = make(entry, &entry.starts, TimeNamespace::None, registry, lock)?;
+            let opening = Opening::Program(TimeNamespace::None);
+            let (joined, _) = make(entry, Some(&entry.starts), opening, registry, lock)?;
             Ok(entry.start(&joined)?)
         }
         Lookup::Present(stream, supervisor) => {
@@ -194,12 +198,32 @@ pub fn enter(entry: &Entry<'_>) -> Result<Infallible, Error> {
     })
 }
 
-/// Makes the timeline, by which this process is followed then. Returns what is to be known of it, and
-/// its supervisor.
+/// Makes a timeline that programs join later.
+pub fn create(entry: &Entry<'_>) -> Result<(), Error> {
+    check_descriptors()?;
+    if lives_in_timeline()? {
+        return Err(Error::AlreadyInTimeline);
+    }
+    entry.clocks().check()?;
+    check_this_process()?;
+    let registry = Registry::open()?;
+    let lock = registry.lock()?;
+    if connect(entry.name)?.is_some() {
+        return Err(Error::Timeline(format!(
+            "timeline '{0}' exists already\n\
+             help: choose another name, or remove it (`eigentime ctl rm {0}`)",
+            entry.name
+        )));
+    }
+    make(entry, None, Opening::Created, registry, lock).map(drop)
+}
+
+/// Makes the timeline, by which this process is followed then if it is to start something. Returns what
+/// is to be known of it, and its supervisor.
 pub fn make(
     entry: &Entry<'_>,
-    starts: &Starts,
-    namespace: TimeNamespace,
+    starts: Option<&Starts>,
+    opening: Opening,
     registry: Registry,
     lock: Lock,
 ) -> Result<(Joined, Pid), Error> {
@@ -223,9 +247,9 @@ pub fn make(
         rewrites: entry.rewrites,
         lifelong,
         journal,
-        ..named(clocks, Opening::Program(namespace), control)?
+        ..named(clocks, opening, control)?
     };
-    let supervisor = start_supervisor(region, subject, Some(starts))?;
+    let supervisor = start_supervisor(region, subject, starts)?;
     drop(lock);
     Ok((Joined { exempt, rate, is_brief }, supervisor))
 }
@@ -350,7 +374,7 @@ fn take_over(registry: &Registry, name: &Name) -> Result<Supervisor, String> {
     let listeners = listeners.map(|(number, filters)| Ok((borrow(number)?, filters)));
     let control = borrow(offer.control)?.into();
     let resources = Resources {
-        region: Rc::new(region),
+        region: Arc::new(region),
         kernel,
         control: Control::new(
             name.clone(),
@@ -371,10 +395,11 @@ fn take_over(registry: &Registry, name: &Name) -> Result<Supervisor, String> {
 /// Returns a process of a named timeline to host time.
 pub fn detach(pid: i32) -> Result<Attached, Error> {
     let registries = Registry::all()?;
-    for Reply { registry, name, answer } in
-        client::ask_all(&registries, &Request::Show, client::PATIENCE_WITH_ALL)?
+    let show = |it: &mut client::Connection<'_>| it.call::<Shown>(Method::Show {});
+    for Told { registry, name, answer } in
+        client::ask_all(&registries, client::PATIENCE_WITH_ALL, show)?
     {
-        let Ok(Answer::Shown(shown)) = answer else { continue };
+        let Ok(shown) = answer else { continue };
         if shown.members.iter().any(|member| member.pid == pid && !member.detached) {
             return match client::ask(registry, &name, &Request::Detach { pid }) {
                 Ok(Answer::Attached(detached)) => Ok(detached),
@@ -404,7 +429,7 @@ fn cannot_join(name: &Name, answer: Result<Answer, client::Failure>) -> Error {
     })
 }
 
-fn filter_of_named(told: Told, joined: &Joined) -> Vec<libc::sock_filter> {
+fn filter_of_named(told: filter::Told, joined: &Joined) -> Vec<libc::sock_filter> {
     let (scope, exempt) = (Scope::All, joined.exempt);
     filter::assemble(&filter::Subject { told, scope, exempt, hides_groups: false })
 }

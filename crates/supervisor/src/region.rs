@@ -271,6 +271,11 @@ impl Region {
     }
 }
 
+// SAFETY: the mapping belongs to no thread, it lasts as long as the region, and what is in it are atomics.
+unsafe impl Send for Region {}
+// SAFETY: as above.
+unsafe impl Sync for Region {}
+
 impl Drop for Region {
     fn drop(&mut self) {
         // SAFETY: nobody has the page any more. If it cannot be unmapped, it stays.

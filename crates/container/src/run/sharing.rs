@@ -8,7 +8,8 @@ use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use eigentime_supervisor::control::{Answer, Request, client};
+use eigentime_supervisor::control::protocol::Method;
+use eigentime_supervisor::control::{Shown, client};
 use eigentime_supervisor::registry::{Name, Registry};
 use nix::fcntl::Flock;
 use nix::unistd::Pid;
@@ -49,8 +50,6 @@ impl Drop for Lock {
 pub fn supervisor(timeline: &Name) -> Option<Pid> {
     // What is wrong with it is told when the container joins it.
     let registry = Registry::existing().ok()??;
-    match client::ask(&registry, timeline, &Request::Show) {
-        Ok(Answer::Shown(shown)) => Some(Pid::from_raw(shown.timeline.supervisor)),
-        _ => None,
-    }
+    let shown: Shown = client::call(&registry, timeline, Method::Show {}).ok()?;
+    Some(Pid::from_raw(shown.timeline.supervisor))
 }

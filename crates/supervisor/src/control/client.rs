@@ -1,4 +1,4 @@
-//! Asks something of a named timeline.
+//! The callers' side of the socket.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
@@ -7,7 +7,11 @@ use std::time::Duration;
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::unistd::Pid;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
+use super::protocol::{Call, Method, Outcome, PROTOCOL, Reply};
 use super::{Answer, Request};
 use crate::container_id::Container;
 use crate::registry::{Name, Registry, Unusable};
@@ -57,7 +61,8 @@ pub fn timeline_of<'a>(
         }
     }
     let mut known = Vec::new();
-    for Reply { registry, name, answer } in ask_all(registries, &Request::Containers, GLIMPSE)? {
+    let containers = |it: &mut Connection<'_>| it.ask(&Request::Containers);
+    for Told { registry, name, answer } in ask_all(registries, GLIMPSE, containers)? {
         if let Ok(Answer::Containers(all)) = answer {
             known.extend(all.into_iter().map(|container| (registry, name.clone(), container)));
         }
@@ -97,13 +102,13 @@ pub fn looked_in(registries: &[Registry]) -> String {
 }
 
 /// What a timeline answers.
-pub struct Reply<'a> {
+pub struct Told<'a, T> {
     /// Where it is.
     pub registry: &'a Registry,
     /// Its name.
     pub name: Name,
     /// What it answers.
-    pub answer: Result<Answer, Failure>,
+    pub answer: Result<T, Failure>,
 }
 
 /// Asks all timelines at once, so that one that does not answer keeps nobody waiting but for
@@ -112,24 +117,24 @@ pub struct Reply<'a> {
 /// # Errors
 ///
 /// If a directory cannot be read.
-pub fn ask_all<'a>(
+pub fn ask_all<'a, T: Send>(
     registries: &'a [Registry],
-    request: &Request,
     patience: Duration,
-) -> Result<Vec<Reply<'a>>, Unusable> {
+    ask: impl Fn(&mut Connection<'_>) -> Result<T, Failure> + Sync,
+) -> Result<Vec<Told<'a, T>>, Unusable> {
     let mut timelines = Vec::new();
     for registry in registries {
         timelines.extend(registry.names()?.into_iter().map(|name| (registry, name)));
     }
     let ask_one = |(registry, name): (&'a Registry, Name)| {
         let answer = match registry.connect(&name) {
-            Ok(Some(stream)) => ask_within(stream, &name, request, patience),
+            Ok(Some(stream)) => Connection::within(stream, &name, Some(patience)),
             Ok(None) => return None,
             Err(unusable) => Err(unusable.into()),
         };
-        match answer {
+        match answer.and_then(|mut connection| ask(&mut connection)) {
             Err(Failure::Gone(_)) => None,
-            answer => Some(Reply { registry, name, answer }),
+            answer => Some(Told { registry, name, answer }),
         }
     };
     let told = thread::scope(|scope| {
@@ -146,16 +151,48 @@ pub(crate) fn supervisor_of(stream: &UnixStream) -> Pid {
     Pid::from_raw(getsockopt(stream, PeerCredentials).map_or(0, |peer| peer.pid()))
 }
 
-/// Asks a timeline.
-pub fn ask(registry: &Registry, name: &Name, request: &Request) -> Result<Answer, Failure> {
+/// Connects to a timeline, and asks it something; waits for each answer for so long, or for as long as
+/// it takes.
+///
+/// # Errors
+///
+/// If there is no such timeline, if it does not answer, or if it refuses.
+pub fn with<T>(
+    registry: &Registry,
+    name: &Name,
+    patience: Option<Duration>,
+    ask: impl FnOnce(&mut Connection<'_>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let looked = || registry.path().display().to_string();
     let no_such = || Failure::NoSuch { name: name.clone(), looked: looked() };
     let stream = registry.connect(name)?.ok_or_else(no_such)?;
-    match ask_through(stream, name, request) {
+    match Connection::within(stream, name, patience).and_then(|mut it| ask(&mut it)) {
         // It ended just then, as a rule because somebody else has removed it.
         Err(Failure::Gone(_)) if registry.connect(name)?.is_none() => Err(no_such()),
         answer => answer,
     }
+}
+
+/// Asks a timeline.
+///
+/// # Errors
+///
+/// As [`with`].
+pub fn ask(registry: &Registry, name: &Name, request: &Request) -> Result<Answer, Failure> {
+    with(registry, name, Some(PATIENCE), |it| it.ask(request))
+}
+
+/// Calls a method of the public protocol.
+///
+/// # Errors
+///
+/// As [`with`].
+pub fn call<T: DeserializeOwned>(
+    registry: &Registry,
+    name: &Name,
+    method: Method,
+) -> Result<T, Failure> {
+    with(registry, name, Some(PATIENCE), |it| it.call(method))
 }
 
 /// How long a timeline may take that is only asked whether it is the one.
@@ -166,74 +203,109 @@ pub const PATIENCE_WITH_ALL: Duration = Duration::from_secs(2);
 
 /// The containers of a timeline; none if it has ended meanwhile, or does not answer.
 pub fn containers_of(registry: &Registry, name: &Name) -> Vec<Container> {
-    let Ok(Some(stream)) = registry.connect(name) else { return Vec::new() };
-    match ask_within(stream, name, &Request::Containers, GLIMPSE) {
+    match with(registry, name, Some(GLIMPSE), |it| it.ask(&Request::Containers)) {
         Ok(Answer::Containers(all)) => all,
         _ => Vec::new(),
     }
 }
 
 /// Asks through a connection.
+///
+/// # Errors
+///
+/// If the timeline does not answer, or refuses.
 pub fn ask_through(stream: UnixStream, name: &Name, request: &Request) -> Result<Answer, Failure> {
-    ask_within(stream, name, request, PATIENCE)
+    Connection::new(stream, name)?.ask(request)
 }
 
-fn ask_within(
-    stream: UnixStream,
-    name: &Name,
-    request: &Request,
-    patience: Duration,
-) -> Result<Answer, Failure> {
-    Asking::within(stream, name, patience)?.ask(request)
-}
-
-/// A connection to a timeline, through which one thing is asked.
-pub struct Asking<'a> {
-    stream: UnixStream,
+/// A connection to a timeline.
+pub struct Connection<'a> {
+    stream: BufReader<UnixStream>,
     name: &'a Name,
-    patience: Duration,
+    patience: Option<Duration>,
 }
 
-impl<'a> Asking<'a> {
+impl<'a> Connection<'a> {
     /// From here on no call is made that the filter of a timeline concerns.
+    ///
+    /// # Errors
+    ///
+    /// If the time of reading cannot be limited.
     pub fn new(stream: UnixStream, name: &'a Name) -> Result<Self, Failure> {
-        Self::within(stream, name, PATIENCE)
+        Self::within(stream, name, Some(PATIENCE))
     }
 
-    fn within(stream: UnixStream, name: &'a Name, patience: Duration) -> Result<Self, Failure> {
-        let limited = stream.set_read_timeout(Some(patience));
-        let asking = Self { stream, name, patience };
-        limited.map_err(|error| asking.failure(&error)).map(|()| asking)
+    fn within(
+        stream: UnixStream,
+        name: &'a Name,
+        patience: Option<Duration>,
+    ) -> Result<Self, Failure> {
+        let limited = stream.set_read_timeout(patience);
+        let connection = Self { stream: BufReader::new(stream), name, patience };
+        limited.map_err(|error| connection.failure(&error)).map(|()| connection)
     }
 
     /// Asks.
-    pub fn ask(&self, request: &Request) -> Result<Answer, Failure> {
+    ///
+    /// # Errors
+    ///
+    /// If the timeline does not answer, or refuses.
+    pub fn ask(&mut self, request: &Request) -> Result<Answer, Failure> {
+        self.write(request)?;
+        match self.read()? {
+            Answer::Refused(reason) => Err(Failure::Refused(reason)),
+            answer => Ok(answer),
+        }
+    }
+
+    /// Calls a method of the public protocol.
+    ///
+    /// # Errors
+    ///
+    /// If the timeline does not answer, or refuses.
+    pub fn call<T: DeserializeOwned>(&mut self, method: Method) -> Result<T, Failure> {
+        self.write(&Call { id: Value::Null, protocol: Some(PROTOCOL), method })?;
+        match self.read::<Reply>()?.outcome {
+            Outcome::Result(result) => serde_json::from_value(result)
+                .map_err(|error| self.silent(format!("its answer makes no sense ({error})"))),
+            Outcome::Error(refusal) => Err(Failure::Refused(refusal.to_string())),
+        }
+    }
+
+    fn write(&mut self, request: &impl Serialize) -> Result<(), Failure> {
         let mut line = serde_json::to_string(request).expect("requests are plain data");
         line.push('\n');
-        let mut answer = String::new();
-        (&self.stream)
-            .write_all(line.as_bytes())
-            .and_then(|()| BufReader::new(&self.stream).read_line(&mut answer))
-            .map_err(|error| self.failure(&error))?;
-        match serde_json::from_str(&answer) {
-            Ok(Answer::Refused(reason)) => Err(Failure::Refused(reason)),
-            Ok(answer) => Ok(answer),
-            Err(_) if answer.is_empty() => Err(Failure::Gone(self.name.clone())),
-            Err(error) => Err(self.silent(format!("its answer makes no sense ({error})"))),
+        self.stream.get_ref().write_all(line.as_bytes()).map_err(|error| self.failure(&error))
+    }
+
+    /// Reads a line.
+    ///
+    /// # Errors
+    ///
+    /// If none comes, or it means nothing.
+    pub fn read<T: DeserializeOwned>(&mut self) -> Result<T, Failure> {
+        let mut line = String::new();
+        match self.stream.read_line(&mut line) {
+            Err(error) => Err(self.failure(&error)),
+            Ok(0) => Err(Failure::Gone(self.name.clone())),
+            Ok(_) => serde_json::from_str(&line)
+                .map_err(|error| self.silent(format!("its answer makes no sense ({error})"))),
         }
     }
 
     fn silent(&self, reason: String) -> Failure {
-        let supervisor = supervisor_of(&self.stream).as_raw();
+        let supervisor = supervisor_of(self.stream.get_ref()).as_raw();
         Failure::Silent { name: self.name.clone(), supervisor, reason }
     }
 
     fn failure(&self, error: &io::Error) -> Failure {
-        match error.kind() {
-            ErrorKind::WouldBlock => {
-                self.silent(format!("nothing came within {} s", self.patience.as_secs_f32()))
+        match (error.kind(), self.patience) {
+            (ErrorKind::WouldBlock, Some(patience)) => {
+                self.silent(format!("nothing came within {} s", patience.as_secs_f32()))
             }
-            ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => Failure::Gone(self.name.clone()),
+            (ErrorKind::ConnectionReset | ErrorKind::BrokenPipe, _) => {
+                Failure::Gone(self.name.clone())
+            }
             _ => self.silent(error.to_string()),
         }
     }

@@ -1,10 +1,13 @@
-//! Requests and answers.
+//! What the tracing thread is asked, and what it answers.
+//!
+//! What the public protocol asks for never goes over the socket in this form.
 
-use eigentime_timeline::text::{format_date, format_rate};
-use eigentime_timeline::{Clock, HostInstant, Nanos, Rate, VirtualInstant};
-use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
+use eigentime_timeline::{Nanos, Rate, VirtualInstant};
+use serde::{Deserialize, Serialize};
+
+use super::{Shown, Timeline};
 use crate::consent::{Consent, NamedBy, SettableBy};
 use crate::container_id::Container;
 use crate::plan::{Clocks, Lifelong};
@@ -15,13 +18,20 @@ use crate::saved::Saved;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Request {
     /// What it shows, and to whom.
+    #[serde(skip)]
     Show,
     /// Change its clocks, all at the same instant.
+    #[serde(skip)]
     Change(Vec<Change>),
     /// Change what it allows to others.
+    #[serde(skip)]
     Allow(Allowance),
     /// Where every clock stands.
+    #[serde(skip)]
     Save,
+    /// Do all threads of all members wait?
+    #[serde(skip)]
+    IsIdle,
     /// Let the process that asks become a member.
     Join {
         /// What the clocks are to be, if the caller cares.
@@ -86,6 +96,7 @@ pub enum Request {
     /// The process that asks has all that it was offered.
     Adopted,
     /// End it; with `force` its members as well.
+    #[serde(skip)]
     Remove {
         /// End its members.
         force: bool,
@@ -149,13 +160,19 @@ pub enum Answer {
     /// It is done.
     Done,
     /// How it stands after a change.
+    #[serde(skip)]
     Changed(Timeline),
     /// How it stands, and its members.
+    #[serde(skip)]
     Shown(Shown),
     /// The containers that live by it.
     Containers(Vec<Container>),
     /// Where every clock stood at one moment.
+    #[serde(skip)]
     Saved(Saved),
+    /// What does not wait, if anything.
+    #[serde(skip)]
+    Idle(Option<String>),
     /// The caller is followed and may start its program.
     Joined(Joined),
     /// What is handed over.
@@ -209,251 +226,4 @@ pub struct Attached {
     pub stopped_ns: u64,
     /// What its user should know.
     pub notes: Vec<String>,
-}
-
-/// A timeline at one moment, with its members.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Shown {
-    /// The timeline.
-    #[serde(flatten)]
-    pub timeline: Timeline,
-    /// May containers join it because their bundle names it?
-    #[serde(default)]
-    pub joinable: bool,
-    /// Who may set its wall clock from inside, as it stands.
-    pub settable_by: SettableBy,
-    /// Why its programs are traced for their whole life, if they are.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub traced: Option<String>,
-    /// Do its programs go on if its supervisor is killed?
-    #[serde(default)]
-    pub keep_running: bool,
-    /// The version of its supervisor.
-    #[serde(default)]
-    pub version: String,
-    /// The containers that live by it.
-    pub containers: Vec<Container>,
-    /// The processes that live by it.
-    pub members: Vec<Member>,
-    /// How the calls of its members come to be translated.
-    #[serde(default)]
-    pub calls: Coverage,
-    /// How it skips the time that nobody uses, if it does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub skipping: Option<Skipping>,
-}
-
-/// How a timeline skips the time that nobody uses.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Skipping {
-    /// As it was asked for.
-    #[serde(default)]
-    pub options: String,
-    /// Has it reached the limit that it was asked for?
-    #[serde(default)]
-    pub limit_reached: bool,
-    /// How often it has leapt.
-    pub leaps: u64,
-    /// Over how much of its time, in nanoseconds.
-    pub skipped_ns: i64,
-    /// What holds its clocks, as it was found last; nothing while it leaps.
-    pub held_by: Vec<Hold>,
-}
-
-/// What holds the clocks of a timeline that leaps when nobody runs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hold {
-    /// The process.
-    pub pid: i32,
-    /// The thread.
-    pub tid: i32,
-    /// The call that it is blocked in, if it is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub call: Option<String>,
-    /// The descriptor that it waits for, if it is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub descriptor: Option<i32>,
-    /// What that is, or what the thread does.
-    pub why: String,
-}
-
-impl std::fmt::Display for Hold {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { pid, tid, call, descriptor, why } = self;
-        write!(formatter, "(process {pid}")?;
-        if tid != pid {
-            write!(formatter, ", thread {tid}")?;
-        }
-        formatter.write_str(") ")?;
-        match (call, descriptor) {
-            (Some(call), Some(descriptor)) => {
-                write!(formatter, "waits in {call} for descriptor {descriptor}, {why}")
-            }
-            (Some(call), None) => write!(formatter, "is in {call}: {why}"),
-            (None, _) => formatter.write_str(why),
-        }
-    }
-}
-
-/// How calls come to be translated: by a stop of the thread, or without, where their site is
-/// rewritten.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Coverage {
-    /// Are places rewritten at all?
-    #[serde(default)]
-    pub rewrites: bool,
-    /// How many places of the members' code have made such calls, as far as the supervisor knows.
-    pub sites: usize,
-    /// How many of them go straight to the code that translates.
-    pub rewritten: usize,
-    /// How many stop.
-    pub trapped: usize,
-    /// How many stops there were.
-    pub stops: u64,
-    /// And in the last second.
-    pub stops_per_second: f64,
-}
-
-/// A timeline at one moment.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Timeline {
-    /// Its name.
-    pub name: String,
-    /// Does it run?
-    pub state: State,
-    /// Virtual seconds per host second while it runs.
-    pub rate: f64,
-    /// Every clock, host and virtual.
-    pub clocks: Vec<Reading>,
-    /// The process that keeps it.
-    pub supervisor: i32,
-}
-
-/// Does a timeline run?
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum State {
-    /// It does.
-    Running,
-    /// It stands still.
-    Frozen,
-    /// Its wall clock stands still, and its other clocks run.
-    #[serde(rename = "wall frozen")]
-    WallFrozen,
-}
-
-impl std::fmt::Display for State {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(match self {
-            Self::Running => "running",
-            Self::Frozen => "frozen",
-            Self::WallFrozen => "wall frozen",
-        })
-    }
-}
-
-/// A clock on both sides.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Reading {
-    /// Its name, as in `CLOCK_…`, in small letters.
-    pub clock: String,
-    /// The host's, in nanoseconds.
-    pub host_ns: i64,
-    /// The timeline's, in nanoseconds.
-    pub virtual_ns: i64,
-}
-
-/// A process that lives by a timeline.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Member {
-    /// Its number, as the supervisor sees it.
-    pub pid: i32,
-    /// What it runs, with its arguments.
-    pub command: String,
-    /// Was it returned to host time? Then it only ends with the timeline.
-    pub detached: bool,
-    /// The number of its container, if it is in one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub container: Option<String>,
-    /// Why it is traced for its whole life, if others are not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub traced: Option<String>,
-    /// The timeline by which it lives, if that is one inside this one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub inner: Option<Inner>,
-    /// What its threads do.
-    pub threads: Vec<Thread>,
-}
-
-/// A timeline inside another, made there by `eigentime run`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Inner {
-    /// How its clocks were asked for, on top of those outside; empty if they are the same.
-    pub options: String,
-    /// Does it run?
-    pub state: State,
-    /// Virtual seconds per host second while it runs.
-    pub rate: f64,
-    /// Every clock, host and virtual.
-    pub clocks: Vec<Reading>,
-}
-
-/// A thread of a member.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Thread {
-    /// Its number.
-    pub tid: i32,
-    /// The call in which it waits; none if it runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub call: Option<String>,
-    /// Until when it waits; none if for ever.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub until: Option<WaitsFor>,
-}
-
-/// Until when a thread waits.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct WaitsFor {
-    /// The timeline's clock.
-    pub clock: String,
-    /// What it will show, in nanoseconds.
-    pub at_ns: i64,
-    /// How much virtual time is left.
-    pub left_ns: i64,
-    /// How much host time is left as the timeline runs now; none if it stands still.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub host_left_ns: Option<i64>,
-}
-
-impl Reading {
-    /// A clock that shows this.
-    #[must_use]
-    pub fn new(clock: Clock, host: HostInstant, virt: VirtualInstant) -> Self {
-        let clock = clock.name().to_owned();
-        Self { clock, host_ns: host.as_nanos(), virtual_ns: virt.as_nanos() }
-    }
-
-    /// Both sides as people write them: dates for the wall clocks, seconds for others.
-    #[must_use]
-    pub fn texts(&self) -> [String; 2] {
-        let is_date = self.clock == Clock::Wall.name() || self.clock == Clock::Tai.name();
-        [self.host_ns, self.virtual_ns].map(|nanos| match is_date {
-            true => format_date(VirtualInstant::from_nanos(nanos)),
-            false => seconds(Nanos(nanos)),
-        })
-    }
-}
-
-/// A count of seconds with all its digits.
-#[must_use]
-pub fn seconds(span: Nanos) -> String {
-    let magnitude = span.0.unsigned_abs();
-    let sign = if span.0 < 0 { "-" } else { "" };
-    format!("{sign}{}.{:09}", magnitude / 1_000_000_000, magnitude % 1_000_000_000)
-}
-
-/// A rate as messages show it: the shortest decimal that is it.
-#[must_use]
-pub fn rate_number(rate: Rate) -> f64 {
-    format_rate(rate).parse().unwrap_or(f64::NAN)
 }

@@ -1,18 +1,24 @@
 //! Named timelines as others see them: where they are found, and what can be asked of
 //! them.
 //!
-//! A named timeline listens on a socket in its user's runtime directory. A request and
-//! its answer are one line of JSON each; the supervisor answers one at a time.
+//! A named timeline listens on a socket in its user's runtime directory. Requests and answers are JSON,
+//! one line each.
 //!
-//! - `messages`: requests and answers.
+//! - `protocol`: the public protocol.
+//! - `messages`: what is asked besides, by `eigentime` itself.
+//! - `shown`: a timeline as callers see it.
 //! - `server`: the supervisor's side.
 //! - `client`: the other side.
 
 pub mod client;
 mod messages;
+pub mod protocol;
 pub mod server;
+mod shown;
 
-pub use messages::{
-    Allowance, Answer, Attached, Change, Coverage, Hold, Inner, Joined, Member, Offer, Reading,
-    Request, Shown, Skipping, Starts, State, Thread, Timeline, WaitsFor, rate_number, seconds,
+pub use messages::{Allowance, Answer, Attached, Change, Joined, Offer, Request, Starts};
+pub use protocol::Event;
+pub use shown::{
+    Coverage, Hold, Inner, Member, Reading, Shown, Skipping, State, Thread, Timeline, WaitsFor,
+    rate_number, seconds,
 };

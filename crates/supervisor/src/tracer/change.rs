@@ -6,7 +6,7 @@ use nix::errno::Errno;
 use super::Supervisor;
 use super::rearm::Rearm;
 use super::timekeeper::{Changed, Number};
-use crate::control::Change;
+use crate::control::{Change, Event, Timeline};
 use crate::host;
 use crate::motion::{Motion, is_allowed};
 
@@ -45,7 +45,18 @@ impl Supervisor {
             }
             _ => self.recheck_all(),
         }
+        self.tell_changed();
         Ok(())
+    }
+
+    /// Tells whoever watches how the clocks run now.
+    fn tell_changed(&self) {
+        if let Some(control) = &self.control {
+            control.tell(|| {
+                let Timeline { state, rate, .. } = self.timeline();
+                Event::Changed { state, rate }
+            });
+        }
     }
 
     /// Sets how far CLOCK_TAI of a timeline is ahead of its wall clock.
@@ -74,6 +85,7 @@ impl Supervisor {
         self.recheck_all();
         // Once the thread that sets the clock runs again: it may be needed for it.
         self.rearms.extend(changed.into_iter().map(Rearm::of_wall));
+        self.tell_changed();
     }
 }
 

@@ -5,7 +5,7 @@
 use std::io::IoSlice;
 use std::mem::offset_of;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use eigentime_vdso::{KernelFunctions, symbols};
 use nix::errno::Errno;
@@ -91,7 +91,7 @@ pub fn step(step: &'static str) -> impl FnOnce(Errno) -> Failed {
 
 /// What programs are given.
 pub struct Installer {
-    pub region: Rc<Region>,
+    pub region: Arc<Region>,
     pub kernel: KernelVdso,
     /// Does the kernel's vDSO make system calls of its own for the clocks?
     pub raw_clock: bool,
@@ -103,7 +103,7 @@ impl Supervisor {
     /// What programs of a timeline are given that are started or attached now.
     pub(super) fn installer(&self, timeline: Number) -> Installer {
         let Self { kernel, raw_clock, notified, .. } = self;
-        let region = Rc::clone(self.timelines.get(timeline).timekeeper.region());
+        let region = Arc::clone(self.timelines.get(timeline).timekeeper.region());
         Installer { region, kernel: *kernel, raw_clock: *raw_clock, untraced: notified.is_some() }
     }
 }

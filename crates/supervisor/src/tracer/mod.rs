@@ -82,7 +82,7 @@ mod yielding;
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use eigentime_timeline::{Clock, Pending};
 use nix::unistd::Pid;
@@ -128,7 +128,7 @@ pub struct Subject {
 /// What the supervisor of a timeline that has programs already needs.
 pub struct Resources {
     /// The memory that they share.
-    pub region: Rc<Region>,
+    pub region: Arc<Region>,
     /// The kernel's vDSO.
     pub kernel: KernelVdso,
     /// The socket by which the timeline is steered.
@@ -213,6 +213,8 @@ pub struct Supervisor {
     rewrites: rewrite::Rewrites,
     /// How the time that nobody uses is skipped.
     idle: Option<idle::Idle>,
+    /// The threads as they were when somebody asked last whether all wait.
+    asked_waiters: idle::Waiters,
     /// Why it traces programs for their whole life, if it does.
     lifelong: Option<Lifelong>,
     /// How it is told of calls, if it does not.
@@ -286,10 +288,10 @@ impl Thread {
 impl Supervisor {
     /// A supervisor that does not follow anything yet.
     pub fn new(region: Region, kernel: KernelVdso, subject: Subject) -> Self {
-        Self::with_region(Rc::new(region), kernel, subject)
+        Self::with_region(Arc::new(region), kernel, subject)
     }
 
-    fn with_region(region: Rc<Region>, kernel: KernelVdso, subject: Subject) -> Self {
+    fn with_region(region: Arc<Region>, kernel: KernelVdso, subject: Subject) -> Self {
         let Subject { scope, groups, clocks, opening, control, ephemeral, consent, .. } = subject;
         if control.is_some() {
             region.page().expect_changes();
@@ -308,8 +310,8 @@ impl Supervisor {
             raw_clock: false,
             keeps_privileges: namespace::is_privileged(),
             unwanted: HashSet::new(),
-            // Processes to be attached come when they come.
-            started: opening == Opening::Attached,
+            // Those that come later come when they come.
+            started: opening.awaits_programs(),
             ephemeral,
             removed: false,
             first_stderr: std::io::stderr().as_fd().try_clone_to_owned().ok(),
@@ -328,6 +330,10 @@ impl Supervisor {
             noted: HashSet::new(),
             rewrites: rewrite::Rewrites::new(subject.rewrites),
             idle: skip.map(idle::Idle::new),
+            asked_waiters: match skip {
+                Some(_) => idle::Waiters::default(),
+                None => idle::Waiters::of_running_clocks(),
+            },
             notified: subject.lifelong.is_none().then(notified::Notified::default),
             lifelong: subject.lifelong,
             has_new_state: subject.journal.is_some(),

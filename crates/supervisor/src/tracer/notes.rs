@@ -11,6 +11,7 @@ use nix::unistd::Pid;
 
 use super::Supervisor;
 use super::tracee::Tracee;
+use crate::control::Event;
 use crate::filter::Scope;
 use crate::proc;
 
@@ -92,8 +93,12 @@ impl Supervisor {
     }
 
     /// Writes a line on the standard error of a program, unless there is nobody to
-    /// read it.
+    /// read it, and tells whoever watches.
     pub(super) fn say(&self, about: Pid, text: &str) {
+        if let Some(control) = &self.control {
+            let pid = proc::process_of(about).unwrap_or(about).as_raw();
+            control.tell(|| Event::Notice { pid, text: text.to_owned() });
+        }
         // A program that others may not look into has a parent that they may, or is
         // the first one, whose standard error is still at hand.
         let borrowed = [proc::process_of(about), proc::parent_of(about)]

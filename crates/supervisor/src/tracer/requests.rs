@@ -26,6 +26,7 @@ impl Supervisor {
         let answer = match &asked.request {
             Request::Show => Answer::Shown(self.show()),
             Request::Save => Answer::Saved(self.save()),
+            Request::IsIdle => Answer::Idle(self.is_idle().err()),
             Request::Change(changes) => match self.change(changes) {
                 Ok(()) => Answer::Changed(self.timeline()),
                 Err(reason) => Answer::Refused(reason),
@@ -91,6 +92,7 @@ impl Supervisor {
                 match attached {
                     Ok(attached) => {
                         self.rewrite_only_if(*rewrites);
+                        self.tell_joined(Pid::from_raw(attached.pid));
                         Answer::Attached(attached)
                     }
                     Err(reason) => {

@@ -1,6 +1,7 @@
 //! Answers stops until the timeline ends.
 
 use std::os::fd::AsFd;
+use std::sync::Arc;
 
 use nix::errno::Errno;
 
@@ -21,7 +22,8 @@ impl Supervisor {
         if self.idle.is_some() {
             idle::prepare();
         }
-        if self.control.as_mut().is_some_and(|control| control.start().is_err()) {
+        let region = Arc::clone(self.timekeeper().region());
+        if self.control.as_mut().is_some_and(|control| control.start(&region).is_err()) {
             return;
         }
         if let Some(journal) = &self.journal {
@@ -37,7 +39,7 @@ impl Supervisor {
         }
         if self.is_handed_over {
             if let Some(control) = &mut self.control {
-                control.finish();
+                control.finish(true);
             }
             return;
         }
@@ -47,7 +49,7 @@ impl Supervisor {
         }
         if let Some(control) = &mut self.control {
             control.forget();
-            control.finish();
+            control.finish(false);
         }
     }
 
@@ -169,7 +171,7 @@ impl Supervisor {
 
     /// A signal is about to be delivered.
     fn signal(&mut self, tracee: Tracee, signal: i32) -> nix::Result<()> {
-        self.undo_notified(tracee)?;
+        self.begin_notified(tracee)?;
         if FAULTS.contains(&signal) && self.mend_fault(tracee)? {
             return self.go_on(tracee, None);
         }

@@ -4,7 +4,7 @@ use nix::unistd::Pid;
 
 use super::tracee::Tracee;
 use super::{Standing, Supervisor, Thread, fresh, install};
-use crate::control::Starts;
+use crate::control::{Event, Starts};
 use crate::plan::Lifelong;
 use crate::proc;
 
@@ -134,6 +134,7 @@ impl Supervisor {
                 state.boots = borrowed.is_some();
                 state.kept = state.kept.or(is_closed.then_some(Lifelong::Closed));
                 self.note_starting(tracee.0);
+                self.tell_joined(tracee.0);
                 // Of what a container allows, its engine tells.
                 if started.runtime.is_none() {
                     self.note_lost_privilege(tracee);
@@ -147,6 +148,16 @@ impl Supervisor {
                 Some(end) => self.begin_job(tracee, tracee.0, end, |_, ended| ended),
                 None => Ok(()),
             },
+        }
+    }
+
+    /// Tells whoever watches that a process is a member.
+    pub(super) fn tell_joined(&self, process: Pid) {
+        if let Some(control) = &self.control {
+            control.tell(|| Event::Joined {
+                pid: process.as_raw(),
+                command: proc::command_of(process),
+            });
         }
     }
 }

@@ -5,7 +5,7 @@
 //! leaves the old map or the new one. Once the switch is behind, the new segment alone is written,
 //! which costs readers less.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use eigentime_timeline::{
     CLOCKS, Clock, ClockId, Freeze, HostInstant, Map, Nanos, Segment, VirtualInstant,
@@ -25,6 +25,15 @@ pub enum Opening {
     Program(TimeNamespace),
     /// When the first process is attached.
     Attached,
+    /// When the timeline is made, before any program.
+    Created,
+}
+
+impl Opening {
+    /// Does the timeline begin without a program?
+    pub fn awaits_programs(self) -> bool {
+        matches!(self, Self::Attached | Self::Created)
+    }
 }
 
 /// What moves the monotonic clocks of a timeline from the start.
@@ -62,7 +71,7 @@ pub struct Changed {
 
 /// The clocks of a timeline.
 pub struct Timekeeper {
-    region: Rc<Region>,
+    region: Arc<Region>,
     /// The map from the clocks that it lies on: the host's, or those of another timeline.
     own: Segment,
     motion: Motion,
@@ -76,7 +85,7 @@ pub struct Timekeeper {
 
 impl Timekeeper {
     /// Prepares the page of a timeline that no program reads yet.
-    pub fn new(region: Rc<Region>, scope: Scope, clocks: Clocks, opening: Opening) -> Self {
+    pub fn new(region: Arc<Region>, scope: Scope, clocks: Clocks, opening: Opening) -> Self {
         let page = region.page();
         page.set_moved(|clock| scope == Scope::All || clock.is_wall());
         if clocks.skip.is_some() {
@@ -107,7 +116,7 @@ impl Timekeeper {
     }
 
     /// The memory that its programs share.
-    pub fn region(&self) -> &Rc<Region> {
+    pub fn region(&self) -> &Arc<Region> {
         &self.region
     }
 
@@ -127,11 +136,16 @@ impl Timekeeper {
     /// Lets the clocks begin with a program now, on the host's or on the clocks of `outer`, if nobody
     /// has changed them until then; tells whether they do.
     pub fn begin_with_program(&mut self, outer: Option<&Segment>) -> bool {
-        let Some((clocks, Opening::Program(namespace))) = &self.opening else { return false };
+        let Some((clocks, opening)) = &self.opening else { return false };
+        let namespace = match opening {
+            Opening::Program(namespace) => *namespace,
+            Opening::Created => TimeNamespace::None,
+            Opening::Attached => return false,
+        };
         let now = self.host_now();
         let (own, map) = match outer {
             None => {
-                let own = clocks.map(now, *namespace == TimeNamespace::None).after;
+                let own = clocks.map(now, namespace == TimeNamespace::None).after;
                 (own, own)
             }
             Some(outer) => {
@@ -141,6 +155,9 @@ impl Timekeeper {
                 (own, on(&own, outer, now))
             }
         };
+        if *opening == Opening::Created {
+            self.opening = None;
+        }
         self.own = own;
         self.region.page().publish(&Map::settled(map));
         true

@@ -8,7 +8,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::mem;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use eigentime_timeline::page::Page;
 use eigentime_timeline::{CLOCKS, Clock, ClockId, Freeze, HostInstant, Map, Nanos, Rate, Segment};
@@ -167,7 +167,7 @@ impl Timelines {
         made.page().read_finely();
         let opening = Opening::Program(TimeNamespace::None);
         let clocks = inner.clocks.clone();
-        let timekeeper = Timekeeper::new(Rc::new(made), inner.scope, clocks, opening);
+        let timekeeper = Timekeeper::new(Arc::new(made), inner.scope, clocks, opening);
         let timekeeper = timekeeper.in_namespace_of(&outer.timekeeper);
         self.next += 1;
         self.all.push(Timeline {

@@ -1,6 +1,7 @@
 //! Skips the time that nobody uses: when all threads of the timeline wait, its clocks leap to the
 //! earliest deadline.
 //!
+//! - `asked`: tells it to whoever asks.
 //! - `quiescence`: proves that all threads wait.
 //! - `woken_by`: what may wake one that is blocked in a call, besides time (`wake_source`).
 //! - `descriptor_owners`, `sockets`, `peers`: who is behind pipes, sockets, terminals and shared memory.
@@ -12,6 +13,7 @@
 //! nothing runs any more, or once that has taken too long. Timers run in the kernel, and are armed
 //! anew after each leap.
 
+mod asked;
 mod deadlines;
 mod descriptor_owners;
 mod housekeeping;
@@ -34,13 +36,14 @@ use super::timekeeper::{Changed, Number};
 use super::tracee::{Stop, Tracee};
 use super::wait_restart::Recheck;
 use super::{Standing, Supervisor};
-use crate::control::{Change, Hold, Skipping};
+use crate::control::{Change, Event, Hold, Skipping};
 use crate::proc;
 use crate::skip::{AtLimit, Limit, Skip};
 use deadlines::Due;
 use descriptor_owners::DescriptorOwners;
 use housekeeping::Housekeeping;
-use quiescence::{Busy, Waiters};
+use quiescence::Busy;
+pub use quiescence::Waiters;
 use wake_source::{Cause, WakeSource};
 
 /// For how long a thread may run, or keep others waiting in another way, before those that are due
@@ -497,6 +500,9 @@ impl Supervisor {
         self.timer_descriptors().rearm(&change);
         self.rearms.push(change);
         self.rearm();
+        if let Some(control) = &self.control {
+            control.tell(|| Event::Skipped { span_ns: span.0 });
+        }
     }
 
     /// The timeline has reached its limit.

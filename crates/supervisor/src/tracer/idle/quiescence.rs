@@ -118,7 +118,13 @@ impl Waiter {
     /// Looks into it: it had run so long before.
     ///
     /// Returns whether somebody outside may have woken it.
-    fn look_into(&mut self, thread: Pid, ran: Option<String>, exempt: u64) -> bool {
+    fn look_into(
+        &mut self,
+        thread: Pid,
+        ran: Option<String>,
+        exempt: u64,
+        end_by_themselves: bool,
+    ) -> bool {
         let waited_for =
             matches!(self.wake_source, Some(WakeSource::Anybody(_) | WakeSource::Outside(_)));
         let called = waited_for && !self.released;
@@ -128,7 +134,8 @@ impl Waiter {
         let waiting = call.and_then(|call| call.waiting(thread, exempt)).map(|it| it.waiting);
         // A wait whose time had come when it began is over at once. (What is left of one that never
         // ends, the kernel writes in its place when it is interrupted.)
-        let ends = waiting.is_some_and(|waiting| waiting.host[0] < NEVER_SECONDS / 2);
+        let ends = !end_by_themselves
+            && waiting.is_some_and(|waiting| waiting.host[0] < NEVER_SECONDS / 2);
         // If it runs, or has a fault to be mended, it is looked into again.
         let waits = (call.is_some() && !ends) || text.is_err() || self.waits_for_nothing();
         self.ran = ran.filter(|_| waits);
@@ -164,9 +171,16 @@ pub struct Waiters {
     busy: Option<Pid>,
     /// Has a thread run that somebody outside may have woken?
     called: bool,
+    /// Do waits end when their time has come, and not when the supervisor says so?
+    end_by_themselves: bool,
 }
 
 impl Waiters {
+    /// The threads of a timeline whose waits end when their time has come.
+    pub fn of_running_clocks() -> Self {
+        Self { end_by_themselves: true, ..Self::default() }
+    }
+
     /// There is one more thread, which may not have run yet.
     pub fn add(&mut self, thread: Pid) -> &mut Waiter {
         let made = &mut self.made;
@@ -242,7 +256,7 @@ impl Waiters {
             && let Some(waiter) = self.waiters.get_mut(&thread)
             && let (true, ran) = waiter.has_run()
         {
-            self.called |= waiter.look_into(thread, ran, exempt);
+            self.called |= waiter.look_into(thread, ran, exempt, self.end_by_themselves);
             let (process, runs) = (waiter.process, waiter.ran.is_none());
             self.forget_wake_sources(process);
             if runs {
@@ -259,7 +273,7 @@ impl Waiters {
         for (thread, waiter) in &mut self.waiters {
             let (has_run, ran) = waiter.has_run();
             if has_run {
-                self.called |= waiter.look_into(*thread, ran, exempt);
+                self.called |= waiter.look_into(*thread, ran, exempt, self.end_by_themselves);
                 moved.push(waiter.process);
             } else if !waiter.released {
                 continue;

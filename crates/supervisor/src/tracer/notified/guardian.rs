@@ -6,6 +6,7 @@
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
@@ -76,7 +77,7 @@ fn successor(former: &Supervisor) -> Option<Supervisor> {
     let document = former.journal.as_ref()?.read()?;
     let state = serde_json::from_slice(&document).ok()?;
     let resources = Resources {
-        region: Rc::clone(former.timekeeper().region()),
+        region: Arc::clone(former.timekeeper().region()),
         kernel: former.kernel,
         control: former.control.as_ref()?.copy().ok()?,
         listeners: former.notified.as_ref()?.copied_listeners().ok()?,

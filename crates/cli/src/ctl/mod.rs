@@ -1,0 +1,291 @@
+//! `eigentime ctl`.
+//!
+//! - `text`: timelines as text.
+
+mod text;
+
+use std::io::{self, ErrorKind, Write};
+
+use eigentime_supervisor::control::client::{self, Connection, Failure, Told};
+use eigentime_supervisor::control::protocol::{
+    self, Blocked, Date, Event, Factor, Happened, Method, Settings, Span,
+};
+use eigentime_supervisor::control::{Shown, Timeline};
+use eigentime_supervisor::registry::{Name, Registry};
+use eigentime_supervisor::{Plan, Saved};
+use eigentime_timeline::Nanos;
+use eigentime_timeline::text::parse_offset;
+use serde::Serialize;
+
+use crate::args::{Action, CreateOptions, CtlOptions, WaitOptions};
+use text::{line, line_with_members, of_event, whole};
+
+/// The exit status of a request that was not carried out.
+const NOT_DONE: i32 = 1;
+
+/// Does it, prints the result, and returns the exit status.
+pub fn run(options: &CtlOptions) -> i32 {
+    if let Action::Leap { first, second } = &options.action
+        && let Err(reason) = leap(first, second.as_deref())
+    {
+        eprintln!("eigentime: {reason}");
+        return i32::from(crate::FAILED);
+    }
+    let plan = match &options.action {
+        Action::Create(create) => match plan(create) {
+            Ok(plan) => Some(plan),
+            Err(reason) => {
+                eprintln!("eigentime: {reason}");
+                return i32::from(crate::FAILED);
+            }
+        },
+        _ => None,
+    };
+    let created = plan.map_or(Ok(()), |(plan, name)| eigentime_supervisor::create(&plan, &name));
+    let done = created
+        .map_err(|error| error.to_string())
+        .and_then(|()| Registry::all().map_err(|error| error.to_string()))
+        .and_then(|registries| act(&registries, &options.action, options.json));
+    match done.and_then(|text| print(&text)) {
+        Ok(()) => 0,
+        Err(reason) => {
+            eprintln!("eigentime: {reason}");
+            NOT_DONE
+        }
+    }
+}
+
+/// The timeline to be made.
+fn plan(options: &CreateOptions) -> Result<(Plan, Name), String> {
+    let request = options.clocks.request_for(Some(&options.name))?;
+    let plan = Plan {
+        command: Vec::new(),
+        clocks: request.clocks(),
+        consent: request.consent(),
+        timeline: None,
+        tracing: options.tracing(),
+        rewrites: !request.no_rewrite,
+        keep_running: options.keep_running,
+    };
+    Ok((plan, options.name.clone()))
+}
+
+/// Prints; whoever reads may have enough.
+fn print(text: &str) -> Result<(), String> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(format!("cannot write the result: {error}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn act(registries: &[Registry], action: &Action, json: bool) -> Result<String, String> {
+    let (name, method) = match action {
+        Action::List => return list(registries, json),
+        Action::Create(options) => (Some(options.name.clone()), Method::Show {}),
+        Action::Show { name } | Action::Adopt { name } => (name.clone(), Method::Show {}),
+        Action::Save { name } => (name.clone(), Method::Save {}),
+        Action::Rm { name, force } => (name.clone(), Method::Remove { force: *force }),
+        Action::Freeze { name, wall } => (name.clone(), Method::Freeze { wall: *wall }),
+        Action::Thaw { name, rate } => (name.clone(), Method::Thaw { rate: rate.map(Factor) }),
+        Action::Set { name, rate, date, offset, joinable, settable_by } => {
+            let settings = Settings {
+                rate: rate.map(Factor),
+                date: date.map(Date),
+                offset: offset.map(Span),
+                joinable: *joinable,
+                settable_by: *settable_by,
+            };
+            (name.clone(), Method::Set(settings))
+        }
+        Action::Leap { first, second } => {
+            let (name, span) = leap(first, second.as_deref())?;
+            (name, Method::Leap { span: Span(span) })
+        }
+        Action::Wait(options) => (options.name.clone(), Method::Wait(wait(options))),
+        Action::Watch { name } => (name.clone(), Method::Watch {}),
+    };
+    let (registry, name) = match name {
+        Some(name) => {
+            client::timeline_of(registries, &name).map_err(|failure| failure.to_string())?
+        }
+        None => only_one(registries)?,
+    };
+    let failed = |failure| match failure {
+        Failure::Refused(reason) => format!("timeline '{name}': {reason}"),
+        other => other.to_string(),
+    };
+    let shows_line = matches!(action, Action::Adopt { .. } | Action::Create(_));
+    if matches!(action, Action::Adopt { .. }) {
+        eigentime_supervisor::adopt(registry, &name).map_err(|error| error.to_string())?;
+    }
+    match method {
+        Method::Show {} => {
+            let shown: Shown = client::call(registry, &name, method).map_err(failed)?;
+            Ok(match (shows_line, json) {
+                (true, true) => to_json(&shown.timeline),
+                (true, false) => format!("{}\n", line(&shown.timeline)),
+                (false, true) => to_json(&shown),
+                (false, false) => whole(&shown),
+            })
+        }
+        Method::Save {} => client::call(registry, &name, method)
+            .map_err(failed)
+            .map(|saved: Saved| format!("{saved}\n")),
+        Method::Remove { .. } => {
+            match client::call::<serde_json::Value>(registry, &name, method) {
+                Ok(removed) if json => Ok(to_json(&removed)),
+                // Somebody else has removed it just then.
+                Ok(_) | Err(Failure::Gone(_)) => Ok(String::new()),
+                Err(failure) => Err(failed(failure)),
+            }
+        }
+        Method::Wait(_) => {
+            let call = |it: &mut Connection<'_>| it.call::<serde_json::Value>(method);
+            let met = client::with(registry, &name, None, call).map_err(failed)?;
+            Ok(if json { to_json(&met) } else { String::new() })
+        }
+        Method::Watch {} => {
+            client::with(registry, &name, None, |it| Ok(watch(it, json))).map_err(failed)?
+        }
+        _ => {
+            let timeline: Timeline = client::call(registry, &name, method).map_err(failed)?;
+            Ok(if json { to_json(&timeline) } else { format!("{}\n", line(&timeline)) })
+        }
+    }
+}
+
+/// Prints events until the timeline ends.
+fn watch(connection: &mut Connection<'_>, json: bool) -> Result<String, String> {
+    let failed = |failure: Failure| failure.to_string();
+    let _: Shown = connection.call(Method::Watch {}).map_err(failed)?;
+    loop {
+        let happened: Happened = match connection.read() {
+            Ok(happened) => happened,
+            Err(Failure::Gone(_)) => return Ok(String::new()),
+            Err(failure) => return Err(failed(failure)),
+        };
+        let mut text = match json {
+            true => serde_json::to_string(&happened).expect("events are plain data"),
+            false => of_event(&happened),
+        };
+        text.push('\n');
+        print(&text)?;
+        if matches!(happened.event, Event::Removed {} | Event::Moved {}) {
+            return Ok(String::new());
+        }
+    }
+}
+
+/// What is waited for.
+fn wait(options: &WaitOptions) -> protocol::Wait {
+    let WaitOptions { until, span, idle, blocked, pid, call, empty, ended, timeout, .. } = options;
+    protocol::Wait {
+        until: until.map(Date),
+        span: span.map(Span),
+        idle: *idle,
+        blocked: blocked.then(|| Blocked { pid: *pid, call: call.clone() }),
+        empty: *empty,
+        ended: *ended,
+        timeout: timeout.map(Span),
+    }
+}
+
+/// A span, and the name before it (or after it, if it has a sign).
+fn leap(first: &str, second: Option<&str>) -> Result<(Option<Name>, Nanos), String> {
+    let (name, span) = match second {
+        None => (None, first),
+        Some(name) if first.starts_with(['+', '-']) => (Some(name), first),
+        Some(span) => (Some(first), span),
+    };
+    let span = parse_offset(span).map_err(|error| {
+        let reason = error.reason();
+        format!(
+            "invalid span '{span}': {reason}\n\
+             help: write how far to leap, such as `eigentime ctl leap NAME +30d`"
+        )
+    })?;
+    let named =
+        |name: &str| name.parse().map_err(|reason| format!("invalid name '{name}': {reason}"));
+    Ok((name.map(named).transpose()?, span))
+}
+
+/// The timeline, where there is one only: of those where timelines are made now, else of those
+/// elsewhere.
+fn only_one(registries: &[Registry]) -> Result<(&Registry, Name), String> {
+    let mut all = Vec::new();
+    for registry in registries {
+        let names = registry.names().map_err(|error| error.to_string())?;
+        all.extend(names.into_iter().map(|name| (registry, name)));
+        if !all.is_empty() {
+            break;
+        }
+    }
+    match all.as_slice() {
+        [(registry, name)] => Ok((registry, name.clone())),
+        [] => Err(format!(
+            "{}\nhelp: `eigentime run --timeline NAME -- COMMAND` makes one",
+            nowhere(registries)
+        )),
+        several => {
+            let names: Vec<_> = several.iter().map(|(_, name)| name.to_string()).collect();
+            Err(format!("there are several timelines\nhelp: name one of {}", names.join(", ")))
+        }
+    }
+}
+
+fn nowhere(registries: &[Registry]) -> String {
+    format!("there is no timeline in {}", client::looked_in(registries))
+}
+
+/// All timelines. One that does not answer has a line of its own, and is no failure of the others.
+fn list(registries: &[Registry], json: bool) -> Result<String, String> {
+    let show = |it: &mut Connection<'_>| it.call::<Shown>(Method::Show {});
+    let told = client::ask_all(registries, client::PATIENCE_WITH_ALL, show);
+    let told = told.map_err(|error| error.to_string())?;
+    if told.is_empty() && !json {
+        eprintln!("eigentime: {}", nowhere(registries));
+    }
+    let (mut shown, mut lines) = (Vec::new(), String::new());
+    for Told { name, answer, .. } in told {
+        match answer {
+            Ok(one) => {
+                lines += &line_with_members(&one);
+                shown.push(one);
+            }
+            Err(failure) => {
+                lines += &format!("{name}  does not answer\n");
+                eprintln!("eigentime: {failure}");
+            }
+        }
+    }
+    Ok(if json { to_json(&shown) } else { lines })
+}
+
+fn to_json(value: &impl Serialize) -> String {
+    let mut text = serde_json::to_string_pretty(value).expect("answers are plain data");
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_leap_names_its_timeline_before_or_after() {
+        let leap = |words: &[&str]| {
+            let (name, span) = leap(words[0], words.get(1).copied())?;
+            Ok::<_, String>((name.map(|name| name.to_string()), span))
+        };
+        let day = Nanos::from_secs(86_400);
+        assert_eq!(leap(&["+1d"]), Ok((None, day)));
+        assert_eq!(leap(&["db", "+1d"]), Ok((Some("db".to_owned()), day)));
+        assert_eq!(leap(&["+1d", "db"]), Ok((Some("db".to_owned()), day)));
+        assert_eq!(leap(&["1d", "1d"]), Ok((Some("1d".to_owned()), day)));
+        assert!(leap(&["db"]).is_err());
+        assert!(leap(&["+1d", "+1d"]).is_err());
+    }
+}

@@ -1,0 +1,462 @@
+//! The public protocol of a timeline's socket: what programs ask, what they are answered, and the
+//! events that they are told of. Each is one JSON object on a line of its own.
+
+use std::fmt;
+
+use eigentime_timeline::text::{format_rate, parse_date, parse_offset, parse_rate};
+use eigentime_timeline::{HostInstant, Nanos, Rate, VirtualInstant};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Number, Value};
+
+use super::State;
+use crate::consent::SettableBy;
+
+/// The version of the protocol. What is added to it does not change the version: whoever reads it
+/// ignores fields and events that it does not know.
+pub const PROTOCOL: u32 = 1;
+
+/// The longest request, in bytes.
+pub const LONGEST: usize = 64 * 1024;
+
+/// A request.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Call {
+    /// Returned in the answer; any JSON value.
+    #[serde(default)]
+    pub id: Value,
+    /// The version that the caller speaks, if it cares to be refused by another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<u32>,
+    /// What is asked.
+    #[serde(flatten)]
+    pub method: Method,
+}
+
+/// What is asked of a timeline.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(tag = "method", content = "params", rename_all = "snake_case")]
+pub enum Method {
+    /// What answers, and how programs and containers join.
+    Info {},
+    /// The clocks, and the members with what they wait for.
+    Show {},
+    /// Change the rate, the wall clock, or what others may do.
+    Set(Settings),
+    /// Move every clock forward at once.
+    Leap {
+        /// How far.
+        span: Span,
+    },
+    /// Stop the clocks.
+    Freeze {
+        /// Only the wall clock.
+        #[serde(default)]
+        wall: bool,
+    },
+    /// Let the clocks run again.
+    Thaw {
+        /// At this rate.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rate: Option<Factor>,
+    },
+    /// Where every clock stands, as a document that `eigentime run --continue` reads.
+    Save {},
+    /// Remove the timeline.
+    Remove {
+        /// End its members too.
+        #[serde(default)]
+        force: bool,
+    },
+    /// Wait for a condition.
+    Wait(Wait),
+    /// Be told of events.
+    Watch {},
+}
+
+impl Method {
+    /// The names of all.
+    pub const NAMES: [&'static str; 10] =
+        ["info", "show", "set", "leap", "freeze", "thaw", "save", "remove", "wait", "watch"];
+}
+
+/// What `set` changes; at least one of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default)]
+pub struct Settings {
+    /// Virtual seconds per host second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Factor>,
+    /// What the wall clock is to show.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub date: Option<Date>,
+    /// How far the wall clock is to be from the host's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offset: Option<Span>,
+    /// May containers join it because their bundle names it?
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub joinable: Option<bool>,
+    /// Who may set its wall clock from inside.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settable_by: Option<SettableBy>,
+}
+
+/// What `wait` waits for: exactly one condition.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub struct Wait {
+    /// The wall clock shows this date, or a later one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Date>,
+    /// So much virtual time has passed, by the monotonic clock.
+    #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+    pub span: Option<Span>,
+    /// All threads of all members wait.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub idle: bool,
+    /// A thread of a member waits in a call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocked: Option<Blocked>,
+    /// It has no members.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub empty: bool,
+    /// The timeline has ended.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub ended: bool,
+    /// Give up after this much time of the host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Span>,
+}
+
+/// Which thread is to wait, and where; whatever is left out may be any.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub struct Blocked {
+    /// In this process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<i32>,
+    /// In this call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
+}
+
+/// A number, or text as on the command line.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "it is neither text, such as \"30d\", nor a number")]
+enum Written {
+    Number(Number),
+    Text(String),
+}
+
+/// Reads text by the rules of the command line, and a number by another rule.
+fn read<'de, D: Deserializer<'de>, T, E: fmt::Display>(
+    from: D,
+    text: impl Fn(&str) -> Result<T, E>,
+    number: impl Fn(&Number) -> Option<T>,
+) -> Result<T, D::Error> {
+    match Written::deserialize(from)? {
+        Written::Text(written) => {
+            text(&written).map_err(|reason| D::Error::custom(format!("'{written}': {reason}")))
+        }
+        Written::Number(written) => number(&written).ok_or_else(|| {
+            D::Error::custom(format!("{written} is no 64-bit integer, in nanoseconds"))
+        }),
+    }
+}
+
+/// A span of time: text such as `30d`, or nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span(pub Nanos);
+
+/// A date: text such as `2038-01-19T03:14:07Z`, or nanoseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Date(pub VirtualInstant);
+
+/// A rate: text such as `1/3`, or a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Factor(pub Rate);
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        read(from, parse_offset, |number| number.as_i64().map(Nanos)).map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Date {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        read(from, parse_date, |number| number.as_i64().map(VirtualInstant::from_nanos)).map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Factor {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        match Written::deserialize(from)? {
+            Written::Number(number) => parse_rate(&number.to_string()),
+            Written::Text(text) => parse_rate(&text),
+        }
+        .map(Self)
+        .map_err(D::Error::custom)
+    }
+}
+
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.0.0.serialize(to)
+    }
+}
+
+impl Serialize for Date {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.0.as_nanos().serialize(to)
+    }
+}
+
+impl Serialize for Factor {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        format_rate(self.0).serialize(to)
+    }
+}
+
+/// The wall clock at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Moment {
+    /// The host's, in nanoseconds since 1970.
+    pub host_ns: i64,
+    /// The timeline's.
+    pub virtual_ns: i64,
+}
+
+impl Moment {
+    /// The two at one moment.
+    #[must_use]
+    pub fn new(host: HostInstant, virt: VirtualInstant) -> Self {
+        Self { host_ns: host.as_nanos(), virtual_ns: virt.as_nanos() }
+    }
+}
+
+/// An answer.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Reply {
+    /// That of the request.
+    pub id: Value,
+    /// When it was made.
+    #[serde(flatten)]
+    pub moment: Moment,
+    /// What comes of the request.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// What comes of a request.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// It is done.
+    Result(Value),
+    /// It is not.
+    Error(Refusal),
+}
+
+/// Why a request is not carried out.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Refusal {
+    /// For programs.
+    pub code: Code,
+    /// For people.
+    pub message: String,
+    /// The way out, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+}
+
+/// The kinds of reasons why a request is not carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Code {
+    /// The line is no JSON object, or too long.
+    InvalidRequest,
+    /// There is no such method.
+    UnknownMethod,
+    /// A parameter is missing or wrong.
+    InvalidParams,
+    /// The caller speaks another version of the protocol.
+    UnsupportedProtocol,
+    /// The timeline belongs to another user.
+    Forbidden,
+    /// The timeline cannot do it, or its owner does not allow it.
+    Refused,
+    /// What was waited for has not happened in time.
+    Timeout,
+    /// The timeline has ended.
+    Ended,
+    /// Another supervisor has taken the timeline over: connect again.
+    Moved,
+}
+
+impl Refusal {
+    /// Splits off the help that stands on a line of its own.
+    #[must_use]
+    pub fn new(code: Code, text: &str) -> Self {
+        let (message, help) = match text.split_once("\nhelp: ") {
+            Some((message, help)) => (message, Some(help.to_owned())),
+            None => (text, None),
+        };
+        Self { code, message: message.to_owned(), help }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)?;
+        self.help.iter().try_for_each(|help| write!(formatter, "\nhelp: {help}"))
+    }
+}
+
+/// Something that has happened in a timeline, and when.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Happened {
+    /// What.
+    #[serde(flatten)]
+    pub event: Event,
+    /// When it was told.
+    #[serde(flatten)]
+    pub moment: Moment,
+}
+
+/// Something that happens in a timeline.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// A process has started a program.
+    Joined {
+        /// The process, as the supervisor sees it.
+        pid: i32,
+        /// The program with its arguments.
+        command: String,
+    },
+    /// A process has ended.
+    Ended {
+        /// The process.
+        pid: i32,
+    },
+    /// The clocks were changed.
+    Changed {
+        /// Do they run?
+        state: State,
+        /// Virtual seconds per host second while they run.
+        rate: f64,
+    },
+    /// Time that nobody used was skipped.
+    Skipped {
+        /// How much.
+        span_ns: i64,
+    },
+    /// A program was told something on its standard error, such as what is not virtualized.
+    Notice {
+        /// The process.
+        pid: i32,
+        /// What.
+        text: String,
+    },
+    /// The caller did not read, and so many events were left out.
+    Lost {
+        /// How many.
+        count: u64,
+    },
+    /// The timeline ends, and with it the connection.
+    Removed {},
+    /// Another supervisor takes the timeline over: connect again.
+    Moved {},
+}
+
+/// Reads a request.
+///
+/// # Errors
+///
+/// With its number, if that could be read.
+pub fn read_call(line: Value) -> Result<Call, (Value, Refusal)> {
+    let Value::Object(mut fields) = line else {
+        let text = "a request is a JSON object with a method";
+        return Err((Value::Null, Refusal::new(Code::InvalidRequest, text)));
+    };
+    let id = fields.get("id").cloned().unwrap_or_default();
+    let refused = |code, text: &str| Err((id.clone(), Refusal::new(code, text)));
+    if fields.get("params").is_none_or(Value::is_null) {
+        fields.insert("params".to_owned(), Value::Object(serde_json::Map::new()));
+    }
+    match fields.get("method") {
+        Some(Value::String(name)) if !Method::NAMES.contains(&name.as_str()) => {
+            let known = Method::NAMES.join(", ");
+            let text = format!("there is no method '{name}'\nhelp: the methods are {known}");
+            return refused(Code::UnknownMethod, &text);
+        }
+        Some(Value::String(_)) => {}
+        _ => return refused(Code::InvalidRequest, "the method is no text"),
+    }
+    if let Some(version) = fields.get("protocol").filter(|it| **it != Value::from(PROTOCOL)) {
+        let text =
+            format!("this timeline speaks version {PROTOCOL} of the protocol, not {version}");
+        return refused(Code::UnsupportedProtocol, &text);
+    }
+    serde_json::from_value(Value::Object(fields))
+        .or_else(|error| refused(Code::InvalidParams, &error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(line: Value) -> Result<Value, Code> {
+        let call = read_call(line).map_err(|(_, refusal)| refusal.code)?;
+        Ok(serde_json::to_value(call.method).unwrap())
+    }
+
+    #[test]
+    fn all_methods_are_named() {
+        for name in Method::NAMES {
+            let params = match name {
+                "leap" => json!({ "span": 1 }),
+                _ => json!({}),
+            };
+            assert!(read(json!({ "method": name, "params": params })).is_ok(), "{name}");
+        }
+        let unknown = serde_json::from_value::<Method>(json!({ "method": "no", "params": {} }));
+        let told = unknown.unwrap_err().to_string();
+        assert_eq!(told.matches('`').count() / 2, 1 + Method::NAMES.len(), "{told}");
+    }
+
+    #[test]
+    fn values_are_written_as_on_the_command_line_or_as_numbers() {
+        let day = json!({ "method": "leap", "params": { "span": 86_400_000_000_000_i64 } });
+        for span in [json!("1d"), json!("24h"), json!(86_400_000_000_000_i64)] {
+            let params = json!({ "span": span, "a field of tomorrow": 1 });
+            assert_eq!(read(json!({ "method": "leap", "params": params })).as_ref(), Ok(&day));
+        }
+        let set = |params| read(json!({ "method": "set", "params": params }));
+        let set = |params| set(params).map(|method| method["params"].clone());
+        assert_eq!(set(json!({ "rate": 0.5 })), Ok(json!({ "rate": "0.5" })));
+        assert_eq!(set(json!({ "rate": "10" })), Ok(json!({ "rate": "10" })));
+        assert_eq!(set(json!({ "date": "@1" })), Ok(json!({ "date": 1_000_000_000 })));
+        for wrong in [json!({ "rate": "fast" }), json!({ "date": 0.5 }), json!({ "offset": [] })] {
+            assert_eq!(set(wrong), Err(Code::InvalidParams));
+        }
+    }
+
+    #[test]
+    fn what_is_no_request_is_told_why() {
+        for (line, code) in [
+            (json!([]), Code::InvalidRequest),
+            (json!({ "method": 1 }), Code::InvalidRequest),
+            (json!({ "method": "fly" }), Code::UnknownMethod),
+            (json!({ "method": "leap" }), Code::InvalidParams),
+            (json!({ "method": "show", "protocol": 2 }), Code::UnsupportedProtocol),
+        ] {
+            assert_eq!(read(line.clone()), Err(code), "{line}");
+        }
+        let refused = read_call(json!({ "id": 7, "method": "fly" })).unwrap_err();
+        assert_eq!(refused.0, json!(7));
+        assert!(refused.1.help.unwrap().contains("leap"));
+    }
+}

@@ -1,0 +1,152 @@
+//! A caller: what is read from it, and written to it.
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::time::Instant;
+
+use nix::poll::PollFlags;
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use nix::unistd::{Pid, geteuid};
+use serde::Serialize;
+
+use super::super::protocol::{Event, Happened, LONGEST, Moment};
+
+/// How much may wait to be read by a caller that watches, before it misses events.
+const MOST_UNREAD: usize = 256 * 1024;
+
+/// A caller.
+pub struct Connection {
+    stream: UnixStream,
+    /// Its process, as the supervisor sees it.
+    pub pid: Pid,
+    /// Does the timeline belong to its user?
+    pub is_owner: bool,
+    /// Is a request of its being carried out?
+    pub is_pending: bool,
+    /// Is it told of events?
+    pub watches: bool,
+    /// When something came from it last.
+    pub heard: Instant,
+    input: Vec<u8>,
+    output: Vec<u8>,
+    /// How many events it has missed.
+    lost: u64,
+    /// Does it write no more?
+    has_written: bool,
+    /// Can nothing be written to it?
+    pub is_gone: bool,
+}
+
+impl Connection {
+    pub fn new(stream: UnixStream) -> std::io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        let caller = getsockopt(&stream, PeerCredentials)?;
+        Ok(Self {
+            stream,
+            pid: Pid::from_raw(caller.pid()),
+            is_owner: caller.uid() == geteuid().as_raw(),
+            is_pending: false,
+            watches: false,
+            heard: Instant::now(),
+            input: Vec::new(),
+            output: Vec::new(),
+            lost: 0,
+            has_written: false,
+            is_gone: false,
+        })
+    }
+
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+
+    /// What it is to be polled for. That it has hung up is told in any case.
+    pub fn interest(&self) -> PollFlags {
+        let mut interest = PollFlags::empty();
+        // The next request is read once it has the answer to the last one.
+        let reads = !self.is_pending && !self.has_written && self.output.is_empty();
+        interest.set(PollFlags::POLLIN, reads);
+        interest.set(PollFlags::POLLOUT, !self.output.is_empty());
+        interest
+    }
+
+    /// Will nothing more be asked?
+    pub fn has_finished(&self) -> bool {
+        self.has_written && self.input.is_empty()
+    }
+
+    /// Is anything left to be written?
+    pub fn is_owed(&self) -> bool {
+        !self.output.is_empty()
+    }
+
+    /// Reads what there is.
+    pub fn read(&mut self) {
+        let mut piece = [0; 4096];
+        match self.stream.read(&mut piece) {
+            Ok(0) => self.has_written = true,
+            Ok(count) => {
+                self.heard = Instant::now();
+                self.input.extend_from_slice(&piece[..count]);
+            }
+            Err(error) if is_passing(error.kind()) => {}
+            Err(_) => self.is_gone = true,
+        }
+    }
+
+    /// The next line; what is left behind the last line once no more is written; an error if it has no
+    /// end. Only if no request is pending.
+    pub fn next_line(&mut self) -> Option<Result<String, TooLong>> {
+        let end = match self.input.iter().position(|byte| *byte == b'\n') {
+            Some(end) => end + 1,
+            None if self.input.len() > LONGEST => {
+                (self.has_written, self.input) = (true, Vec::new());
+                return Some(Err(TooLong));
+            }
+            None if self.has_written && !self.input.is_empty() => self.input.len(),
+            None => return None,
+        };
+        let line: Vec<_> = self.input.drain(..end).collect();
+        Some(Ok(String::from_utf8_lossy(&line).into_owned()))
+    }
+
+    /// Writes a line, as far as it is read.
+    pub fn say(&mut self, line: &impl Serialize) {
+        serde_json::to_writer(&mut self.output, line).expect("answers are plain data");
+        self.output.push(b'\n');
+        self.flush();
+    }
+
+    /// Tells of an event, unless too much waits to be read already.
+    pub fn tell(&mut self, event: &Event, moment: Moment) {
+        if self.output.len() > MOST_UNREAD {
+            self.lost += 1;
+            return;
+        }
+        if self.lost > 0 {
+            let event = Event::Lost { count: std::mem::take(&mut self.lost) };
+            self.say(&Happened { event, moment });
+        }
+        self.say(&Happened { event: event.clone(), moment });
+    }
+
+    /// Writes what it takes.
+    pub fn flush(&mut self) {
+        while !self.output.is_empty() && !self.is_gone {
+            match self.stream.write(&self.output) {
+                Ok(count) => drop(self.output.drain(..count)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) if is_passing(error.kind()) => {}
+                Err(_) => self.is_gone = true,
+            }
+        }
+    }
+}
+
+/// A line longer than any request.
+pub struct TooLong;
+
+fn is_passing(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}

@@ -1,0 +1,185 @@
+//! Conditions that callers wait for.
+
+use std::time::{Duration, Instant};
+
+use eigentime_timeline::{Clock, Nanos, VirtualInstant};
+use serde_json::{Value, json};
+
+use super::super::protocol::{self, Blocked, Code, Refusal};
+use super::super::{Answer, Request, Shown};
+use super::Token;
+use crate::host;
+use crate::region::Region;
+
+/// How soon the tracing thread is asked again whether something is so, at first and later.
+const SOON: Duration = Duration::from_millis(1);
+const LATER: Duration = Duration::from_millis(50);
+
+/// The wall clock of the host may be set.
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// A condition that a caller waits for.
+pub struct Wait {
+    /// The caller.
+    pub caller: u64,
+    /// The number of its request.
+    pub id: Value,
+    condition: Condition,
+    give_up: Option<Instant>,
+    /// When it is to be looked whether it holds.
+    look: Instant,
+    pause: Duration,
+    /// Is the tracing thread asked now?
+    asked: Option<Token>,
+    /// Why it does not hold, as was told last.
+    why: String,
+}
+
+enum Condition {
+    /// A clock shows this, or more.
+    Shows(Clock, VirtualInstant),
+    Idle,
+    Blocked(Blocked),
+    Empty,
+    Ended,
+}
+
+/// What is to be done about a wait.
+pub enum Next {
+    /// Its answer.
+    Answer(Result<Value, Refusal>),
+    /// To be found out by the tracing thread.
+    Ask(Request),
+    /// Nothing, until then.
+    Rest(Option<Instant>),
+}
+
+impl Wait {
+    /// # Errors
+    ///
+    /// If what is waited for is not one condition.
+    pub fn new(
+        caller: u64,
+        id: Value,
+        asked: protocol::Wait,
+        region: &Region,
+    ) -> Result<Self, Refusal> {
+        let protocol::Wait { until, span, idle, blocked, empty, ended, timeout } = asked;
+        let after = |span: Nanos| {
+            let now = host::read(Clock::Monotonic.id());
+            let now = region.page().view().at(Clock::Monotonic, now);
+            Condition::Shows(Clock::Monotonic, now.after(span))
+        };
+        let conditions = [
+            until.map(|date| Condition::Shows(Clock::Wall, date.0)),
+            span.map(|span| after(span.0)),
+            idle.then_some(Condition::Idle),
+            blocked.map(Condition::Blocked),
+            empty.then_some(Condition::Empty),
+            ended.then_some(Condition::Ended),
+        ];
+        let mut conditions = conditions.into_iter().flatten();
+        let (Some(condition), None) = (conditions.next(), conditions.next()) else {
+            let text = "wait needs one of until, for, idle, blocked, empty and ended";
+            return Err(Refusal::new(Code::InvalidParams, text));
+        };
+        let now = Instant::now();
+        let timeout = timeout.map(|span| Duration::from_nanos(span.0.0.max(0) as u64));
+        Ok(Self {
+            caller,
+            id,
+            condition,
+            give_up: timeout.and_then(|timeout| now.checked_add(timeout)),
+            look: now,
+            pause: SOON,
+            asked: None,
+            why: String::new(),
+        })
+    }
+
+    /// What is to be done about it now.
+    pub fn next(&mut self, region: &Region) -> Next {
+        let now = Instant::now();
+        if let Condition::Shows(clock, instant) = self.condition {
+            let view = region.page().view();
+            let host = host::read(clock.id());
+            if view.at(clock, host) >= instant {
+                return Next::Answer(Ok(json!({})));
+            }
+            let left = view.host_at(clock, instant).map(|at| at.since(host).0.max(0) as u64);
+            self.look = now + left.map_or(LONGEST, Duration::from_nanos).min(LONGEST);
+        }
+        if self.give_up.is_some_and(|end| end <= now) {
+            return Next::Answer(Err(Refusal::new(Code::Timeout, &self.describe())));
+        }
+        let request = match self.condition {
+            _ if self.asked.is_some() || self.look > now => None,
+            Condition::Idle => Some(Request::IsIdle),
+            Condition::Blocked(_) | Condition::Empty => Some(Request::Show),
+            Condition::Shows(..) | Condition::Ended => None,
+        };
+        match (request, &self.condition) {
+            (Some(request), _) => Next::Ask(request),
+            (None, Condition::Ended) => Next::Rest(self.give_up),
+            (None, _) if self.asked.is_some() => Next::Rest(self.give_up),
+            (None, _) => Next::Rest(Some(self.give_up.map_or(self.look, |end| end.min(self.look)))),
+        }
+    }
+
+    /// The tracing thread is asked.
+    pub fn is_asked(&mut self, token: Token) {
+        self.asked = Some(token);
+    }
+
+    /// Takes the answer of the tracing thread, if it is to this wait; returns that to the caller, if the
+    /// condition holds.
+    pub fn take(&mut self, token: Token, answer: &Answer) -> Option<Value> {
+        self.asked.take_if(|asked| *asked == token)?;
+        let found = match (&self.condition, answer) {
+            (Condition::Idle, Answer::Idle(None)) => Ok(json!({})),
+            (Condition::Idle, Answer::Idle(Some(why))) => Err(why.clone()),
+            (Condition::Blocked(asked), Answer::Shown(shown)) => {
+                blocked(asked, shown).ok_or_else(|| "no such thread waits".to_owned())
+            }
+            (Condition::Empty, Answer::Shown(shown)) => match shown.members.len() {
+                0 => Ok(json!({})),
+                count => Err(format!("it has {count} member{}", if count == 1 { "" } else { "s" })),
+            },
+            _ => Err(String::new()),
+        };
+        self.look = Instant::now() + self.pause;
+        self.pause = (self.pause * 2).min(LATER);
+        found.map_err(|why| self.why = why).ok()
+    }
+
+    /// Does it wait for the end of the timeline?
+    pub fn is_for_end(&self) -> bool {
+        matches!(self.condition, Condition::Ended)
+    }
+
+    /// What has not happened in time.
+    fn describe(&self) -> String {
+        let what = match self.condition {
+            Condition::Shows(..) => "its clock has not come so far",
+            Condition::Idle => "it is not idle",
+            Condition::Blocked(_) => "nothing has happened that was waited for",
+            Condition::Empty => "it is not empty",
+            Condition::Ended => "it has not ended",
+        };
+        match self.why.as_str() {
+            "" => what.to_owned(),
+            why => format!("{what}: {why}"),
+        }
+    }
+}
+
+/// The thread that waits as asked for.
+fn blocked(asked: &Blocked, shown: &Shown) -> Option<Value> {
+    let of_process = |pid: i32| asked.pid.is_none_or(|asked| asked == pid);
+    let in_call = |call: &String| asked.call.as_ref().is_none_or(|asked| asked == call);
+    let members = shown.members.iter().filter(|member| of_process(member.pid));
+    members
+        .flat_map(|member| member.threads.iter().map(|thread| (member.pid, thread)))
+        .find(|(_, thread)| thread.call.as_ref().is_some_and(in_call))
+        .map(|(pid, thread)| json!({ "pid": pid, "thread": thread }))
+}
