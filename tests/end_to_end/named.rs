@@ -10,6 +10,7 @@ pub mod agreement;
 mod anchors;
 mod answers;
 mod below_zero;
+mod control;
 mod creation;
 mod dates;
 mod errors;
@@ -30,6 +31,7 @@ use crate::suite::Suite;
 pub fn add(suite: &mut Suite) {
     creation::add(suite);
     strangers::add(suite);
+    control::add(suite);
     agreement::add(suite);
     steady::add(suite);
     follows::add(suite);

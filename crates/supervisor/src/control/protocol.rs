@@ -148,19 +148,22 @@ enum Written {
     Text(String),
 }
 
+const NO_NANOSECONDS: &str = "no 64-bit integer, in nanoseconds";
+
 /// Reads text by the rules of the command line, and a number by another rule.
 fn read<'de, D: Deserializer<'de>, T, E: fmt::Display>(
     from: D,
     text: impl Fn(&str) -> Result<T, E>,
     number: impl Fn(&Number) -> Option<T>,
+    expected: &str,
 ) -> Result<T, D::Error> {
     match Written::deserialize(from)? {
         Written::Text(written) => {
             text(&written).map_err(|reason| D::Error::custom(format!("'{written}': {reason}")))
         }
-        Written::Number(written) => number(&written).ok_or_else(|| {
-            D::Error::custom(format!("{written} is no 64-bit integer, in nanoseconds"))
-        }),
+        Written::Number(written) => {
+            number(&written).ok_or_else(|| D::Error::custom(format!("{written} is {expected}")))
+        }
     }
 }
 
@@ -178,24 +181,25 @@ pub struct Factor(pub Rate);
 
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        read(from, parse_offset, |number| number.as_i64().map(Nanos)).map(Self)
+        read(from, parse_offset, |number| number.as_i64().map(Nanos), NO_NANOSECONDS).map(Self)
     }
 }
 
 impl<'de> Deserialize<'de> for Date {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        read(from, parse_date, |number| number.as_i64().map(VirtualInstant::from_nanos)).map(Self)
+        read(
+            from,
+            parse_date,
+            |number| number.as_i64().map(VirtualInstant::from_nanos),
+            NO_NANOSECONDS,
+        )
+        .map(Self)
     }
 }
 
 impl<'de> Deserialize<'de> for Factor {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        match Written::deserialize(from)? {
-            Written::Number(number) => parse_rate(&number.to_string()),
-            Written::Text(text) => parse_rate(&text),
-        }
-        .map(Self)
-        .map_err(D::Error::custom)
+        read(from, parse_rate, |number| parse_rate(&number.to_string()).ok(), "no rate").map(Self)
     }
 }
 

@@ -263,7 +263,6 @@ impl Callers {
     fn take_line(&mut self, number: u64, line: Result<String, TooLong>) {
         let invalid = |text: &str| Refusal::new(Code::InvalidRequest, text);
         let line = match line {
-            Ok(line) if line.trim().is_empty() => return,
             Ok(line) => serde_json::from_str::<Value>(&line)
                 .map_err(|error| invalid(&format!("the line is no JSON: {error}"))),
             Err(TooLong) => {
@@ -277,18 +276,22 @@ impl Callers {
         let Some(connection) = self.connections.get(&number) else { return };
         let (pid, is_owner) = (connection.pid, connection.is_owner);
         const FOREIGN: &str = "this timeline belongs to another user";
-        if line.get("method").is_none()
-            && let Ok(request) = serde_json::from_value(line.clone())
-        {
-            match is_owner {
-                true => drop(self.ask(Work::Own { caller: number }, pid, request)),
-                false => self.say(number, &Answer::Refused(FOREIGN.to_owned())),
+        if is_own_request(&line) {
+            match serde_json::from_value(line) {
+                _ if !is_owner => self.say(number, &Answer::Refused(FOREIGN.to_owned())),
+                Ok(request) => drop(self.ask(Work::Own { caller: number }, pid, request)),
+                Err(error) => {
+                    let text = format!("this version does not know that ({error})");
+                    self.say(number, &Answer::Refused(text));
+                }
             }
             return;
         }
         let (id, outcome) = match protocol::read_call(line) {
-            Ok(call) if is_owner => (call.id.clone(), self.call(number, pid, call)),
-            Ok(call) => (call.id, Some(Err(Refusal::new(Code::Forbidden, FOREIGN)))),
+            Ok(protocol::Call { id, .. }) | Err((id, _)) if !is_owner => {
+                (id, Some(Err(Refusal::new(Code::Forbidden, FOREIGN))))
+            }
+            Ok(call) => (call.id.clone(), self.call(number, pid, call)),
             Err((id, refusal)) => (id, Some(Err(refusal))),
         };
         if let Some(outcome) = outcome {
@@ -537,6 +540,16 @@ impl Callers {
             self.connections.values_mut().for_each(Connection::flush);
         }
     }
+}
+
+/// Is it a request of `eigentime` itself? These are named in capitals.
+fn is_own_request(line: &Value) -> bool {
+    let name = match line {
+        Value::String(name) => Some(name),
+        Value::Object(fields) => fields.keys().next().filter(|_| fields.len() == 1),
+        _ => None,
+    };
+    name.is_some_and(|name| name.starts_with(|letter: char| letter.is_ascii_uppercase()))
 }
 
 /// The request that `set` stands for.

@@ -1,0 +1,325 @@
+//! The public protocol of a timeline's socket, and what `eigentime ctl` makes of it.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::place::{PATIENCE, Place};
+use crate::command::{Running, run, start};
+use crate::ensure;
+use crate::suite::{Broken, Outcome, Suite};
+
+/// Adds the tests.
+pub fn add(suite: &mut Suite) {
+    let mut test = |name: &str, body: fn() -> Outcome| {
+        suite.test(format!("named::control::{name}"), &[], body);
+    };
+    test("made_before_its_programs", made_first);
+    test("made_once", made_once);
+    test("waits_for_an_instant", waits_for_an_instant);
+    test("waits_for_programs", waits_for_programs);
+    test("waits_for_the_end", waits_for_the_end);
+    test("tells_what_happens", tells);
+    test("answers_and_errors", answers);
+    test("a_thousand_callers", a_thousand);
+    test("whoever_does_not_read_misses_events", does_not_read);
+    test("a_caller_that_hangs_up_is_forgotten", hangs_up);
+}
+
+/// A connection to a timeline.
+struct Caller(BufReader<UnixStream>);
+
+impl Caller {
+    fn new(place: &Place) -> Result<Self, Broken> {
+        let stream = UnixStream::connect(place.sockets().join("x"))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        Ok(Self(BufReader::new(stream)))
+    }
+
+    fn say(&mut self, line: &str) -> Outcome {
+        self.0.get_mut().write_all(line.as_bytes())?;
+        Ok(self.0.get_mut().write_all(b"\n")?)
+    }
+
+    fn hear(&mut self) -> Result<Value, Broken> {
+        let mut line = String::new();
+        self.0.read_line(&mut line)?;
+        serde_json::from_str(&line).map_err(|error| Broken(format!("{error} in {line:?}")))
+    }
+
+    fn call(&mut self, method: &str, params: &Value) -> Result<Value, Broken> {
+        self.say(&json!({ "id": method, "method": method, "params": params }).to_string())?;
+        let answer = self.hear()?;
+        ensure!(answer["id"] == method, "another request was answered: {answer}");
+        Ok(answer)
+    }
+
+    /// The code of the error.
+    fn refused(&mut self, method: &str, params: &Value) -> Result<String, Broken> {
+        let answer = self.call(method, params)?;
+        let code = answer["error"]["code"].as_str().map(str::to_owned);
+        code.ok_or_else(|| Broken(format!("{method} {params} was answered {answer}")))
+    }
+
+    /// The next event of that name.
+    fn event(&mut self, name: &str) -> Result<Value, Broken> {
+        let end = Instant::now() + PATIENCE;
+        while Instant::now() < end {
+            let event = self.hear()?;
+            if event["event"] == name {
+                return Ok(event);
+            }
+        }
+        Err(Broken(format!("{name} is not told")))
+    }
+}
+
+fn sleeper(place: &Place) -> Result<Running, Broken> {
+    start(place.run("x", &[])?.args(["sleep", "1000000"]).stdin(Stdio::null()))
+}
+
+fn made_first() -> Outcome {
+    let place = Place::new()?;
+    place.done(&["create", "x", "--date", "2038-01-19T03:14:07Z", "--freeze=wall"])?;
+    let dated = run(place.run("x", &[])?.args(["date", "-u", "+%FT%T"]), PATIENCE)?;
+    dated.expect_code(0)?;
+    ensure!(dated.output() == "2038-01-19T03:14:07", "{}", dated.output());
+    // The clocks run from the beginning, and do not begin again with a program.
+    place.done(&["thaw", "x", "--rate", "1000"])?;
+    let before = place.show("x")?.clocks[0].virtual_ns;
+    run(place.run("x", &[])?.arg("true"), PATIENCE)?.expect_code(0)?;
+    let after = place.show("x")?.clocks[0].virtual_ns;
+    ensure!(after > before, "the wall clock went from {before} to {after}");
+    place.remove("x")
+}
+
+fn made_once() -> Outcome {
+    let place = Place::new()?;
+    place.done(&["create", "x"])?;
+    let again = place.ctl(&["create", "x"])?;
+    again.expect_code(1)?;
+    again.ensure(again.errors.contains("'x' exists already"), "it is not said why")?;
+    let other = place.ctl(&["create", "x", "--timeline", "y"])?;
+    other.expect_code(125)?;
+    let contradiction = place.ctl(&["create", "y", "--date", "@1", "--offset", "1s"])?;
+    contradiction.expect_code(125)?;
+    ensure!(place.names() == ["x"], "there are {:?}", place.names());
+    place.remove("x")
+}
+
+fn waits_for_an_instant() -> Outcome {
+    let place = Place::new()?;
+    place.done(&["create", "x", "--date", "2038-01-01", "--rate", "1000"])?;
+    place.done(&["wait", "x", "--until", "2038-01-01T00:10:00"])?;
+    let mut caller = Caller::new(&place)?;
+    let began = caller.call("wait", &json!({ "for": 0 }))?["virtual_ns"].as_i64().unwrap_or(0);
+    let waited = caller.call("wait", &json!({ "for": "5m" }))?;
+    let passed = waited["virtual_ns"].as_i64().unwrap_or(0) - began;
+    ensure!(passed >= 300_000_000_000, "it waited for {passed} ns");
+    // A leap ends it, and while the clocks stand still it gives up.
+    place.done(&["freeze", "x"])?;
+    let code = caller.refused("wait", &json!({ "for": "1d", "timeout": "50ms" }))?;
+    ensure!(code == "timeout", "{code}");
+    caller.say(r#"{"id":"leapt","method":"wait","params":{"for":"1d"}}"#)?;
+    place.done(&["leap", "x", "2d"])?;
+    let leapt = caller.hear()?;
+    ensure!(leapt["id"] == "leapt" && leapt["result"].is_object(), "{leapt}");
+    place.remove("x")
+}
+
+fn waits_for_programs() -> Outcome {
+    let place = Place::new()?;
+    place.done(&["create", "x"])?;
+    place.done(&["wait", "x", "--empty"])?;
+    place.done(&["wait", "x", "--idle"])?;
+    let sleeper = sleeper(&place)?;
+    let pid = sleeper.child.id().to_string();
+    place.done(&["wait", "x", "--blocked", "--pid", &pid, "--call", "clock_nanosleep"])?;
+    place.done(&["wait", "x", "--idle"])?;
+    let busy = start(place.run("x", &[])?.args(["sh", "-c", "while :; do :; done"]))?;
+    let mut caller = Caller::new(&place)?;
+    let not_idle = caller.call("wait", &json!({ "idle": true, "timeout": "300ms" }))?;
+    let message = not_idle["error"]["message"].as_str().unwrap_or_default();
+    ensure!(message.contains(&format!("process {}", busy.child.id())), "{not_idle}");
+    let not_empty = place.ctl(&["wait", "x", "--empty", "--timeout", "50ms"])?;
+    not_empty.expect_code(1)?;
+    not_empty.ensure(not_empty.errors.contains("it has 2 members"), "it is not said why")?;
+    crate::processes::send(busy.child.id(), rustix::process::Signal::KILL)?;
+    caller.say(r#"{"method":"wait","params":{"empty":true}}"#)?;
+    place.done(&["leap", "x", "30d"])?;
+    sleeper.finish(PATIENCE)?.expect_code(0)?;
+    let empty = caller.hear()?;
+    ensure!(empty["result"].is_object(), "{empty}");
+    place.remove("x")
+}
+
+fn waits_for_the_end() -> Outcome {
+    let place = Place::new()?;
+    place.done(&["create", "x"])?;
+    let [mut end, mut idle] = [Caller::new(&place)?, Caller::new(&place)?];
+    end.say(r#"{"method":"wait","params":{"ended":true}}"#)?;
+    idle.say(r#"{"method":"wait","params":{"blocked":{}}}"#)?;
+    place.remove("x")?;
+    let (ended, given_up) = (end.hear()?, idle.hear()?);
+    ensure!(ended["result"].is_object(), "{ended}");
+    ensure!(given_up["error"]["code"] == "ended", "{given_up}");
+    Ok(())
+}
+
+fn tells() -> Outcome {
+    let place = Place::new()?;
+    place.done(&["create", "x", "--date", "2038-01-19"])?;
+    let mut caller = Caller::new(&place)?;
+    let shown = caller.call("watch", &json!({}))?;
+    ensure!(shown["result"]["members"] == json!([]), "{shown}");
+    let sleeper = sleeper(&place)?;
+    let pid = sleeper.child.id();
+    let joined = caller.event("joined")?;
+    ensure!(joined["pid"] == pid && joined["command"] == "sleep 1000000", "{joined}");
+    ensure!(joined["virtual_ns"].as_i64() > Some(2_147_000_000_000_000_000), "{joined}");
+    place.wait_until("x", "it sleeps", |shown| shown.waits(pid, &[]))?;
+    place.done(&["set", "x", "--rate", "3"])?;
+    let changed = caller.event("changed")?;
+    ensure!(changed["rate"] == 3.0 && changed["state"] == "running", "{changed}");
+    place.done(&["leap", "x", "30d"])?;
+    let ended = caller.event("ended")?;
+    ensure!(ended["pid"] == pid, "{ended}");
+    sleeper.finish(PATIENCE)?.expect_code(0)?;
+    place.remove("x")?;
+    caller.event("removed").map(drop)
+}
+
+fn answers() -> Outcome {
+    let place = Place::new()?;
+    place.done(&["create", "x"])?;
+    let mut caller = Caller::new(&place)?;
+    let info = caller.call("info", &json!({}))?["result"].clone();
+    ensure!(info["protocol"] == 1 && info["name"] == "x", "{info}");
+    // Several at once, of which one is half there at first.
+    caller.0.get_mut().write_all(b"{\"id\":1,\"method\":\"freeze\",\"of tomorrow\":1}\n{\"id\"")?;
+    caller.say(r#":[2],"method":"save"}"#)?;
+    let (frozen, saved) = (caller.hear()?, caller.hear()?);
+    ensure!(frozen["id"] == 1 && frozen["result"]["state"] == "frozen", "{frozen}");
+    ensure!(saved["id"] == json!([2]) && saved["result"]["frozen"] == true, "{saved}");
+    for (method, params, code) in [
+        ("fly", json!({}), "unknown_method"),
+        ("leap", json!({}), "invalid_params"),
+        ("leap", json!({ "span": "soon" }), "invalid_params"),
+        ("leap", json!({ "span": "-1d" }), "refused"),
+        ("set", json!({}), "invalid_params"),
+        ("set", json!({ "rate": 2, "joinable": true }), "invalid_params"),
+        ("set", json!({ "date": 1, "offset": 1 }), "invalid_params"),
+        ("set", json!({ "rate": 10_000_000 }), "invalid_params"),
+        ("wait", json!({ "idle": true, "empty": true }), "invalid_params"),
+    ] {
+        let found = caller.refused(method, &params)?;
+        ensure!(found == code, "{method} {params}: {found}");
+    }
+    for line in ["", "{", "7", "{}", r#"{"method":1}"#] {
+        caller.say(line)?;
+        let answer = caller.hear()?;
+        ensure!(answer["error"]["code"] == "invalid_request", "{line:?}: {answer}");
+    }
+    caller.say(r#"{"method":"show","protocol":7}"#)?;
+    let other = caller.hear()?;
+    ensure!(other["error"]["code"] == "unsupported_protocol", "{other}");
+    caller.say(&"x".repeat(70_000))?;
+    let long = caller.hear()?;
+    ensure!(long["error"]["code"] == "invalid_request", "{long}");
+    place.remove("x")
+}
+
+/// Most of them say nothing, or half a request, and all others are answered.
+fn a_thousand() -> Outcome {
+    const CALLERS: usize = 1000;
+    let place = Place::new()?;
+    place.done(&["create", "x"])?;
+    let mut callers = Vec::new();
+    for number in 0..CALLERS {
+        let mut caller = Caller::new(&place)?;
+        match number % 4 {
+            0 => {}
+            1 => caller.0.get_mut().write_all(b"{\"method\":\"sh")?,
+            2 => caller.say(r#"{"method":"wait","params":{"ended":true}}"#)?,
+            _ => caller.say(r#"{"method":"save"}"#)?,
+        }
+        callers.push(caller);
+    }
+    for caller in callers.iter_mut().skip(3).step_by(4) {
+        let saved = caller.hear()?;
+        ensure!(saved["result"]["format"] == "eigentime timeline", "{saved}");
+    }
+    place.done(&["set", "x", "--rate", "2"])?;
+    callers[1].say(r#"ow"}"#)?;
+    let shown = callers[1].hear()?;
+    ensure!(shown["result"]["rate"] == 2.0, "{shown}");
+    place.remove("x")?;
+    for caller in callers.iter_mut().skip(2).step_by(4) {
+        let ended = caller.hear()?;
+        ensure!(ended["result"].is_object(), "{ended}");
+    }
+    Ok(())
+}
+
+fn does_not_read() -> Outcome {
+    let place = Place::new()?;
+    place.done(&["create", "x"])?;
+    let [mut watcher, mut caller] = [Caller::new(&place)?, Caller::new(&place)?];
+    watcher.call("watch", &json!({}))?;
+    // Until more waits to be read than is kept.
+    const CHANGES: usize = 6000;
+    for number in 0..CHANGES {
+        let changed = caller.call("set", &json!({ "rate": 1 + number % 2 }))?;
+        ensure!(changed["result"].is_object(), "{changed}");
+    }
+    let mut told = 0;
+    let lost = loop {
+        let event = watcher.hear()?;
+        match event["event"].as_str() {
+            Some("changed") => told += 1,
+            Some("lost") => break event["count"].as_u64().unwrap_or(0),
+            _ => return Err(Broken(format!("it is told {event}"))),
+        }
+        if told % 100 == 0 {
+            // What comes after a gap tells of it.
+            caller.call("set", &json!({ "rate": 3 }))?;
+        }
+    };
+    ensure!(lost > 0 && told > 0, "{told} were told, {lost} were lost");
+    place.remove("x")
+}
+
+fn hangs_up() -> Outcome {
+    let place = Place::new()?;
+    place.done(&["create", "x"])?;
+    for request in ["watch", "show"] {
+        let mut caller = Caller::new(&place)?;
+        caller.say(&json!({ "method": request }).to_string())?;
+    }
+    let mut caller = Caller::new(&place)?;
+    caller.say(r#"{"method":"wait","params":{"idle":true,"timeout":"1h"}}"#)?;
+    drop(caller);
+    // Who writes no more, and reads on.
+    let mut last = Caller::new(&place)?;
+    last.say(r#"{"method":"wait","params":{"for":"50ms"}}"#)?;
+    last.0.get_mut().shutdown(std::net::Shutdown::Write)?;
+    let waited = last.hear()?;
+    ensure!(waited["result"].is_object(), "{waited}");
+    let end = last.0.read_line(&mut String::new())?;
+    ensure!(end == 0, "the connection is not closed");
+    let supervisor = place.show("x")?.supervisor;
+    let descriptors = || std::fs::read_dir(format!("/proc/{supervisor}/fd")).map(Iterator::count);
+    let before = descriptors()?;
+    for _ in 0..100 {
+        drop(Caller::new(&place)?);
+    }
+    let end = Instant::now() + PATIENCE;
+    while descriptors()? > before {
+        ensure!(Instant::now() < end, "connections are left open");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    place.remove("x")
+}
