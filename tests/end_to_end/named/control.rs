@@ -139,7 +139,9 @@ fn waits_for_programs() -> Outcome {
     let pid = sleeper.child.id().to_string();
     place.done(&["wait", "x", "--blocked", "--pid", &pid, "--call", "clock_nanosleep"])?;
     place.done(&["wait", "x", "--idle"])?;
-    let busy = start(place.run("x", &[])?.args(["sh", "-c", "while :; do :; done"]))?;
+    let script = "echo runs; while :; do :; done";
+    let mut busy = start(place.run("x", &[])?.args(["sh", "-c", script]))?;
+    busy.next_line(PATIENCE)?;
     let mut caller = Caller::new(&place)?;
     let not_idle = caller.call("wait", &json!({ "idle": true, "timeout": "300ms" }))?;
     let message = not_idle["error"]["message"].as_str().unwrap_or_default();
@@ -270,7 +272,7 @@ fn does_not_read() -> Outcome {
     let [mut watcher, mut caller] = [Caller::new(&place)?, Caller::new(&place)?];
     watcher.call("watch", &json!({}))?;
     // Until more waits to be read than is kept.
-    const CHANGES: usize = 6000;
+    const CHANGES: usize = 1500;
     for number in 0..CHANGES {
         let changed = caller.call("set", &json!({ "rate": 1 + number % 2 }))?;
         ensure!(changed["result"].is_object(), "{changed}");

@@ -118,9 +118,9 @@ impl Callers {
             let next = self.look_after_waits();
             let next =
                 [next, self.wake_tracer_again(), self.short_until].into_iter().flatten().min();
+            self.connections.retain(|_, it| !it.is_gone);
             self.note_interest();
             self.attend(next);
-            self.connections.retain(|_, it| !it.is_gone);
         };
         self.finish(&end);
     }

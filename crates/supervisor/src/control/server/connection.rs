@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::super::protocol::{Event, Happened, LONGEST, Moment};
 
 /// How much may wait to be read by a caller that watches, before it misses events.
-const MOST_UNREAD: usize = 256 * 1024;
+const MOST_UNREAD: usize = 64 * 1024;
 
 /// A caller.
 pub struct Connection {
