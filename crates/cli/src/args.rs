@@ -12,7 +12,7 @@ use eigentime_supervisor::clock_request::{Form, parse_freeze, parse_switch};
 use eigentime_supervisor::registry::Name;
 use eigentime_supervisor::{
     AtLimit, ClockRequest, Lifelong, Policy, Saved, SettableBy, Tracing, Unreadable,
-    parse_busy_rate, parse_pause,
+    parse_busy_rate, parse_pause, parse_skips,
 };
 use eigentime_timeline::text::{parse_anchor, parse_date, parse_offset, parse_rate};
 use eigentime_timeline::{Freeze, HostInstant, Nanos, Rate, VirtualInstant};
@@ -246,6 +246,11 @@ pub struct ClockOptions {
     #[arg(long, value_name = "SPAN", value_parser = parse_pause, allow_hyphen_values = true)]
     pub idle_grace: Option<Nanos>,
 
+    /// With --skip-idle: leap only so often, until `eigentime ctl skip` allows more. At 0, the clocks
+    /// run at the rate from the start, until told
+    #[arg(long, value_name = "N", value_parser = parse_skips)]
+    pub skips: Option<u64>,
+
     /// With --skip-idle: end at this date (see --at-limit)
     #[arg(long, value_name = "DATE", value_parser = parse_date, allow_hyphen_values = true)]
     pub until: Option<VirtualInstant>,
@@ -342,6 +347,7 @@ impl ClockOptions {
             skip_idle: self.skip_idle,
             busy_rate: self.busy_rate,
             idle_grace: self.idle_grace,
+            skips: self.skips,
             until: self.until,
             span: self.span,
             at_limit: self.at_limit,
@@ -466,6 +472,9 @@ pub enum Action {
         /// The timeline
         name: Option<Name>,
     },
+    /// Allow leaps to a timeline with --skip-idle, and wait until it has made them
+    #[command(group(clap::ArgGroup::new("extent")))]
+    Skip(SkipOptions),
     /// Wait for a condition
     #[command(group(clap::ArgGroup::new("condition").required(true)))]
     Wait(WaitOptions),
@@ -519,6 +528,29 @@ impl CreateOptions {
     }
 }
 
+/// Which leaps are allowed; if nothing is said, all.
+#[derive(Debug, Args)]
+pub struct SkipOptions {
+    /// The timeline
+    pub name: Option<Name>,
+
+    /// This many leaps, each to the next deadline; 0 allows no more
+    #[arg(long, value_name = "N", value_parser = parse_skips, group = "extent")]
+    pub times: Option<u64>,
+
+    /// Leaps until the wall clock shows this date
+    #[arg(long, value_name = "DATE", value_parser = parse_date, group = "extent", allow_hyphen_values = true)]
+    pub until: Option<VirtualInstant>,
+
+    /// Leaps over this much virtual time
+    #[arg(long = "for", id = "skip_span", value_name = "SPAN", value_parser = parse_pause, group = "extent")]
+    pub span: Option<Nanos>,
+
+    /// Give up waiting after this much time of the host
+    #[arg(long, value_name = "SPAN", value_parser = parse_pause)]
+    pub timeout: Option<Nanos>,
+}
+
 /// What is waited for.
 #[derive(Debug, Args)]
 pub struct WaitOptions {
@@ -548,6 +580,10 @@ pub struct WaitOptions {
     /// With --blocked: only in this call
     #[arg(long, value_name = "NAME", requires = "blocked")]
     pub call: Option<String>,
+
+    /// Until it has made all leaps that are allowed
+    #[arg(long, group = "condition")]
+    pub skipped: bool,
 
     /// Until it has no members
     #[arg(long, group = "condition")]

@@ -9,7 +9,7 @@ use crate::motion::Motion;
 use crate::plan::{Clocks, Start, Wall};
 use crate::registry::Name;
 use crate::saved::{Policy, Saved};
-use crate::skip::{AtLimit, Limit, Skip, parse_busy_rate, parse_pause};
+use crate::skip::{AtLimit, Limit, Skip, parse_busy_rate, parse_pause, parse_skips};
 
 /// What annotations begin with.
 pub const ANNOTATION: &str = "io.eigentime.";
@@ -92,6 +92,8 @@ settings! {
     BusyRate "busy-rate" busy_rate: Option<Rate> = given(parse_busy_rate);
     /// For how long what may come from outside holds the clocks.
     IdleGrace "idle-grace" idle_grace: Option<Nanos> = given(parse_pause);
+    /// How often time may be skipped, until more is allowed.
+    Skips "skips" skips: Option<u64> = given(parse_skips);
     /// The date at which the timeline ends.
     Until "until" until: Option<VirtualInstant> = given(parse_date);
     /// The span after which the timeline ends.
@@ -144,9 +146,10 @@ const CONTRADICTIONS: [(Key, Key); 13] = [
 ];
 
 /// Settings that mean nothing without any of those behind them.
-const NEEDS: [(Key, &[Key]); 8] = [
+const NEEDS: [(Key, &[Key]); 9] = [
     (Key::BusyRate, &[Key::SkipIdle]),
     (Key::IdleGrace, &[Key::SkipIdle]),
+    (Key::Skips, &[Key::SkipIdle]),
     (Key::Until, &[Key::SkipIdle]),
     (Key::For, &[Key::SkipIdle]),
     (Key::AtLimit, &[Key::SkipIdle]),
@@ -295,6 +298,7 @@ impl ClockRequest {
         let until = self.until.map(Limit::Date);
         self.skip_idle.then(|| Skip {
             grace: self.idle_grace,
+            skips: self.skips,
             limit: until.or(self.span.map(Limit::After)),
             at_limit: self.at_limit.unwrap_or_default(),
         })

@@ -69,4 +69,4 @@ pub use named::{Manner, adopt, attach, detach};
 pub use namespace::is_privileged;
 pub use plan::{Clocks, Lifelong, Plan, Start, Tracing, Wall};
 pub use saved::{Policy, Saved, Unreadable};
-pub use skip::{AtLimit, Limit, Skip, parse_busy_rate, parse_pause};
+pub use skip::{AtLimit, Limit, Skip, parse_busy_rate, parse_pause, parse_skips};

@@ -13,6 +13,8 @@ pub struct Skip {
     /// as long as it is waited for, where somebody outside is expected to answer; not at all where
     /// anybody may call.
     pub grace: Option<Nanos>,
+    /// How often it may leap until more is allowed. None: as often as it can.
+    pub skips: Option<u64>,
     /// Where the timeline goes no further.
     pub limit: Option<Limit>,
     /// What becomes of it there.
@@ -59,7 +61,11 @@ impl Skip {
             .grace
             .map(|grace| format!("--idle-grace {}", format_offset(grace).trim_start_matches('+')));
         let at_limit = (self.at_limit == AtLimit::Freeze).then(|| "--at-limit freeze".to_owned());
-        [Some("--skip-idle".to_owned()), grace, limit, at_limit].into_iter().flatten().collect()
+        let skips = self.skips.map(|skips| format!("--skips {skips}"));
+        [Some("--skip-idle".to_owned()), grace, skips, limit, at_limit]
+            .into_iter()
+            .flatten()
+            .collect()
     }
 }
 
@@ -84,6 +90,16 @@ pub fn parse_pause(text: &str) -> Result<Nanos, String> {
     let longer = Some(span).filter(|span| *span > Nanos::ZERO);
     longer.ok_or_else(|| {
         "it must be greater than 0\nhelp: write a span of time such as 90s or 1d12h".to_owned()
+    })
+}
+
+/// How often a timeline may leap.
+///
+/// # Errors
+/// If it is no number.
+pub fn parse_skips(text: &str) -> Result<u64, &'static str> {
+    text.parse().map_err(|_| {
+        "it must be a whole number\nhelp: write how often the timeline may leap, 0 for not at all"
     })
 }
 
@@ -129,10 +145,12 @@ mod tests {
         assert_eq!(Skip::default().terms(), ["--skip-idle"]);
         let skip = Skip {
             grace: Some(Nanos::from_millis(250)),
+            skips: Some(0),
             limit: Some(Limit::After(Nanos::from_secs(86_400))),
             at_limit: AtLimit::Freeze,
         };
-        let terms = ["--skip-idle", "--idle-grace 250ms", "--for 1d", "--at-limit freeze"];
+        let terms =
+            ["--skip-idle", "--idle-grace 250ms", "--skips 0", "--for 1d", "--at-limit freeze"];
         assert_eq!(skip.terms(), terms);
     }
 }

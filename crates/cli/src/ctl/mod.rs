@@ -17,7 +17,7 @@ use eigentime_timeline::Nanos;
 use eigentime_timeline::text::parse_offset;
 use serde::Serialize;
 
-use crate::args::{Action, CreateOptions, CtlOptions, WaitOptions};
+use crate::args::{Action, CreateOptions, CtlOptions, SkipOptions, WaitOptions};
 use text::{line, line_with_members, of_event, whole};
 
 /// The exit status of a request that was not carried out.
@@ -104,6 +104,7 @@ fn act(registries: &[Registry], action: &Action, json: bool) -> Result<String, S
             let (name, span) = leap(first, second.as_deref())?;
             (name, Method::Leap { span: Span(span) })
         }
+        Action::Skip(options) => (options.name.clone(), Method::Skip(skip(options))),
         Action::Wait(options) => (options.name.clone(), Method::Wait(wait(options))),
         Action::Watch { name } => (name.clone(), Method::Watch {}),
     };
@@ -147,6 +148,24 @@ fn act(registries: &[Registry], action: &Action, json: bool) -> Result<String, S
             let met = client::with(registry, &name, None, call).map_err(failed)?;
             Ok(if json { to_json(&met) } else { String::new() })
         }
+        Method::Skip(asked) => {
+            let timeout = match action {
+                Action::Skip(SkipOptions { timeout, .. }) => timeout.map(Span),
+                _ => None,
+            };
+            let skip = |it: &mut Connection<'_>| {
+                let mut timeline: Timeline = it.call(method)?;
+                // All that there will be are never made.
+                if asked != protocol::Skip::default() {
+                    let wait = protocol::Wait { skipped: true, timeout, ..Default::default() };
+                    it.call::<serde_json::Value>(Method::Wait(wait))?;
+                    timeline = it.call::<Shown>(Method::Show {})?.timeline;
+                }
+                Ok(timeline)
+            };
+            let timeline = client::with(registry, &name, None, skip).map_err(failed)?;
+            Ok(if json { to_json(&timeline) } else { format!("{}\n", line(&timeline)) })
+        }
         Method::Watch {} => {
             client::with(registry, &name, None, |it| Ok(watch(it, json))).map_err(failed)?
         }
@@ -179,14 +198,23 @@ fn watch(connection: &mut Connection<'_>, json: bool) -> Result<String, String> 
     }
 }
 
+/// Which leaps are allowed.
+fn skip(options: &SkipOptions) -> protocol::Skip {
+    let SkipOptions { times, until, span, .. } = options;
+    protocol::Skip { times: *times, until: until.map(Date), span: span.map(Span) }
+}
+
 /// What is waited for.
 fn wait(options: &WaitOptions) -> protocol::Wait {
-    let WaitOptions { until, span, idle, blocked, pid, call, empty, ended, timeout, .. } = options;
+    let WaitOptions {
+        until, span, idle, blocked, pid, call, skipped, empty, ended, timeout, ..
+    } = options;
     protocol::Wait {
         until: until.map(Date),
         span: span.map(Span),
         idle: *idle,
         blocked: blocked.then(|| Blocked { pid: *pid, call: call.clone() }),
+        skipped: *skipped,
         empty: *empty,
         ended: *ended,
         timeout: timeout.map(Span),

@@ -97,12 +97,15 @@ fn runs_this_file(process: i32) -> bool {
 
 /// What is skipped, and what holds the clocks.
 fn of_skipping(skipping: &Skipping) -> String {
-    let Skipping { options, limit_reached, leaps, skipped_ns, held_by } = skipping;
+    let Skipping { options, limit_reached, paused, leaps, skipped_ns, held_by } = skipping;
     let skipped = seconds(Nanos(*skipped_ns));
     let leaps = counted(*leaps, "leap");
     let mut text = format!("skips idle time ({options}): {leaps} over {skipped} s\n");
     if *limit_reached {
         text += "  has reached its limit, which no longer applies\n";
+    }
+    if *paused {
+        text += "  makes no more leaps until `eigentime ctl skip` allows them\n";
     }
     for hold in held_by {
         text += &format!("  held: {hold}\n");

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use eigentime_timeline::{Nanos, Rate, VirtualInstant};
+use eigentime_timeline::{Clock, Nanos, Rate, VirtualInstant};
 use serde::{Deserialize, Serialize};
 
 use super::{Shown, Timeline};
@@ -29,6 +29,9 @@ pub enum Request {
     /// Where every clock stands.
     #[serde(skip)]
     Save,
+    /// Allow leaps over time that nobody uses.
+    #[serde(skip)]
+    Skip(Leaps),
     /// Do all threads of all members wait?
     #[serde(skip)]
     IsIdle,
@@ -110,6 +113,19 @@ pub struct Allowance {
     pub joinable: Option<bool>,
     /// Who may set its wall clock from inside.
     pub settable_by: Option<SettableBy>,
+}
+
+/// Which leaps over time that nobody uses are allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leaps {
+    /// All.
+    All,
+    /// So many.
+    Times(u64),
+    /// Until a clock shows this.
+    Until(Clock, VirtualInstant),
+    /// Over so much time.
+    For(Nanos),
 }
 
 /// What a process that becomes a member is to start.

@@ -16,7 +16,7 @@ pub mod protocol;
 pub mod server;
 mod shown;
 
-pub use messages::{Allowance, Answer, Attached, Change, Joined, Offer, Request, Starts};
+pub use messages::{Allowance, Answer, Attached, Change, Joined, Leaps, Offer, Request, Starts};
 pub use protocol::Event;
 pub use shown::{
     Coverage, Hold, Inner, Member, Reading, Shown, Skipping, State, Thread, Timeline, WaitsFor,

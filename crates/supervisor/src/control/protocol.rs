@@ -68,6 +68,8 @@ pub enum Method {
         #[serde(default)]
         force: bool,
     },
+    /// Allow leaps over idle time, of a timeline that was made so.
+    Skip(Skip),
     /// Wait for a condition.
     Wait(Wait),
     /// Be told of events.
@@ -76,8 +78,9 @@ pub enum Method {
 
 impl Method {
     /// The names of all.
-    pub const NAMES: [&'static str; 10] =
-        ["info", "show", "set", "leap", "freeze", "thaw", "save", "remove", "wait", "watch"];
+    pub const NAMES: [&'static str; 11] = [
+        "info", "show", "set", "leap", "freeze", "thaw", "save", "remove", "skip", "wait", "watch",
+    ];
 }
 
 /// What `set` changes; at least one of them.
@@ -101,6 +104,21 @@ pub struct Settings {
     pub settable_by: Option<SettableBy>,
 }
 
+/// Which leaps `skip` allows: at most one of these; without any, all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default)]
+pub struct Skip {
+    /// So many, each to the next deadline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub times: Option<u64>,
+    /// Until the wall clock shows this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Date>,
+    /// Over so much virtual time, by the monotonic clock.
+    #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+    pub span: Option<Span>,
+}
+
 /// What `wait` waits for: exactly one condition.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
@@ -117,6 +135,9 @@ pub struct Wait {
     /// A thread of a member waits in a call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked: Option<Blocked>,
+    /// It has made all leaps that are allowed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub skipped: bool,
     /// It has no members.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub empty: bool,

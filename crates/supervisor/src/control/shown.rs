@@ -48,6 +48,9 @@ pub struct Skipping {
     /// Has it reached the limit that it was asked for?
     #[serde(default)]
     pub limit_reached: bool,
+    /// Are no leaps allowed, until they are?
+    #[serde(default)]
+    pub paused: bool,
     /// How often it has leapt.
     pub leaps: u64,
     /// Over how much of its time, in nanoseconds.

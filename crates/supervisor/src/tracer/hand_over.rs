@@ -19,7 +19,7 @@ use crate::control::{Answer, Offer, Request};
 use crate::proc;
 
 /// How long it may take until the other supervisor has everything.
-const PATIENCE: Duration = Duration::from_secs(4);
+const PATIENCE: Duration = Duration::from_secs(8);
 
 /// A timeline that is being handed over.
 pub struct HandOver {

@@ -26,6 +26,10 @@ impl Supervisor {
         let answer = match &asked.request {
             Request::Show => Answer::Shown(self.show()),
             Request::Save => Answer::Saved(self.save()),
+            Request::Skip(leaps) => match self.allow_leaps(*leaps) {
+                Ok(()) => Answer::Changed(self.timeline()),
+                Err(reason) => Answer::Refused(reason),
+            },
             Request::IsIdle => Answer::Idle(self.is_idle().err()),
             Request::Change(changes) => match self.change(changes) {
                 Ok(()) => Answer::Changed(self.timeline()),

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::super::protocol::{
     self, Code, Event, Method, Moment, Outcome, PROTOCOL, Refusal, Reply, Settings,
 };
-use super::super::{Allowance, Answer, Change, Request};
+use super::super::{Allowance, Answer, Change, Leaps, Request};
 use super::connection::{Connection, TooLong};
 use super::waits::{Next, Wait};
 use super::{Asked, Post, Token, Told, wake_tracer};
@@ -323,6 +323,10 @@ impl Callers {
                 Request::Show
             }
             Method::Save {} => Request::Save,
+            Method::Skip(asked) => match skip(*asked) {
+                Ok(leaps) => Request::Skip(leaps),
+                Err(text) => return Some(Err(Refusal::new(Code::InvalidParams, text))),
+            },
             Method::Remove { force } => Request::Remove { force: *force },
             Method::Leap { span } => Request::Change(vec![Change::Leap(span.0)]),
             Method::Freeze { wall: true } => Request::Change(vec![Change::FreezeWall]),
@@ -550,6 +554,17 @@ fn is_own_request(line: &Value) -> bool {
         _ => None,
     };
     name.is_some_and(|name| name.starts_with(|letter: char| letter.is_ascii_uppercase()))
+}
+
+/// The leaps that `skip` allows.
+fn skip(asked: protocol::Skip) -> Result<Leaps, &'static str> {
+    match (asked.times, asked.until, asked.span) {
+        (None, None, None) => Ok(Leaps::All),
+        (Some(times), None, None) => Ok(Leaps::Times(times)),
+        (None, Some(date), None) => Ok(Leaps::Until(Clock::Wall, date.0)),
+        (None, None, Some(span)) => Ok(Leaps::For(span.0)),
+        _ => Err("skip takes only one of times, until and for"),
+    }
 }
 
 /// The request that `set` stands for.

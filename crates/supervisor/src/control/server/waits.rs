@@ -40,6 +40,7 @@ enum Condition {
     Shows(Clock, VirtualInstant),
     Idle,
     Blocked(Blocked),
+    Skipped,
     Empty,
     Ended,
 }
@@ -64,7 +65,7 @@ impl Wait {
         asked: protocol::Wait,
         region: &Region,
     ) -> Result<Self, Refusal> {
-        let protocol::Wait { until, span, idle, blocked, empty, ended, timeout } = asked;
+        let protocol::Wait { until, span, idle, blocked, skipped, empty, ended, timeout } = asked;
         let after = |span: Nanos| {
             let now = host::read(Clock::Monotonic.id());
             let now = region.page().view().at(Clock::Monotonic, now);
@@ -75,12 +76,13 @@ impl Wait {
             span.map(|span| after(span.0)),
             idle.then_some(Condition::Idle),
             blocked.map(Condition::Blocked),
+            skipped.then_some(Condition::Skipped),
             empty.then_some(Condition::Empty),
             ended.then_some(Condition::Ended),
         ];
         let mut conditions = conditions.into_iter().flatten();
         let (Some(condition), None) = (conditions.next(), conditions.next()) else {
-            let text = "wait needs one of until, for, idle, blocked, empty and ended";
+            let text = "wait needs one of until, for, idle, blocked, skipped, empty and ended";
             return Err(Refusal::new(Code::InvalidParams, text));
         };
         let now = Instant::now();
@@ -115,7 +117,7 @@ impl Wait {
         let request = match self.condition {
             _ if self.asked.is_some() || self.look > now => None,
             Condition::Idle => Some(Request::IsIdle),
-            Condition::Blocked(_) | Condition::Empty => Some(Request::Show),
+            Condition::Blocked(_) | Condition::Skipped | Condition::Empty => Some(Request::Show),
             Condition::Shows(..) | Condition::Ended => None,
         };
         match (request, &self.condition) {
@@ -141,6 +143,13 @@ impl Wait {
             (Condition::Blocked(asked), Answer::Shown(shown)) => {
                 blocked(asked, shown).ok_or_else(|| "no such thread waits".to_owned())
             }
+            (Condition::Skipped, Answer::Shown(shown)) => match &shown.skipping {
+                Some(skipping) if !skipping.paused => Err(skipping
+                    .held_by
+                    .first()
+                    .map_or_else(String::new, |hold| format!("the clocks are held: {hold}"))),
+                skipping => Ok(json!({ "skipping": skipping })),
+            },
             (Condition::Empty, Answer::Shown(shown)) => match shown.members.len() {
                 0 => Ok(json!({})),
                 count => Err(format!("it has {count} member{}", if count == 1 { "" } else { "s" })),
@@ -163,6 +172,7 @@ impl Wait {
             Condition::Shows(..) => "its clock has not come so far",
             Condition::Idle => "it is not idle",
             Condition::Blocked(_) => "nothing has happened that was waited for",
+            Condition::Skipped => "it has not made all leaps that are allowed",
             Condition::Empty => "it is not empty",
             Condition::Ended => "it has not ended",
         };

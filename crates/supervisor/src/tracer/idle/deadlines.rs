@@ -19,6 +19,8 @@ pub enum Due {
     Wait(Pid),
     /// The timeline's end.
     Limit,
+    /// The last instant to which leaps are allowed.
+    Pause,
 }
 
 impl Supervisor {

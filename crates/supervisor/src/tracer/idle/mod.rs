@@ -36,7 +36,7 @@ use super::timekeeper::{Changed, Number};
 use super::tracee::{Stop, Tracee};
 use super::wait_restart::Recheck;
 use super::{Standing, Supervisor};
-use crate::control::{Change, Event, Hold, Skipping};
+use crate::control::{Change, Event, Hold, Leaps, Skipping};
 use crate::proc;
 use crate::skip::{AtLimit, Limit, Skip};
 use deadlines::Due;
@@ -85,6 +85,8 @@ pub struct Idle {
     owners: DescriptorOwners,
     /// Where the clocks go no further, once they run: on which clock, and when.
     limit: Option<(Clock, VirtualInstant)>,
+    /// Which leaps are still allowed.
+    allowed: Leaps,
     /// Have they begun to run?
     has_begun: bool,
     /// Threads whose deadlines are leapt over.
@@ -139,6 +141,7 @@ impl Idle {
             made: HashSet::new(),
             owners: DescriptorOwners::default(),
             limit: None,
+            allowed: skip.skips.map_or(Leaps::All, Leaps::Times),
             has_begun: false,
             housekeeping: Housekeeping::default(),
             unknown_timers: HashSet::new(),
@@ -182,6 +185,7 @@ impl Idle {
         Skipping {
             options: self.skip.terms().join(" "),
             limit_reached: self.skip.limit.is_some() && self.has_begun && self.limit.is_none(),
+            paused: self.allowed == Leaps::Times(0),
             leaps: self.leaps,
             skipped_ns: self.skipped.0,
             held_by: self.holds.clone(),
@@ -389,8 +393,13 @@ impl Supervisor {
             let holds = holds.map(|thread| idle.hold_of(thread, None, why.to_owned())).collect();
             return self.rest(idle, None, holds);
         };
+        let (left, due) = self.within_allowed(idle, left, due);
         if left <= Nanos::ZERO {
             return match due {
+                Due::Pause => {
+                    idle.allowed = Leaps::Times(0);
+                    Pause::None
+                }
                 Due::Wait(thread) => {
                     self.wake(idle, thread);
                     Pause::None
@@ -403,12 +412,16 @@ impl Supervisor {
                 }
             };
         }
-        let (holds, grace) = idle.held();
+        let (holds, grace) = match idle.allowed {
+            Leaps::Times(0) => (Vec::new(), None),
+            _ => idle.held(),
+        };
         let rate = self.timekeeper().motion().effective();
         let host_span = |left: Nanos| {
             rate.host_span(left).map(|left| Duration::from_nanos(left.0.max(0) as u64))
         };
-        if idle.ending.is_none() && holds.is_empty() {
+        let may_leap = idle.ending.is_none() && idle.allowed != Leaps::Times(0);
+        if may_leap && holds.is_empty() {
             if let Some(soon) = idle.next_timer.and_then(host_span).filter(|it| *it < TIMER_MARGIN)
             {
                 return Pause::For(soon);
@@ -426,6 +439,30 @@ impl Supervisor {
         }
         let next = [host_span(left), grace].into_iter().flatten().min();
         self.rest(idle, next, holds)
+    }
+
+    /// What is due next, if only some leaps are allowed: it may be the last instant that they reach.
+    fn within_allowed(&self, idle: &Idle, left: Nanos, due: Due) -> (Nanos, Due) {
+        let Leaps::Until(clock, at) = idle.allowed else { return (left, due) };
+        let most = at.since(self.timekeeper().shown()[clock as usize]);
+        if most < left { (most, Due::Pause) } else { (left, due) }
+    }
+
+    /// Allows leaps, from now on.
+    pub(super) fn allow_leaps(&mut self, leaps: Leaps) -> Result<(), String> {
+        let shown = self.timekeeper().shown();
+        let Some(idle) = &mut self.idle else {
+            return Err("it was made without --skip-idle\n\
+                        help: make it with --skip-idle --skips 0 to allow leaps later"
+                .to_owned());
+        };
+        idle.allowed = match leaps {
+            Leaps::For(span) => {
+                Leaps::Until(Clock::Monotonic, shown[Clock::Monotonic as usize].after(span))
+            }
+            other => other,
+        };
+        Ok(())
     }
 
     /// Waits for what may come from outside, or nothing at all.
@@ -469,6 +506,7 @@ impl Supervisor {
                     self.reach_limit(idle);
                     return None;
                 }
+                Due::Pause => return None,
             }
         }
     }
@@ -495,6 +533,9 @@ impl Supervisor {
         idle.held_since = None;
         idle.holds.clear();
         idle.leaps += 1;
+        if let Leaps::Times(times) = &mut idle.allowed {
+            *times = times.saturating_sub(1);
+        }
         idle.skipped = idle.skipped.plus(span);
         let change = Rearm::new(self.timelines.outermost_mut().timekeeper.skip(span));
         self.timer_descriptors().rearm(&change);
