@@ -9,7 +9,6 @@ use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::time::Duration;
 
-use eigentime_vdso::INTERFACE;
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
@@ -25,7 +24,7 @@ use crate::host::KernelVdso;
 use crate::namespace;
 use crate::plan::{self, Clocks, Tracing};
 use crate::proc::Pidfd;
-use crate::region::Region;
+use crate::region::{INTERFACE, Region};
 use crate::registry::{Lock, Name, Registry};
 use crate::tracer::{Journal, Opening, Resources, Subject, Supervisor, TimeNamespace};
 

@@ -1,6 +1,5 @@
 //! Carries out what is asked of a named timeline.
 
-use eigentime_vdso::INTERFACE;
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
@@ -11,6 +10,7 @@ use crate::control::server::{Asked, Control};
 use crate::control::{Answer, Joined, Request, Starts};
 use crate::plan::{Clocks, Lifelong};
 use crate::proc;
+use crate::region::INTERFACE;
 
 impl Supervisor {
     /// Carries out what has been asked meanwhile.
