@@ -83,7 +83,7 @@ impl Entry<'_> {
             self.hand_over_listener(joined)?;
             return start_filtered(self.command, joined.rate);
         }
-        let filter = filter_of_named(Told::Traced, joined);
+        let filter = filter::of_all_clocks(Told::Traced, joined.exempt);
         start_program(self.command, &filter, self.privileges(), joined.rate)
     }
 
@@ -94,7 +94,7 @@ impl Entry<'_> {
         let stream = connect(self.name)?.ok_or(Error::SupervisorGone)?;
         let asking = client::Asking::new(stream, self.name);
         let asking = asking.map_err(|failure| Error::Timeline(failure.to_string()))?;
-        let filter = filter_of_named(Told::Notified, joined);
+        let filter = filter::of_all_clocks(Told::Notified, joined.exempt);
         match filter::install_with_listener(&filter, self.privileges()) {
             Ok(listener) => {
                 let request = Request::Listen { descriptor: listener.as_raw_fd() as u32 };
@@ -107,7 +107,7 @@ impl Entry<'_> {
                 }
             }
             Err(Errno::EBUSY) if self.tracing == Tracing::Automatic => {
-                let filter = filter_of_named(Told::Traced, joined);
+                let filter = filter::of_all_clocks(Told::Traced, joined.exempt);
                 filter::install(&filter, self.privileges()).map_err(Error::FilterForbidden)
             }
             Err(Errno::EBUSY) => Err(Error::ListenerTaken),
@@ -401,9 +401,4 @@ fn cannot_join(name: &Name, answer: Result<Answer, client::Failure>) -> Error {
         true => reason,
         false => format!("cannot join timeline '{name}': {reason}"),
     })
-}
-
-fn filter_of_named(told: Told, joined: &Joined) -> Vec<libc::sock_filter> {
-    let (scope, exempt) = (Scope::All, joined.exempt);
-    filter::assemble(&filter::Subject { told, scope, exempt, hides_groups: false })
 }

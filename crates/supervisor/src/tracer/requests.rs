@@ -59,10 +59,12 @@ impl Supervisor {
                     Err(reason) => Answer::Refused(reason),
                 }
             }
-            Request::Listen { descriptor } => match self.listen(asked.caller, *descriptor) {
-                Ok(()) => Answer::Done,
-                Err(reason) => Answer::Refused(reason),
-            },
+            Request::Listen { descriptor } => {
+                match self.listen_to_joined(asked.caller, *descriptor) {
+                    Ok(()) => Answer::Done,
+                    Err(reason) => Answer::Refused(reason),
+                }
+            }
             Request::Stay { clocks, consent } => {
                 let stays = self
                     .check_member(asked.caller)
