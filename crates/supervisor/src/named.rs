@@ -340,10 +340,9 @@ fn take_over(registry: &Registry, name: &Name) -> Result<Supervisor, String> {
     let Answer::Offered(offer) = ask(stream, &Request::Adopt { interface: INTERFACE })? else {
         return Err(format!("timeline '{name}' does not offer anything"));
     };
-    let process = Pidfd::open(former).map_err(|error| failed(error.into()))?;
-    let borrow = |number: i32| {
-        process.borrow_descriptor(number as u32).map_err(|error| failed(error.into()))
-    };
+    let former = Pidfd::open(former).map_err(|error| failed(error.into()))?;
+    let borrow =
+        |number: i32| former.borrow_descriptor(number as u32).map_err(|error| failed(error.into()));
     let region = Region::adopt(borrow(offer.region)?, offer.base, offer.image).map_err(failed)?;
     let listeners = offer.listeners.into_iter();
     let listeners = listeners.map(|(number, filters)| Ok((borrow(number)?, filters)));
@@ -361,10 +360,13 @@ fn take_over(registry: &Registry, name: &Name) -> Result<Supervisor, String> {
         journal,
     };
     let state = serde_json::from_value(offer.state).map_err(|error| failed(error.into()))?;
+    let supervisor = Supervisor::resume(resources, state).map_err(failed)?;
+    // Nothing may fail once the former one has let go.
+    check_descriptors().map_err(|error| tell(&error))?;
     ask(connect()?, &Request::Adopted)?;
-    // Until then it traces some threads, and writes the map.
-    await_end(former, None);
-    Supervisor::resume(resources, state).map_err(|error| failed(error.into()))
+    // Until then it traces some threads.
+    former.await_end(None);
+    Ok(supervisor)
 }
 
 /// Returns a process of a named timeline to host time.

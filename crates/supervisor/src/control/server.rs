@@ -83,7 +83,8 @@ pub struct Control {
     /// Where its name stands, as long as it has it.
     registry: Option<Registry>,
     listener: Arc<UnixListener>,
-    is_started: bool,
+    /// Lets the thread begin that reads requests, once there is one.
+    begins: Option<SyncSender<()>>,
     asked: Option<Receiver<Asked>>,
     /// The other end.
     asks: SyncSender<Asked>,
@@ -100,7 +101,7 @@ impl Control {
             clocks,
             registry: Some(registry),
             listener: Arc::new(listener),
-            is_started: false,
+            begins: None,
             asked: Some(asked),
             asks,
             serving: Arc::default(),
@@ -126,20 +127,31 @@ impl Control {
         Ok(Self::new(self.name.clone(), self.clocks.clone(), registry, listener))
     }
 
+    /// Makes the thread that reads requests, which waits for [`start`](Self::start).
+    pub fn prepare(&mut self) -> std::io::Result<()> {
+        let listener = Arc::clone(&self.listener);
+        let (asks, serving) = (self.asks.clone(), Arc::clone(&self.serving));
+        let (begins, begun) = sync_channel(1);
+        self.begins = Some(begins);
+        interrupt_by(WAKING)?;
+        let thread = thread::Builder::new().name("control".to_owned());
+        let serve =
+            move || begun.recv().into_iter().for_each(|()| serve(&listener, &asks, &serving));
+        thread.spawn(serve).map(drop)
+    }
+
     /// Starts to read requests.
     pub fn start(&mut self) -> std::io::Result<()> {
-        if std::mem::replace(&mut self.is_started, true) {
-            return Ok(());
+        if self.begins.is_none() {
+            self.prepare()?;
         }
-        let listener = Arc::clone(&self.listener);
         // Once more, so that callers see this process behind the socket, not the one
         // that made it.
         // SAFETY: no memory is involved.
-        Errno::result(unsafe { libc::listen(listener.as_raw_fd(), BACKLOG) })?;
-        let (asks, serving) = (self.asks.clone(), Arc::clone(&self.serving));
-        interrupt_by(WAKING)?;
-        let thread = thread::Builder::new().name("control".to_owned());
-        thread.spawn(move || serve(&listener, &asks, &serving)).map(drop)
+        Errno::result(unsafe { libc::listen(self.listener.as_raw_fd(), BACKLOG) })?;
+        // The thread waits for it.
+        let _ = self.begins.take().map(|begins| begins.send(()));
+        Ok(())
     }
 
     /// Answers nothing more, once the answer that is being given has been.
@@ -333,11 +345,7 @@ fn pass_on(request: Request, caller: Pid, asked: &SyncSender<Asked>) -> Option<A
 /// Waits until a process has ended, at most for so long.
 pub fn await_end(process: Pid, patience: Option<Duration>) {
     if let Ok(process) = Pidfd::open(process) {
-        let mut end = [PollFd::new(process.0.as_fd(), PollFlags::POLLIN)];
-        let patience = patience.map_or(PollTimeout::NONE, |patience| {
-            PollTimeout::try_from(patience).unwrap_or(PollTimeout::MAX)
-        });
-        while poll(&mut end, patience) == Err(Errno::EINTR) {}
+        process.await_end(patience);
     }
 }
 

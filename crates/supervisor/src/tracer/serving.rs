@@ -21,14 +21,16 @@ impl Supervisor {
         if self.idle.is_some() {
             idle::prepare();
         }
-        if self.control.as_mut().is_some_and(|control| control.start().is_err()) {
-            return;
-        }
         if let Some(journal) = &self.journal {
             signals::end_by(journal.as_fd());
         }
         if self.is_resumed {
             self.start_guardian();
+        }
+        if self.control.as_mut().is_some_and(|control| control.start().is_err()) {
+            return;
+        }
+        if self.is_resumed {
             self.catch_up();
         }
         match self.notified {

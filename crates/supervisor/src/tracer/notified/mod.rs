@@ -94,12 +94,15 @@ impl Notified {
         listeners: Vec<(OwnedFd, Option<u32>)>,
         has_own_filters: bool,
         first: Option<Pid>,
-    ) -> Self {
+    ) -> nix::Result<Self> {
         let listeners = listeners
             .into_iter()
             .map(|(listener, filters)| Rc::new(Listener::known(listener, filters)));
-        let first = first.and_then(|program| Pidfd::open(program).ok());
-        Self { listeners: listeners.collect(), has_own_filters, first, ..Self::default() }
+        let first = match first.map(Pidfd::open).transpose() {
+            Err(Errno::ESRCH) => None,
+            opened => opened?,
+        };
+        Ok(Self { listeners: listeners.collect(), has_own_filters, first, ..Self::default() })
     }
 
     /// Listens to one more filter, of which the guardian does not know yet.
