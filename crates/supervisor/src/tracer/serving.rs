@@ -200,6 +200,8 @@ impl Supervisor {
 
     fn trap(&mut self, tracee: Tracee) -> nix::Result<()> {
         self.begin(tracee);
+        // A program that it was about to start has not been: the call has failed.
+        self.take_exec(tracee.0);
         self.redirect_notified(tracee)?;
         let halted = std::mem::take(&mut self.thread(tracee).halted);
         self.thread(tracee).continued = halted;

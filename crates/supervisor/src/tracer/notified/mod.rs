@@ -63,8 +63,9 @@ pub struct Notified {
     first: Option<Pidfd>,
     /// The calls of threads that are about to stop in them, to be sent to the image.
     redirected: HashMap<Pid, Asked>,
-    /// The calls of threads that are about to start a program, and since when.
-    execs: HashMap<Pid, (Asked, Instant)>,
+    /// The calls of threads that are about to start a program, and since when, until they are asked to
+    /// stop.
+    execs: HashMap<Pid, (Asked, Option<Instant>)>,
     /// Threads that a debugger follows, and that are to look at the map again afterwards.
     debugged: HashSet<Pid>,
 }
@@ -119,6 +120,11 @@ impl Notified {
     /// Is any thread about to start a program?
     pub fn has_execs(&self) -> bool {
         !self.execs.is_empty()
+    }
+
+    /// Is any of them to be asked to stop, if it has not started one soon?
+    fn awaits_execs(&self) -> bool {
+        self.execs.values().any(|(_, since)| since.is_some())
     }
 
     /// The guardian.
@@ -244,7 +250,7 @@ impl Supervisor {
         match treatment {
             _ if !is_held => {}
             Treatment::Exec if is_tied => {
-                notified.execs.insert(thread.0, (asked, Instant::now()));
+                notified.execs.insert(thread.0, (asked, Some(Instant::now())));
                 // While the first program starts: until then it is traced, and ends with the supervisor.
                 self.start_guardian();
             }
@@ -527,6 +533,7 @@ impl Supervisor {
             return tracee.resume(signal);
         }
         self.threads.remove(&tracee.0);
+        self.take_exec(tracee.0);
         tracee.release(signal)
     }
 
