@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use crate::needs::is_root;
 use crate::processes;
 use crate::programs::{Build, Program};
+use crate::stamped;
 use crate::suite::Broken;
 use crate::workspace;
 
@@ -98,6 +99,7 @@ pub struct Line {
 #[derive(Debug)]
 pub struct Finished {
     shown: String,
+    is_stamped: bool,
     pub status: ExitStatus,
     pub lines: Vec<Line>,
     pub errors: String,
@@ -139,8 +141,9 @@ impl Finished {
             .ok_or_else(|| self.broken(format_args!("no line {text:?}")))
     }
 
-    /// Host time from the line `begin` to the line `end`.
+    /// Host time from the line `begin` to the line `end`, which the kernel has stamped.
     pub fn measured(&self) -> Result<Duration, Broken> {
+        self.ensure(self.is_stamped, "its lines were not stamped: use `run_stamped`")?;
         Ok(self.when("end")?.saturating_sub(self.when("begin")?))
     }
 
@@ -210,6 +213,7 @@ pub struct Running {
     pub child: Child,
     pub started: Instant,
     shown: String,
+    is_stamped: bool,
     incoming: Receiver<Line>,
     errors: Receiver<String>,
     lines: Vec<Line>,
@@ -217,18 +221,38 @@ pub struct Running {
 
 /// Starts a command with its output in pipes; standard input as it was set.
 pub fn start(command: &mut Command) -> Result<Running, Broken> {
+    start_reading(command.stdout(Stdio::piped()), |child| {
+        let output = child.stdout.take().ok_or(Broken("no stdout".into()))?;
+        let lines = BufReader::new(output).lines().map_while(Result::ok);
+        Ok(lines.map(|text| (Instant::now(), text)))
+    })
+}
+
+/// The same, where durations are judged by when lines were written. Its output is a socket.
+pub fn start_stamped(command: &mut Command) -> Result<Running, Broken> {
+    let (lines, output) = stamped::pair()?;
+    let running = start_reading(command.stdout(output), |_| Ok(lines));
+    // The command has a copy, and with it the output would not end.
+    command.stdout(Stdio::null());
+    running.map(|running| Running { is_stamped: true, ..running })
+}
+
+fn start_reading<Lines: Iterator<Item = (Instant, String)> + Send + 'static>(
+    command: &mut Command,
+    lines_of: impl FnOnce(&mut Child) -> Result<Lines, Broken>,
+) -> Result<Running, Broken> {
     let shown = shown(command);
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.stderr(Stdio::piped());
     let started = Instant::now();
     let mut child =
         command.spawn().map_err(|error| Broken(format!("cannot run {shown}: {error}")))?;
-    let output = child.stdout.take().ok_or(Broken("no stdout".into()))?;
+    let lines = lines_of(&mut child)?;
     let mut error_output = child.stderr.take().ok_or(Broken("no stderr".into()))?;
     let (line_sender, incoming) = mpsc::channel();
     thread::spawn(move || {
         hear_at_once();
-        for text in BufReader::new(output).lines().map_while(Result::ok) {
-            let at = started.elapsed();
+        for (at, text) in lines {
+            let at = at.saturating_duration_since(started);
             if line_sender.send(Line { at, text }).is_err() {
                 break;
             }
@@ -241,7 +265,8 @@ pub fn start(command: &mut Command) -> Result<Running, Broken> {
         let _ = error_output.read_to_end(&mut bytes);
         let _ = error_sender.send(String::from_utf8_lossy(&bytes).into_owned());
     });
-    Ok(Running { child, started, shown, incoming, errors, lines: Vec::new() })
+    let lines = Vec::new();
+    Ok(Running { child, started, shown, is_stamped: false, incoming, errors, lines })
 }
 
 /// Lets the calling thread run as soon as there is something to read: when a line came is what
@@ -285,6 +310,7 @@ impl Running {
         }
         Ok(Finished {
             shown: self.shown,
+            is_stamped: self.is_stamped,
             status,
             lines: self.lines,
             errors: self.errors.recv_timeout(OUTPUT_GRACE).unwrap_or_default(),
@@ -316,6 +342,11 @@ impl Running {
         let _ = show_output(&mut text, &self.lines, &errors);
         Broken(text)
     }
+}
+
+/// Runs a command without input whose lines are stamped.
+pub fn run_stamped(command: &mut Command, limit: Duration) -> Result<Finished, Broken> {
+    start_stamped(command.stdin(Stdio::null()))?.finish(limit)
 }
 
 /// Runs a command without input.

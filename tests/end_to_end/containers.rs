@@ -24,10 +24,13 @@ mod clocks;
 mod consent;
 mod idle;
 mod inside;
+mod killed_runtime;
 mod later;
 mod life;
 mod limits;
+mod nested;
 mod passes;
+mod paused;
 mod refused;
 mod run_images;
 mod run_options;
@@ -52,7 +55,7 @@ pub struct Scenario {
 }
 
 /// All of them.
-const SCENARIOS: [&[Scenario]; 10] = [
+const SCENARIOS: [&[Scenario]; 13] = [
     clocks::SCENARIOS,
     consent::SCENARIOS,
     idle::SCENARIOS,
@@ -63,13 +66,16 @@ const SCENARIOS: [&[Scenario]; 10] = [
     refused::SCENARIOS,
     shared::SCENARIOS,
     passes::SCENARIOS,
+    killed_runtime::SCENARIOS,
+    nested::SCENARIOS,
+    paused::SCENARIOS,
 ];
 
 /// Adds the tests.
 pub fn add(suite: &mut Suite) {
     for column in &COLUMNS {
         let scenarios = SCENARIOS.iter().copied().flatten();
-        for scenario in scenarios.filter(|scenario| column.has(scenario.takes)) {
+        for scenario in scenarios.filter(|scenario| column.has(scenario)) {
             let name = format!("containers::{}::{}", column.label, scenario.name);
             let prepare = || {
                 scenario.takes.iter().try_for_each(|ability| ability.try_on(column))?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::time::ClockId;
 
-use crate::command::{Finished, User, run};
+use crate::command::{Finished, User, run, run_stamped};
 use crate::needs::Need;
 use crate::programs::{Build, Program};
 use crate::session::host_ns;
@@ -116,7 +116,7 @@ fn extreme_rate(pace: Pace) -> Outcome {
     let mut command = User::Myself.eigentime(&["--rate", pace.text])?;
     command.arg(Program::Waits.path(Build::Dynamic)).args(["nanosleep", &pace.wait_ms.to_string()]);
     let limit = pace.host(pace.wait_ms as f64) * 3 + Duration::from_secs(8);
-    let ended = run(&mut command, limit)?;
+    let ended = run_stamped(&mut command, limit)?;
     ended.expect_code(0)?;
     let took = ended.measured()?;
     pace.check_host(&ended, "nanosleep", pace.wait_ms as f64, took)?;

@@ -202,7 +202,8 @@ fn awaited(name: &str, marker: &str) -> Result<u32, Broken> {
     found.ok_or_else(|| Broken(format!("there is no {name}")))
 }
 
-fn is_marked(pid: u32, marker: &str) -> bool {
+/// Has a process this in its environment?
+pub fn is_marked(pid: u32, marker: &str) -> bool {
     let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     String::from_utf8_lossy(&environment).contains(marker)
 }

@@ -8,7 +8,7 @@
 //!
 //! Most tests compare two clocks: what a program says passed by its own clocks,
 //! and what passed on the host while it said so. Programs print a line when a
-//! wait begins and when it ends, the harness notes when each line arrives, and so
+//! wait begins and when it ends, the kernel or the harness notes when each line comes, and so
 //! the start of a runtime is never part of a measurement. All margins are wide:
 //! a call that was left alone is wrong by a factor, not by a percentage.
 
@@ -18,6 +18,7 @@ mod needs;
 mod processes;
 mod programs;
 mod session;
+mod stamped;
 mod suite;
 mod terminal;
 mod timeline;

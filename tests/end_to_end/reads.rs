@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::command::{User, run};
+use crate::command::{User, run, run_stamped};
 use crate::ensure;
 use crate::needs::Need;
 use crate::programs::{Build, Program};
@@ -237,7 +237,7 @@ const CPU_MS: f64 = 200.0;
 fn cpu_time(build: Build) -> Outcome {
     let mut command = User::Myself.eigentime(&["--rate", TENFOLD.text])?;
     command.arg(Program::Reads.path(build)).args(["cpu", &CPU_MS.to_string()]);
-    let ended = run(&mut command, STUCK)?;
+    let ended = run_stamped(&mut command, STUCK)?;
     ended.expect_code(0)?;
     let took = ended.measured()?;
     ended.ensure(ms(took) >= 0.9 * CPU_MS, "used more CPU time than there was")?;

@@ -2,11 +2,12 @@
 //! done, and what it refuses is refused as it says.
 
 use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::command::{Finished, User, run};
+use crate::command::{Finished, User, run, run_stamped, start};
 use crate::needs::Need;
 use crate::programs::{Build, Program};
 use crate::suite::{Broken, Outcome, Suite};
@@ -59,6 +60,8 @@ pub fn add(suite: &mut Suite) {
         suite.test(name("exec"), &root, move || {
             waits(options, pace, &["exec", &program, "sleeper"])
         });
+        let body = move || many_at_once(options);
+        suite.test(name("exec_many_at_once"), &root, body);
         let body = move || without_epoll_pwait2(options, pace);
         suite.test(name("without_epoll_pwait2"), &[needs[0].clone()], body);
         let browser = [Need::Tool("chromium"), Need::Root, Need::Tool("setpriv")];
@@ -83,7 +86,7 @@ pub fn add(suite: &mut Suite) {
 fn in_sandbox(options: &[&str], arguments: &[&str]) -> Result<Finished, Broken> {
     let mut command = User::Myself.eigentime(options)?;
     command.arg(Program::Sandbox.path(Build::Dynamic)).args(arguments);
-    run(&mut command, STUCK + Duration::from_secs(4))
+    run_stamped(&mut command, STUCK + Duration::from_secs(4))
 }
 
 fn waits(options: &[&str], pace: Pace, arguments: &[&str]) -> Outcome {
@@ -94,6 +97,21 @@ fn waits(options: &[&str], pace: Pace, arguments: &[&str]) -> Outcome {
     // What is started there does not count them.
     if let Ok(trapped) = ended.number::<i32>("trapped") {
         ended.ensure(trapped == 0, "it made other calls")?;
+    }
+    Ok(())
+}
+
+/// Where many programs start at once, each takes long to do so.
+fn many_at_once(options: &[&str]) -> Outcome {
+    const PROGRAMS: usize = 24;
+    let started = (0..PROGRAMS).map(|_| {
+        let mut command = User::Myself.eigentime(options)?;
+        command.arg(Program::Sandbox.path(Build::Dynamic)).arg("exec");
+        command.arg(Program::Sandbox.path(Build::Static)).arg("sleeper");
+        start(command.stdin(Stdio::null()))
+    });
+    for running in started.collect::<Result<Vec<_>, _>>()? {
+        running.finish(STUCK)?.expect_code(0)?;
     }
     Ok(())
 }
@@ -114,7 +132,7 @@ fn without_epoll_pwait2(options: &[&str], pace: Pace) -> Outcome {
     let mut command = User::Myself.wrap(Program::Sandbox.path(Build::Dynamic));
     command.args(["without", "epoll_pwait2"]).arg(workspace::binary()).arg("run").args(options);
     command.arg("--").arg(Program::Waits.path(Build::Dynamic));
-    let ended = run(command.args(["epoll_wait", &WAIT_MS.to_string()]), STUCK)?;
+    let ended = run_stamped(command.args(["epoll_wait", &WAIT_MS.to_string()]), STUCK)?;
     ended.expect_code(0)?;
     ended.ensure(ended.number::<i64>("ret")? == 0, "it fails")?;
     pace.check_host(&ended, "a wait", WAIT_MS, ended.measured()?)

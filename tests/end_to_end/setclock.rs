@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, Timespec, clock_settime};
 
-use crate::command::{Finished, User, run};
+use crate::command::{Finished, User, run, run_stamped};
 use crate::needs::{Need, is_root};
 use crate::programs::{Build, Program};
 use crate::session::host_ns;
@@ -155,7 +155,7 @@ fn setclock(
 ) -> Result<Finished, Broken> {
     let mut command: Command = user.eigentime(&[options, SETTABLE].concat())?;
     command.args(guard).arg(user.program(Program::SetClock, build)?).args(words);
-    let ended = run(&mut command, LIMIT)?;
+    let ended = run_stamped(&mut command, LIMIT)?;
     ended.expect_code(0)?;
     Ok(ended)
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::command::{User, run};
+use crate::command::{User, run, run_stamped};
 use crate::needs::Need;
 use crate::programs::{Build, Program};
 use crate::suite::{Outcome, Suite};
@@ -47,7 +47,7 @@ fn sleep(tool: &str, options: &[&str]) -> Outcome {
     let mut command = User::Myself.eigentime(&options)?;
     command.args(["valgrind", "-q", &format!("--tool={tool}")]);
     command.arg(Program::Sandbox.path(Build::Static)).arg("sleeper");
-    let ended = run(&mut command, START)?;
+    let ended = run_stamped(&mut command, START)?;
     ended.expect_code(0)?;
     let (took, passed) = (ended.measured()?, ended.number::<f64>("passed")?);
     TENFOLD.check_host(&ended, "a sleep", 3000.0, took)?;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::command::{Finished, User, run};
+use crate::command::{Finished, User, run_stamped};
 use crate::needs::Need;
 use crate::programs::{Build, Program};
 use crate::suite::{Broken, Outcome, Suite};
@@ -163,7 +163,7 @@ pub fn check(call: &Call, build: Build, pace: Pace, options: &[&str], user: User
     let attempt = || {
         let mut command = user.eigentime(options)?;
         command.arg(user.program(Program::Waits, build)?).args([call.name, &asked_ms.to_string()]);
-        let ended = run(&mut command, limit)?;
+        let ended = run_stamped(&mut command, limit)?;
         ended.expect_code(0)?;
         Ok::<_, Broken>(ended)
     };

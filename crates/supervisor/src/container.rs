@@ -16,11 +16,11 @@ use crate::control::client::Failure;
 use crate::control::server::await_end;
 use crate::control::{Answer, Request, Starts, client};
 use crate::error::Error;
+use crate::fingerprint::fingerprint;
 use crate::named::{self, Entry, Lookup, unexpected};
 use crate::namespace;
 use crate::plan::{Clocks, Tracing};
 use crate::registry::{Name, Registry};
-use crate::replaced::fingerprint;
 use crate::tracer::{Opening, TimeNamespace};
 
 /// What an OCI runtime is to do, and the clocks of what it starts.

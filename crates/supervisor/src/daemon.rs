@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::host::KernelVdso;
 use crate::namespace;
 use crate::region::Region;
-use crate::tracer::{Subject, Supervisor, Tracee};
+use crate::tracer::{Subject, Supervisor};
 
 /// What the supervisor says when it follows the process.
 const FOLLOWING: i32 = 0;
@@ -170,14 +170,13 @@ fn supervise_notified(supervisor: Option<Supervisor>, program: Pid, mut caller: 
         detach(kept);
         let mut number = [0; 4];
         if caller.read_exact(&mut number).is_ok() {
-            let listener = Tracee(program).borrow_descriptor(i32::from_ne_bytes(number) as u32);
-            let outcome = listener.as_ref().map_or_else(|error| *error as i32, |_| FOLLOWING);
+            let listens = supervisor
+                .pass_signals_to(Some(program))
+                .and_then(|()| supervisor.listen_to_first(program, u32::from_ne_bytes(number)));
+            let outcome = listens.map_or_else(|error| error as i32, |()| FOLLOWING);
             let reported = report_outcome(&mut caller, outcome);
             drop(caller);
-            if let (Ok(listener), Ok(())) = (listener, reported)
-                && supervisor.pass_signals_to(Some(program)).is_ok()
-            {
-                supervisor.listen_to_first(listener, program);
+            if outcome == FOLLOWING && reported.is_ok() {
                 supervisor.serve();
             }
         }

@@ -58,6 +58,11 @@ pub struct Subject {
     pub hides_groups: bool,
 }
 
+/// The filter of a timeline all of whose clocks may differ from the host's.
+pub fn of_all_clocks(told: Told, exempt: u64) -> Vec<libc::sock_filter> {
+    assemble(&Subject { told, scope: Scope::All, exempt, hides_groups: false })
+}
+
 /// Told to the supervisor with a stop of a call of another architecture.
 pub const FOREIGN: u16 = 1;
 

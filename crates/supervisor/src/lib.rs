@@ -18,6 +18,7 @@
 //! - `namespace`: time and user namespaces.
 //! - `region`: the memory that every program of the timeline shares.
 //! - `filter`: the seccomp filter, made from the table of calls.
+//! - `fingerprint`: numbers that tell texts and code apart.
 //! - `replaced`: files in whose place others are put for a while.
 //! - `clock_request`: what is asked of a timeline, however it is written.
 //! - `consent`: what the maker of a timeline allows to others.
@@ -42,6 +43,7 @@ pub mod control;
 mod daemon;
 mod error;
 mod filter;
+mod fingerprint;
 mod host;
 mod launch;
 mod lifelong;

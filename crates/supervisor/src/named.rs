@@ -9,7 +9,6 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use eigentime_vdso::INTERFACE;
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
@@ -28,7 +27,7 @@ use crate::host::KernelVdso;
 use crate::namespace;
 use crate::plan::{self, Clocks, Tracing};
 use crate::proc::Pidfd;
-use crate::region::Region;
+use crate::region::{INTERFACE, Region};
 use crate::registry::{Lock, Name, Registry};
 use crate::tracer::{Journal, Opening, Resources, Subject, Supervisor, TimeNamespace};
 
@@ -87,7 +86,7 @@ impl Entry<'_> {
             self.hand_over_listener(joined)?;
             return start_filtered(self.command, joined.rate);
         }
-        let filter = filter_of_named(filter::Told::Traced, joined);
+        let filter = filter::of_all_clocks(filter::Told::Traced, joined.exempt);
         start_program(self.command, &filter, self.privileges(), joined.rate)
     }
 
@@ -98,7 +97,7 @@ impl Entry<'_> {
         let stream = connect(self.name)?.ok_or(Error::SupervisorGone)?;
         let asking = client::Connection::new(stream, self.name);
         let mut asking = asking.map_err(|failure| Error::Timeline(failure.to_string()))?;
-        let filter = filter_of_named(filter::Told::Notified, joined);
+        let filter = filter::of_all_clocks(filter::Told::Notified, joined.exempt);
         match filter::install_with_listener(&filter, self.privileges()) {
             Ok(listener) => {
                 let request = Request::Listen { descriptor: listener.as_raw_fd() as u32 };
@@ -111,7 +110,7 @@ impl Entry<'_> {
                 }
             }
             Err(Errno::EBUSY) if self.tracing == Tracing::Automatic => {
-                let filter = filter_of_named(filter::Told::Traced, joined);
+                let filter = filter::of_all_clocks(filter::Told::Traced, joined.exempt);
                 filter::install(&filter, self.privileges()).map_err(Error::FilterForbidden)
             }
             Err(Errno::EBUSY) => Err(Error::ListenerTaken),
@@ -365,10 +364,9 @@ fn take_over(registry: &Registry, name: &Name) -> Result<Supervisor, String> {
     let Answer::Offered(offer) = ask(stream, &Request::Adopt { interface: INTERFACE })? else {
         return Err(format!("timeline '{name}' does not offer anything"));
     };
-    let process = Pidfd::open(former).map_err(|error| failed(error.into()))?;
-    let borrow = |number: i32| {
-        process.borrow_descriptor(number as u32).map_err(|error| failed(error.into()))
-    };
+    let former = Pidfd::open(former).map_err(|error| failed(error.into()))?;
+    let borrow =
+        |number: i32| former.borrow_descriptor(number as u32).map_err(|error| failed(error.into()));
     let region = Region::adopt(borrow(offer.region)?, offer.base, offer.image).map_err(failed)?;
     let listeners = offer.listeners.into_iter();
     let listeners = listeners.map(|(number, filters)| Ok((borrow(number)?, filters)));
@@ -386,10 +384,13 @@ fn take_over(registry: &Registry, name: &Name) -> Result<Supervisor, String> {
         journal,
     };
     let state = serde_json::from_value(offer.state).map_err(|error| failed(error.into()))?;
+    let supervisor = Supervisor::resume(resources, state).map_err(failed)?;
+    // Nothing may fail once the former one has let go.
+    check_descriptors().map_err(|error| tell(&error))?;
     ask(connect()?, &Request::Adopted)?;
-    // Until then it traces some threads, and writes the map.
-    await_end(former, None);
-    Supervisor::resume(resources, state).map_err(|error| failed(error.into()))
+    // Until then it traces some threads.
+    former.await_end(None);
+    Ok(supervisor)
 }
 
 /// Returns a process of a named timeline to host time.
@@ -427,9 +428,4 @@ fn cannot_join(name: &Name, answer: Result<Answer, client::Failure>) -> Error {
         true => reason,
         false => format!("cannot join timeline '{name}': {reason}"),
     })
-}
-
-fn filter_of_named(told: filter::Told, joined: &Joined) -> Vec<libc::sock_filter> {
-    let (scope, exempt) = (Scope::All, joined.exempt);
-    filter::assemble(&filter::Subject { told, scope, exempt, hides_groups: false })
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::caller::{start_filtered, start_program};
 use crate::consent::Consent;
 use crate::error::Error;
-use crate::filter::{self, Privileges, Scope, Told};
+use crate::filter::{self, Privileges, Told};
 use crate::plan::{Clocks, Plan, Tracing};
 
 /// What is asked for.
@@ -67,9 +67,8 @@ pub fn enter(plan: &Plan) -> Result<Infallible, Error> {
     if !needs_filter {
         return start_filtered(&plan.command, rate);
     }
-    let (told, scope) = (Told::Traced, Scope::All);
-    let subject = filter::Subject { told, scope, exempt, hides_groups: false };
-    start_program(&plan.command, &filter::assemble(&subject), Privileges::Renounced, rate)
+    let filter = filter::of_all_clocks(Told::Traced, exempt);
+    start_program(&plan.command, &filter, Privileges::Renounced, rate)
 }
 
 fn ask(asked: &Asked) -> Result<Result<Entered, String>, Error> {

@@ -3,11 +3,13 @@
 use std::fmt::Display;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::Pid;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
@@ -19,6 +21,15 @@ impl Pidfd {
     pub fn open(process: Pid) -> nix::Result<Self> {
         let process = rustix::process::Pid::from_raw(process.as_raw()).ok_or(Errno::ESRCH)?;
         pidfd_open(process, PidfdFlags::empty()).map(Self).map_err(errno)
+    }
+
+    /// Waits until it has ended, for so long at most.
+    pub fn await_end(&self, patience: Option<Duration>) {
+        let mut end = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
+        let patience = patience.map_or(PollTimeout::NONE, |patience| {
+            PollTimeout::try_from(patience).unwrap_or(PollTimeout::MAX)
+        });
+        while poll(&mut end, patience) == Err(Errno::EINTR) {}
     }
 
     /// A copy of one of its descriptors.

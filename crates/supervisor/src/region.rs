@@ -24,6 +24,13 @@ use crate::error::Error;
 /// How the shared memory is called in `/proc/PID/maps`.
 pub const REGION_FILE: &str = "/memfd:eigentime";
 
+/// What a supervisor and the programs of a timeline agree on. The build script derives it from the
+/// sources that say so; supervisors of builds with another number leave the programs alone.
+pub const INTERFACE: u32 = match u32::from_str_radix(env!("EIGENTIME_INTERFACE"), 10) {
+    Ok(number) => number,
+    Err(_) => panic!("the build script writes a number"),
+};
+
 /// What is known of an image: the one that this version makes regions with, or that of a timeline which
 /// another version has made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -17,7 +17,7 @@ use nix::sys::stat::{Mode, fchmod};
 use nix::unistd::geteuid;
 
 use crate::container_id::Container;
-use crate::replaced::fingerprint;
+use crate::fingerprint::fingerprint;
 
 /// The name of a timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]

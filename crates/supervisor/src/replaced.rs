@@ -8,15 +8,10 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::fingerprint::fingerprint;
+
 /// What is put behind the name of a file that is kept, before what was written.
 const KEPT: &str = ".before-eigentime-";
-
-/// A number that differs where bytes differ (FNV-1a).
-pub(crate) fn fingerprint(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
-}
 
 /// Puts a text in place of a file, which is kept.
 ///

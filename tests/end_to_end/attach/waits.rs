@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::moves::{LIMIT, wait_until_blocked};
 use super::place::Place;
-use crate::command::{Finished, Running, start};
+use crate::command::{Finished, Running, start_stamped};
 use crate::ensure;
 use crate::needs::Need;
 use crate::programs::{Build, Program};
@@ -165,10 +165,10 @@ impl Group {
     fn start(&self, place: &Place, call: &'static Call) -> Result<Waiter, Broken> {
         let mut command = Command::new(Program::Waits.path(self.build));
         command.args([call.name, &self.scenario.wait.as_millis().to_string()]);
-        let mut running = start(command.stdin(Stdio::null()))?;
+        let mut running = start_stamped(command.stdin(Stdio::null()))?;
         let first = running.next_line(LIMIT)?.to_owned();
         ensure!(first == "begin", "{}", running.give_up(format_args!("it said {first}")));
-        let begin = Instant::now();
+        let begin = running.heard();
         let pid = running.child.id();
         wait_until_blocked(pid)?;
         let attach = Instant::now();

@@ -42,6 +42,8 @@ pub enum Ability {
     Memory,
     Cpus,
     Volume,
+    /// To pause a container and let it go on.
+    Pause,
 }
 
 /// Engines of ordinary users accept limits that they cannot set.
@@ -57,6 +59,12 @@ fn limited(
             Err(format!("limits, which {} cannot set: {why}", column.label))
         }
     }
+}
+
+/// A container without Eigentime can be paused.
+fn pauses(engine: &dyn Engine) -> Result<(), Broken> {
+    let container = Container::serve(engine, &Spec::serving().by(Runtime::Bare))?;
+    [true, false].into_iter().try_for_each(|is_paused| container.pause(is_paused))
 }
 
 type Known = HashMap<(&'static str, Ability), Result<(), String>>;
@@ -112,6 +120,12 @@ impl Ability {
                     self.succeeds(column, &spec.choose(share)).map_err(Broken)
                 });
                 return shares.map_err(|broken| broken.0);
+            }
+            Ability::Pause => {
+                return pauses(engine).map_err(|Broken(why)| {
+                    let last = why.lines().last().unwrap_or_default();
+                    format!("to pause containers, which {} cannot: {last}", column.label)
+                });
             }
             Ability::Memory => return limited(column, limits::memory_limit),
             Ability::Cpus => return limited(column, limits::cpu_limit),

@@ -43,14 +43,18 @@ pub fn runc() -> Result<Box<dyn Engine>, Broken> {
 
 /// crun, by root.
 pub fn crun() -> Result<Box<dyn Engine>, Broken> {
-    let mut caller = Caller::default().with("XDG_RUNTIME_DIR", workspace::scratch()?);
-    if Path::new(UNIFIED).is_dir() {
-        let script = format!("umount {UNIFIED} && exec \"$@\"");
-        let words =
-            ["unshare", "--mount", "--propagation", "private", "--", "sh", "-c", &script, "sh"];
-        caller.prefix = words.iter().map(Into::into).collect();
+    let caller = Caller::default().with("XDG_RUNTIME_DIR", workspace::scratch()?);
+    of_root(fit_for_crun(caller), "crun")
+}
+
+/// The same caller where crun works.
+pub fn fit_for_crun(caller: Caller) -> Caller {
+    if !Path::new(UNIFIED).is_dir() {
+        return caller;
     }
-    of_root(caller, "crun")
+    let script = format!("umount {UNIFIED} && exec \"$@\"");
+    let words = ["unshare", "--mount", "--propagation", "private", "--", "sh", "-c", &script, "sh"];
+    Caller { prefix: words.iter().map(Into::into).collect(), ..caller }
 }
 
 /// runc, by an ordinary user.
@@ -276,6 +280,12 @@ impl Engine for Bundles {
     fn signal(&self, name: &str, signal: &str) -> Command {
         let mut command = self.command(Runtime::Wrapper);
         command.args(["kill", name, signal]);
+        command
+    }
+
+    fn pause(&self, name: &str, is_paused: bool) -> Command {
+        let mut command = self.command(Runtime::Wrapper);
+        command.args([if is_paused { "pause" } else { "resume" }, name]);
         command
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use crate::containers::Scenario;
 use crate::containers::abilities::Ability;
 use crate::containers::abilities::Ability::{
     Bundles, Names, OtherUsers, Pods, Privileged, Pull, Restart, User,
@@ -24,6 +25,8 @@ pub struct Column {
     tools: &'static [&'static str],
     /// What it has no means for, wherever it is.
     lacks: &'static [Ability],
+    /// The scenarios that are enough for it.
+    takes: fn(&Scenario) -> bool,
     start: fn() -> Result<Box<dyn Engine>, Broken>,
     started: OnceLock<Started>,
 }
@@ -34,11 +37,11 @@ const fn column(
     lacks: &'static [Ability],
     start: fn() -> Result<Box<dyn Engine>, Broken>,
 ) -> Column {
-    Column { label, tools, lacks, start, started: OnceLock::new() }
+    Column { label, tools, lacks, takes: |_| true, start, started: OnceLock::new() }
 }
 
 /// All of them.
-pub static COLUMNS: [Column; 7] = [
+pub static COLUMNS: [Column; 8] = [
     column("podman", &["podman", "conmon", "runc", "tar"], &[Bundles], podman::of_root),
     column(
         "podman_rootless",
@@ -68,12 +71,21 @@ pub static COLUMNS: [Column; 7] = [
         bundle::rootless,
     ),
     column("crun", &["crun", "unshare"], &[Pods, Pull, Names, Restart, Privileged], bundle::crun),
+    Column {
+        label: "podman_crun",
+        tools: &["podman", "conmon", "crun", "unshare", "tar"],
+        lacks: &[Bundles],
+        takes: |scenario| scenario.takes.contains(&Ability::Pause),
+        start: podman::with_crun,
+        started: OnceLock::new(),
+    },
 ];
 
 impl Column {
-    /// Whether it has the means for all of this.
-    pub fn has(&self, abilities: &[Ability]) -> bool {
-        abilities.iter().all(|ability| !self.lacks.contains(ability))
+    /// Whether it has the means for a scenario, and is to be tried in it.
+    pub fn has(&self, scenario: &Scenario) -> bool {
+        let abilities = scenario.takes;
+        (self.takes)(scenario) && abilities.iter().all(|ability| !self.lacks.contains(ability))
     }
 
     /// What it needs before it can be tried.

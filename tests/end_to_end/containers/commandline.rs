@@ -141,6 +141,12 @@ impl Engine for CommandLine {
         command
     }
 
+    fn pause(&self, name: &str, is_paused: bool) -> Command {
+        let mut command = self.command();
+        command.args([if is_paused { "pause" } else { "unpause" }, name]);
+        command
+    }
+
     fn remove(&self, name: &str) {
         // It may be gone already, which is as good.
         let _ = run(self.command().args(["rm", "--force", name]), LIMIT);

@@ -140,6 +140,12 @@ impl<'a> Container<'a> {
         self.engine.init(&self.name)
     }
 
+    /// Pauses it, or lets it go on.
+    pub fn pause(&self, is_paused: bool) -> Outcome {
+        run(&mut self.engine.pause(&self.name, is_paused), LIMIT)?.expect_code(0)?;
+        Ok(())
+    }
+
     /// Sends its first process a signal.
     pub fn signal(&self, signal: &str) -> Outcome {
         run(&mut self.engine.signal(&self.name, signal), LIMIT)?.expect_code(0)?;

@@ -194,6 +194,12 @@ impl Engine for Containerd {
         command
     }
 
+    fn pause(&self, name: &str, is_paused: bool) -> Command {
+        let mut command = self.command();
+        command.args(["tasks", if is_paused { "pause" } else { "resume" }, name]);
+        command
+    }
+
     fn remove(&self, name: &str) {
         // What is gone already is as good.
         let _ = run(self.command().args(["tasks", "delete", "--force", name]), LIMIT);

@@ -57,6 +57,9 @@ pub trait Engine: Send + Sync {
     /// Sends a signal, called `TERM` or `KILL`, to a container's first process.
     fn signal(&self, name: &str, signal: &str) -> Command;
 
+    /// Pauses all processes of a container, or lets them go on.
+    fn pause(&self, name: &str, is_paused: bool) -> Command;
+
     /// Removes a container, running or not.
     fn remove(&self, name: &str);
 

@@ -8,7 +8,7 @@ use crate::command::User;
 use crate::containers::commandline::{Channel, CommandLine, Words};
 use crate::containers::engine::{Caller, Engine};
 use crate::containers::spec::Runtime;
-use crate::containers::{ordinary, runtime_script};
+use crate::containers::{bundle, ordinary, runtime_script};
 use crate::suite::Broken;
 use crate::workspace::{self, RUNTIME_VARIABLE};
 
@@ -31,10 +31,20 @@ const WORDS: Words = Words {
 /// For root. podman hands no `XDG_RUNTIME_DIR` to root's runtime; a script sets it again, so that the
 /// timelines are not among those of the system.
 pub fn of_root() -> Result<Box<dyn Engine>, Broken> {
+    by_root(Caller::default(), &[])
+}
+
+/// For root, with crun.
+pub fn with_crun() -> Result<Box<dyn Engine>, Broken> {
+    by_root(bundle::fit_for_crun(Caller::default()), &["--eigentime-runtime", "crun"])
+}
+
+fn by_root(caller: Caller, words: &[&str]) -> Result<Box<dyn Engine>, Broken> {
     let directory = workspace::scratch()?;
     // A container's monitor writes in the directory where it is called.
-    let caller = Caller { directory: Some(directory.clone()), ..Caller::default() };
-    let runtime = runtime_script(&[(RUNTIME_VARIABLE, &workspace::runtime(User::Myself))], &[])?;
+    let caller = Caller { directory: Some(directory.clone()), ..caller };
+    let variables = [(RUNTIME_VARIABLE, &*workspace::runtime(User::Myself))];
+    let runtime = runtime_script(&variables, words)?;
     podman(caller, &directory, &directory, workspace::binary(), &runtime)
 }
 

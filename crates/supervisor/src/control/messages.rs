@@ -43,7 +43,7 @@ pub enum Request {
         consent: Consent,
         /// Who names the timeline.
         named_by: NamedBy,
-        /// What the caller knows of images.
+        /// How the caller prepares programs.
         interface: u32,
         /// What is to be started.
         starts: Starts,
@@ -93,7 +93,7 @@ pub enum Request {
     },
     /// Hand it over to the process that asks, step by step.
     Adopt {
-        /// What the caller knows of images and states.
+        /// How the caller prepares programs.
         interface: u32,
     },
     /// The process that asks has all that it was offered.

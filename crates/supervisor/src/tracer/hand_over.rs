@@ -9,7 +9,6 @@
 use std::mem;
 use std::time::{Duration, Instant};
 
-use eigentime_vdso::INTERFACE;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -17,6 +16,7 @@ use super::{Standing, Supervisor};
 use crate::control::server::Asked;
 use crate::control::{Answer, Offer, Request};
 use crate::proc;
+use crate::region::INTERFACE;
 
 /// How long it may take until the other supervisor has everything.
 const PATIENCE: Duration = Duration::from_secs(8);

@@ -70,6 +70,7 @@ impl Supervisor {
         if let Some((_, reason)) = refusals.into_iter().find(|(holds, _)| *holds) {
             return Err(reason.to_owned());
         }
+        self.forget_timelines();
         let on = self.timeline_of(thread.0);
         let outer = self.timelines.get(on);
         let scope = match clocks.scope_inside() {
@@ -95,7 +96,6 @@ impl Supervisor {
                         help: start it without the debugger, then attach the debugger"
                 .to_owned());
         }
-        self.forget_timelines();
         let inner = Inner { clocks, scope, consent: *consent, filters };
         let number = self.timelines.add(on, &inner)?;
         self.rewrite_only_if(*rewrites);

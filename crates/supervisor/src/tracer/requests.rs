@@ -1,6 +1,5 @@
 //! Carries out what is asked of a named timeline.
 
-use eigentime_vdso::INTERFACE;
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
@@ -11,6 +10,7 @@ use crate::control::server::{Asked, Control};
 use crate::control::{Answer, Joined, Request, Starts};
 use crate::plan::{Clocks, Lifelong};
 use crate::proc;
+use crate::region::INTERFACE;
 
 impl Supervisor {
     /// Carries out what has been asked meanwhile.
@@ -64,10 +64,12 @@ impl Supervisor {
                     Err(reason) => Answer::Refused(reason),
                 }
             }
-            Request::Listen { descriptor } => match self.listen(asked.caller, *descriptor) {
-                Ok(()) => Answer::Done,
-                Err(reason) => Answer::Refused(reason),
-            },
+            Request::Listen { descriptor } => {
+                match self.listen_to_joined(asked.caller, *descriptor) {
+                    Ok(()) => Answer::Done,
+                    Err(reason) => Answer::Refused(reason),
+                }
+            }
             Request::Stay { clocks, consent } => {
                 let stays = self
                     .check_member(asked.caller)

@@ -22,15 +22,17 @@ impl Supervisor {
         if self.idle.is_some() {
             idle::prepare();
         }
-        let region = Arc::clone(self.timekeeper().region());
-        if self.control.as_mut().is_some_and(|control| control.start(&region).is_err()) {
-            return;
-        }
         if let Some(journal) = &self.journal {
             signals::end_by(journal.as_fd());
         }
         if self.is_resumed {
             self.start_guardian();
+        }
+        let region = Arc::clone(self.timekeeper().region());
+        if self.control.as_mut().is_some_and(|control| control.start(&region).is_err()) {
+            return;
+        }
+        if self.is_resumed {
             self.catch_up();
         }
         match self.notified {
@@ -200,6 +202,8 @@ impl Supervisor {
 
     fn trap(&mut self, tracee: Tracee) -> nix::Result<()> {
         self.begin(tracee);
+        // A program that it was about to start has not been: the call has failed.
+        self.take_exec(tracee.0);
         self.redirect_notified(tracee)?;
         let halted = std::mem::take(&mut self.thread(tracee).halted);
         self.thread(tracee).continued = halted;

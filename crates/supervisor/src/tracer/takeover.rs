@@ -10,6 +10,7 @@ use eigentime_calls::{Call, Kind};
 use eigentime_timeline::{Clock, Pending};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 use super::blocked::Blocked;
 use super::notified::{Notified, is_exec};
@@ -78,8 +79,9 @@ impl Supervisor {
         self.journal.as_ref().map(|_| self.state())
     }
 
-    /// A supervisor for a timeline that had another.
-    pub fn resume(resources: Resources, state: State) -> nix::Result<Self> {
+    /// A supervisor for a timeline that had another. It has all that it needs: nothing that can fail is
+    /// left to be done.
+    pub fn resume(resources: Resources, state: State) -> std::io::Result<Self> {
         let Resources { region, kernel, control, listeners, journal } = resources;
         let clocks = control.clocks.clone();
         let subject = Subject {
@@ -103,8 +105,12 @@ impl Supervisor {
         supervisor.rearms = state.rearms;
         supervisor.awaited = state.awaited;
         let program = state.program.map(Pid::from_raw);
-        supervisor.notified = Some(Notified::resumed(listeners, state.has_own_filters, program));
+        supervisor.notified = Some(Notified::resumed(listeners, state.has_own_filters, program)?);
         supervisor.pass_signals_to(program)?;
+        let region = Arc::clone(supervisor.timekeeper().region());
+        if let Some(control) = &mut supervisor.control {
+            control.prepare(&region)?;
+        }
         supervisor.is_resumed = true;
         Ok(supervisor)
     }

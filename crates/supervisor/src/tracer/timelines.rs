@@ -110,9 +110,14 @@ impl Timelines {
         self.all.len() == 1
     }
 
+    /// Is there one of this number?
+    fn has(&self, number: Number) -> bool {
+        self.all.iter().any(|it| it.number == number)
+    }
+
     fn index(&self, number: Number) -> usize {
-        // One that is no more is nobody's.
-        self.all.iter().position(|it| it.number == number).unwrap_or(0)
+        let found = self.all.iter().position(|it| it.number == number);
+        found.expect("a timeline is kept for as long as a thread lives by it")
     }
 
     /// The timeline of this number.
@@ -312,7 +317,8 @@ impl Supervisor {
         let at = self.layout.base() + Page::TIMELINE_OFFSET as u64;
         let tracee = Tracee(thread);
         let word = tracee.read_words(at).map(|[word]| word).or_else(|_| tracee.peek(at));
-        word.ok().map(|word| Number(word as u32))
+        // A program may have mapped anything else there.
+        word.ok().map(|word| Number(word as u32)).filter(|number| self.timelines.has(*number))
     }
 
     /// The map of a process or thread, as it is once no switch is ahead.
@@ -348,8 +354,12 @@ impl Supervisor {
         let mut used: HashSet<_> =
             threads.flat_map(|it| [it.timeline, it.enters]).flatten().collect();
         used.extend(starting.values());
+        used.insert(Number::OUTERMOST);
         self.timelines.starting = starting;
         for _ in 0..LOOKS {
+            if self.timelines.all.iter().all(|it| used.contains(&it.number)) {
+                return;
+            }
             let processes = self.processes();
             used.extend(processes.iter().map(|it| self.timeline_of(*it)));
         }

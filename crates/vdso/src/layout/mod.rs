@@ -8,11 +8,6 @@ mod arch;
 
 pub use arch::*;
 
-/// What an image and a supervisor agree on: how the region is laid out, what this module says, how
-/// calls are redirected and where the filter lets them pass. It is raised when any of that changes, so
-/// that supervisors of other versions leave programs alone that have such an image.
-pub const INTERFACE: u32 = 1;
-
 /// From the start of the region to the private page.
 pub const PRIVATE_OFFSET: usize = PAGE;
 /// From the start of the region to the image; also where the image lies in the

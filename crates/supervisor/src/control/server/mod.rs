@@ -23,7 +23,6 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::unistd::Pid;
@@ -118,6 +117,8 @@ pub struct Control {
     /// What the thread that serves callers begins with, until it does.
     ends: Option<(Sender<Asked>, Receiver<Told>)>,
     serving: Option<JoinHandle<()>>,
+    /// Lets that thread begin.
+    begins: Option<Sender<()>>,
 }
 
 impl Control {
@@ -134,6 +135,7 @@ impl Control {
             is_watched: Arc::default(),
             ends: Some((asks, told)),
             serving: None,
+            begins: None,
         }
     }
 
@@ -156,30 +158,40 @@ impl Control {
         Ok(Self::new(self.name.clone(), self.clocks.clone(), registry, listener))
     }
 
-    /// Starts to read requests.
-    pub fn start(&mut self, region: &Arc<Region>) -> std::io::Result<()> {
+    /// Makes the thread that serves callers, which waits for [`start`](Self::start).
+    pub fn prepare(&mut self, region: &Arc<Region>) -> std::io::Result<()> {
         let Some((asks, told)) = self.ends.take() else { return Ok(()) };
-        let listener = Arc::clone(&self.listener);
-        // Once more, so that callers see this process behind the socket, not the one
-        // that made it.
-        // SAFETY: no memory is involved.
-        Errno::result(unsafe { libc::listen(listener.as_raw_fd(), BACKLOG) })?;
-        listener.set_nonblocking(true)?;
+        self.listener.set_nonblocking(true)?;
         let bell = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
         let bell = self.post.bell.get_or_init(|| bell).as_fd().try_clone_to_owned()?;
         interrupt_by(WAKING)?;
         let mut callers = Callers::new(callers::Ends {
             name: self.name.clone(),
             region: Arc::clone(region),
-            listener,
+            listener: Arc::clone(&self.listener),
             bell,
             asks,
             told,
             post: self.post.clone(),
             is_watched: Arc::clone(&self.is_watched),
         });
+        let (begins, begun) = channel();
         let thread = thread::Builder::new().name("control".to_owned());
-        self.serving = Some(thread.spawn(move || callers.serve())?);
+        let serve = move || begun.recv().into_iter().for_each(|()| callers.serve());
+        self.serving = Some(thread.spawn(serve)?);
+        self.begins = Some(begins);
+        Ok(())
+    }
+
+    /// Starts to read requests.
+    pub fn start(&mut self, region: &Arc<Region>) -> std::io::Result<()> {
+        self.prepare(region)?;
+        // Once more, so that callers see this process behind the socket, not the one
+        // that made it.
+        // SAFETY: no memory is involved.
+        Errno::result(unsafe { libc::listen(self.listener.as_raw_fd(), BACKLOG) })?;
+        // The thread waits for it.
+        let _ = self.begins.take().map(|begins| begins.send(()));
         Ok(())
     }
 
@@ -187,6 +199,7 @@ impl Control {
     pub fn finish(&mut self, is_handed_over: bool) {
         let event = if is_handed_over { Event::Moved {} } else { Event::Removed {} };
         self.post.tell(Told::Finish(event));
+        self.begins = None;
         // If it has panicked, it serves nobody either.
         let _ = self.serving.take().map(JoinHandle::join);
     }
@@ -248,11 +261,7 @@ impl Control {
 /// Waits until a process has ended, at most for so long.
 pub fn await_end(process: Pid, patience: Option<Duration>) {
     if let Ok(process) = Pidfd::open(process) {
-        let mut end = [PollFd::new(process.0.as_fd(), PollFlags::POLLIN)];
-        let patience = patience.map_or(PollTimeout::NONE, |patience| {
-            PollTimeout::try_from(patience).unwrap_or(PollTimeout::MAX)
-        });
-        while poll(&mut end, patience) == Err(Errno::EINTR) {}
+        process.await_end(patience);
     }
 }
 

@@ -35,7 +35,7 @@ use super::tracee::Tracee;
 use super::visit::Visit;
 use super::{Supervisor, Thread};
 use crate::control::Attached;
-use crate::filter::{self, Scope, Told};
+use crate::filter::{self, Told};
 use crate::host;
 use crate::plan::Lifelong;
 use crate::proc;
@@ -263,9 +263,7 @@ impl Supervisor {
     }
 
     fn write_filter(&self, tracee: Tracee, at: u64, told: Told) -> Result<(), Failed> {
-        let (scope, exempt) = (Scope::All, self.layout.exempt());
-        let subject = filter::Subject { told, scope, exempt, hides_groups: false };
-        let program = filter::assemble(&subject);
+        let program = filter::of_all_clocks(told, self.layout.exempt());
         let words: Vec<u64> = program
             .iter()
             .map(|line| {

@@ -48,7 +48,7 @@ pub fn start(supervisor: &Supervisor) -> nix::Result<Pid> {
             let _ = nix::sys::prctl::set_name(c"eigentime-guard");
             // It keeps nothing of the caller's open.
             close_all_but(kept);
-            await_end(&process);
+            process.await_end(None);
             match successor(supervisor) {
                 Some(mut successor) => {
                     let _ = nix::sys::prctl::set_name(c"eigentime");
@@ -63,12 +63,6 @@ pub fn start(supervisor: &Supervisor) -> nix::Result<Pid> {
             unsafe { libc::_exit(0) }
         }
     }
-}
-
-fn await_end(process: &Pidfd) {
-    let mut ended = [PollFd::new(process.0.as_fd(), PollFlags::POLLIN)];
-    // A signal was passed on.
-    while poll(&mut ended, PollTimeout::NONE).is_err() {}
 }
 
 /// The supervisor that takes the place of one that has ended, if its programs are to go on. What this

@@ -55,21 +55,24 @@ pub enum Answer {
 }
 
 impl Listener {
-    /// Takes the descriptor that the kernel gave when `program` set the filter; `None` if it is another.
-    pub fn new(descriptor: OwnedFd, program: Pid) -> Option<Self> {
+    /// Takes the descriptor that the kernel gave when `program` set the filter; fails if it is another.
+    pub fn new(descriptor: OwnedFd, program: Pid, runtime: Option<RuntimeId>) -> nix::Result<Self> {
         let none = 0u64;
         // SAFETY: the pointer is to a number of ours.
         let found = unsafe { libc::ioctl(descriptor.as_raw_fd(), IS_PENDING, &raw const none) };
-        if Errno::result(found) != Err(Errno::ENOENT) {
-            return None;
+        match Errno::result(found) {
+            Err(Errno::ENOENT) => {
+                Ok(Self { runtime, ..Self::known(descriptor, filters_of(program)) })
+            }
+            _ => Err(Errno::EINVAL),
         }
-        // SAFETY: no memory is involved. Before Linux 6.6 it fails, and calls take longer.
-        unsafe { libc::ioctl(descriptor.as_raw_fd(), SET_FLAGS, SYNC_WAKE_UP) };
-        Some(Self::known(descriptor, filters_of(program)))
     }
 
-    /// One that was taken before, whose programs have so many filters.
+    /// One that is the kernel's for certain, whose programs have so many filters; `None` if each has
+    /// set one itself.
     pub fn known(descriptor: OwnedFd, filters: Option<u32>) -> Self {
+        // SAFETY: no memory is involved. Before Linux 6.6 it fails, and calls take longer.
+        unsafe { libc::ioctl(descriptor.as_raw_fd(), SET_FLAGS, SYNC_WAKE_UP) };
         Self { descriptor, runtime: None, filters: filters.into() }
     }
 
@@ -78,19 +81,9 @@ impl Listener {
         *self.filters.borrow()
     }
 
-    /// The same, if it is the filter of an OCI runtime.
-    pub fn of(self, runtime: Option<RuntimeId>) -> Self {
-        Self { runtime, ..self }
-    }
-
     /// The OCI runtime that has set the filter.
     pub fn runtime(&self) -> Option<RuntimeId> {
         self.runtime
-    }
-
-    /// The same, where each program has set a filter itself.
-    pub fn beside_others(self) -> Self {
-        Self { filters: None.into(), ..self }
     }
 
     /// The next call, if there is one and its caller still makes it.
@@ -159,6 +152,6 @@ impl AsFd for Listener {
 }
 
 /// How many filters a thread has.
-fn filters_of(thread: Pid) -> Option<u32> {
+pub fn filters_of(thread: Pid) -> Option<u32> {
     proc::status_field(thread, "Seccomp_filters:")?.parse().ok()
 }

@@ -24,6 +24,7 @@ use std::time::Instant;
 
 use eigentime_calls::{Call, Kind, Nr, Watch, nr};
 use eigentime_vdso::{KernelFunctions, NO_HINT, UNSTARTED_CLOCK, symbols};
+use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::signalfd::SignalFd;
 use nix::unistd::Pid;
@@ -40,7 +41,7 @@ use crate::arch::{Registers, is_in_vsyscall_page};
 use crate::plan::Lifelong;
 use crate::proc::{self, Pidfd};
 pub use listener::Asked;
-use listener::{Answer, Listener};
+use listener::{Answer, Listener, filters_of};
 
 /// What is known of programs that nothing traces between their calls.
 #[derive(Default)]
@@ -62,8 +63,9 @@ pub struct Notified {
     first: Option<Pidfd>,
     /// The calls of threads that are about to stop in them, to be sent to the image.
     redirected: HashMap<Pid, Asked>,
-    /// The calls of threads that are about to start a program, and since when.
-    execs: HashMap<Pid, (Asked, Instant)>,
+    /// The calls of threads that are about to start a program, and since when, until they are asked to
+    /// stop.
+    execs: HashMap<Pid, (Asked, Option<Instant>)>,
     /// Threads that a debugger follows, and that are to look at the map again afterwards.
     debugged: HashSet<Pid>,
 }
@@ -93,12 +95,21 @@ impl Notified {
         listeners: Vec<(OwnedFd, Option<u32>)>,
         has_own_filters: bool,
         first: Option<Pid>,
-    ) -> Self {
+    ) -> nix::Result<Self> {
         let listeners = listeners
             .into_iter()
             .map(|(listener, filters)| Rc::new(Listener::known(listener, filters)));
-        let first = first.and_then(|program| Pidfd::open(program).ok());
-        Self { listeners: listeners.collect(), has_own_filters, first, ..Self::default() }
+        let first = match first.map(Pidfd::open).transpose() {
+            Err(Errno::ESRCH) => None,
+            opened => opened?,
+        };
+        Ok(Self { listeners: listeners.collect(), has_own_filters, first, ..Self::default() })
+    }
+
+    /// Listens to one more filter, of which the guardian does not know yet.
+    fn add(&mut self, listener: Listener) {
+        self.listeners.push(Rc::new(listener));
+        self.is_guardian_behind = true;
     }
 
     /// Has any program set a filter?
@@ -109,6 +120,11 @@ impl Notified {
     /// Is any thread about to start a program?
     pub fn has_execs(&self) -> bool {
         !self.execs.is_empty()
+    }
+
+    /// Is any of them to be asked to stop, if it has not started one soon?
+    fn awaits_execs(&self) -> bool {
+        self.execs.values().any(|(_, since)| since.is_some())
     }
 
     /// The guardian.
@@ -148,32 +164,41 @@ impl Supervisor {
         }
     }
 
-    /// Listens to the first program of a timeline without a name, which is about to be started.
-    pub fn listen_to_first(&mut self, listener: OwnedFd, program: Pid) {
+    /// Listens to the first program of a timeline without a name, which is about to be started and has
+    /// this descriptor.
+    pub fn listen_to_first(&mut self, program: Pid, descriptor: u32) -> nix::Result<()> {
         self.started = true;
-        let Some(notified) = &mut self.notified else { return };
-        notified.enters = Some(program);
-        notified.first = Pidfd::open(program).ok();
-        notified.listeners.extend(Listener::new(listener, program).map(Rc::new));
+        if let Some(notified) = &mut self.notified {
+            notified.enters = Some(program);
+        }
+        self.listen_to(program, descriptor, None)
     }
 
     /// Listens to a program that has joined, and is followed until it has been started.
-    pub(super) fn listen(&mut self, program: Pid, descriptor: u32) -> Result<(), String> {
-        let thread = Tracee(program);
+    pub(super) fn listen_to_joined(&mut self, program: Pid, descriptor: u32) -> Result<(), String> {
         let state = self.threads.get(&program).copied().unwrap_or_default();
-        let enters = matches!(state.standing, Standing::Entering | Standing::Outside);
-        let Some(notified) = self.notified.as_mut().filter(|_| enters) else {
+        if !matches!(state.standing, Standing::Entering | Standing::Outside) {
             return Err("the program has not joined".to_owned());
-        };
-        let descriptor = thread.borrow_descriptor(descriptor).map_err(|error| error.desc())?;
-        let listener = Listener::new(descriptor, program);
-        let listener = listener.ok_or_else(|| "that is no listener of a filter".to_owned())?;
-        notified.listeners.push(Rc::new(listener.of(state.runtime)));
-        notified.is_guardian_behind = true;
-        if signals::is_passed_to(program) {
-            notified.first = Pidfd::open(program).ok();
         }
-        self.thread(thread).kept = None;
+        self.listen_to(program, descriptor, state.runtime)
+            .map_err(|error| format!("cannot listen to its filter: {}", error.desc()))?;
+        self.thread(Tracee(program)).kept = None;
+        Ok(())
+    }
+
+    fn listen_to(
+        &mut self,
+        program: Pid,
+        descriptor: u32,
+        runtime: Option<RuntimeId>,
+    ) -> nix::Result<()> {
+        let notified = self.notified.as_mut().ok_or(Errno::EINVAL)?;
+        let descriptor = Tracee(program).borrow_descriptor(descriptor)?;
+        let listener = Listener::new(descriptor, program, runtime)?;
+        if signals::is_passed_to(program) {
+            notified.first = Some(Pidfd::open(program)?);
+        }
+        notified.add(listener);
         Ok(())
     }
 
@@ -225,7 +250,7 @@ impl Supervisor {
         match treatment {
             _ if !is_held => {}
             Treatment::Exec if is_tied => {
-                notified.execs.insert(thread.0, (asked, Instant::now()));
+                notified.execs.insert(thread.0, (asked, Some(Instant::now())));
                 // While the first program starts: until then it is traced, and ends with the supervisor.
                 self.start_guardian();
             }
@@ -368,11 +393,9 @@ impl Supervisor {
         has_own_filter: bool,
     ) {
         let Some(notified) = &mut self.notified else { return };
-        let listener = Listener::new(listener, process);
-        let listener = listener.map(|it| if has_own_filter { it.beside_others() } else { it });
-        notified.listeners.extend(listener.map(Rc::new));
+        let filters = filters_of(process).filter(|_| !has_own_filter);
+        notified.add(Listener::known(listener, filters));
         notified.has_own_filters |= has_own_filter;
-        notified.is_guardian_behind = true;
         self.start_guardian();
     }
 
@@ -515,6 +538,7 @@ impl Supervisor {
             return tracee.resume(signal);
         }
         self.threads.remove(&tracee.0);
+        self.take_exec(tracee.0);
         tracee.release(signal)
     }
 

@@ -74,7 +74,7 @@ impl Supervisor {
         let Some(notified) = &self.notified else { return };
         let longest = match notified {
             it if it.has_stops => Some(Duration::ZERO),
-            it if !it.execs.is_empty() || self.hand_over.is_some() => Some(EXEC_PATIENCE),
+            it if it.awaits_execs() || self.hand_over.is_some() => Some(EXEC_PATIENCE),
             it if !it.debugged.is_empty() => Some(DEBUGGER_PAUSE),
             _ => None,
         };
@@ -187,13 +187,11 @@ impl Supervisor {
     /// Asks those threads to stop that have started no program in all the time they had for it.
     fn stop_failed_execs(&mut self) {
         let Some(notified) = &mut self.notified else { return };
+        // What is known of the call stays: on a busy host the program may still be started.
         notified.execs.retain(|thread, (_, since)| {
-            let is_over = since.elapsed() >= EXEC_PATIENCE;
-            if is_over {
-                // If it is gone, it is told of that.
-                let _ = Tracee(*thread).interrupt();
-            }
-            !is_over
+            let is_over = since.take_if(|since| since.elapsed() >= EXEC_PATIENCE).is_some();
+            // If it is gone, it is told of that.
+            !is_over || Tracee(*thread).interrupt().is_ok()
         });
     }
 
