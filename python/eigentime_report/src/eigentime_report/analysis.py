@@ -316,19 +316,7 @@ def estimate(cell: Cell, statistic: str, confidence: float) -> statistics.Interv
     """The mean of a statistic of the replicates; no closer than the clock shows it."""
     row = getattr(cell.replicates, statistic)
     interval = statistics.mean_interval(row, confidence)
-    return widened(interval, cell.resolution(statistic, row))
-
-
-def widened(interval: statistics.Interval, resolution: float) -> statistics.Interval:
-    """An interval with what the clock does not show."""
-    if resolution == 0 or interval.low is None or interval.high is None:
-        return interval
-    return replace(
-        interval,
-        low=interval.low - resolution,
-        high=interval.high + resolution,
-        note=statistics.coarse_text(resolution),
-    )
+    return interval.widened(cell.resolution(statistic, row))
 
 
 def missed_share(cell: Cell) -> float:

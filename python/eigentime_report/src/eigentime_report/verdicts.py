@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -64,20 +65,26 @@ def interval(
     return ends(found, fewest, confidence)
 
 
+@lru_cache(maxsize=16)
 def times_drawn(
     rounds: int, draws: int = DRAWS, seed: int = SEED
 ) -> NDArray[np.float64]:
     """How often each round is in each of so many draws."""
     even = np.full(rounds, 1 / rounds)
-    lots = np.random.default_rng(seed)
-    return lots.multinomial(rounds, even, draws).astype(np.float64)
+    drawn = np.random.default_rng(seed).multinomial(rounds, even, draws)
+    return drawn.astype(np.float64)
+
+
+def percentile_share(rounds: int, confidence: float) -> float:
+    """The share beyond a percentile interval's end, for so few rounds (Hesterberg 2015)."""
+    reach = -special.stdtrit(rounds - 1, (1 - confidence) / 2)
+    return float(special.ndtr(-reach * (rounds / (rounds - 1)) ** 0.5))
 
 
 def ends(
     drawn: ArrayLike, rounds: int, confidence: float = 0.95
 ) -> tuple[float, float]:
-    """The percentile interval of draws, wide enough for so few rounds (Hesterberg 2015)."""
-    reach = -special.stdtrit(rounds - 1, (1 - confidence) / 2)
-    share = special.ndtr(-reach * (rounds / (rounds - 1)) ** 0.5)
+    """The percentile interval of draws, wide enough for so few rounds."""
+    share = percentile_share(rounds, confidence)
     low, high = np.quantile(np.asarray(drawn), (share, 1 - share))
     return float(low), float(high)

@@ -17,7 +17,7 @@ from eigentime_report.statistics import (
     UNDECIDED,
     Contrast,
 )
-from eigentime_report.statistics.posthoc import ADJUSTMENTS, DUNN
+from eigentime_report.statistics.tests import DUNN, holm
 
 Verdict: TypeAlias = Literal["more", "less", "slight", "same", "undecided", "untested"]
 Ends: TypeAlias = tuple[float | None, float | None]
@@ -194,7 +194,7 @@ def beyond_chance(findings: Sequence[Finding], alpha: float) -> list[Finding]:
     is undecided.
     """
     tested = [it.p for it in findings if it.p is not None]
-    adjusted = iter(ADJUSTMENTS["holm"](tested))
+    adjusted = iter(holm(tested))
     judged = []
     for it in findings:
         p = None if it.p is None else next(adjusted)

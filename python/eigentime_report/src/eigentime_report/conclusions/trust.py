@@ -11,7 +11,7 @@ from eigentime_report.analysis import Analysis
 from eigentime_report.conclusions import places
 from eigentime_report.conclusions.sentence import MAIN, Sentence
 from eigentime_report.results import Results
-from eigentime_report.statistics import CLIFFS_DELTA, Comparison, Contrast
+from eigentime_report.statistics import Comparison
 from eigentime_report.tables.text import listed
 
 ABOUT = "trust"
@@ -182,22 +182,12 @@ def contradicts(comparison: Comparison) -> bool:
     That one of them finds none is no contradiction: tests of ranks find less in few values.
     """
     ranks = {(it.i, it.j): it for it in comparison.dunn}
+    alpha = comparison.alpha
     return any(
-        _side(pair, comparison.alpha) * _side(ranks[pair.i, pair.j], comparison.alpha)
-        < 0
+        pair.p is not None
+        and rank.p is not None
+        and max(pair.p, rank.p) < alpha
+        and (pair.difference or 0.0) * rank.difference < 0
         for pair in comparison.pairs
-        if (pair.i, pair.j) in ranks
+        if (rank := ranks.get((pair.i, pair.j)))
     )
-
-
-def _side(pair: Contrast, alpha: float) -> int:
-    """To which side it differs: by its test, or by its interval; 0 if by neither."""
-    if pair.p is not None and pair.p < alpha:
-        return int(np.sign(pair.difference or 0.0))
-    delta = pair.effect(CLIFFS_DELTA)
-    low, high = (pair.low, pair.high)
-    if low is None and delta:
-        low, high = delta.low, delta.high
-    if low is None or high is None or low <= 0 <= high:
-        return 0
-    return int(np.sign(low))
