@@ -87,7 +87,7 @@ def test_what_is_a_quarter_more_is_seen(
     assert found.is_significant
     assert found.low is not None and found.high is not None
     assert 0 < found.low < found.difference < found.high
-    assert found.percent(found.difference) == pytest.approx(25, abs=5)
+    assert found.percents[0] == pytest.approx(25, abs=5)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_readings_are_compared_by_their_blocks(tmp_path: Path) -> None:
     for statistic in STATISTICS:
         found = measure(statistic, own, 0.95)
         assert np.isfinite([found.value, found.low, found.high]).all()
-    assert replicated("sd", own, "block") == pytest.approx(2.0, rel=0.05)
+    assert replicated("sd", own) == pytest.approx(2.0, rel=0.05)
 
 
 def test_percent_of_nothing_cannot_be_told(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_percent_of_nothing_cannot_be_told(tmp_path: Path) -> None:
     found = shift("median", own, own, 0.95)
     assert not found.is_significant
     with pytest.raises(Untold, match="percent say nothing"):
-        found.percent(found.difference)
+        _ = found.percents
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import making
 import numpy as np
 import polars as pl
 import pytest
-from eigentime_report.results import file
+from eigentime_report.results import tables
 
 # Each row of the files, of the cell of a quantity.
 TABLES = {
@@ -237,7 +237,7 @@ def test_names_of_levels_may_be_anything(tmp_path: Path) -> None:
 
 def test_a_table_is_read_in_parts(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at_once = report.load(whole)
-    monkeypatch.setattr(file, "PART", 37)
+    monkeypatch.setattr(tables, "PART", 37)
     in_parts = report.load(whole)
     assert in_parts.quantities == at_once.quantities
     for quantity in at_once.quantities:

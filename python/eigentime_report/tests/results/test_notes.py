@@ -127,15 +127,7 @@ def test_what_the_doctor_said_is_with_the_level(tmp_path: Path) -> None:
         "topic": "clocks",
         "verdict": "ok",
         "found": "the kernel keeps time by tsc",
-        "facts": [
-            {"name": "clocksource", "text": "tsc"},
-            {
-                "name": "clock_falls_back",
-                "labels": {"clock": "CLOCK_TAI"},
-                "flag": False,
-            },
-            {"name": "tick_hertz", "unknown": "needs root"},
-        ],
+        "facts": [{"name": "clocksource", "text": "tsc"}],
     }
     folder = making.folder(
         tmp_path / "run",
@@ -147,13 +139,7 @@ def test_what_the_doctor_said_is_with_the_level(tmp_path: Path) -> None:
     [(run, level)] = report.load(folder).places("vm")
     assert (run.machine, level.accelerator) == ("testbed", "kvm")
     [found] = level.findings
-    assert (found.key, found.verdict) == ("clocksource", "ok")
-    facts = [(it.name, dict(it.labels), it.value) for it in found.facts]
-    assert facts == [
-        ("clocksource", {}, "tsc"),
-        ("clock_falls_back", {"clock": "CLOCK_TAI"}, False),
-        ("tick_hertz", {}, None),
-    ]
+    assert (found.verdict, found.found) == ("ok", "the kernel keeps time by tsc")
 
 
 def test_what_some_runs_say_is_told_with_their_names_once(tmp_path: Path) -> None:

@@ -36,3 +36,8 @@ HEADINGS = {
     "warps": "Whether clocks go backwards",
     "trust": "How far the numbers can be trusted",
 }
+
+
+def capital(text: str) -> str:
+    """The text as it begins a sentence."""
+    return text[:1].upper() + text[1:]

@@ -141,7 +141,8 @@ class _Design:
 
 
 def _kron(parts: Iterable[Values]) -> Values:
-    return np.asarray(reduce(np.kron, parts))
+    found: Values = reduce(np.kron, parts)  # type: ignore[arg-type]
+    return found
 
 
 def _some(labels: Sequence[str], most: int = 3) -> str:

@@ -92,7 +92,7 @@ class Ordered:
     def at(self, ranks: ArrayLike) -> Values:
         """The values of these ranks; the least has rank 0."""
         if self.n == self.values.size:
-            return self.values[np.asarray(ranks)]
+            return np.asarray(self.values[np.asarray(ranks)])
         return self.values[np.searchsorted(self.through, ranks, side="right")]
 
     def up_to(self, limit: float) -> int:
