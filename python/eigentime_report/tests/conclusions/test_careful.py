@@ -76,9 +76,7 @@ def with_tail(part: float) -> Draw:
 def test_timers_with_a_longer_tail_are_not_better(
     tmp_path: Path, part: float, missed: int, worse: str
 ) -> None:
-    events = [
-        making.Events("timerfd", 50_000, count=40_000, exactly=with_tail(part)),
-    ]
+    events = [making.Events("timerfd", 50_000, count=40_000, exactly=with_tail(part))]
     path = making.folder(tmp_path / "run", events=events)
     results = load(path)
     if missed:
@@ -123,9 +121,7 @@ def test_times_are_of_what_the_page_shows(tmp_path: Path) -> None:
     ), against
 
 
-def test_what_is_open_is_told_by_the_difference_that_was_tested(
-    tmp_path: Path,
-) -> None:
+def test_what_is_open_is_told_by_the_difference_that_was_tested(tmp_path: Path) -> None:
     """The ratio's own interval may be far from 1, where that of the difference has 0 in it."""
 
     def drawn(place: making.Place, lots: np.random.Generator, count: int) -> Any:

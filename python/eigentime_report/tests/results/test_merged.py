@@ -86,10 +86,7 @@ def test_runs_that_have_other_levels_and_quantities(tmp_path: Path) -> None:
     assert [
         (it.level, it.load)
         for it in results.cells("sleep/nanosleep/1us/other/slack=50us")
-    ] == [
-        ("vm", "io"),
-        ("web", "io"),
-    ]
+    ] == [("vm", "io"), ("web", "io")]
 
 
 def test_a_run_is_taken_once(two: list[Path], tmp_path: Path) -> None:

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 from eigentime_report.statistics import (
+    MEAN_RATIO,
+    MEDIAN_RATIO,
     cliffs_delta,
     compare,
     hedges_g,
-    mean_ratio,
-    median_ratio,
     omega_squared,
 )
 from scipy import stats
@@ -52,16 +52,20 @@ def test_magnitudes(shift: float, magnitude: str) -> None:
 
 def test_ratios(sound: Any) -> None:
     a, b = np.array([9.0, 10, 11, 10, 10]), np.array([4.0, 5, 6, 5, 5])
-    for effect in (mean_ratio, median_ratio):
-        found = sound(effect(a, b))
+    for name in (MEAN_RATIO, MEDIAN_RATIO):
+        (pair,) = sound(compare({"b": b, "a": a})).pairs
+        found = pair.effect(name)
+        assert found is not None
         assert found.value == 2
-        assert found.low < 2 < found.high
+        assert found.low is not None and found.high is not None
+        assert 0 < found.low < 2 < found.high
         assert found.magnitude == ""
-        assert effect(b, a).value == 0.5
-        assert "greater than 0" in effect(a, b - 5).note
-    assert "no interval" in mean_ratio(a, b - 4.9).note
-    assert "no interval" in median_ratio(a, [-30.0, -1, 1, 2, 30]).note
-    assert "fewer than 5 values" in median_ratio(a, [4.0, 5, 6]).note
+        (pair,) = compare({"b": b - 5, "a": a}).pairs
+        none = pair.effect(name)
+        assert none is not None and none.value is None and none.note
+    (pair,) = compare({"b": [4.0, 5, 6], "a": a}).pairs
+    few = pair.effect(MEDIAN_RATIO)
+    assert few is not None and (few.value, few.low) == (2, None)
 
 
 def test_no_variance_is_explained_by_less_than_chance(sound: Any) -> None:

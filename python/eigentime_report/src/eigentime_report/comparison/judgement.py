@@ -124,10 +124,7 @@ def _places(condition: Condition, results: Results) -> Iterator[tuple[str, str]]
 
 
 def verdict(
-    condition: Condition,
-    before: Cell | None,
-    after: Cell | None,
-    confidence: float,
+    condition: Condition, before: Cell | None, after: Cell | None, confidence: float
 ) -> tuple[Outcome, str]:
     """What becomes of a condition at one place, and its numbers; `Untold` if it cannot be judged."""
     if after is None:

@@ -9,13 +9,11 @@ from eigentime_report.analysis import COMPARED, Compared, missed_share
 from eigentime_report.results import Cell, Quantity
 from eigentime_report.statistics import (
     DIFFERS,
-    MEAN_RATIO,
-    MEDIAN_RATIO,
     NOT_TESTED,
     UNDECIDED,
     Contrast,
 )
-from eigentime_report.statistics.tests import DUNN, holm
+from eigentime_report.statistics.tests import holm
 
 Verdict: TypeAlias = Literal["more", "less", "slight", "same", "undecided", "untested"]
 
@@ -105,7 +103,12 @@ def finding(compared: Compared, other: str) -> Finding:
     pair = compared.against_base(other)
     # Of what a sleep was asked for, no part is told: it is not what it costs.
     is_relative = pair.percent is not None and not compared.quantity.asked_ns
-    low, high = _ratio_ends(pair) if is_relative else (pair.low, pair.high)
+    low, high = pair.low, pair.high
+    if is_relative:
+        ends = (pair.percent_low, pair.percent_high)
+        low, high = (None if it is None else it / 100 for it in ends)
+        # No ratio is below nothing.
+        low = None if low is not None and low <= -1 else low
     single = [group.name for group in compared.comparison.groups if group.n < 2]
     is_more = (pair.difference or 0) > 0
     verdicts: dict[str, Verdict] = {
@@ -148,32 +151,6 @@ def beside(finding: Finding, base: Cell, other: Cell) -> Finding:
     if not others:
         return found
     return replace(found, verdict="undecided", importance=0.0, against=others)
-
-
-def _ratio_ends(pair: Contrast) -> tuple[float | None, float | None]:
-    """The interval of a change, as a part of one.
-
-    Of large changes it is that of the ratio: no ratio is below 0, as the difference's interval may
-    be. Both are in the table.
-    """
-    low, high = (
-        None if it is None else it / 100 for it in (pair.percent_low, pair.percent_high)
-    )
-    change = (pair.percent or 0.0) / 100
-    ratio = pair.effect(MEDIAN_RATIO if pair.test == DUNN else MEAN_RATIO)
-    is_large = not TIMES_BELOW < change < TIMES_FROM or (low or 0.0) <= -1
-    # Where the clock shows no less, the ratio's own interval does not know it.
-    if (
-        is_large
-        and not pair.is_coarse
-        and ratio
-        and None not in (ratio.low, ratio.high)
-    ):
-        ends = (ratio.low or 0.0) - 1, (ratio.high or 0.0) - 1
-        # It holds by another computation than the test, and is not told where both differ.
-        if (low or 0.0) * (high or 0.0) <= 0 or ends[0] * ends[1] > 0:
-            low, high = ends
-    return (None if low is not None and low <= -1 else low), high
 
 
 def _importance(compared: Compared, pair: Contrast) -> float:

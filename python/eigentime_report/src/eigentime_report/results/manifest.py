@@ -6,12 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eigentime_report.results.errors import (
-    VERSION,
-    FolderError,
-    unreadable,
-    visible,
-)
+from eigentime_report.results.errors import VERSION, FolderError, unreadable, visible
 
 FILE = "manifest.json"
 # The version of the form that this code reads.

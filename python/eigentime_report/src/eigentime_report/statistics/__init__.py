@@ -28,8 +28,6 @@ from eigentime_report.statistics.effects import (
     Effect,
     cliffs_delta,
     hedges_g,
-    mean_ratio,
-    median_ratio,
     omega_squared,
 )
 from eigentime_report.statistics.factorial import FactorEffect, factorial
@@ -66,7 +64,7 @@ __all__ = [
     "FactorEffect", "Group", "Interval", "Omnibus", "Outliers", "Pair", "Ranked",
     "TestResult", "anova", "anova_from_summary", "cliffs_delta", "coarse_text", "compare",
     "describe", "dunn", "factorial", "games_howell", "games_howell_from_summary", "hedges_g",
-    "holm", "kruskal", "levene", "mean_interval", "mean_ratio", "median_ratio",
+    "holm", "kruskal", "levene", "mean_interval", 
     "omega_squared", "outliers", "quantile_draws", "quantile_interval",
     "quantile_intervals", "same_within_text", "shapiro", "summarize", "tukey_from_summary", "tukey_hsd",
     "welch_anova", "welch_from_summary",

@@ -132,9 +132,8 @@ def compare(
             return contrast(i, j, rows[i], rows[j], tested, is_ranked, terms)
         if chosen == IDENTICAL and i in names and j in names:
             return identical(i, j, rows[i], rows[j], terms)
-        notes = [
-            f"{it.name}: {it.note}" for it in described if it.note and it.name in (i, j)
-        ]
+        why = {it.name: it.note for it in described if it.note}
+        notes = [f"{name}: {why[name]}" for name in (i, j) if name in why]
         return not_tested(
             i, j, rows[i].size + rows[j].size, "; ".join(notes) or because
         )

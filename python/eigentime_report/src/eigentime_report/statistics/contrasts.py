@@ -10,12 +10,12 @@ import numpy as np
 from eigentime_report import units
 from eigentime_report.statistics.effects import (
     FEWEST_FOR_MEDIANS,
+    MEAN_RATIO,
+    MEDIAN_RATIO,
     Effect,
     cliffs_delta,
     hedges_g,
-    mean_ratio,
     median_draws,
-    median_ratio,
 )
 from eigentime_report.statistics.intervals import Interval
 from eigentime_report.statistics.samples import Summary, Values, is_constant
@@ -96,15 +96,16 @@ def contrast(
     step, p = terms.resolution, tested.p
     if p is None:
         return not_tested(i, j, a.size + b.size, tested.note)
+    medians, of_medians = median_difference(a, b, terms.each)
+    sure = Interval(tested.difference, tested.low, tested.high)
+    of_means = None if of_ranks else mean_ratio(a, b, sure)
+    ratio, middle = of_means, float(b.mean())
     if of_ranks:
-        sure, ratio = _medians(a, b, terms.each)
-        middle = float(np.median(b))
-    else:
-        sure = Interval(tested.difference, tested.low, tested.high)
-        ratio = _ratio_of_means(a, b, sure)
-        middle = float(b.mean())
+        sure, ratio, middle = medians, of_medians, float(np.median(b))
     unseen = step / middle if middle > 0 else inf
-    percent = ratio and ratio.widened(unseen, -1.0).times(100)
+    # One that is of a logarithm has no end below -1.
+    is_bounded = ratio is not None and (ratio.low or 0.0) > -1
+    percent = ratio and ratio.widened(unseen, -1.0 if is_bounded else -inf).times(100)
     known = sure.widened(step)
     differs = p < terms.alpha
     is_within = percent is not None and percent.is_within(100 * terms.same_within)
@@ -133,8 +134,8 @@ def contrast(
         effects=(
             hedges_g(a, b, confidence=terms.each),
             cliffs_delta(a, b, confidence=terms.each),
-            mean_ratio(a, b, confidence=terms.each),
-            median_ratio(a, b, confidence=terms.each),
+            _ratio(MEAN_RATIO, of_means),
+            _ratio(MEDIAN_RATIO, of_medians),
         ),
         is_within=is_within,
         resolution=step,
@@ -173,6 +174,14 @@ def not_tested(i: str, j: str, n: int, because: str) -> Contrast:
     return Contrast(i=i, j=j, test="none", n=n, verdict=NOT_TESTED, because=because)
 
 
+def _ratio(name: str, share: Interval | None) -> Effect:
+    """How many times as much it is, by which share it is more."""
+    if share is None:
+        return Effect(name, note="it is not of what is 0 or less, or was not tested")
+    low, high = (None if it is None else 1 + it for it in (share.low, share.high))
+    return Effect(name, 1 + share.value, low, high)
+
+
 def _shows(sure: Interval, resolution: float) -> bool:
     """Is it more than what the clock does not show, with its interval if there is one?"""
     if resolution == 0:
@@ -182,7 +191,7 @@ def _shows(sure: Interval, resolution: float) -> bool:
     return sure.low > resolution or sure.high < -resolution
 
 
-def _ratio_of_means(a: Values, b: Values, difference: Interval) -> Interval | None:
+def mean_ratio(a: Values, b: Values, difference: Interval) -> Interval | None:
     """By which share the first mean is more, with an interval of the logarithm of their ratio.
 
     It is as wide as the test's, divided between both means as they scatter. Beside a verdict stands
@@ -204,7 +213,7 @@ def _ratio_of_means(a: Values, b: Values, difference: Interval) -> Interval | No
     return found if found.leaves_out_zero == own.leaves_out_zero else own
 
 
-def _medians(
+def median_difference(
     a: Values, b: Values, confidence: float
 ) -> tuple[Interval, Interval | None]:
     """The difference of the medians, and as a share of the second one where it is above 0."""

@@ -35,8 +35,10 @@ MAGNITUDES = {
 
 # With fewer values the middle of a sample hardly ever leaves it.
 FEWEST_FOR_MEDIANS = 5
-# Of larger noncentral t and F only the scatter of the estimated deviation matters, and scipy's series end.
+# Of a larger noncentral t only the scatter of the estimated deviation matters, and scipy's search ends.
 FAR = 1e3
+# The same of a noncentral F, by its square.
+FAR_SQUARED = 5e3
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,7 @@ def explained(
 ) -> tuple[float, float]:
     """The interval of the share of the variance that is explained."""
     alpha = (1 - confidence) / 2
-    if f > FAR:
+    if f * df1 > FAR_SQUARED:
         found = f * df1 * special.chdtri(df2, (1 - alpha, alpha)) / df2
     else:
         found = special.ncfdtrinc(df1, df2, (1 - alpha, alpha), f)
@@ -161,54 +163,6 @@ def explained(
     return low, high
 
 
-def median_ratio(
-    a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE
-) -> Effect:
-    """The first median by the second, with the percentile interval of the bootstrap."""
-    first, second = usable(a), usable(b)
-    base = float(np.median(second))
-    if base <= 0:
-        why = f"the second median is {base:.6g}: ratios need one that is greater than 0"
-        return Effect(MEDIAN_RATIO, note=why)
-    value = float(np.median(first)) / base
-    if min(first.size, second.size) < FEWEST_FOR_MEDIANS:
-        note = f"no interval: fewer than {FEWEST_FOR_MEDIANS} values in a group"
-        return Effect(MEDIAN_RATIO, value, note=note)
-    above, below = median_draws(first, second)
-    if float(below.min()) <= 0:
-        note = "no interval: the second median might as well be 0"
-        return Effect(MEDIAN_RATIO, value, note=note)
-    alpha = (1 - confidence) / 2
-    low, high = np.quantile(above / below, (alpha, 1 - alpha))
-    return Effect(MEDIAN_RATIO, value, float(low), float(high))
-
-
 def median_draws(a: Values, b: Values) -> tuple[Values, Values]:
     """Medians of bootstrap samples of two groups that know nothing of each other."""
     return quantile_draws(a, 0.5, SEED), quantile_draws(b, 0.5, SEED + 1)
-
-
-def mean_ratio(a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE) -> Effect:
-    """The first mean by the second, with Fieller's interval (1954), Welch's degrees of freedom."""
-    one, other = Summary.of(usable(a)), Summary.of(usable(b))
-    if other.mean <= 0:
-        why = f"the second mean is {other.mean:.6g}: ratios need one that is greater than 0"
-        return Effect(MEAN_RATIO, note=why)
-    value = one.mean / other.mean
-    if min(one.n, other.n) < 2:
-        return Effect(MEAN_RATIO, value, note="a group has a single value")
-    # In units of the second mean.
-    error_a, error_b = one.error / other.mean**2, other.error / other.mean**2
-    if error_a + value**2 * error_b == 0:
-        note = "neither group scatters" if error_a + error_b == 0 else ""
-        return Effect(MEAN_RATIO, value, value, value, note)
-    share = error_a / (error_a + value**2 * error_b)
-    df = 1 / (share**2 / (one.n - 1) + (1 - share) ** 2 / (other.n - 1))
-    t = t_beyond((1 - confidence) / 2, df)
-    steady = 1 - t * t * error_b
-    if steady <= 0:
-        note = "no interval: the second mean might as well be 0"
-        return Effect(MEAN_RATIO, value, note=note)
-    reach = t * sqrt(max(error_a * steady + value**2 * error_b, 0.0))
-    low, high = (value - reach) / steady, (value + reach) / steady
-    return Effect(MEAN_RATIO, value, low, high)

@@ -221,11 +221,7 @@ def _test(
 
 
 def _range(
-    term: tuple[str, ...],
-    design: _Design,
-    cells: _Cells,
-    df: float,
-    confidence: float,
+    term: tuple[str, ...], design: _Design, cells: _Cells, df: float, confidence: float
 ) -> Effect:
     """The largest difference, with an interval that holds for all of them together."""
     contrast = design.averaging(term) @ design.centring(term)
