@@ -11,7 +11,6 @@ from eigentime_report.comparison.shifts import (
     STATISTICS,
     Untold,
     measure,
-    replicated,
     shift,
 )
 from eigentime_report.results import Cell, load
@@ -100,17 +99,6 @@ def test_chance_is_seldom_taken_for_a_change(
         shift(statistic, *pair, 0.95).is_significant for pair in pairwise(unchanged)
     )
     assert wrong <= MOST
-
-
-def test_readings_are_compared_by_their_blocks(tmp_path: Path) -> None:
-    reads = making.Reads(source="tsc", centre=20.0, sd=2.0)
-    folder = making.folder(tmp_path / "reads", reads=[reads], levels=("a",))
-    own = load(folder).cell("read/tsc/hot", "a", "idle")
-    assert own is not None
-    for statistic in STATISTICS:
-        found = measure(statistic, own, 0.95)
-        assert np.isfinite([found.value, found.low, found.high]).all()
-    assert replicated("sd", own) == pytest.approx(2.0, rel=0.05)
 
 
 def test_percent_of_nothing_cannot_be_told(tmp_path: Path) -> None:

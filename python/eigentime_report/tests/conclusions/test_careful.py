@@ -38,13 +38,6 @@ def test_few_blocks_are_no_facts(tmp_path: Path, blocks: int, is_fact: bool) -> 
         ), told
 
 
-def test_what_stays_seems_to(tmp_path: Path) -> None:
-    calls = [making.Calls(f"timer_{it}", 600, sd=0.1) for it in ("create", "delete")]
-    path = making.folder(tmp_path / "run", calls=calls, blocks=2)
-    (told,) = (it for it in opening(load(path)) if it.startswith("Against"))
-    assert "by 2 blocks only, timer calls seem to stay within 1 %" in told
-
-
 def test_the_side_that_has_few_blocks_is_what_counts(tmp_path: Path) -> None:
     """Five blocks of the one do not make a fact of one block of the other."""
     calls = [making.Calls("clock_getres", 130, sd=0.1, levels={"vm": 1.1})]

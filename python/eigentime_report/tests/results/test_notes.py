@@ -69,22 +69,6 @@ def test_runs_are_named_where_only_some_say_something(tmp_path: Path) -> None:
     assert notes == ("both", "The run of 2026-09-21T14:13:20Z on testbed: loud")
 
 
-def test_runs_that_say_the_same_are_named_in_one_sentence(tmp_path: Path) -> None:
-    folders = [
-        making.folder(
-            tmp_path / name,
-            calls=CALLS,
-            machine=name,
-            remarks=[] if name == "a" else ["x"],
-        )
-        for name in "abc"
-    ]
-    assert (
-        "The runs of 2026-09-21T14:13:20Z and 2026-09-21T14:13:20Z on b and c: x"
-        in report.load(*folders).notes
-    )
-
-
 def test_levels_that_cannot_be_compared_are_said(tmp_path: Path) -> None:
     folder = making.folder(
         tmp_path / "run",
@@ -99,17 +83,6 @@ def test_levels_that_cannot_be_compared_are_said(tmp_path: Path) -> None:
     assert results.notes[-1] == (
         "Level vm has no quantity in common with baseline, so it is compared with "
         "nothing: measure both by the same arguments."
-    )
-
-
-def test_loads_that_a_level_is_without_are_said(tmp_path: Path) -> None:
-    calls = [making.Calls("gettimeofday", 100, without=[("vm", "io")])]
-    folder = making.folder(
-        tmp_path / "run", calls=calls, levels=["baseline", "vm"], loads=["idle", "io"]
-    )
-    assert report.load(folder).notes == (
-        "gettimeofday was not measured (vm under io): it cannot be had here",
-        "Nothing was measured under load io at vm.",
     )
 
 

@@ -1,16 +1,12 @@
 """Other libraries' answers, and ours, on values drawn by lot."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from eigentime_report.statistics import (
     anova,
-    dunn,
     games_howell,
     hedges_g,
     holm,
-    kruskal,
     omega_squared,
     summarize,
     tukey_hsd,
@@ -91,14 +87,6 @@ def test_statsmodels_adjusts_as_we_do() -> None:
         raw = np.random.default_rng(seed).random(7) ** 3
         expected = multitest.multipletests(raw, method="holm")[1]
         assert holm(list(raw)) == pytest.approx(expected)
-
-
-def test_dunn_of_two_groups_is_kruskal_wallis(groups: Groups) -> None:
-    for two in pairwise(groups):
-        (pair,), whole = dunn(list(two)), kruskal(list(two))
-        assert pair.statistic is not None
-        assert pair.statistic**2 == pytest.approx(whole.statistic)
-        assert pair.p == pytest.approx(whole.p)
 
 
 @pytest.mark.parametrize("k", [2, 3, 4, 7])

@@ -21,7 +21,6 @@ from eigentime_report.statistics import (
     kruskal,
     levene,
     mean_interval,
-    omega_squared,
     quantile_interval,
     summarize,
     tukey_hsd,
@@ -238,20 +237,6 @@ def test_explained_variance_holds_the_truth() -> None:
         assert found.effect.low is not None and found.effect.high is not None
         held += found.effect.low <= truth <= found.effect.high
     assert_rate(held, count, 0.93, 0.97)
-
-
-def test_omega_squared_has_little_bias() -> None:
-    means, n = np.array([0.0, 0.5, 1.0]), 20
-    truth = np.var(means) / (np.var(means) + 1)
-    values = [
-        welch_anova(
-            summarize([generator.normal(mean, 1, n) for mean in means])
-        ).effect.value
-        or 0
-        for generator in generators(250, 106)
-    ]
-    assert np.mean(values) == pytest.approx(truth, abs=0.02)
-    assert omega_squared(1.0, 2, 57, 60).value == 0
 
 
 BLOCKS, PER_BLOCK = 8, 40

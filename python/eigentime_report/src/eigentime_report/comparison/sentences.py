@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from eigentime_report import units
 from eigentime_report.comparison.changes import Change, Changes
 from eigentime_report.comparison.shifts import AFTER, FEWEST_BLOCKS, middles
 from eigentime_report.comparison.shown import key
@@ -21,7 +20,7 @@ from eigentime_report.conclusions.findings import (
 )
 from eigentime_report.conclusions.sentence import capital
 from eigentime_report.conclusions.trust import ABOUT as TRUST
-from eigentime_report.conclusions.wording import DURATION, effects
+from eigentime_report.conclusions.wording import DURATION, effects, words
 from eigentime_report.results.replicates import ENOUGH_BLOCKS, things
 from eigentime_report.statistics import coarse_text
 
@@ -189,21 +188,11 @@ def _clauses(
         everywhere = [it for own in alike for it in own if it.verdict == verdict]
         # That no number of blocks would decide them, if that is so.
         unseen = [it.unseen_ns for it in everywhere if it.unseen_ns is not None]
-        many = len(here) > 1
-        clauses.append(
-            TEMPLATES[verdict].format(
-                all=family.of_all((it.quantity for it in here), of),
-                verb=family.measure.verb[many],
-                more=family.measure.more,
-                less=family.measure.less,
-                differ="differ" if many else "differs",
-                are="are" if many else "is",
-                effects=_effects(everywhere, are_named=len(here) < of),
-                margin=units.margin(changes.same_within),
-                unseen=f"; {coarse_text(max(unseen))}" if unseen else "",
-                why=here[0].because,
-            )
-        )
+        known = words(family, here, of, changes.same_within)
+        known["effects"] = _effects(everywhere, are_named=len(here) < of)
+        known["unseen"] = f"; {coarse_text(max(unseen))}" if unseen else ""
+        known |= {"more": family.measure.more, "less": family.measure.less}
+        clauses.append(TEMPLATES[verdict].format(**known))
     return "; ".join(clauses)
 
 

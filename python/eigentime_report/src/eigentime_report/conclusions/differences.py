@@ -13,7 +13,7 @@ from eigentime_report.conclusions.findings import (
 )
 from eigentime_report.conclusions.groups import Group, in_series
 from eigentime_report.conclusions.sentence import Sentence, below_main, capital
-from eigentime_report.conclusions.wording import amount, detail, effects
+from eigentime_report.conclusions.wording import amount, detail, effects, words
 from eigentime_report.statistics import coarse_text
 from eigentime_report.tables.text import listed
 
@@ -91,26 +91,21 @@ def _words(
     analysis: Analysis, group: Group, its: Sequence[Finding]
 ) -> Mapping[str, str]:
     """What templates may ask for."""
-    family, of = group.family, len(group.findings)
+    of = len(group.findings)
     base = group.varied(group.base, analysis.results)
     many, whole = len(its) > 1, len(its) == of
     is_decided = its[0].verdict in DECIDED
+    measure = group.family.measure
     return {
-        "all": family.of_all((it.quantity for it in its), of),
+        **words(group.family, its, of, analysis.same_within),
         "number": f"{len(its)} of them" if many else its[0].quantity.title,
-        "verb": family.measure.verb[many],
-        "amount": amount(its, family.measure, is_short=False) if is_decided else "",
+        "amount": amount(its, measure, is_short=False) if is_decided else "",
         "than": "as" if any(it.is_in_times for it in its) else "than",
         "detail": detail(its, is_named=not whole) if is_decided else "",
-        "differ": "differ" if many else "differs",
-        "are": "are" if many else "is",
         "base": base.there,
         "base_noun": base.noun,
-        "effects": effects(its, is_named=not whole),
         "next_effects": effects(its, is_named=many),
-        "margin": units.margin(analysis.same_within),
         "remedy": _remedy(its, analysis.same_within, of),
-        "why": its[0].because,
     }
 
 

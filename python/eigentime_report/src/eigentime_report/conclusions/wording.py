@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from eigentime_report import units
-from eigentime_report.conclusions.families import Measure
+from eigentime_report.conclusions.families import Family, Measure
 from eigentime_report.conclusions.findings import DECIDED, Finding
 
 # From so many on, the middle one is told beside the least and the greatest.
@@ -71,6 +71,22 @@ SHARE = Writer(lambda part, figures: units.percent(part, figures, sign=False), 2
 TIMES = Writer(
     lambda part, figures: units.times(1 + part, figures + (0 <= part < 1)), 2
 )
+
+
+def words(
+    family: Family, findings: Sequence[Finding], of: int, same_within: float
+) -> dict[str, str]:
+    """What templates of sentences may ask for, of findings with one verdict among so many."""
+    many = len(findings) > 1
+    return {
+        "all": family.of_all((it.quantity for it in findings), of),
+        "verb": family.measure.verb[many],
+        "differ": "differ" if many else "differs",
+        "are": "are" if many else "is",
+        "effects": effects(findings, is_named=len(findings) < of),
+        "margin": units.margin(same_within),
+        "why": findings[0].because,
+    }
 
 
 def effects(findings: Sequence[Finding], *, is_named: bool) -> str:

@@ -165,19 +165,21 @@ def _is_excused(run: Run, level: str, it: Planned) -> bool:
         return True
     if any(at.name == level and at.unavailable for at in run.levels):
         return True
+    skips = [
+        set(skip.what.replace(",", " ").split())
+        for skip in (*run.skipped, *run.failed)
+        if skip.level == level and skip.load in (None, it.load)
+    ]
+    if not skips:
+        return False
+    own = set(map(str, it.key))
     named = {word for planned in run.planned for word in map(str, planned.key)}
-    for skip in (*run.skipped, *run.failed):
-        if skip.level != level or skip.load not in (None, it.load):
-            continue
-        words = set(skip.what.replace(",", " ").split())
-        # Clocks that were not compared say nothing of readings of the same ones.
-        if WARP in words:
-            if it.kind == WARP:
-                return True
-        # It names this measurement, or none at all, as that of a load does not.
-        elif not words & named or words & set(map(str, it.key)):
-            return True
-    return False
+    # A skip names this measurement, or none at all, as that of a load does not. Clocks that were not
+    # compared say nothing of readings of the same ones.
+    return any(
+        it.kind == WARP if WARP in words else bool(words & own) or not words & named
+        for words in skips
+    )
 
 
 def _name(kind: str, row: Mapping[str, Any]) -> str:
