@@ -85,12 +85,6 @@ class Shift:
     shares: tuple[float, float] | None = None
 
     @property
-    def is_significant(self) -> bool:
-        """Whether the interval leaves out that nothing has changed."""
-        low, high = self.shares or (self.low, self.high)
-        return not low <= 0 <= high
-
-    @property
     def difference(self) -> float:
         """By how much there is more of it afterwards."""
         return self.after - self.before

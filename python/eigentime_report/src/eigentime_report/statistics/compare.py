@@ -71,13 +71,6 @@ class Comparison:
     # Where tests of means and of ranks say different things.
     disagreements: tuple[str, ...]
 
-    @property
-    def agreement(self) -> bool | None:
-        """Whether tests of means and of ranks say the same; None where one of both was not made."""
-        if self.chosen in (KRUSKAL_DUNN, IDENTICAL, NOTHING):
-            return None
-        return not self.disagreements
-
     def pair(self, i: str, j: str) -> Contrast:
         """Group i against group j, of which i was given later."""
         for each in self.pairs:
