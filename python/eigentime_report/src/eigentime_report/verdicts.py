@@ -1,6 +1,6 @@
 """A limit held against what was measured: reached, missed or undecided.
 
-    low, high = interval(lambda drawn: fmean(drawn), rounds)
+    low, high = ends(times_drawn(len(rounds)) @ rounds / len(rounds), len(rounds))
     decide(low, high, limit=1.05)          # Verdict.REACHED where `high` is at most 1.05
 
 A figure of a few rounds is known to an interval only. The interval is made by drawing whole rounds (block
@@ -10,10 +10,8 @@ missed. This file needs nothing else of the package.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -44,25 +42,6 @@ def decide(
     if high <= limit:
         return Verdict.REACHED
     return Verdict.MISSED if low > limit else Verdict.UNDECIDED
-
-
-def interval(
-    statistic: Callable[..., float],
-    *sides: Sequence[Any],
-    confidence: float = 0.95,
-    draws: int = DRAWS,
-    seed: int = SEED,
-) -> tuple[float, float] | None:
-    """The interval of a statistic of the rounds of each side; None for too few rounds."""
-    fewest = min(map(len, sides))
-    if fewest < FEWEST_ROUNDS:
-        return None
-    lots = np.random.default_rng(seed)
-    found = [
-        statistic(*([it[at] for at in lots.integers(len(it), size=len(it))] for it in sides))
-        for _ in range(draws)
-    ]  # fmt: skip
-    return ends(found, fewest, confidence)
 
 
 @lru_cache(maxsize=16)

@@ -70,7 +70,7 @@ SCATTER: dict[str, Callable[[Generator], list[Values]]] = {
 @pytest.mark.parametrize("scatter", SCATTER)
 def test_nothing_is_found_where_nothing_is(scatter: str) -> None:
     """Any pair of the post hoc test, and the test of all groups: no more than alpha."""
-    count = 80
+    count = 60
     pairs = groups = 0
     for generator in generators(count, 100):
         values = dict(zip("abc", SCATTER[scatter](generator), strict=True))
@@ -84,7 +84,7 @@ def test_nothing_is_found_where_nothing_is(scatter: str) -> None:
 
 def test_few_values_do_not_show_that_scatter_differs() -> None:
     """Why the table of decisions does not ask Levene's test about five values."""
-    count = 900
+    count = 700
     seen = wrong = 0
     for generator in generators(count, 114):
         groups = [generator.normal(100, sd, 5) for sd in (1, 1, 1, 4)]
@@ -116,7 +116,7 @@ def test_large_effects_are_found() -> None:
 
 def test_sameness_is_said_where_it_is_and_seldom_else() -> None:
     """Groups 1 % apart are called the same within 1 % in at most alpha of all cases."""
-    count = 100
+    count = 80
     same = wrong = 0
     for generator in generators(count, 102):
         a = generator.normal(1000, 10, 30)

@@ -103,7 +103,7 @@ class Samples:
             self._arrays[name] = (
                 steps[name].explode().to_numpy(writable=kind.name == EVENTS)
             )
-            # It is there twice for as short a time as can be.
+            # One column at a time is in memory twice.
             steps = steps.drop(name)
         if kind.name == EVENTS:
             asked = self._steps["interval_ns"].to_numpy()

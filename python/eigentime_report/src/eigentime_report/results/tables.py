@@ -173,10 +173,10 @@ def whole(path: Path, table: Table) -> pl.DataFrame:
 
 
 def steps(path: Path, table: Table) -> pl.DataFrame:
-    """The samples of a table, a part at a time: a row for each step or part of one, with lists of values.
+    """The samples of a table, read a part at a time: a row for each step or part of one, with lists of values.
 
-    A step's rows are the same but for these, so lists take a tenth of the memory. `rows` counts all rows of
-    it, also what is no sample, and `again` tells that some are there twice.
+    All else is the same in the rows of a step. `rows` counts them all, also what is no sample, and `again`
+    tells that some are there twice.
     """
     found = []
     for part in _parts(path, table):

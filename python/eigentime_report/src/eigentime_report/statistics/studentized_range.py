@@ -31,7 +31,6 @@ def exceeds(q: float, k: int, df: float) -> float:
         return float(2 * special.stdtr(df, -q / sqrt(2)))
     half = df / 2
     low = np.sqrt(special.gammaincinv(half, RARE) / half)
-    # Larger deviations make no range that is exceeded.
     high = np.sqrt(special.gammainccinv(half, RARE) / half)
     s = low + (high - low) * NODES
     log_density = (
