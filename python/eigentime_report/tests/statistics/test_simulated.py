@@ -84,7 +84,7 @@ def test_nothing_is_found_where_nothing_is(scatter: str) -> None:
 
 def test_few_values_do_not_show_that_scatter_differs() -> None:
     """Why the table of decisions does not ask Levene's test about five values."""
-    count = 700
+    count = 600
     seen = wrong = 0
     for generator in generators(count, 114):
         groups = [generator.normal(100, sd, 5) for sd in (1, 1, 1, 4)]
