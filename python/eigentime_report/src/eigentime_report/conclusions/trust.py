@@ -110,20 +110,21 @@ def _loading(results: Results) -> Iterator[str]:
 
 def _units(analysis: Analysis) -> Iterator[tuple[str, str]]:
     """Why something smaller than blocks was tested, if it was."""
+    small: dict[str, dict[str, dict[str, None]]] = {}
     for kind in analysis.kinds:
-        small: dict[str, dict[str, None]] = {}
         for it in analysis.comparisons(kind, "level"):
             if it.unit != "block":
-                small.setdefault(it.unit, {})[it.held] = None
-        for unit, loads in small.items():
-            yield (
-                f"tests-{kind}-levels",
-                (
-                    f"The tests of {kind} ({', '.join(loads)}) take each {unit} by itself, because there "
-                    "are fewer than five blocks of them: small differences may look surer than they are. "
-                    "`--blocks 5` or more, or another run beside this one, would show how much blocks differ."
-                ),
-            )
+                small.setdefault(it.unit, {}).setdefault(kind, {})[it.held] = None
+    for unit, kinds in small.items():
+        names = listed(
+            [f"{kind} ({', '.join(loads)})" for kind, loads in kinds.items()]
+        )
+        text = (
+            f"The tests of {names} take each {unit} by itself, because there are fewer than five blocks "
+            "of them: small differences may look surer than they are. `--blocks 5` or more, or another "
+            "run beside this one, would show how much blocks differ."
+        )
+        yield f"tests-{next(iter(kinds))}-levels", text
 
 
 def _looks(results: Results) -> list[tuple[str, str, float, int]]:
