@@ -6,7 +6,7 @@ import making
 import numpy as np
 import pytest
 from eigentime_report import load, statistics
-from eigentime_report.analysis import analyse, describe, of_one_unit
+from eigentime_report.analysis import analyse, of_one_unit
 
 
 def test_a_comparison_is_made_once(
@@ -57,16 +57,6 @@ def test_a_comparison_knows_what_it_is_of(tmp_path: Path) -> None:
     assert found.against_base("container").percent == pytest.approx(20, abs=1)
 
 
-def test_one_level_is_compared_with_nothing(tmp_path: Path) -> None:
-    path = making.folder(
-        tmp_path / "run", calls=[making.Calls("clock_getres", 130)], levels=["vm"]
-    )
-    analysis = analyse(load(path))
-    assert list(analysis.comparisons("calls", "level")) == []
-    assert list(analysis.comparisons("calls", "load")) == []
-    assert analysis.factor_tests("calls") == ()
-
-
 def test_events_are_compared_by_their_scatter(tmp_path: Path) -> None:
     wide = making.Effect(scatter=3.0)
     events = [
@@ -77,25 +67,6 @@ def test_events_are_compared_by_their_scatter(tmp_path: Path) -> None:
     found = analysis.compared(quantity, "level", "idle")
     assert found is not None and found.statistic == "sd"
     assert found.against_base("namespace").percent == pytest.approx(200, abs=25)
-
-
-def test_a_tail_makes_events_less_even(tmp_path: Path) -> None:
-    """Most events are nearer to each other, and a few far off: the SD is what is told of them."""
-
-    def drawn(place: making.Place, lots: np.random.Generator, count: int) -> np.ndarray:
-        values = lots.normal(0, 500, count)
-        if place.level == "namespace":
-            values = values / 2
-            values[::100] += 40_000
-        return values
-
-    events = [making.Events("timerfd", 50_000, count=4000, exactly=drawn)]
-    analysis = analyse(load(making.folder(tmp_path / "run", events=events)))
-    before, after = analysis.results.cells("events/timerfd/50us")
-    assert after.mad < before.mad and after.sd > 5 * before.sd
-    (quantity,) = analysis.results.quantities
-    found = analysis.compared(quantity, "level", "idle")
-    assert found is not None and (found.against_base("namespace").percent or 0) > 500
 
 
 def test_cells_of_several_units_are_compared_by_the_smallest(tmp_path: Path) -> None:
@@ -116,20 +87,6 @@ def test_cells_of_several_units_are_compared_by_the_smallest(tmp_path: Path) -> 
     unit, replicates = of_one_unit(cells, ("batch", "block"))
     assert unit == "batch"
     assert all(np.all(its.mad > 0) for its in replicates)
-
-
-def test_descriptions_of_readings_are_the_cell_s(tmp_path: Path) -> None:
-    path = making.folder(
-        tmp_path / "run", reads=[making.Reads("tsc", 20, sd=3, step_ticks=26)]
-    )
-    (cell, *_) = load(path).cells("read/tsc/hot")
-    numbers = describe(cell)
-    assert (numbers.median, numbers.mean, numbers.maximum) == (
-        cell.median,
-        cell.mean,
-        cell.maximum,
-    )
-    assert numbers.n == cell.count
 
 
 def test_functions_that_are_not_everywhere_are_left_out_of_factors(

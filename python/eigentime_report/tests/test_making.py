@@ -70,19 +70,6 @@ def test_tables_have_the_columns_that_are_documented(folder: Path) -> None:
         assert schema == dict(TABLES[file.removesuffix(".parquet")])
 
 
-def test_each_step_has_its_place_in_the_order(folder: Path) -> None:
-    tables = [pl.read_parquet(folder / f"{name}.parquet") for name in TABLES]
-    steps = pl.concat(table.select(list(EVERYWHERE)).unique() for table in tables)
-    assert sorted(steps["order"]) == list(range(3 * 2 * 2 * (6 + 1)))
-    assert set(steps["level"]) == {"baseline", "vm"}
-    by_block = steps.group_by("block").agg(pl.col("order").min()).sort("block")
-    assert by_block["order"].is_sorted()
-    # Drawn by lot: not the same in each block.
-    metrics = pl.read_parquet(folder / "calls.parquet").filter(level="vm", load="io")
-    first = metrics.unique("block", keep="first", maintain_order=True)
-    assert len(steps) == len(steps.unique("order")) and len(first) == 3
-
-
 def test_effects_are_in_the_values(tmp_path: Path) -> None:
     calls = making.Calls(
         "gettimeofday",
@@ -121,27 +108,6 @@ def test_effects_are_in_the_values(tmp_path: Path) -> None:
             pytest.approx(mean, abs=0.6),
             pytest.approx(sd, rel=0.08),
         )
-
-
-@pytest.mark.parametrize("shape", ["normal", "exponential", "lognormal", "constant"])
-def test_scatter_is_as_great_as_asked_for(tmp_path: Path, shape: str) -> None:
-    sleeps = making.Sleeps(
-        "epoll", 1_000_000, 60_000, sd=900, shape=shape, count=60_000
-    )
-    folder = making.folder(tmp_path / "run", sleeps=[sleeps], levels=["here"], blocks=1)
-    miss = pl.read_parquet(folder / "sleeps.parquet")["miss_ns"].to_numpy()
-    assert miss.mean() == pytest.approx(60_000, abs=20)
-    assert miss.std() == pytest.approx(0 if shape == "constant" else 900, rel=0.1)
-
-
-def test_a_seed_gives_the_same_again(tmp_path: Path) -> None:
-    reads = [making.Reads("tsc", 17, sd=1)]
-    one = making.folder(tmp_path / "a" / "run", reads=reads, seed=3)
-    same = making.folder(tmp_path / "b" / "run", reads=reads, seed=3)
-    other = making.folder(tmp_path / "c" / "run", reads=reads, seed=4)
-    tables = [pl.read_parquet(it / "reads.parquet") for it in (one, same, other)]
-    assert tables[0].equals(tables[1])
-    assert not tables[0].equals(tables[2])
 
 
 def test_many_rows_are_written_in_parts(tmp_path: Path) -> None:

@@ -1,10 +1,8 @@
 """Limits held against intervals: what is decided, how often wrongly, and that it can be decided."""
 
-from statistics import fmean
-
 import numpy as np
 import pytest
-from eigentime_report.verdicts import Verdict, decide, ends, interval, times_drawn
+from eigentime_report.verdicts import Verdict, decide, ends, times_drawn
 from scipy import stats
 
 REACHED, MISSED, UNDECIDED = Verdict.REACHED, Verdict.MISSED, Verdict.UNDECIDED
@@ -28,14 +26,6 @@ def test_a_limit_within_the_interval_is_undecided(
 ) -> None:
     assert decide(low, high, 3.0) is at_most
     assert decide(low, high, 3.0, at_least=True) is at_least
-
-
-def test_an_interval_takes_three_rounds() -> None:
-    assert interval(fmean, [1.0, 2.0]) is None
-    assert interval(lambda a, b: fmean(a) / fmean(b), [1.0] * 9, [2.0] * 2) is None
-    assert interval(fmean, [2.0, 2.0, 2.0]) == (2.0, 2.0)
-    low, high = interval(fmean, [1.0, 2.0, 3.0, 4.0]) or (0.0, 0.0)
-    assert 1 <= low < 2.5 < high <= 4
 
 
 def test_rounds_are_drawn_whole() -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -115,31 +115,22 @@ class Analysis:
         self.same_within = same_within
         # Whether Levene's test chooses which test follows.
         self.as_in_paper = as_in_paper
-        self._compared: dict[tuple[str, Factor, str], Compared | None] = {}
-        self._descriptions: dict[tuple[str, str, str], Description | None] = {}
-        self._estimates: dict[tuple[str, str, str], statistics.Interval | None] = {}
-        self._factor_tests: dict[str, tuple[FactorTest, ...]] = {}
+        # By quantity, level and load: what the values are like; None where nothing was measured.
+        self.description = cache(self._description)
+        # By quantity, factor, and the load or level that is held: over levels under that load, or over
+        # loads at that level; None where there are not two of them.
+        self.compared = cache(self._compared)
+        # By kind: function × level × load on median, MAD, maximum and minimum of the replicates.
+        self.factor_tests = cache(self._factor_tests)
 
     @cached_property
     def kinds(self) -> tuple[str, ...]:
         """The kinds that were measured, in the order of the quantities."""
-        return tuple(
-            dict.fromkeys(quantity.kind for quantity in self.results.quantities)
-        )
+        return tuple(dict.fromkeys(it.kind for it in self.results.quantities))
 
     def quantities(self, kind: str) -> tuple[Quantity, ...]:
         """The quantities of a kind."""
         return tuple(it for it in self.results.quantities if it.kind == kind)
-
-    def description(
-        self, quantity: Quantity, level: str, load: str
-    ) -> Description | None:
-        """What the values are like there; None where nothing was measured."""
-        key = (quantity.name, level, load)
-        if key not in self._descriptions:
-            cell = self.results.cell(quantity, level, load)
-            self._descriptions[key] = self._describe(cell) if cell else None
-        return self._descriptions[key]
 
     def descriptions(self, kind: str) -> Iterator[Description]:
         """All of a kind, by quantity, load and level."""
@@ -149,54 +140,27 @@ class Analysis:
                     if found := self.description(quantity, level, load):
                         yield found
 
-    def estimate(
-        self, quantity: Quantity, level: str, load: str
-    ) -> statistics.Interval | None:
-        """The mean of what is compared of the replicates there, with its interval."""
-        key = (quantity.name, level, load)
-        if key not in self._estimates:
-            cell = self.results.cell(quantity, level, load)
-            self._estimates[key] = (
-                estimate(cell, COMPARED[quantity.kind], self.confidence)
-                if cell
-                else None
-            )
-        return self._estimates[key]
-
-    def compared(
-        self, quantity: Quantity, factor: Factor, held: str
-    ) -> Compared | None:
-        """The comparison over levels under the load `held`, or over loads at the level `held`.
-
-        None where there are not two of them.
-        """
-        key = (quantity.name, factor, held)
-        if key not in self._compared:
-            self._compared[key] = self._compare(quantity, factor, held)
-        return self._compared[key]
-
     def comparisons(self, kind: str, factor: Factor) -> Iterator[Compared]:
         """All of a kind, quantity after quantity."""
+        steady = self.results.loads if factor == "level" else self.results.levels
         for quantity in self.quantities(kind):
-            for held in (
-                self.results.loads if factor == "level" else self.results.levels
-            ):
+            for held in steady:
                 if found := self.compared(quantity, factor, held):
                     yield found
 
-    def factor_tests(self, kind: str) -> tuple[FactorTest, ...]:
-        """Function × level × load on median, MAD, maximum and minimum of the replicates."""
-        if kind not in self._factor_tests:
-            self._factor_tests[kind] = tuple(self._factored(kind))
-        return self._factor_tests[kind]
-
-    def _describe(self, cell: Cell) -> Description:
+    def _description(
+        self, quantity: Quantity, level: str, load: str
+    ) -> Description | None:
+        cell = self.results.cell(quantity, level, load)
+        if cell is None:
+            return None
         numbers = describe(cell)
         values, weights, blocks = sample(cell)
+        is_even = quantity.kind == "events"
         return Description(
-            quantity=cell.quantity,
-            level=cell.level,
-            load=cell.load,
+            quantity=quantity,
+            level=level,
+            load=load,
             numbers=numbers,
             tails=statistics.quantile_intervals(
                 values,
@@ -205,18 +169,14 @@ class Analysis:
                 blocks,
                 confidence=self.confidence,
             ),
-            mean_99=(
-                statistics.mean_interval(cell.values, 0.99)
-                if cell.quantity.kind == "events"
-                else None
-            ),
+            mean_99=statistics.mean_interval(values, 0.99) if is_even else None,
             outliers=statistics.outliers(values, weights),
             replicates=cell.replicates.count,
             unit=cell.replicates.unit,
             facts=cell.facts,
         )
 
-    def _compare(
+    def _compared(
         self, quantity: Quantity, factor: Factor, held: str
     ) -> Compared | None:
         places = (
@@ -257,6 +217,9 @@ class Analysis:
             ),
         )
 
+    def _factor_tests(self, kind: str) -> tuple[FactorTest, ...]:
+        return tuple(self._factored(kind))
+
     def _factored(self, kind: str) -> Iterator[FactorTest]:
         strata: dict[str, list[Quantity]] = {}
         for quantity in self.quantities(kind):
@@ -272,22 +235,21 @@ class Analysis:
             ]
             # A single record has no scatter of its own.
             unit, replicates = of_one_unit(cells, ("batch", "block"))
+            counts = [its.count for its in replicates]
             factors = {
                 "function": [cell.quantity.subject for cell in cells],
                 "level": [cell.level for cell in cells],
                 "load": [cell.load for cell in cells],
             }
-            varied = {
-                name: words for name, words in factors.items() if len(set(words)) > 1
+            labels = {
+                name: np.repeat(words, counts).tolist()
+                for name, words in factors.items()
+                if len(set(words)) > 1
             }
-            if not varied:
+            if not labels:
                 continue
-            counts = [its.count for its in replicates]
-            labels = {name: _repeated(words, counts) for name, words in varied.items()}
             for statistic in FACTORED:
-                values: NDArray[np.float64] = np.concatenate(
-                    [getattr(its, statistic) for its in replicates]
-                )
+                values = np.concatenate([getattr(its, statistic) for its in replicates])
                 effects = statistics.factorial(
                     values, labels, confidence=self.confidence
                 )
@@ -296,39 +258,8 @@ class Analysis:
                 )
 
 
-def analyse(
-    results: Results,
-    *,
-    confidence: float = 0.95,
-    same_within: float = 0.01,
-    as_in_paper: bool = False,
-) -> Analysis:
-    """The analysis of these results: what is compared in it is compared once."""
-    return Analysis(
-        results,
-        confidence=confidence,
-        same_within=same_within,
-        as_in_paper=as_in_paper,
-    )
-
-
-def estimate(cell: Cell, statistic: str, confidence: float) -> statistics.Interval:
-    """The mean of a statistic of the replicates; no closer than the clock shows it."""
-    row = getattr(cell.replicates, statistic)
-    interval = statistics.mean_interval(row, confidence)
-    return widened(interval, cell.resolution(statistic, row))
-
-
-def widened(interval: statistics.Interval, resolution: float) -> statistics.Interval:
-    """An interval with what the clock does not show."""
-    if resolution == 0 or interval.low is None or interval.high is None:
-        return interval
-    return replace(
-        interval,
-        low=interval.low - resolution,
-        high=interval.high + resolution,
-        note=statistics.coarse_text(resolution),
-    )
+# The analysis of a set of results: what is compared in it is compared once.
+analyse = Analysis
 
 
 def missed_share(cell: Cell) -> float:
@@ -408,9 +339,3 @@ def _stratum(quantity: Quantity) -> str:
             "sleeps of 100 ms" if quantity.subject.endswith("nanosleep") else "calls"
         )
     return ", ".join(words)
-
-
-def _repeated(words: Sequence[str], counts: Sequence[int]) -> list[str]:
-    return [
-        word for word, count in zip(words, counts, strict=True) for _ in range(count)
-    ]

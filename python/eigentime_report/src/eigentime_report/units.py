@@ -44,15 +44,10 @@ def unit_for(lengths: Iterable[float | None]) -> Unit:
     """A unit in which all these nanoseconds can be read, of a row, a column or an axis.
 
     The least of them decides, as in the table of `eigentime bench`, so that none loses
-    its digits.
+    its digits: it has ten of its unit at least.
     """
-    known = [abs(it) for it in lengths if it is not None and it != 0]
-    least = min(known, default=0.0)
-    if least >= 1e10:
-        return SECONDS
-    if least >= 1e7:
-        return MILLISECONDS
-    return MICROSECONDS if least >= 1e4 else NANOSECONDS
+    least = min((abs(it) for it in lengths if it), default=0.0)
+    return _unit(least / 10)
 
 
 def duration(ns: float | None, unit: Unit | None = None, figures: int = FIGURES) -> str:
@@ -61,9 +56,7 @@ def duration(ns: float | None, unit: Unit | None = None, figures: int = FIGURES)
         return NOTHING
     # What is rounded up to the next unit is written in it.
     if unit is None:
-        rounded = abs(float(f"{_finite(ns):.{figures - 1}e}"))
-        fits = [it for it in UNITS if rounded >= it.ns]
-        unit = fits[-1] if fits else NANOSECONDS
+        unit = _unit(abs(float(f"{_finite(ns):.{figures - 1}e}")))
     return f"{number(ns / unit.ns, figures)} {unit.name}"
 
 
@@ -136,9 +129,13 @@ def nanoseconds(text: str) -> float:
     return float(match[1]) * unit.ns
 
 
+def _unit(ns: float) -> Unit:
+    """The greatest unit of which it is one at least."""
+    return next((it for it in reversed(UNITS) if ns >= it.ns), NANOSECONDS)
+
+
 def _in_full(ns: float) -> tuple[str, Unit]:
-    fits = [it for it in UNITS if abs(ns) >= it.ns]
-    unit = fits[-1] if fits else NANOSECONDS
+    unit = _unit(abs(ns))
     return f"{ns / unit.ns:.12g}", unit
 
 

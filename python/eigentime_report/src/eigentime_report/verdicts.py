@@ -1,6 +1,6 @@
 """A limit held against what was measured: reached, missed or undecided.
 
-    low, high = interval(lambda drawn: fmean(drawn), rounds)
+    low, high = ends(times_drawn(len(rounds)) @ rounds / len(rounds), len(rounds))
     decide(low, high, limit=1.05)          # Verdict.REACHED where `high` is at most 1.05
 
 A figure of a few rounds is known to an interval only. The interval is made by drawing whole rounds (block
@@ -10,9 +10,8 @@ missed. This file needs nothing else of the package.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,39 +44,26 @@ def decide(
     return Verdict.MISSED if low > limit else Verdict.UNDECIDED
 
 
-def interval(
-    statistic: Callable[..., float],
-    *sides: Sequence[Any],
-    confidence: float = 0.95,
-    draws: int = DRAWS,
-    seed: int = SEED,
-) -> tuple[float, float] | None:
-    """The interval of a statistic of the rounds of each side; None for too few rounds."""
-    fewest = min(map(len, sides))
-    if fewest < FEWEST_ROUNDS:
-        return None
-    lots = np.random.default_rng(seed)
-    found = [
-        statistic(*([it[at] for at in lots.integers(len(it), size=len(it))] for it in sides))
-        for _ in range(draws)
-    ]  # fmt: skip
-    return ends(found, fewest, confidence)
-
-
+@lru_cache(maxsize=16)
 def times_drawn(
     rounds: int, draws: int = DRAWS, seed: int = SEED
 ) -> NDArray[np.float64]:
     """How often each round is in each of so many draws."""
     even = np.full(rounds, 1 / rounds)
-    lots = np.random.default_rng(seed)
-    return lots.multinomial(rounds, even, draws).astype(np.float64)
+    drawn = np.random.default_rng(seed).multinomial(rounds, even, draws)
+    return drawn.astype(np.float64)
+
+
+def percentile_share(rounds: int, confidence: float) -> float:
+    """The share beyond a percentile interval's end, for so few rounds (Hesterberg 2015)."""
+    reach = -special.stdtrit(rounds - 1, (1 - confidence) / 2)
+    return float(special.ndtr(-reach * (rounds / (rounds - 1)) ** 0.5))
 
 
 def ends(
     drawn: ArrayLike, rounds: int, confidence: float = 0.95
 ) -> tuple[float, float]:
-    """The percentile interval of draws, wide enough for so few rounds (Hesterberg 2015)."""
-    reach = -special.stdtrit(rounds - 1, (1 - confidence) / 2)
-    share = special.ndtr(-reach * (rounds / (rounds - 1)) ** 0.5)
+    """The percentile interval of draws, wide enough for so few rounds."""
+    share = percentile_share(rounds, confidence)
     low, high = np.quantile(np.asarray(drawn), (share, 1 - share))
     return float(low), float(high)

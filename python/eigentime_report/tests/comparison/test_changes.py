@@ -12,7 +12,6 @@ from eigentime_report.comparison import (
     Changes,
     ComparisonError,
     Outcome,
-    changes_chart,
     changes_sentences,
     changes_table,
     circumstances_table,
@@ -87,13 +86,6 @@ def test_sentences_say_what_has_changed(changes: Changes) -> None:
     assert not any(re.search(r"\bnan\b", text, re.IGNORECASE) for text in texts)
     weights = [it.weight for it in changes_sentences(changes)]
     assert weights == sorted(weights, reverse=True)
-
-
-def test_a_forest_has_a_row_for_each_change(changes: Changes) -> None:
-    chart = changes_chart(changes, "calls")
-    assert not chart.is_empty
-    (panel,) = chart.panels
-    assert len(panel.y.ticks) == 12
 
 
 def test_what_the_runs_differ_in_is_told(tmp_path: Path) -> None:
@@ -252,30 +244,3 @@ def test_intervals_of_ratios_do_not_end_at_nothing(tmp_path: Path) -> None:
     )
     assert pair.low < -20
     assert -100 < pair.percent_low < pair.percent
-
-
-def test_numbers_and_margins_are_written_as_people_do(tmp_path: Path) -> None:
-    before = load(short(tmp_path, "before", 6))
-    after = load(short(tmp_path, "after", 6, drift=12.2))
-    (change,) = compare_results(before, after).changes
-    assert "e+" not in change.pair.because
-    assert re.search(r"is \+1,1\d\d % to \+1,1\d\d %", change.pair.because)
-    same = compare_results(before, load(short(tmp_path, "again", 6, seed=3)))
-    (sentence,) = [it for it in changes_sentences(same) if it.about == "vdso"]
-    assert sentence.text.endswith("within 1 %.")
-
-
-def test_the_subtitle_tells_two_runs_of_one_second_apart(tmp_path: Path) -> None:
-    before = load(short(tmp_path / "a", "run", 6, seed=1))
-    after = load(
-        making.folder(
-            tmp_path / "b" / "run",
-            calls=[making.Calls(VDSO, 20.0, sd=0.2)],
-            levels=("baseline",),
-            run="other",
-        )
-    )
-    page = comparison_page(compare_results(before, after), detail=Detail.WORDS)
-    assert page.subtitle.startswith("before (a/run): ")
-    assert "; afterwards (b/run): " in page.subtitle
-    assert page.title == "What has changed: a/run and b/run"

@@ -11,7 +11,7 @@ import pytest
 from eigentime_report import load
 from eigentime_report.analysis import analyse
 from eigentime_report.conclusions import MAIN, conclude
-from eigentime_report.conclusions.differences import groups_of
+from eigentime_report.conclusions.groups import groups_of
 from eigentime_report.results import Results
 
 Draw = Callable[[making.Place, np.random.Generator, int], Any]
@@ -36,13 +36,6 @@ def test_few_blocks_are_no_facts(tmp_path: Path, blocks: int, is_fact: bool) -> 
             f"in a time namespace, by {number} only, clock_getres seems to take 1"
             in told
         ), told
-
-
-def test_what_stays_seems_to(tmp_path: Path) -> None:
-    calls = [making.Calls(f"timer_{it}", 600, sd=0.1) for it in ("create", "delete")]
-    path = making.folder(tmp_path / "run", calls=calls, blocks=2)
-    (told,) = (it for it in opening(load(path)) if it.startswith("Against"))
-    assert "by 2 blocks only, timer calls seem to stay within 1 %" in told
 
 
 def test_the_side_that_has_few_blocks_is_what_counts(tmp_path: Path) -> None:
@@ -76,9 +69,7 @@ def with_tail(part: float) -> Draw:
 def test_timers_with_a_longer_tail_are_not_better(
     tmp_path: Path, part: float, missed: int, worse: str
 ) -> None:
-    events = [
-        making.Events("timerfd", 50_000, count=40_000, exactly=with_tail(part)),
-    ]
+    events = [making.Events("timerfd", 50_000, count=40_000, exactly=with_tail(part))]
     path = making.folder(tmp_path / "run", events=events)
     results = load(path)
     if missed:
@@ -123,9 +114,7 @@ def test_times_are_of_what_the_page_shows(tmp_path: Path) -> None:
     ), against
 
 
-def test_what_is_open_is_told_by_the_difference_that_was_tested(
-    tmp_path: Path,
-) -> None:
+def test_what_is_open_is_told_by_the_difference_that_was_tested(tmp_path: Path) -> None:
     """The ratio's own interval may be far from 1, where that of the difference has 0 in it."""
 
     def drawn(place: making.Place, lots: np.random.Generator, count: int) -> Any:

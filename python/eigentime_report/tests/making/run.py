@@ -78,32 +78,46 @@ def folder(
         percent={"idle": 1.0, **(load_percent or {})},
     )
     steps, done = study.write(path, blocks if blocks_done is None else blocks_done)
-    said = manifest.Run(
-        run=name,
-        machine=machine,
-        kernel=kernel,
-        eigentime=eigentime,
-        probe=probe,
-        preset=preset,
-        levels=list(levels),
-        loads=list(loads),
-        quantities=quantities,
-        warps=list(warps),
-        blocks=blocks,
-        seed=seed,
-        state=state,
-        begin=begin,
-        end=None if state == "running" else _after(begin, done),
-        notes=notes or {},
-        findings=findings or {},
-        unavailable=unavailable or {},
-        steps=steps,
-        steps_done=done,
-        skipped=[*skipped, *_without(quantities, study)],
-        failed=failed,
-        remarks=remarks,
-    )
-    manifest.write(path, [said.document()])
+    said = {
+        "run": name,
+        "by": {
+            "machine": machine,
+            "kernel": kernel,
+            "eigentime": eigentime,
+            "probe": probe,
+        },
+        "plan": {
+            "preset": preset,
+            "levels": [{"name": it, "command": None} for it in levels],
+            "blocks": blocks,
+            "seed": seed,
+            "cpu": None,
+            "loads": [
+                manifest.plan_of(quantities, warps, levels, load) for load in loads
+            ],
+        },
+        "state": state,
+        "sessions": [
+            {"begin": begin, "end": None if state == "running" else _after(begin, done)}
+        ],
+        "levels": {
+            level: manifest.facts_of(
+                probe,
+                eigentime,
+                (notes or {}).get(level, {}),
+                (findings or {}).get(level, ()),
+                (unavailable or {}).get(level),
+            )
+            for level in sorted(levels)
+        },
+        "steps": steps,
+        "steps_done": done,
+        "skipped": [it.document() for it in (*skipped, *_without(quantities, study))],
+        "failed": [it.document() for it in failed],
+        # The summary has remarks and no rows: reports make their own.
+        "summary": {"rows": [], "warps": [], "remarks": list(remarks)},
+    }
+    manifest.write(path, [said])
     if state != "complete":
         journal = path / "journal"
         journal.mkdir()

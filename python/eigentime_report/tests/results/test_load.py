@@ -1,6 +1,5 @@
 """All that was written comes back, in the right cells."""
 
-import dataclasses
 import shutil
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import making
 import numpy as np
 import polars as pl
 import pytest
-from eigentime_report.results import file
+from eigentime_report.results import tables
 
 # Each row of the files, of the cell of a quantity.
 TABLES = {
@@ -107,26 +106,6 @@ def test_readings_come_back_by_their_weights(whole: Path, level: str) -> None:
     assert results.cell("read/tsc/hot", "vm", "cpu") is None
 
 
-def test_levels_and_loads_that_are_there(whole: Path) -> None:
-    results = report.load(whole)
-    places = [(it.load, it.level) for it in results.cells("read/tsc/hot")]
-    assert places == [
-        ("idle", "baseline"),
-        ("idle", "vm"),
-        ("idle", "namespace"),
-        ("cpu", "baseline"),
-        ("cpu", "namespace"),
-    ]
-    create = results.quantities[1]
-    assert [it.level for it in results.cells(create, "cpu")] == [
-        "baseline",
-        "namespace",
-    ]
-    with pytest.raises(KeyError, match="no level 'nowhere': there are baseline, vm"):
-        results.cell(create, "nowhere", "idle")
-    assert results.find(create, "nowhere", "idle") is None
-
-
 def test_parts_of_a_name_are_enough_and_misspelt_ones_are_told(whole: Path) -> None:
     results = report.load(whole)
     assert results.cell("tsc", "vm", "idle") is results.cell(
@@ -146,22 +125,6 @@ def test_parts_of_a_name_are_enough_and_misspelt_ones_are_told(whole: Path) -> N
     with pytest.raises(KeyError, match="no load 'io': there are idle, cpu"):
         results.cells("tsc", "io")
     assert repr(results.quantities[:2]) == "(calls/nanosleep, calls/timer_create)"
-
-
-def test_known_effects_are_found(whole: Path) -> None:
-    results = report.load(whole)
-    calls = {it.level: it for it in results.cells("calls/vdso_gettimeofday", "idle")}
-    assert calls["baseline"].mean == pytest.approx(20.0, abs=0.2)
-    assert calls["namespace"].mean == pytest.approx(21.0, abs=0.2)
-    idle, busy = (
-        results.cell("sleep/epoll/1ms/other/slack=50us", "vm", load)
-        for load in ("idle", "cpu")
-    )
-    assert idle and busy
-    assert busy.median / idle.median == pytest.approx(50, rel=0.01)
-    reading = results.cell("read/clock_gettime/cold", "vm", "idle")
-    assert reading and reading.median == pytest.approx(25.0, abs=0.1)
-    assert reading.sd == pytest.approx(3.0, abs=0.1)
 
 
 def test_what_is_known_beside_values(whole: Path) -> None:
@@ -237,7 +200,7 @@ def test_names_of_levels_may_be_anything(tmp_path: Path) -> None:
 
 def test_a_table_is_read_in_parts(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at_once = report.load(whole)
-    monkeypatch.setattr(file, "PART", 37)
+    monkeypatch.setattr(tables, "PART", 37)
     in_parts = report.load(whole)
     assert in_parts.quantities == at_once.quantities
     for quantity in at_once.quantities:
@@ -273,29 +236,6 @@ def test_rows_may_be_in_any_order(whole: Path, tmp_path: Path) -> None:
         ):
             assert sorted(one.values) == sorted(other.values)
             np.testing.assert_array_equal(one.blocks, other.blocks)
-
-
-def test_quantities_are_told_apart_by_their_names(whole: Path) -> None:
-    one, other = report.load(whole).quantities, report.load(whole).quantities
-    assert one == other and len({*one, *other}) == len(one)
-    renamed = dataclasses.replace(one[0], name="calls/other")
-    assert renamed != one[0]
-
-
-def test_samples_are_as_many_as_were_measured(tmp_path: Path) -> None:
-    folder = making.large(
-        tmp_path / "run", 60_000, levels=["a"], loads=["io"], blocks=3
-    )
-    results = report.load(folder)
-    assert len(results.quantities) == 4 + 2 + 6 * 4 * 3 + 5 * 4
-    counts = {it.kind: 0 for it in results.quantities}
-    for quantity in results.quantities:
-        [cell] = results.cells(quantity)
-        counts[quantity.kind] += cell.count
-    assert counts["calls"] == 4 * 200
-    assert counts["read"] == 2 * 100_000
-    assert counts["sleep"] == 72 * (30_000 // 72)
-    assert counts["events"] == 20 * (30_000 // 20 + 3 - 3)
 
 
 def test_a_folder_has_to_be_named() -> None:

@@ -74,24 +74,6 @@ def test_machines_that_are_taken_together_are_said(two: list[Path]) -> None:
     assert "machine (monday, tuesday)" in note
 
 
-def test_runs_that_have_other_levels_and_quantities(tmp_path: Path) -> None:
-    one = run(tmp_path / "one", 100.0, levels=["baseline", "vm"])
-    sleeps = [making.Sleeps("nanosleep", 1_000, 60_000)]
-    other = making.folder(
-        tmp_path / "other", sleeps=sleeps, levels=["vm", "web"], loads=["io"]
-    )
-    results = report.load(one, other)
-    assert results.levels == ("baseline", "vm", "web")
-    assert results.loads == ("idle", "io")
-    assert [
-        (it.level, it.load)
-        for it in results.cells("sleep/nanosleep/1us/other/slack=50us")
-    ] == [
-        ("vm", "io"),
-        ("web", "io"),
-    ]
-
-
 def test_a_run_is_taken_once(two: list[Path], tmp_path: Path) -> None:
     merged = making.merge(tmp_path / "both", *two)
     copy = tmp_path / "copy"

@@ -103,14 +103,6 @@ def test_a_single_block_is_compared_with_nothing(tmp_path: Path) -> None:
     assert "nothing is tested" in units.why
 
 
-def test_another_unit_may_be_asked_for(tmp_path: Path) -> None:
-    cell = made(tmp_path, making.Calls("gettimeofday", 100, sd=3, records=200), 10)
-    assert cell.replicates.unit == "block"
-    assert cell.by("record").count == 200
-    assert cell.by("batch").count == 20, "two of ten records in each of ten blocks"
-    assert cell.by("block").count == 10
-
-
 def test_blocks_that_were_measured_again_later_are_found() -> None:
     values = np.array([1.0, 2.0, 10.0, 20.0, 3.0])
     blocks = np.array([0, 0, 1, 1, 0], dtype=np.int32)

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import making
 import numpy as np
-import polars as pl
 import pytest
 from eigentime_report.results import load
 from eigentime_report.results.resolution import averages_out, step_of
@@ -36,32 +35,6 @@ def test_a_step_that_is_no_whole_number_is_seen(step: float) -> None:
     assert seen(np.floor(np.rint(scattered(2) / step) * step)) == pytest.approx(
         step, rel=0.01
     )
-
-
-def test_a_step_of_calls_is_shared_by_them(tmp_path: Path) -> None:
-    """Ten of them in a record, by a clock of 100 ns, without a loop that differs a little."""
-    folder = making.folder(
-        tmp_path / "run",
-        calls=[
-            making.Calls(
-                "gettimeofday",
-                25,
-                calls=10,
-                records=60,
-                exactly=lambda place, lots, count: np.full(count, 29),
-            )
-        ],
-        levels=("baseline",),
-    )
-    table = pl.read_parquet(folder / "calls.parquet")
-    loop = pl.col("block") * 0.003 + 1
-    table.with_columns(
-        loop_ns=loop, call_ns=pl.col("elapsed_ns") / pl.col("calls") - loop
-    ).write_parquet(folder / "calls.parquet")
-    (cell,) = load(folder).cells("calls/gettimeofday")
-    assert np.ptp(cell.values) == pytest.approx(0.027)
-    assert cell.step_ns == 30
-    assert cell.resolution("mean", cell.replicates.mean) == 30
 
 
 @pytest.mark.parametrize("seed", range(20))

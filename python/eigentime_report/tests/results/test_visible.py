@@ -7,7 +7,7 @@ import eigentime_report as report
 import making
 import pytest
 from eigentime_report import cli
-from eigentime_report.results.visible import visible
+from eigentime_report.results.errors import visible
 from typer.testing import CliRunner
 
 

@@ -4,25 +4,24 @@ from typing import Any
 
 import pytest
 from eigentime_report.statistics import (
+    Pair,
     anova,
     cliffs_delta,
     describe,
     dunn,
-    eta_squared,
     factorial,
     games_howell,
     hedges_g,
     kruskal,
     levene,
     mean_interval,
-    mean_ratio,
     omega_squared,
     outliers,
     shapiro,
+    summarize,
     tukey_hsd,
     welch_anova,
 )
-from eigentime_report.statistics.posthoc import Pair
 from eigentime_report.statistics.studentized_range import critical, exceeds
 
 ONE_WAY = (
@@ -61,7 +60,7 @@ def test_analyses_of_variance(
     one_way: dict[str, Any], groups: list[list[float]]
 ) -> None:
     for name, test in (("anova", anova), ("welch", welch_anova)):
-        expected, found = one_way[name], test(groups)
+        expected, found = one_way[name], test(summarize(groups))
         assert found.statistic == near(expected["F"])
         assert (found.df1, found.df2) == (near(expected["df1"]), near(expected["df2"]))
         assert found.p == near(expected["p"])
@@ -75,13 +74,10 @@ def test_kruskal_wallis(one_way: dict[str, Any], groups: list[list[float]]) -> N
     assert kruskal(groups[:2]).p == near(one_way["wilcoxon_p"])
 
 
-def test_levene_and_brown_forsythe(
-    one_way: dict[str, Any], groups: list[list[float]]
-) -> None:
-    for centre in ("mean", "median"):
-        found = levene(groups, centre)
-        assert found.statistic == near(one_way[f"levene_{centre}"]["F"])
-        assert found.p == near(one_way[f"levene_{centre}"]["p"])
+def test_brown_forsythe(one_way: dict[str, Any], groups: list[list[float]]) -> None:
+    found = levene(groups)
+    assert found.statistic == near(one_way["levene_median"]["F"])
+    assert found.p == near(one_way["levene_median"]["p"])
 
 
 def test_shapiro_wilk(one_way: dict[str, Any], groups: list[list[float]]) -> None:
@@ -99,7 +95,7 @@ def in_order_of_r(pairs: list[Pair], count: int) -> list[Pair]:
 
 def test_pairs_of_means(one_way: dict[str, Any], groups: list[list[float]]) -> None:
     for name, test in (("tukey", tukey_hsd), ("games_howell", games_howell)):
-        found = in_order_of_r(test(groups), len(groups))
+        found = in_order_of_r(test(summarize(groups)), len(groups))
         for pair, expected in zip(found, one_way[name], strict=True):
             assert pair.difference == near(expected["difference"])
             assert pair.low == near(expected["low"], rel=1e-6)
@@ -109,41 +105,30 @@ def test_pairs_of_means(one_way: dict[str, Any], groups: list[list[float]]) -> N
 
 
 def test_dunn(one_way: dict[str, Any], groups: list[list[float]]) -> None:
-    for adjust in ("none", "holm", "bonferroni"):
-        found = in_order_of_r(dunn(groups, adjust), len(groups))
-        assert [it.statistic for it in found] == near(one_way["dunn"]["z"])
-        assert [it.p for it in found] == near(one_way["dunn"][adjust])
+    found = in_order_of_r(dunn(groups), len(groups))
+    assert [it.statistic for it in found] == near(one_way["dunn"]["z"])
+    assert [it.p for it in found] == near(one_way["dunn"]["holm"])
 
 
 def test_effects(one_way: dict[str, Any], groups: list[list[float]]) -> None:
     a, b = groups[1], groups[0]
-    for name, found in (
-        ("hedges", hedges_g(a, b)),
-        ("hedges_pooled", hedges_g(a, b, pooled=True)),
-    ):
-        expected = one_way[name]
-        assert found.value == near(expected["g"])
-        assert found.low == near(expected["low"], rel=1e-6)
-        assert found.high == near(expected["high"], rel=1e-6)
+    found, expected = hedges_g(a, b), one_way["hedges"]
+    assert found.value == near(expected["g"])
+    assert found.low == near(expected["low"], rel=1e-5)
+    assert found.high == near(expected["high"], rel=1e-5)
     delta, expected = cliffs_delta(a, b), one_way["cliff"]
     assert delta.value == near(expected["delta"])
     assert (delta.low, delta.high) == (near(expected["low"]), near(expected["high"]))
-    ratio, expected = mean_ratio(a, b), one_way["mean_ratio"]
-    assert ratio.value == near(expected["ratio"])
-    assert ratio.low == near(expected["low"], rel=1e-6)
-    assert ratio.high == near(expected["high"], rel=1e-6)
 
 
 def test_explained_variance(one_way: dict[str, Any]) -> None:
     f, expected = one_way["anova"], one_way["explained"]
     n = sum(len(group) for group in one_way["groups"].values())
-    omega = omega_squared(f["F"], f["df1"], f["df2"], n)
-    eta = eta_squared(f["F"], f["df1"], f["df2"], n)
-    assert omega.value == near(expected["omega"])
-    assert eta.value == near(expected["eta"])
-    for found in (omega, eta):
-        assert found.low == pytest.approx(expected["low"], rel=1e-6, abs=1e-9)
-        assert found.high == near(expected["high"], rel=1e-6)
+    found = omega_squared(f["F"], f["df1"], f["df2"], n)
+    assert found.value == near(expected["omega"])
+    # scipy searches for a noncentrality no further than it takes for three figures.
+    assert found.low == pytest.approx(expected["low"], rel=1e-3, abs=1e-9)
+    assert found.high == near(expected["high"], rel=1e-3)
 
 
 @pytest.mark.parametrize("name", FACTORIAL)
@@ -177,8 +162,8 @@ def test_descriptions(oracle: dict[str, Any], name: str) -> None:
 def test_studentized_range(oracle: dict[str, Any]) -> None:
     for it in oracle["ptukey"]:
         found = exceeds(it["q"], it["k"], it["df"])
-        assert float(found) == pytest.approx(it["p"], rel=1e-7, abs=1e-10)
+        assert found == pytest.approx(it["p"], rel=1e-7, abs=1e-10)
     for it in oracle["qtukey"]:
         found = critical(1 - it["confidence"], it["k"], it["df"])
         # R stops where two guesses differ by less than 0.0001.
-        assert float(found[0]) == pytest.approx(it["q"], rel=1e-4)
+        assert found == pytest.approx(it["q"], rel=1e-4)

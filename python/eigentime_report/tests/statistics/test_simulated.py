@@ -1,7 +1,7 @@
 """Generated values with known effects: the stated error rates, and effects that are found.
 
 Rates are held against the binomial distribution: a right procedure fails one of these
-tests once in ten thousand seeds, and the seeds are fixed.
+tests once in a thousand seeds, and the seeds are fixed.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 from eigentime_report.statistics import (
     DIFFERS,
+    Effect,
+    Interval,
+    Pair,
     cliffs_delta,
     compare,
     factorial,
@@ -18,21 +21,17 @@ from eigentime_report.statistics import (
     kruskal,
     levene,
     mean_interval,
-    mean_ratio,
-    median_ratio,
-    omega_squared,
     quantile_interval,
+    summarize,
     tukey_hsd,
     welch_anova,
 )
-from eigentime_report.statistics.effects import Effect
-from eigentime_report.statistics.intervals import Interval
-from eigentime_report.statistics.posthoc import Pair
+from eigentime_report.statistics.contrasts import mean_ratio, median_difference
 from numpy.typing import NDArray
 from scipy import stats
 
 ALPHA = 0.05
-CHANCE = 1e-4
+CHANCE = 1e-3
 
 Generator = np.random.Generator
 Values = NDArray[np.float64]
@@ -71,7 +70,7 @@ SCATTER: dict[str, Callable[[Generator], list[Values]]] = {
 @pytest.mark.parametrize("scatter", SCATTER)
 def test_nothing_is_found_where_nothing_is(scatter: str) -> None:
     """Any pair of the post hoc test, and the test of all groups: no more than alpha."""
-    count = 200
+    count = 60
     pairs = groups = 0
     for generator in generators(count, 100):
         values = dict(zip("abc", SCATTER[scatter](generator), strict=True))
@@ -88,17 +87,17 @@ def test_few_values_do_not_show_that_scatter_differs() -> None:
     count = 600
     seen = wrong = 0
     for generator in generators(count, 114):
-        groups = [generator.normal(100, sd, 5) for sd in (1, 1, 1, 3)]
+        groups = [generator.normal(100, sd, 5) for sd in (1, 1, 1, 4)]
         p = levene(groups).p
         assert p is not None
         seen += p < ALPHA
-        wrong += any((pair.p or 0) < ALPHA for pair in tukey_hsd(groups))
-    assert seen < 0.25 * count
+        wrong += any((pair.p or 0) < ALPHA for pair in tukey_hsd(summarize(groups)))
+    assert seen < 0.4 * count
     assert wrong > stats.binom.isf(CHANCE, count, ALPHA)
 
 
 def test_large_effects_are_found() -> None:
-    count = 100
+    count = 60
     told = exact = 0
     for generator in generators(count, 101):
         found = compare(
@@ -111,13 +110,13 @@ def test_large_effects_are_found() -> None:
         verdicts = [pair.verdict == DIFFERS for pair in found.pairs]
         told += verdicts[:2] == [True, True]
         exact += not verdicts[2]
-    assert told >= 95
+    assert told >= 56
     assert_rate(exact, count, 0.95, 0.99)
 
 
 def test_sameness_is_said_where_it_is_and_seldom_else() -> None:
     """Groups 1 % apart are called the same within 1 % in at most alpha of all cases."""
-    count = 200
+    count = 80
     same = wrong = 0
     for generator in generators(count, 102):
         a = generator.normal(1000, 10, 30)
@@ -130,16 +129,31 @@ def test_sameness_is_said_where_it_is_and_seldom_else() -> None:
 
 @pytest.mark.parametrize("test", [tukey_hsd, games_howell])
 def test_intervals_of_pairs_hold_together(test: Callable[..., list[Pair]]) -> None:
-    count, means = 600, (10, 11, 15)
+    count, means = 300, (10, 11, 15)
     held = 0
     for generator in generators(count, 103):
         sds = (1, 1, 1) if test is tukey_hsd else (1, 3, 6)
         groups = [generator.normal(mean, sd, 12) for mean, sd in zip(means, sds)]
         held += all(
             (pair.low or 0) <= means[pair.i] - means[pair.j] <= (pair.high or 0)
-            for pair in test(groups)
+            for pair in test(summarize(groups))
         )
     assert_rate(held, count, 0.94, 0.96)
+
+
+def medians_apart(a: Values, b: Values) -> Interval:
+    """By which share the first median is more, as it stands beside verdicts."""
+    _, share = median_difference(a, b, 1 - ALPHA)
+    assert share is not None
+    return share
+
+
+def means_apart(a: Values, b: Values) -> Interval:
+    """By which share the first mean is more."""
+    (pair,) = games_howell(summarize([b, a]))
+    share = mean_ratio(a, b, Interval(pair.difference, pair.low, pair.high))
+    assert share is not None
+    return share
 
 
 NORMAL_OVERLAP = 2 * stats.norm.cdf(0.8 / np.sqrt(2)) - 1
@@ -156,32 +170,26 @@ NORMAL_OVERLAP = 2 * stats.norm.cdf(0.8 / np.sqrt(2)) - 1
             0.965,
         ),
         (
-            lambda g: hedges_g(g.normal(0.8, 1, 8), g.normal(0, 1, 14), pooled=True),
-            0.8,
-            0.94,
-            0.96,
-        ),
-        (
             lambda g: cliffs_delta(g.normal(0.8, 1, 15), g.normal(0, 1, 15)),
             NORMAL_OVERLAP,
             0.93,
             0.98,
         ),
         (
-            lambda g: mean_ratio(g.normal(12, 1, 8), g.normal(10, 3, 8)),
-            1.2,
+            lambda g: means_apart(g.normal(12, 1, 8), g.normal(10, 3, 8)),
+            0.2,
             0.93,
             0.97,
         ),
         (
-            lambda g: median_ratio(g.lognormal(0.3, 0.5, 25), g.lognormal(0, 0.5, 25)),
-            np.exp(0.3),
+            lambda g: medians_apart(g.lognormal(0.3, 0.5, 25), g.lognormal(0, 0.5, 25)),
+            np.exp(0.3) - 1,
             0.93,
             0.98,
         ),
         (
-            lambda g: median_ratio(g.normal(110, 9, 5), g.normal(100, 9, 5)),
-            1.1,
+            lambda g: medians_apart(g.normal(110, 9, 5), g.normal(100, 9, 5)),
+            0.1,
             0.88,
             0.98,
         ),
@@ -192,17 +200,11 @@ NORMAL_OVERLAP = 2 * stats.norm.cdf(0.8 / np.sqrt(2)) - 1
             0.93,
             0.97,
         ),
-        (
-            lambda g: quantile_interval(g.exponential(1, 41), 0.5),
-            np.log(2),
-            0.93,
-            0.98,
-        ),
+        (lambda g: quantile_interval(g.exponential(1, 41), 0.5), np.log(2), 0.93, 0.98),
     ],
     ids=[
         "g",
         "g, unequal",
-        "g, pooled",
         "delta",
         "ratio of means",
         "ratio of medians",
@@ -218,7 +220,7 @@ def test_intervals_hold_the_truth(
     low: float,
     high: float,
 ) -> None:
-    count, held = 600, 0
+    count, held = 400, 0
     for generator in generators(count, 104):
         found = interval(generator)
         assert found.low is not None and found.high is not None
@@ -227,25 +229,14 @@ def test_intervals_hold_the_truth(
 
 
 def test_explained_variance_holds_the_truth() -> None:
-    count, means, n = 500, np.array([0.0, 0.5, 1.0]), 20
+    count, means, n = 250, np.array([0.0, 0.5, 1.0]), 20
     truth = np.var(means) / (np.var(means) + 1)
     held = 0
     for generator in generators(count, 105):
-        found = welch_anova([generator.normal(mean, 1, n) for mean in means])
+        found = welch_anova(summarize([generator.normal(mean, 1, n) for mean in means]))
         assert found.effect.low is not None and found.effect.high is not None
         held += found.effect.low <= truth <= found.effect.high
     assert_rate(held, count, 0.93, 0.97)
-
-
-def test_omega_squared_has_little_bias() -> None:
-    means, n = np.array([0.0, 0.5, 1.0]), 20
-    truth = np.var(means) / (np.var(means) + 1)
-    values = [
-        welch_anova([generator.normal(mean, 1, n) for mean in means]).effect.value or 0
-        for generator in generators(400, 106)
-    ]
-    assert np.mean(values) == pytest.approx(truth, abs=0.02)
-    assert omega_squared(1.0, 2, 57, 60).value == 0
 
 
 BLOCKS, PER_BLOCK = 8, 40
@@ -259,7 +250,7 @@ def in_blocks(generator: Generator, mean: float) -> Values:
 
 def test_blocks_are_compared_by_their_means() -> None:
     """Means of blocks keep alpha; values taken as independent find what is not there."""
-    count = 120
+    count = 80
     by_blocks = by_values = found = 0
     for generator in generators(count, 107):
         a, b, far = (in_blocks(generator, mean) for mean in (100, 100, 103))
@@ -276,23 +267,19 @@ def test_blocks_are_compared_by_their_means() -> None:
 
 
 def test_intervals_of_quantiles_reckon_with_blocks() -> None:
-    count = 200
-    whole = values = 0
+    count = 100
     blocks = np.repeat(np.arange(BLOCKS), PER_BLOCK)
+    held = {True: 0, False: 0}
     for generator in generators(count, 108):
         sample = in_blocks(generator, 100).ravel()
-        for interval in (
-            quantile_interval(sample, 0.5, blocks=blocks),
-            quantile_interval(sample, 0.5),
-        ):
+        for is_known in held:
+            interval = quantile_interval(
+                sample, 0.5, None, blocks if is_known else None
+            )
             assert interval.low is not None and interval.high is not None
-            is_held = interval.low <= 100 <= interval.high
-            if "blocks" in interval.method:
-                whole += is_held
-            else:
-                values += is_held
-    assert_rate(whole, count, 0.91, 0.98)
-    assert values < 0.5 * count
+            held[is_known] += interval.low <= 100 <= interval.high
+    assert_rate(held[True], count, 0.91, 0.98)
+    assert held[False] < 0.5 * count
 
 
 def factorial_rejections(
@@ -329,7 +316,7 @@ LOAD = np.tile(np.repeat([0, 1], 8), 3)
 def test_factors_that_do_nothing_are_not_found(
     noise: Callable[[Generator], Values],
 ) -> None:
-    count = 400
+    count = 200
     times = factorial_rejections(noise, count, 109)
     for term in ("function", "function × load"):
         assert_rate(times[term], count, 0.025, 0.06)
@@ -339,33 +326,32 @@ def test_factors_and_interactions_are_found() -> None:
     def effects(generator: Generator) -> Values:
         return 2.0 * FUNCTION + 2.0 * LOAD + skewed(generator, 48, 1.5)
 
-    times = factorial_rejections(effects, 60, 110)
-    assert times["function"] == 60
-    assert times["load"] >= 50
+    times = factorial_rejections(effects, 30, 110)
+    assert times["function"] == 30
+    assert times["load"] >= 25
     only_together = factorial_rejections(
-        lambda g: 2.0 * (1 - 2 * LOAD) * (FUNCTION - 1) + g.normal(0, 1, 48), 60, 111
+        lambda g: 2.0 * (1 - 2 * LOAD) * (FUNCTION - 1) + g.normal(0, 1, 48), 30, 111
     )
-    assert only_together["function × load"] == 60
-    assert only_together["function"] <= 10
+    assert only_together["function × load"] == 30
+    assert only_together["function"] <= 6
 
 
 def test_relative_effects_hold_the_truth() -> None:
-    count, held = 400, 0
-    # Of two normal cells, 1 apart: half the way from 0.5 to the probability of being greater.
-    truth = 0.5 + (stats.norm.cdf(1 / np.sqrt(2)) - 0.5) / 2
+    count, held = 300, 0
+    # Of two normal cells, 1 apart: from the probability of being less to that of being greater.
+    truth = stats.norm.cdf(1 / np.sqrt(2)) - 0.5
     for generator in generators(count, 112):
         values = np.concatenate(
             (generator.normal(0, 1, 15), generator.normal(1, 1, 15))
         )
         (found,) = factorial(values, {"level": ["a"] * 15 + ["b"] * 15})
-        upper = found.relative_effects[1]
-        assert upper.low is not None and upper.high is not None
-        held += upper.low <= truth <= upper.high
+        assert found.effect.low is not None and found.effect.high is not None
+        held += found.effect.low <= truth <= found.effect.high
     assert_rate(held, count, 0.92, 0.97)
 
 
 def test_ranks_keep_alpha() -> None:
-    count = 400
+    count = 300
     times = sum(
         (kruskal([skewed(g, 12) for _ in range(3)]).p or 0) < ALPHA
         for g in generators(count, 113)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 from eigentime_report import statistics
 from eigentime_report.analysis import COMPARED, Compared
@@ -14,6 +14,9 @@ from eigentime_report.results.manifest import Run
 from eigentime_report.results.replicates import BLOCK
 
 # What runs are expected to have in common, or to differ in on purpose, by the names of `Run`.
+# A quantity, a level and a load.
+Place: TypeAlias = tuple[Quantity, str, str]
+
 CIRCUMSTANCES = ("machine", "kernel", "eigentime", "probe", "preset")
 
 
@@ -78,11 +81,11 @@ class Changes:
     @cached_property
     def unmatched(self) -> tuple[str, ...]:
         """Quantities that one of both has alone, or at other levels or loads, in words."""
-        both = {(it.quantity.name, it.level, it.load) for it in self.changes}
+        both = {(it.quantity, it.level, it.load) for it in self.changes}
         return tuple(
             sentence
             for results, when in ((self.before, BEFORE), (self.after, AFTER))
-            if (sentence := _alone(_places(results) - both, when))
+            if (sentence := _alone({*_places(results)} - both, when))
         )
 
 
@@ -94,10 +97,17 @@ def compare_results(
     same_within: float = 0.01,
 ) -> Changes:
     """Compares what both have measured at the same levels under the same loads."""
-    _check_different(before, after)
+    known = {run.run for run in before.runs}
+    if same := [run for run in after.runs if run.run in known]:
+        raise ComparisonError(
+            f"{before.folders[0]} and {after.folders[0]} hold the same run, of {same[0].begin}\n"
+            "help: name two runs; a run that is compared with itself does not differ"
+        )
+    common = set(_places(before))
     changes = tuple(
-        _change(quantity, level, load, before, after, confidence, same_within)
-        for quantity, level, load in _shared(before, after)
+        _change(at, before, after, confidence, same_within)
+        for at in _places(after)
+        if at in common
     )
     if not changes:
         raise ComparisonError(
@@ -109,47 +119,21 @@ def compare_results(
     return Changes(before, after, changes, confidence, same_within)
 
 
-def _check_different(before: Results, after: Results) -> None:
-    known = {run.run: run for run in before.runs}
-    for run in after.runs:
-        if run.run in known:
-            raise ComparisonError(
-                f"{before.folders[0]} and {after.folders[0]} hold the same run, of {run.begin}\n"
-                "help: name two runs; a run that is compared with itself does not differ"
-            )
-
-
-def _shared(before: Results, after: Results) -> Iterator[tuple[Quantity, str, str]]:
-    for quantity in after.quantities:
-        for load in after.loads:
-            for level in after.levels:
-                if after.find(quantity, level, load) and before.find(
-                    quantity, level, load
-                ):
-                    yield quantity, level, load
-
-
 def _change(
-    quantity: Quantity,
-    level: str,
-    load: str,
-    before: Results,
-    after: Results,
-    confidence: float,
-    same_within: float,
+    at: Place, before: Results, after: Results, confidence: float, same_within: float
 ) -> Change:
-    cells = [results.cell(quantity, level, load) for results in (before, after)]
-    one, other = (cell for cell in cells if cell)
+    quantity, level, load = at
+    one, other = (cell for it in (before, after) if (cell := it.find(*at)))
     statistic = COMPARED[quantity.kind]
-    units = [cell.by(BLOCK) for cell in (one, other)]
+    least = min(one.by(BLOCK), other.by(BLOCK), key=lambda it: it.count)
     return Change(
         quantity=quantity,
         factor="level",
         held=f"{level}, {load}",
         statistic=statistic,
         unit=BLOCK,
-        why=min(units, key=lambda it: it.count).why,
-        blocks=min(it.blocks for it in units),
+        why=least.why,
+        blocks=least.blocks,
         comparison=compare(
             statistic, one, other, confidence=confidence, same_within=same_within
         ),
@@ -163,18 +147,18 @@ def _told(runs: tuple[Run, ...], name: str) -> str:
     return ", ".join(dict.fromkeys(str(getattr(run, name)) for run in runs))
 
 
-def _places(results: Results) -> set[tuple[str, str, str]]:
-    return {
-        (quantity.name, cell.level, cell.load)
+def _places(results: Results) -> list[Place]:
+    return [
+        (quantity, cell.level, cell.load)
         for quantity in results.quantities
         for cell in results.cells(quantity)
-    }
+    ]
 
 
-def _alone(places: set[tuple[str, str, str]], when: str) -> str:
+def _alone(places: set[Place], when: str) -> str:
     if not places:
         return ""
-    name, level, load = min(places)
+    name, level, load = min((it.name, level, load) for it, level, load in places)
     more = f", and {len(places) - 1} more" if len(places) > 1 else ""
     return f"Measured {when} only: {name} at {level}, {load}{more}."
 

@@ -17,12 +17,11 @@ OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">": gt,
     "<": lt,
 }
-
 FILTERS = ("level", "load")
-
 FORM = "[STATISTIC] QUANTITY[@level=…,load=…] OP LIMIT, as in 'p99 sleep/nanosleep/1ms@load=io > +10%'"
 
 _LIMIT = re.compile(r"(?P<sign>[+-]?)(?P<number>\d+(?:\.\d*)?|\.\d+)\s*(?P<unit>\S*)")
+# Levels that are commands have spaces and commas in their names.
 _FILTER = re.compile(r",(?=\s*(?:level|load)\s*=)")
 
 
@@ -34,7 +33,6 @@ class ConditionError(ValueError):
         super().__init__(
             f"condition '{text}': {reason}\n  {text}\n  {mark}\nhelp: {FORM}"
         )
-        self.text = text
         self.column = column
         self.reason = reason
 
@@ -60,8 +58,8 @@ class Condition:
     """What must not be: `p99 sleep/nanosleep/1ms@load=io > +10%`."""
 
     text: str
+    # None: what is compared of its kind, the mean of calls, the median of sleeps.
     statistic: str | None
-    """None: the mean of calls, the median of all else."""
     parts: tuple[str, ...]
     level: str | None
     load: str | None
@@ -87,20 +85,17 @@ def parse(text: str) -> Condition:
     """Reads a condition; `ConditionError` says what is wrong with it, and where."""
     found = list(re.finditer(r"[<>]=?", text))
     if not found:
-        column = len(text.rstrip())
-        raise ConditionError(text, column, "an operator is missing: >, >=, < or <=")
+        reason = "an operator is missing: >, >=, < or <="
+        raise ConditionError(text, len(text.rstrip()), reason)
     if swapped := re.search(r"(?<!level)(?<!load)=([<>])", text):
-        raise ConditionError(
-            text, swapped.start(), f"the operator is written {swapped[1]}="
-        )
-    operator = found[-1]
+        reason = f"the operator is written {swapped[1]}="
+        raise ConditionError(text, swapped.start(), reason)
     if len(found) > 1:
-        raise ConditionError(
-            text, found[1].start(), "one operator is enough, and names have none"
-        )
+        reason = "one operator is enough, and names have none"
+        raise ConditionError(text, found[1].start(), reason)
+    (operator,) = found
     statistic, parts = _subject(text, text[: operator.start()].split("@", 1)[0])
     filters = _filters(text, operator.start())
-    limit = _limit(text, operator)
     return Condition(
         text=text,
         statistic=statistic,
@@ -108,63 +103,47 @@ def parse(text: str) -> Condition:
         level=filters.get("level"),
         load=filters.get("load"),
         operator=operator.group(),
-        limit=limit,
+        limit=_limit(text, operator),
     )
 
 
 def _subject(text: str, subject: str) -> tuple[str | None, tuple[str, ...]]:
     """The statistic, if one is named, and the parts of the quantity's name."""
     words = list(re.finditer(r"\S+", subject))
+    names = [it.group() for it in words]
+    wrong = None
     if not words:
-        raise ConditionError(
-            text, len(subject.rstrip()), "a quantity is missing before this"
-        )
-    statistic = None
-    if len(words) > 1 or words[0].group() in STATISTICS:
-        statistic = words[0].group()
-        if statistic not in STATISTICS:
-            raise ConditionError(
-                text,
-                words[0].start(),
-                f"there is no statistic '{statistic}': {', '.join(STATISTICS)}",
-            )
-    if len(words) > 2:
-        raise ConditionError(
-            text, words[2].start(), "one quantity is enough, and its name has no space"
-        )
-    if statistic and len(words) == 1:
-        raise ConditionError(
-            text, words[0].end(), f"the {statistic} of which quantity is missing"
-        )
-    name = words[-1]
-    parts = name.group().split("/")
-    if "" in parts:
-        before = sum(len(part) + 1 for part in parts[: parts.index("")])
-        raise ConditionError(
-            text,
-            name.start() + before,
-            "there is nothing between the slashes of the quantity's name",
-        )
-    return statistic, tuple(parts)
+        wrong = len(subject.rstrip()), "a quantity is missing before this"
+    elif len(words) > 1 and names[0] not in STATISTICS:
+        reason = f"there is no statistic '{names[0]}': {', '.join(STATISTICS)}"
+        wrong = words[0].start(), reason
+    elif len(words) > 2:
+        wrong = words[2].start(), "one quantity is enough, and its name has no space"
+    elif len(words) == 1 and names[0] in STATISTICS:
+        wrong = words[0].end(), f"the {names[0]} of which quantity is missing"
+    elif gap := re.search(r"(?:^|/)(?=/|$)", names[-1]):
+        reason = "there is nothing between the slashes of the quantity's name"
+        wrong = words[-1].start() + gap.end(), reason
+    if wrong:
+        raise ConditionError(text, *wrong)
+    return (names[0] if len(names) > 1 else None), tuple(names[-1].split("/"))
 
 
 def _filters(text: str, end: int) -> dict[str, str]:
     """`level` and `load`, of what is between `@` and the operator."""
     start = text.find("@", 0, end) + 1
     filters: dict[str, str] = {}
-    if not start:
-        return filters
-    # Levels that are commands have spaces and commas in their names.
-    for part in _FILTER.split(text[start:end]):
+    for part in _FILTER.split(text[start:end]) if start else ():
         name, equals, value = (piece.strip() for piece in part.partition("="))
+        reason = ""
         if name not in FILTERS or not equals:
-            raise ConditionError(
-                text, start, "behind @ there can be level=NAME and load=NAME"
-            )
-        if not value:
-            raise ConditionError(text, start, f"the name of the {name} is missing")
-        if name in filters:
-            raise ConditionError(text, start, f"{name} is named twice")
+            reason = "behind @ there can be level=NAME and load=NAME"
+        elif not value:
+            reason = f"the name of the {name} is missing"
+        elif name in filters:
+            reason = f"{name} is named twice"
+        if reason:
+            raise ConditionError(text, start, reason)
         filters[name] = value
         start += len(part) + 1
     return filters
@@ -176,33 +155,25 @@ def _limit(text: str, operator: re.Match[str]) -> Limit:
     said = text[start:].rstrip()
     found = _LIMIT.fullmatch(said)
     if not found:
-        raise ConditionError(
-            text,
-            start,
-            "a limit is a change, +5% or +100ns, or a value with its unit, 200us",
-        )
-    sign, unit = found["sign"], found["unit"]
-    number = float(sign + found["number"])
+        reason = "a limit is a change, +5% or +100ns, or a value with its unit, 200us"
+        raise ConditionError(text, start, reason)
+    sign, unit, number = found["sign"], found["unit"], float(found[1] + found[2])
     if unit != "%":
-        number = _nanoseconds(text, start + found.start("unit"), number, unit)
-    if not sign:
-        if unit == "%":
-            raise ConditionError(text, start, f"say +{said} or -{said}")
-        return Limit(Of.VALUE, number)
-    if (sign == "+") != (operator.group()[0] == ">"):
-        raise ConditionError(
-            text,
-            operator.start(),
+        try:
+            number = units.nanoseconds(f"{number!r}{unit}")
+        except ValueError:
+            known = ", ".join(["%", *(it.typed for it in units.UNITS)])
+            reason = f"there is no unit '{unit}'" if unit else "the unit is missing"
+            column = start + found.start("unit")
+            raise ConditionError(text, column, f"{reason}: {known}") from None
+    if not sign and unit == "%":
+        raise ConditionError(text, start, f"say +{said} or -{said}")
+    if sign and (sign == "+") != (operator.group()[0] == ">"):
+        reason = (
             "this holds where nothing has changed: "
-            f"say '> +{said[1:]}' for what has grown, '< -{said[1:]}' for what has shrunk",
+            f"say '> +{said[1:]}' for what has grown, '< -{said[1:]}' for what has shrunk"
         )
+        raise ConditionError(text, operator.start(), reason)
+    if not sign:
+        return Limit(Of.VALUE, number)
     return Limit(Of.PERCENT if unit == "%" else Of.CHANGE, number)
-
-
-def _nanoseconds(text: str, column: int, number: float, unit: str) -> float:
-    try:
-        return units.nanoseconds(f"{number!r}{unit}")
-    except ValueError:
-        known = ", ".join(["%", *(it.typed for it in units.UNITS)])
-        reason = f"there is no unit '{unit}'" if unit else "the unit is missing"
-        raise ConditionError(text, column, f"{reason}: {known}") from None

@@ -23,8 +23,8 @@ from eigentime_report.comparison.shifts import (
 )
 from eigentime_report.conclusions.wording import CHANGE, DURATION, PERCENT
 from eigentime_report.results import Cell, Quantity, Results
-from eigentime_report.results.names import having, offered
 from eigentime_report.results.replicates import ENOUGH_BLOCKS, things
+from eigentime_report.results.results import having, offered
 from eigentime_report.statistics import coarse_text
 from eigentime_report.verdicts import Verdict, decide
 
@@ -124,10 +124,7 @@ def _places(condition: Condition, results: Results) -> Iterator[tuple[str, str]]
 
 
 def verdict(
-    condition: Condition,
-    before: Cell | None,
-    after: Cell | None,
-    confidence: float,
+    condition: Condition, before: Cell | None, after: Cell | None, confidence: float
 ) -> tuple[Outcome, str]:
     """What becomes of a condition at one place, and its numbers; `Untold` if it cannot be judged."""
     if after is None:
@@ -167,15 +164,9 @@ def _of_value(
 
 def _of_change(condition: Condition, it: Shift, text: str) -> tuple[Outcome, str]:
     """A change by its interval."""
-    change, unseen = it.difference, it.resolution
-    low, high = it.low, it.high
+    change, low, high, unseen = it.difference, it.low, it.high, it.resolution
     if condition.limit.of is Of.PERCENT:
-        change, unseen = it.percent(change), it.percent(unseen)
-        low, high = (
-            (100 * end for end in it.shares)
-            if it.shares
-            else (it.percent(low), it.percent(high))
-        )
+        change, low, high, unseen = it.percents
     _check_seen(condition, change, unseen, it.resolution, text)
     return _decided(condition, low, high, text)
 

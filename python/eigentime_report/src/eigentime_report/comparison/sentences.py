@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from eigentime_report import units
 from eigentime_report.comparison.changes import Change, Changes
 from eigentime_report.comparison.shifts import AFTER, FEWEST_BLOCKS, middles
 from eigentime_report.comparison.shown import key
@@ -19,14 +18,15 @@ from eigentime_report.conclusions.findings import (
     beyond_chance,
     finding,
 )
+from eigentime_report.conclusions.sentence import capital
 from eigentime_report.conclusions.trust import ABOUT as TRUST
-from eigentime_report.conclusions.wording import DURATION, effects
+from eigentime_report.conclusions.wording import DURATION, effects, words
 from eigentime_report.results.replicates import ENOUGH_BLOCKS, things
 from eigentime_report.statistics import coarse_text
 
 TEMPLATES: Mapping[Verdict, str] = {
-    "more": "{all} {more} than before: {effects}",
-    "less": "{all} {less} than before: {effects}",
+    "more": "{all} {verb} {more} than before: {effects}",
+    "less": "{all} {verb} {less} than before: {effects}",
     "slight": "{all} {differ} by less than {margin}: {effects}",
     "same": "nothing measurable has changed for {all}: {effects}, within {margin}",
     "undecided": "{all} {are} undecided: {effects}{unseen}",
@@ -40,12 +40,10 @@ Place: TypeAlias = tuple[str, str]
 UNDECIDABLE = "nothing is decided from so few"
 UNSURE = "what drifts between runs may look like a change, and intervals are wide"
 BUSY = "others kept the processors"
-# Which of both is to be measured in more blocks.
-WHICH = ("what is from before", "what is from afterwards")
 
-# How much a sentence matters: few blocks and busy machines, different programs that measured before all else; each family by
-# its own weight, less at other levels and loads than the first, above all where nothing has changed,
-# and less where little was found out.
+# How much a sentence matters: few blocks and busy machines, different programs that measured before all else;
+# each family by its own weight, less at other levels and loads than the first, above all where nothing has
+# changed, and less where little was found out.
 FEW_BLOCKS = 130
 OTHERS_BUSY = 120
 OTHER_PROBE = 110
@@ -63,7 +61,10 @@ def changes_sentences(changes: Changes) -> list[Sentence]:
 
 
 def _circumstances(changes: Changes) -> Iterator[Sentence]:
-    yield from _few_blocks(changes)
+    if few := [it for it in changes.changes if min(it.sides) < ENOUGH_BLOCKS]:
+        yield Sentence(
+            _few_blocks(few, len(changes.changes)), "circumstances", FEW_BLOCKS
+        )
     if "probe" in {name for name, _, _ in changes.circumstances}:
         yield Sentence(
             "Before and afterwards were measured by different builds of eigentime-probe: what "
@@ -72,37 +73,30 @@ def _circumstances(changes: Changes) -> Iterator[Sentence]:
             OTHER_PROBE,
             TRUST,
         )
-    for results, when in ((changes.before, "Before"), (changes.after, "Afterwards")):
-        for note in results.notes:
-            text = f"{when}: {note.rstrip('.:; ')}."
-            if BUSY in note:
-                yield Sentence(text, "circumstances", OTHERS_BUSY)
-            else:
-                yield Sentence(text, "circumstances", NOTED, TRUST)
-    for text in changes.unmatched:
-        yield Sentence(text, "circumstances", NOTED, TRUST)
+    notes = [
+        f"{when}: {note.rstrip('.:; ')}."
+        for results, when in ((changes.before, "Before"), (changes.after, "Afterwards"))
+        for note in results.notes
+    ]
+    for text in (*notes, *changes.unmatched):
+        if BUSY in text:
+            yield Sentence(text, "circumstances", OTHERS_BUSY)
+        else:
+            yield Sentence(text, "circumstances", NOTED, TRUST)
 
 
-def _few_blocks(changes: Changes) -> Iterator[Sentence]:
-    few = [it for it in changes.changes if min(it.sides) < ENOUGH_BLOCKS]
-    if not few:
-        return
+def _few_blocks(few: Sequence[Change], of: int) -> str:
     fewest = min(few, key=lambda it: min(it.sides))
     before, after = fewest.sides
-    some = "" if len(few) == len(changes.changes) else f" ({fewest.quantity.name})"
-    needy = {
-        when
-        for it in few
-        for when, blocks in zip(WHICH, it.sides, strict=True)
-        if blocks < ENOUGH_BLOCKS
-    }
-    again = "both" if len(needy) > 1 else needy.pop()
+    some = "" if len(few) == of else f" ({fewest.quantity.name})"
+    least = [min(sides) for sides in zip(*(it.sides for it in few), strict=True)]
+    names = ("what is from before", "what is from afterwards")
+    needy = [it for it, n in zip(names, least, strict=True) if n < ENOUGH_BLOCKS]
     meaning = UNDECIDABLE if min(fewest.sides) < FEWEST_BLOCKS else UNSURE
-    yield Sentence(
+    return (
         f"There are {things(before, 'block')} before and {after} afterwards{some}: {meaning}. "
-        f"Measure {again} again by `eigentime bench --blocks {ENOUGH_BLOCKS}` or more.",
-        "circumstances",
-        FEW_BLOCKS,
+        f"Measure {'both' if len(needy) > 1 else needy[0]} again by `eigentime bench --blocks "
+        f"{ENOUGH_BLOCKS}` or more."
     )
 
 
@@ -112,12 +106,8 @@ def _by_family(changes: Changes) -> Iterator[Sentence]:
         groups.setdefault(family_of(change.quantity), []).append(change)
     for family, its in groups.items():
         yield from _plainly(family, [it for it in its if not it.is_decidable], changes)
-        decidable = [it for it in its if it.is_decidable]
-        found = beyond_chance(
-            [finding(it, AFTER) for it in decidable], 1 - changes.confidence
-        )
-        if decidable:
-            yield from _of_family(family, decidable, found, changes)
+        if decidable := [it for it in its if it.is_decidable]:
+            yield from _of_family(family, decidable, changes)
 
 
 def _plainly(
@@ -129,12 +119,8 @@ def _plainly(
         at.setdefault((it.level, it.load), []).append(it)
     for number, (place, own) in enumerate(at.items()):
         sides = zip(*(middles(it.comparison) for it in own), strict=True)
-        before, after = (
-            family.measure.amount.format(
-                DURATION.reach([it for it in side if it is not None])
-            )
-            for side in sides
-        )
+        amount = family.measure.amount
+        before, after = (amount.format(DURATION.reach(side)) for side in sides)
         many = len(own) > 1
         subject = family.counted(len(own)) if many else own[0].quantity.title
         yield Sentence(
@@ -147,11 +133,14 @@ def _plainly(
 
 
 def _of_family(
-    family: Family, its: Sequence[Change], found: Sequence[Finding], changes: Changes
+    family: Family, its: Sequence[Change], changes: Changes
 ) -> Iterator[Sentence]:
     """A sentence for all levels and loads at which the same has changed, and another for others."""
+    tested = [finding(it, AFTER) for it in its]
     at: dict[Place, list[Finding]] = {}
-    for change, each in zip(its, found, strict=True):
+    for change, each in zip(
+        its, beyond_chance(tested, 1 - changes.confidence), strict=True
+    ):
         at.setdefault((change.level, change.load), []).append(each)
     alike: dict[tuple[tuple[str, Verdict], ...], list[Place]] = {}
     for place, own in at.items():
@@ -160,7 +149,7 @@ def _of_family(
     first = next(iter(at))
     for signature, where in alike.items():
         verdicts = {verdict for _, verdict in signature}
-        elsewhere = OTHER_PLACE if verdicts & {"more", "less"} else UNCHANGED_THERE
+        elsewhere = OTHER_PLACE if verdicts & {*DECIDED} else UNCHANGED_THERE
         is_silent = verdicts <= {"undecided", "untested"}
         clauses = _clauses(family, [at[place] for place in where], changes)
         yield Sentence(
@@ -179,40 +168,31 @@ def _opening(where: Sequence[Place], of: int, changes: Changes) -> str:
         levels, loads = ({place[at] for place in where} for at in (0, 1))
         parts = ["at all levels"] if len(levels) > 1 else []
         parts += ["under all loads"] if len(loads) > 1 else []
-        text = " and ".join(parts)
-        return f"{text[0].upper()}{text[1:]}"
+        return capital(" and ".join(parts))
     named = [
         f"{places.level(level, changes.after).there}, {places.load(load).there}"
         for level, load in where
     ]
-    text = "; ".join(named)
-    return f"{text[0].upper()}{text[1:]}"
+    return capital("; ".join(named))
 
 
 def _clauses(
     family: Family, alike: Sequence[Sequence[Finding]], changes: Changes
 ) -> str:
     """What has changed, where the same has at several places."""
-    clauses = []
+    clauses, of = [], len(alike[0])
     for verdict in ORDER:
         here = [it for it in alike[0] if it.verdict == verdict]
         if not here:
             continue
         everywhere = [it for own in alike for it in own if it.verdict == verdict]
-        many = len(here) > 1
-        clauses.append(
-            TEMPLATES[verdict].format(
-                all=_all(family, here, len(alike[0])),
-                more=family.more[many],
-                less=family.less[many],
-                differ="differ" if many else "differs",
-                are="are" if many else "is",
-                effects=_effects(everywhere, are_named=len(here) < len(alike[0])),
-                margin=units.margin(changes.same_within),
-                unseen=_unseen(everywhere),
-                why=here[0].because,
-            )
-        )
+        # That no number of blocks would decide them, if that is so.
+        unseen = [it.unseen_ns for it in everywhere if it.unseen_ns is not None]
+        known = words(family, here, of, changes.same_within)
+        known["effects"] = _effects(everywhere, are_named=len(here) < of)
+        known["unseen"] = f"; {coarse_text(max(unseen))}" if unseen else ""
+        known |= {"more": family.measure.more, "less": family.measure.less}
+        clauses.append(TEMPLATES[verdict].format(**known))
     return "; ".join(clauses)
 
 
@@ -224,17 +204,3 @@ def _effects(its: Sequence[Finding], *, are_named: bool) -> str:
     ordered = sorted(its, key=lambda it: (it.is_relative, it.change or 0.0))
     ends = (effects([it], is_named=False) for it in (ordered[0], ordered[-1]))
     return " to ".join(ends) + (f"; {its[0].quantity.title}" if are_named else "")
-
-
-def _unseen(its: Sequence[Finding]) -> str:
-    """That no number of blocks would decide them, if that is so."""
-    unseen = [it.unseen_ns for it in its if it.unseen_ns is not None]
-    return f"; {coarse_text(max(unseen))}" if unseen else ""
-
-
-def _all(family: Family, its: Sequence[Finding], of: int) -> str:
-    if of == 1:
-        return its[0].quantity.title
-    if len(its) < of:
-        return f"{len(its)} of {family.counted(of)}"
-    return f"both {family.many}" if of == 2 else f"all {family.counted(of)}"

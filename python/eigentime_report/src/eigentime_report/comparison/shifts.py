@@ -16,7 +16,7 @@ from eigentime_report.results import Cell
 from eigentime_report.results.quantity import CALLS
 from eigentime_report.results.replicates import BLOCK, ENOUGH_BLOCKS, things
 from eigentime_report.statistics.decisions import KRUSKAL_DUNN
-from eigentime_report.verdicts import ends, times_drawn
+from eigentime_report.verdicts import FEWEST_ROUNDS, ends, times_drawn
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -29,6 +29,7 @@ REPLICATED: Mapping[str, str] = {
     "mad": "mad",
     "max": "maximum",
     "min": "minimum",
+    "sd": "sd",
 }
 SD = "sd"
 # Taken of all values: a replicate has too few for its tail, and the mean of the blocks' medians
@@ -46,7 +47,7 @@ PLACES = tuple(it for it in STATISTICS if it not in (SD, "mad"))
 
 # Blocks of one run are more alike than two runs are. From fewer than these nobody can say how much
 # anything differs, and nothing is decided from them.
-FEWEST_BLOCKS = 3
+FEWEST_BLOCKS = FEWEST_ROUNDS
 
 # These grow, or shrink, with the number of samples alone.
 EXTREMES = ("max", "min")
@@ -84,24 +85,21 @@ class Shift:
     shares: tuple[float, float] | None = None
 
     @property
-    def is_significant(self) -> bool:
-        """Whether the interval leaves out that nothing has changed."""
-        low, high = self.shares or (self.low, self.high)
-        return not low <= 0 <= high
-
-    @property
     def difference(self) -> float:
         """By how much there is more of it afterwards."""
         return self.after - self.before
 
-    def percent(self, difference: float) -> float:
-        """A difference in percent of what there was before."""
+    @property
+    def percents(self) -> tuple[float, float, float, float]:
+        """The difference, its interval and what the clock does not show, in percent of what was."""
         if self.before <= 0:
             raise Untold(
                 f"it was {units.duration(self.before)} before, of which percent say nothing: "
                 "a limit such as +100ns can be judged"
             )
-        return 100 * difference / self.before
+        one = 100 / self.before
+        low, high = self.shares or (self.low / self.before, self.high / self.before)
+        return one * self.difference, 100 * low, 100 * high, one * self.resolution
 
 
 def asked_of(statistic: str, cell: Cell) -> int:
@@ -112,11 +110,11 @@ def asked_of(statistic: str, cell: Cell) -> int:
 def measure(statistic: str, cell: Cell, confidence: float) -> Measured:
     """The statistic of one cell; the greatest and the least value are facts, not estimates."""
     if statistic in EXTREMES:
-        value = cell.maximum if statistic == "max" else cell.minimum
+        value = getattr(cell, REPLICATED[statistic])
         return Measured(value, value, value, cell.step_ns)
     if statistic in QUANTILES:
         return _quantile(statistic, cell, confidence)
-    row = replicated(statistic, cell, BLOCK)
+    row = replicated(statistic, cell)
     low, high = ends(_means_drawn(row), len(row), confidence)
     step = cell.resolution(statistic, row)
     return Measured(float(row.mean()), low - step, high + step, step)
@@ -141,8 +139,7 @@ def shift(statistic: str, before: Cell, after: Cell, confidence: float) -> Shift
             "measure as many"
         )
     one, other = (
-        replicated(statistic, it, BLOCK) - asked_of(statistic, it)
-        for it in (before, after)
+        replicated(statistic, it) - asked_of(statistic, it) for it in (before, after)
     )
     resolution = max(
         before.resolution(statistic, one), after.resolution(statistic, other)
@@ -150,19 +147,17 @@ def shift(statistic: str, before: Cell, after: Cell, confidence: float) -> Shift
     return _of_blocks(one, other, resolution, confidence)
 
 
-def _of_blocks(
-    before: Floats, after: Floats, resolution: float, confidence: float
-) -> Shift:
+def _of_blocks(before: Floats, after: Floats, step: float, confidence: float) -> Shift:
     """The change of a mean of blocks, as a difference, and as a ratio if there is one."""
     rounds = min(len(before), len(after))
-    drawn = [_means_drawn(before, seed=1), _means_drawn(after, seed=2)]
-    low, high = ends(drawn[1] - drawn[0], rounds, confidence)
+    one, other = _means_drawn(before, seed=1), _means_drawn(after, seed=2)
+    low, high = ends(other - one, rounds, confidence)
     was, now = float(before.mean()), float(after.mean())
     shares = None
-    if was > 0 and drawn[0].min() > 0:
-        least, most = ends(drawn[1] / drawn[0] - 1, rounds, confidence)
-        shares = (least - resolution / was, most + resolution / was)
-    return Shift(was, now, low - resolution, high + resolution, resolution, shares)
+    if was > 0 and one.min() > 0:
+        least, most = ends(other / one - 1, rounds, confidence)
+        shares = (least - step / was, most + step / was)
+    return Shift(was, now, low - step, high + step, step, shares)
 
 
 def _means_drawn(row: Floats, seed: int = 0) -> Floats:
@@ -183,25 +178,19 @@ def compare(
     What is smaller than a block says how alike its samples are, and not how alike runs are.
     """
     cells = {BEFORE: before, AFTER: after}
-    rows = {name: replicated(statistic, it, BLOCK) for name, it in cells.items()}
+    rows = {name: replicated(statistic, it) for name, it in cells.items()}
+    steps = {name: cells[name].resolution(statistic, row) for name, row in rows.items()}
     found = statistics.compare(
         {name: row - asked_of(statistic, cells[name]) for name, row in rows.items()},
         alpha=1 - confidence,
         same_within=same_within,
-        resolutions={
-            name: cells[name].resolution(statistic, row) for name, row in rows.items()
-        },
+        resolutions=steps,
     )
+    (pair,) = found.pairs
     reason = too_few(before, after, FEWEST_BLOCKS)
-    if not reason:
-        return found
-    undecided = (
-        it
-        if it.verdict == statistics.NOT_TESTED
-        else replace(it, verdict=statistics.UNDECIDED, because=reason)
-        for it in found.pairs
-    )
-    return replace(found, pairs=tuple(undecided))
+    if reason and pair.verdict != statistics.NOT_TESTED:
+        pair = replace(pair, verdict=statistics.UNDECIDED, because=reason)
+    return replace(found, pairs=(pair,))
 
 
 def too_few(before: Cell, after: Cell, fewest: int) -> str:
@@ -216,29 +205,18 @@ def too_few(before: Cell, after: Cell, fewest: int) -> str:
     )
 
 
-def middles(comparison: statistics.Comparison) -> list[float | None]:
+def middles(comparison: statistics.Comparison) -> list[float]:
     """What the difference of each pair is a difference of: means, or medians of what was ranked."""
     by_ranks = comparison.chosen == KRUSKAL_DUNN
-    return [group.median if by_ranks else group.mean for group in comparison.groups]
+    return [it.median if by_ranks else it.mean for it in comparison.groups]
 
 
-def replicated(statistic: str, cell: Cell, unit: str) -> Floats:
-    """The statistic of each replicate."""
-    replicates = cell.by(unit)
-    if statistic != SD:
-        row: Floats = getattr(replicates, REPLICATED[statistic])
+def replicated(statistic: str, cell: Cell) -> Floats:
+    """The statistic of each block."""
+    if statistic != SD or cell.histogram:
+        row: Floats = getattr(cell.by(BLOCK), REPLICATED[statistic])
         return row
-    if cell.histogram:
-        blocks = np.unique(cell.blocks)
-        return np.array([cell.histogram.of_block(int(block)).sd for block in blocks])
-    parts = [
-        part
-        for block in np.unique(replicates.block)
-        for part in np.array_split(
-            cell.values[cell.blocks == block],
-            np.count_nonzero(replicates.block == block),
-        )
-    ]
+    parts = [cell.values[cell.blocks == block] for block in np.unique(cell.blocks)]
     return np.array([part.std(ddof=1) for part in parts if len(part) > 1])
 
 
@@ -256,19 +234,15 @@ def _quantile(statistic: str, cell: Cell, confidence: float) -> Measured:
     return Measured(value, low - step, high + step, step)
 
 
-def needed(statistic: str, confidence: float) -> int:
+def _more_values(statistic: str, cell: Cell, confidence: float) -> str:
     """How many values it takes so that some lie on both sides of a quantile, with that confidence."""
     q = QUANTILES[statistic]
-    return ceil(log((1 - confidence) / 2) / log(max(q, 1 - q)))
-
-
-def _more_values(statistic: str, cell: Cell, confidence: float) -> str:
+    needed = units.count(ceil(log((1 - confidence) / 2) / log(max(q, 1 - q))))
     option = "--records" if cell.quantity.kind == CALLS else "--count"
-    at_least = units.count(needed(statistic, confidence))
     return (
-        f"{units.count(cell.count)} values are too few for the {statistic}: it takes {at_least} at "
+        f"{units.count(cell.count)} values are too few for the {statistic}: it takes {needed} at "
         f"{100 * confidence:.4g} %, so that some lie beyond it: `eigentime bench {option} N`, "
-        f"{at_least} or more in all blocks together"
+        f"{needed} or more in all blocks together"
     )
 
 

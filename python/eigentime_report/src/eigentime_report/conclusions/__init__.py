@@ -1,15 +1,16 @@
 """What a reader should conclude, in plain sentences, each linked to the table of its numbers."""
 
 from eigentime_report.analysis import Analysis
-from eigentime_report.conclusions.differences import differences, groups_of
-from eigentime_report.conclusions.families import FAMILIES, Family
-from eigentime_report.conclusions.missed import missed
+from eigentime_report.conclusions.costs import missed
+from eigentime_report.conclusions.differences import differences
+from eigentime_report.conclusions.families import Family
+from eigentime_report.conclusions.groups import groups_of
 from eigentime_report.conclusions.opening import opening
-from eigentime_report.conclusions.sentence import HEADINGS, MAIN, Sentence
+from eigentime_report.conclusions.sentence import MAIN, Sentence
 from eigentime_report.conclusions.trust import trust
 from eigentime_report.results import Results
 
-__all__ = ["FAMILIES", "HEADINGS", "MAIN", "Family", "Sentence", "conclude"]
+__all__ = ["MAIN", "Family", "Sentence", "conclude"]
 
 
 def conclude(results: Results, analysis: Analysis | None = None) -> list[Sentence]:

@@ -1,4 +1,4 @@
-"""What levels add and what loads do, in one sentence for each kind."""
+"""What levels add and what loads do, in one sentence for each kind, and what is open, in one for all."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,21 +7,23 @@ from itertools import groupby
 from eigentime_report import units
 from eigentime_report.analysis import Analysis
 from eigentime_report.conclusions import places
-from eigentime_report.conclusions.differences import Group, in_series, whole_or_part
 from eigentime_report.conclusions.families import Family
 from eigentime_report.conclusions.findings import DECIDED, Finding
+from eigentime_report.conclusions.groups import Group, in_series
 from eigentime_report.conclusions.sentence import MAIN, Sentence
-from eigentime_report.conclusions.wording import amount
+from eigentime_report.conclusions.wording import amount, intervals
 from eigentime_report.results.replicates import things
 from eigentime_report.tables.text import listed
+from eigentime_report.verdicts import FEWEST_ROUNDS
 
 # What differs to one side, and what does not measurably.
 SIDES = (("more",), ("less",), ("slight", "same"))
 STAYS = ("stays", "stay")
-# By fewer blocks nothing is decided, as nothing is between two runs.
-FEWEST_BLOCKS = 3
 # So many are told in a sentence, of the families that matter most.
 CLAUSES = 6
+OPEN = "open"
+# In so many clauses it is told what is open; of the others, how many they are.
+TOLD = 3
 
 
 @dataclass
@@ -42,25 +44,43 @@ class Clause:
 
     def takes(self, group: Group, its: Sequence[Finding]) -> bool:
         """Is it the same there? If so, that place belongs to it."""
-        if _few_blocks(group) != _few_blocks(self.groups[0]):
-            return False
-        alike = all(
-            _is_alike(mine, other)
-            for known in self.findings
-            for mine, other in zip(known, its, strict=False)
+        is_same = (
+            few_blocks(group) == few_blocks(self.groups[0])
+            and self.of == len(group.findings)
+            and [it.quantity for it in its] == [it.quantity for it in self.findings[0]]
+            and all(
+                _is_alike(mine, other)
+                for known in self.findings
+                for mine, other in zip(known, its, strict=True)
+            )
         )
-        if [it.quantity for it in its] != [it.quantity for it in self.findings[0]]:
-            return False
-        if alike and self.of == len(group.findings):
+        if is_same:
             self.groups.append(group)
             self.findings.append(its)
-            return True
-        return False
+        return is_same
+
+    def told(self, analysis: Analysis, again: str) -> tuple[str, str]:
+        """`vDSO reads take 2.5 % (0.5 ns) longer`, without the verb that is said again; and the verb."""
+        own = [it.quantity for it in self.findings[0]]
+        many = len(own) > 1
+        subject = self.family.many if many else own[0].title
+        if many and len(own) < self.of:
+            subject = self.family.of_all(own, self.of)
+        verbs = self.family.measure.verb if self.is_decided else STAYS
+        verb = verbs[many]
+        if few_blocks(self.groups[0]):
+            verb = f"seem{'' if many else 's'} to {verbs[1]}"
+        much = f"within {units.margin(analysis.same_within)}"
+        if self.is_decided:
+            findings = [it.as_shown for each in self.findings for it in each]
+            much = amount(findings, self.family.measure)
+        words = (subject, verb if verb != again else "", much)
+        return " ".join(filter(None, words)), verb
 
 
-def _few_blocks(group: Group) -> int | None:
+def few_blocks(group: Group) -> int | None:
     """In how many blocks it was measured, if these are too few to state it as a fact."""
-    return group.blocks if group.blocks < FEWEST_BLOCKS else None
+    return group.blocks if group.blocks < FEWEST_ROUNDS else None
 
 
 def _is_alike(a: Finding, b: Finding) -> bool:
@@ -83,112 +103,60 @@ class Told:
 
 def against_first(analysis: Analysis, groups: Sequence[Group]) -> Iterator[Told]:
     """A sentence for each kind over levels, and over loads: what is open is not in it."""
-    firsts = [its[0] for its in in_series(groups)]
     results = analysis.results
-    for (factor, held, kind), own in groupby(
-        sorted(firsts, key=lambda it: (it.factor, it.held, it.family.kind)),
-        key=lambda it: (it.factor, it.held, it.family.kind),
-    ):
-        its = list(own)
+    firsts = [its[0] for its in in_series(groups)]
+
+    def key(group: Group) -> tuple[str, str, str]:
+        return group.factor, group.held, group.family.kind
+
+    for (factor, _, _), own in groupby(sorted(firsts, key=key), key=key):
         by_family: dict[Family, list[Group]] = {}
-        for group in its:
+        for group in own:
             by_family.setdefault(group.family, []).append(group)
-        ordered = sorted(by_family.values(), key=lambda them: -_importance(them))
-        clauses = [it for them in ordered for it in _clauses(them)]
+        ordered = sorted(
+            by_family.values(), key=lambda its: -max(it.importance for it in its)
+        )
+        clauses = [it for its in ordered for it in _clauses(its)]
         if not clauses:
             continue
-        clauses.sort(key=lambda it: _says_little(analysis, it))
-        if factor == "level":
-            base = places.level(its[0].base, results).noun
-            where = places.load(held).there if len(results.loads) > 1 else ""
-        else:
-            base = places.load(its[0].base).noun
-            where = places.level(held, results).there if len(results.levels) > 1 else ""
-        opening = f"Against {base}{f', {where}' if where else ''}"
+        # Those about a translator's machine, which is like no other, last.
+        clauses.sort(key=lambda it: _is_translated(it.groups[0], analysis))
+        first = ordered[0][0]
+        opening = f"Against {first.varied(first.base, results).noun}"
+        if not first.is_alone(results):
+            opening += f", {first.steady(results).there}"
+        text = f"{opening}: {_told(analysis, clauses[:CLAUSES])}."
         yield Told(
-            Sentence(
-                f"{opening}: {_told(analysis, clauses[:CLAUSES])}.",
-                its[0].table_key,
-                MAIN,
-                ordered[0][0].family.key,
-            ),
+            Sentence(text, first.table_key, MAIN, first.family.key),
             factor,
-            _importance(its),
+            max(it.importance for its in ordered for it in its),
         )
 
 
-def _importance(groups: Sequence[Group]) -> float:
-    """That of the family that matters most, where it does."""
-    return max(group.importance for group in groups)
-
-
-def _says_little(analysis: Analysis, clause: Clause) -> bool:
-    """Is it about a translator's machine, which is like no other?"""
-    group = clause.groups[0]
+def _is_translated(group: Group, analysis: Analysis) -> bool:
     level = group.other if group.factor == "level" else group.held
     return places.is_translated(level, analysis.results)
 
 
 def _told(analysis: Analysis, clauses: Sequence[Clause]) -> str:
     """`in a container vDSO reads take 2.5 % (0.5 ns) longer, sleeps stay within 1 %; in …`."""
+    results = analysis.results
+    order = (*results.levels, *results.loads)
     by_place: dict[str, list[Clause]] = {}
     # The first levels and loads first.
-    for clause in sorted(clauses, key=lambda it: _place(analysis, it.groups[0])):
-        where = listed([there(analysis, group) for group in clause.groups])
-        if few := _few_blocks(clause.groups[0]):
+    for clause in sorted(clauses, key=lambda it: order.index(it.groups[0].other)):
+        where = listed([it.varied(it.other, results).there for it in clause.groups])
+        if few := few_blocks(clause.groups[0]):
             where += f", by {things(few, 'block')} only,"
         by_place.setdefault(where, []).append(clause)
     told = []
     for where, own in by_place.items():
         parts, verb = [], ""
         for clause in own:
-            again, verb = verb, _verb(clause)
-            words = (
-                _subject(clause),
-                verb if verb != again else "",
-                _much(analysis, clause),
-            )
-            parts.append(" ".join(filter(None, words)))
+            part, verb = clause.told(analysis, verb)
+            parts.append(part)
         told.append(f"{where} {', '.join(parts)}")
     return "; ".join(told)
-
-
-def _place(analysis: Analysis, group: Group) -> int:
-    results = analysis.results
-    return (results.levels if group.factor == "level" else results.loads).index(
-        group.other
-    )
-
-
-def _subject(clause: Clause) -> str:
-    its = clause.findings[0]
-    if len(its) == 1:
-        return its[0].quantity.title
-    if len(its) == clause.of:
-        return clause.family.many
-    return whole_or_part(clause.family, its, clause.of)
-
-
-def _verb(clause: Clause) -> str:
-    verbs = clause.family.measure.verb if clause.is_decided else STAYS
-    many = len(clause.findings[0]) > 1
-    if _few_blocks(clause.groups[0]):
-        return f"seem{'' if many else 's'} to {verbs[1]}"
-    return verbs[many]
-
-
-def _much(analysis: Analysis, clause: Clause) -> str:
-    if not clause.is_decided:
-        return f"within {units.margin(analysis.same_within)}"
-    findings = [it.as_shown for each in clause.findings for it in each]
-    return amount(findings, clause.family.measure)
-
-
-def there(analysis: Analysis, group: Group) -> str:
-    """The level or the load that is set against the first one."""
-    if group.factor == "level":
-        return places.level(group.other, analysis.results).there
-    return places.load(group.other).there
 
 
 def _clauses(groups: Sequence[Group]) -> list[Clause]:
@@ -201,3 +169,38 @@ def _clauses(groups: Sequence[Group]) -> list[Clause]:
                 of = len(group.findings)
                 clauses.append(Clause(group.family, of, [group], [its]))
     return clauses
+
+
+def still_open(analysis: Analysis, groups: Sequence[Group]) -> Iterator[Sentence]:
+    """One sentence, if there is anything: what is open where, and how wide the first intervals are."""
+    left = [
+        (group, own)
+        for group, *_ in in_series(groups)
+        if (own := [it for it in group.findings if it.verdict == "undecided"])
+    ]
+    if not left:
+        return
+    left.sort(key=lambda item: (item[0].factor == "load", -item[0].family.weight))
+    where: dict[tuple[str, str], list[str]] = {}
+    for group, own in left:
+        whole = len(own) == len(group.findings) > 1
+        quantities = (it.quantity for it in own)
+        name = (
+            group.family.many
+            if whole
+            else group.family.of_all(quantities, len(group.findings))
+        )
+        if len(own) == 1:
+            name = own[0].quantity.title
+        there = group.varied(group.other, analysis.results).there
+        where.setdefault((group.factor, name), []).append(there)
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for (_, name), at in where.items():
+        alike.setdefault(tuple(at), []).append(name)
+    next(iter(alike.values()))[0] += f" (intervals {intervals(left[0][1])})"
+    told = [f"{listed(names)} {listed(list(at), 4)}" for at, names in alike.items()]
+    if len(told) > TOLD:
+        told[TOLD:] = [f"and {len(told) - TOLD} more"]
+    unseen = any(it.unseen_ns is not None for _, own in left for it in own)
+    text = f"Undecided, for want of blocks{', or of finer clocks' if unseen else ''}: {'; '.join(told)}."
+    yield Sentence(text, left[0][0].table_key, MAIN, OPEN)

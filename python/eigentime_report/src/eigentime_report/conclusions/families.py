@@ -39,25 +39,18 @@ class Family:
     # In which order one reads about them: what is greater comes first.
     weight: int
 
-    def holds(self, quantity: Quantity) -> bool:
-        """Does a quantity belong to it?"""
-        return re.match(self.pattern, quantity.name) is not None
-
     def counted(self, number: int) -> str:
         """`1 vDSO read`, `3 vDSO reads`."""
         return f"{number} {self.one if number == 1 else self.many}"
 
-    @property
-    def more(self) -> tuple[str, str]:
-        """To have more of it: "takes longer", "take longer"."""
-        one, many = self.measure.verb
-        return f"{one} {self.measure.more}", f"{many} {self.measure.more}"
-
-    @property
-    def less(self) -> tuple[str, str]:
-        """To have less of it: "takes less time", "take less time"."""
-        one, many = self.measure.verb
-        return f"{one} {self.measure.less}", f"{many} {self.measure.less}"
+    def of_all(self, its: Iterable[Quantity], of: int) -> str:
+        """`all 3 vDSO reads`, `2 of 3 vDSO reads`, or the name of a single one."""
+        own = list(its)
+        if len(own) < of:
+            return f"{len(own)} of {self.counted(of)}"
+        if of == 1:
+            return own[0].title
+        return f"both {self.many}" if of == 2 else f"all {self.counted(of)}"
 
 
 # The first one that holds a quantity has it.
@@ -74,7 +67,7 @@ FAMILIES = (
 
 def family_of(quantity: Quantity) -> Family:
     """The family of a quantity."""
-    return next(family for family in FAMILIES if family.holds(quantity))
+    return next(it for it in FAMILIES if re.match(it.pattern, quantity.name))
 
 
 def by_family(quantities: Iterable[Quantity]) -> dict[Family, list[Quantity]]:

@@ -1,26 +1,21 @@
 """What a comparison says of one quantity at one level or load, against the first one."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, log1p, sqrt
 from typing import Literal, TypeAlias
 
-from eigentime_report.analysis import Compared
-from eigentime_report.conclusions.shown import Shown, against, shown
+from eigentime_report.analysis import COMPARED, Compared, missed_share
 from eigentime_report.results import Cell, Quantity
 from eigentime_report.statistics import (
     DIFFERS,
-    IDENTICAL,
-    MEAN_RATIO,
-    MEDIAN_RATIO,
     NOT_TESTED,
     UNDECIDED,
     Contrast,
 )
-from eigentime_report.statistics.posthoc import ADJUSTMENTS, DUNN
+from eigentime_report.statistics.tests import holm
 
 Verdict: TypeAlias = Literal["more", "less", "slight", "same", "undecided", "untested"]
-Ends: TypeAlias = tuple[float | None, float | None]
 
 # In this order they are told.
 ORDER: tuple[Verdict, ...] = ("more", "less", "slight", "same", "undecided", "untested")
@@ -32,6 +27,16 @@ DECIDED: tuple[Verdict, ...] = ("more", "less")
 TIMES_FROM, TIMES_BELOW = 1.0, -0.5
 
 WHY_SINGLE = "there is one {unit} only, and it takes more to see how much they differ"
+
+# What has to be no worse, where less of what is compared is called better.
+NO_WORSE: Mapping[str, Mapping[str, Callable[[Cell], float]]] = {
+    "sleep": {"the p99": lambda cell: cell.quantile(0.99)},
+    "events": {
+        "the p99": lambda cell: cell.quantile(0.99),
+        "the share of missed events": missed_share,
+    },
+}
+NAMES = {"mean": "the mean", "median": "the median", "sd": "the SD"}
 
 
 @dataclass(frozen=True)
@@ -54,8 +59,9 @@ class Finding:
     # The ends of its interval.
     low_ns: float | None = None
     high_ns: float | None = None
-    # What tables show of all values, and what of it is to the other side, so that it is undecided.
-    shown: Shown | None = None
+    # What tables show of all values at both places, and what of it is to the other side, so that it is
+    # undecided.
+    shown: tuple[float, float] | None = None
     against: Sequence[str] = ()
     # Its p among all that one reads about together, where this alone keeps it undecided.
     among: float | None = None
@@ -84,39 +90,38 @@ class Finding:
         """The same, by how much what tables show has changed."""
         if self.shown is None:
             return self
-        change = self.shown.change if self.is_relative else None
+        was, now = self.shown
+        is_relative = self.is_relative and was > 0
+        change = (now - was) / (was if is_relative else 1.0)
         return replace(
-            self,
-            change=self.shown.difference if change is None else change,
-            difference=self.shown.difference,
-            is_relative=change is not None,
+            self, change=change, difference=now - was, is_relative=is_relative
         )
 
 
 def finding(compared: Compared, other: str) -> Finding:
     """Of `other` against the first one."""
     pair = compared.against_base(other)
-    asked = compared.quantity.asked_ns
     # Of what a sleep was asked for, no part is told: it is not what it costs.
-    is_relative = pair.percent is not None and not asked
-    change = pair.difference
-    if is_relative and pair.percent is not None:
-        change = pair.percent / 100
-    low, high = _ratio_ends(pair) if is_relative else (pair.low, pair.high)
+    is_relative = pair.percent is not None and not compared.quantity.asked_ns
+    low, high = pair.low, pair.high
+    if is_relative:
+        ends = (pair.percent_low, pair.percent_high)
+        low, high = (None if it is None else it / 100 for it in ends)
+        # No ratio is below nothing.
+        low = None if low is not None and low <= -1 else low
     single = [group.name for group in compared.comparison.groups if group.n < 2]
     is_more = (pair.difference or 0) > 0
     verdicts: dict[str, Verdict] = {
         DIFFERS: "slight" if pair.is_within else "more" if is_more else "less",
-        IDENTICAL: "same",
         NOT_TESTED: "untested",
         UNDECIDED: "undecided",
     }
-    # What is left is "same within 1 %".
+    # What is left is identical, or "same within 1 %".
     verdict = verdicts.get(pair.verdict, "same")
     return Finding(
         quantity=compared.quantity,
         verdict=verdict,
-        change=change,
+        change=(pair.percent or 0.0) / 100 if is_relative else pair.difference,
         low=low,
         high=high,
         is_relative=is_relative,
@@ -132,39 +137,20 @@ def finding(compared: Compared, other: str) -> Finding:
 
 def beside(finding: Finding, base: Cell, other: Cell) -> Finding:
     """The finding with what tables show; it is undecided where that is to the other side."""
-    found = replace(finding, shown=shown(base, other))
+    asked, kind = base.quantity.asked_ns, base.quantity.kind
+    was, now = (float(getattr(it, COMPARED[kind])) - asked for it in (base, other))
+    found = replace(finding, shown=(was, now))
     if finding.verdict not in DECIDED:
         return found
-    if others := against(base, other, is_more=finding.verdict == "more"):
-        return replace(found, verdict="undecided", importance=0.0, against=others)
-    return found
-
-
-def _ratio_ends(pair: Contrast) -> Ends:
-    """The interval of a change, as a part of one.
-
-    Of large changes it is that of the ratio: no ratio is below 0, as the difference's interval may
-    be. Both are in the table.
-    """
-    low, high = (
-        None if it is None else it / 100 for it in (pair.percent_low, pair.percent_high)
-    )
-    change = (pair.percent or 0.0) / 100
-    ratio = pair.effect(MEDIAN_RATIO if pair.test.startswith(DUNN) else MEAN_RATIO)
-    is_large = not TIMES_BELOW < change < TIMES_FROM or (low or 0.0) <= -1
-    # Where the clock shows no less, the ratio's own interval does not know it.
-    if (
-        is_large
-        and not pair.is_coarse
-        and ratio
-        and ratio.low is not None
-        and ratio.high is not None
-    ):
-        ends = ratio.low - 1, ratio.high - 1
-        # It holds by another computation than the test, and is not told where both differ.
-        if (low or 0.0) * (high or 0.0) <= 0 or ends[0] * ends[1] > 0:
-            low, high = ends
-    return (None if low is not None and low <= -1 else low), high
+    others = []
+    if now < was if finding.verdict == "more" else now > was:
+        others.append(NAMES[COMPARED[kind]])
+    if finding.verdict == "less":
+        worse = NO_WORSE.get(kind, {})
+        others += [name for name, of in worse.items() if of(other) > of(base)]
+    if not others:
+        return found
+    return replace(found, verdict="undecided", importance=0.0, against=others)
 
 
 def _importance(compared: Compared, pair: Contrast) -> float:
@@ -194,7 +180,7 @@ def beyond_chance(findings: Sequence[Finding], alpha: float) -> list[Finding]:
     is undecided.
     """
     tested = [it.p for it in findings if it.p is not None]
-    adjusted = iter(ADJUSTMENTS["holm"](tested))
+    adjusted = iter(holm(tested))
     judged = []
     for it in findings:
         p = None if it.p is None else next(adjusted)

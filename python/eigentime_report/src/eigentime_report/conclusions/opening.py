@@ -4,14 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from eigentime_report.analysis import Analysis
-from eigentime_report.conclusions.against import Told, against_first
-from eigentime_report.conclusions.backwards import never_back, unclear, went_back
-from eigentime_report.conclusions.differences import Group
-from eigentime_report.conclusions.here import costs
+from eigentime_report.conclusions.against import Told, against_first, still_open
+from eigentime_report.conclusions.clocks import backwards, served
+from eigentime_report.conclusions.costs import costs
+from eigentime_report.conclusions.groups import Group
 from eigentime_report.conclusions.sentence import MAIN, Sentence
-from eigentime_report.conclusions.served import served
 from eigentime_report.conclusions.trust import assurance
-from eigentime_report.conclusions.undecided import still_open
 
 # With more of them, what matters would not be seen.
 MOST = 9
@@ -24,22 +22,21 @@ def opening(
 
     Of comparisons there are as many as there is room for, the most important ones.
     """
-    first_back, further_back = went_back(analysis)[:1], went_back(analysis)[1:]
+    back, never, unclear = backwards(analysis)
     here = list(costs(analysis))
     # Single readings are told where no calls were measured.
     readings = [it for it in here if it.about == "reads" and len(here) > 1]
-    clocks = [*never_back(analysis), *served(analysis)]
-    begin = [*first_back, *(it for it in here if it not in readings), *clocks]
+    begin = [*back[:1], *(it for it in here if it not in readings), *never]
+    begin += served(analysis)
     end = [*assurance(analysis), *still_open(analysis, groups)]
     compared = list(against_first(analysis, groups))
     chosen = _chosen(compared, MOST - len(begin) - len(end))
-    told = [it.sentence for it in compared if it in chosen]
-    sentences = [*begin, *told, *end]
+    sentences = [*begin, *(it.sentence for it in compared if it in chosen), *end]
     first = [
         replace(it, weight=MAIN + len(sentences) - place)
         for place, it in enumerate(sentences)
     ]
-    left = [*further_back, *unclear(analysis), *readings]
+    left = [*back[1:], *unclear, *readings]
     return first, [replace(it, weight=MAIN / 2) for it in left]
 
 

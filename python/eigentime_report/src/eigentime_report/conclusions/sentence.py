@@ -24,15 +24,6 @@ def below_main(importance: float) -> float:
     return MAIN * importance / (1 + importance) if importance > 0 else 0.0
 
 
-# What sentences are about, in the order of a page.
-HEADINGS = {
-    "vdso": "Reading clocks by the vDSO",
-    "system-calls": "System calls that read clocks",
-    "timers": "Calls of timers",
-    "sleeps": "How late sleeps of 100 ms end",
-    "misses": "How late sleeps end",
-    "reads": "Single readings of clocks",
-    "events": "How even timer events are",
-    "warps": "Whether clocks go backwards",
-    "trust": "How far the numbers can be trusted",
-}
+def capital(text: str) -> str:
+    """The text as it begins a sentence."""
+    return text[:1].upper() + text[1:]

@@ -2,16 +2,14 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
 from eigentime_report import units
 from eigentime_report.analysis import Analysis
 from eigentime_report.conclusions import places
-from eigentime_report.conclusions.sentence import MAIN, Sentence
+from eigentime_report.conclusions.sentence import MAIN, Sentence, capital
 from eigentime_report.results import Results
-from eigentime_report.statistics import CLIFFS_DELTA, Comparison, Contrast
 from eigentime_report.tables.text import listed
 
 ABOUT = "trust"
@@ -30,26 +28,24 @@ WHY_TRANSLATED = "kvm"
 
 def failed_loads(results: Results) -> set[tuple[str, str]]:
     """Levels and loads at which the load did not load."""
-    return {
-        (level, load) for level, load, share, _ in _looks(results) if share < LOADING
-    }
+    looks = _looks(results)
+    return {(level, load) for level, load, share, _ in looks if share < LOADING}
 
 
 def assurance(analysis: Analysis) -> Iterator[Sentence]:
     """How far the numbers can be trusted, in one sentence; `trust` has it in full."""
     results = analysis.results
-    blocks: dict[str, set[int]] = {}
-    for quantity in results.quantities:
-        for cell in results.cells(quantity):
-            blocks.setdefault(cell.load, set()).add(len(np.unique(cell.blocks)))
-    if not blocks:
-        return
     by_count: dict[str, list[str]] = {}
-    for load in (it for it in results.loads if it in blocks):
-        least, most = min(blocks[load]), max(blocks[load])
-        number = f"{least} to {most}" if least < most else str(least)
-        name = f"{number} block{'' if most == 1 else 's'}"
-        by_count.setdefault(name, []).append(places.load(load).there)
+    for load in results.loads:
+        cells = [it for each in results.quantities for it in results.cells(each, load)]
+        blocks = [len(np.unique(cell.blocks)) for cell in cells]
+        if blocks:
+            least, most = min(blocks), max(blocks)
+            number = f"{least} to {most}" if least < most else str(least)
+            name = f"{number} block{'' if most == 1 else 's'}"
+            by_count.setdefault(name, []).append(places.load(load).there)
+    if not by_count:
+        return
     text = "These numbers are from " + ", ".join(
         f"{number} {listed(where)}" if len(by_count) > 1 else number
         for number, where in by_count.items()
@@ -60,144 +56,82 @@ def assurance(analysis: Analysis) -> Iterator[Sentence]:
     if failed := sorted(failed_loads(results)):
         names = listed([f"{load} ({level})" for level, load in failed])
         text += f"; nothing is concluded from loads that did not load: {names}"
-    unfinished = [run for run in results.runs if not run.is_complete]
-    if unfinished:
+    if unfinished := [run for run in results.runs if not run.is_complete]:
         text += f"; {len(unfinished)} of {len(results.runs)} runs did not end in order"
     yield Sentence(f"{text}.", "levels", MAIN, ABOUT_TRUST)
 
 
 def trust(analysis: Analysis) -> list[Sentence]:
     """Who ran virtual machines, which loads did not load, what the runs say of themselves."""
+    results = analysis.results
     told = [
-        *_machines(analysis.results),
-        *_loading(analysis.results),
+        *(("levels", text) for text in _machines(results)),
+        *(("loads", text) for text in _loading(results)),
         *_units(analysis),
-        *_notes(analysis.results),
-        *_agreement(analysis),
+        *(
+            ("levels", f"{capital(note.rstrip('.:; '))}.")
+            for note in results.notes
+            # What is said of a translator is told already.
+            if BY_TRANSLATOR not in note
+        ),
     ]
     # The gravest are the first.
-    return [replace(it, weight=-float(place)) for place, it in enumerate(told)]
+    return [
+        Sentence(text, key, -float(place), ABOUT)
+        for place, (key, text) in enumerate(told)
+    ]
 
 
-def _machines(results: Results) -> Iterator[Sentence]:
+def _machines(results: Results) -> Iterator[str]:
     for level in results.levels:
         if places.is_translated(level, results):
             reasons = [
                 it.notes.get(WHY_TRANSLATED, "") for _, it in results.places(level)
             ]
-            why = next((_in_short(it) for it in reasons if it), "")
-            yield Sentence(
+            # The first line of a reason, with the last one where it announces more.
+            first, *more = next(filter(None, reasons), "").strip().splitlines() or [""]
+            why = f"{first} {more[-1]}".rstrip(".") if more else first.rstrip(".:; ")
+            yield (
                 f"Level {level} was a virtual machine run by QEMU's translator (TCG), not by KVM: "
                 "its numbers say nothing of virtual machines in general"
-                f"{f' ({why})' if why else ''}.",
-                "levels",
-                0,
-                ABOUT,
+                f"{f' ({why})' if why else ''}."
             )
 
 
-def _in_short(why: str) -> str:
-    """The first line of a reason, with the last one where it announces more."""
-    first, *more = why.strip().splitlines()
-    return f"{first} {more[-1]}".rstrip(".") if more else first.rstrip(".:; ")
-
-
-def _loading(results: Results) -> Iterator[Sentence]:
+def _loading(results: Results) -> Iterator[str]:
     for level, load, share, looks in _looks(results):
         if share < 1:
-            loading = round(share * looks)
             nothing = "; nothing is concluded from it" if share < LOADING else ""
-            yield Sentence(
+            yield (
                 f"The load {load} did not load all the time at level {level}: it did at "
-                f"{loading} of {looks} looks ({units.percent(share, sign=False)}){nothing}.",
-                "loads",
-                0,
-                ABOUT,
+                f"{round(share * looks)} of {looks} looks ({units.percent(share, sign=False)}){nothing}."
             )
 
 
-def _notes(results: Results) -> Iterator[Sentence]:
-    """What the runs say of themselves, but what is said of a translator, which is told already."""
-    for note in results.notes:
-        if BY_TRANSLATOR not in note:
-            text = note.rstrip(".:; ")
-            yield Sentence(f"{text[0].upper()}{text[1:]}.", "levels", 0, ABOUT)
+def _units(analysis: Analysis) -> Iterator[tuple[str, str]]:
+    """Why something smaller than blocks was tested, if it was."""
+    small: dict[str, dict[str, dict[str, None]]] = {}
+    for kind in analysis.kinds:
+        for it in analysis.comparisons(kind, "level"):
+            if it.unit != "block":
+                small.setdefault(it.unit, {}).setdefault(kind, {})[it.held] = None
+    for unit, kinds in small.items():
+        names = listed(
+            [f"{kind} ({', '.join(loads)})" for kind, loads in kinds.items()]
+        )
+        text = (
+            f"The tests of {names} take each {unit} by itself, because there are fewer than five blocks "
+            "of them: small differences may look surer than they are. `--blocks 5` or more, or another "
+            "run beside this one, would show how much blocks differ."
+        )
+        yield f"tests-{next(iter(kinds))}-levels", text
 
 
 def _looks(results: Results) -> list[tuple[str, str, float, int]]:
     """Levels and loads beside idle, at how many of the looks they loaded, and how many there were."""
-    checks = results.load_checks
+    parts = results.load_checks.group_by("level", "load", maintain_order=True)
     return [
         (str(level), str(load), float(part["is_loading"].to_numpy().mean()), len(part))
-        for (level, load), part in checks.group_by("level", "load", maintain_order=True)
+        for (level, load), part in parts
         if load != IDLE
     ]
-
-
-def _units(analysis: Analysis) -> Iterator[Sentence]:
-    """Why something smaller than blocks was tested, if it was: a sentence for each reason."""
-    reasons: dict[str, dict[str, list[str]]] = {}
-    for kind in analysis.kinds:
-        for compared in analysis.comparisons(kind, "level"):
-            if compared.unit != "block":
-                loads = reasons.setdefault(compared.unit, {}).setdefault(kind, [])
-                if compared.held not in loads:
-                    loads.append(compared.held)
-    for unit, kinds in reasons.items():
-        names = listed(
-            [f"{kind} ({', '.join(loads)})" for kind, loads in kinds.items()]
-        )
-        yield Sentence(
-            f"The tests of {names} take each {unit} by itself, because there are fewer than five "
-            f"blocks of them: small differences may look surer than they are. `--blocks 5` or more, "
-            f"or another run beside this one, would show how much blocks differ.",
-            f"tests-{next(iter(kinds))}-levels",
-            0,
-            ABOUT,
-        )
-
-
-def _agreement(analysis: Analysis) -> Iterator[Sentence]:
-    """Do tests of means and tests of ranks contradict each other?"""
-    tested = [
-        compared
-        for kind in analysis.kinds
-        for compared in analysis.comparisons(kind, "level")
-        if compared.comparison.agreement is not None
-    ]
-    odd = [it for it in tested if contradicts(it.comparison)]
-    if not odd:
-        return
-    names = listed(list(dict.fromkeys(it.quantity.title for it in odd)))
-    text = (
-        f"Tests of means and tests of ranks contradict each other in {len(odd)} of "
-        f"{units.count(len(tested))} comparisons of levels: {names}, whose verdicts are less sure"
-    )
-    yield Sentence(f"{text}.", f"tests-{tested[0].quantity.kind}-levels", 0, ABOUT)
-
-
-def contradicts(comparison: Comparison) -> bool:
-    """Do tests of means and of ranks find differences to opposite sides?
-
-    That one of them finds none is no contradiction: tests of ranks find less in few values.
-    """
-    ranks = {(it.i, it.j): it for it in comparison.dunn}
-    return any(
-        _side(pair, comparison.alpha) * _side(ranks[pair.i, pair.j], comparison.alpha)
-        < 0
-        for pair in comparison.pairs
-        if (pair.i, pair.j) in ranks
-    )
-
-
-def _side(pair: Contrast, alpha: float) -> int:
-    """To which side it differs: by its test, or by its interval; 0 if by neither."""
-    if pair.p is not None and pair.p < alpha:
-        return int(np.sign(pair.difference or 0.0))
-    delta = pair.effect(CLIFFS_DELTA)
-    low, high = (pair.low, pair.high)
-    if low is None and delta:
-        low, high = delta.low, delta.high
-    if low is None or high is None or low <= 0 <= high:
-        return 0
-    return int(np.sign(low))

@@ -1,50 +1,12 @@
-"""Templates of sentences, and how effects are written in them."""
+"""How effects are written in sentences."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from eigentime_report import units
-from eigentime_report.conclusions.families import Measure
-from eigentime_report.conclusions.findings import DECIDED, Finding, Verdict
-
-# The first part of a sentence. {all} is `all 3 vDSO reads`, `2 of 3 vDSO reads` or a name.
-FIRST: Mapping[Verdict, str] = {
-    "more": "{all} {verb} {amount} {than} {base}{detail}",
-    "less": "{all} {verb} {amount} {than} {base}{detail}",
-    "slight": "{all} {differ} from {base_noun} by less than {margin}: {effects}",
-    "same": "nothing measurable changes for {all} against {base_noun}: {effects}, within {margin}",
-    "undecided": "{all} {are} undecided against {base_noun}: {effects}; {remedy}",
-    "untested": "{all} {are} not tested against {base_noun}: {why}",
-}
-
-# The other parts, of those that the first one does not hold.
-NEXT: Mapping[Verdict, str] = {
-    "more": "{number} {verb} {amount}{detail}",
-    "less": "{number} {verb} {amount}{detail}",
-    "slight": "{number} {differ} by less than {margin}: {next_effects}",
-    "same": "nothing measurable changes for {number}: {next_effects}, within {margin}",
-    "undecided": "{number} {are} undecided: {next_effects}; {remedy}",
-    "untested": "{number} {are} not tested: {why}",
-}
-
-# Of one block, and of several that are too few.
-FEW_BLOCKS = (
-    "it was measured in one block only, and what drifts from block to block is not in these numbers",
-    "it was measured in {blocks} blocks only, whose drift may look like a difference",
-)
-
-# What would decide what is undecided.
-BLOCKS = "about {times} times as many blocks would decide {it}"
-MANY_BLOCKS = "a change of {margin} is too little to see in this scatter: more blocks would decide {it}"
-SOME_BLOCKS = "more blocks would decide {it}"
-# What no number of blocks would decide.
-COARSE = "{steps}, and what is smaller does not show"
-# What would be a difference by its own test.
-AMONG = "what differs by itself may do so by chance among {of} (p = {p} by Holm)"
-AGAINST = "{what} of {name} went the other way"
-# More blocks than these times as many are no advice.
-PRACTICAL = 20
+from eigentime_report.conclusions.families import Family, Measure
+from eigentime_report.conclusions.findings import DECIDED, Finding
 
 # From so many on, the middle one is told beside the least and the greatest.
 TYPICAL_FROM = 4
@@ -61,10 +23,6 @@ class Writer:
     write: Callable[[float, int], str]
     figures: int
     most: int = 4
-
-    def number(self, value: float, low: float | None, high: float | None) -> str:
-        """`19.8 ns (19.7 to 19.9 ns)`: an estimate with its interval."""
-        return f"{self.one(value, low, high)} ({self.between(low, high)})"
 
     def one(self, value: float, low: float | None, high: float | None) -> str:
         """The estimate, with as many figures as its interval has."""
@@ -113,6 +71,22 @@ SHARE = Writer(lambda part, figures: units.percent(part, figures, sign=False), 2
 TIMES = Writer(
     lambda part, figures: units.times(1 + part, figures + (0 <= part < 1)), 2
 )
+
+
+def words(
+    family: Family, findings: Sequence[Finding], of: int, same_within: float
+) -> dict[str, str]:
+    """What templates of sentences may ask for, of findings with one verdict among so many."""
+    many = len(findings) > 1
+    return {
+        "all": family.of_all((it.quantity for it in findings), of),
+        "verb": family.measure.verb[many],
+        "differ": "differ" if many else "differs",
+        "are": "are" if many else "is",
+        "effects": effects(findings, is_named=len(findings) < of),
+        "margin": units.margin(same_within),
+        "why": findings[0].because,
+    }
 
 
 def effects(findings: Sequence[Finding], *, is_named: bool) -> str:
@@ -171,7 +145,7 @@ def _far_apart(findings: Sequence[Finding]) -> Iterator[str]:
         yield f"in the middle {TIMES.reach([median(changes)])}"
     most = max(findings, key=lambda it: it.change or 0.0)
     if most.shown and 1 + max(changes) >= WIDE * (1 + min(changes)):
-        was, now = (DURATION.reach([it]) for it in (most.shown.was, most.shown.now))
+        was, now = (DURATION.reach([it]) for it in most.shown)
         yield f"{most.quantity.title} from {was} to {now}"
 
 

@@ -2,8 +2,8 @@
 
 Read in this order: `quantity` (what is measured), `cell` (what was measured of it at a
 level under a load), `replicates` and `histogram` (what tests and medians are made of),
-`results` (all of it). Below them are `folder`, `manifest`, `tables` and `file` (what is
-on the disk), `samples` (their rows, kept once), `notes` (what a reader must know) and `errors`.
+`results` (all of it). Below them are `folder`, `manifest`, `tables` and `plan` (what is on the disk, and
+what has to be), `samples` (their rows, kept once), `notes` (what a reader must know) and `errors`.
 """
 
 from eigentime_report.results.cell import Cell

@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eigentime_report.results import replicates
-from eigentime_report.results.arrays import Blocks, Counts, Floats
-from eigentime_report.results.histogram import Histogram
+from eigentime_report.results.histogram import Blocks, Counts, Floats, Histogram
 from eigentime_report.results.quantity import CALLS, Quantity
 from eigentime_report.results.replicates import (
     BATCH,
@@ -44,7 +42,7 @@ class Cell:
     blocks: Blocks
     served: frozenset[str]
     facts: Mapping[str, Fact]
-    missed: NDArray[np.uint32] | None = None
+    missed: Counts | None = None
     histogram: Histogram | None = None
     step_ns: float = 0.0
 
@@ -66,9 +64,8 @@ class Cell:
     @cached_property
     def median(self) -> float:
         """The median; of readings, between the steps of the counter."""
-        return float(
-            self.histogram.median if self.histogram else np.median(self.values)
-        )
+        its = self.histogram
+        return float(its.median if its else np.median(self.values))
 
     @cached_property
     def mad(self) -> float:
@@ -93,17 +90,24 @@ class Cell:
             return self.histogram.quantile(part)
         return float(np.quantile(self.values, part, method="inverted_cdf"))
 
+    @property
+    def units(self) -> tuple[str, ...]:
+        """By what it can be summed up."""
+        if self.histogram:
+            return (BLOCK,)
+        return (BLOCK, RECORD, BATCH) if self.quantity.kind == CALLS else (BLOCK, BATCH)
+
     @cached_property
     def replicates(self) -> Replicates:
         """What tests may take as independent: blocks, where there are enough."""
-        return self.by(self._unit())
+        is_enough = len(np.unique(self.blocks)) >= ENOUGH_BLOCKS
+        return self.by(BLOCK if is_enough else self.units[:2][-1])
 
     def by(self, unit: str) -> Replicates:
         """The same by another unit: `block`, `batch`, and `record` of calls."""
-        known = self._units()
-        if unit not in known:
+        if unit not in self.units:
             raise ValueError(
-                f"{self.quantity} has no {unit!r}: its units are {', '.join(known)}"
+                f"{self.quantity} has no {unit!r}: its units are {', '.join(self.units)}"
             )
         if self.histogram:
             return replicates.of_histogram(self.histogram)
@@ -131,18 +135,7 @@ class Cell:
         if self.missed is None or self.quantity.interval_ns is None:
             return self.values
         late = np.flatnonzero(self.missed)
-        times = self.missed[late].astype(np.int64)
+        times = self.missed[late]
         which = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
         less = (which + 1.0) * self.quantity.interval_ns
         return np.concatenate([self.values, np.repeat(self.values[late], times) - less])
-
-    def _units(self) -> tuple[str, ...]:
-        if self.histogram:
-            return (BLOCK,)
-        return (BLOCK, RECORD, BATCH) if self.quantity.kind == CALLS else (BLOCK, BATCH)
-
-    def _unit(self) -> str:
-        units = self._units()
-        if len(units) == 1 or len(np.unique(self.blocks)) >= ENOUGH_BLOCKS:
-            return BLOCK
-        return RECORD if RECORD in units else BATCH

@@ -7,10 +7,14 @@ the table of `eigentime bench`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from eigentime_report.results.arrays import Blocks, Counts, Floats
+Floats: TypeAlias = NDArray[np.float64]
+Counts: TypeAlias = NDArray[np.int64]
+Blocks: TypeAlias = NDArray[np.int32]
 
 # Numbers of up to so many binary digits have buckets of their own.
 DIGITS = 11

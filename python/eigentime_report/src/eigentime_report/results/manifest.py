@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eigentime_report.results.errors import FolderError, unreadable
-from eigentime_report.results.json_tree import Tree
-from eigentime_report.results.visible import visible
+from eigentime_report.results.errors import VERSION, FolderError, unreadable, visible
 
 FILE = "manifest.json"
 # The version of the form that this code reads.
@@ -16,33 +14,19 @@ FORM = 1
 COMPLETE = "complete"
 RUNNING = "running"
 STATES = (RUNNING, "interrupted", "incomplete", COMPLETE)
-
-# A seed has 64 bits.
-MOST_SEED = 2**64 - 1
-# Each step of each of them is looked for in the tables.
+# Counts are kept in 64 bits with a sign; each block is looked for in the tables.
+MOST = 2**63 - 1
 MOST_BLOCKS = 100_000
 
 MEASURE = "name a folder that `eigentime bench --out` has written"
-AGAIN = "take it from a copy, or measure again"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check of the doctor found at a level; `facts` are told apart by `labels`."""
+    """What a check of the doctor found at a level."""
 
-    key: str
     verdict: str
     found: str
-    facts: tuple["Fact", ...]
-
-
-@dataclass(frozen=True)
-class Fact:
-    """Something that was found out; None if it could not be read."""
-
-    name: str
-    labels: Mapping[str, str]
-    value: int | float | bool | str | None
 
 
 @dataclass(frozen=True)
@@ -62,28 +46,20 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Session:
-    """When a run was worked on, in RFC 3339; `end` is None if it has not ended in order."""
-
-    begin: str
-    end: str | None
-
-
-@dataclass(frozen=True)
 class Skip:
     """What was not measured, and why; under all loads if `load` is None."""
 
     level: str
-    load: str | None
     what: str
     why: str
+    load: str | None = None
 
 
 # Clocks are compared once in each block.
 WARP = "warp"
 
-# What measurements of a kind are told apart by, and what says how many there are of it. The slack of
-# sleeps is not among them: without one, it is the one that the probe is started with.
+# What measurements of a kind are told apart by. The slack of sleeps is not among them: without one,
+# it is the one that the probe is started with.
 TOLD_APART: Mapping[str, tuple[str, ...]] = {
     "calls": ("metric",),
     "read": ("source", "cache"),
@@ -91,6 +67,7 @@ TOLD_APART: Mapping[str, tuple[str, ...]] = {
     "events": ("source", "interval_ns"),
     WARP: (),
 }
+# What says how many there are of it.
 COUNTED = {"calls": "records"}
 
 
@@ -111,7 +88,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Run:
-    """A run of `eigentime bench`."""
+    """A run of measurements."""
 
     folder: Path
     run: str
@@ -121,15 +98,11 @@ class Run:
     probe: str
     preset: str
     blocks: int
-    seed: int
-    cpu: int | None
     levels: tuple[Level, ...]
     loads: tuple[str, ...]
-    # Kinds of measurements of the plan: `calls`, `read`, `sleep`, `events`, `warp`.
-    kinds: frozenset[str]
     planned: tuple[Planned, ...]
     state: str
-    sessions: tuple[Session, ...]
+    begin: str
     steps: int
     steps_done: int
     skipped: tuple[Skip, ...]
@@ -139,167 +112,190 @@ class Run:
     label: str = ""
 
     @property
+    def kinds(self) -> set[str]:
+        """Kinds of measurements of the plan: `calls`, `read`, `sleep`, `events`, `warp`."""
+        return {it.kind for it in self.planned}
+
+    @property
     def is_complete(self) -> bool:
         """Is all measured that can be?"""
         return self.state == COMPLETE
-
-    @property
-    def left_out(self) -> bool:
-        """Was anything not measured that was to be?"""
-        gone = any(level.unavailable for level in self.levels)
-        return gone or bool(self.skipped or self.failed)
-
-    @property
-    def begin(self) -> str:
-        """When it was begun."""
-        return self.sessions[0].begin if self.sessions else "an unknown time"
 
     def name_of(self, level: str) -> str:
         """What a level of it is called in these results."""
         return f"{self.label}: {level}" if self.label else level
 
 
+# What documents hold: a text, one whose lines are told apart, as the last words of a program, or a
+# count up to something; in lists, in objects whose members are these (`?`: it may be missing or null),
+# or in objects whose members have any names (`*`).
+TEXT, LINES, COUNT, ANY = "text", "lines", MOST, None
+SKIP = {"level": TEXT, "load?": TEXT, "what": TEXT, "why": TEXT}
+FACTS = {
+    "notes": {"*": LINES},
+    "facts?": {"findings": [{"verdict": TEXT, "found": TEXT}]},
+    "unavailable?": TEXT,
+}
+RUN = {
+    "run": TEXT,
+    "by": {"machine": TEXT, "kernel": TEXT, "eigentime": TEXT, "probe": TEXT},
+    "plan": {
+        "preset": TEXT,
+        "levels": [{"name": TEXT, "command?": [TEXT]}],
+        "blocks": MOST_BLOCKS,
+        "loads": [{"load": TEXT, "measurements": [{"*": ANY}]}],
+    },
+    "state": STATES,
+    "sessions": [{"begin": TEXT}],
+    "levels": {"*": FACTS},
+    "steps": COUNT,
+    "steps_done": COUNT,
+    "skipped": [SKIP],
+    "failed": [SKIP],
+    "summary": {"remarks": [TEXT]},
+}
+
+
+class _Wrong(ValueError):
+    """Where in a document something is not as it should be."""
+
+    def __init__(self, at: str, reason: str) -> None:
+        super().__init__(f"{at or 'the document'} {reason}")
+
+
 def read(folder: Path) -> tuple[Run, ...]:
     """The runs of a folder."""
     file = folder / FILE
-    root = Tree(_document(folder, file), file, AGAIN)
-    form = root["form"].count()
-    if form != FORM:
-        raise FolderError(
-            file,
-            f"its form is {form}, and this version knows {FORM}",
-            "report with the version of Eigentime that has measured it",
-        )
-    runs = tuple(_run(folder, it) for it in root["runs"])
+    document = _document(folder, file)
+    try:
+        form = _taken({"form": COUNT}, document)["form"]
+        if form != FORM:
+            reason = f"its form is {form}, and this version knows {FORM}"
+            raise FolderError(file, reason, VERSION)
+        found = _taken({"runs": [RUN]}, document)["runs"]
+        runs = tuple(_run(folder, it, f"runs[{at}]") for at, it in enumerate(found))
+    except _Wrong as wrong:
+        raise FolderError(file, str(wrong)) from None
     if not runs:
-        raise FolderError(file, "it has no runs", AGAIN)
+        raise FolderError(file, "it has no runs")
     for run in runs:
         if not run.kinds:
-            reason = f"run {run.run!r} was to measure nothing"
-            raise FolderError(file, reason, AGAIN)
+            raise FolderError(file, f"run {run.run!r} was to measure nothing")
     return runs
 
 
 def _document(folder: Path, file: Path) -> Any:
     if not folder.is_dir():
-        reason = (
-            "this is not a folder" if folder.exists() else "there is no such folder"
-        )
-        raise FolderError(folder, reason, MEASURE)
+        what = "this is not a folder" if folder.exists() else "there is no such folder"
+        raise FolderError(folder, what, MEASURE)
     try:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise FolderError(
-            file, "it is not there, so this is no folder of results", MEASURE
-        ) from None
+        what = "it is not there, so this is no folder of results"
+        raise FolderError(file, what, MEASURE) from None
     except OSError as error:
         raise unreadable(file, error) from error
     except UnicodeDecodeError as error:
-        raise FolderError(file, f"it is no text: {error}", AGAIN) from error
+        raise FolderError(file, f"it is no text: {error}") from error
+
+    def no_number(constant: str) -> None:
+        # Python takes them for JSON, and nobody writes them.
+        raise ValueError(f"{constant} is no number")
+
     try:
-        return json.loads(text, object_pairs_hook=_members, parse_constant=_no_number)
+        return json.loads(text, parse_constant=no_number)
     except (ValueError, RecursionError) as error:
-        raise FolderError(file, f"it is no JSON: {error}", AGAIN) from error
+        raise FolderError(file, f"it is no JSON: {error}") from error
 
 
-def _no_number(constant: str) -> None:
-    """Python takes them for JSON, and nobody writes them."""
-    raise ValueError(f"{constant} is no number")
-
-
-def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Names are keys, too: those of levels."""
-    return {visible(key): value for key, value in pairs}
-
-
-def _run(folder: Path, it: Tree) -> Run:
-    by, plan = it["by"], it["plan"]
-    cpu = plan.get("cpu")
+def _run(folder: Path, it: Mapping[str, Any], at: str) -> Run:
+    plan = it["plan"]
+    if it["steps_done"] > it["steps"]:
+        raise _Wrong(f"{at}.steps_done", f"is more than {it['steps']}")
+    planned = [
+        _planned(under["load"], measurement, plan["blocks"], where)
+        for place, under in enumerate(plan["loads"])
+        for number, measurement in enumerate(under["measurements"])
+        for where in [f"{at}.plan.loads[{place}].measurements[{number}]"]
+    ]
     return Run(
         folder=folder,
-        run=it["run"].text(),
-        machine=by["machine"].text(),
-        kernel=by["kernel"].text(),
-        eigentime=by["eigentime"].text(),
-        probe=by["probe"].text(),
-        preset=plan["preset"].text(),
-        blocks=plan["blocks"].count(MOST_BLOCKS),
-        seed=plan["seed"].count(MOST_SEED),
-        cpu=cpu.count() if cpu else None,
-        levels=tuple(_level(place, it["levels"]) for place in plan["levels"]),
-        loads=tuple(under["load"].text() for under in plan["loads"]),
-        kinds=frozenset(
-            measurement["kind"].text()
-            for under in plan["loads"]
-            for measurement in under["measurements"]
+        run=it["run"],
+        **it["by"],
+        preset=plan["preset"],
+        blocks=plan["blocks"],
+        # A level at which nobody has looked yet has no facts.
+        levels=tuple(
+            _level(place, it["levels"].get(place["name"])) for place in plan["levels"]
         ),
-        planned=tuple(
-            _planned(under["load"].text(), measurement, plan["blocks"].count())
-            for under in plan["loads"]
-            for measurement in under["measurements"]
-            if measurement["kind"].text() in TOLD_APART
-        ),
-        state=it["state"].one_of(STATES),
-        sessions=tuple(
-            Session(session["begin"].text(), session.text_of("end"))
-            for session in it["sessions"]
-        ),
-        steps=it["steps"].count(),
-        steps_done=it["steps_done"].count(it["steps"].count()),
-        skipped=tuple(map(_skip, it["skipped"])),
-        failed=tuple(map(_skip, it["failed"])),
-        remarks=tuple(remark.text() for remark in it["summary"]["remarks"]),
+        loads=tuple(under["load"] for under in plan["loads"]),
+        planned=tuple(filter(None, planned)),
+        state=it["state"],
+        begin=it["sessions"][0]["begin"] if it["sessions"] else "an unknown time",
+        steps=it["steps"],
+        steps_done=it["steps_done"],
+        skipped=tuple(Skip(**skip) for skip in it["skipped"]),
+        failed=tuple(Skip(**skip) for skip in it["failed"]),
+        remarks=it["summary"]["remarks"],
     )
 
 
-def _planned(load: str, it: Tree, blocks: int) -> Planned:
-    kind = it["kind"].text()
-    key = tuple(
-        it[name].count() if name == "interval_ns" else it[name].text()
-        for name in TOLD_APART[kind]
-    )
-    if kind == WARP:
-        return Planned(load, kind, key, blocks)
-    return Planned(load, kind, key, it[COUNTED.get(kind, "count")].count())
+def _level(place: Mapping[str, Any], facts: Mapping[str, Any] | None) -> Level:
+    facts = facts or {"notes": {}, "unavailable": None, "facts": None}
+    findings = facts["facts"]["findings"] if facts["facts"] else ()
+    found = tuple(Finding(**it) for it in findings)
+    command = place["command"] or ()
+    return Level(place["name"], command, facts["notes"], facts["unavailable"], found)
 
 
-def _level(place: Tree, all_facts: Tree) -> Level:
-    name = place["name"].text()
-    # A level at which nobody has looked yet has none.
-    facts = all_facts.get(name)
-    report = facts.get("facts") if facts else None
-    command = place.get("command")
-    return Level(
-        name=name,
-        command=tuple(word.text() for word in command) if command else (),
-        notes={key: it.lines() for key, it in facts["notes"].items()} if facts else {},
-        unavailable=facts.text_of("unavailable") if facts else None,
-        findings=tuple(map(_finding, report["findings"])) if report else (),
-    )
+def _planned(load: str, it: dict[str, Any], blocks: int, at: str) -> Planned | None:
+    kind = _taken({"kind": TEXT}, it, at)["kind"]
+    if kind not in TOLD_APART:
+        return None
+    key = {name: COUNT if name == "interval_ns" else TEXT for name in TOLD_APART[kind]}
+    counted = COUNTED.get(kind, "count")
+    found = _taken(key if kind == WARP else {**key, counted: COUNT}, it, at)
+    count = blocks if kind == WARP else found[counted]
+    return Planned(load, kind, tuple(found[name] for name in key), count)
 
 
-def _finding(it: Tree) -> Finding:
-    facts = it.get("facts")
-    return Finding(
-        key=it["key"].text(),
-        verdict=it["verdict"].text(),
-        found=it["found"].text(),
-        facts=tuple(map(_fact, facts)) if facts else (),
-    )
-
-
-def _fact(it: Tree) -> Fact:
-    labels = it.get("labels")
-    values = [it.get(kind) for kind in ("count", "number", "flag", "text")]
-    known = [value.plain() for value in values if value]
-    return Fact(
-        name=it["name"].text(),
-        labels={key: label.text() for key, label in labels.items()} if labels else {},
-        value=known[0] if known else None,
-    )
-
-
-def _skip(it: Tree) -> Skip:
-    return Skip(
-        it["level"].text(), it.text_of("load"), it["what"].text(), it["why"].text()
-    )
+def _taken(shape: Any, value: Any, at: str = "") -> Any:
+    """What a document has of a shape, texts of it as everybody may see them."""
+    if shape is ANY:
+        return value
+    if isinstance(shape, int):
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise _Wrong(at, "is no count")
+        if value > shape:
+            raise _Wrong(at, f"is more than {shape}")
+        return value
+    if isinstance(shape, str | tuple):
+        if not isinstance(value, str):
+            raise _Wrong(at, "is no text")
+        if isinstance(shape, tuple) and value not in shape:
+            raise _Wrong(at, f"is {value!r}, and none of {', '.join(shape)}")
+        lines = value.split("\n") if shape == LINES else [value]
+        return "\n".join(map(visible, lines))
+    if isinstance(shape, list):
+        if not isinstance(value, list):
+            raise _Wrong(at, "is no list")
+        return tuple(
+            _taken(shape[0], it, f"{at}[{place}]") for place, it in enumerate(value)
+        )
+    if not isinstance(value, dict):
+        raise _Wrong(at, "is no object")
+    if "*" in shape:
+        return {
+            visible(key): _taken(shape["*"], it, f"{at}.{key}")
+            for key, it in value.items()
+        }
+    found = {}
+    for name, own in shape.items():
+        key = name.rstrip("?")
+        if name not in value and key == name:
+            raise _Wrong(at, f"has no {key!r}")
+        is_there = key == name or value.get(key) is not None
+        found[key] = (
+            _taken(own, value[key], f"{at}.{key}".lstrip(".")) if is_there else None
+        )
+    return found

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from pathlib import Path
 
 from eigentime_report.results.manifest import RUNNING, Run, Skip
 from eigentime_report.units import count
@@ -16,8 +15,7 @@ def about(
     levels: Sequence[str],
     loads: Sequence[str],
     measured: Measured,
-    empty: Sequence[Path],
-    lone: Sequence[str],
+    found: Sequence[str],
 ) -> Iterator[str]:
     """All of it, the gravest first."""
     yield from _unfinished(runs)
@@ -25,27 +23,19 @@ def about(
     yield from _of_runs(runs, lambda run: run.remarks)
     yield from _of_runs(runs, _unavailable)
     yield from _of_runs(runs, _left_out)
-    yield from (f"{file}: nothing of it could be measured." for file in empty)
-    yield from lone
+    yield from found
     yield from _incomparable(levels, measured)
     yield from _without_load(levels, loads, measured)
 
 
 def _unfinished(runs: Sequence[Run]) -> Iterator[str]:
     for run in runs:
-        if run.is_complete:
-            continue
         done = f"{count(run.steps_done)} of {count(run.steps)} steps are done"
+        told = f"is {run.state}: {done}, and these are used"
         if run.state == RUNNING:
-            yield (
-                f"{_named(run)} has not ended in order: the tables are what was there when it "
-                f"last did, and {done}. The same command goes on with it."
-            )
-        else:
-            yield (
-                f"{_named(run)} is {run.state}: {done}, and these are used. The same command "
-                "goes on with it."
-            )
+            told = f"has not ended in order: the tables are what was there when it last did, and {done}"
+        if not run.is_complete:
+            yield f"{_named(run)} {told}. The same command goes on with it."
 
 
 def _mixed(runs: Sequence[Run]) -> Iterator[str]:

@@ -1,22 +1,21 @@
-"""Whether the rows of a table are those that the manifest's plan has: all of them, and once."""
+"""Whether tables have the rows that the manifest's plan asks for: all of them, and once."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from eigentime_report.results.errors import FolderError
-from eigentime_report.results.file import AGAIN, Content
-from eigentime_report.results.manifest import TOLD_APART, WARP, Planned, Run, Skip
+from eigentime_report.results.manifest import TOLD_APART, WARP, Planned, Run
 from eigentime_report.units import count, typed_span
 
 # What rows of a kind are, in words.
 NAMES = {"calls": "records", "read": "readings", "sleep": "sleeps", "events": "events"}
-
 # What a step is told by, beside what is measured in it.
 STEP = ("run", "level", "load", "block")
+# What tells the comparisons of clocks of a step apart.
+PAIR = ("cpu", "other_cpu")
 
 MERGE = (
     "take the file from a copy; folders are put together by `eigentime bench merge`, which "
@@ -24,155 +23,180 @@ MERGE = (
 )
 
 
-def check(file: Path, kind: str, runs: Sequence[Run], content: Content) -> None:
-    """Raises `FolderError` for rows that are there twice, or missing of a run that is complete."""
+def check(file: Path, kind: str, runs: Sequence[Run], steps: pl.DataFrame) -> None:
+    """Raises `FolderError` for samples that are there twice, or missing of a run that is complete."""
     key = [*STEP, *TOLD_APART[kind]]
-    found = _found(kind, content).group_by(key, maintain_order=True)
-    counted = found.agg(pl.col("came", "missed").sum(), pl.col("again").any())
-    asked_for = pl.concat(asked(run, kind) for run in runs)
-    strange = counted.join(asked_for, on=key, how="anti", maintain_order="left")
+    # Readings are counted in the rows, and events that were missed in each of them.
+    came = pl.col("count").list.sum() if kind == "read" else pl.col("rows")
+    missed = pl.col("missed_of_all") if kind == "events" else pl.lit(0)
+    counted = (
+        steps.with_columns(came=came, missed=missed)
+        .group_by(*key, "order", maintain_order=True)
+        .agg(pl.col("came").sum(), pl.col("missed").first(), pl.col("again").any())
+        .group_by(key, maintain_order=True)
+        .agg(pl.col("came", "missed").sum(), pl.col("again").any())
+    )
+    wanted = asked(runs, kind)
+    strange = counted.join(wanted, on=key, how="anti", maintain_order="left")
     if len(strange):
         row = strange.row(0, named=True)
-        raise FolderError(
-            file,
+        reason = (
             f"it has {_name(kind, row)} at {row['level']}, {row['load']}, block {row['block']}, "
-            "which the manifest's plan does not have: the file is of another folder",
-            AGAIN,
+            "which the manifest's plan does not have: the file is of another folder"
         )
+        raise FolderError(file, reason)
     both = (
-        asked_for.group_by(key, maintain_order=True)
+        wanted.group_by(key, maintain_order=True)
         .agg(pl.col("asked", "excused").sum())
         .join(counted, on=key, how="left", maintain_order="left")
-    ).with_columns(
-        pl.col("came", "missed").fill_null(0), pl.col("again").fill_null(False)
+        .with_columns(
+            pl.col("came", "missed").fill_null(0), pl.col("again").fill_null(False)
+        )
     )
     more = pl.col("again") | (pl.col("came") > pl.col("asked"))
     less = pl.col("came") + pl.col("missed") + pl.col("excused") < pl.col("asked")
-    for wrong, meaning, way_out in (
-        (more, "some are there twice", MERGE),
-        (less, "some are missing, although its run is complete", AGAIN),
+    for is_wrong, meaning in (
+        (more, "some are there twice"),
+        (less, "some are missing, although its run is complete"),
     ):
-        steps = both.filter(wrong)
-        if len(steps):
-            raise FolderError(file, f"{_counts(kind, steps)}: {meaning}", way_out)
+        wrong = both.filter(is_wrong)
+        if len(wrong):
+            row, others = wrong.row(0, named=True), len(wrong) - 1
+            told = f", as have {count(others)} more steps" if others else ""
+            reason = (
+                f"{_name(kind, row)} at {row['level']}, {row['load']}, block {row['block']} has "
+                f"{count(row['came'])} of {count(row['asked'])} {NAMES[kind]}{told}: {meaning}"
+            )
+            raise FolderError(file, reason, *([MERGE] if is_wrong is more else []))
 
 
-def asks_for(kind: str, runs: Sequence[Run]) -> bool:
-    """Must anything of this kind be there?"""
-    asked_for = pl.concat(asked(run, kind) for run in runs)
-    return not asked_for.filter(pl.col("asked") > pl.col("excused")).is_empty()
-
-
-def _counts(kind: str, steps: pl.DataFrame) -> str:
-    """What the first one of these steps has, and how many others there are."""
-    row = steps.row(0, named=True)
-    others = len(steps) - 1
-    more = f", as have {count(others)} more steps" if others else ""
-    return (
-        f"{_name(kind, row)} at {row['level']}, {row['load']}, block {row['block']} has "
-        f"{count(row['came'])} of {count(row['asked'])} {NAMES[kind]}{more}"
-    )
-
-
-def _name(kind: str, row: Mapping[str, Any]) -> str:
-    """`sleep/epoll/1ms/other`."""
-    words = [
-        typed_span(row[it]) if it == "interval_ns" else row[it]
-        for it in TOLD_APART[kind]
-    ]
-    return "/".join([kind, *words])
-
-
-def lone(kind: str, stretches: pl.DataFrame) -> Iterator[str]:
+def lone(kind: str, steps: pl.DataFrame) -> Iterator[str]:
     """Of which steps a single event came, so that nothing is known of its timer; in words."""
-    alone = stretches.filter(pl.col("length") == 0)
-    if alone.is_empty():
+    if kind != "events":
         return
+    alone = steps.filter(pl.col("after_ns").list.len() == 0)
     places = ["level", "load", *TOLD_APART[kind]]
-    for row in (
-        alone.group_by(places, maintain_order=True)
-        .agg(pl.len().alias("steps"), pl.col("missed_of_all").sum().alias("missed"))
-        .iter_rows(named=True)
-    ):
-        name = _name(kind, row)
-        steps = "a block" if row["steps"] == 1 else f"{count(row['steps'])} blocks"
+    by_place = alone.group_by(places, maintain_order=True)
+    found = by_place.agg(pl.len().alias("steps"), pl.col("missed_of_all").sum())
+    for row in found.iter_rows(named=True):
+        blocks = "a block" if row["steps"] == 1 else f"{count(row['steps'])} blocks"
         yield (
-            f"{name} at {row['level']}, {row['load']}: a single event came in {steps}, and "
-            f"{count(row['missed'])} were missed, so there is no time from one to the next."
+            f"{_name(kind, row)} at {row['level']}, {row['load']}: a single event came in {blocks}, "
+            f"and {count(row['missed_of_all'])} were missed, so there is no time from one to the next."
         )
 
 
-def _found(kind: str, content: Content) -> pl.DataFrame:
-    """What came in each step, and whether any of it came again."""
-    stretches = content.stretches
-    came = stretches["rows"]
-    if kind == "read":
-        # Readings are counted in the rows.
-        begins = stretches["begin"].to_numpy()
-        came = pl.Series("rows", np.add.reduceat(content.arrays["count"], begins))
-    step = [*STEP, "order"]
-    before = (pl.col("rows").cum_sum() - pl.col("rows")).over(step)
-    return (
-        stretches.with_columns(
-            came=came,
-            missed=pl.col("missed_of_all") if kind == "events" else pl.lit(0),
-        )
-        .sort(*step, "first", maintain_order=True)
-        .with_columns(again=(pl.col("first") < before) & pl.lit(kind != "read"))
-        .group_by(*step, *TOLD_APART[kind], maintain_order=True)
-        .agg(pl.col("came").sum(), pl.col("missed").first(), pl.col("again").any())
+def check_warps(file: Path, runs: Sequence[Run], rows: pl.DataFrame) -> None:
+    """Each block compares clocks, all of them between the same processors, and once."""
+    _check_once(file, rows, [*STEP, "clock", *PAIR])
+    wanted = asked(runs, WARP).filter(pl.col("asked") > pl.col("excused"))
+    sizes = rows.group_by(STEP).agg(
+        pl.len().alias("rows"),
+        pl.struct("clock").n_unique().alias("clocks"),
+        pl.struct(PAIR).n_unique().alias("pairs"),
     )
+    found = wanted.join(sizes, on=STEP, how="left", maintain_order="left")
+    for is_wrong, what in (
+        (pl.col("rows").is_null(), "comparison of clocks"),
+        (
+            pl.col("rows") < pl.col("clocks") * pl.col("pairs"),
+            "part of a comparison of clocks",
+        ),
+    ):
+        wrong = found.filter(is_wrong)
+        if len(wrong):
+            reason = f"{_at(wrong, what)} missing, although the run is complete"
+            raise FolderError(file, reason)
 
 
-def asked(run: Run, kind: str) -> pl.DataFrame:
+def check_loads(file: Path, runs: Sequence[Run], rows: pl.DataFrame) -> Iterator[str]:
+    """Each load of a complete run was looked at; a probe that failed at its end may have lost a block."""
+    _check_once(file, rows, rows.columns)
+    planned = pl.concat(
+        [asked(runs, kind).select(*STEP, "asked") for kind in TOLD_APART]
+    )
+    excused = {
+        (run.run, level.name, load)
+        for run in runs
+        for level in run.levels
+        for load in run.loads
+        if _is_excused(run, level.name, Planned(load, "", (), 0))
+    }
+    wanted = (
+        planned.filter(pl.col("asked") > 0).select(STEP).unique(maintain_order=True)
+    )
+    places = wanted.group_by("run", "level", "load", maintain_order=True)
+    seen = set(rows.select(STEP).unique().iter_rows())
+    for place, blocks in places:
+        unseen = [row for row in blocks.iter_rows() if row not in seen]
+        if place in excused or not unseen:
+            continue
+        at = f"{place[1]}, {place[2]}"
+        if len(unseen) == len(blocks):
+            reason = f"all of {at} is missing, although the run is complete"
+            raise FolderError(file, reason)
+        yield (
+            f"{file}: what the load did at {at} is not known of {count(len(unseen))} "
+            f"of {count(len(blocks))} blocks."
+        )
+
+
+def asked(runs: Sequence[Run], kind: str) -> pl.DataFrame:
     """What was to be measured in each step, and how much of it may be missing."""
-    named = _named(run)
     rows = [
         (run.run, level.name, it.load, block, *it.key, share, excused and share)
+        for run in runs
         for it in run.planned
         if it.kind == kind
         for level in run.levels
-        for excused in [_is_excused(run, level.name, it, named)]
+        for excused in [_is_excused(run, level.name, it)]
         for block in range(run.blocks)
         for share in [it.share(block, run.blocks)]
     ]
-    schema: dict[str, type[pl.DataType]] = dict.fromkeys(
-        (*STEP, *TOLD_APART[kind]), pl.String
-    )
-    counts = ("block", "interval_ns", "asked", "excused")
-    schema |= {name: pl.Int64 for name in counts if name in schema or name[0] in "ae"}
+    names = (*STEP, *TOLD_APART[kind], "asked", "excused")
+    counts = {"block", "interval_ns", "asked", "excused"}
+    schema = {it: pl.Int64 if it in counts else pl.String for it in names}
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _is_excused(run: Run, level: str, it: Planned, named: set[str]) -> bool:
+def _is_excused(run: Run, level: str, it: Planned) -> bool:
     """May it be missing: as the run goes on, or as the manifest says why it does not?"""
     if not run.is_complete:
         return True
     if any(at.name == level and at.unavailable for at in run.levels):
         return True
-    skips = (*run.skipped, *run.failed)
+    skips = [
+        set(skip.what.replace(",", " ").split())
+        for skip in (*run.skipped, *run.failed)
+        if skip.level == level and skip.load in (None, it.load)
+    ]
+    if not skips:
+        return False
+    own = set(map(str, it.key))
+    named = {word for planned in run.planned for word in map(str, planned.key)}
+    # A skip names this measurement, or none at all, as that of a load does not. Clocks that were not
+    # compared say nothing of readings of the same ones.
     return any(
-        skip.level == level
-        and skip.load in (None, it.load)
-        and _is_about(skip, it, named)
-        for skip in skips
+        it.kind == WARP if WARP in words else bool(words & own) or not words & named
+        for words in skips
     )
 
 
-def _named(run: Run) -> set[str]:
-    """All that measurements of its plan are called by."""
-    return {word for it in run.planned for word in map(str, it.key)}
+def _name(kind: str, row: Mapping[str, Any]) -> str:
+    """`sleep/epoll/1ms/other`."""
+    columns = TOLD_APART[kind]
+    words = [typed_span(row[it]) if it == "interval_ns" else row[it] for it in columns]
+    return "/".join([kind, *words])
 
 
-def is_left_out(run: Run, level: str, load: str) -> bool:
-    """May all of a load be missing at a level?"""
-    return _is_excused(run, level, Planned(load, "", (), 0), _named(run))
+def _check_once(file: Path, rows: pl.DataFrame, told_apart: Sequence[str]) -> None:
+    again = rows.filter(rows.select(told_apart).is_duplicated())
+    if len(again):
+        raise FolderError(file, f"{_at(again, 'row')} there more than once", MERGE)
 
 
-def _is_about(skip: Skip, it: Planned, named: set[str]) -> bool:
-    """Does it name this measurement, or none at all, as that of a load does not?"""
-    words = set(skip.what.replace(",", " ").split())
-    # Clocks that were not compared say nothing of readings of the same ones.
-    if WARP in words:
-        return it.kind == WARP
-    return bool(words & set(map(str, it.key))) if words & named else True
+def _at(rows: pl.DataFrame, what: str) -> str:
+    """Where the first one is, and how many others there are."""
+    row, others = rows.row(0, named=True), len(rows) - 1
+    more = f" and {count(others)} more are" if others else " is"
+    return f"a {what} at {row['level']}, {row['load']}, block {row['block']}{more}"

@@ -13,33 +13,16 @@ EVENTS = "events"
 
 # The probe's lists, in its order.
 METRICS = (
-    "clock_nanosleep",
-    "nanosleep",
-    "clock_getres",
-    "clock_gettime_boottime",
-    "clock_gettime_monotonic",
-    "gettimeofday",
-    "timer_create",
-    "timer_settime",
-    "timer_delete",
-    "timer_getoverrun",
-    "timerfd_create",
-    "timerfd_settime",
-    "vdso_clock_gettime_boottime",
-    "vdso_clock_gettime_monotonic",
-    "vdso_gettimeofday",
-)
+    "clock_nanosleep", "nanosleep", "clock_getres", "clock_gettime_boottime",
+    "clock_gettime_monotonic", "gettimeofday", "timer_create", "timer_settime", "timer_delete",
+    "timer_getoverrun", "timerfd_create", "timerfd_settime", "vdso_clock_gettime_boottime",
+    "vdso_clock_gettime_monotonic", "vdso_gettimeofday",
+)  # fmt: skip
 READS = ("tsc", "clock_gettime", "clock_gettime_raw", "library")
 CACHES = ("hot", "cold")
 METHODS = (
-    "usleep",
-    "nanosleep",
-    "clock_nanosleep",
-    "timerfd",
-    "posix_timer",
-    "epoll",
-    "sleeper",
-)
+    "usleep", "nanosleep", "clock_nanosleep", "timerfd", "posix_timer", "epoll", "sleeper",
+)  # fmt: skip
 SOURCES = ("timerfd", "clock_nanosleep", "ticker", "bpf_timer", "hrtimer")
 LOADS = ("idle", "cpu", "io", "network")
 
@@ -110,42 +93,29 @@ class Kind:
     def quantity(self, row: Mapping[str, Any]) -> Quantity:
         """The quantity of a row."""
         subject = row[self.subject]
-        factors = {}
+        factors = {it: row[it] for it in self.factors}
         words = [self.name, subject]
-        for column in self.factors:
-            value = row[column]
-            if column == "slack_ns":
-                # Threads of real-time policies have none.
-                if row["policy"] == ORDINARY:
-                    factors["slack"] = span(value)
-                    words.append(f"slack={typed_span(value)}")
-            elif column == "interval_ns":
-                factors["interval"] = span(value)
-                words.append(typed_span(value))
-            else:
-                factors[column] = value
-                words.append(value)
+        if "interval_ns" in factors:
+            words.append(typed_span(interval := factors.pop("interval_ns")))
+            factors = {"interval": span(interval), **factors}
+        words += [factors[it] for it in ("cache", "policy") if it in factors]
+        slack = factors.pop("slack_ns", None)
+        # Threads of real-time policies have none.
+        if slack is not None and factors["policy"] == ORDINARY:
+            factors["slack"] = span(slack)
+            words.append(f"slack={typed_span(slack)}")
         meaning = self.meaning
         if self.name == CALLS and subject in ASLEEP:
             meaning = f"time of one call, asked for {span(ASLEEP_NS)}"
+        interval_ns = row.get("interval_ns")
         return Quantity(
-            self.name,
-            "/".join(words),
-            subject,
-            factors,
-            row.get("interval_ns"),
-            meaning,
+            self.name, "/".join(words), subject, factors, interval_ns, meaning
         )
 
     def place(self, row: Mapping[str, Any]) -> tuple[Any, ...]:
         """Where its quantity stands among those of this kind."""
-        known = [*map(self._rank, self.columns)]
-        return tuple(of(row[it]) for of, it in zip(known, self.columns, strict=True))
-
-    def _rank(self, column: str) -> Any:
-        if column == self.subject:
-            return _order(self.subjects)
-        return _order({"cache": CACHES, "policy": (ORDINARY,)}.get(column, ()))
+        known = {self.subject: self.subjects, "cache": CACHES, "policy": (ORDINARY,)}
+        return tuple(_order(known.get(it, ()))(row[it]) for it in self.columns)
 
 
 def _order(known: Sequence[str]) -> Any:

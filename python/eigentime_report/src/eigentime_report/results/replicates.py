@@ -5,19 +5,17 @@ Tests that take each sample as independent find differences everywhere, so they 
 summaries of units that are as independent as there are.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from eigentime_report.results.arrays import Blocks, Floats
-from eigentime_report.results.histogram import Histogram
+from eigentime_report.results.histogram import Blocks, Floats, Histogram
 from eigentime_report.units import count
 
 BLOCK = "block"
 RECORD = "record"
 BATCH = "batch"
-UNITS = (BLOCK, RECORD, BATCH)
 
 # From so many on, blocks are the units.
 ENOUGH_BLOCKS = 5
@@ -31,13 +29,13 @@ class Replicates:
     """Summaries of units that tests may take as independent, an entry for each unit."""
 
     unit: str
+    block: Blocks
     mean: Floats
     median: Floats
     mad: Floats
     sd: Floats
     minimum: Floats
     maximum: Floats
-    block: Blocks
 
     @property
     def count(self) -> int:
@@ -56,11 +54,8 @@ class Replicates:
         if self.unit == BLOCK and self.blocks == 1:
             return f"There is {blocks}: it has no other to be compared with, so nothing is tested."
         if self.unit == BLOCK:
-            few = (
-                ""
-                if self.blocks >= ENOUGH_BLOCKS
-                else "; they are few, which shows in wide intervals"
-            )
+            is_enough = self.blocks >= ENOUGH_BLOCKS
+            few = "" if is_enough else "; they are few, which shows in wide intervals"
             return f"Each of {blocks} was measured anew, in an order drawn by lot{few}."
         units = {
             RECORD: f"each of {things(self.count, 'record')}, many calls timed together,",
@@ -77,68 +72,38 @@ def of_values(values: Floats, blocks: Blocks, unit: str) -> Replicates:
     """Of values in the order of time."""
     if unit == RECORD:
         none = np.zeros_like(values)
-        return Replicates(RECORD, values, values, none, none, values, values, blocks)
-    groups = list(_by_block(values, blocks))
+        return Replicates(RECORD, blocks, values, values, none, none, values, values)
+    # Blocks that were measured again later are one with what came before.
+    order = np.argsort(blocks, kind="stable")
+    known, begins = np.unique(blocks[order], return_index=True)
+    groups = list(zip(known, np.split(values[order], begins[1:]), strict=True))
     if unit == BATCH:
+        share = BATCHES // len(groups)
         groups = [
             (block, batch)
             for block, own in groups
-            for batch in np.array_split(own, _batches(len(own), len(groups)))
+            for batch in np.array_split(own, max(1, min(share, len(own) // SAMPLES)))
         ]
-    return _collect(unit, [(block, *_summary(own)) for block, own in groups])
+    rows = []
+    for block, own in groups:
+        median = np.median(own)
+        mad = np.median(np.abs(own - median))
+        rows.append((block, own.mean(), median, mad, own.std(), own.min(), own.max()))
+    return _collected(unit, rows)
 
 
 def of_histogram(histogram: Histogram) -> Replicates:
     """Of readings, which are known by their blocks."""
     rows = []
     for block in np.unique(histogram.blocks):
-        own = histogram.of_block(int(block))
-        rows.append(
-            (
-                int(block),
-                own.mean,
-                own.median,
-                own.mad,
-                own.sd,
-                own.minimum,
-                own.maximum,
-            )
-        )
-    return _collect(BLOCK, rows)
+        it = histogram.of_block(int(block))
+        rows.append((block, it.mean, it.median, it.mad, it.sd, it.minimum, it.maximum))
+    return _collected(BLOCK, rows)
 
 
-def _by_block(values: Floats, blocks: Blocks) -> Iterator[tuple[int, Floats]]:
-    """The values of each block, in their order."""
-    if np.any(np.diff(blocks) < 0):
-        order = np.argsort(blocks, kind="stable")
-        values, blocks = values[order], blocks[order]
-    known, begins = np.unique(blocks, return_index=True)
-    for block, own in zip(known, np.split(values, begins[1:]), strict=True):
-        yield int(block), own
-
-
-def _batches(samples: int, blocks: int) -> int:
-    return max(1, min(BATCHES // blocks, samples // SAMPLES))
-
-
-Row = tuple[int, float, float, float, float, float, float]
-
-
-def _summary(values: Floats) -> tuple[float, float, float, float, float, float]:
-    median = float(np.median(values))
-    mad = float(np.median(np.abs(values - median)))
-    ends = float(values.min()), float(values.max())
-    return float(values.mean()), median, mad, float(values.std()), *ends
-
-
-def _collect(unit: str, rows: Sequence[Row]) -> Replicates:
-    block, *summaries = zip(*rows, strict=True)
-    mean, median, mad, sd, minimum, maximum = (
-        np.array(it, dtype=np.float64) for it in summaries
-    )
-    return Replicates(
-        unit, mean, median, mad, sd, minimum, maximum, np.array(block, dtype=np.int32)
-    )
+def _collected(unit: str, rows: Sequence[tuple[float, ...]]) -> Replicates:
+    block, *others = np.array(rows, dtype=np.float64).T
+    return Replicates(unit, block.astype(np.int32), *others)
 
 
 def things(number: int, what: str) -> str:

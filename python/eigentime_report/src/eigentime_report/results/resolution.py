@@ -9,9 +9,8 @@ Quantization Noise, 2008, chapter 7).
 from math import log
 
 import numpy as np
-from numpy.typing import NDArray
 
-from eigentime_report.results.arrays import Blocks, Counts, Floats
+from eigentime_report.results.histogram import Blocks, Counts, Floats
 
 # Steps are looked for in so many values.
 LOOKED_AT = 5_000
@@ -43,9 +42,7 @@ def step_of(values: Floats, blocks: Blocks, unit: float) -> float:
     return unit * _grid(above, alike - 1)
 
 
-def averages_out(
-    values: Floats, step: float, weights: NDArray[np.int64] | None = None
-) -> bool:
+def averages_out(values: Floats, step: float, weights: Counts | None = None) -> bool:
     """Do these values scatter over so many steps that their mean is finer than a step?"""
     if step <= 0:
         return True

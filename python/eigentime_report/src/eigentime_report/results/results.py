@@ -1,6 +1,8 @@
 """What one or several folders of results have, and reading them."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
@@ -12,13 +14,15 @@ from eigentime_report.results.cell import Cell, Fact
 from eigentime_report.results.errors import FolderError
 from eigentime_report.results.folder import Folder
 from eigentime_report.results.manifest import Level, Run
-from eigentime_report.results.names import having, offered
 from eigentime_report.results.notes import about
 from eigentime_report.results.quantity import KINDS, Quantity, in_order
 from eigentime_report.results.samples import Key, Samples
 from eigentime_report.results.tables import LOADS, SAMPLES, WARPS
 
 Item = TypeVar("Item")
+
+# So many names are offered for one that is not known.
+OFFERED = 4
 
 
 class Results:
@@ -34,7 +38,7 @@ class Results:
         loads = in_order(load for run in self.runs for load in run.loads)
         self._samples = {
             kind.name: Samples(
-                kind, [it.content(table) for it in folders], planned, loads
+                kind, table, [it.samples(table) for it in folders], planned, loads
             )
             for kind, table in zip(KINDS, SAMPLES, strict=True)
         }
@@ -55,8 +59,7 @@ class Results:
             (str(it), level, load): (it, level, load) for it, level, load in keys
         }
         self._cells: dict[Key, Cell] = {}
-        self._empty = [file for it in folders for file in it.empty]
-        self._lone = [text for it in folders for text in it.lone]
+        self._found = [text for it in folders for text in it.notes]
 
     def __repr__(self) -> str:
         names = ", ".join(str(it) for it in self.folders)
@@ -85,9 +88,8 @@ class Results:
         if key is None:
             return None
         if key not in self._cells:
-            cell = self._samples[key[0].kind].cell(key, self._accelerator(level))
-            assert cell, key
-            self._cells[key] = cell
+            samples = self._samples[key[0].kind]
+            self._cells[key] = samples.cell(key, self._accelerator(level))
         return self._cells[key]
 
     def cells(self, quantity: Quantity | str, load: str | None = None) -> list[Cell]:
@@ -118,9 +120,7 @@ class Results:
     def notes(self) -> tuple[str, ...]:
         """What a reader must know: what speaks against the numbers, and what is missing."""
         measured = {(str(it), level, load) for it, level, load in self._keys.values()}
-        return tuple(
-            about(self.runs, self.levels, self.loads, measured, self._empty, self._lone)
-        )
+        return tuple(about(self.runs, self.levels, self.loads, measured, self._found))
 
     def _named(self, quantity: Quantity | str) -> list[Quantity]:
         """The quantity of this name, or all that have its parts."""
@@ -157,13 +157,41 @@ def load(*folders: str | Path, labels: Sequence[str] | None = None) -> Results:
     paths = [Path(it) for it in folders]
     runs = [manifest.read(path) for path in paths]
     _check_once([run for each in runs for run in each])
-    opened = []
-    blocks = 0
-    for place, (path, own) in enumerate(zip(paths, runs, strict=True)):
-        label = labels[place] if labels else ""
-        opened.append(Folder(path, own, label, sum(map(len, runs[:place])), blocks))
-        blocks += sum(run.blocks for run in own)
+    opened: list[Folder] = []
+    before: list[Run] = []
+    for path, own, label in zip(paths, runs, labels or [""] * len(runs), strict=True):
+        labelled = [replace(run, label=label) for run in own]
+        blocks = sum(run.blocks for run in before)
+        opened.append(Folder(path, labelled, len(before), blocks))
+        before += own
     return Results(opened)
+
+
+def having(parts: Iterable[str], quantities: Iterable[Quantity]) -> list[Quantity]:
+    """The quantities whose names have all of these parts, in any order."""
+    wanted = set(parts)
+    return [it for it in quantities if wanted <= set(it.name.split("/"))]
+
+
+def offered(wanted: Sequence[str], quantities: Iterable[Quantity]) -> str:
+    """Parts of names that are like the unknown ones, or names that have the most parts."""
+    names = [quantity.name for quantity in quantities]
+    parts = _once(part for name in names for part in name.split("/"))
+    unknown = [part for part in wanted if part not in parts]
+    near = [like for part in unknown for like in _like(part, parts)]
+    if not near and len(unknown) < len(wanted):
+        shared = {name: len({*wanted} & {*name.split("/")}) for name in names}
+        near = sorted((it for it in names if shared[it]), key=lambda it: -shared[it])
+    shown = ", ".join(_once(near or names)[:OFFERED])
+    if near:
+        return f"near it: {shown}"
+    return f"there are {shown}, … ({len(names)} in all)"
+
+
+def _like(name: str, known: Sequence[str]) -> list[str]:
+    """Names that this is a piece of, or else those that are spelt nearly so."""
+    pieces = [it for it in known if name.lower() in it.lower()]
+    return pieces or get_close_matches(name, known, n=OFFERED, cutoff=0.6)
 
 
 def _check_once(runs: Sequence[Run]) -> None:

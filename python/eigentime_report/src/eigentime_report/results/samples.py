@@ -1,19 +1,27 @@
-"""All samples of a table, cell after cell."""
+"""All samples of a kind of measurement, kept once: cells are views of them."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from eigentime_report.results.arrays import Blocks, Counts, Floats
 from eigentime_report.results.cell import Cell, Fact
-from eigentime_report.results.file import Array, Content
-from eigentime_report.results.histogram import DIGITS, Histogram, Part, spans
+from eigentime_report.results.folder import RUN
+from eigentime_report.results.histogram import (
+    DIGITS,
+    Blocks,
+    Floats,
+    Histogram,
+    Part,
+    spans,
+)
 from eigentime_report.results.quantity import CALLS, EVENTS, READ, SLEEP, Kind, Quantity
 from eigentime_report.results.resolution import step_of
-from eigentime_report.results.tables import RUN
+from eigentime_report.results.tables import Table
+
+Key: TypeAlias = tuple[Quantity, str, str]
 
 
 def _texts(column: str) -> pl.Expr:
@@ -40,8 +48,6 @@ FACTS: Mapping[str, Mapping[str, pl.Expr]] = {
     READ: {
         "step_ticks": pl.col("step_ticks").max(),
         "ticks_per_ns": _mean("ticks_per_ns"),
-        "empty_mean_ticks": _mean("empty_mean_ticks"),
-        "empty_median_ticks": _mean("empty_median_ticks"),
     },
     SLEEP: {
         "cpu_ns": _mean("cpu_ns"),
@@ -49,203 +55,139 @@ FACTS: Mapping[str, Mapping[str, pl.Expr]] = {
         "degradation": _texts("degradation"),
     },
     EVENTS: {
-        "missed": pl.col("missed_of_all").sum(),
+        "missed": pl.struct("order", RUN, "missed_of_all")
+        .unique()
+        .struct.field("missed_of_all")
+        .sum(),
         "place": _texts("place"),
         "policy": _texts("policy"),
         "degradation": _texts("degradation"),
     },
 }
 
-# In which lengths of time are counted.
-NANOSECOND = 1.0
-
-Key = tuple[Quantity, str, str]
-
-
-@dataclass(frozen=True)
-class _Range:
-    """Where the samples of a cell are, and its stretches."""
-
-    samples: slice
-    stretches: slice
-    facts: Mapping[str, Fact]
-    served: frozenset[str]
-
 
 class Samples:
-    """The samples of a kind of measurement, kept once: cells are views of them."""
+    """The samples of a table, cell after cell, and those of a cell in the order of time."""
 
     def __init__(
         self,
         kind: Kind,
-        contents: Sequence[Content],
+        table: Table,
+        found: Sequence[pl.DataFrame],
         levels: Sequence[str],
         loads: Sequence[str],
     ) -> None:
         self._kind = kind
-        there = [it for it in contents if it.rows]
-        self._arrays: dict[str, Array] = {}
-        self._ranges: dict[Key, _Range] = {}
+        # Of each cell, where its steps are.
+        self.keys: dict[Key, slice] = {}
+        there = [it for it in found if not it.is_empty()]
         if not there:
             return
-        stretches = pl.concat(
-            it.stretches.with_columns(file=pl.lit(file))
-            for file, it in enumerate(there)
-        )
-        keys, stretches = self._sorted(stretches, levels, loads)
-        self._stretches = stretches
-        for name in list(there[0].arrays):
-            self._arrays[name] = _arranged(
-                stretches, [it.arrays.pop(name) for it in there]
+        columns = [*kind.columns, "level", "load"]
+        steps = pl.concat(there)
+
+        def place(row: Mapping[str, Any]) -> tuple[Any, ...]:
+            return kind.place(row), loads.index(row["load"]), levels.index(row["level"])
+
+        rows = sorted(steps.select(columns).unique().iter_rows(named=True), key=place)
+        numbered = pl.DataFrame(rows, schema=steps.select(columns).schema)
+        steps = steps.join(numbered.with_row_index("cell"), on=columns, how="left")
+        steps = steps.sort("cell", RUN, "order", maintain_order=True)
+        ends = np.cumsum(steps.group_by("cell", maintain_order=True).len()["len"])
+        for row, begin, end in zip(rows, [0, *ends], ends):
+            self.keys[kind.quantity(row), row["level"], row["load"]] = slice(begin, end)
+        self._arrays: dict[str, NDArray[Any]] = {}
+        length = pl.col(next(iter(table.varying))).list.len().cast(pl.Int64)
+        self._steps = steps.select(pl.exclude(list(table.varying)), length=length)
+        for name in table.varying:
+            self._arrays[name] = (
+                steps[name].explode().to_numpy(writable=kind.name == EVENTS)
             )
-        self._ranges = dict(zip(keys, self._ranges_of(stretches), strict=True))
+            # One column at a time is in memory twice.
+            steps = steps.drop(name)
         if kind.name == EVENTS:
-            # In place: a second array would be as large as the first one.
-            for (quantity, _, _), it in self._ranges.items():
-                self._arrays[VALUES[EVENTS]][it.samples] -= quantity.interval_ns
+            asked = self._steps["interval_ns"].to_numpy()
+            self._arrays[VALUES[EVENTS]] -= np.repeat(asked, self._steps["length"])
         for array in self._arrays.values():
             # Who sorts the values of a cell sorts a copy.
             array.flags.writeable = False
+        self._ends = np.cumsum(self._steps["length"].to_numpy())
 
-    @property
-    def keys(self) -> list[Key]:
-        """Quantities, levels and loads of all cells, in their order."""
-        return list(self._ranges)
-
-    def cell(self, key: Key, more: Mapping[str, Fact]) -> Cell | None:
-        """The cell of a key, which has these facts besides; None if there is none."""
-        found = self._ranges.get(key)
-        if found is None:
-            return None
-        stretches = self._stretches[found.stretches]
-        numbers = stretches["block"].to_numpy().astype(np.int32)
-        blocks = np.repeat(numbers, stretches["length"].to_numpy())
-        columns = {name: array[found.samples] for name, array in self._arrays.items()}
-        if self._kind.name == READ:
-            return self._readings(key, found, columns, blocks, more)
+    def cell(self, key: Key, more: Mapping[str, Fact]) -> Cell:
+        """The cell of a key, which has these facts besides."""
+        own = self.keys[key]
+        steps = self._steps[own]
+        begin = self._ends[own.start - 1] if own.start else 0
+        samples = slice(begin, self._ends[own.stop - 1])
+        columns = {name: array[samples] for name, array in self._arrays.items()}
+        blocks = np.repeat(steps["block"].to_numpy().astype(np.int32), steps["length"])
+        known = FACTS[self._kind.name]
+        facts = steps.select(it.alias(name) for name, it in known.items()).row(
+            0, named=True
+        )
+        facts = {name: it for name, it in facts.items() if it not in (None, "")}
+        served = set(steps["served"].drop_nulls()) if "served" in steps.columns else ()
         values = columns[VALUES[self._kind.name]]
-        facts = {**found.facts, **more}
         missed = columns.get("missed")
         if missed is not None:
             facts["missed"] = int(missed.sum())
+        weights = histogram = None
+        if self._kind.name == READ:
+            step = _step_of_readings(columns["value_ticks"], blocks, steps)
+            order = np.argsort(values, kind="stable")
+            histogram = _histogram(steps, columns, blocks, order)
+            values, weights = values[order], columns["count"][order]
+            blocks = blocks[order]
+        elif self._kind.name == CALLS:
+            step = _step_of_calls(key[0], values, blocks, steps)
+        else:
+            step = step_of(values, blocks, 1.0)
         return Cell(
             *key,
             values=values,
-            weights=None,
+            weights=weights,
             blocks=blocks,
-            served=found.served,
-            facts=facts,
+            served=frozenset(served),
+            facts={**facts, **more},
             missed=missed,
-            step_ns=_step_of_calls(key[0], values, blocks, stretches)
-            if self._kind.name == CALLS
-            else step_of(values, blocks, NANOSECOND),
-        )
-
-    def _readings(
-        self,
-        key: Key,
-        found: _Range,
-        columns: Mapping[str, Array],
-        blocks: Blocks,
-        more: Mapping[str, Fact],
-    ) -> Cell:
-        order = np.argsort(columns["value_ns"], kind="stable")
-        stretches = self._stretches[found.stretches]
-        histogram = _histogram(stretches, columns, blocks, order)
-        return Cell(
-            *key,
-            values=columns["value_ns"][order],
-            weights=columns["count"][order],
-            blocks=blocks[order],
-            served=found.served,
-            facts={**found.facts, **more},
             histogram=histogram,
-            step_ns=_step_of_readings(columns["value_ticks"], blocks, stretches),
+            step_ns=step,
         )
-
-    def _sorted(
-        self, stretches: pl.DataFrame, levels: Sequence[str], loads: Sequence[str]
-    ) -> tuple[list[Key], pl.DataFrame]:
-        """The keys in their order, and the stretches in the order of keys and time."""
-        columns = [*self._kind.columns, "level", "load"]
-        unique = stretches.select(columns).unique()
-
-        def place(row: Mapping[str, Any]) -> tuple[Any, ...]:
-            cell = (loads.index(row["load"]), levels.index(row["level"]))
-            return (self._kind.place(row), *cell)
-
-        rows = sorted(unique.iter_rows(named=True), key=place)
-        numbered = pl.DataFrame(rows, schema=unique.schema).with_row_index("cell")
-        placed = stretches.join(numbered, on=columns, how="left")
-        keys = [(self._kind.quantity(row), row["level"], row["load"]) for row in rows]
-        return keys, placed.sort("cell", RUN, "order", "begin")
-
-    def _ranges_of(self, stretches: pl.DataFrame) -> Iterator[_Range]:
-        """Of each cell, in their order."""
-        has_served = "served" in stretches.columns
-        served = pl.col("served").drop_nulls().unique() if has_served else pl.lit(None)
-        facts = FACTS[self._kind.name]
-        cells = stretches.group_by("cell", maintain_order=True).agg(
-            pl.len().alias("stretches_"),
-            pl.col("length").sum().alias("samples_"),
-            served.alias("served_"),
-            **facts,
-        )
-        sample = stretch = 0
-        for row in cells.iter_rows(named=True):
-            samples = slice(sample, sample := sample + row["samples_"])
-            own = slice(stretch, stretch := stretch + row["stretches_"])
-            known = {name: row[name] for name in facts if row[name] not in (None, "")}
-            yield _Range(samples, own, known, frozenset(row["served_"] or ()))
-
-
-def _arranged(stretches: pl.DataFrame, arrays: Sequence[Array]) -> Array:
-    """The values of stretches in their order, from the array of each file."""
-    files, begins, lengths = (
-        stretches[name].to_list() for name in ("file", "begin", "length")
-    )
-    arranged = np.empty(sum(lengths), dtype=arrays[0].dtype)
-    filled = 0
-    for file, begin, length in zip(files, begins, lengths, strict=True):
-        arranged[filled : filled + length] = arrays[file][begin : begin + length]
-        filled += length
-    return arranged
 
 
 def _step_of_calls(
-    quantity: Quantity, values: Floats, blocks: Blocks, stretches: pl.DataFrame
+    quantity: Quantity, values: Floats, blocks: Blocks, steps: pl.DataFrame
 ) -> float:
     """The step of one call: many are timed together, so that they share a step of the clock."""
-    length = stretches["length"].to_numpy()
-    calls = np.repeat(stretches["calls"].to_numpy().clip(1), length)
-    # Of sleeps it is not subtracted.
-    loop = (
-        0.0 if quantity.asked_ns else np.repeat(stretches["loop_ns"].to_numpy(), length)
-    )
-    return step_of((values + loop) * calls, blocks, NANOSECOND) / float(calls.min())
+    calls = np.repeat(steps["calls"].to_numpy(), steps["length"])
+    # Of sleeps the loop is not subtracted.
+    loop = np.repeat(steps["loop_ns"].to_numpy(), steps["length"])
+    loop = loop * (quantity.asked_ns == 0)
+    return step_of((values + loop) * calls, blocks, 1.0) / float(calls.min())
 
 
-def _step_of_readings(ticks: Counts, blocks: Blocks, stretches: pl.DataFrame) -> float:
+def _step_of_readings(
+    ticks: NDArray[Any], blocks: Blocks, steps: pl.DataFrame
+) -> float:
     """The step that the probe has found, or if it has not, the one that is seen."""
-    known = (stretches["step_ticks"] / stretches["ticks_per_ns"]).to_numpy().max()
+    known = float((steps["step_ticks"] / steps["ticks_per_ns"]).to_numpy().max())
     exact = ticks < 1 << DIGITS
-    if stretches["step_ticks"].max() != 1 or not exact.any():
-        return float(known)
-    seen = step_of(ticks[exact].astype(np.float64), blocks[exact], 1.0)
-    return float(known) * seen
+    if steps["step_ticks"].to_numpy().max() != 1 or not exact.any():
+        return known
+    return known * step_of(ticks[exact].astype(np.float64), blocks[exact], 1.0)
 
 
 def _histogram(
-    stretches: pl.DataFrame,
-    columns: Mapping[str, Any],
+    steps: pl.DataFrame,
+    columns: Mapping[str, NDArray[Any]],
     blocks: Blocks,
-    order: Any,
+    order: NDArray[np.intp],
 ) -> Histogram:
-    """Of the readings of a cell, whose stretches are histograms; sorted in this order."""
+    """Of the readings of a cell, whose steps are histograms; sorted in this order."""
     low, high = np.empty(len(blocks)), np.empty(len(blocks))
     parts = []
     filled = 0
-    for row in stretches.iter_rows(named=True):
+    for row in steps.iter_rows(named=True):
         own = slice(filled, filled := filled + row["length"])
         ticks = columns["value_ticks"][own]
         empty, per_ns = row["empty_median_ticks"], row["ticks_per_ns"]
@@ -261,6 +203,5 @@ def _histogram(
                 maximum=(row["max_ticks"] - empty) / per_ns,
             )
         )
-    return Histogram(
-        low[order], high[order], columns["count"][order], blocks[order], parts
-    )
+    counts = columns["count"][order]
+    return Histogram(low[order], high[order], counts, blocks[order], parts)

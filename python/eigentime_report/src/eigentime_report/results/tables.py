@@ -1,47 +1,39 @@
-"""The Parquet files: what is read of each."""
+"""The Parquet files: what is read of each, and which values cannot be."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from enum import Enum
+from pathlib import Path
+from typing import TypeAlias
 
 import polars as pl
 
-# A column that folders add: the place of the run among all runs.
-RUN = "run_place"
+from eigentime_report.results.errors import (
+    VERSION,
+    FolderError,
+    unreadable,
+    visible_rows,
+)
+from eigentime_report.results.manifest import MOST
+
+# Rows that are read at once.
+PART = 500_000
+
+Type: TypeAlias = type[pl.DataType]
+Columns: TypeAlias = Mapping[str, Type]
+
+# What columns of a type hold: in messages, and how it is told of a file.
+HOLD: Mapping[Type, tuple[str, Callable[[pl.DataType], bool]]] = {
+    pl.String: ("text", lambda it: it in (pl.String, pl.Categorical, pl.Enum)),
+    pl.Int64: ("whole numbers", lambda it: it.is_integer()),
+    pl.Float64: ("numbers", lambda it: it.is_numeric()),
+    pl.Boolean: ("true and false", lambda it: it == pl.Boolean),
+}
 
 
-class Type(Enum):
-    """What a column holds: its name in messages, and how it is told."""
-
-    TEXT = "text"
-    COUNT = "whole numbers"
-    NUMBER = "numbers"
-    FLAG = "true and false"
-
-    def holds(self, kind: pl.DataType) -> bool:
-        """Is this column's type of this sort?"""
-        tests: dict[Type, Callable[[], bool]] = {
-            Type.TEXT: lambda: kind in (pl.String, pl.Categorical, pl.Enum),
-            Type.COUNT: kind.is_integer,
-            Type.NUMBER: kind.is_numeric,
-            Type.FLAG: lambda: kind == pl.Boolean,
-        }
-        return tests[self]()
-
-    @property
-    def kept(self) -> type[pl.DataType]:
-        """How it is kept in a data frame."""
-        others: dict[Type, type[pl.DataType]] = {
-            Type.TEXT: pl.String,
-            Type.COUNT: pl.Int64,
-            Type.FLAG: pl.Boolean,
-        }
-        return others.get(self, pl.Float64)
-
-
-TEXT, COUNT, NUMBER, FLAG = Type.TEXT, Type.COUNT, Type.NUMBER, Type.FLAG
-
-Columns = Mapping[str, Type]
+def _columns(text: str = "", count: str = "", number: str = "") -> dict[str, Type]:
+    kinds: dict[Type, str] = {pl.String: text, pl.Int64: count, pl.Float64: number}
+    return {name: kind for kind, names in kinds.items() for name in names.split()}
 
 
 @dataclass(frozen=True)
@@ -55,130 +47,217 @@ class Table:
     steady: Columns
     # Of each row.
     varying: Columns = field(default_factory=dict)
-    # Columns that may have no value.
-    optional: frozenset[str] = frozenset()
-    # The first row of a step has no value here, and is no sample; all others have one.
-    only_with: str | None = None
-    # The place of a row among those of its step, from 0; None: they have no order.
-    index: str | None = None
+    # A column that may have no value.
+    optional: str = ""
+    # The place of a row among those of its step, from 0; empty: they have no order.
+    index: str = ""
 
     @property
     def columns(self) -> Columns:
         """All that is read."""
-        index = {self.index: COUNT} if self.index else {}
+        index = {self.index: pl.Int64} if self.index else {}
         return {**self.steady, **self.varying, **index}
 
 
-def schema_of(columns: Columns) -> pl.Schema:
-    """How these columns are kept."""
-    return pl.Schema({name: kind.kept for name, kind in columns.items()})
-
-
-EVERYWHERE: Columns = {
-    "run": TEXT,
-    "machine": TEXT,
-    "level": TEXT,
-    "load": TEXT,
-    "block": COUNT,
-    "order": COUNT,
-}
+EVERYWHERE = _columns("run machine level load", "block order")
 
 SAMPLES = (
     Table(
-        kind="calls",
-        file="calls.parquet",
-        steady={
-            **EVERYWHERE,
-            "metric": TEXT,
-            "served": TEXT,
-            "calls": COUNT,
-            "loop_ns": NUMBER,
-            "policy": TEXT,
-            "slack_ns": COUNT,
-        },
-        varying={"call_ns": NUMBER},
+        "calls",
+        "calls.parquet",
+        EVERYWHERE | _columns("metric served policy", "calls slack_ns", "loop_ns"),
+        _columns(number="call_ns"),
         index="record",
     ),
     Table(
-        kind="read",
-        file="reads.parquet",
-        steady={
-            **EVERYWHERE,
-            "source": TEXT,
-            "cache": TEXT,
-            "served": TEXT,
-            "empty_mean_ticks": NUMBER,
-            "empty_median_ticks": NUMBER,
-            "step_ticks": COUNT,
-            "ticks_per_ns": NUMBER,
-            "mean_ticks": NUMBER,
-            "sd_ticks": NUMBER,
-            "max_ticks": COUNT,
-        },
-        varying={"value_ticks": COUNT, "value_ns": NUMBER, "count": COUNT},
-        optional=frozenset({"served"}),
+        "read",
+        "reads.parquet",
+        EVERYWHERE
+        | _columns(
+            "source cache served",
+            "step_ticks max_ticks",
+            "empty_mean_ticks empty_median_ticks ticks_per_ns mean_ticks sd_ticks",
+        ),
+        _columns("", "value_ticks count", "value_ns"),
+        optional="served",
     ),
     Table(
-        kind="sleep",
-        file="sleeps.parquet",
-        steady={
-            **EVERYWHERE,
-            "method": TEXT,
-            "interval_ns": COUNT,
-            "slack_ns": COUNT,
-            "policy": TEXT,
-            "cpu_ns": NUMBER,
-            "reading_ns": COUNT,
-            "degradation": TEXT,
-        },
-        varying={"miss_ns": NUMBER, "missed": COUNT},
+        "sleep",
+        "sleeps.parquet",
+        EVERYWHERE
+        | _columns(
+            "method policy degradation", "interval_ns slack_ns reading_ns", "cpu_ns"
+        ),
+        _columns("", "missed", "miss_ns"),
         index="sleep",
     ),
+    # The first event of a step comes after none, and is no sample; all others are.
     Table(
-        kind="events",
-        file="events.parquet",
-        steady={
-            **EVERYWHERE,
-            "source": TEXT,
-            "place": TEXT,
-            "interval_ns": COUNT,
-            "missed_of_all": COUNT,
-            "degradation": TEXT,
-            "policy": TEXT,
-        },
-        varying={"after_ns": NUMBER},
-        optional=frozenset({"after_ns"}),
-        only_with="after_ns",
+        "events",
+        "events.parquet",
+        EVERYWHERE
+        | _columns("source place degradation policy", "interval_ns missed_of_all"),
+        _columns(number="after_ns"),
+        optional="after_ns",
         index="event",
     ),
 )
-
 WARPS = Table(
-    kind="warp",
-    file="warps.parquet",
-    steady={
-        **EVERYWHERE,
-        "clock": TEXT,
-        "cpu": COUNT,
-        "other_cpu": COUNT,
-        "looked_ns": COUNT,
-        "readings": COUNT,
-        "backwards": COUNT,
-        "worst_ns": NUMBER,
-        "smallest_visible_ns": NUMBER,
-    },
+    "warp",
+    "warps.parquet",
+    EVERYWHERE
+    | _columns(
+        "clock",
+        "cpu other_cpu looked_ns readings backwards",
+        "worst_ns smallest_visible_ns",
+    ),
 )
 LOADS = Table(
-    kind=None,
-    file="loads.parquet",
-    steady={
-        **EVERYWHERE,
-        "is_loading": FLAG,
-        "how": TEXT,
-        "looked_ns": COUNT,
-        "cpu_percent": NUMBER,
-        "context_switches_per_second": NUMBER,
-        "interrupts_per_second": NUMBER,
-        "numbers_json": TEXT,
-    },
+    None,
+    "loads.parquet",
+    EVERYWHERE
+    | {"is_loading": pl.Boolean}
+    | _columns(
+        "how numbers_json",
+        "looked_ns",
+        "cpu_percent context_switches_per_second interrupts_per_second",
+    ),
 )
+
+# Nanoseconds of a year: nothing that is measured takes longer.
+YEAR = 366 * 86_400 * 10**9
+Bounds: TypeAlias = tuple[pl.Expr | float, pl.Expr | float]
+TIME: Bounds = (0, YEAR)
+# Clocks may go back, and wake-ups come early.
+DIFFERENCE: Bounds = (-YEAR, YEAR)
+TICKS: Bounds = (0, 1e18)
+RATE: Bounds = (0, 1e15)
+COUNTS: Bounds = (0, MOST)
+
+# The least and the greatest value: what is beyond is damage, and no measurement. One name means one
+# thing in all tables.
+BOUNDS: Mapping[str, Bounds] = {
+    "calls": (1, MOST),
+    "loop_ns": TIME,
+    # The loop is subtracted from what both took.
+    "call_ns": (-pl.col("loop_ns"), YEAR),
+    "empty_mean_ticks": TICKS,
+    "empty_median_ticks": TICKS,
+    "step_ticks": (1, 1e18),
+    "ticks_per_ns": (1e-9, 1e6),
+    "mean_ticks": TICKS,
+    "sd_ticks": TICKS,
+    "value_ns": DIFFERENCE,
+    "count": (1, MOST),
+    "interval_ns": TIME,
+    "cpu_ns": TIME,
+    "reading_ns": TIME,
+    "miss_ns": DIFFERENCE,
+    "missed": (0, 2**32 - 1),
+    "after_ns": DIFFERENCE,
+    "looked_ns": TIME,
+    "backwards": (0, pl.col("readings")),
+    "worst_ns": TIME,
+    "smallest_visible_ns": TIME,
+    # What is rounded may be a little more than all.
+    "cpu_percent": (0, 100.01),
+    "context_switches_per_second": RATE,
+    "interrupts_per_second": RATE,
+}
+
+
+def whole(path: Path, table: Table) -> pl.DataFrame:
+    """All rows of a table that is small."""
+    empty = pl.DataFrame(schema=dict(table.columns))
+    return visible_rows(pl.concat([empty, *_parts(path, table)]))
+
+
+def steps(path: Path, table: Table) -> pl.DataFrame:
+    """The samples of a table, read a part at a time: a row for each step or part of one, with lists of values.
+
+    All else is the same in the rows of a step. `rows` counts them all, also what is no sample, and `again`
+    tells that some are there twice.
+    """
+    found = []
+    for part in _parts(path, table):
+        twice = (
+            pl.col(table.index).n_unique() < pl.len() if table.index else pl.lit(False)
+        )
+        found.append(
+            part.group_by(list(table.steady), maintain_order=True).agg(
+                pl.col(list(table.varying)).drop_nulls(),
+                rows=pl.len().cast(pl.Int64),
+                again=twice,
+            )
+        )
+    return visible_rows(pl.concat(found)) if found else pl.DataFrame()
+
+
+def _parts(path: Path, table: Table) -> Iterator[pl.DataFrame]:
+    """The rows of a file, whose values can all be."""
+    try:
+        # What keeps everybody from reading it says nothing of what is in it.
+        with path.open("rb"):
+            pass
+    except OSError as error:
+        raise unreadable(path, error) from error
+    with _reading(path):
+        frame = pl.scan_parquet(path, glob=False)
+        schema = frame.collect_schema()
+        rows: int = frame.select(pl.len()).collect().item()
+    for name, kind in table.columns.items():
+        word, holds = HOLD[kind]
+        if name not in schema:
+            raise FolderError(path, f"it has no column {name!r}", VERSION)
+        if not holds(schema[name]):
+            reason = f"column {name!r} holds {schema[name]}, and not {word}"
+            raise FolderError(path, reason, VERSION)
+    for begin in range(0, rows, PART):
+        with _reading(path):
+            part = frame.select(list(table.columns)).slice(begin, PART).collect()
+        if wrong := _wrong(part, table):
+            raise FolderError(path, wrong)
+        yield part.cast(pl.Schema(table.columns))
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """What polars says of a file that it cannot read is said as ours."""
+    try:
+        yield
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        said = str(error).partition("\n")[0]
+        raise FolderError(path, f"it is no whole Parquet file: {said}") from error
+
+
+def _wrong(part: pl.DataFrame, table: Table) -> str | None:
+    """What is said of the first column with a value that cannot be."""
+    value, index = pl.col(table.optional or table.index), pl.col(table.index)
+    for name, kind in part.schema.items():
+        missing = part[name].null_count()
+        if missing and name != table.optional:
+            return f"column {name!r} has {missing} rows without a value"
+        if name in table.varying and name == table.optional:
+            for is_wrong, where in (
+                (
+                    value.is_null() & (index != 0),
+                    "without a value that are not the first",
+                ),
+                (value.is_not_null() & (index == 0), "with a value that are the first"),
+            ):
+                if rows := part.select(is_wrong.sum()).item():
+                    return f"column {name!r} has {rows} rows {where} of their step"
+        if not kind.is_numeric():
+            continue
+        column, (least, most) = pl.col(name), BOUNDS.get(name, COUNTS)
+        reasons = {
+            "less than it can be": column < least,
+            "more than it can be": column > most,
+        }
+        if kind.is_float():
+            reasons = {"no finite number": ~column.is_finite(), **reasons}
+        for reason, is_beyond in reasons.items():
+            places = part.select(is_beyond.alias(name))[name].arg_true()
+            if len(places):
+                return f"column {name!r} has {part[name][places[0]]}, which is {reason}"
+    return None

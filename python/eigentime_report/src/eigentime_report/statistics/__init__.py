@@ -4,8 +4,7 @@ Whatever cannot be reckoned is None, with a note that says why: no result has a 
 nothing warns.
 """
 
-from eigentime_report.statistics.assumptions import TestResult, levene, shapiro
-from eigentime_report.statistics.compare import Comparison, Group, compare
+from eigentime_report.statistics.compare import Comparison, Group, Ranked, compare
 from eigentime_report.statistics.contrasts import (
     DIFFERS,
     IDENTICAL,
@@ -15,7 +14,6 @@ from eigentime_report.statistics.contrasts import (
     coarse_text,
     same_within_text,
 )
-from eigentime_report.statistics.decisions import DECISIONS, Decision
 from eigentime_report.statistics.description import (
     Descriptives,
     Outliers,
@@ -29,17 +27,10 @@ from eigentime_report.statistics.effects import (
     MEDIAN_RATIO,
     Effect,
     cliffs_delta,
-    eta_squared,
     hedges_g,
-    mean_ratio,
-    median_ratio,
     omega_squared,
 )
-from eigentime_report.statistics.factorial import (
-    FactorEffect,
-    RelativeEffect,
-    factorial,
-)
+from eigentime_report.statistics.factorial import FactorEffect, factorial
 from eigentime_report.statistics.intervals import (
     Interval,
     mean_interval,
@@ -47,72 +38,34 @@ from eigentime_report.statistics.intervals import (
     quantile_interval,
     quantile_intervals,
 )
-from eigentime_report.statistics.omnibus import (
+from eigentime_report.statistics.tests import (
     Omnibus,
+    Pair,
+    TestResult,
     anova,
     anova_from_summary,
-    kruskal,
-    welch_anova,
-    welch_from_summary,
-)
-from eigentime_report.statistics.posthoc import (
-    Pair,
     dunn,
     games_howell,
     games_howell_from_summary,
+    holm,
+    kruskal,
+    levene,
+    shapiro,
+    summarize,
     tukey_from_summary,
     tukey_hsd,
+    welch_anova,
+    welch_from_summary,
 )
 
 __all__ = [
-    "CLIFFS_DELTA",
-    "DECISIONS",
-    "DIFFERS",
-    "HEDGES_G",
-    "IDENTICAL",
-    "MEAN_RATIO",
-    "MEDIAN_RATIO",
-    "NOT_TESTED",
-    "UNDECIDED",
-    "Comparison",
-    "Contrast",
-    "Decision",
-    "Descriptives",
-    "Effect",
-    "FactorEffect",
-    "Group",
-    "Interval",
-    "Omnibus",
-    "Outliers",
-    "Pair",
-    "RelativeEffect",
-    "TestResult",
-    "anova",
-    "anova_from_summary",
-    "cliffs_delta",
-    "coarse_text",
-    "compare",
-    "describe",
-    "dunn",
-    "eta_squared",
-    "factorial",
-    "games_howell",
-    "games_howell_from_summary",
-    "hedges_g",
-    "kruskal",
-    "levene",
-    "mean_interval",
-    "mean_ratio",
-    "median_ratio",
-    "omega_squared",
-    "outliers",
-    "quantile_draws",
-    "quantile_interval",
-    "quantile_intervals",
-    "same_within_text",
-    "shapiro",
-    "tukey_from_summary",
-    "tukey_hsd",
-    "welch_anova",
-    "welch_from_summary",
-]
+    "CLIFFS_DELTA", "DIFFERS", "HEDGES_G", "IDENTICAL", "MEAN_RATIO", "MEDIAN_RATIO",
+    "NOT_TESTED", "UNDECIDED", "Comparison", "Contrast", "Descriptives", "Effect",
+    "FactorEffect", "Group", "Interval", "Omnibus", "Outliers", "Pair", "Ranked",
+    "TestResult", "anova", "anova_from_summary", "cliffs_delta", "coarse_text", "compare",
+    "describe", "dunn", "factorial", "games_howell", "games_howell_from_summary", "hedges_g",
+    "holm", "kruskal", "levene", "mean_interval", 
+    "omega_squared", "outliers", "quantile_draws", "quantile_interval",
+    "quantile_intervals", "same_within_text", "shapiro", "summarize", "tukey_from_summary", "tukey_hsd",
+    "welch_anova", "welch_from_summary",
+]  # fmt: skip

@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
+from math import exp, hypot, inf, log
 
 import numpy as np
 
 from eigentime_report import units
-from eigentime_report.statistics.decisions import Family
 from eigentime_report.statistics.effects import (
+    FEWEST_FOR_MEDIANS,
+    MEAN_RATIO,
+    MEDIAN_RATIO,
     Effect,
     cliffs_delta,
     hedges_g,
-    mean_ratio,
-    median_ratio,
+    median_draws,
 )
-from eigentime_report.statistics.groups import Values, is_constant, summarize
-from eigentime_report.statistics.posthoc import Pair
-from eigentime_report.statistics.ranges import (
-    Range,
-    mean_ratio_range,
-    median_difference,
-)
+from eigentime_report.statistics.intervals import Interval
+from eigentime_report.statistics.samples import Summary, Values, is_constant
+from eigentime_report.statistics.tests import Pair
 
 DIFFERS = "differs"
 UNDECIDED = "undecided"
 IDENTICAL = "identical"
 NOT_TESTED = "not tested"
+
+# No ratio whose logarithm is greater can be told from infinity.
+FARTHEST = 200.0
 
 
 def same_within_text(same_within: float) -> str:
@@ -57,13 +57,10 @@ class Contrast:
     difference: float | None = None
     low: float | None = None
     high: float | None = None
-    # Of group j's mean or median, or of what was given.
+    # Of group j's mean or median.
     percent: float | None = None
     percent_low: float | None = None
     percent_high: float | None = None
-    # By which part it is more, by the ratio's logarithm, whatever the test says.
-    ratio: Range | None = None
-    statistic: float | None = None
     p: float | None = None
     effects: tuple[Effect, ...] = ()
     # Whether the interval lies within the limit of `same`, also where groups differ.
@@ -85,147 +82,89 @@ class Terms:
 
     alpha: float
     same_within: float
-    percent_of: float | None
-    seed: int
-    pair_count: int
-
-    @property
-    def each(self) -> float:
-        """The confidence of each interval with which all hold together."""
-        return 1 - self.alpha / max(self.pair_count, 1)
+    # The confidence of each interval with which all hold together.
+    each: float
+    resolution: float
 
 
 def contrast(
-    i: str,
-    j: str,
-    a: Values,
-    b: Values,
-    tested: Pair,
-    family: Family,
-    terms: Terms,
-    resolution: float = 0.0,
+    i: str, j: str, a: Values, b: Values, tested: Pair, of_ranks: bool, terms: Terms
 ) -> Contrast:
-    """A pair of groups that its family has tested, whose values are known to a resolution."""
+    """A pair of groups that a test has a p for, if their values are not all the same."""
     if is_constant(np.concatenate((a, b))):
-        return identical(i, j, a, b, terms, resolution)
-    if tested.p is None or tested.difference is None:
+        return identical(i, j, a, b, terms)
+    step, p = terms.resolution, tested.p
+    if p is None:
         return not_tested(i, j, a.size + b.size, tested.note)
-    ratio: Range | None
-    if family.of_ranks:
-        sure, ratio = median_difference(a, b, terms.each, terms.seed)
-        by_logarithm = ratio
-        middle = float(np.median(b))
-    else:
-        sure = Range(tested.difference, tested.low, tested.high)
-        ratio = by_logarithm = mean_ratio_range(a, b, sure)
-        # Beside a verdict stands no interval that says otherwise: the test's own does then.
-        if ratio and ratio.leaves_out_zero != sure.leaves_out_zero:
-            ratio = None
-        middle = summarize(b).mean
-    whole, least = terms.percent_of or middle, -1.0
-    if terms.percent_of or ratio is None:
-        ratio, least = (sure.times(1 / whole) if whole > 0 else None), -inf
-    percent = ratio and ratio.widened(resolution / whole, least).times(100)
-    percents = (percent.value, *percent.ends) if percent else (None, None, None)
-    difference = sure.widened(resolution)
-    differs = tested.p < terms.alpha
+    medians, of_medians = median_difference(a, b, terms.each)
+    sure = Interval(tested.difference, tested.low, tested.high)
+    of_means = None if of_ranks else mean_ratio(a, b, sure)
+    ratio, middle = of_means, float(b.mean())
+    if of_ranks:
+        sure, ratio, middle = medians, of_medians, float(np.median(b))
+    unseen = step / middle if middle > 0 else inf
+    # One that is of a logarithm has no end below -1.
+    is_bounded = ratio is not None and (ratio.low or 0.0) > -1
+    percent = ratio and ratio.widened(unseen, -1.0 if is_bounded else -inf).times(100)
+    known = sure.widened(step)
+    differs = p < terms.alpha
     is_within = percent is not None and percent.is_within(100 * terms.same_within)
-    verdict = (
-        DIFFERS
-        if differs and sure.shows(resolution)
-        else same_within_text(terms.same_within)
-        if is_within
-        else UNDECIDED
-    )
+    verdict = UNDECIDED
+    if differs and _shows(sure, step):
+        verdict = DIFFERS
+    elif is_within:
+        verdict = same_within_text(terms.same_within)
     would_be = ratio is not None and ratio.is_within(terms.same_within)
     is_coarse = verdict == UNDECIDED and (differs or would_be)
-    because = f"{by(tested)}; {_reach(percent, terms)}"
+    because = f"{tested.test}, p = {p:.2g}; {_reach(percent, terms)}"
     return Contrast(
         i=i,
         j=j,
         test=tested.test,
         n=a.size + b.size,
         verdict=verdict,
-        because=f"{coarse_text(resolution)}; {because}" if is_coarse else because,
-        difference=difference.value,
-        low=difference.low,
-        high=difference.high,
-        percent=percents[0],
-        percent_low=percents[1],
-        percent_high=percents[2],
-        ratio=by_logarithm,
-        statistic=tested.statistic,
-        p=tested.p,
+        because=f"{coarse_text(step)}; {because}" if is_coarse else because,
+        difference=known.value,
+        low=known.low,
+        high=known.high,
+        percent=percent.value if percent else None,
+        percent_low=percent.low if percent else None,
+        percent_high=percent.high if percent else None,
+        p=p,
         effects=(
             hedges_g(a, b, confidence=terms.each),
             cliffs_delta(a, b, confidence=terms.each),
-            mean_ratio(a, b, confidence=terms.each),
-            median_ratio(a, b, confidence=terms.each, seed=terms.seed),
+            _ratio(MEAN_RATIO, of_means),
+            _ratio(MEDIAN_RATIO, of_medians),
         ),
         is_within=is_within,
-        resolution=resolution,
+        resolution=step,
         is_coarse=is_coarse,
     )
 
 
-def rank_contrast(
-    i: str,
-    j: str,
-    a: Values,
-    b: Values,
-    tested: Pair,
-    terms: Terms,
-    resolution: float = 0.0,
-) -> Contrast:
-    """Dunn's test of a pair; its difference is of mean ranks."""
-    if is_constant(np.concatenate((a, b))):
-        return identical(i, j, a, b, terms, resolution)
-    if tested.p is None:
-        return not_tested(i, j, a.size + b.size, tested.note)
-    is_seen = abs(float(np.median(a) - np.median(b))) > resolution or resolution == 0
-    differs = tested.p < terms.alpha
-    because = by(tested)
-    return Contrast(
-        i=i,
-        j=j,
-        test=tested.test,
-        n=a.size + b.size,
-        verdict=DIFFERS if differs and is_seen else UNDECIDED,
-        because=because if is_seen else f"{coarse_text(resolution)}; {because}",
-        difference=tested.difference,
-        statistic=tested.statistic,
-        p=tested.p,
-        effects=(cliffs_delta(a, b, confidence=terms.each),),
-        resolution=resolution,
-        is_coarse=differs and not is_seen,
-    )
-
-
-def identical(
-    i: str, j: str, a: Values, b: Values, terms: Terms, resolution: float = 0.0
-) -> Contrast:
+def identical(i: str, j: str, a: Values, b: Values, terms: Terms) -> Contrast:
     """Two groups with one and the same value, as far as their clock can tell."""
-    n = a.size + b.size
+    n, step, value = a.size + b.size, terms.resolution, float(b[0])
+    share = step and (step / value if value > 0 else inf)
+    is_within = share <= terms.same_within
     because = f"all {units.count(n)} values are the same"
-    whole = terms.percent_of or float(b[0])
-    share = resolution / whole if whole > 0 else None
-    is_within = resolution == 0 or (share is not None and share <= terms.same_within)
-    percent = None if share is None and resolution else 100 * (share or 0.0)
+    is_known = share < inf
     return Contrast(
         i=i,
         j=j,
         test="none",
         n=n,
         verdict=IDENTICAL if is_within else UNDECIDED,
-        because=because if is_within else f"{coarse_text(resolution)}, and {because}",
+        because=because if is_within else f"{coarse_text(step)}, and {because}",
         difference=0.0,
-        low=-resolution,
-        high=resolution,
-        percent=None if percent is None else 0.0,
-        percent_low=None if percent is None else max(-percent, -100.0),
-        percent_high=percent,
+        low=-step,
+        high=step,
+        percent=0.0 if is_known else None,
+        percent_low=max(-100 * share, -100.0) if is_known else None,
+        percent_high=100 * share if is_known else None,
         is_within=is_within,
-        resolution=resolution,
+        resolution=step,
         is_coarse=not is_within,
     )
 
@@ -235,18 +174,69 @@ def not_tested(i: str, j: str, n: int, because: str) -> Contrast:
     return Contrast(i=i, j=j, test="none", n=n, verdict=NOT_TESTED, because=because)
 
 
-def by(tested: Pair) -> str:
-    """Which test gave which p."""
-    return f"{tested.test}, p = {tested.p:.2g}"
+def _ratio(name: str, share: Interval | None) -> Effect:
+    """How many times as much it is, by which share it is more."""
+    if share is None:
+        return Effect(name, note="it is not of what is 0 or less, or was not tested")
+    low, high = (None if it is None else 1 + it for it in (share.low, share.high))
+    return Effect(name, 1 + share.value, low, high)
 
 
-def _reach(percent: Range | None, terms: Terms) -> str:
+def _shows(sure: Interval, resolution: float) -> bool:
+    """Is it more than what the clock does not show, with its interval if there is one?"""
+    if resolution == 0:
+        return True
+    if sure.low is None or sure.high is None:
+        return abs(sure.value) > resolution
+    return sure.low > resolution or sure.high < -resolution
+
+
+def mean_ratio(a: Values, b: Values, difference: Interval) -> Interval | None:
+    """By which share the first mean is more, with an interval of the logarithm of their ratio.
+
+    It is as wide as the test's, divided between both means as they scatter. Beside a verdict stands
+    no interval that says otherwise: where they differ, it is the test's own. None where a mean is
+    not above 0.
+    """
+    one, other = Summary.of(a), Summary.of(b)
+    if other.mean <= 0:
+        return None
+    own = difference.times(1 / other.mean)
+    scatter = hypot(one.error**0.5, other.error**0.5)
+    if one.mean <= 0 or own.low is None or own.high is None or scatter == 0:
+        return own
+    reach = (own.high - own.low) / 2 * other.mean / scatter
+    reach *= hypot(one.error**0.5 / one.mean, other.error**0.5 / other.mean)
+    middle = log(one.mean) - log(other.mean)
+    low, high = (exp(min(middle + it, FARTHEST)) - 1 for it in (-reach, reach))
+    found = Interval(own.value, low, high)
+    return found if found.leaves_out_zero == own.leaves_out_zero else own
+
+
+def median_difference(
+    a: Values, b: Values, confidence: float
+) -> tuple[Interval, Interval | None]:
+    """The difference of the medians, and as a share of the second one where it is above 0."""
+    one, other = float(np.median(a)), float(np.median(b))
+    difference = Interval(one - other, None, None)
+    if min(a.size, b.size) < FEWEST_FOR_MEDIANS:
+        return difference, difference.times(1 / other) if other > 0 else None
+    first, second = median_draws(a, b)
+    alpha = (1 - confidence) / 2
+    low, high = map(float, np.quantile(first - second, (alpha, 1 - alpha)))
+    difference = Interval(one - other, low, high)
+    if min(one, other, float(second.min())) <= 0:
+        return difference, difference.times(1 / other) if other > 0 else None
+    low, high = map(float, np.quantile(first / second - 1, (alpha, 1 - alpha)))
+    return difference, Interval((one - other) / other, low, high)
+
+
+def _reach(percent: Interval | None, terms: Terms) -> str:
     if percent is None:
         return "no per cent, as what they are of is not greater than 0"
     if percent.low is None or percent.high is None:
         return "too few values for an interval of the difference"
-    confidence = 100 * (1 - terms.alpha)
     low, high = (
         units.percent(end / 100, figures=3) for end in (percent.low, percent.high)
     )
-    return f"the {confidence:g} % interval is {low} to {high}"
+    return f"the {100 * (1 - terms.alpha):g} % interval is {low} to {high}"

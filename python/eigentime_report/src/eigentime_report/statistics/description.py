@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from eigentime_report.statistics.groups import usable
-from eigentime_report.statistics.ordered import Ordered
+from eigentime_report.statistics.samples import Ordered
 
 # The quantiles of the tail that are told, where at least this many values lie beyond.
 TAIL = (0.9, 0.99, 0.999, 0.9999)
@@ -42,93 +41,51 @@ class Descriptives:
 def describe(values: ArrayLike, weights: ArrayLike | None = None) -> Descriptives:
     """Mean, scatter, median and tail; weights say how often each value came."""
     ordered = Ordered.of(values, weights)
-    n, counts = ordered.n, ordered.counts
+    n, counts, median = ordered.n, ordered.counts, ordered.quantile(0.5)
     # Around a value of the middle, so that large values with little scatter keep their digits.
     middle = float(ordered.at(n // 2))
     around = ordered.values - middle
     shift = float(np.average(around, weights=counts))
     square = float(np.average(np.square(around - shift), weights=counts))
-    median = ordered.quantile(0.5)
+    tail = (q for q in TAIL if n * (1 - q) >= BEYOND - 1e-9)
     return Descriptives(
         n=n,
         mean=middle + shift,
         sd_uncorrected=square**0.5,
         sd=(square * n / (n - 1)) ** 0.5 if n > 1 else None,
         median=median,
-        mad=_median_distance(ordered, median),
+        mad=Ordered.of(np.abs(ordered.values - median), counts).quantile(0.5),
         half_iqr=(ordered.quantile(0.75) - ordered.quantile(0.25)) / 2,
         minimum=float(ordered.values[0]),
         maximum=float(ordered.values[-1]),
-        quantiles={
-            q: ordered.quantile(q) for q in TAIL if n * (1 - q) >= BEYOND - 1e-9
-        },
+        quantiles={q: ordered.quantile(q) for q in tail},
     )
-
-
-def _median_distance(ordered: Ordered, median: float) -> float:
-    distances = np.abs(ordered.values - median)
-    if ordered.counts is None:
-        return float(np.median(distances))
-    return Ordered.of(distances, ordered.counts).quantile(0.5)
 
 
 @dataclass(frozen=True)
 class Outliers:
-    """Values beyond Tukey's fences: counted and flagged, never removed."""
+    """How many values lie beyond Tukey's fences: counted, never removed."""
 
-    n: int
-    mild_low: int
-    mild_high: int
-    severe_low: int
-    severe_high: int
-    # The inner fences; beyond them a value is mildly outlying.
-    low: float
-    high: float
-    # For each value as it was given: 0 inside, 1 mild, 2 severe.
-    flags: NDArray[np.int8] = field(repr=False, compare=False)
+    # Beyond the inner fences and not the outer ones, and beyond these.
+    mild: int
+    severe: int
     note: str = ""
-
-    @property
-    def mild(self) -> int:
-        """How many are beyond the inner fences, and not beyond the outer ones."""
-        return self.mild_low + self.mild_high
-
-    @property
-    def severe(self) -> int:
-        """How many are beyond the outer fences."""
-        return self.severe_low + self.severe_high
 
 
 def outliers(values: ArrayLike, weights: ArrayLike | None = None) -> Outliers:
     """Values beyond 1.5 (mild) and 3 (severe) interquartile ranges from the quartiles."""
-    row = usable(values)
-    ordered = Ordered.of(row, weights)
+    ordered = Ordered.of(values, weights)
     first, third = ordered.quantile(0.25), ordered.quantile(0.75)
     width = third - first
 
-    def outside(fence: float) -> tuple[int, int]:
-        below = np.nextafter(first - fence * width, -np.inf)
-        above = ordered.up_to(third + fence * width)
-        return int(ordered.up_to(below)), ordered.n - int(above)
+    def outside(fence: float) -> int:
+        below = ordered.up_to(float(np.nextafter(first - fence * width, -np.inf)))
+        return below + ordered.n - ordered.up_to(third + fence * width)
 
-    (low, high), (lowest, highest) = outside(MILD), outside(SEVERE)
-    flags = np.zeros(row.size, dtype=np.int8)
-    for fence in (MILD, SEVERE):
-        flags += (row < first - fence * width) | (row > third + fence * width)
-    return Outliers(
-        n=ordered.n,
-        mild_low=low - lowest,
-        mild_high=high - highest,
-        severe_low=lowest,
-        severe_high=highest,
-        low=first - MILD * width,
-        high=third + MILD * width,
-        flags=flags,
-        note=_no_width(ordered) if width == 0 else "",
-    )
-
-
-def _no_width(ordered: Ordered) -> str:
+    note = ""
+    if width == 0:
+        note = "half of the values are the same: each other one is beyond the fences"
     if ordered.values[0] == ordered.values[-1]:
-        return "all values are the same"
-    return "half of the values are the same: each other one is beyond the fences"
+        note = "all values are the same"
+    severe = outside(SEVERE)
+    return Outliers(outside(MILD) - severe, severe, note)

@@ -13,27 +13,22 @@ one of any cell, ties by half: 0.5 where a factor does nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations, product
-from math import prod, sqrt
+from math import prod
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import special
 
-from eigentime_report.statistics.effects import (
-    CONFIDENCE,
-    Effect,
-    effect,
-    no_effect_size,
-)
-from eigentime_report.statistics.groups import Values, unusable, values_of
+from eigentime_report.statistics.effects import CONFIDENCE, Effect
+from eigentime_report.statistics.intervals import t_beyond
+from eigentime_report.statistics.samples import Values, usable
 
 TEST = "ANOVA-type statistic"
 RANGE = "range of relative effects"
-MOST_FACTORS = 3
 TIMES = " × "
 
 # Traces that are smaller are what rounding leaves of 0.
@@ -41,32 +36,20 @@ NOTHING = 1e-14
 
 
 @dataclass(frozen=True)
-class RelativeEffect:
-    """How likely a value at these levels is greater than one anywhere; ties count half."""
-
-    levels: tuple[str, ...]
-    n: int
-    value: float
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True)
 class FactorEffect:
     """One factor's effect, or an interaction's; without a statistic and a p, the note says why."""
 
     term: str
-    test: str
-    statistic: float | None
-    df1: float | None
-    df2: float | None
-    p: float | None
     n: int
     # By how much the relative effects of the term's levels differ at most, the effects of
     # its parts taken away.
     effect: Effect
-    relative_effects: tuple[RelativeEffect, ...] = ()
+    statistic: float | None = None
+    df1: float | None = None
+    df2: float | None = None
+    p: float | None = None
     note: str = ""
+    test: str = TEST
 
 
 def factorial(
@@ -75,42 +58,28 @@ def factorial(
     *,
     confidence: float = CONFIDENCE,
 ) -> list[FactorEffect]:
-    """Each factor and each interaction of up to three crossed factors.
+    """Each factor and each interaction of crossed factors.
 
     `factors` has each factor's level for every value. Factors with one level are left out.
     """
-    row = values_of(values)
-    if not 1 <= len(factors) <= MOST_FACTORS:
-        raise ValueError(f"1 to {MOST_FACTORS} factors, not {len(factors)}")
-    for name, levels in factors.items():
-        if len(levels) != row.size:
-            raise ValueError(
-                f"factor {name!r} has {len(levels)} levels for {row.size} values"
-            )
-    if reason := unusable(row):
-        return [_untested((name,), row.size, reason, confidence) for name in factors]
+    row = usable(values)
     design = _Design.of(factors)
-    found = [
-        _untested((name,), row.size, f"it has one level: {levels[0]}", confidence)
-        for name, levels in factors.items()
-        if name not in design.names
-    ]
+
+    def untested(term: Sequence[str], why: str) -> FactorEffect:
+        return FactorEffect(
+            TIMES.join(term), row.size, Effect(RANGE, note=why), note=why
+        )
+
     if reason := design.lacks():
-        tested = [
-            _untested(term, row.size, reason, confidence) for term in design.terms()
-        ]
+        tested = [untested(term, reason) for term in design.terms()]
     else:
         cells = _Cells.of(row, design)
         tested = [_test(term, design, cells, confidence) for term in design.terms()]
-    return tested + found
-
-
-def _untested(
-    term: tuple[str, ...], n: int, why: str, confidence: float
-) -> FactorEffect:
-    size = no_effect_size(RANGE, confidence, why)
-    name = TIMES.join(term)
-    return FactorEffect(name, TEST, None, None, None, None, n, size, note=why)
+    return tested + [
+        untested((name,), f"it has one level: {levels[0]}")
+        for name, levels in factors.items()
+        if name not in design.names
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,9 +97,8 @@ class _Design:
         names = tuple(name for name, its in levels.items() if len(its) > 1)
         cell = np.zeros(len(next(iter(factors.values()))), dtype=np.int64)
         for name in names:
-            places = {level: place for place, level in enumerate(levels[name])}
-            codes = np.array([places[level] for level in factors[name]], dtype=np.int64)
-            cell = cell * len(places) + codes
+            codes = np.array([levels[name].index(level) for level in factors[name]])
+            cell = cell * len(levels[name]) + codes
         return cls(names, tuple(levels[name] for name in names), cell)
 
     @property
@@ -140,21 +108,18 @@ class _Design:
 
     def terms(self) -> list[tuple[str, ...]]:
         """Factors first, then what they do together."""
-        return [
-            term
-            for count in range(1, len(self.names) + 1)
-            for term in combinations(self.names, count)
-        ]
+        counts = range(1, len(self.names) + 1)
+        return [term for count in counts for term in combinations(self.names, count)]
 
     def lacks(self) -> str:
         """Which cells keep the design from being tested; empty if none does."""
         labels = [TIMES.join(cell) for cell in product(*self.levels)]
-        sizes = self.sizes
-        empty = [label for label, n in zip(labels, sizes, strict=True) if n == 0]
-        if empty:
+        by_size: dict[int, list[str]] = {0: [], 1: []}
+        for label, n in zip(labels, self.sizes, strict=True):
+            by_size.setdefault(int(n), []).append(label)
+        if empty := by_size[0]:
             return f"no values at {_some(empty)}"
-        single = [label for label, n in zip(labels, sizes, strict=True) if n == 1]
-        if single:
+        if single := by_size[1]:
             return f"a single value, which does not scatter, at {_some(single)}"
         return ""
 
@@ -174,14 +139,9 @@ class _Design:
             for name, its in zip(self.names, self.levels, strict=True)
         )
 
-    def combinations(self, term: tuple[str, ...]) -> list[tuple[str, ...]]:
-        """The term's levels, in the order of `averaging`."""
-        each = zip(self.names, self.levels, strict=True)
-        return list(product(*(its for name, its in each if name in term)))
 
-
-def _kron(parts: object) -> Values:
-    found: Values = reduce(np.kron, parts)  # type: ignore[call-overload]
+def _kron(parts: Iterable[Values]) -> Values:
+    found: Values = reduce(np.kron, parts)  # type: ignore[arg-type]
     return found
 
 
@@ -237,24 +197,12 @@ def _test(
     scatter = centring * cells.variance
     trace = float(np.trace(scatter))
     between = float(cells.relative @ centring @ cells.relative)
-    n = int(cells.sizes.sum())
-    name = TIMES.join(term)
+    n, name = int(cells.sizes.sum()), TIMES.join(term)
     if trace <= NOTHING:
         why = "no cell scatters: " + (
             "the levels do not overlap" if between > NOTHING else "all values are alike"
         )
-        return FactorEffect(
-            name,
-            TEST,
-            None,
-            None,
-            None,
-            None,
-            n,
-            no_effect_size(RANGE, confidence, why),
-            _relative_effects(term, design, cells, None, confidence),
-            why,
-        )
+        return FactorEffect(name, n, Effect(RANGE, note=why), note=why)
     diagonal = np.diag(centring)
     df1 = trace**2 / float(np.sum(scatter * scatter.T))
     df2 = float(diagonal @ cells.variance) ** 2 / float(
@@ -263,49 +211,17 @@ def _test(
     statistic = between / trace
     return FactorEffect(
         name,
-        TEST,
+        n,
+        _range(term, design, cells, df2, confidence),
         statistic,
         df1,
         df2,
-        float(stats.f.sf(statistic, df1, df2)),
-        n,
-        _range(term, design, cells, df2, confidence),
-        _relative_effects(term, design, cells, df2, confidence),
+        float(special.fdtrc(df1, df2, statistic)),
     )
 
 
-def _relative_effects(
-    term: tuple[str, ...],
-    design: _Design,
-    cells: _Cells,
-    df: float | None,
-    confidence: float,
-) -> tuple[RelativeEffect, ...]:
-    """With intervals that stay between 0 and 1, by the logit."""
-    averaging = design.averaging(term)
-    values = averaging @ cells.relative
-    variances = np.diag(averaging @ cells.covariance @ averaging.T)
-    sizes = (averaging > 0) @ cells.sizes
-    t = None if df is None else float(stats.t.isf((1 - confidence) / 2, df))
-    found = []
-    for place, levels in enumerate(design.combinations(term)):
-        p, n = float(values[place]), int(sizes[place])
-        if t is None or variances[place] <= NOTHING:
-            found.append(RelativeEffect(levels, n, p, None, None))
-            continue
-        logit = np.log(p / (1 - p))
-        reach = t * sqrt(float(variances[place])) / (p * (1 - p))
-        low, high = (float(1 / (1 + np.exp(-(logit + end)))) for end in (-reach, reach))
-        found.append(RelativeEffect(levels, n, p, low, high))
-    return tuple(found)
-
-
 def _range(
-    term: tuple[str, ...],
-    design: _Design,
-    cells: _Cells,
-    df: float,
-    confidence: float,
+    term: tuple[str, ...], design: _Design, cells: _Cells, df: float, confidence: float
 ) -> Effect:
     """The largest difference, with an interval that holds for all of them together."""
     contrast = design.averaging(term) @ design.centring(term)
@@ -315,10 +231,9 @@ def _range(
     differences = np.abs(parts[first] - parts[second])
     own = np.diag(covariance)
     variances = own[first] + own[second] - 2 * covariance[first, second]
-    t = float(stats.t.isf((1 - confidence) / 2 / differences.size, df))
+    t = t_beyond((1 - confidence) / 2 / differences.size, df)
     reach = t * np.sqrt(np.maximum(variances, 0.0))
-    value = float(differences.max())
     low = max(float((differences - reach).max()), 0.0)
     high = min(float((differences + reach).max()), 1.0)
     note = "" if reach.max() > NOTHING else "the levels do not overlap"
-    return effect(RANGE, value, low, high, confidence, note)
+    return Effect(RANGE, float(differences.max()), low, high, note)

@@ -1,10 +1,12 @@
-"""What things cost at the first level, under the first load: numbers as the tables have them."""
+"""What things cost at the first level, under the first load, and which timers miss their events."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
+from eigentime_report import units
 from eigentime_report.analysis import (
     COMPARED,
+    MISSED,
     Analysis,
     describe,
     keeps_time,
@@ -12,7 +14,7 @@ from eigentime_report.analysis import (
 )
 from eigentime_report.conclusions import places
 from eigentime_report.conclusions.families import SCATTER, Family, by_family
-from eigentime_report.conclusions.sentence import MAIN, Sentence
+from eigentime_report.conclusions.sentence import MAIN, Sentence, below_main, capital
 from eigentime_report.conclusions.wording import DURATION, SHARE, TYPICAL_FROM
 from eigentime_report.results import Cell
 
@@ -20,7 +22,7 @@ from eigentime_report.results import Cell
 SLEEPS = ("nanosleep", "timerfd", "sleeper")
 # What is later in so few cases is told beside the median.
 ONE_IN = {0.9: "ten", 0.99: "a hundred", 0.999: "a thousand"}
-EVENTS_TABLE = "events"
+EVENTS = "events"
 
 
 def costs(analysis: Analysis) -> Iterator[Sentence]:
@@ -33,17 +35,43 @@ def costs(analysis: Analysis) -> Iterator[Sentence]:
     if len(results.loads) > 1:
         where += f", {places.load(load).there}"
     for kind in analysis.kinds:
-        cells = [
-            cell
-            for quantity in analysis.quantities(kind)
-            if (cell := results.cell(quantity, level, load))
-        ]
-        told = _timers(cells) if kind == "events" else _families(analysis, cells)
+        cells = _cells(analysis, kind, level, load)
+        told = _timers(cells) if kind == EVENTS else _families(analysis, cells)
         if told:
-            key = EVENTS_TABLE if kind == "events" else f"descriptives-{kind}"
+            key = EVENTS if kind == EVENTS else f"descriptives-{kind}"
             about = next(iter(by_family(cell.quantity for cell in cells))).key
-            text = f"{where[0].upper()}{where[1:]}, {told}."
-            yield Sentence(text, key, MAIN, about)
+            yield Sentence(f"{capital(where)}, {told}.", key, MAIN, about)
+
+
+def missed(analysis: Analysis) -> Iterator[Sentence]:
+    """A sentence for each level where timers do not keep their interval, load after load."""
+    results = analysis.results
+    for level in results.levels:
+        told: list[str] = []
+        shares: list[float] = []
+        for load in results.loads:
+            cells = _cells(analysis, EVENTS, level, load)
+            late = {it: missed_share(it) for it in cells if not keeps_time(it)}
+            if late:
+                worst = max(late, key=missed_share).quantity.title
+                reach = f"{SHARE.reach([*late.values()])}, {worst} most"
+                where = places.load(load).there
+                told.append(f"{len(late)} of {len(cells)} ({reach}) {where}")
+                shares += late.values()
+        if told:
+            yield Sentence(
+                f"{capital(places.level(level, results).there)}, some timers do not keep their interval: "
+                f"they miss more than {units.margin(MISSED)} of their events, and how even the others are "
+                f"is not compared. These are {'; '.join(told)}.",
+                EVENTS,
+                below_main(max(shares)),
+                EVENTS,
+            )
+
+
+def _cells(analysis: Analysis, kind: str, level: str, load: str) -> list[Cell]:
+    its = (analysis.results.cell(it, level, load) for it in analysis.quantities(kind))
+    return [cell for cell in its if cell]
 
 
 def _families(analysis: Analysis, cells: Sequence[Cell]) -> str:
@@ -58,9 +86,8 @@ def _families(analysis: Analysis, cells: Sequence[Cell]) -> str:
         own = [by_name[it] for it in quantities]
         subject = f"a {family.one}" if len(own) > 1 else own[0].quantity.title
         again, verb = verb, family.measure.verb[0]
-        told.append(
-            f"{subject} {'' if verb == again else f'{verb} '}{_family(family, own)}"
-        )
+        words = (subject, "" if verb == again else verb, _family(family, own))
+        told.append(" ".join(filter(None, words)))
     return ", ".join(told)
 
 
@@ -89,22 +116,20 @@ def _named(known: Mapping[str, float], amount: str, wanted: Sequence[str] = ()) 
 
     Instead of the middle, those that are `wanted`, unless they are too many to be told.
     """
-    ordered = sorted(known.items(), key=lambda item: item[1])
-    if len(ordered) == 1:
-        return amount.format(DURATION.reach([ordered[0][1]]))
-    ends = (ordered[0], ordered[-1])
-    told = amount.format(
-        " to ".join(f"{DURATION.reach([value])} ({name})" for name, value in ends)
+    (first, low), *_, (last, high) = sorted(
+        (*known.items(), *known.items()), key=lambda it: it[1]
     )
-    if len(ordered) < TYPICAL_FROM:
+    if len(known) == 1:
+        return amount.format(DURATION.reach([low]))
+    ends = f"{DURATION.reach([low])} ({first}) to {DURATION.reach([high])} ({last})"
+    told = amount.format(ends)
+    if len(known) < TYPICAL_FROM:
         return told
-    others = [name for name in wanted if name not in (ordered[0][0], ordered[-1][0])]
+    others = [name for name in wanted if name not in (first, last)]
     if 0 < len(others) <= len(SLEEPS):
-        return ", ".join(
-            [told, *(f"{name} {DURATION.reach([known[name]])}" for name in others)]
-        )
-    middle = DURATION.reach([median(known.values())])
-    return f"{told}, in the middle {middle}"
+        named = (f"{name} {DURATION.reach([known[name]])}" for name in others)
+        return ", ".join([told, *named])
+    return f"{told}, in the middle {DURATION.reach([median(known.values())])}"
 
 
 def _timers(cells: Sequence[Cell]) -> str:
@@ -114,14 +139,12 @@ def _timers(cells: Sequence[Cell]) -> str:
     if not cells:
         return ""
     name = cells[0].quantity.title if len(cells) == 1 else f"{len(cells)} timers"
+    share = SHARE.reach(late) if late else ""
     if not even:
-        return f"no event of {name} can be relied on: {SHARE.reach(late)} of them are missed"
+        return f"no event of {name} can be relied on: {share} of them are missed"
     deviations = {it.quantity.title: describe(it).sd_uncorrected for it in even}
     of = f"{len(even)} of {name}" if late else name
     told = f"events of {of} scatter {_named(deviations, SCATTER.amount)} (SD)"
-    if not late:
-        return told
-    share = SHARE.reach(late)
     if len(late) == 1:
         return f"{told}; the other one misses {share} of its events"
-    return f"{told}; the other {len(late)} miss {share} of theirs"
+    return f"{told}; the other {len(late)} miss {share} of theirs" if late else told

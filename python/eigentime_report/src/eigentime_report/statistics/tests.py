@@ -1,0 +1,295 @@
+"""Tests of groups: of all at once, and of all pairs with an error rate that holds for them together.
+
+Whatever cannot be tested has no statistic and no p, and a note that says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from math import sqrt
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special, stats
+
+from eigentime_report.statistics import effects
+from eigentime_report.statistics.effects import CONFIDENCE, Effect
+from eigentime_report.statistics.samples import Summary, Values, is_constant, usable
+from eigentime_report.statistics.studentized_range import critical, exceeds
+
+SHAPIRO = "Shapiro-Wilk"
+# Royston (1995, AS R94) gives p for so many values.
+SHAPIRO_LEAST, SHAPIRO_MOST = 3, 5000
+LEVENE = "Brown-Forsythe (Levene's test around medians)"
+ANOVA, WELCH, KRUSKAL = "one-way ANOVA", "Welch's ANOVA", "Kruskal-Wallis"
+TUKEY, GAMES_HOWELL, DUNN = "Tukey HSD", "Games-Howell", "Dunn (Holm)"
+
+NO_SCATTER = "a group does not scatter: there is nothing to measure by"
+
+Groups: TypeAlias = Sequence[ArrayLike]
+
+
+@dataclass(frozen=True)
+class TestResult:
+    """The outcome of a test of what other tests assume."""
+
+    # Not a test of pytest's.
+    __test__ = False
+
+    test: str
+    n: int
+    statistic: float | None = None
+    p: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Omnibus:
+    """A test of several groups at once."""
+
+    test: str
+    n: int
+    effect: Effect
+    statistic: float | None = None
+    df1: float | None = None
+    df2: float | None = None
+    p: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Group i minus group j; the interval holds for all pairs together."""
+
+    i: int
+    j: int
+    test: str
+    difference: float
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    statistic: float | None = None
+    note: str = ""
+
+    def reversed(self) -> Pair:
+        """Group j minus group i."""
+        low, high, statistic = (
+            None if it is None else -it for it in (self.high, self.low, self.statistic)
+        )
+        turned = replace(self, i=self.j, j=self.i, difference=-self.difference)
+        return replace(turned, low=low, high=high, statistic=statistic)
+
+
+def shapiro(values: ArrayLike) -> TestResult:
+    """Whether values could come from a normal distribution, by Shapiro and Wilk."""
+    row = usable(values)
+    if not SHAPIRO_LEAST <= row.size <= SHAPIRO_MOST:
+        note = f"it takes {SHAPIRO_LEAST} to {SHAPIRO_MOST} values, and there are {row.size}"
+        return TestResult(SHAPIRO, row.size, note=note)
+    if is_constant(row):
+        return TestResult(SHAPIRO, row.size, note="all values are the same")
+    # Neither place nor scale matter to it, and digits are lost to both.
+    centred = row - np.median(row)
+    found = stats.shapiro(centred / np.max(np.abs(centred)))
+    return TestResult(SHAPIRO, row.size, float(found.statistic), float(found.pvalue))
+
+
+def levene(groups: Groups) -> TestResult:
+    """Whether groups scatter alike, around medians (Brown and Forsythe 1974)."""
+    rows = [usable(group) for group in groups]
+    n = sum(row.size for row in rows)
+    distances = [np.abs(row - np.median(row)) for row in rows]
+    note = ""
+    if len(rows) < 2:
+        note = "there are fewer than two groups"
+    # Of two values, say, whose distances then differ by rounding.
+    elif all(is_constant(it, np.abs(row).max()) for it, row in zip(distances, rows)):
+        note = "within each group all values are equally far from the centre"
+    if note:
+        return TestResult(LEVENE, n, note=note)
+    found = stats.levene(*rows, center="median")
+    return TestResult(LEVENE, n, float(found.statistic), float(found.pvalue))
+
+
+Summaries: TypeAlias = Sequence[Summary]
+Found = TypeVar("Found")
+
+
+def _published(
+    test: Callable[[Summaries], Found],
+) -> Callable[[Sequence[float], Sequence[float], Sequence[int]], Found]:
+    """A test of published means, corrected standard deviations and sizes."""
+    return lambda means, sds, ns: test(list(map(Summary, ns, means, sds)))
+
+
+def summarize(groups: Groups) -> list[Summary]:
+    """What tests of means take of groups."""
+    return [Summary.of(usable(group)) for group in groups]
+
+
+def untested(test: str, n: int, why: str) -> Omnibus:
+    """A test that could not be made, and why."""
+    return Omnibus(test, n, Effect(effects.OMEGA_SQUARED, note=why), note=why)
+
+
+def _within(groups: Summaries) -> tuple[float, int]:
+    """The variance around the groups' own means, and its degrees of freedom."""
+    df = sum(group.n - 1 for group in groups)
+    return sum((it.n - 1) * it.variance for it in groups) / max(df, 1), df
+
+
+def anova(groups: Summaries, confidence: float = CONFIDENCE) -> Omnibus:
+    """Fisher's analysis of variance: of groups that scatter alike."""
+    within, df2 = _within(groups)
+    n = sum(group.n for group in groups)
+    if len(groups) < 2 or within == 0:
+        return untested(ANOVA, n, NO_SCATTER)
+    return _by_f(ANOVA, groups, [it.n / within for it in groups], 1.0, df2, confidence)
+
+
+def welch_anova(groups: Summaries, confidence: float = CONFIDENCE) -> Omnibus:
+    """Welch's analysis of variance (1951): groups may scatter differently."""
+    k, n = len(groups), sum(group.n for group in groups)
+    if k < 2 or min(group.variance for group in groups) == 0:
+        return untested(WELCH, n, NO_SCATTER)
+    weights = [1 / group.error for group in groups]
+    unevenness = sum(
+        (1 - weight / sum(weights)) ** 2 / (group.n - 1)
+        for weight, group in zip(weights, groups, strict=True)
+    )
+    correction = 1 + 2 * (k - 2) / (k * k - 1) * unevenness
+    df2 = (k * k - 1) / (3 * unevenness)
+    return _by_f(WELCH, groups, weights, correction, df2, confidence)
+
+
+def _by_f(
+    test: str,
+    groups: Summaries,
+    weights: Sequence[float],
+    correction: float,
+    df2: float,
+    confidence: float,
+) -> Omnibus:
+    """By the weighted squares of the means around their weighted mean."""
+    n, df1 = sum(group.n for group in groups), len(groups) - 1
+    # From one of them on, so that large means with little between them keep their digits.
+    offsets = np.array([group.mean - groups[0].mean for group in groups])
+    around = offsets - np.average(offsets, weights=weights)
+    f = float(np.dot(weights, np.square(around))) / df1 / correction
+    size = effects.omega_squared(f, df1, df2, n, confidence=confidence)
+    return Omnibus(test, n, size, f, df1, df2, float(special.fdtrc(df1, df2, f)))
+
+
+def kruskal(groups: Groups, *, confidence: float = CONFIDENCE) -> Omnibus:
+    """Kruskal and Wallis's analysis of ranks, corrected for ties.
+
+    Its effect is the share of the ranks' variance that the groups explain, H / (n - 1).
+    """
+    rows = [usable(group) for group in groups]
+    n, k = sum(row.size for row in rows), len(rows)
+    if k < 2 or n == k or is_constant(np.concatenate(rows)):
+        why = "all values are the same, or there are too few"
+        return Omnibus(KRUSKAL, n, Effect(effects.RANK_ETA_SQUARED, note=why), note=why)
+    found = stats.kruskal(*rows)
+    h = float(found.statistic)
+    left = n - 1 - h
+    size = Effect(effects.RANK_ETA_SQUARED, 1.0, note="no ranks are mixed in a group")
+    if left > 1e-9 * n:
+        # The analysis of variance of ranks has an F that H tells (Conover and Iman 1981).
+        f = max(h, 0.0) / (k - 1) * (n - k) / left
+        ends = effects.explained(f, k - 1, n - k, n, confidence)
+        size = Effect(effects.RANK_ETA_SQUARED, h / (n - 1), *ends)
+    return Omnibus(KRUSKAL, n, size, h, k - 1, None, float(found.pvalue))
+
+
+def pairs_of(count: int) -> list[tuple[int, int]]:
+    """Each later group with each earlier one."""
+    return [(later, earlier) for earlier, later in combinations(range(count), 2)]
+
+
+def tukey_hsd(groups: Summaries, confidence: float = CONFIDENCE) -> list[Pair]:
+    """Tukey's test of all pairs, Kramer's for unequal sizes: of groups that scatter alike."""
+    within, df = _within(groups)
+
+    def error(a: Summary, b: Summary) -> tuple[float, float]:
+        return sqrt(within * (1 / a.n + 1 / b.n)), df
+
+    return _by_range(TUKEY, groups, error, confidence)
+
+
+def games_howell(groups: Summaries, confidence: float = CONFIDENCE) -> list[Pair]:
+    """Games and Howell's test of all pairs (1976): groups may scatter differently."""
+
+    def error(a: Summary, b: Summary) -> tuple[float, float]:
+        if (both := a.error + b.error) == 0:
+            return 0.0, 1.0
+        parts = sum((it.error / both) ** 2 / (it.n - 1) for it in (a, b) if it.error)
+        return sqrt(both), 1 / parts
+
+    return _by_range(GAMES_HOWELL, groups, error, confidence)
+
+
+anova_from_summary = _published(anova)
+welch_from_summary = _published(welch_anova)
+tukey_from_summary = _published(tukey_hsd)
+games_howell_from_summary = _published(games_howell)
+
+
+def _by_range(
+    test: str,
+    groups: Summaries,
+    error_of: Callable[[Summary, Summary], tuple[float, float]],
+    confidence: float,
+) -> list[Pair]:
+    """p and interval of each; the studentized range is a t times the root of 2."""
+    found = []
+    for i, j in pairs_of(len(groups)):
+        difference = groups[i].mean - groups[j].mean
+        error, df = error_of(groups[i], groups[j])
+        if error == 0:
+            found.append(Pair(i, j, test, difference, note=NO_SCATTER))
+            continue
+        t = difference / error
+        p = exceeds(abs(t) * sqrt(2), len(groups), df)
+        reach = critical(1 - confidence, len(groups), df) / sqrt(2) * error
+        ends = difference - reach, difference + reach
+        found.append(Pair(i, j, test, difference, *ends, p, t))
+    return found
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """Adjusted so that chance makes an error in alpha of all of them together (Holm 1979)."""
+    order = np.argsort(p)
+    steps = np.asarray(p)[order] * np.arange(len(p), 0, -1)
+    adjusted = np.empty(len(p))
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return [float(it) for it in adjusted]
+
+
+def dunn(groups: Groups) -> list[Pair]:
+    """Dunn's test of all pairs by their mean ranks (1964), corrected for ties and adjusted by Holm.
+
+    The differences are of mean ranks. They have no interval: the error that they are
+    measured by is that of groups which do not differ.
+    """
+    rows: list[Values] = [usable(group) for group in groups]
+    pairs = pairs_of(len(rows))
+    if not pairs or is_constant(np.concatenate(rows)):
+        return [Pair(i, j, DUNN, 0.0, note="all values are the same") for i, j in pairs]
+    ranks = stats.rankdata(np.concatenate(rows))
+    parts = np.split(ranks, np.cumsum([row.size for row in rows])[:-1])
+    # The variance of the ranks themselves, in which ties are reckoned with.
+    variance = float(np.var(ranks, ddof=1))
+    apart = [float(parts[i].mean() - parts[j].mean()) for i, j in pairs]
+    z = [
+        it / sqrt(variance * (1 / rows[i].size + 1 / rows[j].size))
+        for it, (i, j) in zip(apart, pairs, strict=True)
+    ]
+    p = holm([float(2 * special.ndtr(-abs(it))) for it in z])
+    return [
+        Pair(i, j, DUNN, apart[at], p=p[at], statistic=z[at])
+        for at, (i, j) in enumerate(pairs)
+    ]
