@@ -100,6 +100,7 @@ pub fn add(suite: &mut Suite) {
     held::add(suite);
     suite.test("idle::limit::ends", &[Need::Tool("sh")], limit_ends);
     suite.test("idle::limit::freezes", &[Need::Tool("sh")], limit_freezes);
+    suite.test("idle::leaps_when_told", &[Need::Tool("sh")], leaps_when_told);
     suite.test("idle::refused", &[], refused);
 }
 
@@ -326,6 +327,49 @@ fn limit_freezes() -> Outcome {
     Ok(())
 }
 
+/// Leaps are made as they are allowed: not at first, one by one, over a span, and at last all.
+fn leaps_when_told() -> Outcome {
+    let place = Place::new()?;
+    let options = [SKIP, "--skips", "0", "--busy-rate", "0"];
+    let mut command = place.run("x", &options)?;
+    let script = "while :; do sleep 1h; done";
+    let mut running = start(command.args(["sh", "-c", script]).stdin(Stdio::null()))?;
+    place.await_start("x")?;
+    place.done(&["wait", "x", "--blocked", "--call", "clock_nanosleep"])?;
+    let stands = || -> Result<(u64, i64), Broken> {
+        let shown = place.show("x")?;
+        let skipping = shown.skipping.ok_or_else(|| Broken("it does not skip".to_owned()))?;
+        ensure!(skipping.paused, "leaps are allowed");
+        Ok((skipping.leaps, skipping.skipped_ns))
+    };
+    const HOUR: i64 = 3_600_000_000_000;
+    ensure!(stands()? == (0, 0), "it has leapt");
+    place.done(&["skip", "x", "--times", "1"])?;
+    place.done(&["skip", "x", "--times", "2"])?;
+    let (leaps, skipped) = stands()?;
+    ensure!(leaps == 3 && (2 * HOUR..=3 * HOUR).contains(&skipped), "{leaps} over {skipped} ns");
+    place.done(&["skip", "x", "--for", "90m"])?;
+    let (leaps, skipped) = (stands()?.0 - leaps, stands()?.1 - skipped);
+    ensure!((2..=3).contains(&leaps) && skipped == HOUR * 3 / 2, "{leaps} over {skipped} ns");
+    place.done(&["freeze", "x"])?;
+    let frozen = place.ctl(&["skip", "x", "--times", "1", "--timeout", "50ms"])?;
+    frozen.expect_code(1)?;
+    place.done(&["thaw", "x"])?;
+    place.done(&["skip", "x"])?;
+    place.wait_until("x", "it leaps again and again", |shown| {
+        shown.skipping.as_ref().is_some_and(|skipping| skipping.leaps > 20)
+    })?;
+    let other = Place::new()?;
+    other.done(&["create", "x"])?;
+    let refused = other.ctl(&["skip", "x"])?;
+    refused.expect_code(1)?;
+    refused.ensure(refused.errors.contains("made without --skip-idle"), "it is not said why")?;
+    other.remove("x")?;
+    place.remove("x")?;
+    drop(running.give_up("it has been removed"));
+    Ok(())
+}
+
 /// Options that make no sense are told as such.
 fn refused() -> Outcome {
     for (options, what) in [
@@ -340,6 +384,8 @@ fn refused() -> Outcome {
         (&[SKIP, "--at-limit", "freeze"], "--until"),
         (&[SKIP, "--until", "2020-01-01"], "is not after the timeline's start"),
         (&[SKIP, "--debuggable"], "--debuggable"),
+        (&["--skips", "0"], "--skip-idle"),
+        (&[SKIP, "--skips", "few"], "few"),
     ] {
         let ended = skip(options, &words(["true"]))?;
         ended.expect_code(125)?;

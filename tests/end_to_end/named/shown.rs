@@ -34,6 +34,7 @@ pub struct Shown {
 pub struct Skipping {
     pub options: String,
     pub limit_reached: bool,
+    pub paused: bool,
     pub leaps: u64,
     pub skipped_ns: i64,
     pub held_by: Vec<Hold>,
