@@ -55,7 +55,7 @@ pub struct ShortToken {
 impl FromStr for Token {
     type Err = ShortToken;
 
-    /// As it is, without white space around it. This takes some tenths of a second.
+    /// As it is, without white space around it. This takes about a tenth of a second.
     fn from_str(text: &str) -> Result<Self, ShortToken> {
         let bytes = text.trim().as_bytes();
         if bytes.len() < SHORTEST {
