@@ -16,6 +16,7 @@ ROOTS = {
     "supervisor": "crates/supervisor/src/lib.rs",
     "container": "crates/container/src/lib.rs",
     "oci": "crates/oci/src/main.rs",
+    "bandwidth": "crates/bandwidth/src/lib.rs",
     "cli": "crates/cli/src/main.rs",
 }
 

@@ -14,6 +14,12 @@ pub const LIMIT: Duration = Duration::from_secs(120);
 /// What both hosts know.
 pub const TOKEN: &str = "a token for tests, and only for tests";
 
+/// A key for tests, and only for tests, as `openssl genpkey -algorithm ed25519` writes it.
+const KEY: &str = "-----BEGIN PRIVATE KEY-----
+MC4CAQAwBQYDK2VwBCIEICB9PjJVoyF9qeOqJtKMUEVK9FKcIk76izNmTl6brGM1
+-----END PRIVATE KEY-----
+";
+
 /// The host that is measured.
 pub const RIGHT: &str = "10.99.0.2";
 
@@ -150,9 +156,13 @@ impl Lab {
         self.serve_at_all(options).map(|(server, _)| server)
     }
 
-    /// One that encrypts, and the fingerprint of its certificate.
-    pub fn serve_encrypted(&self) -> Result<(Service, String), Broken> {
-        let (server, said) = self.serve_at_all(&["--tls"])?;
+    /// One with a key of its own, and its fingerprint.
+    pub fn serve_with_key(&self) -> Result<(Service, String), Broken> {
+        let file = std::env::temp_dir().join(self.name("key"));
+        std::fs::write(&file, KEY)?;
+        let served = self.serve_at_all(&["--key", &file.display().to_string()]);
+        std::fs::remove_file(&file)?;
+        let (server, said) = served?;
         let said: serde_json::Value = serde_json::from_str(&said)?;
         let fingerprint = said["fingerprint"].as_str().ok_or(Broken("no fingerprint".into()))?;
         Ok((server, fingerprint.to_owned()))

@@ -21,7 +21,7 @@ pub fn add(suite: &mut Suite) {
     suite.test("bandwidth::refused::nobody_there", &needs, nobody_there);
     suite.test("bandwidth::refused::another_service", &[], another_service);
     suite.test("bandwidth::refused::server_killed", &needs, server_killed);
-    suite.test("bandwidth::refused::tls", &needs, tls);
+    suite.test("bandwidth::refused::another_key", &needs, another_key);
 }
 
 /// A client on this host alone.
@@ -31,20 +31,19 @@ fn local(address: &str) -> Command {
     command
 }
 
-/// A client finds what a server prints, and only with that it trusts the server.
-fn tls() -> Outcome {
+/// A server with a key of its own: only with the fingerprint that it prints a client trusts it.
+fn another_key() -> Outcome {
     let lab = Lab::wired()?;
-    let (_server, fingerprint) = lab.serve_encrypted()?;
+    let (_server, fingerprint) = lab.serve_with_key()?;
     let measure = |options: &[&str]| lab.measure(&[&["--max-rate", "20M"], options].concat());
     let trusted = measure(&["--fingerprint", &fingerprint])?;
     // Nothing limits the path but what was allowed: no number.
     trusted.expect_code(1)?;
     trusted.ensure(trusted.output().contains("at least"), "another estimate")?;
-    let other = fingerprint.replace(|_: char| true, "0");
+    let other = format!("sha256//{}=", "A".repeat(43));
     for (options, why) in [
         (&["--fingerprint", &other][..], "it is another server"),
-        (&["--tls"], "not to be trusted"),
-        (&[], "start both sides with TLS, or neither"),
+        (&[], "the fingerprint (--fingerprint) of a server that has a key of its own"),
     ] {
         let ended = measure(options)?;
         ended.expect_code(125)?;

@@ -2,53 +2,10 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
-use super::tls::TlsError;
-
-/// What one side has against the other, as the other is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Code {
-    /// What came is not of this protocol.
-    NotOurs,
-    /// The other speaks another version.
-    Version,
-    /// The other does not know the token.
-    Token,
-    /// Others are served first, for longer than one may wait, or too many wait.
-    Busy,
-    /// A rate above what is allowed.
-    Rate,
-    /// More bytes than are allowed.
-    Bytes,
-    /// More time than is allowed.
-    Time,
-    /// Nothing was asked for, for too long.
-    Idle,
-    /// A train that cannot be sent.
-    Train,
-    /// No address for probes is proven yet.
-    Address,
-    /// A message where another was due.
-    Order,
-    /// The host failed to do what was asked.
-    Failed,
-    /// Something a later version may say.
-    #[serde(other)]
-    Other,
-}
-
-/// What one side tells the other before it ends the session.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failure {
-    /// For programs.
-    pub code: Code,
-    /// For people.
-    pub message: String,
-}
+use super::failure::{Code, Failure};
 
 /// Why there is no session, or none any more.
 #[derive(Debug, thiserror::Error)]
@@ -89,27 +46,59 @@ pub enum SessionError {
     },
     /// The other side speaks another version.
     #[error(
-        "{who} speaks version {theirs} of the protocol, this is {ours}: install the same version of eigentime on both hosts"
+        "{who} speaks {theirs} of the protocol, this is version {ours}: install the same version of eigentime on both hosts"
     )]
     Version {
         /// Who.
         who: String,
         /// Our version.
         ours: u32,
-        /// Theirs.
-        theirs: u32,
+        /// Theirs, as far as it is known.
+        theirs: String,
     },
-    /// The other side does not know the token.
-    #[error("{who} does not know the token: give both hosts the same")]
+    /// The other side has another key than the token gives it.
+    #[error(
+        "{who} does not know the token: give both hosts the same, and the client the fingerprint (--fingerprint) of a server that has a key of its own"
+    )]
     Token {
         /// Who.
         who: String,
     },
-    /// A message that was changed on its way, or sent by somebody else.
-    #[error("a message that is not of {who} came over its connection: somebody is in between")]
-    Forged {
-        /// Who should have sent it.
+    /// The server has another key than the client was told.
+    #[error(
+        "the key of {who} has another fingerprint than {pinned}: it is another server, or has got a new key"
+    )]
+    Fingerprint {
+        /// Who.
         who: String,
+        /// What was asked for.
+        pinned: String,
+    },
+    /// The other side does not take our key.
+    #[error(
+        "{who} refuses the key of this side: give both hosts the same token, and the client the fingerprint (--fingerprint) of a server that has a key of its own"
+    )]
+    OurKey {
+        /// Who.
+        who: String,
+    },
+    /// The key of a server.
+    #[error(
+        "cannot use {} as a key: {why}; `openssl genpkey -algorithm ed25519 -out FILE` makes one", path.display()
+    )]
+    KeyFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// The TLS handshake has failed, or a message was changed on its way.
+    #[error("no TLS with {who}: {why}")]
+    Tls {
+        /// Who.
+        who: String,
+        /// Why.
+        why: String,
     },
     /// A message where another was due.
     #[error("{who} sent {what}, while {awaited} was awaited")]
@@ -232,30 +221,8 @@ pub enum SessionError {
         tried: u16,
     },
     /// A limit of this side.
-    #[error("{0}")]
-    Limit(Failed),
-    /// No encryption.
     #[error(transparent)]
-    Tls(#[from] TlsError),
-}
-
-/// A limit that was reached, or a request that cannot be met.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", .0.message)]
-pub struct Failed(pub Failure);
-
-impl Failed {
-    /// With this code and message.
-    #[must_use]
-    pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self(Failure { code, message: message.into() })
-    }
-}
-
-impl From<Failed> for SessionError {
-    fn from(failed: Failed) -> Self {
-        Self::Limit(failed)
-    }
+    Limit(#[from] Failure),
 }
 
 impl SessionError {
@@ -269,11 +236,10 @@ impl SessionError {
     #[must_use]
     pub fn failure(&self) -> Option<Failure> {
         let code = match self {
-            Self::Limit(failed) => return Some(failed.0.clone()),
+            Self::Limit(failure) => return Some(failure.clone()),
             Self::NotOurs { .. } => Code::NotOurs,
             Self::Version { .. } => Code::Version,
-            Self::Token { .. } => Code::Token,
-            Self::Order { .. } | Self::Report { .. } | Self::Forged { .. } => Code::Order,
+            Self::Order { .. } | Self::Report { .. } => Code::Order,
             Self::Silent { .. } => Code::Idle,
             Self::Io { .. } | Self::TooLong { .. } => Code::Failed,
             _ => return None,

@@ -16,7 +16,7 @@ pub enum Event {
     Listening {
         /// Where.
         address: SocketAddr,
-        /// The SHA-256 fingerprint of its certificate, if it has one.
+        /// The fingerprint of its key, if it has one of its own.
         fingerprint: Option<String>,
     },
     /// A connection became no session.
@@ -97,14 +97,9 @@ impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ", self.at)?;
         match &self.event {
-            Event::Listening { address, fingerprint: None } => {
-                write!(f, "listening at {address}, TCP and UDP, without encryption")
-            }
-            Event::Listening { address, fingerprint: Some(print) } => {
-                write!(
-                    f,
-                    "listening at {address}, TCP with TLS and UDP; fingerprint sha256:{print}"
-                )
+            Event::Listening { address, fingerprint } => {
+                write!(f, "listening at {address}, TCP and UDP")?;
+                fingerprint.iter().try_for_each(|it| write!(f, "; fingerprint {it}"))
             }
             Event::Refused { client, why } => write!(f, "{client} refused: {why}"),
             Event::Waiting { client, before } => write!(f, "{client} waits: {before} before it"),

@@ -6,11 +6,9 @@ use std::time::{Duration, Instant};
 
 use super::coded::{Arrivals, Deltas, PART};
 use super::error::SessionError;
-use super::frame::Frames;
-use super::handshake::order;
+use super::frame::{Frames, order};
 use super::message::Message;
-use super::probes::{Deadline, Probes, ReceivedReport, SentReport};
-use super::token::Cookie;
+use super::probes::{Cookie, Deadline, Probes, ReceivedReport, SentReport};
 use crate::train::Train;
 
 /// How long an answer may take, besides what it answers and the way: TCP sends what was lost again five
@@ -27,13 +25,13 @@ const LATE: Duration = Duration::from_millis(30);
 /// The latest time of a report, in nanoseconds: 73 years from whatever moment its host counts.
 const LATEST_NS: u64 = 1 << 61;
 
-/// How patient one is with the other side.
+/// How long the other side may take.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct Timeouts {
     round_trip: Duration,
 }
 
-impl Patience {
+impl Timeouts {
     /// By how long one answer took.
     #[must_use]
     pub fn new(round_trip: Duration) -> Self {
@@ -67,16 +65,16 @@ pub fn receive<T: Send>(
     frames: &mut Frames,
     probes: &mut dyn Probes,
     (train, cookie, number): (&Train, Cookie, u32),
-    patience: Patience,
+    timeouts: Timeouts,
     end: impl FnOnce(&mut Frames, Instant) -> Result<T, SessionError> + Send,
 ) -> Result<(T, ReceivedReport), SessionError> {
-    let time = patience.train(train);
+    let time = timeouts.train(train);
     let deadline = Deadline::after(time);
     thread::scope(|scope| {
         let ended = scope.spawn(|| {
             let ended = end(frames, Instant::now() + time);
             // If the other side is gone, nothing more comes.
-            deadline.hasten(if ended.is_ok() { patience.late() } else { Duration::ZERO });
+            deadline.hasten(if ended.is_ok() { timeouts.late() } else { Duration::ZERO });
             ended
         });
         let came = probes.receive(train, cookie, number, &deadline);

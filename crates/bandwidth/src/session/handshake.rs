@@ -1,17 +1,38 @@
-//! How the two sides prove to each other that they know the token.
+//! How the two sides prove to each other that they know the token: by TLS, and nothing before it.
 
+use std::net::TcpStream;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::error::SessionError;
-use super::frame::{Frames, Side};
-use super::hex::Hex;
-use super::message::{Message, PROTOCOL, VERSION};
-use super::token::{Keys, Meeting, Purpose, Token, random};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, Connection, ServerConfig, ServerConnection};
 
-/// Two sides that know each other.
-pub struct Met {
-    /// The keys of the session.
-    pub keys: Keys,
+use super::error::SessionError;
+use super::failure::Code;
+use super::frame::{Frames, LIMIT, PLAIN_LIMIT, broken, order};
+use super::message::{Message, VERSION};
+use super::probes::Cookie;
+use super::tls::{Tls, protocol};
+use super::transport::Socket;
+
+/// What is awaited until it is over.
+const AWAITED: &str = "a TLS handshake";
+
+/// What the cookie is called where TLS derives it (RFC 5705, whose section 4 asks for the prefix).
+const COOKIE: &[u8] = b"EXPERIMENTAL eigentime bandwidth cookie";
+
+/// A client sends no name that a certificate would have to have.
+const NAME: &str = "eigentime.invalid";
+
+/// The first bytes of what TLS sends: a handshake message, or an alert.
+const TLS: [u8; 2] = [0x16, 0x15];
+
+/// A connection over which both sides have proven themselves.
+pub struct Established {
+    /// What goes over it.
+    pub frames: Frames,
+    /// What the session's probes carry.
+    pub cookie: Cookie,
     /// How long one answer took.
     pub round_trip: Duration,
 }
@@ -19,69 +40,87 @@ pub struct Met {
 /// The client's part.
 ///
 /// # Errors
-/// If the server is not one, of another version, or does not know the token.
-pub fn as_client(frames: &mut Frames, token: &Token, until: Instant) -> Result<Met, SessionError> {
-    let client = Hex(random());
-    let begin = Instant::now();
-    frames.send(&Message::Hello {
-        protocol: PROTOCOL.to_owned(),
-        version: VERSION,
-        nonce: client,
-    })?;
-    let server = match frames.receive("the server's challenge", until)? {
-        Message::Challenge { version, nonce } => same_version(frames, version).map(|()| nonce)?,
-        other => return Err(order(frames, &other, "the server's challenge")),
-    };
-    let round_trip = begin.elapsed();
-    let keys = Keys::of(token, &Meeting { client, server, binding: frames.line().binding() });
-    frames.send(&Message::Proof { proof: keys.proof(Purpose::ClientProof) })?;
-    match frames.receive("the server's proof", until)? {
-        Message::Accepted { proof } if keys.proves(Purpose::ServerProof, &proof) => {}
-        Message::Accepted { .. } => {
-            return Err(SessionError::Token { who: frames.peer().to_owned() });
-        }
-        other => return Err(order(frames, &other, "the server's proof")),
-    }
-    frames.seal(&keys, Side::Client);
-    Ok(Met { keys, round_trip })
+/// If the server is not one, of another version, or does not have the right key.
+pub fn as_client(
+    stream: TcpStream,
+    config: &Arc<ClientConfig>,
+    who: String,
+    until: Instant,
+) -> Result<Established, SessionError> {
+    let name = ServerName::try_from(NAME).expect("it is a name");
+    let connection = ClientConnection::new(config.clone(), name)
+        .map_err(|why| SessionError::Tls { who: who.clone(), why: why.to_string() })?;
+    shake_hands(connection.into(), Socket::new(stream, until), who, until)
 }
 
-/// The server's part. The client proves itself first: nobody gets a proof of the token for asking.
+/// The server's part.
 ///
 /// # Errors
-/// If the client is not one, of another version, or does not know the token.
-pub fn as_server(frames: &mut Frames, token: &Token, until: Instant) -> Result<Met, SessionError> {
-    let client = match frames.receive("a client's hello", until)? {
-        Message::Hello { protocol, version, nonce } if protocol == PROTOCOL => {
-            same_version(frames, version).map(|()| nonce)?
-        }
-        other => return Err(order(frames, &other, "a client's hello")),
-    };
-    let server = Hex(random());
+/// If the client is not one, of another version, or does not have the right key.
+pub fn as_server(
+    stream: TcpStream,
+    config: &Arc<ServerConfig>,
+    who: String,
+    until: Instant,
+) -> Result<Established, SessionError> {
+    let connection = ServerConnection::new(config.clone())
+        .map_err(|why| SessionError::Tls { who: who.clone(), why: why.to_string() })?;
+    shake_hands(connection.into(), Socket::new(stream, until), who, until)
+}
+
+fn shake_hands(
+    connection: Connection,
+    socket: Socket,
+    who: String,
+    until: Instant,
+) -> Result<Established, SessionError> {
     let begin = Instant::now();
-    frames.send(&Message::Challenge { version: VERSION, nonce: server })?;
-    let proof = match frames.receive("the client's proof", until)? {
-        Message::Proof { proof } => proof,
-        other => return Err(order(frames, &other, "the client's proof")),
+    let failed = |why| broken(why, &who, AWAITED, begin.elapsed());
+    let mut tls = Tls { connection, socket };
+    // The client's hello; a server has nothing to say yet.
+    std::io::Write::flush(&mut tls).map_err(failed)?;
+    let asked = Instant::now();
+    let is_server = matches!(tls.connection, Connection::Server(_));
+    match tls.socket.peek().map_err(failed)? {
+        Some(first) if TLS.contains(&first) => {}
+        Some(_) => return Err(without_tls(tls.socket, who, is_server, until)),
+        None => return Err(SessionError::Gone { who, awaited: AWAITED }),
+    }
+    let asked = if is_server { Instant::now() } else { asked };
+    while tls.connection.is_handshaking() {
+        tls.connection.complete_io(&mut tls.socket).map_err(failed)?;
+    }
+    let round_trip = asked.elapsed();
+    // Who names no protocol at all is not asked for one by TLS.
+    if tls.connection.alpn_protocol() != Some(&protocol()) {
+        return Err(version(who, "no version"));
+    }
+    let cookie = tls.connection.export_keying_material([0; 8], COOKIE, None);
+    let cookie =
+        cookie.map_err(|why| SessionError::Tls { who: who.clone(), why: why.to_string() })?;
+    let cookie = Cookie(u64::from_be_bytes(cookie));
+    Ok(Established { frames: Frames::new(Box::new(tls), who, LIMIT), cookie, round_trip })
+}
+
+/// What a peer is that does not begin with TLS. Version 1 is told so, in its own way; and a server
+/// that has no room for one more handshake says so like this.
+fn without_tls(socket: Socket, who: String, is_server: bool, until: Instant) -> SessionError {
+    let mut frames = Frames::new(Box::new(socket), who.clone(), PLAIN_LIMIT);
+    let why = match frames.receive(AWAITED, until) {
+        Ok(Message::Hello { version: theirs }) => version(who, &format!("version {theirs}")),
+        Ok(other) => order(&frames, &other, AWAITED),
+        Err(SessionError::Refused { failure, .. }) if failure.code != Code::Busy => {
+            version(who, "version 1")
+        }
+        Err(why) => why,
     };
-    let round_trip = begin.elapsed();
-    let keys = Keys::of(token, &Meeting { client, server, binding: frames.line().binding() });
-    if !keys.proves(Purpose::ClientProof, &proof) {
-        return Err(SessionError::Token { who: frames.peer().to_owned() });
+    if let Some(failure) = why.failure().filter(|_| is_server) {
+        // The connection ends whether that is heard or not.
+        let _ = frames.send(&Message::Error(failure));
     }
-    frames.send(&Message::Accepted { proof: keys.proof(Purpose::ServerProof) })?;
-    frames.seal(&keys, Side::Server);
-    Ok(Met { keys, round_trip })
+    why
 }
 
-fn same_version(frames: &Frames, theirs: u32) -> Result<(), SessionError> {
-    if theirs == VERSION {
-        return Ok(());
-    }
-    Err(SessionError::Version { who: frames.peer().to_owned(), ours: VERSION, theirs })
-}
-
-/// A message where another was due.
-pub fn order(frames: &Frames, came: &Message, awaited: &'static str) -> SessionError {
-    SessionError::Order { who: frames.peer().to_owned(), what: came.name().to_owned(), awaited }
+fn version(who: String, theirs: &str) -> SessionError {
+    SessionError::Version { who, ours: VERSION, theirs: theirs.to_owned() }
 }

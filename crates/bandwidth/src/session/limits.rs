@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{Code, Failed};
+use super::failure::{Code, Failure};
 use crate::train::{Arrival, Train};
 use crate::units::BitRate;
 
@@ -130,10 +130,10 @@ impl Account {
 
     /// What is said when its time is over.
     #[must_use]
-    pub fn over_time(&self) -> Failed {
+    pub fn over_time(&self) -> Failure {
         let time = self.left.time;
         let whose = self.whose();
-        Failed::new(Code::Time, format!("the {time:.0?} that {whose} are over (--max-time)"))
+        Failure::new(Code::Time, format!("the {time:.0?} that {whose} are over (--max-time)"))
     }
 
     /// What the limits are those of.
@@ -145,9 +145,9 @@ impl Account {
     ///
     /// # Errors
     /// If it is none, or beyond what is allowed.
-    pub fn admit(&mut self, train: &Train) -> Result<(), Failed> {
+    pub fn admit(&mut self, train: &Train) -> Result<(), Failure> {
         possible(train)?;
-        let refuse = |code, message: String| Err(Failed::new(code, message));
+        let refuse = |code, message: String| Err(Failure::new(code, message));
         // A rate may change in its last bit on its way.
         if train.rate.bits() > self.rate.bits() * (1.0 + 1e-9) {
             let (rate, most) = (train.rate, self.rate);
@@ -176,7 +176,7 @@ impl Account {
     ///
     /// # Errors
     /// If it was faster.
-    pub fn came(&self, train: &Train, arrived: &[Arrival]) -> Result<(), Failed> {
+    pub fn came(&self, train: &Train, arrived: &[Arrival]) -> Result<(), Failure> {
         let (Some(first), Some(last)) = (arrived.first(), arrived.last()) else { return Ok(()) };
         let span = last.at_ns - first.at_ns;
         let rate =
@@ -185,7 +185,7 @@ impl Account {
             return Ok(());
         }
         let most = self.rate;
-        Err(Failed::new(
+        Err(Failure::new(
             Code::Rate,
             format!("a train came at {rate}, where {most} are allowed (--max-rate)"),
         ))
@@ -197,7 +197,7 @@ fn length(train: &Train) -> Duration {
 }
 
 /// Whether a train is one that can be sent at all, whoever asks for it.
-fn possible(train: &Train) -> Result<(), Failed> {
+fn possible(train: &Train) -> Result<(), Failure> {
     let Train { packets, bytes, rate } = *train;
     let rows = [
         (
@@ -212,7 +212,7 @@ fn possible(train: &Train) -> Result<(), Failed> {
         (length(train) > LONGEST_TRAIN, format!("a length of more than {LONGEST_TRAIN:?}")),
     ];
     match rows.into_iter().find(|(is_so, _)| *is_so) {
-        Some((_, what)) => Err(Failed::new(Code::Train, format!("a train cannot have {what}"))),
+        Some((_, what)) => Err(Failure::new(Code::Train, format!("a train cannot have {what}"))),
         None => Ok(()),
     }
 }
@@ -235,7 +235,7 @@ impl Ledger {
     ///
     /// # Errors
     /// If it has had all of the hour.
-    pub fn open(&mut self, who: IpAddr, now: Instant) -> Result<Account, Failed> {
+    pub fn open(&mut self, who: IpAddr, now: Instant) -> Result<Account, Failure> {
         let Limits { rate, session, hour } = self.limits;
         self.had.retain(|_, entries| {
             entries.retain(|(at, _)| now.saturating_duration_since(*at) < HOUR);
@@ -252,7 +252,7 @@ impl Ledger {
                 "{} has had all the {what} of an hour ({option}): try again later",
                 network(who)
             );
-            return Err(Failed::new(code, message));
+            return Err(Failure::new(code, message));
         }
         let of_hour = left.bytes < session.bytes || left.time < session.time;
         let left = Allowance {
@@ -309,7 +309,7 @@ mod tests {
             (Train { bytes: 9001, ..train(2, 1.0) }, Code::Train, "of 9001 bytes"),
             (Train { rate: BitRate::ZERO, ..train(2, 1.0) }, Code::Train, "no rate"),
         ] {
-            let Failed(why) = account.admit(&train).unwrap_err();
+            let why = account.admit(&train).unwrap_err();
             assert_eq!(why.code, code, "{}", why.message);
             assert!(why.message.contains(what), "{}", why.message);
         }
@@ -328,7 +328,7 @@ mod tests {
         let left = ledger.open(same, begin).unwrap().offer();
         assert_eq!((left.bytes, left.seconds), (600_000, 60.0));
         ledger.close(same, used, begin + Duration::from_secs(100));
-        let Failed(why) = ledger.open(one, begin + Duration::from_secs(200)).unwrap_err();
+        let why = ledger.open(one, begin + Duration::from_secs(200)).unwrap_err();
         assert!(why.code == Code::Bytes && why.message.contains("2001:db8::"), "{why:?}");
         assert_eq!(ledger.open(other, begin).unwrap().offer().bytes, 1_000_000);
         let later = begin + Duration::from_secs(3650);
@@ -344,7 +344,7 @@ mod tests {
         };
         account.came(&train(2000, 100.0), &spread(120_000)).unwrap();
         account.came(&train(2000, 100.0), &spread(1_000)).unwrap();
-        let Failed(why) = account.came(&train(2000, 100.0), &spread(12_000)).unwrap_err();
+        let why = account.came(&train(2000, 100.0), &spread(12_000)).unwrap_err();
         assert!(why.code == Code::Rate && why.message.contains("1.000 Gbit/s"), "{why:?}");
     }
 
@@ -356,7 +356,7 @@ mod tests {
             ..limits()
         };
         let mut account = Ledger::new(short).open("192.0.2.1".parse().unwrap(), now).unwrap();
-        let Failed(why) = account.admit(&train(60, 1.0)).unwrap_err();
+        let why = account.admit(&train(60, 1.0)).unwrap_err();
         assert_eq!(why.code, Code::Time);
     }
 }

@@ -5,16 +5,12 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 
 use super::coded::{Arrivals, Deltas};
-use super::error::Failure;
-use super::hex::Hex;
+use super::failure::Failure;
 use super::limits::Offer;
 use crate::train::Train;
 
 /// The version of the protocol; both sides must have the same.
-pub const VERSION: u32 = 1;
-
-/// What a client begins with, so that a peer of something else is known as such.
-pub const PROTOCOL: &str = "eigentime bandwidth";
+pub const VERSION: u32 = 2;
 
 /// Which way a train goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,31 +27,10 @@ pub enum Direction {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "is")]
 pub enum Message {
-    /// Client: what it speaks.
+    /// Client of version 1: what it speaks, without TLS.
     Hello {
-        /// [`PROTOCOL`].
-        protocol: String,
-        /// [`VERSION`].
+        /// Its version.
         version: u32,
-        /// Fresh random bytes.
-        nonce: Hex<32>,
-    },
-    /// Server: prove that you know the token.
-    Challenge {
-        /// [`VERSION`].
-        version: u32,
-        /// Fresh random bytes.
-        nonce: Hex<32>,
-    },
-    /// Client: the proof.
-    Proof {
-        /// By the token and both nonces.
-        proof: Hex<32>,
-    },
-    /// Server: its own proof. From here on frames are sealed.
-    Accepted {
-        /// By the token and both nonces.
-        proof: Hex<32>,
     },
     /// Server: others are served first.
     Busy {
@@ -69,20 +44,23 @@ pub enum Message {
         /// What is allowed.
         offer: Offer,
     },
-    /// Client: a datagram is on its way to you.
-    Knocked,
-    /// Server: whether it came; if so, an answer went to where it came from.
-    Answered {
-        /// Whether it came.
-        heard: bool,
+    /// Client: a datagram with this nonce is on its way to you.
+    PathRequest {
+        /// Fresh and random.
+        nonce: u64,
     },
-    /// Client: what the answer said, which proves the address.
-    Echo {
-        /// The nonce of the answer.
-        nonce: Hex<16>,
+    /// Server: whether it came; if so, a challenge went to where it came from.
+    PathChallenge {
+        /// Whether it came.
+        sent: bool,
+    },
+    /// Client: what the challenge said, which proves the address.
+    PathResponse {
+        /// The challenge.
+        challenge: u64,
     },
     /// Server: where probes come from and go to.
-    Known {
+    PathValidated {
         /// The client's address, as the server sees it.
         address: SocketAddr,
         /// The longest IP packet of the route to the client.
@@ -143,29 +121,10 @@ pub enum Message {
 }
 
 impl Message {
-    /// Its name, for errors.
+    /// Its name, for errors: what `is` says.
     #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Hello { .. } => "hello",
-            Self::Challenge { .. } => "challenge",
-            Self::Proof { .. } => "proof",
-            Self::Accepted { .. } => "accepted",
-            Self::Busy { .. } => "busy",
-            Self::Welcome { .. } => "welcome",
-            Self::Knocked => "knocked",
-            Self::Answered { .. } => "answered",
-            Self::Echo { .. } => "echo",
-            Self::Known { .. } => "known",
-            Self::Prepare { .. } => "prepare",
-            Self::Ready { .. } => "ready",
-            Self::Done { .. } => "done",
-            Self::Sent { .. } => "sent",
-            Self::Report { .. } => "report",
-            Self::Ping => "ping",
-            Self::Pong => "pong",
-            Self::Bye { .. } => "bye",
-            Self::Error(_) => "error",
-        }
+    pub fn name(&self) -> String {
+        let json = serde_json::to_value(self).expect("a message is JSON");
+        json["is"].as_str().expect("a message has a name").to_owned()
     }
 }

@@ -5,8 +5,11 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::token::Cookie;
 use crate::train::{Arrival, Train};
+
+/// What each probe of a session carries, so that others' datagrams are not taken for probes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cookie(pub u64);
 
 /// Sends and receives trains over a socket.
 pub trait Probes: Send {

@@ -5,8 +5,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::thread;
 use std::time::Duration;
 
-use super::probes::{Deadline, Open, Probes, ReceivedReport, SentReport};
-use super::token::Cookie;
+use super::probes::{Cookie, Deadline, Open, Probes, ReceivedReport, SentReport};
 use crate::train::packet::Probe;
 use crate::train::receiver::Receiver;
 use crate::train::sender::Sender;

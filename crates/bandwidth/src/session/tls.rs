@@ -1,377 +1,193 @@
-//! Encryption of the control channel, for who wants it: TLS 1.3 by rustls.
+//! TLS 1.3 by rustls, with raw public keys (RFC 7250): each side trusts one key of the other, which
+//! both have derived from their token, or which the client was told. There are no certificates.
 
-use std::fmt;
-use std::io;
-use std::path::PathBuf;
-use std::str::FromStr;
+use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Instant;
 
-use ring::digest::{SHA256, digest};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring as provider, verify_tls13_signature};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::client::{AlwaysResolvesClientRawPublicKeys, Resumption};
+use rustls::crypto::ring::default_provider;
+use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls13_signature_with_raw_key};
+use rustls::pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage};
+use rustls::version::TLS13;
 use rustls::{
-    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error,
-    PeerIncompatible, RootCertStore, ServerConfig, ServerConnection, SignatureScheme, StreamOwned,
+    CertificateError, ClientConfig, Connection, DigitallySignedStruct, DistinguishedName, Error,
+    PeerIncompatible, ServerConfig, SignatureScheme,
 };
 
-use super::hex::{Hex, NoHex};
-use super::line::{Line, Socket, Timed};
-use super::message::PROTOCOL;
+use super::message::VERSION;
+use super::token::{Fingerprint, Key};
+use super::transport::{Socket, Transport};
 
-/// What the two sides know of their connection: RFC 9266 says what it is called.
-const BINDING: &[u8] = b"EXPORTER-Channel-Binding";
-
-/// Why there is no encryption.
-#[derive(Debug, thiserror::Error)]
-pub enum TlsError {
-    /// A file of certificates or keys.
-    #[error("cannot use {}: {why}", path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        why: String,
-    },
-    /// A certificate cannot be made, or not be used.
-    #[error("cannot set TLS up: {0}")]
-    Setup(String),
-    /// No certificates of the system.
-    #[error(
-        "the system has no certificates of authorities ({0}): name a file of them, or the server's fingerprint"
-    )]
-    NoSystem(String),
-    /// The server's certificate has another fingerprint.
-    #[error(
-        "the certificate of {who} has the fingerprint {theirs}, not {pinned}: it is another server, or was started anew"
-    )]
-    Fingerprint {
-        /// Who.
-        who: String,
-        /// What was asked for.
-        pinned: Fingerprint,
-        /// What it has.
-        theirs: Fingerprint,
-    },
-    /// The server's certificate is of nobody we trust.
-    #[error(
-        "the certificate of {who} is not to be trusted: {why}; name the file of who has signed it, or the server's fingerprint"
-    )]
-    Untrusted {
-        /// Who.
-        who: String,
-        /// Why.
-        why: String,
-    },
-    /// The greetings did not come to an end.
-    #[error("no TLS with {who}: {why}; start both sides with TLS, or neither")]
-    Greeting {
-        /// Who.
-        who: String,
-        /// Why.
-        why: String,
-    },
+/// Protocol and version, by which either side tells another version from its own (ALPN, RFC 7301).
+#[must_use]
+pub fn protocol() -> Vec<u8> {
+    format!("eigentime-bandwidth/{VERSION}").into_bytes()
 }
 
-/// The SHA-256 of a certificate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fingerprint(Hex<32>);
-
-impl Fingerprint {
-    fn of(certificate: &CertificateDer<'_>) -> Self {
-        let sum = digest(&SHA256, certificate);
-        Self(Hex(sum.as_ref().try_into().expect("32 bytes of SHA-256")))
-    }
+/// A server with this key, for clients with that one.
+#[must_use]
+pub fn server(ours: &Key, client: Fingerprint) -> Arc<ServerConfig> {
+    let keys = Arc::new(AlwaysResolvesServerRawPublicKeys::new(ours.0.clone()));
+    let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_protocol_versions(&[&TLS13])
+        .expect("ring has all of TLS 1.3")
+        .with_client_cert_verifier(Arc::new(OnlyKey::new(client)))
+        .with_cert_resolver(keys);
+    config.alpn_protocols = vec![protocol()];
+    // Each session proves itself anew.
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    Arc::new(config)
 }
 
-impl fmt::Display for Fingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
+/// A client with this key, of the server with that one.
+#[must_use]
+pub fn client(ours: &Key, server: Fingerprint) -> Arc<ClientConfig> {
+    let keys = Arc::new(AlwaysResolvesClientRawPublicKeys::new(ours.0.clone()));
+    let mut config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_protocol_versions(&[&TLS13])
+        .expect("ring has all of TLS 1.3")
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(OnlyKey::new(server)))
+        .with_client_cert_resolver(keys);
+    config.alpn_protocols = vec![protocol()];
+    config.resumption = Resumption::disabled();
+    config.enable_sni = false;
+    Arc::new(config)
 }
 
-impl FromStr for Fingerprint {
-    type Err = NoHex;
-
-    /// As 64 digits, with or without "sha256:" before them and colons between them.
-    fn from_str(text: &str) -> Result<Self, NoHex> {
-        let text = text.trim();
-        let digits = text.strip_prefix("sha256:").unwrap_or(text).replace(':', "");
-        digits.parse().map(Self)
-    }
-}
-
-/// What a server shows.
-#[derive(Clone, Debug)]
-pub enum Identity {
-    /// A certificate, with those that lead to an authority, and its key, as PEM files.
-    Files {
-        /// The certificates.
-        certificates: PathBuf,
-        /// The key.
-        key: PathBuf,
-    },
-    /// One made now, for these names, that only its fingerprint makes trustworthy.
-    New(Vec<String>),
-}
-
-/// Whom a client trusts.
-#[derive(Clone, Debug)]
-pub enum Trust {
-    /// Whom the system trusts.
-    System,
-    /// The authorities of a PEM file.
-    Authorities(PathBuf),
-    /// The one server with this certificate.
-    Pinned(Fingerprint),
-}
-
-/// What a server needs for TLS.
-#[derive(Clone)]
-pub struct ServerTls {
-    config: Arc<ServerConfig>,
-    /// Of its certificate.
-    pub fingerprint: Fingerprint,
-}
-
-impl ServerTls {
-    /// With this identity.
-    ///
-    /// # Errors
-    /// If the files are none of certificates and keys, or do not go together.
-    pub fn new(identity: &Identity) -> Result<Self, TlsError> {
-        let (certificates, key) = match identity {
-            Identity::Files { certificates, key } => {
-                let file = |why: &dyn fmt::Display| TlsError::File {
-                    path: key.clone(),
-                    why: why.to_string(),
-                };
-                (read(certificates)?, PrivateKeyDer::from_pem_file(key).map_err(|why| file(&why))?)
-            }
-            Identity::New(names) => {
-                let made = rcgen::generate_simple_self_signed(names.clone())
-                    .map_err(|why| TlsError::Setup(why.to_string()))?;
-                let key = made.signing_key.serialize_der();
-                (vec![made.cert.der().clone()], PrivateKeyDer::Pkcs8(key.into()))
-            }
-        };
-        let setup = |why: Error| TlsError::Setup(why.to_string());
-        let fingerprint = Fingerprint::of(&certificates[0]);
-        let mut config = ServerConfig::builder_with_provider(crypto())
-            .with_safe_default_protocol_versions()
-            .and_then(|it| it.with_no_client_auth().with_single_cert(certificates, key))
-            .map_err(setup)?;
-        config.alpn_protocols = vec![PROTOCOL.into()];
-        Ok(Self { config: Arc::new(config), fingerprint })
-    }
-
-    /// Greets a client.
-    ///
-    /// # Errors
-    /// If it does not speak TLS.
-    pub fn greet<S: Socket + 'static>(
-        &self,
-        socket: S,
-        who: &str,
-        until: Instant,
-    ) -> Result<Box<dyn Line>, TlsError> {
-        let greeting = |why: &dyn fmt::Display| TlsError::Greeting {
-            who: who.to_owned(),
-            why: why.to_string(),
-        };
-        let connection =
-            ServerConnection::new(self.config.clone()).map_err(|why| greeting(&why))?;
-        let mut stream = StreamOwned::new(connection, Timed::new(socket, until));
-        while stream.conn.is_handshaking() {
-            stream.conn.complete_io(&mut stream.sock).map_err(|why| greeting(&why))?;
-        }
-        Ok(Box::new(stream))
-    }
-}
-
-/// What a client needs for TLS.
-#[derive(Clone)]
-pub struct ClientTls {
-    config: Arc<ClientConfig>,
-    pinned: Option<Fingerprint>,
-}
-
-impl ClientTls {
-    /// With this trust.
-    ///
-    /// # Errors
-    /// If there are no certificates.
-    pub fn new(trust: &Trust) -> Result<Self, TlsError> {
-        let builder = ClientConfig::builder_with_provider(crypto())
-            .with_safe_default_protocol_versions()
-            .map_err(|why| TlsError::Setup(why.to_string()))?;
-        let (mut config, pinned) = match trust {
-            Trust::Pinned(print) => {
-                let only = Arc::new(Only { pinned: *print, provider: crypto() });
-                (
-                    builder
-                        .dangerous()
-                        .with_custom_certificate_verifier(only)
-                        .with_no_client_auth(),
-                    Some(*print),
-                )
-            }
-            Trust::Authorities(path) => {
-                let mut roots = RootCertStore::empty();
-                let refuse =
-                    |why: Error| TlsError::File { path: path.clone(), why: why.to_string() };
-                read(path)?.into_iter().try_for_each(|it| roots.add(it)).map_err(refuse)?;
-                (builder.with_root_certificates(roots).with_no_client_auth(), None)
-            }
-            Trust::System => {
-                let found = rustls_native_certs::load_native_certs();
-                let mut roots = RootCertStore::empty();
-                if roots.add_parsable_certificates(found.certs).0 == 0 {
-                    let why = found
-                        .errors
-                        .first()
-                        .map_or_else(|| "none found".to_owned(), ToString::to_string);
-                    return Err(TlsError::NoSystem(why));
-                }
-                (builder.with_root_certificates(roots).with_no_client_auth(), None)
-            }
-        };
-        config.alpn_protocols = vec![PROTOCOL.into()];
-        Ok(Self { config: Arc::new(config), pinned })
-    }
-
-    /// Greets a server of this name or address.
-    ///
-    /// # Errors
-    /// If it does not speak TLS, or is not to be trusted.
-    pub fn greet<S: Socket + 'static>(
-        &self,
-        socket: S,
-        name: &str,
-        who: &str,
-        until: Instant,
-    ) -> Result<Box<dyn Line>, TlsError> {
-        let greeting = |why: &dyn fmt::Display| TlsError::Greeting {
-            who: who.to_owned(),
-            why: why.to_string(),
-        };
-        let name = ServerName::try_from(name.to_owned()).map_err(|why| greeting(&why))?;
-        let connection =
-            ClientConnection::new(self.config.clone(), name).map_err(|why| greeting(&why))?;
-        let mut stream = StreamOwned::new(connection, Timed::new(socket, until));
-        while stream.conn.is_handshaking() {
-            stream.conn.complete_io(&mut stream.sock).map_err(|why| self.distrust(&why, who))?;
-        }
-        Ok(Box::new(stream))
-    }
-
-    fn distrust(&self, why: &io::Error, who: &str) -> TlsError {
-        let who = who.to_owned();
-        match why.get_ref().and_then(|why| why.downcast_ref::<Error>()) {
-            Some(Error::InvalidCertificate(CertificateError::Other(other))) => {
-                match (other.0.downcast_ref::<Unpinned>(), self.pinned) {
-                    (Some(Unpinned(theirs)), Some(pinned)) => {
-                        TlsError::Fingerprint { who, pinned, theirs: *theirs }
-                    }
-                    _ => TlsError::Untrusted { who, why: other.to_string() },
-                }
-            }
-            Some(Error::InvalidCertificate(why)) => {
-                TlsError::Untrusted { who, why: why.to_string() }
-            }
-            _ => TlsError::Greeting { who, why: why.to_string() },
-        }
-    }
-}
-
-fn crypto() -> Arc<CryptoProvider> {
-    Arc::new(provider::default_provider())
-}
-
-/// The certificates of a PEM file: one at least.
-fn read(path: &PathBuf) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let refuse = |why: String| TlsError::File { path: path.clone(), why };
-    let all = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let all = all.map_err(|why| refuse(why.to_string()))?;
-    if all.is_empty() { Err(refuse("no certificate in it".to_owned())) } else { Ok(all) }
-}
-
-/// A certificate that is not the one.
-#[derive(Debug, thiserror::Error)]
-#[error("its fingerprint is {0}")]
-struct Unpinned(Fingerprint);
-
-/// Trusts one certificate, whoever has signed it and for whatever name.
+/// Trusts one key, wherever it is.
 #[derive(Debug)]
-struct Only {
-    pinned: Fingerprint,
-    provider: Arc<CryptoProvider>,
+struct OnlyKey {
+    fingerprint: Fingerprint,
+    algorithms: WebPkiSupportedAlgorithms,
 }
 
-impl ServerCertVerifier for Only {
-    fn verify_server_cert(
-        &self,
-        certificate: &CertificateDer<'_>,
-        _between: &[CertificateDer<'_>],
-        _name: &ServerName<'_>,
-        _ocsp: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        let theirs = Fingerprint::of(certificate);
-        if theirs == self.pinned {
-            return Ok(ServerCertVerified::assertion());
+impl OnlyKey {
+    fn new(fingerprint: Fingerprint) -> Self {
+        Self { fingerprint, algorithms: default_provider().signature_verification_algorithms }
+    }
+
+    fn check(&self, key: &CertificateDer<'_>) -> Result<(), Error> {
+        if Fingerprint::of(key) == self.fingerprint {
+            Ok(())
+        } else {
+            Err(CertificateError::ApplicationVerificationFailure.into())
         }
-        let why = rustls::OtherError(Arc::new(Unpinned(theirs)));
-        Err(Error::InvalidCertificate(CertificateError::Other(why)))
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _message: &[u8],
-        _certificate: &CertificateDer<'_>,
-        _signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Err(Error::PeerIncompatible(PeerIncompatible::Tls13RequiredForQuic))
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(
-            message,
-            certificate,
-            signed,
-            &self.provider.signature_verification_algorithms,
-        )
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }
 
-macro_rules! line {
-    ($connection:ty) => {
-        impl<S: Socket> Line for StreamOwned<$connection, Timed<S>> {
-            fn until(&mut self, deadline: Instant) {
-                self.sock.until(deadline);
-            }
+/// What a verifier of either side does with signatures.
+macro_rules! signatures_by_raw_keys {
+    () => {
+        fn verify_tls12_signature(
+            &self,
+            _message: &[u8],
+            _key: &CertificateDer<'_>,
+            _signed: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            Err(PeerIncompatible::ServerDoesNotSupportTls12Or13.into())
+        }
 
-            fn has_news(&mut self) -> bool {
-                self.sock.has_news()
-            }
+        fn verify_tls13_signature(
+            &self,
+            message: &[u8],
+            key: &CertificateDer<'_>,
+            signed: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            let key = SubjectPublicKeyInfoDer::from(key.as_ref());
+            verify_tls13_signature_with_raw_key(message, &key, signed, &self.algorithms)
+        }
 
-            fn binding(&self) -> Option<[u8; 32]> {
-                self.conn.export_keying_material([0; 32], BINDING, None).ok()
-            }
+        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+            self.algorithms.supported_schemes()
+        }
+
+        fn requires_raw_public_keys(&self) -> bool {
+            true
         }
     };
 }
 
-line!(ClientConnection);
-line!(ServerConnection);
+impl ServerCertVerifier for OnlyKey {
+    fn verify_server_cert(
+        &self,
+        key: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _name: &ServerName<'_>,
+        _ocsp: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        self.check(key).map(|()| ServerCertVerified::assertion())
+    }
+
+    signatures_by_raw_keys!();
+}
+
+impl ClientCertVerifier for OnlyKey {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        key: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        self.check(key).map(|()| ClientCertVerified::assertion())
+    }
+
+    signatures_by_raw_keys!();
+}
+
+/// A TLS connection over a socket with a deadline.
+pub struct Tls {
+    /// The state of it.
+    pub connection: Connection,
+    /// What it goes over.
+    pub socket: Socket,
+}
+
+impl Read for Tls {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.connection.reader().read(into) {
+                Err(why) if why.kind() == io::ErrorKind::WouldBlock => {
+                    self.connection.complete_io(&mut self.socket)?;
+                }
+                read => return read,
+            }
+        }
+    }
+}
+
+impl Write for Tls {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        let written = self.connection.writer().write(from)?;
+        self.flush()?;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        while self.connection.wants_write() {
+            self.connection.write_tls(&mut self.socket)?;
+        }
+        Ok(())
+    }
+}
+
+impl Transport for Tls {
+    fn set_deadline(&mut self, deadline: Instant) {
+        self.socket.set_deadline(deadline);
+    }
+
+    fn has_input(&mut self) -> bool {
+        let decrypted = self.connection.process_new_packets();
+        decrypted.map_or(true, |it| it.plaintext_bytes_to_read() > 0) || self.socket.has_input()
+    }
+}

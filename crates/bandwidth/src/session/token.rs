@@ -1,23 +1,47 @@
-//! The secret that both hosts know, and what is derived from it.
+//! The secret that both hosts know, and the keys by which they know each other.
 
 use std::fmt;
+use std::num::NonZeroU32;
+use std::path::Path;
 use std::str::FromStr;
+use std::sync::Arc;
 
-use ring::hkdf::{HKDF_SHA256, Prk, Salt};
-use ring::hmac::{self, HMAC_SHA256};
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use ring::digest::{SHA256, digest};
+use ring::hkdf::{HKDF_SHA256, Prk};
+use ring::pbkdf2::{self, PBKDF2_HMAC_SHA256};
 use ring::rand::{SecureRandom, SystemRandom};
-use serde::{Deserialize, Serialize};
+use rustls::crypto::ring::sign::any_supported_type;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
 
-use super::hex::Hex;
-use super::message::{PROTOCOL, VERSION};
+use super::error::SessionError;
 
-/// The shortest token, in bytes: whoever poses as a server gets a proof, and can try tokens on it
-/// for as long as they like.
+/// The shortest token, in bytes.
 pub const SHORTEST: usize = 16;
 
-/// A secret that both hosts know. It is never sent, and never shown.
+/// How often PBKDF2 is iterated: whoever connects to a server is shown its public key, and can try
+/// tokens on it for as long as they like. As OWASP's Password Storage Cheat Sheet (2023) has it for
+/// HMAC-SHA-256.
+const ITERATIONS: NonZeroU32 = NonZeroU32::new(600_000).expect("not zero");
+
+/// PBKDF2's salt: the same on both hosts, which know nothing of each other but the token.
+const SALT: &[u8] = b"eigentime bandwidth";
+
+/// What is before the 32 bytes of an Ed25519 key in PKCS #8 (RFC 8410, section 7).
+const ED25519: [u8; 16] = *b"\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20";
+
+/// A secret that both hosts know, as the two keys that it gives them. It is never sent, and never
+/// shown.
 #[derive(Clone)]
-pub struct Token(Vec<u8>);
+pub struct Token {
+    /// The client's key.
+    pub client: Key,
+    /// The server's, unless it has one of its own.
+    pub server: Key,
+}
 
 /// A token that is too short.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,14 +55,19 @@ pub struct ShortToken {
 impl FromStr for Token {
     type Err = ShortToken;
 
-    /// As it is, without white space around it.
+    /// As it is, without white space around it. This takes about a tenth of a second.
     fn from_str(text: &str) -> Result<Self, ShortToken> {
         let bytes = text.trim().as_bytes();
         if bytes.len() < SHORTEST {
-            Err(ShortToken { bytes: bytes.len() })
-        } else {
-            Ok(Self(bytes.to_vec()))
+            return Err(ShortToken { bytes: bytes.len() });
         }
+        let mut secret = [0; 32];
+        pbkdf2::derive(PBKDF2_HMAC_SHA256, ITERATIONS, SALT, bytes, &mut secret);
+        let secret = Prk::new_less_safe(HKDF_SHA256, &secret);
+        Ok(Self {
+            client: Key::derived(&secret, b"client key"),
+            server: Key::derived(&secret, b"server key"),
+        })
     }
 }
 
@@ -55,7 +84,7 @@ impl Token {
     /// If the kernel has no random numbers.
     #[must_use]
     pub fn generate() -> String {
-        Hex(random::<16>()).to_string()
+        URL_SAFE_NO_PAD.encode(random::<16>())
     }
 }
 
@@ -70,99 +99,78 @@ pub fn random<const N: usize>() -> [u8; N] {
     bytes
 }
 
-/// What each probe of a session carries, so that others' datagrams are not taken for probes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cookie(pub u64);
-
-/// What the two sides know of each other: by it, the keys of one session.
+/// A private key, and the public one that is shown in place of a certificate (RFC 7250).
 #[derive(Clone, Debug)]
-pub struct Meeting {
-    /// The client's random bytes.
-    pub client: Hex<32>,
-    /// The server's.
-    pub server: Hex<32>,
-    /// What both know of the encrypted connection under it (RFC 9266), if it is one.
-    pub binding: Option<[u8; 32]>,
-}
+pub struct Key(pub(super) Arc<CertifiedKey>);
 
-/// The keys of a session.
-pub struct Keys {
-    all: Prk,
-}
-
-impl Keys {
-    /// By the token and the meeting, with HKDF (RFC 5869).
-    #[must_use]
-    pub fn of(token: &Token, meeting: &Meeting) -> Self {
-        let mut salt = Vec::from(PROTOCOL);
-        salt.extend(VERSION.to_be_bytes());
-        salt.extend(meeting.client.0);
-        salt.extend(meeting.server.0);
-        salt.extend(meeting.binding.iter().flatten());
-        Self { all: Salt::new(HKDF_SHA256, &salt).extract(&token.0) }
+impl Key {
+    /// An Ed25519 key for one purpose.
+    fn derived(secret: &Prk, purpose: &[u8]) -> Self {
+        let mut seed = [0; 32];
+        let purpose = [purpose];
+        let expanded = secret.expand(&purpose, HKDF_SHA256).expect("32 bytes are not too many");
+        expanded.fill(&mut seed).expect("as many as SHA-256 has");
+        let key = PrivateKeyDer::Pkcs8([&ED25519[..], &seed].concat().into());
+        Self::new(&key).expect("any 32 bytes are a key of Ed25519")
     }
 
-    /// The key for one purpose.
-    #[must_use]
-    pub fn key(&self, purpose: Purpose) -> hmac::Key {
-        let info = [purpose.label()];
-        // HMAC-SHA-256 takes 32 bytes, and HKDF gives up to 8160.
-        let key = self.all.expand(&info, HMAC_SHA256).expect("a key of 32 bytes");
-        hmac::Key::from(key)
+    fn new(key: &PrivateKeyDer<'_>) -> Result<Self, rustls::Error> {
+        let key = any_supported_type(key)?;
+        let public = key.public_key().expect("rustls knows the public key of each of ring's");
+        let public = vec![CertificateDer::from(public.to_vec())];
+        Ok(Self(Arc::new(CertifiedKey::new(public, key))))
     }
 
-    /// What a side sends to prove that it knows the token.
-    #[must_use]
-    pub fn proof(&self, whose: Purpose) -> Hex<32> {
-        let tag = hmac::sign(&self.key(whose), PROTOCOL.as_bytes());
-        Hex(tag.as_ref().try_into().expect("32 bytes of SHA-256"))
+    /// Of a PEM file: Ed25519, ECDSA or RSA.
+    ///
+    /// # Errors
+    /// If there is none in it.
+    pub fn read(path: &Path) -> Result<Self, SessionError> {
+        let refuse = |why: String| SessionError::KeyFile { path: path.to_owned(), why };
+        let key = PrivateKeyDer::from_pem_file(path).map_err(|why| refuse(why.to_string()))?;
+        Self::new(&key).map_err(|why| refuse(why.to_string()))
     }
 
-    /// Whether that is the proof of this side, in a time that says nothing of it.
+    /// What it is known by.
     #[must_use]
-    pub fn proves(&self, whose: Purpose, proof: &Hex<32>) -> bool {
-        hmac::verify(&self.key(whose), PROTOCOL.as_bytes(), &proof.0).is_ok()
-    }
-
-    /// What the session's probes carry.
-    #[must_use]
-    pub fn cookie(&self) -> Cookie {
-        let tag = hmac::sign(&self.key(Purpose::Cookie), PROTOCOL.as_bytes());
-        let first = tag.as_ref()[..8].try_into().expect("8 bytes of 32");
-        Cookie(u64::from_be_bytes(first))
+    pub fn fingerprint(&self) -> Fingerprint {
+        Fingerprint::of(&self.0.cert[0])
     }
 }
 
-/// What a key is for: each has one of its own.
+/// The SHA-256 of a public key (its SubjectPublicKeyInfo), as `curl --pinnedpubkey` takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
-    /// The client's proof.
-    ClientProof,
-    /// The server's.
-    ServerProof,
-    /// The client's frames.
-    ClientFrames,
-    /// The server's.
-    ServerFrames,
-    /// The client's datagrams before the first train.
-    ClientKnock,
-    /// The server's.
-    ServerKnock,
-    /// The cookie.
-    Cookie,
+pub struct Fingerprint([u8; 32]);
+
+/// What a fingerprint begins with.
+const SHA: &str = "sha256//";
+
+impl Fingerprint {
+    /// Of the public key that is shown in place of a certificate.
+    pub(super) fn of(public: &CertificateDer<'_>) -> Self {
+        let sum = digest(&SHA256, public);
+        Self(sum.as_ref().try_into().expect("32 bytes of SHA-256"))
+    }
 }
 
-impl Purpose {
-    fn label(self) -> &'static [u8] {
-        match self {
-            Self::ClientProof => b"client proof",
-            Self::ServerProof => b"server proof",
-            Self::ClientFrames => b"client frames",
-            Self::ServerFrames => b"server frames",
-            Self::ClientKnock => b"client knock",
-            Self::ServerKnock => b"server knock",
-            Self::Cookie => b"cookie",
-        }
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{SHA}{}", STANDARD.encode(self.0))
+    }
+}
+
+/// Text that is no fingerprint.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a fingerprint is {SHA} and 44 characters, as the server prints it")]
+pub struct NoFingerprint;
+
+impl FromStr for Fingerprint {
+    type Err = NoFingerprint;
+
+    fn from_str(text: &str) -> Result<Self, NoFingerprint> {
+        let sum = text.trim().strip_prefix(SHA).ok_or(NoFingerprint)?;
+        let sum = STANDARD.decode(sum).map_err(|_| NoFingerprint)?;
+        sum.try_into().map(Self).map_err(|_| NoFingerprint)
     }
 }
 
@@ -170,28 +178,24 @@ impl Purpose {
 mod tests {
     use super::*;
 
-    fn meeting() -> Meeting {
-        Meeting { client: Hex([1; 32]), server: Hex([2; 32]), binding: None }
-    }
-
     #[test]
-    fn a_proof_holds_for_one_token_one_side_and_one_meeting() {
-        let token: Token = "sixteen bytes or more".parse().unwrap();
-        let keys = Keys::of(&token, &meeting());
-        let proof = keys.proof(Purpose::ClientProof);
-        assert!(keys.proves(Purpose::ClientProof, &proof));
-        assert!(!keys.proves(Purpose::ServerProof, &proof), "reflected");
-        let other: Token = "sixteen bytes or less".parse().unwrap();
-        assert!(!Keys::of(&other, &meeting()).proves(Purpose::ClientProof, &proof));
-        for later in [
-            Meeting { server: Hex([3; 32]), ..meeting() },
-            Meeting { client: Hex([3; 32]), ..meeting() },
-            Meeting { binding: Some([3; 32]), ..meeting() },
-            Meeting { client: Hex([2; 32]), server: Hex([1; 32]), binding: None },
-        ] {
-            let keys = Keys::of(&token, &later);
-            assert!(!keys.proves(Purpose::ClientProof, &proof), "{later:?}");
-        }
+    fn a_token_gives_each_side_a_key_and_always_the_same() {
+        let of = |text: &str| {
+            let token: Token = text.parse().unwrap();
+            [token.client, token.server].map(|it| it.fingerprint().to_string())
+        };
+        let token = of("sixteen bytes or more");
+        // As Python's hashlib and OpenSSL derive them: both hosts must come to the same.
+        assert_eq!(
+            token,
+            [
+                "sha256//OdhL+NP+Bphf3pLQbi55tHbp6y1OKo5x8qDEJqU7q5Q=",
+                "sha256//qB2gndxvB3FTPrWr3j0S2u8S6NE2H1FhSIGm9KEld2Y=",
+            ]
+        );
+        assert_eq!(of(" sixteen bytes or more\n"), token);
+        let other = of("sixteen bytes or less");
+        assert!(token.iter().all(|it| !other.contains(it)), "{other:?}");
     }
 
     #[test]
@@ -201,5 +205,15 @@ mod tests {
         let token: Token = Token::generate().parse().unwrap();
         assert_eq!(format!("{token:?}"), "Token(…)");
         assert_ne!(Token::generate(), Token::generate());
+    }
+
+    #[test]
+    fn a_fingerprint_is_read_as_it_is_printed() {
+        let print = Fingerprint([0xfb; 32]);
+        let text = print.to_string();
+        assert_eq!(text.parse(), Ok(print));
+        for wrong in ["", &text[1..], &text[..text.len() - 4], &text.replace('+', "*")] {
+            assert_eq!(wrong.parse::<Fingerprint>(), Err(NoFingerprint), "{wrong}");
+        }
     }
 }

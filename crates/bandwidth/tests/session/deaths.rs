@@ -1,25 +1,23 @@
 //! Either side may die at any time: the other ends the session, and a server goes on.
 
 use std::io::{self, BufRead, BufReader};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use eigentime_bandwidth::methods::Path;
-use eigentime_bandwidth::session::client::{self, Remote, Server, Wishes};
+use eigentime_bandwidth::session::client::{self, Remote, Request, Server};
 use eigentime_bandwidth::session::error::SessionError;
-use eigentime_bandwidth::session::knock::{Datagrams, Knock};
 use eigentime_bandwidth::session::message::{Direction, Message};
-use eigentime_bandwidth::session::probes::{Deadline, Probes, ReceivedReport, SentReport};
-use eigentime_bandwidth::session::token::Cookie;
+use eigentime_bandwidth::session::probes::{Cookie, Deadline, Probes, ReceivedReport, SentReport};
 use eigentime_bandwidth::train::Train;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use crate::plain::Plain;
-use crate::raw::{guest, next};
-use crate::support::{PATIENCE, Running, Setup, connect, token, train};
+use crate::raw::{established, next, served, validate};
+use crate::support::{Running, Setup, connect, token, train};
 use crate::wiretap::to;
 
 /// How soon the other side's death is to be noticed.
@@ -29,15 +27,9 @@ const SOON: Duration = Duration::from_secs(8);
 fn a_client_that_dies_midway_makes_room_for_the_next() {
     let server = Running::new(Setup::default());
     for direction in [Direction::Up, Direction::Down] {
-        let (mut client, met) = guest(server.address);
+        let mut client = served(server.address);
         let socket = to(server.address);
-        let datagrams = Datagrams::of(&met.keys);
-        let knock = Knock::send(&socket, &datagrams);
-        client.send(&Message::Knocked).unwrap();
-        assert!(matches!(next(&mut client), Ok(Message::Answered { heard: true })));
-        let nonce = knock.answer(PATIENCE).unwrap().expect("an answer");
-        client.send(&Message::Echo { nonce }).unwrap();
-        assert!(matches!(next(&mut client), Ok(Message::Known { .. })));
+        validate(&mut client, &socket);
         // In the midst of a train nobody is there any more.
         let train = train(4500, 1000, 4.0);
         assert!(Duration::from_nanos(train.length_ns()) > SOON);
@@ -80,7 +72,7 @@ impl Process {
         let (host, port) =
             address.as_deref().and_then(|it| it.split_once(':')).expect("an address");
         let (host, port) = (host.to_owned(), port.trim().parse().unwrap());
-        (Self(child), Server { host, port, udp_port: None, token: token(), tls: None })
+        (Self(child), Server { host, port, udp_port: None, token: token(), fingerprint: None })
     }
 
     fn signal(&self, signal: Signal) {
@@ -105,8 +97,8 @@ impl Drop for Process {
 fn server_meets(signal: Signal, said: &str) {
     for direction in [Direction::Up, Direction::Down] {
         let (process, known) = Process::new();
-        let wishes = || Wishes { direction, ..Wishes::default() };
-        let mut path = connect(&known, wishes()).unwrap();
+        let request = || Request { direction, ..Request::default() };
+        let mut path = connect(&known, request()).unwrap();
         assert_eq!(path.send(&train(10, 1000, 50.0)).unwrap().arrived.len(), 10);
         process.signal(signal);
         fails_soon(&mut path, said);
@@ -125,7 +117,7 @@ fn server_meets(signal: Signal, said: &str) {
             });
             Ok(Box::new(Amid { inner: Plain::open(socket)?, strike }))
         };
-        let mut path = client::connect(&known, wishes(), Box::new(amid), &mut |_| {}).unwrap();
+        let mut path = client::connect(&known, request(), Box::new(amid), &mut |_| {}).unwrap();
         armed.store(true, Ordering::SeqCst);
         let train = train(1000, 1000, 16.0);
         let begin = Instant::now();
@@ -188,16 +180,10 @@ fn a_server_that_stands_still_is_silent() {
 fn a_server_that_is_stopped_takes_its_leave() {
     let server = Running::new(Setup::default());
     let told = server.told.clone();
-    let (mut client, _) = guest(server.address);
-    let mut waiting = crate::raw::stranger(server.address);
-    eigentime_bandwidth::session::handshake::as_client(
-        &mut waiting,
-        &token(),
-        Instant::now() + PATIENCE,
-    )
-    .unwrap();
+    let mut client = served(server.address);
+    let mut waiting = established(server.address).frames;
     assert!(matches!(next(&mut waiting), Ok(Message::Busy { before: 1 })));
-    let silent = crate::raw::stranger(server.address);
+    let silent = TcpStream::connect(server.address).unwrap();
     server.stop();
     let why = next(&mut client).unwrap_err();
     assert!(

@@ -2,22 +2,22 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use eigentime_bandwidth::session::client::{Server, Wishes};
+use eigentime_bandwidth::session::client::{Request, Server};
 use eigentime_bandwidth::session::event::Event;
-use eigentime_bandwidth::session::frame::{Frames, STRANGERS_LIMIT, Side};
-use eigentime_bandwidth::session::hex::Hex;
-use eigentime_bandwidth::session::line::Timed;
+use eigentime_bandwidth::session::frame::PLAIN_LIMIT;
+use eigentime_bandwidth::session::handshake::as_server;
 use eigentime_bandwidth::session::message::Message;
-use eigentime_bandwidth::session::server::Patience;
-use eigentime_bandwidth::session::token::{Keys, Meeting};
+use eigentime_bandwidth::session::server::ConnectionLimits;
+use eigentime_bandwidth::session::tls;
 use proptest::prelude::*;
+use rustls::ClientConnection;
 
-use crate::raw::next;
+use crate::raw::{next, plain};
 use crate::support::{PATIENCE, Running, Setup, connect, refusal, token};
+use crate::token::wire;
 
 /// A message of so many bytes.
 fn framed(payload: &[u8]) -> Vec<u8> {
@@ -30,13 +30,14 @@ fn what_speaks_something_else_is_told_so_and_the_next_is_served() {
     for (bytes, said) in [
         (b"GET / HTTP/1.1\r\nHost: here\r\n\r\n".to_vec(), "an HTTP request"),
         (b"SSH-2.0-OpenSSH_9.9\r\n".to_vec(), "a greeting of SSH"),
-        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec(), "a greeting of TLS"),
+        (b"\x16\x03\x01\x00\x05hello".to_vec(), "no TLS with the client"),
+        (b"\x15\x03\x03\x00\x02\x02\x32".to_vec(), "no TLS with the client"),
         (vec![0xff; 64], "4294967295 bytes"),
-        (framed(&[b'x'; STRANGERS_LIMIT + 1]), "4097 bytes, where 4096 are the most"),
+        (framed(&[b'x'; PLAIN_LIMIT + 1]), "4097 bytes, where 4096 are the most"),
         (framed(b""), "no message"),
         (framed(b"{}"), "no message"),
         (framed(&nested), "no message"),
-        (framed(br#"{"is":"ping"}"#), "ping, while a client's hello was awaited"),
+        (framed(br#"{"is":"ping"}"#), "ping, while a TLS handshake was awaited"),
         (framed(br#"{"is":"prepare","train":{"packets":9,"bytes":1500,"rate":1e9},"direction":"down","number":0}"#), "prepare"),
     ] {
         let server = Running::new(Setup::default());
@@ -48,8 +49,9 @@ fn what_speaks_something_else_is_told_so_and_the_next_is_served() {
         let _ = connection.read_to_end(&mut answer);
         let why = server.told.refused();
         assert!(why.contains(said), "{why}");
-        let answer = String::from_utf8_lossy(&answer);
-        assert!(answer.is_empty() || answer.contains(r#""is":"error""#), "{answer}");
+        let text = String::from_utf8_lossy(&answer);
+        let is_alert = answer.first() == Some(&0x15);
+        assert!(is_alert || text.is_empty() || text.contains(r#""is":"error""#), "{text}");
         server.serves();
     }
 }
@@ -71,14 +73,14 @@ fn a_scan_is_refused() {
 /// Each connection that goes makes room, which the server sees when it comes to it.
 fn serves_soon(server: &Running) {
     let begin = Instant::now();
-    while let Err(why) = server.connect(Wishes::default()) {
+    while let Err(why) = server.connect(Request::default()) {
         assert!(begin.elapsed() < PATIENCE, "{why}");
     }
 }
 
 fn impatient() -> Setup {
-    let patience = Patience { strangers: Duration::from_millis(300), ..Patience::default() };
-    Setup { patience, ..Setup::default() }
+    let handshake = Duration::from_millis(300);
+    Setup { connections: ConnectionLimits { handshake, ..Default::default() }, ..Setup::default() }
 }
 
 #[test]
@@ -88,7 +90,7 @@ fn silence_ends_a_connection() {
     connection.set_read_timeout(Some(PATIENCE)).unwrap();
     connection.read_to_end(&mut Vec::new()).unwrap();
     let why = server.told.refused();
-    assert!(why.contains("is silent") && why.contains("a client's hello"), "{why}");
+    assert!(why.contains("is silent") && why.contains("a TLS handshake"), "{why}");
     server.serves();
 }
 
@@ -96,10 +98,12 @@ fn silence_ends_a_connection() {
 fn who_sends_a_byte_now_and_then_is_not_waited_for() {
     let server = Running::new(impatient());
     let mut connection = TcpStream::connect(server.address).unwrap();
-    let hello =
-        framed(br#"{"is":"hello","protocol":"eigentime bandwidth","version":1,"nonce":""}"#);
+    let config = tls::client(&token().client, token().server.fingerprint());
+    let mut tls = ClientConnection::new(config, "localhost".try_into().unwrap()).unwrap();
+    let mut hello = Vec::new();
+    tls.write_tls(&mut hello).unwrap();
     let begin = Instant::now();
-    // A byte each 50 ms would take 3 s for all.
+    // A byte each 50 ms would take 10 s for all.
     let sent = hello.iter().take_while(|byte| {
         thread::sleep(Duration::from_millis(50));
         connection.write_all(&[**byte]).is_ok()
@@ -118,7 +122,7 @@ fn connections_that_say_nothing_are_few() {
     let mut said = Vec::new();
     fifth.read_to_end(&mut said).unwrap();
     assert!(String::from_utf8_lossy(&said).contains("4 from one address"), "{said:?}");
-    assert!(server.told.refused().contains("too many connections"));
+    assert!(server.told.refused().contains("too many pending handshakes"));
     drop(idle);
     serves_soon(&server);
 }
@@ -130,8 +134,8 @@ fn beside(serve: impl FnOnce(TcpStream) + Send) -> String {
     thread::scope(|scope| {
         scope.spawn(|| serve(listener.accept().unwrap().0));
         let (host, port) = (address.ip().to_string(), address.port());
-        let server = Server { host, port, udp_port: None, token: token(), tls: None };
-        refusal(connect(&server, Wishes::default()))
+        let server = Server { host, port, udp_port: None, token: token(), fingerprint: None };
+        refusal(connect(&server, Request { wait: Duration::ZERO, ..Request::default() }))
     })
 }
 
@@ -140,16 +144,17 @@ fn a_client_says_what_a_server_of_something_else_is() {
     for (bytes, said) in [
         (&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], "an HTTP answer"),
         (b"SSH-2.0-OpenSSH_9.9\r\n", "a greeting of SSH"),
-        (b"\x15\x03\x03\x00\x02\x02\x32", "a refusal of TLS"),
+        (b"\x15\x03\x03\x00\x02\x02\x32", "no TLS with the server"),
+        (b"\x16\x03\x03\x00\x05hello", "no TLS with the server"),
         (b"\xff\xff\xff\xff", "4294967295 bytes"),
         (b"", "closed the connection"),
         (b"\x00\x00\x00\x02{}", "no message"),
     ] {
         let why = beside(|mut connection| {
             // The hello first, so that the answer is not lost with a reset.
-            let mut head = [0; 4];
+            let mut head = [0; 5];
             connection.read_exact(&mut head).unwrap();
-            let mut hello = vec![0; u32::from_be_bytes(head) as usize];
+            let mut hello = vec![0; usize::from(u16::from_be_bytes([head[3], head[4]]))];
             connection.read_exact(&mut hello).unwrap();
             connection.write_all(bytes).unwrap();
         });
@@ -165,7 +170,7 @@ fn a_client_does_not_wait_for_a_silent_server() {
         // Until the client has given up.
         let _ = connection.read_to_end(&mut Vec::new());
     });
-    assert!(why.contains("is silent") && why.contains("the server's challenge"), "{why}");
+    assert!(why.contains("is silent") && why.contains("a TLS handshake"), "{why}");
     assert!(begin.elapsed() < PATIENCE);
 }
 
@@ -173,7 +178,7 @@ fn a_client_does_not_wait_for_a_silent_server() {
 fn what_a_server_says_is_fit_for_a_terminal() {
     let why = beside(|mut connection| {
         let text = format!(
-            r#"{{"is":"error","code":"of later","message":"\u001b[2Jno{}"}}"#,
+            r#"{{"is":"error","code":"busy","message":"\u001b[2Jno{}"}}"#,
             "o".repeat(3000)
         );
         connection.write_all(&framed(text.as_bytes())).unwrap();
@@ -183,18 +188,23 @@ fn what_a_server_says_is_fit_for_a_terminal() {
 }
 
 /// What a reader makes of these bytes.
-fn read(bytes: &[u8], sealed: bool) {
-    let (mut wire, end) = UnixStream::pair().unwrap();
-    let line = Timed::new(end, Instant::now() + PATIENCE);
-    let mut frames = Frames::new(Box::new(line), "the peer".to_owned());
-    if sealed {
-        let meeting = Meeting { client: Hex([1; 32]), server: Hex([2; 32]), binding: None };
-        frames.seal(&Keys::of(&token(), &meeting), Side::Server);
-    }
-    wire.write_all(bytes).unwrap();
-    drop(wire);
+fn read(bytes: &[u8]) {
+    let [mut sender, receiver] = wire();
+    let mut frames = plain(receiver);
+    sender.write_all(bytes).unwrap();
+    drop(sender);
     // Each frame is a message or an error; the end is an error, too.
     assert!((0..=bytes.len()).any(|_| next(&mut frames).is_err()));
+}
+
+/// What a server makes of these bytes before anything is known of a client.
+fn shake_hands(bytes: &[u8]) {
+    let [mut client, server] = wire();
+    client.write_all(bytes).unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    let config = tls::server(&token().server, token().client.fingerprint());
+    let until = Instant::now() + PATIENCE;
+    assert!(as_server(server, &config, "the client".to_owned(), until).is_err());
 }
 
 /// Messages as they should be, to be spoiled.
@@ -213,13 +223,19 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn no_bytes_confuse_the_reader(bytes in prop::collection::vec(any::<u8>(), 0..300), sealed: bool) {
-        read(&bytes, sealed);
+    fn no_bytes_confuse_the_reader(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        read(&bytes);
+    }
+
+    #[test]
+    fn no_bytes_confuse_the_handshake(bytes in prop::collection::vec(any::<u8>(), 0..300), tls: bool) {
+        let record = [&[0x16, 3, 1][..], &(bytes.len() as u16).to_be_bytes(), &bytes].concat();
+        shake_hands(if tls { &record } else { &bytes });
     }
 
     #[test]
     fn no_payload_confuses_the_reader(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        read(&framed(&bytes), false);
+        read(&framed(&bytes));
     }
 
     #[test]
@@ -227,7 +243,7 @@ proptest! {
         let mut bytes = text.into_bytes();
         let at = at.index(bytes.len());
         bytes[at] = byte;
-        read(&framed(&bytes), false);
+        read(&framed(&bytes));
         if let Ok(Message::Report { arrived, .. }) = serde_json::from_slice(&bytes) {
             // Few times, whatever the runs say.
             prop_assert!(arrived.arrivals().is_ok_and(|it| it.len() <= 3) || arrived.arrivals().is_err());

@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use eigentime_bandwidth::BitRate;
 use eigentime_bandwidth::methods::Path;
-use eigentime_bandwidth::session::client::Wishes;
-use eigentime_bandwidth::session::error::Code;
-use eigentime_bandwidth::session::hex::Hex;
+use eigentime_bandwidth::session::client::Request;
+use eigentime_bandwidth::session::failure::Code;
 use eigentime_bandwidth::session::limits::{Allowance, Limits, Offer};
 use eigentime_bandwidth::session::message::{Direction, Message};
-use eigentime_bandwidth::session::server::Patience;
+use eigentime_bandwidth::session::server::ConnectionLimits;
 
-use crate::raw::{failure, guest, next};
+use crate::raw::{failure, next, served};
 use crate::support::{Running, Setup, refusal, train};
 
 const BOTH: [Direction; 2] = [Direction::Up, Direction::Down];
@@ -26,7 +25,7 @@ fn limited(change: impl FnOnce(&mut Limits)) -> Running {
 fn the_rate_is_limited_either_way() {
     let server = limited(|limits| limits.rate = BitRate::mega(100.0));
     for direction in BOTH {
-        let mut path = server.connect(Wishes { direction, ..Wishes::default() }).unwrap();
+        let mut path = server.connect(Request { direction, ..Request::default() }).unwrap();
         assert_eq!(path.bounds().rate, BitRate::mega(100.0));
         assert_eq!(path.send(&train(10, 1000, 100.0)).unwrap().arrived.len(), 10);
         let why = path.send(&train(10, 1000, 101.0)).unwrap_err().to_string();
@@ -42,7 +41,7 @@ fn bytes_are_limited_in_a_session_and_in_an_hour() {
         limits.session.bytes = 200_000;
         limits.hour.bytes = 250_000;
     });
-    let mut path = server.connect(Wishes::default()).unwrap();
+    let mut path = server.connect(Request::default()).unwrap();
     path.send(&train(100, 1000, 50.0)).unwrap();
     let left = path.bounds().total_bytes;
     assert!(left < 100_000, "{left}");
@@ -50,7 +49,7 @@ fn bytes_are_limited_in_a_session_and_in_an_hour() {
     assert!(why.contains("of 200000 that this session may have (--max-bytes)"), "{why}");
     drop(path);
     let mut path =
-        server.connect(Wishes { direction: Direction::Down, ..Wishes::default() }).unwrap();
+        server.connect(Request { direction: Direction::Down, ..Request::default() }).unwrap();
     let left = path.bounds().total_bytes;
     assert!(left < 100_000, "{left} of an hour");
     let rest = (left / 1000) as u32;
@@ -62,11 +61,11 @@ fn bytes_are_limited_in_a_session_and_in_an_hour() {
 #[test]
 fn an_hour_that_is_used_up_has_no_more_sessions() {
     let server = limited(|limits| limits.hour.bytes = 45_000);
-    let path = server.connect(Wishes::default()).unwrap();
+    let path = server.connect(Request::default()).unwrap();
     assert_eq!(path.bounds().total_bytes, 0, "the search for the longest packet took all");
     drop(path);
     server.told.ended();
-    let why = refusal(server.connect(Wishes::default()));
+    let why = refusal(server.connect(Request::default()));
     assert!(why.contains("127.0.0.1 has had all the bytes of an hour (--max-bytes)"), "{why}");
 }
 
@@ -74,7 +73,7 @@ fn an_hour_that_is_used_up_has_no_more_sessions() {
 fn a_session_lasts_no_longer_than_it_may() {
     let time = Duration::from_millis(1500);
     let server = limited(|limits| limits.session = Allowance { time, ..limits.session });
-    let mut path = server.connect(Wishes::default()).unwrap();
+    let mut path = server.connect(Request::default()).unwrap();
     assert!(path.bounds().time <= time);
     assert!(server.told.ended().contains("that this session may have are over (--max-time)"));
     assert_eq!(path.bounds().time, Duration::ZERO);
@@ -84,9 +83,10 @@ fn a_session_lasts_no_longer_than_it_may() {
 
 #[test]
 fn who_asks_for_nothing_is_not_kept() {
-    let patience = Patience { idle: Duration::from_millis(200), ..Patience::default() };
-    let server = Running::new(Setup { patience, ..Setup::default() });
-    let mut path = server.connect(Wishes::default()).unwrap();
+    let connections =
+        ConnectionLimits { idle: Duration::from_millis(200), ..ConnectionLimits::default() };
+    let server = Running::new(Setup { connections, ..Setup::default() });
+    let mut path = server.connect(Request::default()).unwrap();
     let why = server.told.ended();
     assert!(why.contains("is silent") && why.contains("a request"), "{why}");
     assert!(path.send(&train(10, 1000, 50.0)).is_err());
@@ -109,20 +109,18 @@ fn limits_without_end_are_limits_of_a_day() {
         let all = Allowance { bytes: u64::MAX, time: Duration::MAX };
         *limits = Limits { session: all, hour: all, ..*limits };
     });
-    let path = server.connect(Wishes::default()).unwrap();
+    let path = server.connect(Request::default()).unwrap();
     assert!(path.offer().seconds <= 24.0 * 3600.0);
 }
 
 #[test]
 fn who_only_says_that_it_is_there_is_kept() {
     let server = Running::new(Setup::default());
-    let (mut client, _) = guest(server.address);
+    let mut client = served(server.address);
     for _ in 0..3 {
         client.send(&Message::Ping).unwrap();
         assert_eq!(next(&mut client).unwrap(), Message::Pong);
     }
-    client
-        .send(&Message::Hello { protocol: String::new(), version: 1, nonce: Hex([0; 32]) })
-        .unwrap();
+    client.send(&Message::Pong).unwrap();
     assert_eq!(failure(&mut client).code, Code::Order);
 }

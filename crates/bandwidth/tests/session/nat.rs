@@ -6,7 +6,7 @@ use std::process::Command;
 use std::thread;
 
 use eigentime_bandwidth::methods::Path;
-use eigentime_bandwidth::session::client::Wishes;
+use eigentime_bandwidth::session::client::Request;
 use eigentime_bandwidth::session::message::Direction;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -91,13 +91,14 @@ fn sessions_pass_through_nat_and_find_the_longest_packet() {
     for direction in [Direction::Up, Direction::Down] {
         networks.within("c", || {
             let mut path =
-                crate::support::connect(&known, Wishes { direction, ..Wishes::default() }).unwrap();
+                crate::support::connect(&known, Request { direction, ..Request::default() })
+                    .unwrap();
             assert_eq!(path.seen_as().ip().to_string(), "10.99.2.1", "the router's address");
             assert_eq!(path.bounds().bytes, 1400, "{direction:?}");
             assert_eq!(path.send(&train(20, 1400, 50.0)).unwrap().arrived.len(), 20);
             drop(path);
-            let wishes = Wishes { direction, bytes: Some(1500), ..Wishes::default() };
-            let why = refusal(crate::support::connect(&known, wishes));
+            let request = Request { direction, bytes: Some(1500), ..Request::default() };
+            let why = refusal(crate::support::connect(&known, request));
             // Which of the two depends on whether the router told this host, before, what it takes.
             let either = ["do not pass: 1400 bytes do", "the route that they leave by takes 1400"];
             assert!(why.starts_with("packets of 1500 bytes "), "{why}");

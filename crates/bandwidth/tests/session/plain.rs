@@ -4,8 +4,7 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use eigentime_bandwidth::session::probes::{Deadline, Probes, ReceivedReport, SentReport};
-use eigentime_bandwidth::session::token::Cookie;
+use eigentime_bandwidth::session::probes::{Cookie, Deadline, Probes, ReceivedReport, SentReport};
 use eigentime_bandwidth::train::{Arrival, Train};
 
 /// The cookie, the train's number, the packet's.

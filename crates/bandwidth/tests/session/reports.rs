@@ -6,15 +6,13 @@ use std::time::Instant;
 use eigentime_bandwidth::session::coded::{Arrivals, Deltas};
 use eigentime_bandwidth::session::error::SessionError;
 use eigentime_bandwidth::session::exchange::{hear_arrived, hear_sent, tell_arrived, tell_sent};
-use eigentime_bandwidth::session::frame::{Frames, Side};
-use eigentime_bandwidth::session::hex::Hex;
+use eigentime_bandwidth::session::frame::Frames;
 use eigentime_bandwidth::session::message::Message;
 use eigentime_bandwidth::session::probes::{ReceivedReport, SentReport};
-use eigentime_bandwidth::session::token::{Keys, Meeting};
 use eigentime_bandwidth::train::Arrival;
 
-use crate::support::{PATIENCE, token, train};
-use crate::token::pipe;
+use crate::support::{PATIENCE, train};
+use crate::token::pair;
 
 fn report(arrived: &[(u32, i64)], last: bool) -> Message {
     let arrived: Vec<_> =
@@ -32,7 +30,7 @@ fn hear<T: Send>(
     said: &[Message],
     hear: impl FnOnce(&mut Frames) -> Result<T, SessionError> + Send,
 ) -> Result<T, String> {
-    let [mut client, mut server] = pipe();
+    let [mut client, mut server] = pair();
     thread::scope(|scope| {
         let heard = scope.spawn(move || hear(&mut client).map_err(|why| why.to_string()));
         // Who has heard enough does not listen any more.
@@ -50,11 +48,7 @@ fn a_report_of_many_packets_comes_in_parts() {
     let at = |packet: u32| Arrival { packet, at_ns: -i64::from(packet) };
     let arrived = (0..45_000).rev().map(at).collect();
     let arrived = ReceivedReport { arrived, overflowed: 4, clock_trouble: true };
-    let [mut client, mut server] = pipe();
-    let meeting = Meeting { client: Hex([1; 32]), server: Hex([2; 32]), binding: None };
-    let keys = Keys::of(&token(), &meeting);
-    client.seal(&keys, Side::Client);
-    server.seal(&keys, Side::Server);
+    let [mut client, mut server] = pair();
     thread::scope(|scope| {
         scope.spawn(|| {
             tell_sent(&mut server, &sent).unwrap();

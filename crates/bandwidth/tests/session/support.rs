@@ -1,18 +1,17 @@
 //! A server in a thread, and clients of it.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, LazyLock, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use eigentime_bandwidth::BitRate;
-use eigentime_bandwidth::session::client::{self, Remote, Wishes};
+use eigentime_bandwidth::session::client::{self, Remote, Request};
 use eigentime_bandwidth::session::error::SessionError;
 use eigentime_bandwidth::session::event::{Entry, Event};
 use eigentime_bandwidth::session::limits::Limits;
-use eigentime_bandwidth::session::server::{Patience, Server, Settings, Stop};
-use eigentime_bandwidth::session::tls::ServerTls;
-use eigentime_bandwidth::session::token::Token;
+use eigentime_bandwidth::session::server::{ConnectionLimits, Server, Settings, Stop};
+use eigentime_bandwidth::session::token::{Key, Token};
 use eigentime_bandwidth::train::Train;
 
 use crate::plain::Plain;
@@ -20,10 +19,18 @@ use crate::plain::Plain;
 /// How long anything may take before a test has failed.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-pub const TOKEN: &str = "a token of these tests";
-
+/// Made once: that takes its time.
 pub fn token() -> Token {
-    TOKEN.parse().expect("long enough")
+    static TOKEN: LazyLock<Token> =
+        LazyLock::new(|| "a token of these tests".parse().expect("long enough"));
+    TOKEN.clone()
+}
+
+/// One that nobody else knows.
+pub fn other_token() -> Token {
+    static OTHER: LazyLock<Token> =
+        LazyLock::new(|| Token::generate().parse().expect("long enough"));
+    OTHER.clone()
 }
 
 /// What a server has told.
@@ -70,8 +77,8 @@ impl Told {
 pub struct Setup {
     pub listen: &'static str,
     pub limits: Limits,
-    pub patience: Patience,
-    pub tls: Option<ServerTls>,
+    pub connections: ConnectionLimits,
+    pub key: Option<Key>,
 }
 
 impl Default for Setup {
@@ -79,8 +86,8 @@ impl Default for Setup {
         Self {
             listen: "127.0.0.1:0",
             limits: Limits::default(),
-            patience: Patience::default(),
-            tls: None,
+            connections: ConnectionLimits::default(),
+            key: None,
         }
     }
 }
@@ -100,9 +107,9 @@ impl Running {
         let server = Server::bind(Settings {
             listen: setup.listen.parse().unwrap(),
             token: token(),
-            tls: setup.tls,
+            key: setup.key,
             limits: setup.limits,
-            patience: setup.patience,
+            connections: setup.connections,
             open: Box::new(Plain::open),
             tell: Box::new(move |entry| tell.add(entry)),
         })
@@ -119,17 +126,17 @@ impl Running {
             port: self.address.port(),
             udp_port: None,
             token: token(),
-            tls: None,
+            fingerprint: None,
         }
     }
 
-    pub fn connect(&self, wishes: Wishes) -> Result<Remote, SessionError> {
-        connect(&self.known(), wishes)
+    pub fn connect(&self, request: Request) -> Result<Remote, SessionError> {
+        connect(&self.known(), request)
     }
 
     /// Whether a client that does everything right is served: nothing before it has done any harm.
     pub fn serves(&self) {
-        drop(self.connect(Wishes::default()).unwrap());
+        drop(self.connect(Request::default()).unwrap());
     }
 
     pub fn stop(&self) {
@@ -154,8 +161,8 @@ impl Drop for Running {
     }
 }
 
-pub fn connect(server: &client::Server, wishes: Wishes) -> Result<Remote, SessionError> {
-    client::connect(server, wishes, Box::new(Plain::open), &mut |_| {})
+pub fn connect(server: &client::Server, request: Request) -> Result<Remote, SessionError> {
+    client::connect(server, request, Box::new(Plain::open), &mut |_| {})
 }
 
 /// Why there is no session.

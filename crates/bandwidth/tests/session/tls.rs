@@ -1,202 +1,88 @@
-//! Encryption, and who is trusted.
+//! A server with a key of its own.
 
 use std::fs;
-use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::thread;
-use std::time::Instant;
 
 use eigentime_bandwidth::methods::Path;
-use eigentime_bandwidth::session::client::{Server, Wishes};
-use eigentime_bandwidth::session::frame::Frames;
-use eigentime_bandwidth::session::message::{Direction, Message};
-use eigentime_bandwidth::session::tls::{ClientTls, Fingerprint, Identity, ServerTls, Trust};
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use eigentime_bandwidth::session::client::{Request, Server};
+use eigentime_bandwidth::session::message::Direction;
+use eigentime_bandwidth::session::token::{Fingerprint, Key};
 
-use crate::raw::{failure, next};
-use crate::support::{PATIENCE, Running, Setup, connect, refusal, train};
+use crate::support::{Running, Setup, connect, other_token, refusal, train};
 
-const NAMES: [&str; 2] = ["localhost", "127.0.0.1"];
+/// A key as OpenSSL writes it.
+const KEY: &str = "-----BEGIN PRIVATE KEY-----
+MC4CAQAwBQYDK2VwBCIEICB9PjJVoyF9qeOqJtKMUEVK9FKcIk76izNmTl6brGM1
+-----END PRIVATE KEY-----
+";
 
-fn names() -> Vec<String> {
-    NAMES.map(str::to_owned).to_vec()
-}
+/// And what `openssl dgst -sha256` says of its public key.
+const FINGERPRINT: &str = "sha256///1uxG5WSYl0BAlS4eRZXRByIcvx2EwPVgCxPzOcj3ZI=";
 
-fn serving(tls: &ServerTls) -> Running {
-    Running::new(Setup { tls: Some(tls.clone()), ..Setup::default() })
-}
+/// A file that goes with this.
+struct File(PathBuf);
 
-fn trusting(server: &Running, trust: &Trust) -> Server {
-    Server { tls: Some(ClientTls::new(trust).unwrap()), ..server.known() }
-}
-
-/// Both ways, over a session that is encrypted.
-fn works(known: &Server) {
-    for direction in [Direction::Up, Direction::Down] {
-        let mut path = connect(known, Wishes { direction, ..Wishes::default() }).unwrap();
-        assert_eq!(path.send(&train(20, 1000, 50.0)).unwrap().arrived.len(), 20);
-    }
-}
-
-#[test]
-fn a_certificate_made_now_is_known_by_its_fingerprint() {
-    let tls = ServerTls::new(&Identity::New(names())).unwrap();
-    let server = serving(&tls);
-    works(&trusting(&server, &Trust::Pinned(tls.fingerprint)));
-
-    let other = ServerTls::new(&Identity::New(names())).unwrap().fingerprint;
-    let why = refusal(connect(&trusting(&server, &Trust::Pinned(other)), Wishes::default()));
-    let said = format!("has the fingerprint {}, not {other}", tls.fingerprint);
-    assert!(why.contains(&said), "{why}");
-
-    let mut missing = Vec::new();
-    match ClientTls::new(&Trust::System) {
-        Ok(client) => {
-            let known = Server { tls: Some(client), ..server.known() };
-            let why = refusal(connect(&known, Wishes::default()));
-            assert!(why.contains("is not to be trusted"), "{why}");
-        }
-        Err(why) => missing.push(format!("certificates of the system: {why}")),
-    }
-    works(&trusting(&server, &Trust::Pinned(tls.fingerprint)));
-    eigentime_harness::skip_if_any(&missing);
-}
-
-/// A directory that goes with this.
-struct Files(PathBuf);
-
-impl Files {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("eigentime-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
+impl File {
+    fn new(name: &str, text: &str) -> Self {
+        let name = format!("eigentime-{}-{name}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::write(&path, text).unwrap();
         Self(path)
     }
-
-    fn write(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.0.join(name);
-        fs::write(&path, text).unwrap();
-        path
-    }
 }
 
-impl Drop for Files {
+impl Drop for File {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        let _ = fs::remove_file(&self.0);
     }
 }
 
-/// An authority, as the file of its certificate and what signs.
-fn authority(files: &Files, name: &str) -> (PathBuf, Issuer<'static, KeyPair>) {
-    let mut params = CertificateParams::new(Vec::new()).unwrap();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let key = KeyPair::generate().unwrap();
-    let path = files.write(name, &params.self_signed(&key).unwrap().pem());
-    (path, Issuer::new(params, key))
+#[test]
+fn a_server_with_a_key_of_its_own_is_known_by_its_fingerprint() {
+    let file = File::new("key.pem", KEY);
+    let key = Key::read(&file.0).unwrap();
+    assert_eq!(key.fingerprint().to_string(), FINGERPRINT);
+    let server = Running::new(Setup { key: Some(key), ..Setup::default() });
+    let known = |fingerprint| Server { fingerprint, ..server.known() };
+    let works = || {
+        for direction in [Direction::Up, Direction::Down] {
+            let known = known(Some(FINGERPRINT.parse().unwrap()));
+            let mut path = connect(&known, Request { direction, ..Request::default() }).unwrap();
+            assert_eq!(path.send(&train(20, 1000, 50.0)).unwrap().arrived.len(), 20);
+        }
+    };
+    works();
+    let other: Fingerprint = other_token().server.fingerprint();
+    let why = refusal(connect(&known(Some(other)), Request::default()));
+    assert!(
+        why.contains(&format!("another fingerprint than {other}: it is another server")),
+        "{why}"
+    );
+    let why = refusal(connect(&known(None), Request::default()));
+    assert!(why.contains("the fingerprint (--fingerprint) of a server that has a key"), "{why}");
+    // The fingerprint is no token.
+    let stranger = Server { token: other_token(), ..known(Some(FINGERPRINT.parse().unwrap())) };
+    let why = refusal(connect(&stranger, Request::default()));
+    assert!(why.contains("refuses the key of this side: give both hosts the same token"), "{why}");
+    works();
 }
 
 #[test]
-fn certificates_of_an_authority_are_trusted_by_its_file() {
-    let files = Files::new("authorities");
-    let ((ours, issuer), (other, _)) =
-        (authority(&files, "ours.pem"), authority(&files, "other.pem"));
-    let key = KeyPair::generate().unwrap();
-    let signed = |names: Vec<String>| {
-        CertificateParams::new(names).unwrap().signed_by(&key, &issuer).unwrap().pem()
-    };
-    let identity = Identity::Files {
-        certificates: files.write("server.pem", &signed(names())),
-        key: files.write("server.key", &key.serialize_pem()),
-    };
-    let server = serving(&ServerTls::new(&identity).unwrap());
-    works(&trusting(&server, &Trust::Authorities(ours.clone())));
-    let why = refusal(connect(&trusting(&server, &Trust::Authorities(other)), Wishes::default()));
-    assert!(why.contains("is not to be trusted"), "{why}");
-
-    let elsewhere = Identity::Files {
-        certificates: files.write("elsewhere.pem", &signed(vec!["elsewhere.example".to_owned()])),
-        key: files.0.join("server.key"),
-    };
-    let server = serving(&ServerTls::new(&elsewhere).unwrap());
-    let why = refusal(connect(&trusting(&server, &Trust::Authorities(ours)), Wishes::default()));
-    assert!(why.contains("is not to be trusted") && why.contains("name"), "{why}");
-}
-
-#[test]
-fn encryption_on_one_side_only_is_told_as_such() {
-    let tls = ServerTls::new(&Identity::New(names())).unwrap();
-    let server = serving(&tls);
-    let why = refusal(server.connect(Wishes::default()));
-    assert!(why.contains("start both sides with TLS, or neither"), "{why}");
-    assert!(server.told.refused().contains("start both sides with TLS, or neither"));
-    works(&trusting(&server, &Trust::Pinned(tls.fingerprint)));
-
+fn a_server_that_has_only_the_token_is_not_one_with_a_fingerprint() {
     let server = Running::new(Setup::default());
-    let why =
-        refusal(connect(&trusting(&server, &Trust::Pinned(tls.fingerprint)), Wishes::default()));
-    assert!(why.contains("start both sides with TLS, or neither"), "{why}");
-    let why = server.told.refused();
-    assert!(why.contains("a greeting of TLS"), "{why}");
+    let known = Server { fingerprint: Some(FINGERPRINT.parse().unwrap()), ..server.known() };
+    let why = refusal(connect(&known, Request::default()));
+    assert!(why.contains("has another fingerprint"), "{why}");
     server.serves();
 }
 
-/// Somebody who has been made to be trusted on one side and knows nothing but to pass messages on.
 #[test]
-fn somebody_between_two_encrypted_connections_is_found_out() {
-    let tls = ServerTls::new(&Identity::New(names())).unwrap();
-    let server = serving(&tls);
-    let between = ServerTls::new(&Identity::New(names())).unwrap();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let until = Instant::now() + PATIENCE;
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let trust = ClientTls::new(&Trust::Pinned(tls.fingerprint)).unwrap();
-            let [near, far] =
-                [listener.accept().unwrap().0, TcpStream::connect(server.address).unwrap()];
-            let near = between.greet(near, "the client", until).unwrap();
-            let far = trust.greet(far, NAMES[0], "the server", until).unwrap();
-            let mut near = Frames::new(near, "the client".to_owned());
-            let mut far = Frames::new(far, "the server".to_owned());
-            far.send(&next(&mut near).unwrap()).unwrap();
-            near.send(&next(&mut far).unwrap()).unwrap();
-            far.send(&next(&mut near).unwrap()).unwrap();
-            near.send(&Message::Error(failure(&mut far))).unwrap();
-        });
-        let known = Server { port, ..trusting(&server, &Trust::Pinned(between.fingerprint)) };
-        let why = refusal(connect(&known, Wishes::default()));
-        assert!(why.contains("does not know the token"), "{why}");
-    });
-}
-
-#[test]
-fn files_that_are_no_certificates_or_keys_are_named() {
-    let files = Files::new("no-certificates");
-    let key = files.write("key.pem", &KeyPair::generate().unwrap().serialize_pem());
-    let text = files.write("text.pem", "nothing of the kind");
-    let missing = files.0.join("missing.pem");
-    for (certificates, named) in [(&text, "text.pem"), (&missing, "missing.pem"), (&key, "key.pem")]
-    {
-        let identity = Identity::Files { certificates: certificates.clone(), key: key.clone() };
-        let why = ServerTls::new(&identity).err().unwrap().to_string();
-        assert!(why.contains(named), "{why}");
-        let why =
-            ClientTls::new(&Trust::Authorities(certificates.clone())).err().unwrap().to_string();
-        assert!(why.contains(named), "{why}");
+fn files_that_are_no_keys_are_named() {
+    let text = File::new("text.pem", "nothing of the kind");
+    let cut = File::new("cut.pem", &KEY.replace("MC4CAQAw", "MC4CAQAx"));
+    for path in [&text.0, &cut.0, &text.0.with_extension("missing")] {
+        let why = Key::read(path).err().unwrap().to_string();
+        assert!(why.contains(&path.display().to_string()), "{why}");
+        assert!(why.contains("openssl genpkey"), "{why}");
     }
-    let (certificates, _) = authority(&files, "another.pem");
-    let why = ServerTls::new(&Identity::Files { certificates, key }).err().unwrap().to_string();
-    assert!(why.contains("cannot set TLS up"), "{why}");
-}
-
-#[test]
-fn a_fingerprint_is_read_as_tools_print_it() {
-    let tls = ServerTls::new(&Identity::New(names())).unwrap();
-    let text = tls.fingerprint.to_string();
-    let pairs: Vec<_> =
-        text.as_bytes().chunks(2).map(|it| std::str::from_utf8(it).unwrap()).collect();
-    let openssl = pairs.join(":").to_uppercase();
-    for text in [text.clone(), format!("sha256:{text}"), openssl] {
-        assert_eq!(text.parse::<Fingerprint>(), Ok(tls.fingerprint), "{text}");
-    }
-    assert!(text[1..].parse::<Fingerprint>().is_err());
 }

@@ -1,7 +1,7 @@
 //! Trains come through, either way and over both versions of IP.
 
 use eigentime_bandwidth::methods::Path;
-use eigentime_bandwidth::session::client::{Step, Wishes, connect};
+use eigentime_bandwidth::session::client::{Request, Step, connect};
 use eigentime_bandwidth::session::message::Direction;
 
 use crate::plain::Plain;
@@ -10,7 +10,7 @@ use crate::support::{Running, Setup, refusal, train};
 /// A whole session: most packets come, each once, and the times are those of the train.
 fn trains_pass(setup: Setup, direction: Direction) {
     let server = Running::new(setup);
-    let mut path = server.connect(Wishes { direction, ..Wishes::default() }).unwrap();
+    let mut path = server.connect(Request { direction, ..Request::default() }).unwrap();
     assert_eq!(path.bounds().bytes, 9000, "the loopback carries jumbo packets");
     assert_eq!(path.seen_as().ip(), server.address.ip());
     let sent = path.bounds().total_bytes;
@@ -56,7 +56,8 @@ fn over_either_where_the_server_listens_anywhere() {
         };
         for direction in [Direction::Up, Direction::Down] {
             let mut path =
-                crate::support::connect(&known, Wishes { direction, ..Wishes::default() }).unwrap();
+                crate::support::connect(&known, Request { direction, ..Request::default() })
+                    .unwrap();
             assert_eq!(path.send(&train(10, 500, 50.0)).unwrap().arrived.len(), 10, "{host}");
         }
     }
@@ -65,12 +66,12 @@ fn over_either_where_the_server_listens_anywhere() {
 #[test]
 fn packets_longer_than_the_interface_carries_are_refused() {
     let server = Running::new(Setup::default());
-    let why = refusal(server.connect(Wishes { bytes: Some(9001), ..Wishes::default() }));
+    let why = refusal(server.connect(Request { bytes: Some(9001), ..Request::default() }));
     assert!(
         why.contains("9001 bytes are too long: the route that they leave by takes 9000"),
         "{why}"
     );
-    let path = server.connect(Wishes { bytes: Some(1400), ..Wishes::default() }).unwrap();
+    let path = server.connect(Request { bytes: Some(1400), ..Request::default() }).unwrap();
     assert_eq!(path.bounds().bytes, 1400);
 }
 
@@ -78,7 +79,7 @@ fn packets_longer_than_the_interface_carries_are_refused() {
 fn progress_is_told() {
     let server = Running::new(Setup::default());
     let mut steps = Vec::new();
-    let path = connect(&server.known(), Wishes::default(), Box::new(Plain::open), &mut |step| {
+    let path = connect(&server.known(), Request::default(), Box::new(Plain::open), &mut |step| {
         steps.push(step)
     });
     drop(path.unwrap());
@@ -93,12 +94,12 @@ fn a_host_that_is_not_there_is_told_as_such() {
     let server = Running::new(Setup::default());
     let nobody =
         eigentime_bandwidth::session::client::Server { port: address.port(), ..server.known() };
-    let why = refusal(crate::support::connect(&nobody, Wishes::default()));
+    let why = refusal(crate::support::connect(&nobody, Request::default()));
     assert!(why.contains(&format!("cannot reach a server at {address}")), "{why}");
     let nowhere = eigentime_bandwidth::session::client::Server {
         host: "no such host".to_owned(),
         ..server.known()
     };
-    let why = refusal(crate::support::connect(&nowhere, Wishes::default()));
+    let why = refusal(crate::support::connect(&nowhere, Request::default()));
     assert!(why.contains("'no such host' is not known"), "{why}");
 }

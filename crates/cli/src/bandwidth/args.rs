@@ -10,7 +10,7 @@ use eigentime_bandwidth::methods::Choice;
 use eigentime_bandwidth::session::DEFAULT_PORT;
 use eigentime_bandwidth::session::limits::{LONGEST_PACKET, SHORTEST_PACKET};
 use eigentime_bandwidth::session::message::Direction;
-use eigentime_bandwidth::session::tls::Fingerprint;
+use eigentime_bandwidth::session::token::Fingerprint;
 use eigentime_bandwidth::train::Timing;
 
 use crate::values::parse_span;
@@ -18,7 +18,7 @@ use crate::values::parse_span;
 /// What help says at its end.
 pub const NOTES: &str = "\
 Both hosts need the same token, in a file or in EIGENTIME_TOKEN; serve makes one if there is none.
-Datagrams go to the same port as TCP.
+What they say to each other is encrypted (TLS 1.3), by keys that the token gives them. Datagrams go to the same port as TCP.
 
 Examples:
   eigentime bandwidth serve --token-file token
@@ -102,16 +102,9 @@ pub struct ServeOptions {
     #[arg(long, default_value_t = DEFAULT_PORT)]
     pub port: u16,
 
-    /// Encrypt the control channel, with a certificate made now; clients are given its fingerprint
-    #[arg(long)]
-    pub tls: bool,
-
-    /// Encrypt it with this certificate (a PEM file, with those that lead to an authority)
-    #[arg(long, value_name = "FILE", requires = "key")]
-    pub certificate: Option<PathBuf>,
-
-    /// The certificate's key, as a PEM file
-    #[arg(long, value_name = "FILE", requires = "certificate")]
+    /// A private key of the server's own, as a PEM file; clients need its fingerprint, and nobody who
+    /// only knows the token can pass for the server [default: one that the token gives]
+    #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
 
     /// The highest rate that a client may try [default: 10G]
@@ -243,16 +236,8 @@ pub struct MeasureOptions {
     #[arg(long, value_name = "SPAN", value_parser = parse_span, default_value = "1m")]
     pub wait: Duration,
 
-    /// Encrypt the control channel; the server is one that the system trusts
-    #[arg(long)]
-    pub tls: bool,
-
-    /// Encrypt it; the server is vouched for by one of these authorities (a PEM file)
-    #[arg(long, value_name = "FILE", conflicts_with = "fingerprint")]
-    pub authority: Option<PathBuf>,
-
-    /// Encrypt it; the server is the one with this fingerprint
-    #[arg(long, value_name = "SHA256", value_parser = parse_fingerprint)]
+    /// The fingerprint of a server that has a key of its own, as serve --key prints it
+    #[arg(long, value_name = "SHA256")]
     pub fingerprint: Option<Fingerprint>,
 
     /// Print JSON, a line for each estimate
@@ -295,10 +280,6 @@ fn parse_bytes(text: &str) -> Result<u64, String> {
     bytes
         .map(|bytes| bytes as u64)
         .ok_or_else(|| "write bytes as a number above 0, with k, M, G or T: 50M, 1.5G".to_owned())
-}
-
-fn parse_fingerprint(text: &str) -> Result<Fingerprint, String> {
-    text.parse().map_err(|_| "a fingerprint is 64 hexadecimal digits, as serve prints them".into())
 }
 
 #[cfg(test)]

@@ -10,10 +10,9 @@ use eigentime_bandwidth::BitRate;
 use eigentime_bandwidth::methods::{Bounds, Broken, Estimate, Found, Path, Phase, Step, estimate};
 use eigentime_bandwidth::series::Smoothed;
 use eigentime_bandwidth::session::DEFAULT_PORT;
-use eigentime_bandwidth::session::client::{self, Server, Wishes, connect};
+use eigentime_bandwidth::session::client::{self, Request, Server, connect};
 use eigentime_bandwidth::session::message::Direction;
 use eigentime_bandwidth::session::sockets::open;
-use eigentime_bandwidth::session::tls::{ClientTls, Trust};
 use eigentime_bandwidth::train::{Trace, Train};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
@@ -143,16 +142,16 @@ fn one(
     stopped: &AtomicBool,
 ) -> Result<Option<Estimate>, String> {
     let screen = Screen::new(options);
-    let wishes = Wishes {
+    let request = Request {
         direction: options.direction.into(),
         bytes: options.packet_size,
         rate: options.max_rate,
         time: options.time,
         total_bytes: options.max_bytes.unwrap_or(u64::MAX),
-        queue: options.wait,
+        wait: options.wait,
     };
     screen.say(format!("connecting to {}", options.host));
-    let mut path = connect(server, wishes, open(manner(options.manner)), &mut |step| match step {
+    let mut path = connect(server, request, open(manner(options.manner)), &mut |step| match step {
         client::Step::Busy(before) => screen.say(format!("{before} before this one")),
         client::Step::Begun => screen.say("looking for the longest packet that passes".to_owned()),
         client::Step::Bytes(bytes) => screen.say(format!("packets of {bytes} bytes pass")),
@@ -171,18 +170,12 @@ fn server(options: &MeasureOptions) -> Result<Server, String> {
     let (host, port) = address(&options.host)?;
     let missing = "both hosts have to know a token: give it with --token-file FILE or in \
                    EIGENTIME_TOKEN (eigentime bandwidth serve makes one if it has none)";
-    let trust = match (&options.authority, options.fingerprint) {
-        (Some(file), _) => Some(Trust::Authorities(file.clone())),
-        (None, Some(fingerprint)) => Some(Trust::Pinned(fingerprint)),
-        (None, None) => options.tls.then_some(Trust::System),
-    };
-    let tls = trust.map(|trust| ClientTls::new(&trust)).transpose();
     Ok(Server {
         host,
         port,
         udp_port: options.udp_port,
         token: token(&options.token)?.ok_or(missing)?,
-        tls: tls.map_err(|why| why.to_string())?,
+        fingerprint: options.fingerprint,
     })
 }
 

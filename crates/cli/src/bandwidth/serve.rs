@@ -9,10 +9,9 @@ use std::time::Duration;
 
 use eigentime_bandwidth::session::event::{Entry, Event};
 use eigentime_bandwidth::session::limits::Limits;
-use eigentime_bandwidth::session::server::{Patience, Server, Settings, Stop, anywhere};
+use eigentime_bandwidth::session::server::{ConnectionLimits, Server, Settings, Stop, anywhere};
 use eigentime_bandwidth::session::sockets::{Manner, open};
-use eigentime_bandwidth::session::tls::{Identity, ServerTls};
-use eigentime_bandwidth::session::token::Token;
+use eigentime_bandwidth::session::token::{Key, Token};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -39,6 +38,7 @@ pub fn serve(options: &ServeOptions) -> Result<i32, String> {
             text.parse().map_err(|why| format!("{why}"))?
         }
     };
+    let key = options.key.as_deref().map(Key::read).transpose();
     let stop: &'static OnceLock<Stop> = Box::leak(Box::default());
     let settings = Settings {
         listen: match options.listen {
@@ -46,9 +46,9 @@ pub fn serve(options: &ServeOptions) -> Result<i32, String> {
             None => anywhere(options.port),
         },
         token: known,
-        tls: tls(options)?,
+        key: key.map_err(|why| why.to_string())?,
         limits: limits(options),
-        patience: Patience::default(),
+        connections: ConnectionLimits::default(),
         open: open(manner(options.manner)),
         tell: Box::new(teller(options, stop)),
     };
@@ -97,17 +97,6 @@ fn print(entry: &Entry, json: bool) {
         None => writeln!(io::stderr().lock(), "{entry}"),
     };
     drop(written);
-}
-
-fn tls(options: &ServeOptions) -> Result<Option<ServerTls>, String> {
-    let identity = match (&options.certificate, &options.key) {
-        (Some(certificates), Some(key)) => {
-            Identity::Files { certificates: certificates.clone(), key: key.clone() }
-        }
-        _ if options.tls => Identity::New(vec!["localhost".to_owned()]),
-        _ => return Ok(None),
-    };
-    ServerTls::new(&identity).map(Some).map_err(|why| why.to_string())
 }
 
 fn limits(options: &ServeOptions) -> Limits {

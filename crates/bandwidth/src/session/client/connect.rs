@@ -6,22 +6,22 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::remote::{Link, Remote};
-use super::{Progress, Server, Step, Wishes};
-use crate::session::error::{Code, SessionError};
-use crate::session::exchange::Patience;
-use crate::session::frame::Frames;
-use crate::session::handshake::{Met, as_client, order};
+use super::{Progress, Request, Server, Step};
+use crate::session::error::SessionError;
+use crate::session::exchange::Timeouts;
+use crate::session::failure::Code;
+use crate::session::frame::{Frames, order};
+use crate::session::handshake::{Established, as_client};
 use crate::session::limits::Offer;
-use crate::session::line::{Line, Timed};
 use crate::session::message::Message;
 use crate::session::probes::Open;
-use crate::session::udp;
+use crate::session::{tls, udp};
 
 /// How long a connection may take, to each of a host's addresses.
 const CONNECTING: Duration = Duration::from_secs(3);
 
-/// How long proving may take, both ways.
-const PROVING: Duration = Duration::from_secs(5);
+/// How long the handshake may take.
+const HANDSHAKE: Duration = Duration::from_secs(5);
 
 /// How long to wait before one tries again where there was no room.
 const AGAIN: Duration = Duration::from_millis(500);
@@ -35,41 +35,44 @@ const WAITING: Duration = Duration::from_secs(10);
 /// [`SessionError`]: there is no server, or it refuses, or datagrams do not pass.
 pub fn connect(
     server: &Server,
-    wishes: Wishes,
+    request: Request,
     open: Box<Open>,
     progress: &mut Progress<'_>,
 ) -> Result<Remote, SessionError> {
     let begin = Instant::now();
-    let (met, mut frames, address) = loop {
-        match meet(server) {
-            // The server has no room for one more to prove itself.
+    let (mut session, address) = loop {
+        match establish(server) {
+            // The server has no room for one more handshake.
             Err(SessionError::Refused { failure, .. })
-                if failure.code == Code::Busy && begin.elapsed() < wishes.queue =>
+                if failure.code == Code::Busy && begin.elapsed() < request.wait =>
             {
                 thread::sleep(AGAIN);
             }
-            met => break met?,
+            session => break session?,
         }
     };
-    let (port, offer) = queue(&mut frames, wishes.queue, progress)?;
+    let (port, offer) = queue(&mut session.frames, request.wait, progress)?;
     progress(Step::Begun);
     let address = udp::with_port(address, server.udp_port.unwrap_or(port));
-    let link = Link { frames, address, patience: Patience::new(met.round_trip) };
-    Remote::new(link, &met.keys, offer, wishes, open, progress)
+    let Established { frames, cookie, round_trip } = session;
+    let link = Link { frames, cookie, address, timeouts: Timeouts::new(round_trip) };
+    Remote::new(link, offer, request, open, progress)
 }
 
 /// A connection over which both sides have proven themselves.
-fn meet(server: &Server) -> Result<(Met, Frames, SocketAddr), SessionError> {
-    let (connection, address) = reach(server)?;
+fn establish(server: &Server) -> Result<(Established, SocketAddr), SessionError> {
+    let (stream, address) = reach(server)?;
     let who = format!("the server at {address}");
-    let until = Instant::now() + PROVING;
-    let line: Box<dyn Line> = match &server.tls {
-        Some(tls) => tls.greet(connection, &server.host, &who, until)?,
-        None => Box::new(Timed::new(connection, until)),
-    };
-    let mut frames = Frames::new(line, who);
-    let met = as_client(&mut frames, &server.token, until)?;
-    Ok((met, frames, address))
+    let key = server.fingerprint.unwrap_or_else(|| server.token.server.fingerprint());
+    let config = tls::client(&server.token.client, key);
+    let session = as_client(stream, &config, who, Instant::now() + HANDSHAKE);
+    let session = session.map_err(|why| match (why, server.fingerprint) {
+        (SessionError::Token { who }, Some(pinned)) => {
+            SessionError::Fingerprint { who, pinned: pinned.to_string() }
+        }
+        (why, _) => why,
+    })?;
+    Ok((session, address))
 }
 
 /// A connection to the first of the host's addresses that has one.

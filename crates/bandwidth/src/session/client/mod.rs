@@ -10,13 +10,12 @@ pub use remote::Remote;
 use std::time::Duration;
 
 use super::message::Direction;
-use super::tls::ClientTls;
-use super::token::Token;
+use super::token::{Fingerprint, Token};
 use crate::units::BitRate;
 
-/// What a client wants.
+/// What a client asks for.
 #[derive(Clone)]
-pub struct Wishes {
+pub struct Request {
     /// Which way trains go.
     pub direction: Direction,
     /// The length of the longest packets; the longest that pass, if none is named.
@@ -28,10 +27,10 @@ pub struct Wishes {
     /// How many bytes it may send.
     pub total_bytes: u64,
     /// How long to wait for one's turn.
-    pub queue: Duration,
+    pub wait: Duration,
 }
 
-impl Default for Wishes {
+impl Default for Request {
     /// Up, five seconds, a minute in the queue, as much as the server allows.
     fn default() -> Self {
         Self {
@@ -40,7 +39,7 @@ impl Default for Wishes {
             rate: None,
             time: Duration::from_secs(5),
             total_bytes: u64::MAX,
-            queue: Duration::from_secs(60),
+            wait: Duration::from_secs(60),
         }
     }
 }
@@ -56,8 +55,8 @@ pub struct Server {
     pub udp_port: Option<u16>,
     /// What both know.
     pub token: Token,
-    /// With encryption.
-    pub tls: Option<ClientTls>,
+    /// The server's key, if it has one of its own.
+    pub fingerprint: Option<Fingerprint>,
 }
 
 /// Who is told how it goes on.

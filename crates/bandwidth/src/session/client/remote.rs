@@ -4,25 +4,23 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Progress, Step, Wishes, packets};
+use super::{Progress, Request, Step, packets};
 use crate::methods::{Bounds, Broken, Path};
 use crate::session::error::SessionError;
-use crate::session::exchange::{self, Patience};
-use crate::session::frame::Frames;
-use crate::session::handshake::order;
-use crate::session::knock::{Datagrams, Knock};
+use crate::session::exchange::{self, Timeouts};
+use crate::session::frame::{Frames, order};
 use crate::session::limits::Offer;
 use crate::session::message::{Direction, Message};
-use crate::session::probes::{Open, Probes};
-use crate::session::token::{Cookie, Keys};
-use crate::session::udp;
+use crate::session::probes::{Cookie, Open, Probes};
+use crate::session::{path_validation, udp};
 use crate::train::{Host, Trace, Train};
+use crate::units::BitRate;
 
-/// How often a client knocks before it gives up.
-const KNOCKS: u32 = 8;
+/// How often a client tries to have its path validated before it gives up.
+const ATTEMPTS: u32 = 8;
 
-/// How long it waits for the answer, besides two round trips.
-const ANSWER: Duration = Duration::from_millis(300);
+/// How long it waits for a challenge, besides two round trips.
+const CHALLENGE: Duration = Duration::from_millis(300);
 
 /// After how long without datagrams what is in between may have forgotten where they go: NAT keeps
 /// that for 30 s at least where it follows its rules (RFC 4787 asks for two minutes).
@@ -31,21 +29,27 @@ const FORGOTTEN: Duration = Duration::from_secs(15);
 /// How often a server hears that a client that rests is still there.
 const STILL_HERE: Duration = Duration::from_secs(3);
 
+/// How many packets of a size are sent to see whether they pass: one that arrives is enough, and all
+/// may be lost otherwise.
+const TRIAL_PACKETS: u32 = 5;
+
+/// How fast: slow enough for most paths, fast enough not to take long.
+const TRIAL_RATE_MEGA: f64 = 10.0;
+
 /// What a server is reached by.
 pub(super) struct Link {
     pub frames: Frames,
+    pub cookie: Cookie,
     /// Where datagrams go.
     pub address: SocketAddr,
-    pub patience: Patience,
+    pub timeouts: Timeouts,
 }
 
 /// A path to a server.
 pub struct Remote {
     link: Link,
-    datagrams: Datagrams,
-    cookie: Cookie,
     offer: Offer,
-    wishes: Wishes,
+    request: Request,
     open: Box<Open>,
     probes: Option<Box<dyn Probes>>,
     /// Our address, as the server sees it.
@@ -63,9 +67,8 @@ pub struct Remote {
 impl Remote {
     pub(super) fn new(
         link: Link,
-        keys: &Keys,
         offer: Offer,
-        wishes: Wishes,
+        request: Request,
         open: Box<Open>,
         progress: &mut Progress<'_>,
     ) -> Result<Self, SessionError> {
@@ -73,10 +76,8 @@ impl Remote {
         let mut remote = Self {
             seen_as: link.address,
             link,
-            datagrams: Datagrams::of(keys),
-            cookie: keys.cookie(),
             offer,
-            wishes,
+            request,
             open,
             probes: None,
             bytes: 0,
@@ -86,8 +87,9 @@ impl Remote {
             total_bytes: 0,
             broken: None,
         };
-        let most = remote.knock()?;
-        remote.bytes = packets::longest(&mut remote, most)?;
+        let most = remote.validate()?;
+        let asked = remote.request.bytes;
+        remote.bytes = packets::longest(asked, most, |bytes| remote.does_pass(bytes))?;
         progress(Step::Bytes(remote.bytes));
         Ok(remote)
     }
@@ -104,13 +106,9 @@ impl Remote {
         self.offer
     }
 
-    pub(super) fn wishes(&self) -> &Wishes {
-        &self.wishes
-    }
-
     /// Lets the server know where our datagrams come from. The longest packet of the route that
     /// trains leave by.
-    fn knock(&mut self) -> Result<u16, SessionError> {
+    fn validate(&mut self) -> Result<u16, SessionError> {
         self.probes = None;
         let local = if self.link.address.is_ipv4() {
             IpAddr::from([0_u8; 4])
@@ -120,75 +118,88 @@ impl Remote {
         let socket =
             udp::at(SocketAddr::new(local, 0)).map_err(SessionError::io("open a UDP port"))?;
         socket.connect(self.link.address).map_err(SessionError::io("use UDP"))?;
-        let (seen_as, theirs) = self.known(&socket)?;
+        let (seen_as, theirs) = self.prove_address(&socket)?;
         let ours =
             udp::longest_packet(&socket).map_err(SessionError::io("ask for the longest packet"))?;
         self.seen_as = seen_as;
         self.probes = Some((self.open)(socket).map_err(SessionError::io("prepare for probes"))?);
         self.last = Instant::now();
-        Ok(match self.wishes.direction {
+        Ok(match self.request.direction {
             Direction::Up => ours,
             Direction::Down => theirs,
         })
     }
 
-    /// Knocks until the server knows where we are: our address and its longest packet.
-    fn known(&mut self, socket: &UdpSocket) -> Result<(SocketAddr, u16), SessionError> {
-        let Link { frames, address, patience } = &mut self.link;
+    /// Until the server knows where our datagrams come from: our address and its longest packet.
+    fn prove_address(&mut self, socket: &UdpSocket) -> Result<(SocketAddr, u16), SessionError> {
+        let Link { frames, address, timeouts, .. } = &mut self.link;
         let mut what = "none arrives at the server";
-        for _ in 0..KNOCKS {
-            let knock = Knock::send(socket, &self.datagrams);
-            frames.send(&Message::Knocked)?;
-            let awaited = "an answer to a knock";
-            match frames.receive(awaited, Instant::now() + patience.answer())? {
-                Message::Answered { heard: false } => continue,
-                Message::Answered { heard: true } => {
+        for _ in 0..ATTEMPTS {
+            let request = path_validation::Request::send(socket);
+            frames.send(&Message::PathRequest { nonce: request.nonce })?;
+            let awaited = "a challenge of the path";
+            match frames.receive(awaited, Instant::now() + timeouts.answer())? {
+                Message::PathChallenge { sent: false } => continue,
+                Message::PathChallenge { sent: true } => {
                     what = "what the server sends does not arrive here"
                 }
                 other => return Err(order(frames, &other, awaited)),
             }
-            let wait = ANSWER + 2 * patience.late();
-            let nonce = knock.answer(wait).map_err(SessionError::io("receive a datagram"))?;
-            let Some(nonce) = nonce else { continue };
-            frames.send(&Message::Echo { nonce })?;
+            let wait = CHALLENGE + 2 * timeouts.late();
+            let challenge = request.challenge(wait);
+            let challenge = challenge.map_err(SessionError::io("receive a datagram"))?;
+            let Some(challenge) = challenge else { continue };
+            frames.send(&Message::PathResponse { challenge })?;
             let awaited = "one's address";
-            return match frames.receive(awaited, Instant::now() + patience.answer())? {
-                Message::Known { address, bytes } => Ok((address, bytes)),
+            return match frames.receive(awaited, Instant::now() + timeouts.answer())? {
+                Message::PathValidated { address, bytes } => Ok((address, bytes)),
                 other => Err(order(frames, &other, awaited)),
             };
         }
         Err(SessionError::Datagrams { server: *address, what })
     }
 
-    /// Sends a train, either way, and says what became of it.
-    pub(super) fn train(&mut self, train: &Train) -> Result<Trace, SessionError> {
-        if self.last.elapsed() > FORGOTTEN {
-            self.knock()?;
+    /// Whether packets of this size pass.
+    fn does_pass(&mut self, bytes: u16) -> Result<bool, SessionError> {
+        let bounds = self.bounds();
+        let rate = BitRate::mega(TRIAL_RATE_MEGA.min(bounds.rate.bits() / 1e6));
+        let train = Train { packets: TRIAL_PACKETS, bytes, rate };
+        if train.total_bytes() > bounds.total_bytes {
+            let (left, needed) = (bounds.total_bytes, train.total_bytes());
+            return Err(SessionError::TooFewBytes { left, needed });
         }
-        let Link { frames, address, patience } = &mut self.link;
-        let probes = self.probes.as_mut().expect("a knock has opened them").as_mut();
-        let (number, direction) = (self.number, self.wishes.direction);
+        Ok(!self.train(&train)?.arrived.is_empty())
+    }
+
+    /// Sends a train, either way, and says what became of it.
+    fn train(&mut self, train: &Train) -> Result<Trace, SessionError> {
+        if self.last.elapsed() > FORGOTTEN {
+            self.validate()?;
+        }
+        let Link { frames, cookie, address, timeouts } = &mut self.link;
+        let probes = self.probes.as_mut().expect("validating the path has opened them").as_mut();
+        let (number, direction) = (self.number, self.request.direction);
         self.number += 1;
         self.total_bytes += train.total_bytes();
         frames.send(&Message::Prepare { train: *train, direction, number })?;
         let awaited = "the server to be ready for a train";
-        match frames.receive(awaited, Instant::now() + patience.answer())? {
+        match frames.receive(awaited, Instant::now() + timeouts.answer())? {
             Message::Ready { number: ready } if ready == number => {}
             other => return Err(order(frames, &other, awaited)),
         }
         let (sent, came) = match direction {
             Direction::Up => {
                 // A server has nothing to say now but that it goes.
-                let mut wanted = || !frames.line().has_news();
-                let sent = probes.send(train, *address, self.cookie, number, &mut wanted);
+                let mut wanted = || !frames.has_input();
+                let sent = probes.send(train, *address, *cookie, number, &mut wanted);
                 let sent = sent.map_err(SessionError::io("send probes"))?;
                 frames.send(&Message::Done { number })?;
-                let until = Instant::now() + patience.answer();
+                let until = Instant::now() + timeouts.answer();
                 (sent, exchange::hear_arrived(frames, train, until)?)
             }
             Direction::Down => {
                 let end = |frames: &mut Frames, until| exchange::hear_sent(frames, train, until);
-                exchange::receive(frames, probes, (train, self.cookie, number), *patience, end)?
+                exchange::receive(frames, probes, (train, *cookie, number), *timeouts, end)?
             }
         };
         self.last = Instant::now();
@@ -206,10 +217,10 @@ impl Remote {
 
     /// Asks whether the server is there.
     fn ping(&mut self) -> Result<(), SessionError> {
-        let Link { frames, patience, .. } = &mut self.link;
+        let Link { frames, timeouts, .. } = &mut self.link;
         frames.send(&Message::Ping)?;
         let awaited = "a sign of life";
-        match frames.receive(awaited, Instant::now() + patience.answer())? {
+        match frames.receive(awaited, Instant::now() + timeouts.answer())? {
             Message::Pong => Ok(()),
             other => Err(order(frames, &other, awaited)),
         }
@@ -240,10 +251,10 @@ impl Path for Remote {
         let left = Duration::try_from_secs_f64(self.offer.seconds).unwrap_or(Duration::MAX);
         Bounds {
             bytes: self.bytes,
-            rate: self.wishes.rate.filter(|wish| *wish < allowed).unwrap_or(allowed),
-            time: self.wishes.time.min(left.saturating_sub(self.begin.elapsed())),
+            rate: self.request.rate.filter(|asked| *asked < allowed).unwrap_or(allowed),
+            time: self.request.time.min(left.saturating_sub(self.begin.elapsed())),
             total_bytes: self
-                .wishes
+                .request
                 .total_bytes
                 .min(self.offer.bytes)
                 .saturating_sub(self.total_bytes),

@@ -1,13 +1,13 @@
 //! `eigentime bandwidth serve`: clients, one after the other.
 
-mod guests;
-mod host;
+mod pending;
+mod queue;
+mod session;
 mod stop;
-mod turns;
 
 use std::io;
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,22 +15,24 @@ use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::TcpMaxSeg;
 use rustix::event::{PollFd, PollFlags, poll};
 
-use self::guests::{Guest, Guests};
-use self::host::{Host, House};
+use rustls::ServerConfig;
+
+use self::pending::{Pending, PendingHandshakes};
+use self::queue::{Place, Queue};
+use self::session::{Session, Shared};
 pub use self::stop::Stop;
-use self::turns::{Place, Turns};
-use super::error::{Code, Failed, SessionError};
+use super::error::SessionError;
 use super::event::{Entry, Event, Tell};
-use super::frame::Frames;
-use super::handshake::{Met, as_server};
-use super::knock::Port;
-use super::limits::{Ledger, Limits};
-use super::line::{Line, Timed};
+use super::failure::{Code, Failure};
+use super::frame::{Frames, PLAIN_LIMIT, order};
+use super::handshake::{Established, as_server};
+use super::limits::{Account, Ledger, Limits};
 use super::message::Message;
+use super::path_validation::Port;
 use super::probes::Open;
-use super::tls::ServerTls;
-use super::token::Token;
-use super::udp;
+use super::token::{Key, Token};
+use super::transport::Socket;
+use super::{tls, udp};
 
 /// How often a client that waits is told its place, and looked after.
 const TELLING: Duration = Duration::from_secs(1);
@@ -45,32 +47,32 @@ const PORTS: u32 = 20;
 /// How long the server rests when it has no descriptors left for another connection.
 const EXHAUSTED: Duration = Duration::from_millis(200);
 
-/// How long a server has patience, and with how many.
+/// How long a server waits, and for how many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
-    /// For a client to prove itself.
-    pub strangers: Duration,
-    /// For its next request.
+pub struct ConnectionLimits {
+    /// The longest handshake.
+    pub handshake: Duration,
+    /// The longest time without a request.
     pub idle: Duration,
-    /// For its turn.
-    pub queue: Duration,
-    /// How many may be proving themselves at a time.
-    pub most_strangers: usize,
+    /// The longest wait for one's turn.
+    pub wait: Duration,
+    /// The most pending handshakes.
+    pub pending: usize,
     /// And of these from one address (of IPv6: one network of 64 bits).
-    pub most_of_one: usize,
-    /// How many may be served and wait.
-    pub most_clients: usize,
+    pub pending_of_one: usize,
+    /// The most clients, one of whom is served.
+    pub clients: usize,
 }
 
-impl Default for Patience {
+impl Default for ConnectionLimits {
     fn default() -> Self {
         Self {
-            strangers: Duration::from_secs(5),
+            handshake: Duration::from_secs(5),
             idle: Duration::from_secs(10),
-            queue: Duration::from_secs(600),
-            most_strangers: 32,
-            most_of_one: 4,
-            most_clients: 16,
+            wait: Duration::from_secs(600),
+            pending: 32,
+            pending_of_one: 4,
+            clients: 16,
         }
     }
 }
@@ -81,12 +83,12 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// What clients have to know.
     pub token: Token,
-    /// With encryption.
-    pub tls: Option<ServerTls>,
+    /// A key of its own, which clients have to be told, instead of the token's.
+    pub key: Option<Key>,
     /// What each client may do.
     pub limits: Limits,
-    /// How long, and with how many.
-    pub patience: Patience,
+    /// How long, and for how many.
+    pub connections: ConnectionLimits,
     /// Who sends and receives.
     pub open: Box<Open>,
     /// Who is told what happens.
@@ -96,12 +98,13 @@ pub struct Settings {
 /// A server that listens.
 pub struct Server {
     settings: Settings,
+    tls: Arc<ServerConfig>,
     listener: TcpListener,
     port: Port,
     address: SocketAddr,
     stop: Stop,
-    turns: Turns,
-    guests: Guests,
+    queue: Queue,
+    pending: PendingHandshakes,
     ledger: Mutex<Ledger>,
 }
 
@@ -117,8 +120,10 @@ impl Server {
         listener.set_nonblocking(true).map_err(refused())?;
         let stop = Stop::new().map_err(SessionError::io("make an event descriptor"))?;
         let ledger = Mutex::new(Ledger::new(settings.limits));
-        let (turns, guests) = (Turns::default(), Guests::default());
-        Ok(Self { settings, listener, port, address, stop, turns, guests, ledger })
+        let (queue, pending) = (Queue::default(), PendingHandshakes::default());
+        let Token { client, server } = &settings.token;
+        let tls = tls::server(settings.key.as_ref().unwrap_or(server), client.fingerprint());
+        Ok(Self { settings, tls, listener, port, address, stop, queue, pending, ledger })
     }
 
     /// Where it listens.
@@ -138,7 +143,7 @@ impl Server {
     /// # Errors
     /// If it cannot listen any more.
     pub fn run(&self) -> Result<(), SessionError> {
-        let fingerprint = self.settings.tls.as_ref().map(|tls| tls.fingerprint.to_string());
+        let fingerprint = self.settings.key.as_ref().map(|key| key.fingerprint().to_string());
         self.tell(Event::Listening { address: self.address, fingerprint });
         thread::scope(|scope| {
             // Sessions end with it, whatever it ends for.
@@ -154,19 +159,19 @@ impl Server {
                         continue;
                     }
                 };
-                let Patience { most_strangers, most_of_one, .. } = self.settings.patience;
-                let Some(guest) = self.guests.enter(client.ip(), most_strangers, most_of_one)
-                else {
+                let ConnectionLimits { pending, pending_of_one, .. } = self.settings.connections;
+                let entered = self.pending.enter(client.ip(), pending, pending_of_one);
+                let Some(entered) = entered else {
                     let why = format!(
-                        "too many connections that have proven nothing yet, {most_of_one} from one \
-                         address or {most_strangers} in all: try again later"
+                        "too many pending handshakes, {pending_of_one} from one address or {pending} \
+                         in all: try again later"
                     );
-                    self.turn_away(connection, client, &why);
+                    turn_away(connection, client, &why);
                     self.tell(Event::Refused { client, why });
                     continue;
                 };
-                // Without a thread there is no session: the connection closes, and the guest goes.
-                let serve = move || self.connected(connection, client, guest);
+                // Without a thread there is no session: the connection closes.
+                let serve = move || self.connected(connection, client, entered);
                 if let Err(why) = thread::Builder::new().spawn_scoped(scope, serve) {
                     self.tell(Event::Refused { client, why: format!("no thread for it: {why}") });
                 }
@@ -192,22 +197,8 @@ impl Server {
         (self.settings.tell)(&Entry::now(event));
     }
 
-    /// Says to a client why it is not let in, if that takes no time. With encryption it could not be
-    /// read.
-    fn turn_away(&self, connection: TcpStream, client: SocketAddr, why: &str) {
-        if self.settings.tls.is_none() {
-            // There is room for it: nothing was sent yet.
-            let line = Box::new(Timed::new(connection, Instant::now()));
-            let message = Message::Error(Failed::new(Code::Busy, why).0);
-            // It is closed in any case.
-            let _ = Frames::new(line, format!("the client at {client}")).send(&message);
-        }
-    }
-
     /// From the first byte of a connection to its last.
-    fn connected(&self, connection: TcpStream, client: SocketAddr, guest: Guest<'_>) {
-        let refused =
-            |why: SessionError| self.tell(Event::Refused { client, why: why.to_string() });
+    fn connected(&self, connection: TcpStream, client: SocketAddr, pending: Pending<'_>) {
         let begin = || -> io::Result<_> {
             connection.set_nonblocking(false)?;
             connection.set_nodelay(true)?;
@@ -219,64 +210,46 @@ impl Server {
         };
         let (local, end, _watched) = match begin() {
             Ok(it) => it,
-            Err(why) => return refused(SessionError::io("use a connection")(why)),
+            Err(why) => return self.refused(client, &SessionError::io("use a connection")(why)),
         };
-        let until = Instant::now() + self.settings.patience.strangers;
-        let who = format!("the client at {client}");
-        let line: Result<Box<dyn Line>, _> = match &self.settings.tls {
-            Some(tls) => tls.greet(connection, &who, until),
-            None => Ok(Box::new(Timed::new(connection, until))),
-        };
-        let mut frames = match line {
-            Ok(line) => Frames::new(line, who),
-            Err(why) => return refused(why.into()),
-        };
-        match as_server(&mut frames, &self.settings.token, until) {
-            Ok(met) => {
-                drop(guest);
+        let until = Instant::now() + self.settings.connections.handshake;
+        match as_server(connection, &self.tls, format!("the client at {client}"), until) {
+            Ok(mut session) => {
+                drop(pending);
                 let local = udp::with_port(local, self.address.port());
-                self.known(&mut frames, (client, local), &met);
+                self.known(&mut session, (client, local));
             }
-            Err(why) => {
-                self.part(&mut frames, &why);
-                refused(why);
-            }
+            Err(why) => self.refused(client, &why),
         }
         // It may be closed already.
         let _ = end.shutdown(Shutdown::Both);
     }
 
+    fn refused(&self, client: SocketAddr, why: &SessionError) {
+        self.tell(Event::Refused { client, why: why.to_string() });
+    }
+
     /// With a client that has proven itself.
-    fn known(&self, frames: &mut Frames, (client, local): (SocketAddr, SocketAddr), met: &Met) {
-        let refused = |frames: &mut Frames, why: SessionError| {
-            self.part(frames, &why);
-            self.tell(Event::Refused { client, why: why.to_string() });
-        };
-        let most = self.settings.patience.most_clients;
-        let Some(place) = self.turns.enter(most) else {
-            let message = format!("{most} clients are served and wait already: try again later");
-            return refused(frames, Failed::new(Code::Busy, message).into());
-        };
-        if let Err(why) = self.queue(frames, client, &place) {
-            return refused(frames, why);
-        }
-        let account = self.ledger().open(client.ip(), Instant::now());
-        let mut account = match account {
-            Ok(account) => account,
-            Err(why) => return refused(frames, why.into()),
+    fn known(&self, session: &mut Established, (client, local): (SocketAddr, SocketAddr)) {
+        let (_place, mut account) = match self.admit(&mut session.frames, client) {
+            Ok(admitted) => admitted,
+            Err(why) => {
+                self.part(&mut session.frames, &why);
+                return self.refused(client, &why);
+            }
         };
         self.tell(Event::Begun { client });
-        let house = House {
+        let shared = Shared {
             port: &self.port,
             open: self.settings.open.as_ref(),
             tell: &|event| self.tell(event),
         };
-        let result = Host::new(house, frames, (client, local), met, &mut account)
-            .serve(self.settings.patience.idle);
+        let result = Session::new(shared, session, (client, local), &mut account)
+            .serve(self.settings.connections.idle);
         let used = account.used();
         self.ledger().close(client.ip(), used, Instant::now());
         if let Err(why) = &result {
-            self.part(frames, why);
+            self.part(&mut session.frames, why);
         }
         let result = match result {
             Ok(()) => "done".to_owned(),
@@ -292,12 +265,28 @@ impl Server {
         });
     }
 
+    /// Until it is the client's turn: its place, and what it may do.
+    fn admit(
+        &self,
+        frames: &mut Frames,
+        client: SocketAddr,
+    ) -> Result<(Place<'_>, Account), SessionError> {
+        let most = self.settings.connections.clients;
+        let Some(place) = self.queue.enter(most) else {
+            let message = format!("{most} clients are served and wait already: try again later");
+            return Err(Failure::new(Code::Busy, message).into());
+        };
+        self.wait_turn(frames, client, &place)?;
+        let account = self.ledger().open(client.ip(), Instant::now())?;
+        Ok((place, account))
+    }
+
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Until it is the client's turn, or it is gone, or that has taken too long.
-    fn queue(
+    fn wait_turn(
         &self,
         frames: &mut Frames,
         client: SocketAddr,
@@ -309,20 +298,20 @@ impl Server {
             self.tell(Event::Waiting { client, before });
         }
         while before > 0 {
-            if begin.elapsed() > self.settings.patience.queue {
+            if begin.elapsed() > self.settings.connections.wait {
                 let message = format!(
                     "busy: still {before} before you, after {:.0?}: try again later",
                     begin.elapsed()
                 );
-                return Err(Failed::new(Code::Busy, message).into());
+                return Err(Failure::new(Code::Busy, message).into());
             }
             frames.send(&Message::Busy { before })?;
             before = place.wait(before, TELLING);
-            if frames.line().has_news() {
+            if frames.has_input() {
                 // It has nothing to say now but that it goes.
                 let awaited = "its turn";
                 let said = frames.receive(awaited, Instant::now() + TELLING)?;
-                return Err(super::handshake::order(frames, &said, awaited));
+                return Err(order(frames, &said, awaited));
             }
         }
         Ok(())
@@ -338,6 +327,15 @@ impl Server {
         // Whoever does not listen any more does not need to know.
         let _ = last.map(|last| frames.send(&last));
     }
+}
+
+/// Says to a client why it is not let in, if that takes no time: before TLS, which would.
+fn turn_away(connection: TcpStream, client: SocketAddr, why: &str) {
+    // There is room for it: nothing was sent yet.
+    let socket = Box::new(Socket::new(connection, Instant::now()));
+    let message = Message::Error(Failure::new(Code::Busy, why));
+    // It is closed in any case.
+    let _ = Frames::new(socket, format!("the client at {client}"), PLAIN_LIMIT).send(&message);
 }
 
 /// A port for TCP and the same for UDP.

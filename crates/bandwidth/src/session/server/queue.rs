@@ -6,13 +6,13 @@ use std::time::Duration;
 
 /// A queue of clients. The first is the one that is served.
 #[derive(Debug, Default)]
-pub struct Turns {
-    line: Mutex<Line>,
+pub struct Queue {
+    state: Mutex<State>,
     moved: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Line {
+struct State {
     next: u64,
     waiting: VecDeque<u64>,
 }
@@ -20,54 +20,54 @@ struct Line {
 /// A place in the queue, which is given up when this goes.
 #[derive(Debug)]
 pub struct Place<'a> {
-    turns: &'a Turns,
+    queue: &'a Queue,
     number: u64,
 }
 
-impl Turns {
-    fn line(&self) -> MutexGuard<'_, Line> {
+impl Queue {
+    fn state(&self) -> MutexGuard<'_, State> {
         // A thread that panicked has left a queue that is as good as before.
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The last place; none if so many are in the queue already.
     pub fn enter(&self, most: usize) -> Option<Place<'_>> {
-        let mut line = self.line();
-        if line.waiting.len() >= most {
+        let mut state = self.state();
+        if state.waiting.len() >= most {
             return None;
         }
-        let number = line.next;
-        line.next += 1;
-        line.waiting.push_back(number);
-        Some(Place { turns: self, number })
+        let number = state.next;
+        state.next += 1;
+        state.waiting.push_back(number);
+        Some(Place { queue: self, number })
     }
 }
 
 impl Place<'_> {
-    fn in_line(&self, line: &Line) -> u32 {
-        line.waiting.iter().take_while(|it| **it != self.number).count() as u32
+    fn before_in(&self, state: &State) -> u32 {
+        state.waiting.iter().take_while(|it| **it != self.number).count() as u32
     }
 
     /// How many are before it, once that is less than it was, or after so much time.
     pub fn wait(&self, was: u32, time: Duration) -> u32 {
-        let line = self.turns.line();
-        let still = |line: &mut Line| self.in_line(line) >= was;
-        let waited = self.turns.moved.wait_timeout_while(line, time, still);
-        let (line, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        self.in_line(&line)
+        let state = self.queue.state();
+        let still = |state: &mut State| self.before_in(state) >= was;
+        let waited = self.queue.moved.wait_timeout_while(state, time, still);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        self.before_in(&state)
     }
 
     /// How many are before it.
     #[must_use]
     pub fn before(&self) -> u32 {
-        self.in_line(&self.turns.line())
+        self.before_in(&self.queue.state())
     }
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        self.turns.line().waiting.retain(|it| *it != self.number);
-        self.turns.moved.notify_all();
+        self.queue.state().waiting.retain(|it| *it != self.number);
+        self.queue.moved.notify_all();
     }
 }
 
@@ -77,9 +77,9 @@ mod tests {
 
     #[test]
     fn places_move_up_when_others_leave() {
-        let turns = Turns::default();
-        let [first, second, third] = [(); 3].map(|()| turns.enter(3).unwrap());
-        assert!(turns.enter(3).is_none());
+        let queue = Queue::default();
+        let [first, second, third] = [(); 3].map(|()| queue.enter(3).unwrap());
+        assert!(queue.enter(3).is_none());
         assert_eq!([first.before(), second.before(), third.before()], [0, 1, 2]);
         drop(second);
         assert_eq!(third.wait(2, Duration::from_secs(60)), 1);
@@ -88,7 +88,7 @@ mod tests {
             drop(first);
             assert_eq!(waiting.join().unwrap(), 0);
         });
-        let fourth = turns.enter(3).unwrap();
+        let fourth = queue.enter(3).unwrap();
         assert_eq!(fourth.wait(1, Duration::from_millis(1)), 1);
     }
 }

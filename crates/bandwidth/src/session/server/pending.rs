@@ -1,4 +1,4 @@
-//! How many may connect before they have proven anything.
+//! How many may connect before they have proven anything: pending handshakes.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -8,18 +8,18 @@ use crate::session::limits::network;
 
 /// Connections that have not proven themselves yet.
 #[derive(Debug, Default)]
-pub struct Guests(Mutex<HashMap<IpAddr, usize>>);
+pub struct PendingHandshakes(Mutex<HashMap<IpAddr, usize>>);
 
 /// One of them, until this goes.
 #[derive(Debug)]
-pub struct Guest<'a> {
-    guests: &'a Guests,
+pub struct Pending<'a> {
+    all: &'a PendingHandshakes,
     network: IpAddr,
 }
 
-impl Guests {
+impl PendingHandshakes {
     /// One more, unless there are so many in all, or so many from there, already.
-    pub fn enter(&self, who: IpAddr, most: usize, most_of_one: usize) -> Option<Guest<'_>> {
+    pub fn enter(&self, who: IpAddr, most: usize, most_of_one: usize) -> Option<Pending<'_>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let network = network(who);
         let from_there = all.get(&network).copied().unwrap_or(0);
@@ -27,13 +27,13 @@ impl Guests {
             return None;
         }
         all.insert(network, from_there + 1);
-        Some(Guest { guests: self, network })
+        Some(Pending { all: self, network })
     }
 }
 
-impl Drop for Guest<'_> {
+impl Drop for Pending<'_> {
     fn drop(&mut self) {
-        let mut all = self.guests.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = all.get_mut(&self.network) {
             *count -= 1;
             if *count == 0 {
@@ -49,15 +49,15 @@ mod tests {
 
     #[test]
     fn one_address_cannot_take_all_the_room() {
-        let guests = Guests::default();
+        let pending = PendingHandshakes::default();
         let [one, other, third] =
             ["192.0.2.1", "192.0.2.2", "2001:db8::1"].map(|it| it.parse().unwrap());
-        let first = guests.enter(one, 3, 2).unwrap();
-        let _second = guests.enter(one, 3, 2).unwrap();
-        assert!(guests.enter(one, 3, 2).is_none());
-        let _third = guests.enter(other, 3, 2).unwrap();
-        assert!(guests.enter(third, 3, 2).is_none());
+        let first = pending.enter(one, 3, 2).unwrap();
+        let _second = pending.enter(one, 3, 2).unwrap();
+        assert!(pending.enter(one, 3, 2).is_none());
+        let _third = pending.enter(other, 3, 2).unwrap();
+        assert!(pending.enter(third, 3, 2).is_none());
         drop(first);
-        assert!(guests.enter(third, 3, 2).is_some());
+        assert!(pending.enter(third, 3, 2).is_some());
     }
 }

@@ -3,36 +3,35 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use crate::session::error::{Code, Failed, SessionError};
+use crate::session::error::SessionError;
 use crate::session::event::Event;
-use crate::session::exchange::{self, Patience};
-use crate::session::frame::Frames;
-use crate::session::handshake::{Met, order};
-use crate::session::hex::Hex;
-use crate::session::knock::{Datagrams, Port, Visitor};
+use crate::session::exchange::{self, Timeouts};
+use crate::session::failure::{Code, Failure};
+use crate::session::frame::{Frames, order};
+use crate::session::handshake::Established;
 use crate::session::limits::Account;
 use crate::session::message::{Direction, Message};
-use crate::session::probes::{Open, Probes};
-use crate::session::token::Cookie;
+use crate::session::path_validation::{Challenge, Port};
+use crate::session::probes::{Cookie, Open, Probes};
 use crate::session::udp;
 use crate::train::Train;
 
-/// How long a knock is listened for at a time; the client knocks again.
-const LISTENING: Duration = Duration::from_millis(300);
+/// How long a path request is awaited at a time; the client sends another.
+const REQUEST: Duration = Duration::from_millis(300);
 
-/// Where the client's datagrams come from.
-enum Entrance {
-    /// Nobody knows yet.
-    Closed,
-    /// From there, it seems.
-    Asked(Visitor),
-    /// From there.
-    Open(Box<dyn Probes>, SocketAddr),
+/// What is known of the path of datagrams.
+enum PathState {
+    /// Nothing.
+    Unknown,
+    /// They seem to come from there.
+    Challenged(Challenge),
+    /// They come from there.
+    Validated(Box<dyn Probes>, SocketAddr),
 }
 
 /// What all sessions of a server share.
-pub struct House<'a> {
-    /// Where knocks come.
+pub struct Shared<'a> {
+    /// Where path requests come.
     pub port: &'a Port,
     /// Who sends and receives.
     pub open: &'a Open,
@@ -41,41 +40,38 @@ pub struct House<'a> {
 }
 
 /// A session.
-pub struct Host<'a> {
-    house: House<'a>,
+pub struct Session<'a> {
+    shared: Shared<'a>,
     frames: &'a mut Frames,
     account: &'a mut Account,
     /// The client's address, as its connection says.
     client: SocketAddr,
     /// The server's, for datagrams.
     local: SocketAddr,
-    datagrams: Datagrams,
     cookie: Cookie,
-    patience: Patience,
-    entrance: Entrance,
+    timeouts: Timeouts,
+    path: PathState,
 }
 
-impl<'a> Host<'a> {
+impl<'a> Session<'a> {
     /// With a client that has proven itself.
     pub fn new(
-        house: House<'a>,
-        frames: &'a mut Frames,
+        shared: Shared<'a>,
+        Established { frames, cookie, round_trip }: &'a mut Established,
         (client, local): (SocketAddr, SocketAddr),
-        met: &Met,
         account: &'a mut Account,
     ) -> Self {
         // What has come before is of nobody who matters now.
-        house.port.clear();
+        shared.port.clear();
         Self {
-            house,
+            shared,
             frames,
             account,
             client,
             local,
-            datagrams: Datagrams::of(&met.keys),
-            cookie: met.keys.cookie(),
-            patience: Patience::new(met.round_trip),
-            entrance: Entrance::Closed,
+            cookie: *cookie,
+            timeouts: Timeouts::new(*round_trip),
+            path: PathState::Unknown,
         }
     }
 
@@ -87,8 +83,8 @@ impl<'a> Host<'a> {
             let end = self.account.end();
             let until = end.min(Instant::now() + idle);
             match self.frames.receive("a request", until) {
-                Ok(Message::Knocked) => self.knocked()?,
-                Ok(Message::Echo { nonce }) => self.echoed(&nonce)?,
+                Ok(Message::PathRequest { nonce }) => self.challenge(nonce)?,
+                Ok(Message::PathResponse { challenge }) => self.validate(challenge)?,
                 Ok(Message::Prepare { train, direction, number }) => {
                     self.train(&train, direction, number)?
                 }
@@ -103,34 +99,32 @@ impl<'a> Host<'a> {
         }
     }
 
-    fn knocked(&mut self) -> Result<(), SessionError> {
+    fn challenge(&mut self, nonce: u64) -> Result<(), SessionError> {
         // The old socket has the port, and maybe the client's, of the one to come.
-        self.entrance = Entrance::Closed;
-        let heard = self.house.port.listen(&self.datagrams, self.local, LISTENING);
-        let visitor = heard.map_err(SessionError::io("answer a knock"))?;
-        let heard = visitor.is_some();
-        if let Some(visitor) = visitor {
-            self.entrance = Entrance::Asked(visitor);
-        }
-        self.frames.send(&Message::Answered { heard })
+        self.path = PathState::Unknown;
+        let challenge = self.shared.port.challenge(nonce, self.local, REQUEST);
+        let challenge = challenge.map_err(SessionError::io("challenge a path"))?;
+        let sent = challenge.is_some();
+        self.path = challenge.map_or(PathState::Unknown, PathState::Challenged);
+        self.frames.send(&Message::PathChallenge { sent })
     }
 
-    fn echoed(&mut self, nonce: &Hex<16>) -> Result<(), SessionError> {
-        let visitor = match std::mem::replace(&mut self.entrance, Entrance::Closed) {
-            Entrance::Asked(visitor) if visitor.nonce == *nonce => visitor,
+    fn validate(&mut self, response: u64) -> Result<(), SessionError> {
+        let challenge = match std::mem::replace(&mut self.path, PathState::Unknown) {
+            PathState::Challenged(challenge) if challenge.value == response => challenge,
             _ => {
-                let message = "that nonce was sent to no address: no probes go anywhere";
-                return Err(Failed::new(Code::Address, message).into());
+                let message = "that challenge was sent to no address: no probes go anywhere";
+                return Err(Failure::new(Code::Path, message).into());
             }
         };
-        let address = visitor.address;
+        let address = challenge.address;
         let socket =
-            visitor.socket(self.local).map_err(SessionError::io("use UDP with the client"))?;
+            challenge.socket(self.local).map_err(SessionError::io("use UDP with the client"))?;
         let bytes =
             udp::longest_packet(&socket).map_err(SessionError::io("ask for the longest packet"))?;
-        let probes = (self.house.open)(socket).map_err(SessionError::io("prepare for probes"))?;
-        self.entrance = Entrance::Open(probes, address);
-        self.frames.send(&Message::Known { address, bytes })
+        let probes = (self.shared.open)(socket).map_err(SessionError::io("prepare for probes"))?;
+        self.path = PathState::Validated(probes, address);
+        self.frames.send(&Message::PathValidated { address, bytes })
     }
 
     fn train(
@@ -139,9 +133,9 @@ impl<'a> Host<'a> {
         direction: Direction,
         number: u32,
     ) -> Result<(), SessionError> {
-        let Entrance::Open(probes, address) = &mut self.entrance else {
-            let message = "a train before an address was proven";
-            return Err(Failed::new(Code::Address, message).into());
+        let PathState::Validated(probes, address) = &mut self.path else {
+            let message = "a train before the path was validated";
+            return Err(Failure::new(Code::Path, message).into());
         };
         self.account.admit(train)?;
         self.frames.send(&Message::Ready { number })?;
@@ -155,21 +149,21 @@ impl<'a> Host<'a> {
                     other => Err(order(frames, &other, "the end of a train")),
                 };
                 let ((), report) =
-                    exchange::receive(self.frames, probes.as_mut(), all, self.patience, end)?;
+                    exchange::receive(self.frames, probes.as_mut(), all, self.timeouts, end)?;
                 self.account.came(train, &report.arrived)?;
                 exchange::tell_arrived(self.frames, &report)?;
                 report.arrived.len()
             }
             Direction::Down => {
                 // A client has nothing to say now but that it goes.
-                let mut wanted = || !self.frames.line().has_news();
+                let mut wanted = || !self.frames.has_input();
                 let sent = probes.send(train, *address, self.cookie, number, &mut wanted);
                 let report = sent.map_err(SessionError::io("send probes"))?;
                 exchange::tell_sent(self.frames, &report)?;
                 report.sent_ns.len()
             }
         };
-        (self.house.tell)(Event::Train {
+        (self.shared.tell)(Event::Train {
             client: self.client,
             direction,
             packets: packets as u32,

@@ -1,0 +1,90 @@
+//! What frames go over: bytes both ways, none of them later than they may be.
+
+use std::io::{self, IoSlice, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use rustix::net::{RecvFlags, recv};
+
+/// What frames go over.
+pub trait Transport: Read + Write + Send {
+    /// From now on reading and writing fail after this moment, with [`io::ErrorKind::TimedOut`].
+    fn set_deadline(&mut self, deadline: Instant);
+
+    /// Whether something has come, or the other side is gone: reading does not wait.
+    fn has_input(&mut self) -> bool;
+}
+
+/// A socket with a deadline.
+#[derive(Debug)]
+pub struct Socket {
+    stream: TcpStream,
+    deadline: Instant,
+}
+
+impl Socket {
+    /// With this one.
+    #[must_use]
+    pub fn new(stream: TcpStream, deadline: Instant) -> Self {
+        Self { stream, deadline }
+    }
+
+    fn left(&self) -> io::Result<Duration> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        // The kernel takes microseconds, and none of them for ever.
+        if left < Duration::from_micros(1) { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+    }
+
+    /// The first byte that comes, which stays to be read; none if the other side is gone.
+    ///
+    /// # Errors
+    /// If none comes in time.
+    pub fn peek(&self) -> io::Result<Option<u8>> {
+        self.stream.set_read_timeout(Some(self.left()?))?;
+        let mut byte = [0];
+        Ok((in_time(self.stream.peek(&mut byte))? > 0).then_some(byte[0]))
+    }
+}
+
+/// A socket that was not ready in time says that it would block.
+fn in_time<T>(result: io::Result<T>) -> io::Result<T> {
+    result.map_err(|why| match why.kind() {
+        io::ErrorKind::WouldBlock => io::ErrorKind::TimedOut.into(),
+        _ => why,
+    })
+}
+
+impl Read for Socket {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(Some(self.left()?))?;
+        in_time(self.stream.read(into))
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(Some(self.left()?))?;
+        in_time(self.stream.write(from))
+    }
+
+    /// All records of TLS at once: where a handshake fails, it writes only once, and the alert is last.
+    fn write_vectored(&mut self, from: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.stream.set_write_timeout(Some(self.left()?))?;
+        in_time(self.stream.write_vectored(from))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+impl Transport for Socket {
+    fn set_deadline(&mut self, deadline: Instant) {
+        self.deadline = deadline;
+    }
+
+    fn has_input(&mut self) -> bool {
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        recv(&self.stream, &mut [0_u8; 1], flags) != Err(rustix::io::Errno::AGAIN)
+    }
+}
