@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from fnmatch import fnmatchcase
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
-from eigentime_report.analysis import Analysis, Factor
+from eigentime_report.analysis import Analysis, Compared, Factor
 from eigentime_report.charts import (
     Chart,
     ccdf,
     distribution,
     forest,
     interval_histogram,
+    overview,
     qq,
     raw_series,
 )
@@ -22,13 +23,13 @@ from eigentime_report.comparison import Changes, changes_chart, changes_table
 from eigentime_report.comparison.shifts import AFTER, BEFORE
 from eigentime_report.page import Block, Choice, Fold, Option, Section
 from eigentime_report.results import Cell, Quantity
-from eigentime_report.tables import Table, every_table
+from eigentime_report.tables import FACTORS, Table, every_table
 
 ChartOf: TypeAlias = Callable[..., Chart]
 # Hears what is done at the moment.
 Tell: TypeAlias = Callable[[str], None]
+Some = TypeVar("Some", bound=Compared)
 
-FACTORS: tuple[Factor, ...] = ("level", "load")
 # A page with more charts than this keeps a browser busy: of most quantities it has the first one.
 MOST_CHARTS = 200
 MANY = (
@@ -52,54 +53,47 @@ class Part:
     key: str
     title: str
     tables: tuple[str, ...]
-    # For those who want to know it exactly.
-    folded: tuple[str, ...] = ()
     # Of each quantity of the kind that is called as the part is.
     charts: tuple[ChartOf, ...] = ()
-    # The quantity whose charts are seen first, by its subject; else it is the first one.
-    shown: str = ""
+    # By their subjects, what the page's first picture has of it; the charts of the first of
+    # these are seen first. Without one of them, it is the first quantity.
+    main: tuple[str, ...] = ()
 
-
-def _kind(
-    key: str, title: str, papers: str, shown: str, charts: tuple[ChartOf, ...]
-) -> Part:
-    exact = (
-        f"pairs-{key}-*",
-        f"descriptives-{key}",
-        f"tests-{key}-*",
-        f"factors-{key}",
-    )
-    return Part(key, title, (papers,), exact, charts, shown)
+    @property
+    def folded(self) -> tuple[str, ...]:
+        """Tables for those who want to know it exactly."""
+        names = ("pairs-{}-*", "descriptives-{}", "tests-{}-*", "factors-{}")
+        return tuple(it.format(self.key) for it in names)
 
 
 PARTS = (
-    _kind(
+    Part(
         "calls",
-        "What calls cost",
-        "overhead-*",
-        "vdso_clock_gettime_monotonic",
+        "Overhead of calls",
+        ("overhead-*",),
         (distribution, raw_series, qq),
+        ("vdso_clock_gettime_monotonic", "clock_gettime_monotonic", "timerfd_settime"),
     ),
-    _kind(
+    Part(
         "read",
-        "What single readings cost",
-        "timer-cost",
-        "clock_gettime",
+        "Overhead of single clock reads",
+        ("timer-cost",),
         (ccdf, distribution, raw_series),
+        ("clock_gettime",),
     ),
-    _kind(
+    Part(
         "sleep",
-        "How late sleeps end",
-        "miss-time",
-        "nanosleep",
+        "Latency of sleeps: how late they end",
+        ("miss-time",),
         (ccdf, distribution, raw_series, qq),
+        ("nanosleep", "epoll", "sleeper"),
     ),
-    _kind(
+    Part(
         "events",
-        "How even timer events are",
-        "events",
-        "ticker",
+        "Jitter of timer events",
+        ("events",),
         (interval_histogram, ccdf, raw_series),
+        ("ticker", "timerfd"),
     ),
     Part(
         "clocks",
@@ -113,6 +107,34 @@ PARTS = (
 
 def unheard(words: str) -> None:
     """Tells nobody."""
+
+
+def picture_of(analysis: Analysis) -> Chart | None:
+    """What each level costs, under the first load; None where there is one level."""
+    load = analysis.results.loads[0]
+    compared = [it for part in PARTS for it in analysis.comparisons(part.key, "level")]
+    main = _main(it for it in compared if it.held == load)
+    return overview(main, analysis.results.levels) if main else None
+
+
+def picture_of_changes(changes: Changes) -> Chart | None:
+    """What has changed at all levels, under the first load."""
+    load = changes.after.loads[0]
+    main = _main(it for it in changes.changes if it.load == load)
+    return overview(main, title="What has changed") if main else None
+
+
+def _main(compared: Iterable[Some]) -> list[Some]:
+    """The comparisons of each part's main quantities, in the parts' order."""
+    given = list(compared)
+    found: list[Some] = []
+    for part in PARTS:
+        own = [it for it in given if it.quantity.kind == part.key]
+        first = {it.quantity.subject: it.quantity for it in reversed(own)}
+        chosen = [first[it] for it in part.main if it in first]
+        chosen = chosen or list(first.values())[-1:]
+        found += [it for quantity in chosen for it in own if it.quantity == quantity]
+    return found
 
 
 def sections_of(
@@ -133,11 +155,13 @@ def sections_of(
             tell(f"drawing {part.key}")
             drawn = [*_forests(part, analysis), *charts.blocks(part)]
             words = charts.words(part)
-        folded = [it for it in tables if _matches(it, part.folded)]
         blocks: tuple[Block, ...] = (
-            *(it for it in tables if _matches(it, part.tables)),
+            *_matching(tables, part.tables),
             *drawn,
-            *(Fold(f"{it.key}-fold", it.title, (it,)) for it in folded),
+            *(
+                Fold(f"{it.key}-fold", it.title, (it,))
+                for it in _matching(tables, part.folded)
+            ),
         )
         yield Section(f"about-{part.key}", part.title, words, blocks)
 
@@ -202,11 +226,11 @@ class Charts:
     def blocks(self, part: Part) -> Iterator[Block]:
         """The charts of a part: a choice of quantities, where there are several."""
         quantities = self.quantities[part.key]
-        wanted = [it for it in quantities if it.subject == part.shown] or quantities
+        wanted = [it for it in quantities if it.subject == part.main[0]] or quantities
         options = []
         for quantity in quantities:
-            is_shown = quantity == wanted[0]
-            kinds = part.charts[:1] if self.are_many and not is_shown else part.charts
+            is_first = quantity == wanted[0]
+            kinds = part.charts[:1] if self.are_many and not is_first else part.charts
             cells = self.cells(quantity)
             charts = tuple(
                 kind(cells, levels=self.levels, loads=self.loads) for kind in kinds
@@ -215,26 +239,26 @@ class Charts:
         if len(options) == 1:
             yield from options[0].charts
         elif options:
-            first = quantities.index(wanted[0])
-            title = "Quantity by quantity"
-            yield Choice(
-                f"quantities-{part.key}", title, "Quantity", tuple(options), first
-            )
+            title, first = "Quantity by quantity", quantities.index(wanted[0])
+            key = f"quantities-{part.key}"
+            yield Choice(key, title, "Quantity", tuple(options), first)
 
     def words(self, part: Part) -> tuple[str, ...]:
         """What has to be said of what is not there."""
-        if not self.are_many or len(self.quantities[part.key]) < 2:
-            return ()
-        return (MANY,)
+        is_short = self.are_many and len(self.quantities[part.key]) > 1
+        return (MANY,) if is_short else ()
 
 
-def _matches(table: Table, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(table.key, pattern) for pattern in patterns)
+def _matching(tables: Iterable[Table], patterns: Iterable[str]) -> list[Table]:
+    return [
+        it for it in tables if any(fnmatchcase(it.key, pattern) for pattern in patterns)
+    ]
 
 
 def _forests(part: Part, analysis: Analysis) -> Iterator[Chart]:
     """How levels differ from the first one, and loads."""
-    for factor in FACTORS:
+    factors: tuple[Factor, ...] = FACTORS
+    for factor in factors:
         if compared := list(analysis.comparisons(part.key, factor)):
             title = f"{part.title}: how {factor}s differ"
             yield forest(compared, key=f"effects-{part.key}-{factor}s", title=title)
