@@ -6,7 +6,7 @@ import making
 import pytest
 from comparison import folders
 from comparison.folders import VDSO
-from eigentime_report import outputs, parts
+from eigentime_report import outputs
 from eigentime_report.charts import Chart
 from eigentime_report.comparison import compare_results, judge, parse
 from eigentime_report.page import Choice, Page, Section, render
@@ -111,20 +111,6 @@ def test_there_is_as_much_as_is_wanted(both: tuple[Results, Results]) -> None:
     ]
     assert list(tables.tables()) == list(charts.tables())
     assert not list(tables.charts()) and list(charts.charts())
-
-
-def test_of_many_quantities_most_have_one_chart(
-    both: tuple[Results, Results], page: Page, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(parts, "MOST_CHARTS", 3)
-    brief = report_page(both[0])
-    own = section(brief, "about-calls")
-    assert own.words == (parts.MANY,)
-    assert len(shown(own)) == len(shown(section(page, "about-calls")))
-    assert sorted(map(len, options(own).values())) == [1, 1, 3]
-    # One quantity is not many.
-    assert section(brief, "about-sleep").words == ()
-    assert section(page, "about-calls").words == ()
 
 
 def test_a_comparison_has_changes_and_charts_of_both(

@@ -116,6 +116,69 @@ class _Version(argparse.Action):
         parser.exit()
 
 
+# By their flags.
+SWITCHES = {
+    "--fail-undecided --fail-open": "end with status 1 also if a condition is undecided: its "
+    "limit is within the interval",
+    "--as-in-paper": "let Levene's test choose between Tukey's and Games and Howell's, as published "
+    "tables have it; else it is Games and Howell's always",
+    "--json": "print JSON",
+    "-q --quiet": "do not tell what is done at the moment",
+}
+# What can be given several times: its flags, metavar and type, and what it is for.
+LISTS: tuple[tuple[str, str, Callable[[str], object], str], ...] = (
+    (
+        "-o --output",
+        "FILE",
+        Path,
+        "write a page (.html), text with all tables (.md, .tex, .json) or a folder of tables (.csv)",
+    ),
+    (
+        "--fail-if",
+        "CONDITION",
+        str,
+        "end with status 1 if this is so (missed); see below",
+    ),
+)
+# What can be given once, with its default.
+VALUES: tuple[tuple[str, str, Callable[[str], object], object, str], ...] = (
+    (
+        "--tables",
+        "DIR",
+        Path,
+        None,
+        "write each table as CSV, HTML, Markdown and LaTeX",
+    ),
+    ("--figures", "DIR", Path, None, "write each chart as an image"),
+    ("--figure-format", "FORMAT,...", _formats, ["svg"], "of these: png, svg (svg)"),
+    (
+        "--confidence",
+        "SHARE",
+        _confidence,
+        0.95,
+        "at which intervals hold and tests decide (0.95)",
+    ),
+    (
+        "--same-within",
+        "SHARE",
+        _share,
+        0.01,
+        "up to which differences do not matter (1%%)",
+    ),
+    ("--title", "TEXT", str, None, "the page's title"),
+    (
+        "--only",
+        "TABLE,...",
+        _words,
+        [],
+        (
+            "all but a page in short: of the tables these only, and no sentences that matter less; "
+            "without a file to write, print these"
+        ),
+    ),
+)
+
+
 def parser() -> argparse.ArgumentParser:
     """The arguments."""
     found = argparse.ArgumentParser(
@@ -126,79 +189,15 @@ def parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     add: Callable[..., object] = found.add_argument
-    several = {"action": "append", "default": []}
-    flag = {"action": "store_true"}
-    add(
-        "folders",
-        metavar="DIR",
-        nargs="+",
-        type=Path,
-        help="folders that eigentime bench has written",
-    )
-    add(
-        *("-o", "--output"),
-        **several,
-        metavar="FILE",
-        type=Path,
-        help="write a page (.html), text with all tables (.md, .tex, .json) or a folder of "
-        "tables (.csv); can be given several times",
-    )
-    add(
-        "--fail-if",
-        **several,
-        metavar="CONDITION",
-        help="end with status 1 if this is so (missed); see below",
-    )
-    add(
-        *("--fail-undecided", "--fail-open"),
-        **flag,
-        help="end with status 1 also if a condition is undecided: its limit is within the interval",
-    )
-    add(
-        "--tables",
-        metavar="DIR",
-        type=Path,
-        help="write each table as CSV, HTML, Markdown and LaTeX",
-    )
-    add("--figures", metavar="DIR", type=Path, help="write each chart as an image")
-    add(
-        "--figure-format",
-        metavar="FORMAT,...",
-        type=_formats,
-        default=["svg"],
-        help="of these: png, svg (svg)",
-    )
-    add(
-        "--confidence",
-        metavar="SHARE",
-        type=_confidence,
-        default=0.95,
-        help="at which intervals hold and tests decide (0.95)",
-    )
-    add(
-        "--same-within",
-        metavar="SHARE",
-        type=_share,
-        default=0.01,
-        help="up to which differences do not matter (1%%)",
-    )
-    add(
-        "--as-in-paper",
-        **flag,
-        help="let Levene's test choose between Tukey's and Games and Howell's, as published "
-        "tables have it; else it is Games and Howell's always",
-    )
-    add("--json", **flag, help="print JSON")
-    add("--title", metavar="TEXT", help="the page's title")
-    add(
-        "--only",
-        metavar="TABLE,...",
-        type=_words,
-        default=[],
-        help="all but a page in short: of the tables these only, and no sentences that matter "
-        "less; without a file to write, print these",
-    )
-    add("-q", "--quiet", **flag, help="do not tell what is done at the moment")
+    folders = "folders that eigentime bench has written"
+    add("folders", metavar="DIR", nargs="+", type=Path, help=folders)
+    for flags, name, kind, words in LISTS:
+        several = {"action": "append", "default": [], "type": kind}
+        add(*flags.split(), metavar=name, help=f"{words}; several times", **several)
+    for flags, name, kind, default, words in VALUES:
+        add(flags, metavar=name, type=kind, default=default, help=words)
+    for flags, words in SWITCHES.items():
+        add(*flags.split(), action="store_true", help=words)
     add("--version", action=_Version, nargs=0, help="print the version")
     return found
 

@@ -30,13 +30,6 @@ ChartOf: TypeAlias = Callable[..., Chart]
 Tell: TypeAlias = Callable[[str], None]
 Some = TypeVar("Some", bound=Compared)
 
-# A page with more charts than this keeps a browser busy: of most quantities it has the first one.
-MOST_CHARTS = 200
-MANY = (
-    "There are so many quantities that all charts of one of them are here, and one chart of each "
-    "other; the package eigentime_report draws the rest."
-)
-
 
 class Detail(IntEnum):
     """How much of a report is wanted: each has what those before it have."""
@@ -147,14 +140,12 @@ def sections_of(
     tell("describing all quantities")
     tables = list(every_table(analysis))
     quantities = {part.key: analysis.quantities(part.key) for part in PARTS}
-    charts = Charts.of(quantities, results.cells, results.levels, results.loads)
+    charts = Charts(quantities, results.cells, results.levels, results.loads)
     for part in PARTS:
         drawn: list[Block] = []
-        words: tuple[str, ...] = ()
         if detail >= Detail.CHARTS and part.charts:
             tell(f"drawing {part.key}")
             drawn = [*_forests(part, analysis), *charts.blocks(part)]
-            words = charts.words(part)
         blocks: tuple[Block, ...] = (
             *_matching(tables, part.tables),
             *drawn,
@@ -163,7 +154,7 @@ def sections_of(
                 for it in _matching(tables, part.folded)
             ),
         )
-        yield Section(f"about-{part.key}", part.title, words, blocks)
+        yield Section(f"about-{part.key}", part.title, blocks=blocks)
 
 
 def sections_of_changes(changes: Changes, detail: Detail) -> Iterator[Section]:
@@ -186,16 +177,14 @@ def sections_of_changes(changes: Changes, detail: Detail) -> Iterator[Section]:
         for kind in changes.kinds
     }
     levels = [f"{level}, {when}" for level in changes.after.levels for when in both]
-    charts = Charts.of(quantities, cells, levels, changes.after.loads)
+    charts = Charts(quantities, cells, levels, changes.after.loads)
     for part in PARTS:
         if part.key not in quantities:
             continue
         blocks: list[Block] = [changes_table(changes, part.key)]
-        words: tuple[str, ...] = ()
         if detail >= Detail.CHARTS:
             blocks += [changes_chart(changes, part.key), *charts.blocks(part)]
-            words = charts.words(part)
-        yield Section(f"about-{part.key}", part.title, words, tuple(blocks))
+        yield Section(f"about-{part.key}", part.title, blocks=tuple(blocks))
 
 
 @dataclass(frozen=True)
@@ -206,47 +195,27 @@ class Charts:
     cells: Callable[[Quantity], list[Cell]]
     levels: Sequence[str]
     loads: Sequence[str]
-    # Whether of the others the first chart has to do.
-    are_many: bool
-
-    @classmethod
-    def of(
-        cls,
-        quantities: Mapping[str, Sequence[Quantity]],
-        cells: Callable[[Quantity], list[Cell]],
-        levels: Sequence[str],
-        loads: Sequence[str],
-    ) -> Charts:
-        """Those of the quantities of each part."""
-        count = sum(
-            len(part.charts) * len(quantities.get(part.key, ())) for part in PARTS
-        )
-        return cls(quantities, cells, levels, loads, count > MOST_CHARTS)
 
     def blocks(self, part: Part) -> Iterator[Block]:
         """The charts of a part: a choice of quantities, where there are several."""
         quantities = self.quantities[part.key]
-        wanted = [it for it in quantities if it.subject == part.main[0]] or quantities
         options = []
         for quantity in quantities:
-            is_first = quantity == wanted[0]
-            kinds = part.charts[:1] if self.are_many and not is_first else part.charts
             cells = self.cells(quantity)
             charts = tuple(
-                kind(cells, levels=self.levels, loads=self.loads) for kind in kinds
+                kind(cells, levels=self.levels, loads=self.loads)
+                for kind in part.charts
             )
             options.append(Option(f"{charts[0].key}-option", quantity.title, charts))
         if len(options) == 1:
             yield from options[0].charts
         elif options:
-            title, first = "Quantity by quantity", quantities.index(wanted[0])
+            main = (
+                at for at, it in enumerate(quantities) if it.subject == part.main[0]
+            )
+            first = next(main, 0)
             key = f"quantities-{part.key}"
-            yield Choice(key, title, "Quantity", tuple(options), first)
-
-    def words(self, part: Part) -> tuple[str, ...]:
-        """What has to be said of what is not there."""
-        is_short = self.are_many and len(self.quantities[part.key]) > 1
-        return (MANY,) if is_short else ()
+            yield Choice(key, "Quantity by quantity", "Quantity", tuple(options), first)
 
 
 def _matching(tables: Iterable[Table], patterns: Iterable[str]) -> list[Table]:

@@ -130,14 +130,14 @@ def distribution(
         .mark_point(size=14, filled=True, opacity=0.5, style="ink", yOffset=13)
         .encode(x=alt.X(**{**axis, "field": "value"}), y=place),
     )
-    blocks = sorted({one.cell.replicates.unit for one in its.shown})
+    blocks = sorted({_plural(one.cell.replicates.unit) for one in its.shown})
     return its.chart(
         rows,
         rows.is_empty()
         or panels(rows, *layers, columns=2, height=alt.Step(40), zoom=["x"]),
         "Each bar reaches from the 25th to the 75th percentile, the line through it from the 1st "
         "to the 99th, and the upright stroke is the median. Points are the medians of single "
-        f"{' or '.join(f'{it}s' for it in blocks)}.",
+        f"{' or '.join(blocks)}.",
         f"{LOG} {its.off_scale()}" if scaled == "log" else "",
     )
 
@@ -327,6 +327,10 @@ def _interval_itself(its: Selection) -> list[alt.Chart]:
     return [
         alt.Chart().mark_rule(strokeDash=[4, 3], style="muted").encode(x=alt.datum(0))
     ]
+
+
+def _plural(unit: str) -> str:
+    return f"{unit}{'es' if unit.endswith('h') else 's'}"
 
 
 def _is_event(its: Selection) -> bool:
