@@ -92,8 +92,8 @@ def test_sentences_say_what_has_changed(changes: Changes) -> None:
 def test_a_forest_has_a_row_for_each_change(changes: Changes) -> None:
     chart = changes_chart(changes, "calls")
     assert not chart.is_empty
-    (panel,) = chart.panels
-    assert len(panel.y.ticks) == 12
+    assert chart.rows["panel"].n_unique() == 1
+    assert chart.rows["name"].n_unique() == 12
 
 
 def test_what_the_runs_differ_in_is_told(tmp_path: Path) -> None:
