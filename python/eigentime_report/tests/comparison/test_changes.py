@@ -12,7 +12,6 @@ from eigentime_report.comparison import (
     Changes,
     ComparisonError,
     Outcome,
-    changes_chart,
     changes_sentences,
     changes_table,
     circumstances_table,
@@ -87,13 +86,6 @@ def test_sentences_say_what_has_changed(changes: Changes) -> None:
     assert not any(re.search(r"\bnan\b", text, re.IGNORECASE) for text in texts)
     weights = [it.weight for it in changes_sentences(changes)]
     assert weights == sorted(weights, reverse=True)
-
-
-def test_a_forest_has_a_row_for_each_change(changes: Changes) -> None:
-    chart = changes_chart(changes, "calls")
-    assert not chart.is_empty
-    assert chart.rows["panel"].n_unique() == 1
-    assert chart.rows["name"].n_unique() == 12
 
 
 def test_what_the_runs_differ_in_is_told(tmp_path: Path) -> None:

@@ -232,7 +232,8 @@ def _row(
 class _Pair:
     each: Compared
     pair: Contrast
-    rank: Contrast | None
+    # The test of ranks of the same pair, if there is one.
+    rank: object
 
 
 def _pairs(compared: Compared) -> Iterator[Row]:
