@@ -7,8 +7,7 @@
 #   scripts/report.sh tests    for `make test`: also build/report/tests, where its tests run
 #   scripts/report.sh lock     writes the lists of versions anew, from pyproject.toml: requirements.lock,
 #                              and requirements-build.lock and requirements-tests.lock of what only
-#                              building and testing need; and fetches plotly.js for pages (needs npm),
-#                              the version of the Python package plotly that is listed then
+#                              building and testing need
 #
 # Versions are those of the lists, and each file's checksum has to be the one in them. Where there is no
 # Python 3.11, it says so and ends well: all other commands work without it.
@@ -22,9 +21,6 @@ readonly TESTS=$WORK/tests
 # What installs and builds, so that build/venv has nothing but what `eigentime report` needs.
 readonly TOOLS=$WORK/tools
 readonly UV=0.9.10
-# plotly.js with no more than pages need, a quarter of the one that the Python package has.
-readonly PLOTLY=plotly.js-basic-dist-min
-readonly PAGES=$SOURCE/src/eigentime_report/page/assets
 # The oldest Python that the lists are for.
 readonly OLDEST=3.11
 
@@ -128,18 +124,6 @@ lock() {
     compile requirements-tests.lock --constraints "$SOURCE/requirements.lock" "${all[@]}" --group "$SOURCE/pyproject.toml:tests"
 }
 
-# npm checks that it is what the registry has.
-plotly() {
-    local folder=$WORK/plotly version
-    environment "$VENV" requirements.lock --without-pip
-    version=$("$VENV/bin/python" -c 'import plotly.offline; print(plotly.offline.get_plotlyjs_version())')
-    rm -rf "$folder"
-    mkdir -p "$folder"
-    npm pack --silent --pack-destination "$folder" "$PLOTLY@$version" >"$folder/name"
-    tar --extract --to-stdout --file "$folder/$(cat "$folder/name")" package/plotly-basic.min.js |
-        gzip --no-name --best >"$PAGES/plotly-basic.min.js.gz"
-}
-
 main() {
     if ! python=$(interpreter); then
         say "there is no Python $OLDEST or later here, with its module venv: 'eigentime report' is not built, all else is"
@@ -147,7 +131,7 @@ main() {
         return 0
     fi
     case ${1-} in
-        lock) lock; environment "$TOOLS" requirements-build.lock; plotly; return ;;
+        lock) lock; return ;;
         "" | tests) ;;
         *) say "unknown argument '$1'; there are tests and lock"; return 1 ;;
     esac

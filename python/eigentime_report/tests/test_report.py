@@ -6,7 +6,7 @@ import making
 import pytest
 from comparison import folders
 from comparison.folders import VDSO
-from eigentime_report import outputs, parts
+from eigentime_report import outputs
 from eigentime_report.charts import Chart
 from eigentime_report.comparison import compare_results, judge, parse
 from eigentime_report.page import Choice, Page, Section, render
@@ -75,7 +75,7 @@ def test_each_kind_has_its_section_with_tables_and_charts(page: Page) -> None:
 
 def test_all_kinds_of_charts_are_there(page: Page) -> None:
     titles = {it.title.split(":")[0] for it in page.charts()}
-    assert {"Tail", "Series", "Q-Q plot", "Distribution", "Histogram"} <= titles
+    assert {"Tail latency", "Series", "Q-Q plot", "Percentiles", "Histogram"} <= titles
     assert any("how levels differ" in it.title for it in page.charts())
     assert any("how loads differ" in it.title for it in page.charts())
 
@@ -83,7 +83,7 @@ def test_all_kinds_of_charts_are_there(page: Page) -> None:
 def test_one_quantity_of_a_kind_is_seen_first(page: Page) -> None:
     own = section(page, "about-calls")
     assert [it.title for it in shown(own) if VDSO in it.title] == [
-        f"Distribution: {VDSO}",
+        f"Percentiles: {VDSO}",
         f"Series: {VDSO}",
         f"Q-Q plot: {VDSO}",
     ]
@@ -98,7 +98,7 @@ def test_each_sentence_has_its_table(page: Page) -> None:
     assert {it.table_key for it in page.sentences} <= tables
     assert len(page.sentences) <= 9 < len(page.more_sentences)
     # The page refuses keys that come twice, and tables that are not there.
-    assert render(page).count("<h2") == len(page.sections) + 2 + bool(page.notes)
+    assert render(page).count("<h2 id=") == len(page.sections) + 2 + bool(page.notes)
 
 
 def test_there_is_as_much_as_is_wanted(both: tuple[Results, Results]) -> None:
@@ -111,20 +111,6 @@ def test_there_is_as_much_as_is_wanted(both: tuple[Results, Results]) -> None:
     ]
     assert list(tables.tables()) == list(charts.tables())
     assert not list(tables.charts()) and list(charts.charts())
-
-
-def test_of_many_quantities_most_have_one_chart(
-    both: tuple[Results, Results], page: Page, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(parts, "MOST_CHARTS", 3)
-    brief = report_page(both[0])
-    own = section(brief, "about-calls")
-    assert own.words == (parts.MANY,)
-    assert len(shown(own)) == len(shown(section(page, "about-calls")))
-    assert sorted(map(len, options(own).values())) == [1, 1, 3]
-    # One quantity is not many.
-    assert section(brief, "about-sleep").words == ()
-    assert section(page, "about-calls").words == ()
 
 
 def test_a_comparison_has_changes_and_charts_of_both(
@@ -140,17 +126,32 @@ def test_a_comparison_has_changes_and_charts_of_both(
     ]
     own = section(page, "about-calls")
     assert getattr(own.blocks[0], "key", "") == "changes-calls"
-    texts = {key.text for chart in shown(own) for key in chart.keys}
-    assert {"differs", "median"} <= texts
-    distribution = next(it for it in shown(own) if it.title.startswith("Distribution"))
-    names = [name for _, name in distribution.panels[0].x.ticks]
-    assert names == [
+    verdicts = {
+        it for chart in shown(own) for it in chart.rows.to_dict().get("verdict", ())
+    }
+    assert "differs" in verdicts
+    percentiles = next(it for it in shown(own) if it.title.startswith("Percentiles"))
+    assert percentiles.rows["level"].unique(maintain_order=True).to_list() == [
         "baseline, before",
         "baseline, afterwards",
         "namespace, before",
         "namespace, afterwards",
     ]
+    assert page.picture is not None and page.picture.title == "What has changed"
+    assert f"{VDSO}, baseline, idle (overhead)" in page.picture.rows["name"].to_list()
     assert render(page)
+
+
+def test_the_page_opens_with_what_each_level_costs(page: Page) -> None:
+    assert page.picture is not None
+    assert page.picture.rows["name"].to_list() == [
+        f"{VDSO} (overhead)",
+        "tsc, hot (overhead)",
+        "nanosleep 1 ms (latency)",
+        "timerfd 50 µs (jitter)",
+    ]
+    assert set(page.picture.rows["level"]) == {"namespace"}
+    assert next(page.charts()) is page.picture
 
 
 def test_outcomes_come_first(both: tuple[Results, Results]) -> None:
@@ -220,7 +221,7 @@ def test_markdown_takes_names_as_they_are(tmp_path: Path) -> None:
         blocks=2,
     )
     page = report_page(load(folder))
-    text = outputs.markdown(page, ())
+    text = outputs.markdown(page)
     assert level not in text and "<i>" not in text
     assert r"\[x\](http://a)\*b\*\<i\>" in text
     assert "`--blocks 5`" in text

@@ -42,7 +42,6 @@ fn for_every_user() -> Outcome {
     let [folder, _] = results()?;
     for arguments in [&["--version"][..], &[text(folder), "-o", text(&file)]] {
         let mut command = User::Nobody.wrap(&own);
-        // Matplotlib keeps its list of fonts there.
         command.env("HOME", workspace::scratch()?);
         run(command.arg("report").args(arguments), LIMIT)?.expect_code(0)?;
     }

@@ -2,7 +2,7 @@
 
     results = load("results")
     overhead_table(results)                  # Table IV, shown as a table in a notebook
-    ccdf(results.cells("sleep/nanosleep/1ms/other/slack=50us")).to_plotly()
+    ccdf(results.cells("sleep/nanosleep/1ms/other/slack=50us")).save("tail.svg")
     for sentence in conclude(results):
         print(sentence.text)
 
@@ -18,15 +18,15 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from eigentime_report.analysis import Analysis, analyse
-    from eigentime_report.charts import (
-        Chart,
+    from eigentime_report.charts.chart import Chart
+    from eigentime_report.charts.effects import forest, overview
+    from eigentime_report.charts.kinds import (
         ccdf,
-        forest,
+        distribution,
         interval_histogram,
         qq,
         raw_series,
     )
-    from eigentime_report.charts.distribution import distribution
     from eigentime_report.comparison import compare_results, judge, parse
     from eigentime_report.conclusions import Sentence, conclude
     from eigentime_report.page import Page
@@ -100,6 +100,7 @@ __all__ = [
     "loads_table",
     "miss_time_table",
     "overhead_table",
+    "overview",
     "pairs_table",
     "parse",
     "published_table",

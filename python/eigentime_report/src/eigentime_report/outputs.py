@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,8 +20,9 @@ from eigentime_report.comparison import CONDITIONS, Judgement
 from eigentime_report.files import replacing
 from eigentime_report.page import Fold, Page, Section, Sentence, render
 from eigentime_report.parts import Tell, unheard
-from eigentime_report.tables import Between, Form, Marked, Table, write
-from eigentime_report.tables.writers.markdown import escape
+from eigentime_report.tables import Between, Form, Table, write
+from eigentime_report.tables.table import plain
+from eigentime_report.tables.writers import escape
 
 # The version of the form of JSON.
 JSON_FORM = 1
@@ -60,21 +62,17 @@ def only(page: Page, patterns: Sequence[str]) -> Page:
                 f"no table is called '{pattern}'\n"
                 f"help: {offered}there are {', '.join(known)}"
             )
-    sections = (
-        replace(
-            section,
-            words=(),
-            blocks=tuple(
-                table
-                for table in _tables(section)
-                if any(fnmatchcase(table.key, pattern) for pattern in patterns)
-            ),
+
+    def chosen(section: Section) -> Section:
+        blocks = (
+            it
+            for it in _tables(section)
+            if any(fnmatchcase(it.key, pattern) for pattern in patterns)
         )
-        for section in page.sections
-    )
-    return replace(
-        page, more_sentences=(), sections=tuple(it for it in sections if it.blocks)
-    )
+        return replace(section, words=(), blocks=tuple(blocks))
+
+    sections = tuple(it for it in map(chosen, page.sections) if it.blocks)
+    return replace(page, picture=None, more_sentences=(), sections=sections)
 
 
 def check(path: Path) -> None:
@@ -86,9 +84,8 @@ def check(path: Path) -> None:
         )
     is_folder = suffix_of(path) == FOLDER_SUFFIX
     if path.exists() and path.is_dir() != is_folder:
-        raise OutputError(
-            f"{path}: {'a file' if is_folder else 'a folder'} of that name is there already"
-        )
+        kind = "file" if is_folder else "folder"
+        raise OutputError(f"{path}: a {kind} of that name is there already")
     check_folder(path if is_folder else path.parent)
 
 
@@ -100,6 +97,19 @@ def check_folder(path: Path) -> None:
         raise OutputError(f"{path}: it cannot be made: {error.strerror}") from error
     if not os.access(path, os.W_OK | os.X_OK):
         raise OutputError(f"{path}: this user may not write there")
+
+
+def warn_of_length(path: Path) -> None:
+    """Tells that a file of Markdown is too long for what it may be meant for."""
+    if suffix_of(path) != ".md":
+        return
+    length = len(path.read_text(encoding="utf-8"))
+    if length > ISSUE:
+        print(
+            f"report: {path} has {length:,} characters, and an issue on GitHub takes "
+            f"{ISSUE:,}: --only TABLE,... chooses tables",
+            file=sys.stderr,
+        )
 
 
 def write_report(path: Path, page: Page, judgements: Sequence[Judgement]) -> None:
@@ -151,33 +161,23 @@ def _writing(path: Path) -> Iterator[None]:
         ) from error
 
 
-def html(page: Page, judgements: Sequence[Judgement]) -> str:
-    """The page, with its charts."""
-    return render(page)
-
-
-def markdown(page: Page, judgements: Sequence[Judgement]) -> str:
+def markdown(page: Page) -> str:
     """What to conclude, as a list, and all tables."""
-    return "\n".join(_markdown(page))
-
-
-def _markdown(page: Page) -> Iterator[str]:
-    yield f"# {escape(page.title)}\n"
+    lines = [f"# {escape(page.title)}\n"]
     if page.subtitle:
-        yield f"{escape(page.subtitle)}\n"
+        lines.append(f"{escape(page.subtitle)}\n")
     for title, texts in (
         ("What to conclude", [it.text for it in page.sentences]),
         ("What to know first", page.notes),
         ("What matters less", [it.text for it in page.more_sentences]),
     ):
         if texts:
-            yield f"## {title}\n"
-            yield from (f"- {_prose(text)}" for text in texts)
-            yield ""
+            lines += [f"## {title}\n", *(f"- {_prose(text)}" for text in texts), ""]
     for section in page.sections:
-        yield f"## {escape(section.title)}\n"
-        yield from (f"{_prose(words)}\n" for words in section.words)
-        yield from (write(table, "markdown") for table in _tables(section))
+        lines.append(f"## {escape(section.title)}\n")
+        lines += [f"{_prose(words)}\n" for words in section.words]
+        lines += [write(table, "markdown") for table in _tables(section)]
+    return "\n".join(lines)
 
 
 def _prose(text: str) -> str:
@@ -199,19 +199,14 @@ def _tables(section: Section) -> Iterator[Table]:
         yield from (each for each in blocks if isinstance(each, Table))
 
 
-def tables(page: Page) -> str:
-    """All tables and nothing else, to read."""
-    return "\n".join(write(table, "markdown") for table in page.tables())
+def tables(page: Page, form: Form = "markdown") -> str:
+    """All tables and nothing else, to read; or for a document that takes them in by `\\input`."""
+    return "\n".join(write(table, form) for table in page.tables())
 
 
-def latex(page: Page, judgements: Sequence[Judgement]) -> str:
-    """All tables, for a document that takes them in by `\\input`."""
-    return "\n".join(write(table, "latex") for table in page.tables())
-
-
-def document(page: Page, judgements: Sequence[Judgement]) -> dict[str, Any]:
+def as_json(page: Page, judgements: Sequence[Judgement]) -> str:
     """All of it but the charts, for programs."""
-    return {
+    found = {
         "form": JSON_FORM,
         "title": page.title,
         "subtitle": page.subtitle,
@@ -231,6 +226,7 @@ def document(page: Page, judgements: Sequence[Judgement]) -> dict[str, Any]:
         ],
         "tables": {table.key: _table(table) for table in page.tables()},
     }
+    return json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _sentences(sentences: Sequence[Sentence]) -> list[dict[str, str]]:
@@ -243,32 +239,24 @@ def _table(table: Table) -> dict[str, Any]:
         "title": table.title,
         "units": {column.key: column.unit for column in table.columns if column.unit},
         "rows": [
-            {key: _plain(cell) for key, cell in zip(keys, row.cells, strict=True)}
-            for row in table.rows
+            dict(zip(keys, map(_plain, row.cells), strict=True)) for row in table.rows
         ],
         "notes": list(table.notes),
     }
 
 
 def _plain(cell: Any) -> Any:
-    if isinstance(cell, Marked):
-        return cell.value
-    if isinstance(cell, Between):
-        return [cell.low, cell.high]
+    value: Any = plain(cell)
+    if isinstance(value, Between):
+        return [value.low, value.high]
     # numpy's numbers are none to json.
-    return cell.item() if hasattr(cell, "item") else cell
-
-
-def as_json(page: Page, judgements: Sequence[Judgement]) -> str:
-    """The same as text."""
-    found = document(page, judgements)
-    return json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return value.item() if hasattr(value, "item") else value
 
 
 TEXTS: Mapping[str, Callable[[Page, Sequence[Judgement]], str]] = {
-    ".html": html,
-    ".md": markdown,
-    ".tex": latex,
+    ".html": lambda page, _: render(page),
+    ".md": lambda page, _: markdown(page),
+    ".tex": lambda page, _: tables(page, "latex"),
     ".json": as_json,
 }
 
@@ -283,7 +271,7 @@ def on_terminal(page: Page) -> str:
     for sentence in page.sentences:
         # Outcomes are told by themselves, as errors are.
         if sentence.table_key != CONDITIONS:
-            lines += _item(sentence.text)
+            lines += _wrapped(sentence.text, "- ", "  ")
     more = [
         f"{count} {what}{'s' if count > 1 else ''}"
         for count, what in (
@@ -301,18 +289,11 @@ def on_terminal(page: Page) -> str:
     return "\n".join(lines)
 
 
-def _item(text: str) -> list[str]:
-    """An item of a list."""
-    return _wrapped(text, "- ", "  ")
-
-
 def _wrapped(text: str, first: str = "", others: str = "") -> list[str]:
     """Lines in which no number is parted from its unit, and no word is broken."""
-    width = min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST)
-    held = re.sub(r"(?<=\d) (?=%|[nµm]?s\b)", NO_BREAK, text)
     lines = textwrap.wrap(
-        held,
-        width,
+        re.sub(r"(?<=\d) (?=%|[nµm]?s\b)", NO_BREAK, text),
+        min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST),
         initial_indent=first,
         subsequent_indent=others,
         break_on_hyphens=False,

@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from fnmatch import fnmatchcase
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
-from eigentime_report.analysis import Analysis, Factor
+from eigentime_report.analysis import Analysis, Compared, Factor
 from eigentime_report.charts import (
     Chart,
     ccdf,
     distribution,
     forest,
     interval_histogram,
+    overview,
     qq,
     raw_series,
 )
@@ -22,19 +23,12 @@ from eigentime_report.comparison import Changes, changes_chart, changes_table
 from eigentime_report.comparison.shifts import AFTER, BEFORE
 from eigentime_report.page import Block, Choice, Fold, Option, Section
 from eigentime_report.results import Cell, Quantity
-from eigentime_report.tables import Table, every_table
+from eigentime_report.tables import FACTORS, Table, every_table
 
 ChartOf: TypeAlias = Callable[..., Chart]
 # Hears what is done at the moment.
 Tell: TypeAlias = Callable[[str], None]
-
-FACTORS: tuple[Factor, ...] = ("level", "load")
-# A page with more charts than this keeps a browser busy: of most quantities it has the first one.
-MOST_CHARTS = 200
-MANY = (
-    "There are so many quantities that all charts of one of them are here, and one chart of each "
-    "other; the package eigentime_report draws the rest."
-)
+Some = TypeVar("Some", bound=Compared)
 
 
 class Detail(IntEnum):
@@ -52,54 +46,47 @@ class Part:
     key: str
     title: str
     tables: tuple[str, ...]
-    # For those who want to know it exactly.
-    folded: tuple[str, ...] = ()
     # Of each quantity of the kind that is called as the part is.
     charts: tuple[ChartOf, ...] = ()
-    # The quantity whose charts are seen first, by its subject; else it is the first one.
-    shown: str = ""
+    # By their subjects, what the page's first picture has of it; the charts of the first of
+    # these are seen first. Without one of them, it is the first quantity.
+    main: tuple[str, ...] = ()
 
-
-def _kind(
-    key: str, title: str, papers: str, shown: str, charts: tuple[ChartOf, ...]
-) -> Part:
-    exact = (
-        f"pairs-{key}-*",
-        f"descriptives-{key}",
-        f"tests-{key}-*",
-        f"factors-{key}",
-    )
-    return Part(key, title, (papers,), exact, charts, shown)
+    @property
+    def folded(self) -> tuple[str, ...]:
+        """Tables for those who want to know it exactly."""
+        names = ("pairs-{}-*", "descriptives-{}", "tests-{}-*", "factors-{}")
+        return tuple(it.format(self.key) for it in names)
 
 
 PARTS = (
-    _kind(
+    Part(
         "calls",
-        "What calls cost",
-        "overhead-*",
-        "vdso_clock_gettime_monotonic",
+        "Overhead of calls",
+        ("overhead-*",),
         (distribution, raw_series, qq),
+        ("vdso_clock_gettime_monotonic", "clock_gettime_monotonic", "timerfd_settime"),
     ),
-    _kind(
+    Part(
         "read",
-        "What single readings cost",
-        "timer-cost",
-        "clock_gettime",
+        "Overhead of single clock reads",
+        ("timer-cost",),
         (ccdf, distribution, raw_series),
+        ("clock_gettime",),
     ),
-    _kind(
+    Part(
         "sleep",
-        "How late sleeps end",
-        "miss-time",
-        "nanosleep",
+        "Latency of sleeps: how late they end",
+        ("miss-time",),
         (ccdf, distribution, raw_series, qq),
+        ("nanosleep", "epoll", "sleeper"),
     ),
-    _kind(
+    Part(
         "events",
-        "How even timer events are",
-        "events",
-        "ticker",
+        "Jitter of timer events",
+        ("events",),
         (interval_histogram, ccdf, raw_series),
+        ("ticker", "timerfd"),
     ),
     Part(
         "clocks",
@@ -115,6 +102,34 @@ def unheard(words: str) -> None:
     """Tells nobody."""
 
 
+def picture_of(analysis: Analysis) -> Chart | None:
+    """What each level costs, under the first load; None where there is one level."""
+    load = analysis.results.loads[0]
+    compared = [it for part in PARTS for it in analysis.comparisons(part.key, "level")]
+    main = _main(it for it in compared if it.held == load)
+    return overview(main, analysis.results.levels) if main else None
+
+
+def picture_of_changes(changes: Changes) -> Chart | None:
+    """What has changed at all levels, under the first load."""
+    load = changes.after.loads[0]
+    main = _main(it for it in changes.changes if it.load == load)
+    return overview(main, title="What has changed") if main else None
+
+
+def _main(compared: Iterable[Some]) -> list[Some]:
+    """The comparisons of each part's main quantities, in the parts' order."""
+    given = list(compared)
+    found: list[Some] = []
+    for part in PARTS:
+        own = [it for it in given if it.quantity.kind == part.key]
+        first = {it.quantity.subject: it.quantity for it in reversed(own)}
+        chosen = [first[it] for it in part.main if it in first]
+        chosen = chosen or list(first.values())[-1:]
+        found += [it for quantity in chosen for it in own if it.quantity == quantity]
+    return found
+
+
 def sections_of(
     analysis: Analysis, detail: Detail, tell: Tell = unheard
 ) -> Iterator[Section]:
@@ -125,21 +140,21 @@ def sections_of(
     tell("describing all quantities")
     tables = list(every_table(analysis))
     quantities = {part.key: analysis.quantities(part.key) for part in PARTS}
-    charts = Charts.of(quantities, results.cells, results.levels, results.loads)
+    charts = Charts(quantities, results.cells, results.levels, results.loads)
     for part in PARTS:
         drawn: list[Block] = []
-        words: tuple[str, ...] = ()
         if detail >= Detail.CHARTS and part.charts:
             tell(f"drawing {part.key}")
             drawn = [*_forests(part, analysis), *charts.blocks(part)]
-            words = charts.words(part)
-        folded = [it for it in tables if _matches(it, part.folded)]
         blocks: tuple[Block, ...] = (
-            *(it for it in tables if _matches(it, part.tables)),
+            *_matching(tables, part.tables),
             *drawn,
-            *(Fold(f"{it.key}-fold", it.title, (it,)) for it in folded),
+            *(
+                Fold(f"{it.key}-fold", it.title, (it,))
+                for it in _matching(tables, part.folded)
+            ),
         )
-        yield Section(f"about-{part.key}", part.title, words, blocks)
+        yield Section(f"about-{part.key}", part.title, blocks=blocks)
 
 
 def sections_of_changes(changes: Changes, detail: Detail) -> Iterator[Section]:
@@ -162,16 +177,14 @@ def sections_of_changes(changes: Changes, detail: Detail) -> Iterator[Section]:
         for kind in changes.kinds
     }
     levels = [f"{level}, {when}" for level in changes.after.levels for when in both]
-    charts = Charts.of(quantities, cells, levels, changes.after.loads)
+    charts = Charts(quantities, cells, levels, changes.after.loads)
     for part in PARTS:
         if part.key not in quantities:
             continue
         blocks: list[Block] = [changes_table(changes, part.key)]
-        words: tuple[str, ...] = ()
         if detail >= Detail.CHARTS:
             blocks += [changes_chart(changes, part.key), *charts.blocks(part)]
-            words = charts.words(part)
-        yield Section(f"about-{part.key}", part.title, words, tuple(blocks))
+        yield Section(f"about-{part.key}", part.title, blocks=tuple(blocks))
 
 
 @dataclass(frozen=True)
@@ -182,59 +195,39 @@ class Charts:
     cells: Callable[[Quantity], list[Cell]]
     levels: Sequence[str]
     loads: Sequence[str]
-    # Whether of the others the first chart has to do.
-    are_many: bool
-
-    @classmethod
-    def of(
-        cls,
-        quantities: Mapping[str, Sequence[Quantity]],
-        cells: Callable[[Quantity], list[Cell]],
-        levels: Sequence[str],
-        loads: Sequence[str],
-    ) -> Charts:
-        """Those of the quantities of each part."""
-        count = sum(
-            len(part.charts) * len(quantities.get(part.key, ())) for part in PARTS
-        )
-        return cls(quantities, cells, levels, loads, count > MOST_CHARTS)
 
     def blocks(self, part: Part) -> Iterator[Block]:
         """The charts of a part: a choice of quantities, where there are several."""
         quantities = self.quantities[part.key]
-        wanted = [it for it in quantities if it.subject == part.shown] or quantities
         options = []
         for quantity in quantities:
-            is_shown = quantity == wanted[0]
-            kinds = part.charts[:1] if self.are_many and not is_shown else part.charts
             cells = self.cells(quantity)
             charts = tuple(
-                kind(cells, levels=self.levels, loads=self.loads) for kind in kinds
+                kind(cells, levels=self.levels, loads=self.loads)
+                for kind in part.charts
             )
             options.append(Option(f"{charts[0].key}-option", quantity.title, charts))
         if len(options) == 1:
             yield from options[0].charts
         elif options:
-            first = quantities.index(wanted[0])
-            title = "Quantity by quantity"
-            yield Choice(
-                f"quantities-{part.key}", title, "Quantity", tuple(options), first
+            main = (
+                at for at, it in enumerate(quantities) if it.subject == part.main[0]
             )
-
-    def words(self, part: Part) -> tuple[str, ...]:
-        """What has to be said of what is not there."""
-        if not self.are_many or len(self.quantities[part.key]) < 2:
-            return ()
-        return (MANY,)
+            first = next(main, 0)
+            key = f"quantities-{part.key}"
+            yield Choice(key, "Quantity by quantity", "Quantity", tuple(options), first)
 
 
-def _matches(table: Table, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(table.key, pattern) for pattern in patterns)
+def _matching(tables: Iterable[Table], patterns: Iterable[str]) -> list[Table]:
+    return [
+        it for it in tables if any(fnmatchcase(it.key, pattern) for pattern in patterns)
+    ]
 
 
 def _forests(part: Part, analysis: Analysis) -> Iterator[Chart]:
     """How levels differ from the first one, and loads."""
-    for factor in FACTORS:
+    factors: tuple[Factor, ...] = FACTORS
+    for factor in factors:
         if compared := list(analysis.comparisons(part.key, factor)):
             title = f"{part.title}: how {factor}s differ"
             yield forest(compared, key=f"effects-{part.key}-{factor}s", title=title)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from eigentime_report.analysis import analyse
+from eigentime_report.charts import Chart
 from eigentime_report.comparison import (
     CONDITIONS,
     Changes,
@@ -23,14 +25,16 @@ from eigentime_report.conclusions import MAIN, Sentence, conclude
 from eigentime_report.conclusions.trust import ABOUT as TRUST
 from eigentime_report.page import Facts, Page, Section
 from eigentime_report.parts import (
-    FACTORS,
     Detail,
     Tell,
+    picture_of,
+    picture_of_changes,
     sections_of,
     sections_of_changes,
     unheard,
 )
 from eigentime_report.results import Results
+from eigentime_report.tables import FACTORS
 
 # What was not to be, and is, matters most.
 CONDITIONS_WEIGHT = 200
@@ -51,10 +55,7 @@ def report_page(
 ) -> Page:
     """What follows from a set of results: conclusions, and the tables and charts behind them."""
     analysis = analyse(
-        results,
-        confidence=confidence,
-        same_within=same_within,
-        as_in_paper=as_in_paper,
+        results, confidence=confidence, same_within=same_within, as_in_paper=as_in_paper
     )
     for kind in analysis.kinds:
         for factor in FACTORS:
@@ -65,6 +66,7 @@ def report_page(
     return _page(
         title or f"What time costs: {', '.join(_machines(results))}",
         _subtitle(results),
+        picture_of(analysis) if detail >= Detail.CHARTS else None,
         conclude(results, analysis),
         _facts(results),
         sections_of(analysis, detail, tell),
@@ -81,7 +83,7 @@ def comparison_page(
 ) -> Page:
     """What has changed from one set of results to another."""
     both = {BEFORE: changes.before, AFTER: changes.after}
-    names = _told_apart(both.values())
+    names = told_apart(it.folders for it in both.values())
     compared = circumstances_table(changes)
     last = Section("compared", compared.title, blocks=(compared,))
     return _page(
@@ -90,6 +92,7 @@ def comparison_page(
             f"{when} ({name}): {_subtitle(results)}"
             for (when, results), name in zip(both.items(), names, strict=True)
         ),
+        picture_of_changes(changes) if detail >= Detail.CHARTS else None,
         changes_sentences(changes),
         [
             replace(facts, title=f"{facts.title}, {when}")
@@ -104,6 +107,7 @@ def comparison_page(
 def _page(
     title: str,
     subtitle: str,
+    picture: Chart | None,
     sentences: Sequence[Sentence],
     facts: Iterable[Facts],
     sections: Iterable[Section],
@@ -116,6 +120,7 @@ def _page(
     return Page(
         title=title,
         subtitle=subtitle,
+        picture=picture,
         sentences=(
             *_outcomes(judgements),
             *(it for it in conclusions if it.weight >= MAIN),
@@ -145,10 +150,11 @@ def _machines(results: Results) -> list[str]:
     return list(dict.fromkeys(run.machine for run in results.runs))
 
 
-def _told_apart(both: Iterable[Results]) -> list[str]:
-    """The folders of each, by as much of their paths as it takes to tell them apart."""
-    paths = [[folder.resolve().parts for folder in it.folders] for it in both]
+def told_apart(groups: Iterable[Iterable[Path]]) -> list[str]:
+    """The folders of each group, by as much of their paths as it takes to tell groups apart."""
+    paths = [[folder.resolve().parts for folder in group] for group in groups]
     longest = max(len(parts) for own in paths for parts in own)
+    names: list[str] = []
     for depth in range(1, longest + 1):
         names = [", ".join("/".join(it[-depth:]) for it in own) for own in paths]
         if len(set(names)) == len(names):

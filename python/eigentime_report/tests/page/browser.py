@@ -116,10 +116,7 @@ class Browser:
     def run(self, script: str) -> Any:
         """The value of an expression; promises are waited for."""
         found = self.call(
-            "Runtime.evaluate",
-            expression=script,
-            awaitPromise=True,
-            returnByValue=True,
+            "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
         )
         if "exceptionDetails" in found:
             raise RuntimeError(f"{script}: {found['exceptionDetails']}")

@@ -11,6 +11,7 @@ from eigentime_report.charts import (
     distribution,
     forest,
     interval_histogram,
+    overview,
     qq,
     raw_series,
 )
@@ -75,14 +76,14 @@ def whole() -> Page:
     reads = [
         cell([-2.0, 17.0, 18.0, 90.0], "vm", weights=[9, 900, 80, 2], quantity=READ)
     ]
-    effects = forest(
-        [compared({level: (50 + n, 0.4, 20) for n, level in enumerate(LEVELS)})]
-    )
+    costs = compared({level: (50 + n, 0.4, 20) for n, level in enumerate(LEVELS)})
+    effects = forest([costs])
     tail, series, spread = sleeps()
     nothing = ccdf([])
     return Page(
         "What time costs on testbed",
         "Measured on 21 September 2026",
+        overview([costs]),
         (
             Said("In a time namespace, a vDSO read costs 3.1 % more.", "overhead"),
             Said("Under io, sleeps miss 4.1 times as much.", "miss-times"),
@@ -136,6 +137,7 @@ def hostile() -> Page:
     return Page(
         HOSTILE,
         HOSTILE,
+        None,
         (Said(HOSTILE, "table"),),
         (),
         (HOSTILE,),

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 from eigentime_report.tables import Between, Column, Marked, Row, Table, write
-from eigentime_report.tables.writers.latex import PACKAGES
-from eigentime_report.tables.writers.markdown import escape
+from eigentime_report.tables.writers import PACKAGES, escape
 
 NASTY = 'a|b <i> & "c" 100% $5 #1 _x_ {y} ~ ^ \\ *z* µs ± × − ≈ ω² “q”'
 

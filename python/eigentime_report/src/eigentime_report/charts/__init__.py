@@ -1,22 +1,22 @@
-"""Charts of cells and of comparisons: described once, drawn by plotly and by matplotlib.
+"""Charts of cells and of comparisons, as specifications of Vega-Lite.
 
     chart = ccdf(results.cells(quantity), levels=results.levels, loads=results.loads)
-    chart.to_plotly().show()
+    chart  # at the end of a notebook's cell, it is shown
     chart.save("tail.svg")
 
-Read in this order: `description` (what a chart consists of), `theme` (colours), `selection`
-(the cells of a chart), `sample`, `scales` and `ticks` (what the charts share), one file for
-each kind of chart, and `with_plotly` (with `plotly_layout`) and `with_matplotlib`, which draw
-them.
+Read in this order: `theme` (colours), `chart` (what all charts have in common), `sample` (the
+values of a chart), `kinds` (a function for each kind of chart) and `effects` (comparisons).
 """
 
-from eigentime_report.charts.description import FORMATS, Chart
-from eigentime_report.charts.distribution import distribution
-from eigentime_report.charts.effects import forest
-from eigentime_report.charts.intervals import interval_histogram
-from eigentime_report.charts.normal import qq
-from eigentime_report.charts.series import raw_series
-from eigentime_report.charts.tails import ccdf
+from eigentime_report.charts.chart import FORMATS, Chart
+from eigentime_report.charts.effects import forest, overview
+from eigentime_report.charts.kinds import (
+    ccdf,
+    distribution,
+    interval_histogram,
+    qq,
+    raw_series,
+)
 from eigentime_report.charts.theme import DARK, LIGHT, Theme
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "distribution",
     "forest",
     "interval_histogram",
+    "overview",
     "qq",
     "raw_series",
 ]

@@ -1,108 +1,72 @@
-"""Values in order of size, each once or many times, and a few of them that stand for all."""
+"""The values of a chart: in order of size, each once or many times, and a few that stand for all."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
-from eigentime_report.charts.description import Floats
+from eigentime_report import units
+from eigentime_report.charts.chart import NOTHING, Chart, Scaled, sentences, slug
+from eigentime_report.results import Cell, Quantity
 
+Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
 
 # The greatest values, which are all kept.
 EXTREMES = 20
+# Values that differ by more than this are told apart on a logarithmic scale only.
+WIDE = 20.0
+# Up to this share of values that are 0 or less, a logarithmic scale still shows the sample.
+FEW = 0.05
+# Less than this percentage of something is not written as a number.
+LEAST_PERCENT = 0.01
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Sorted values; `through` is how many there are up to each, None where each came once."""
+    """Sorted values; `through` is how many there are up to each."""
 
     values: Floats
-    through: Ints | None
-    # How many were no finite numbers, and are not among the values.
-    lost: int = 0
+    through: Ints
 
     @classmethod
     def of(cls, values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Sample:
         """Values in any order, each as often as its weight says."""
         given = np.asarray(values, dtype=np.float64)
-        finite = np.isfinite(given)
         if weights is None:
-            kept = given[finite]
-            kept.sort()
-            return cls(kept, None, len(given) - len(kept))
+            return cls(np.sort(given), np.arange(1, len(given) + 1))
         counts = np.asarray(weights, dtype=np.int64)
-        lost = int(counts[~finite].sum())
-        used = finite & (counts > 0)
-        order = np.argsort(given[used], kind="stable")
-        return cls(given[used][order], np.cumsum(counts[used][order]), lost)
+        order = np.argsort(given, kind="stable")
+        order = order[counts[order] > 0]
+        return cls(given[order], np.cumsum(counts[order]))
 
     @property
     def count(self) -> int:
         """How many values there are, each as often as it came."""
-        if self.through is None:
-            return len(self.values)
         return int(self.through[-1]) if len(self.through) else 0
 
-    @property
-    def low(self) -> float:
-        """The least value."""
-        return float(self.values[0])
-
-    @property
-    def high(self) -> float:
-        """The greatest value."""
-        return float(self.values[-1])
-
-    @property
-    def is_constant(self) -> bool:
-        """Whether all values are equal."""
-        return self.low == self.high
-
-    @cached_property
-    def mean(self) -> float:
-        """The mean, kept within the values in spite of rounding."""
-        if self.through is None:
-            mean = float(self.values.mean())
-        else:
-            counts = np.diff(self.through, prepend=0)
-            mean = float(np.average(self.values, weights=counts))
-        return min(max(mean, self.low), self.high)
-
-    def at_rank(self, ranks: Ints) -> Floats:
+    def at_rank(self, ranks: npt.ArrayLike) -> Floats:
         """The values of these ranks; the least one's is 0."""
-        if self.through is None:
-            return self.values[ranks]
         return self.values[np.searchsorted(self.through, ranks, side="right")]
 
     def quantile(self, share: float) -> float:
         """The least value that at least this share of all does not exceed."""
-        rank = max(int(np.ceil(share * self.count)) - 1, 0)
-        return float(self.at_rank(np.array([rank]))[0])
-
-    def between(self, share: float) -> float:
-        """The quantile, between the values on both sides of it (type 7 of R)."""
-        place = share * (self.count - 1)
-        low, high = self.at_rank(
-            np.array([np.floor(place), np.ceil(place)]).astype(int)
-        )
-        return float(low + (high - low) * (place % 1))
-
-    @property
-    def median(self) -> float:
-        """The middle value; of an even number of values the mean of both."""
-        return self.between(0.5)
+        return float(self.at_rank(max(int(np.ceil(share * self.count)) - 1, 0)))
 
     def below(self, limits: npt.ArrayLike) -> Ints:
         """How many values are less than each of the limits."""
         places = np.searchsorted(self.values, limits, side="left")
-        if self.through is None:
-            return places.astype(np.int64)
-        return np.concatenate([[0], self.through])[places]
+        return np.concatenate([[0], self.through])[places].astype(np.int64)
+
+    @property
+    def not_positive(self) -> int:
+        """How many values a logarithmic scale cannot show."""
+        return int(self.below(np.nextafter(0.0, 1.0)))
 
 
 def top_ranks(count: int, points: int) -> Ints:
@@ -121,7 +85,136 @@ def top_ranks(count: int, points: int) -> Ints:
 
 def both_ranks(count: int, points: int) -> Ints:
     """The same, and ever closer to both ends."""
-    if count <= points:
-        return np.arange(count)
     top = top_ranks(count, points // 2)
-    return np.unique(np.concatenate([top, count - 1 - top]))
+    return top if count <= points // 2 else np.unique([*top, *(count - 1 - top)])
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """A cell in a chart, with its values in order of size."""
+
+    cell: Cell
+    sample: Sample
+
+    @property
+    def name(self) -> str:
+        """The level and the load."""
+        return f"{self.cell.level}, {self.cell.load}"
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """What one chart shows: cells of one quantity, by load and level."""
+
+    kind: str
+    quantity: Quantity | None
+    shown: tuple[Shown, ...]
+    # All those of the report, whose colours and order are kept.
+    levels: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        kind: str,
+        cells: Iterable[Cell],
+        levels: Sequence[str] | None,
+        loads: Sequence[str] | None,
+        value: Callable[[Floats], Floats] = np.asarray,
+    ) -> Selection:
+        """The cells in the order of the levels and loads; `value` is what is shown of values."""
+        given = list(cells)
+        names = {cell.quantity.name for cell in given}
+        if len(names) > 1:
+            raise ValueError(
+                f"a chart shows one quantity, and these are {len(names)}: "
+                f"{', '.join(sorted(names))}; choose the cells of one"
+            )
+        all_levels = tuple(
+            dict.fromkeys([*(levels or ()), *(it.level for it in given)])
+        )
+        all_loads = list(dict.fromkeys([*(loads or ()), *(it.load for it in given)]))
+        given.sort(
+            key=lambda it: (all_loads.index(it.load), all_levels.index(it.level))
+        )
+        shown = (Shown(it, Sample.of(value(it.values), it.weights)) for it in given)
+        quantity = given[0].quantity if given else None
+        return cls(
+            kind, quantity, tuple(it for it in shown if it.sample.count), all_levels
+        )
+
+    @property
+    def meaning(self) -> str:
+        """What the values are."""
+        return self.quantity.meaning if self.quantity else ""
+
+    @property
+    def shown_levels(self) -> list[str]:
+        """The levels that the chart has."""
+        return list(dict.fromkeys(one.cell.level for one in self.shown))
+
+    @property
+    def title(self) -> str:
+        """What the chart is called."""
+        return f"{self.kind}: {self.quantity.title}" if self.quantity else self.kind
+
+    def panel(self, one: Shown) -> str:
+        """The title of the panel of a cell that has one of its own."""
+        several = len({it.cell.load for it in self.shown}) > 1
+        return one.name if several else one.cell.level
+
+    def rows(
+        self,
+        of: Callable[[Shown], Mapping[str, Any]],
+        panel: Callable[[Shown], str] | None = None,
+    ) -> pl.DataFrame:
+        """The columns that `of` makes of each cell, with level, load and panel beside them."""
+        frames = [
+            pl.DataFrame(of(one)).with_columns(
+                level=pl.lit(one.cell.level),
+                load=pl.lit(one.cell.load),
+                panel=pl.lit((panel or self.panel)(one)),
+            )
+            for one in self.shown
+        ]
+        return pl.concat(frames, how="diagonal_relaxed") if frames else pl.DataFrame()
+
+    def chart(self, rows: pl.DataFrame, drawn: Any, *caption: str) -> Chart:
+        """The chart; without rows it says that there is nothing to show."""
+        key = slug(self.kind, self.quantity.name if self.quantity else "nothing")
+        if rows.is_empty():
+            return Chart(key, self.title, sentences(NOTHING, *caption), rows)
+        return Chart(key, self.title, sentences(*caption), rows, drawn)
+
+    @property
+    def scaled(self) -> Scaled:
+        """Logarithmic if values differ much, and few are 0 or less."""
+        lows = []
+        for one in self.shown:
+            lost = one.sample.not_positive
+            if lost > FEW * one.sample.count:
+                return "linear"
+            lows.append(float(one.sample.at_rank(lost)))
+        highest = max((one.sample.values[-1] for one in self.shown), default=0.0)
+        return "log" if lows and highest > WIDE * min(lows) else "linear"
+
+    def said(self, what: str, lost: Callable[[Shown], int]) -> str:
+        """How many values of each cell a chart does not show: `Beyond: vm 3 of 9 (33 %).`"""
+        found = [
+            f"{one.name} {_share(lost(one), one.sample.count)}"
+            for one in self.shown
+            if lost(one)
+        ]
+        return f"{what}: {'; '.join(found)}." if found else ""
+
+    def off_scale(self) -> str:
+        """What is said of values that a logarithmic scale cannot show."""
+        what = "0 or less, for which a logarithmic scale has no place, are"
+        return self.said(what, lambda one: one.sample.not_positive)
+
+
+def _share(part: int, whole: int) -> str:
+    percent = 100 * part / whole
+    written = f"{percent:.2g}" if percent < 10 else f"{percent:.0f}"
+    if percent < LEAST_PERCENT:
+        written = f"< {LEAST_PERCENT}"
+    return f"{units.count(part)} of {units.count(whole)} ({written} %)"

@@ -1,61 +1,20 @@
-"""Colours: what they stand for, in light and in dark.
+"""Colours: what they stand for, in light and in dark, and what charts look like in both.
 
-A mark names a role, never a colour, so that a level looks the same everywhere. The levels'
-colours keep apart for those who do not see red, green or blue, and each has a contrast of at
-least 3 with its background (WCAG 2.2, 1.4.11); the tests compute both.
+The levels' colours keep apart for those who do not see red, green or blue, and each colour of
+a mark has a contrast of at least 3 with its background (WCAG 2.2, 1.4.11); the tests compute both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any
 
-Strength: TypeAlias = Literal["solid", "soft", "faint"]
+FONT = (
+    "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+)
 
-# How much of the background a colour of this strength covers.
-OPACITY: Mapping[Strength, float] = {"solid": 1.0, "soft": 0.45, "faint": 0.16}
-
-
-@dataclass(frozen=True)
-class Paint:
-    """A colour by what it stands for."""
-
-    role: str
-    strength: Strength = "solid"
-
-
-@dataclass(frozen=True)
-class Theme:
-    """The colour of each role."""
-
-    name: str
-    roles: Mapping[str, str]
-
-    def colour(self, paint: Paint) -> str:
-        """The colour as CSS has it."""
-        red, green, blue = rgb(self.roles[paint.role])
-        opacity = OPACITY[paint.strength]
-        return f"rgba({red}, {green}, {blue}, {opacity:g})"
-
-    def colour_of(self, role: str) -> str:
-        """The colour of a role at its full strength, as `#rrggbb`."""
-        return self.roles[role]
-
-
-def rgb(colour: str) -> tuple[int, int, int]:
-    """`#rrggbb` as three numbers from 0 to 255."""
-    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
-
-
-def recolouring(before: Theme, after: Theme) -> dict[str, str]:
-    """Each colour of one theme and what it is in the other one."""
-    paints = [Paint(role, strength) for role in before.roles for strength in OPACITY]
-    return {before.colour(paint): after.colour(paint) for paint in paints}
-
-
-# Role, in light, in dark. No two roles of a theme have one colour: `recolouring` tells
-# roles apart by it.
+# Role, in light, in dark.
 _ROLES: tuple[tuple[str, str, str], ...] = (
     ("page", "#f6f7f9", "#12151a"),
     ("surface", "#ffffff", "#1a1e25"),
@@ -65,7 +24,6 @@ _ROLES: tuple[tuple[str, str, str], ...] = (
     ("grid", "#e3e7ed", "#2d3440"),
     ("edge", "#d3d9e2", "#38414f"),
     ("accent", "#2558b8", "#8ab4ff"),
-    ("shade", "#8d99ab", "#7d899b"),
     ("level-0", "#175cab", "#559ff0"),
     ("level-1", "#d4650c", "#f29a4a"),
     ("level-2", "#149a6e", "#3fd6a2"),
@@ -79,6 +37,59 @@ _ROLES: tuple[tuple[str, str, str], ...] = (
     ("undecided", "#6b7585", "#98a3b3"),
 )
 
+
+@dataclass(frozen=True)
+class Theme:
+    """The colour of each role."""
+
+    name: str
+    roles: Mapping[str, str]
+
+    @property
+    def levels(self) -> list[str]:
+        """The colours of levels, in the order of these; there may be more levels."""
+        return [it for role, it in self.roles.items() if role.startswith("level-")]
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """What Vega-Lite takes for all charts: `ordinal` colours are those of verdicts."""
+        its = self.roles
+        verdicts = [its[name] for name in ("differs", "same", "undecided", "undecided")]
+        return {
+            "background": its["surface"],
+            "font": FONT,
+            "range": {"category": self.levels, "ordinal": verdicts},
+            "axis": {
+                "gridColor": its["grid"],
+                "domainColor": its["edge"],
+                "tickColor": its["edge"],
+                "labelColor": its["muted"],
+                "labelFontSize": 11.5,
+                "labelLimit": 260,
+                "labelSeparation": 6,
+                "titleColor": its["muted"],
+                "titleFontSize": 12,
+                "titleFontWeight": "normal",
+            },
+            "header": {"labelColor": its["ink"], "labelFontSize": 12.5},
+            "legend": {
+                "orient": "top",
+                "title": None,
+                "labelColor": its["ink"],
+                "labelFontSize": 12,
+                "labelLimit": 260,
+            },
+            "style": {"ink": {"color": its["ink"]}, "muted": {"color": its["muted"]}},
+            "title": {
+                "anchor": "start",
+                "color": its["ink"],
+                "fontSize": 15,
+                "subtitleColor": its["muted"],
+                "subtitleFontSize": 11,
+            },
+            "view": {"stroke": its["edge"]},
+        }
+
+
 LIGHT = Theme("light", {role: light for role, light, _ in _ROLES})
 DARK = Theme("dark", {role: dark for role, _, dark in _ROLES})
-LEVEL_COLOURS = sum(role.startswith("level-") for role, _, _ in _ROLES)

@@ -3,8 +3,8 @@
     page = Page("What time costs", sentences=..., sections=[Section("calls", "Calls", ...)])
     Path("report.html").write_text(render(page), encoding="utf-8")
 
-Read in this order: `sections` (what a page is), `render` (its HTML), `packed` (its charts'
-data), `templates/` and `assets/` (what it looks like and does).
+Read in this order: `sections` (what a page is), `render` (its HTML), `templates/` and `assets/`
+(what it looks like and does).
 """
 
 from eigentime_report.page.render import render

@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from functools import cache, partial
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -16,61 +16,55 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from eigentime_report.charts import DARK, LIGHT, Chart
-from eigentime_report.charts.plotly_layout import FEWER_COLUMNS, layout
-from eigentime_report.charts.theme import recolouring
-from eigentime_report.page.packed import Shared, packed
 from eigentime_report.page.sections import Block, Choice, Fold, Page
 from eigentime_report.tables import write
 
 # Parts of the page that always have these ids.
-FIXED_KEYS = ("conclusions", "notes", "facts", "contents", "common")
+FIXED_KEYS = ("conclusions", "notes", "facts", "contents", "themes")
 
 # Nothing is fetched, sent or framed; the scripts that may run are named by their hashes, so
-# that none does that a name in the results may have brought along. Plotly sets styles itself,
+# that none does that a name in the results may have brought along. Vega sets styles itself,
 # and makes images to be saved.
 POLICY = (
     "default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; "
     "img-src data: blob:; base-uri 'none'; form-action 'none'"
 )
 
-# plotly.js with lines, points and areas only; `scripts/report.sh lock` fetches it.
-PLOTLY = "plotly-basic.min.js.gz"
-
 # Tables with more columns are printed across the paper.
 UPRIGHT_COLUMNS = 9
 # How many notes and cards of facts are not folded away.
 SHOWN = {"notes": 6, "facts": 6}
 
-# What ends a script, or changes how its end is found, wherever it stands.
 _UNIT = re.compile(r"(?<=\d) (?=(?:[nµm]?s|%)(?!\w))")
 _CODE = re.compile(r"`([^`]+)`")
+# What ends a script, or changes how its end is found, wherever it stands.
 _ENDS = re.compile(r"<(?=/script|script|!--)", re.IGNORECASE)
 
 
 def render(page: Page) -> str:
     """The page's HTML."""
     _check(page)
-    environment = _environment()
     has_charts = any(True for _ in page.charts())
-    shared = Shared()
     early = _asset("theme.js")
-    late = [_plotly(), _asset("page.js")] if has_charts else [_asset("page.js")]
-    policy = POLICY.format(scripts=" ".join(_hash(script) for script in (early, *late)))
-    return environment.get_template("page.html").render(
-        page=page,
-        policy=policy,
-        style=Markup(_asset("page.css")),
-        themes={"light": LIGHT.roles, "dark": DARK.roles},
-        early=Markup(early),
-        late=[Markup(script) for script in late],
-        has_charts=has_charts,
-        widths=FEWER_COLUMNS,
-        shown=SHOWN,
-        block=partial(_block, shared=shared),
-        # After all charts: they say what is shared.
-        common=lambda: data(
-            {"colours": recolouring(LIGHT, DARK), "shared": shared.values}
-        ),
+    late = [*([_vega()] if has_charts else []), _asset("page.js")]
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            page=page,
+            policy=POLICY.format(scripts=" ".join(map(_hash, (early, *late)))),
+            style=Markup(_asset("page.css")),
+            themes={"light": LIGHT.roles, "dark": DARK.roles},
+            early=Markup(early),
+            late=[Markup(script) for script in late],
+            has_charts=has_charts,
+            shown=SHOWN,
+            block=_block,
+            # The page itself is behind the charts.
+            configs=data(
+                {it.name: {**it.config, "background": None} for it in (LIGHT, DARK)}
+            ),
+        )
     )
 
 
@@ -82,31 +76,20 @@ def data(value: Any) -> Markup:
     return Markup(text)
 
 
-def _block(block: Block, shared: Shared) -> Markup:
-    environment = _environment()
-    if isinstance(block, Chart):
-        text = environment.get_template("chart.html").render(
-            chart=block,
-            data=data(packed(block, shared)),
-            height=layout(block, LIGHT)["height"],
-            heights={
-                width: layout(block, LIGHT, width=width)["height"]
-                for width in FEWER_COLUMNS
-            },
-        )
-    elif isinstance(block, Choice):
-        text = environment.get_template("choice.html").render(
-            choice=block, block=partial(_block, shared=shared)
-        )
-    elif isinstance(block, Fold):
-        text = environment.get_template("fold.html").render(
-            fold=block, block=partial(_block, shared=shared)
-        )
-    else:
-        text = write(block, "html")
-        if len(block.columns) > UPRIGHT_COLUMNS:
-            text = f'<div class="wide">{text}</div>'
-    return Markup(text)
+def packed(chart: Chart) -> str:
+    """The chart's specification, compressed, in base64; `page.js` unpacks it."""
+    text = json.dumps(chart.spec(), separators=(",", ":"), allow_nan=False)
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode("ascii")
+
+
+def _block(block: Block) -> Markup:
+    if isinstance(block, Chart | Choice | Fold):
+        name = f"{type(block).__name__.lower()}.html"
+        template = _environment().get_template(name)
+        return Markup(template.render(its=block, block=_block, packed=packed))
+    text = write(block, "html")
+    is_wide = len(block.columns) > UPRIGHT_COLUMNS
+    return Markup(f'<div class="wide">{text}</div>' if is_wide else text)
 
 
 def _check(page: Page) -> None:
@@ -144,26 +127,27 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["unbroken"] = unbroken
-    environment.filters["prose"] = prose
+    environment.filters.update(unbroken=unbroken, prose=prose)
     return environment
 
 
 @cache
 def _asset(name: str) -> str:
-    return _file(name).decode("utf-8")
+    return (files("eigentime_report.page") / "assets" / name).read_text("utf-8")
 
 
 @cache
-def _plotly() -> str:
+def _vega() -> str:
+    """What draws the charts: Vega, Vega-Lite and Vega-Embed, whose names stay its own."""
+    # It has a browser's engine, which those who draw nothing need not wait for.
+    import vl_convert
+
+    text = _ENDS.sub(
+        r"\\x3c", vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    )
     # Line ends are what the browser makes of them: the hash is of that.
-    text = gzip.decompress(_file(PLOTLY)).decode("utf-8")
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return _ENDS.sub(r"\\x3c", text)
-
-
-def _file(name: str) -> bytes:
-    return files("eigentime_report.page").joinpath("assets", name).read_bytes()
+    return f"(() => {{{text}\n}})();"
 
 
 def _hash(script: str) -> str:

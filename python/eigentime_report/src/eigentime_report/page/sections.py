@@ -84,6 +84,8 @@ class Page:
 
     title: str
     subtitle: str = ""
+    # What it opens with.
+    picture: Chart | None = None
     sentences: tuple[Sentence, ...] = ()
     # Folded away below them, as are the last ones of many.
     more_sentences: tuple[Sentence, ...] = ()
@@ -103,6 +105,8 @@ class Page:
 
     def blocks(self) -> Iterator[Block | Option]:
         """All that has a key, with what is in folds and choices."""
+        if self.picture:
+            yield self.picture
         for section in self.sections:
             for block in section.blocks:
                 yield block

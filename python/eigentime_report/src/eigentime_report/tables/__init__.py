@@ -1,8 +1,10 @@
 """Tables: what was measured and what follows from it, as data and in four forms."""
 
+from collections.abc import Iterator
+
+from eigentime_report.analysis import Analysis, Factor
 from eigentime_report.tables.descriptives import descriptives_table
 from eigentime_report.tables.events import events_table
-from eigentime_report.tables.every import every_table
 from eigentime_report.tables.factors import factors_table
 from eigentime_report.tables.overhead import overhead_table
 from eigentime_report.tables.places import (
@@ -17,7 +19,41 @@ from eigentime_report.tables.tested import pairs_table, tests_table
 from eigentime_report.tables.timing import miss_time_table, timer_cost_table
 from eigentime_report.tables.writers import Form, write
 
+FACTORS: tuple[Factor, ...] = ("level", "load")
+
+
+def every_table(analysis: Analysis) -> Iterator[Table]:
+    """Those that have rows: the papers' first, then kind by kind, then what was measured where."""
+    return (table for table in _tables(analysis) if not table.is_empty)
+
+
+def _tables(analysis: Analysis) -> Iterator[Table]:
+    results = analysis.results
+    for load in results.loads:
+        yield overhead_table(
+            results,
+            load,
+            confidence=analysis.confidence,
+            as_in_paper=analysis.as_in_paper,
+        )
+    yield timer_cost_table(results)
+    yield miss_time_table(results)
+    yield events_table(results, analysis=analysis)
+    yield published_table(results)
+    for kind in analysis.kinds:
+        yield descriptives_table(results, kind, analysis=analysis)
+        for factor in FACTORS:
+            yield pairs_table(results, kind, factor, analysis=analysis)
+            yield tests_table(results, kind, factor, analysis=analysis)
+        yield factors_table(results, kind, analysis=analysis)
+    yield served_table(results)
+    yield warps_table(results)
+    yield loads_table(results)
+    yield levels_table(results)
+
+
 __all__ = [
+    "FACTORS",
     "Between",
     "Cell",
     "Column",

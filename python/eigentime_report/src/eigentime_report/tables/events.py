@@ -3,26 +3,44 @@
 from eigentime_report import papers, units
 from eigentime_report.analysis import Analysis, Description, analyse
 from eigentime_report.results import Results
-from eigentime_report.statistics import Interval
-from eigentime_report.tables.table import Between, Column, Row, Table
+from eigentime_report.tables.table import Between, Cell, Column, Row, Table
+
+
+def _asked(description: Description) -> int:
+    return description.quantity.interval_ns or 0
+
+
+def _interval(description: Description) -> Cell:
+    found, asked = description.mean_99, _asked(description)
+    if found is None or found.low is None or found.high is None:
+        return None
+    return Between(asked + found.low, asked + found.high)
+
 
 COLUMNS = (
-    Column("source", "Timer"),
-    Column("interval", "Interval"),
+    Column("source", "Timer", of="quantity.subject"),
+    Column("interval", "Interval", of=lambda it: units.span(_asked(it))),
     Column("level", "Platform"),
     Column("load", "Load"),
-    Column("n", "n", "count"),
-    Column("mean", "Mean", "ns", figures=5),
-    Column("sd", "Std. dev.", "ns"),
-    Column("mean_interval", "99 % CI of the mean", "ns", figures=5, is_interval=True),
-    Column("missed", "Missed", "count"),
-    Column("paper_sd", "Std. dev. in the paper", "ns"),
+    Column("n", "n", "count", of="numbers.n"),
+    Column("mean", "Mean", "ns", figures=5, of=lambda it: _asked(it) + it.numbers.mean),
+    Column("sd", "Std. dev.", "ns", of="numbers.sd_uncorrected"),
+    Column(
+        "mean_interval",
+        "99 % CI of the mean",
+        "ns",
+        figures=5,
+        is_interval=True,
+        of=_interval,
+    ),
+    Column("missed", "Missed", "count", of=lambda it: it.facts.get("missed")),
+    Column("paper_sd", "Std. dev. in the paper", "ns", of=lambda it: None),
 )
 
 NOTES = (
     (
         "Of the interval between events as it was measured, as in the paper: mean, uncorrected sample "
-        "standard deviation, and 99 % confidence interval of the mean."
+        "standard deviation (the jitter), and 99 % confidence interval of the mean."
     ),
     "Missed: events that were merged into later ones, so that the interval before those was longer.",
     (
@@ -35,54 +53,18 @@ NOTES = (
 def events_table(results: Results, *, analysis: Analysis | None = None) -> Table:
     """Mean, deviation and interval of each source of events, at each level, under each load."""
     found = analysis or analyse(results)
-    source, published = papers.events()
-    rows = [_row(description) for description in found.descriptions("events")]
+    published = papers.events()
+    given = list(found.descriptions("events"))
+    rows = [Row.of(COLUMNS, it, it.quantity.name) for it in given]
     if rows:
-        rows += [
-            Row(
-                cells=(
-                    "in the paper",
-                    units.span(event.interval_ns),
-                    event.platform,
-                    event.load,
-                    *[None] * 5,
-                    event.sd_ns,
-                ),
-                group="in the paper",
-            )
-            for event in published
-        ]
+        theirs = "in the paper"
+        for it in published.rows:
+            place = (theirs, units.span(it["interval_ns"]), it["platform"], it["load"])
+            rows.append(Row((*place, *[None] * 5, it["sd_ns"]), theirs))
     return Table(
         key="events",
-        title="How even timer events are: the summary of the timer-event paper",
+        title="Jitter of timer events: the summary of the timer-event paper",
         columns=COLUMNS,
         rows=tuple(rows),
-        notes=(*NOTES, f"The paper: {source.citation}"),
-    )
-
-
-def _shifted(interval: Interval | None, by: int) -> Between | None:
-    if interval is None or interval.low is None or interval.high is None:
-        return None
-    return Between(by + interval.low, by + interval.high)
-
-
-def _row(description: Description) -> Row:
-    quantity = description.quantity
-    asked = quantity.interval_ns or 0
-    numbers, interval = description.numbers, description.mean_99
-    return Row(
-        cells=(
-            quantity.subject,
-            units.span(asked),
-            description.level,
-            description.load,
-            numbers.n,
-            asked + numbers.mean,
-            numbers.sd_uncorrected,
-            _shifted(interval, asked),
-            description.facts.get("missed"),
-            None,
-        ),
-        group=quantity.name,
+        notes=(*NOTES, f"The paper: {published.source.citation}"),
     )

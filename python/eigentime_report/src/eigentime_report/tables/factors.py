@@ -1,24 +1,46 @@
 """Which of function, level and load matter, as in the timing paper."""
 
-from eigentime_report.analysis import Analysis, analyse
+from dataclasses import dataclass
+
+from eigentime_report.analysis import Analysis, FactorTest, analyse
 from eigentime_report.results import Results
+from eigentime_report.statistics import FactorEffect
 from eigentime_report.tables.descriptives import TITLES
 from eigentime_report.tables.table import Between, Column, Row, Table
 
+
+@dataclass(frozen=True)
+class _Tried:
+    """A test, and one of its effects."""
+
+    test: FactorTest
+    effect: FactorEffect
+
+
+BAND = "Effect size"
 COLUMNS = (
-    Column("among", "Among"),
-    Column("statistic", "Statistic"),
-    Column("term", "Factor or interaction"),
-    Column("test", "Test"),
-    Column("value", "Test's value", "number"),
-    Column("df1", "df1", "df"),
-    Column("df2", "df2", "df"),
-    Column("p", "p", "p"),
-    Column("n", "n", "count"),
-    Column("effect", "Effect", band="Effect size"),
-    Column("size", "Size", "number", band="Effect size"),
-    Column("size_interval", "CI", "number", band="Effect size", is_interval=True),
-    Column("says", "What it says"),
+    Column("among", "Among", of=lambda it: it.test.among or "all"),
+    Column("statistic", "Statistic", of="test.statistic"),
+    Column("term", "Factor or interaction", of="effect.term"),
+    Column("test", "Test", of="effect.test"),
+    Column("value", "Test's value", "number", of="effect.statistic"),
+    Column("df1", "df1", "df", of="effect.df1"),
+    Column("df2", "df2", "df", of="effect.df2"),
+    Column("p", "p", "p", of="effect.p"),
+    Column("n", "n", "count", of="effect.n"),
+    Column("effect", "Effect", band=BAND, of="effect.effect.name"),
+    Column("size", "Size", "number", band=BAND, of="effect.effect.value"),
+    Column(
+        "size_interval",
+        "CI",
+        "number",
+        band=BAND,
+        is_interval=True,
+        of=lambda it: Between.of(it.effect.effect.low, it.effect.effect.high),
+    ),
+    Column(
+        "says", "What it says", of=lambda it: it.effect.note or it.effect.effect.note
+    ),
 )
 
 NOTES = (
@@ -39,41 +61,20 @@ def factors_table(
     results: Results, kind: str, *, analysis: Analysis | None = None
 ) -> Table:
     """Function × level × load and their interactions on median, MAD, maximum and minimum."""
-    found = analysis or analyse(results)
-    tests = found.factor_tests(kind)
-    rows = [
-        Row(
-            cells=(
-                test.among or "all",
-                test.statistic,
-                effect.term,
-                effect.test,
-                effect.statistic,
-                effect.df1,
-                effect.df2,
-                effect.p,
-                effect.n,
-                effect.effect.name,
-                effect.effect.value,
-                Between.of(effect.effect.low, effect.effect.high),
-                effect.note or effect.effect.note,
-            ),
-            group=f"{test.among} {test.statistic}",
-        )
-        for test in tests
-        for effect in test.effects
-    ]
-    units = sorted(
-        {"batches" if test.unit == "batch" else f"{test.unit}s" for test in tests}
-    )
+    tests = (analysis or analyse(results)).factor_tests(kind)
+    names = {"batches" if it.unit == "batch" else f"{it.unit}s" for it in tests}
     left_out = sorted({name for test in tests for name in test.left_out})
-    notes = [note.format(units=" or ".join(units)) for note in NOTES]
+    notes = [note.format(units=" or ".join(sorted(names))) for note in NOTES]
     if left_out:
         notes.append(f"Not measured everywhere, and not in it: {', '.join(left_out)}.")
     return Table(
         key=f"factors-{kind}",
         title=f"{TITLES.get(kind, kind)}: which of function, level and load matter",
         columns=COLUMNS,
-        rows=tuple(rows),
+        rows=tuple(
+            Row.of(COLUMNS, _Tried(test, effect), f"{test.among} {test.statistic}")
+            for test in tests
+            for effect in test.effects
+        ),
         notes=tuple(notes),
     )

@@ -95,9 +95,7 @@ def overhead_table(
         rows += _rows(metric, cells, 1 - confidence, as_in_paper)
     notes = [
         note.format(
-            alpha=1 - confidence,
-            confidence=100 * confidence,
-            tests=TESTS[as_in_paper],
+            alpha=1 - confidence, confidence=100 * confidence, tests=TESTS[as_in_paper]
         )
         for note in NOTES
     ]
@@ -150,10 +148,7 @@ class _Measured:
 
 
 def _rows(
-    metric: papers.Metric,
-    cells: Mapping[str, Cell],
-    alpha: float,
-    as_in_paper: bool,
+    metric: papers.Metric, cells: Mapping[str, Cell], alpha: float, as_in_paper: bool
 ) -> Iterator[Row]:
     records = {level: cell.by("record").mean for level, cell in cells.items()}
     comparison = None

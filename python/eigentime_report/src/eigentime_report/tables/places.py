@@ -1,46 +1,101 @@
 """Where was measured: levels, loads, and whether clocks went backwards there."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 import polars as pl
 
 from eigentime_report.results import Results
-from eigentime_report.results.manifest import Level
+from eigentime_report.results.manifest import Level, Run
 from eigentime_report.tables.table import Column, Row, Table
 
+
+@dataclass(frozen=True)
+class _Part:
+    """The rows of a table of results from one place."""
+
+    place: tuple[str, ...]
+    rows: pl.DataFrame
+
+
+@dataclass(frozen=True)
+class _Level:
+    """A run, and one of its levels."""
+
+    run: Run
+    level: Level
+
+
+def _of(name: str, of: Callable[[Any], float]) -> Callable[[_Part], float]:
+    """A number of all values of a column."""
+    return lambda part: float(of(part.rows[name].cast(pl.Float64).to_numpy()))
+
+
+def _at(number: int) -> Callable[[_Part], str]:
+    return lambda part: part.place[number]
+
+
 LEVELS = (
-    Column("level", "Level"),
-    Column("machine", "Machine"),
-    Column("kernel", "Kernel"),
-    Column("run", "Run"),
-    Column("begin", "Begun"),
-    Column("blocks", "Blocks", "count"),
-    Column("made", "How it was made"),
-    Column("state", "State"),
+    Column("level", "Level", of=lambda it: it.run.name_of(it.level.name)),
+    Column("machine", "Machine", of="run.machine"),
+    Column("kernel", "Kernel", of="run.kernel"),
+    Column("run", "Run", of="run.run"),
+    Column("begin", "Begun", of="run.begin"),
+    Column("blocks", "Blocks", "count", of="run.blocks"),
+    Column("made", "How it was made", of=lambda it: _made(it.level)),
+    Column("state", "State", of="run.state"),
 )
 
+LOADED = "Looks at which it did what it is for"
 LOADS = (
-    Column("level", "Level"),
-    Column("load", "Load"),
-    Column("looks", "Looks", "count"),
-    Column("loading", "Looks at which it did what it is for", "%"),
-    Column("cpu", "CPU, median", "%"),
-    Column("switches", "Context switches a second, median", "number"),
-    Column("interrupts", "Interrupts a second, median", "number"),
-    Column("how", "What it did"),
+    Column("level", "Level", of=_at(0)),
+    Column("load", "Load", of=_at(1)),
+    Column("looks", "Looks", "count", of=lambda it: len(it.rows)),
+    Column("loading", LOADED, "%", of=_of("is_loading", lambda it: 100 * it.mean())),
+    Column("cpu", "CPU, median", "%", of=_of("cpu_percent", np.median)),
+    Column(
+        "switches",
+        "Context switches a second, median",
+        "number",
+        of=_of("context_switches_per_second", np.median),
+    ),
+    Column(
+        "interrupts",
+        "Interrupts a second, median",
+        "number",
+        of=_of("interrupts_per_second", np.median),
+    ),
+    Column("how", "What it did", of=lambda it: _how(it.rows["how"])),
 )
 
 WARPS = (
-    Column("level", "Level"),
-    Column("load", "Load"),
-    Column("clock", "Clock"),
-    Column("pairs", "Pairs of processors", "count"),
-    Column("looked", "Looked for", "ns"),
-    Column("readings", "Readings compared", "count"),
-    Column("backwards", "Behind one before", "count"),
-    Column("worst", "Furthest back", "ns"),
-    Column("visible", "Seen from", "ns"),
+    Column("level", "Level", of=_at(0)),
+    Column("load", "Load", of=_at(1)),
+    Column("clock", "Clock", of=_at(2)),
+    Column(
+        "pairs",
+        "Pairs of processors",
+        "count",
+        of=lambda it: it.rows.select("cpu", "other_cpu").n_unique(),
+    ),
+    Column("looked", "Looked for", "ns", of=lambda it: _sum(it, "looked_ns")),
+    Column(
+        "readings",
+        "Readings compared",
+        "count",
+        of=lambda it: _sum(it, "readings"),
+    ),
+    Column(
+        "backwards",
+        "Behind one before",
+        "count",
+        of=lambda it: _sum(it, "backwards"),
+    ),
+    Column("worst", "Furthest back", "ns", of=_of("worst_ns", np.max)),
+    Column("visible", "Seen from", "ns", of=_of("smallest_visible_ns", np.max)),
 )
-
 
 SERVED = (
     Column("quantity", "Quantity"),
@@ -82,87 +137,36 @@ def served_table(results: Results) -> Table:
 
 def levels_table(results: Results) -> Table:
     """Each level of each run: on which machine, how it was made."""
-    rows = [
-        Row(
-            cells=(
-                run.name_of(level.name),
-                run.machine,
-                run.kernel,
-                run.run,
-                run.begin,
-                run.blocks,
-                _made(level),
-                run.state,
-            )
-        )
-        for run in results.runs
-        for level in run.levels
-    ]
+    levels = [_Level(run, level) for run in results.runs for level in run.levels]
     return Table(
         key="levels",
         title="Where was measured",
         columns=LEVELS,
-        rows=tuple(rows),
+        rows=tuple(Row.of(LEVELS, it) for it in levels),
         notes=("The first level is what the others are compared with.", *results.notes),
     )
 
 
 def loads_table(results: Results) -> Table:
     """What each load did at each level, looked at once a second."""
-    checks = results.load_checks
-    rows = []
-    for (level, load), part in _by(checks, results, "level", "load"):
-        rows.append(
-            Row(
-                cells=(
-                    level,
-                    load,
-                    len(part),
-                    _mean(part["is_loading"]) * 100,
-                    _median(part["cpu_percent"]),
-                    _median(part["context_switches_per_second"]),
-                    _median(part["interrupts_per_second"]),
-                    _how(part["how"]),
-                ),
-                group=level,
-            )
-        )
+    parts = _by(results.load_checks, results, "level", "load")
     return Table(
         key="loads",
         title="What ran beside the measurements",
         columns=LOADS,
-        rows=tuple(rows),
+        rows=tuple(Row.of(LOADS, it, it.place[0]) for it in parts),
         notes=("CPU: of all processors' time, the part that was not idle.",),
     )
 
 
 def warps_table(results: Results) -> Table:
     """Clocks compared with themselves, within threads and between processors."""
-    rows = []
-    for (level, load, clock), part in _by(
-        results.warps, results, "level", "load", "clock"
-    ):
-        rows.append(
-            Row(
-                cells=(
-                    level,
-                    load,
-                    clock,
-                    part.select("cpu", "other_cpu").n_unique(),
-                    int(part["looked_ns"].sum()),
-                    int(part["readings"].sum()),
-                    int(part["backwards"].sum()),
-                    _max(part["worst_ns"]),
-                    _max(part["smallest_visible_ns"]),
-                ),
-                group=f"{level} {load}",
-            )
-        )
+    parts = _by(results.warps, results, "level", "load", "clock")
     return Table(
         key="warps",
         title="Whether clocks went backwards",
         columns=WARPS,
-        rows=tuple(rows),
+        rows=tuple(Row.of(WARPS, it, " ".join(it.place[:2])) for it in parts),
         notes=(
             (
                 "Seen from: a step back of so much would have been seen, between the pair of processors "
@@ -181,18 +185,16 @@ def _made(level: Level) -> str:
     )
 
 
-def _by(
-    frame: pl.DataFrame, results: Results, *columns: str
-) -> list[tuple[tuple[str, ...], pl.DataFrame]]:
+def _by(frame: pl.DataFrame, results: Results, *columns: str) -> list[_Part]:
     """Its parts, levels and loads in the order of the results."""
     places = {"level": results.levels, "load": results.loads}
     parts = [
-        (tuple(map(str, key)), part)
+        _Part(tuple(map(str, key)), part)
         for key, part in frame.group_by(columns, maintain_order=True)
     ]
 
-    def place(item: tuple[tuple[str, ...], pl.DataFrame]) -> tuple[int, ...]:
-        known = zip(columns, item[0], strict=True)
+    def place(part: _Part) -> tuple[int, ...]:
+        known = zip(columns, part.place, strict=True)
         return tuple(
             places[column].index(word) if word in places.get(column, ()) else 0
             for column, word in known
@@ -208,13 +210,5 @@ def _how(column: pl.Series) -> str:
     return f"{ways[0]}{more}"
 
 
-def _mean(column: pl.Series) -> float:
-    return float(column.cast(pl.Float64).to_numpy().mean())
-
-
-def _median(column: pl.Series) -> float:
-    return float(np.median(column.to_numpy()))
-
-
-def _max(column: pl.Series) -> float:
-    return float(column.cast(pl.Float64).to_numpy().max())
+def _sum(part: _Part, name: str) -> int:
+    return int(part.rows[name].sum())

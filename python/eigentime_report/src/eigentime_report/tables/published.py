@@ -1,22 +1,52 @@
 """Pairs of numbers that others have published, beside what they are here."""
 
+from dataclasses import dataclass
+
 from eigentime_report import papers
-from eigentime_report.results import Cell, Results
+from eigentime_report.results import Results
 from eigentime_report.tables.table import Column, Row, Table
 from eigentime_report.tables.text import under
 
+
+@dataclass(frozen=True)
+class _Beside:
+    """A published pair, and the means of the same here."""
+
+    pair: papers.Pair
+    ours: tuple[float, float]
+
+
 COLUMNS = (
-    Column("what", "What"),
-    Column("first", "First", band="Published"),
-    Column("second", "Second", band="Published"),
-    Column("first_value", "First", "number", band="Published", figures=4),
-    Column("second_value", "Second", "number", band="Published", figures=4),
-    Column("unit", "Unit", band="Published"),
-    Column("change", "Change", "+%", band="Published"),
-    Column("first_ours", "First", "ns", band="Here", figures=4),
-    Column("second_ours", "Second", "ns", band="Here", figures=4),
-    Column("change_ours", "Change", "+%", band="Here"),
-    Column("quantities", "Of", band="Here"),
+    Column("what", "What", of="pair.what"),
+    Column("first", "First", band="Published", of="pair.first.name"),
+    Column("second", "Second", band="Published", of="pair.second.name"),
+    *(
+        Column(
+            f"{it}_value",
+            it.title(),
+            "number",
+            band="Published",
+            figures=4,
+            of=f"pair.{it}.value",
+        )
+        for it in ("first", "second")
+    ),
+    Column("unit", "Unit", band="Published", of="pair.unit"),
+    Column(
+        "change",
+        "Change",
+        "+%",
+        band="Published",
+        of=lambda it: _change(it.pair.first.value, it.pair.second.value),
+    ),
+    Column(
+        "first_ours", "First", "ns", band="Here", figures=4, of=lambda it: it.ours[0]
+    ),
+    Column(
+        "second_ours", "Second", "ns", band="Here", figures=4, of=lambda it: it.ours[1]
+    ),
+    Column("change_ours", "Change", "+%", band="Here", of=lambda it: _change(*it.ours)),
+    Column("quantities", "Of", band="Here", of=lambda it: _named(it.pair)),
 )
 
 
@@ -24,57 +54,48 @@ def published_table(results: Results) -> Table:
     """The patch set's and the EC2 article's numbers; only those whose quantities were measured."""
     load = results.loads[0] if results.loads else ""
     # By what is compared here: of pairs that differ in how long they were measured, one stands for all.
-    rows: dict[tuple[str, ...], Row] = {}
-    sources: dict[str, None] = {}
+    found: dict[tuple[str, str], _Beside] = {}
     for pair in papers.pairs():
-        first = _cell(results, pair.first_quantity, pair.first.level, load)
-        second = _cell(results, pair.second_quantity, pair.second.level, load)
-        if first is None or second is None:
-            continue
-        ours = [cell.mean for cell in (first, second)]
-        named = _named(pair)
-        rows[pair.source.citation, named] = Row(
-            cells=(
-                pair.what,
-                pair.first.name,
-                pair.second.name,
-                pair.first.value,
-                pair.second.value,
-                pair.unit,
-                (pair.second.value / pair.first.value - 1) * 100,
-                *ours,
-                (ours[1] / ours[0] - 1) * 100 if ours[0] > 0 else None,
-                named,
-            )
-        )
-        sources[pair.source.citation] = None
+        means = [
+            mean
+            for side in (pair.first, pair.second)
+            if (mean := _mean(results, side, load)) is not None
+        ]
+        if len(means) == 2:
+            key = pair.source.citation, _named(pair)
+            found[key] = _Beside(pair, (means[0], means[1]))
     return Table(
         key="published",
         title="What others have published",
         columns=COLUMNS,
-        rows=tuple(rows.values()),
+        rows=tuple(Row.of(COLUMNS, it) for it in found.values()),
         notes=(
             (
                 f"Ours are means {under(load)}. Where the unit is ticks, the published numbers hold the "
                 "reading of the counter around each call as well, so that only the changes compare."
             ),
             "What others have measured several times stands here once, as they measured it longest.",
-            *sources,
+            *dict.fromkeys(citation for citation, _ in found),
         ),
     )
 
 
-def _cell(results: Results, name: str, level: str, load: str) -> Cell | None:
-    quantity = next((it for it in results.quantities if it.name == name), None)
-    if quantity is None or level not in results.levels:
+def _change(first: float, second: float) -> float | None:
+    return (second / first - 1) * 100 if first > 0 else None
+
+
+def _mean(results: Results, side: papers.Side, load: str) -> float | None:
+    quantity = next((it for it in results.quantities if it.name == side.ours), None)
+    if quantity is None or side.level not in results.levels:
         return None
-    return results.cell(quantity, level, load)
+    cell = results.cell(quantity, side.level, load)
+    return cell.mean if cell else None
 
 
 def _named(pair: papers.Pair) -> str:
-    first, second = pair.first_quantity, pair.second_quantity
-    if first == second:
-        return f"{first} at {pair.first.level} and {pair.second.level}"
-    if pair.first.level == pair.second.level:
-        return f"{first} and {second} at {pair.first.level}"
-    return f"{first} at {pair.first.level}, {second} at {pair.second.level}"
+    first, second = pair.first, pair.second
+    if first.ours == second.ours:
+        return f"{first.ours} at {first.level} and {second.level}"
+    if first.level == second.level:
+        return f"{first.ours} and {second.ours} at {first.level}"
+    return f"{first.ours} at {first.level}, {second.ours} at {second.level}"

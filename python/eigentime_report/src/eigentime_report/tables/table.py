@@ -1,9 +1,12 @@
 """A table as data: numbers in columns with units. How they are written is the writers' business."""
 
-from collections.abc import Iterator
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Literal, TypeAlias
+from operator import attrgetter
+from typing import Any, Literal, TypeAlias
 
 from eigentime_report import units
 
@@ -30,7 +33,7 @@ class Between:
     high: float | None
 
     @classmethod
-    def of(cls, low: float | None, high: float | None) -> "Between | None":
+    def of(cls, low: float | None, high: float | None) -> Between | None:
         """None where neither end is known."""
         return None if low is None and high is None else cls(low, high)
 
@@ -51,6 +54,15 @@ class Column:
     # How many figures of its numbers count, to a reader.
     figures: int = units.FIGURES
     is_interval: bool = False
+    # Where its cells come from: a path of attributes, or a function; else what it is called.
+    of: str | Callable[[Any], Cell] = ""
+
+    def cell(self, thing: Any) -> Cell:
+        """The cell of this column in the row of a thing."""
+        if callable(self.of):
+            return self.of(thing)
+        found: Cell = attrgetter(self.of or self.key)(thing)
+        return found
 
     @property
     def align(self) -> Align:
@@ -64,6 +76,11 @@ class Row:
 
     cells: tuple[Cell, ...]
     group: str | None = None
+
+    @classmethod
+    def of(cls, columns: Iterable[Column], thing: Any, group: str | None = None) -> Row:
+        """The row of a thing, whose cells the columns know."""
+        return cls(tuple(column.cell(thing) for column in columns), group)
 
 
 @dataclass(frozen=True, repr=False)

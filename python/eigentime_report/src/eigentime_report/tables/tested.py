@@ -1,7 +1,8 @@
 """Tests of quantities over levels or loads: of all at once, and of pairs."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 from eigentime_report.analysis import Analysis, Compared, Factor, analyse
 from eigentime_report.results import Results
@@ -44,36 +45,60 @@ EFFECTS = {
     MEDIAN_RATIO: Column("medians", "Ratio of medians", "number"),
 }
 
+
+def _size(name: str, number: int) -> Callable[[Any], Cell]:
+    """An effect of a pair: its value, or its interval."""
+    return lambda it: _sized(it.pair.effect(name))[number]
+
+
+# Each row is of a comparison, one of its pairs, and its test of ranks.
 PAIRS = (
-    Column("quantity", "Quantity"),
-    Column("held", "At or under"),
-    Column("i", "(I)"),
-    Column("j", "(J)"),
-    Column("difference", "Difference (I − J)", "ns"),
-    Column("difference_interval", "CI", "ns", is_interval=True),
-    Column("change", "Change", "+%"),
-    Column("change_interval", "CI", "+%", is_interval=True),
-    Column("verdict", "Verdict"),
-    Column("test", "Test"),
-    Column("p", "p", "p"),
-    Column("n", "n", "count"),
-    Column("ranks_test", "Test", band="Ranks"),
-    Column("ranks_p", "p", "p", band="Ranks"),
+    Column("quantity", "Quantity", of="each.quantity.name"),
+    Column("held", "At or under", of="each.held"),
+    Column("i", "(I)", of="pair.i"),
+    Column("j", "(J)", of="pair.j"),
+    Column("difference", "Difference (I − J)", "ns", of="pair.difference"),
+    Column(
+        "difference_interval",
+        "CI",
+        "ns",
+        is_interval=True,
+        of=lambda it: Between.of(it.pair.low, it.pair.high),
+    ),
+    Column("change", "Change", "+%", of="pair.percent"),
+    Column(
+        "change_interval",
+        "CI",
+        "+%",
+        is_interval=True,
+        of=lambda it: Between.of(it.pair.percent_low, it.pair.percent_high),
+    ),
+    Column("verdict", "Verdict", of=lambda it: verdict(it.pair)),
+    Column("test", "Test", of="pair.test"),
+    Column("p", "p", "p", of="pair.p"),
+    Column("n", "n", "count", of="pair.n"),
+    Column("ranks_test", "Test", band="Ranks", of=lambda it: it.rank and it.rank.test),
+    Column("ranks_p", "p", "p", band="Ranks", of=lambda it: it.rank and it.rank.p),
     *(
         column
-        for effect in EFFECTS.values()
+        for name, effect in EFFECTS.items()
         for column in (
-            replace(effect, band="Effect sizes"),
+            replace(
+                effect,
+                band="Effect sizes",
+                of=_size(name, 0),
+            ),
             Column(
                 f"{effect.key}_interval",
                 "CI",
                 "number",
                 band="Effect sizes",
                 is_interval=True,
+                of=_size(name, 1),
             ),
         )
     ),
-    Column("because", "Because"),
+    Column("because", "Because", of="pair.because"),
 )
 
 WHOLE: Mapping[Factor, str] = {"level": "over levels", "load": "over loads"}
@@ -203,31 +228,20 @@ def _row(
     )
 
 
+@dataclass(frozen=True)
+class _Pair:
+    each: Compared
+    pair: Contrast
+    # The test of ranks of the same pair, if there is one.
+    rank: object
+
+
 def _pairs(compared: Compared) -> Iterator[Row]:
     ranks = {(it.i, it.j): it for it in compared.comparison.dunn}
+    group = f"{compared.quantity.name} {compared.held}"
     for pair in compared.comparison.pairs:
         rank = ranks.get((pair.i, pair.j))
-        yield Row(
-            cells=(
-                compared.quantity.name,
-                compared.held,
-                pair.i,
-                pair.j,
-                pair.difference,
-                Between.of(pair.low, pair.high),
-                pair.percent,
-                Between.of(pair.percent_low, pair.percent_high),
-                verdict(pair),
-                pair.test,
-                pair.p,
-                pair.n,
-                rank.test if rank else None,
-                rank.p if rank else None,
-                *_effects(pair),
-                pair.because,
-            ),
-            group=f"{compared.quantity.name} {compared.held}",
-        )
+        yield Row.of(PAIRS, _Pair(compared, pair, rank), group)
 
 
 def verdict(pair: Contrast) -> str:
@@ -237,10 +251,6 @@ def verdict(pair: Contrast) -> str:
         if pair.verdict == DIFFERS and pair.is_within
         else pair.verdict
     )
-
-
-def _effects(pair: Contrast) -> list[Cell]:
-    return [cell for name in EFFECTS for cell in _sized(pair.effect(name))]
 
 
 def _sized(effect: Effect | None) -> tuple[float | None, Between | None]:

@@ -1,6 +1,6 @@
 """Tables 1 and 2 of the timing paper: what reading a timer costs, and how late sleeps end."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 from eigentime_report import papers
 from eigentime_report.analysis import describe
@@ -34,19 +34,10 @@ NOTES = (
 
 def timer_cost_table(results: Results) -> Table:
     """Table 1: the time counter against clock_gettime, by platform and load."""
-    ours = {
-        name: title for title, name in papers.timing().functions["timer_cost"].items()
-    }
-    functions = {
-        quantity: ours[quantity.name]
-        for quantity in results.quantities
-        if quantity.name in ours
-    }
     return _table(
         results,
-        functions,
+        lambda it: it.name,
         paper="timer_cost",
-        key="timer-cost",
         title="What reading the time costs: Table 1 of the timing paper",
         caption="TSC is the processor's counter, System Call is clock_gettime, as the paper calls it.",
     )
@@ -54,20 +45,10 @@ def timer_cost_table(results: Results) -> Table:
 
 def miss_time_table(results: Results) -> Table:
     """Table 2: how late sleeps end, by platform and load."""
-    ours = {
-        method: title
-        for title, method in papers.timing().functions["miss_time"].items()
-    }
-    functions = {
-        quantity: ours[quantity.subject]
-        for quantity in results.quantities
-        if quantity.kind == "sleep" and quantity.subject in ours
-    }
     return _table(
         results,
-        functions,
+        lambda it: it.subject if it.kind == "sleep" else "",
         paper="miss_time",
-        key="miss-time",
         title="How late sleeps end: Table 2 of the timing paper",
         caption="HPTSleep is a sleep whose end is waited for busily, which is sleeper here; uSleep is "
         "usleep. The paper does not say for how long it slept.",
@@ -76,27 +57,28 @@ def miss_time_table(results: Results) -> Table:
 
 def _table(
     results: Results,
-    functions: Mapping[Quantity, str],
+    ours: Callable[[Quantity], str],
     *,
     paper: str,
-    key: str,
     title: str,
     caption: str,
 ) -> Table:
+    """`ours`: what the paper's functions are called here."""
+    published = papers.timing()
+    functions = {name: it for it, name in published.functions[paper].items()}
     rows = [
-        _row(cell, function, paper)
-        for quantity, function in functions.items()
+        _row(cell, functions[ours(quantity)], paper)
+        for quantity in results.quantities
+        if ours(quantity) in functions
         for cell in results.cells(quantity)
     ]
-    if rows:
-        rows += _theirs(results, set(functions.values()), paper)
-    source = papers.timing().source
+    named = {str(row.cells[0]) for row in rows}
     return Table(
-        key=key,
+        key=paper.replace("_", "-"),
         title=title,
         columns=COLUMNS,
-        rows=tuple(rows),
-        notes=(*NOTES, f"The paper: {source.citation}"),
+        rows=(*rows, *_theirs(results, named, paper)),
+        notes=(*NOTES, f"The paper: {published.source.citation}"),
         caption=caption,
     )
 

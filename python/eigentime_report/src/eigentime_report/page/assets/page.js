@@ -1,127 +1,88 @@
 "use strict";
-// Charts are drawn when they come near the window, and all of them before the page is printed.
+// Charts are drawn when they come near the window, and those that are seen when there is time.
 (() => {
-  const PRINTED_WIDTH = 680;
-  const CONFIG = {
-    responsive: true,
-    displaylogo: false,
-    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d"],
-  };
+  // A panel is at least this wide.
+  const LEAST_PX = 150;
   const root = document.documentElement;
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const plots = [...document.querySelectorAll(".plot")];
-  const read = (id) => JSON.parse(document.getElementById(id).textContent);
-  const common = plots.length ? read("common") : { colours: {}, shared: [] };
-  const darkOf = new Map(Object.entries(common.colours));
-  const widths = plots.length ? read(plots[0].dataset.chart).narrower.map((it) => it.width) : [];
-  let isPrinting = false;
+  const text = (id) => document.getElementById(id).textContent;
+  const configs = plots.length ? JSON.parse(text("themes")) : {};
+  const theme = () => root.dataset.theme ?? (dark.matches ? "dark" : "light");
 
-  const isDark = () =>
-    !isPrinting && (root.dataset.theme ? root.dataset.theme === "dark" : dark.matches);
-
-  // A copy of a figure; in the dark its colours are those of the dark theme.
-  const recoloured = (value, colours) => {
-    if (typeof value === "string") return colours?.get(value) ?? value;
-    if (Array.isArray(value)) return value.map((each) => recoloured(each, colours));
-    if (value === null || typeof value !== "object") return value;
-    return Object.fromEntries(
-      Object.entries(value).map(([key, each]) => [key, recoloured(each, colours)]),
-    );
+  // What render.py has packed.
+  const unpacked = (id) => {
+    const bytes = Uint8Array.from(atob(text(id)), (each) => each.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Response(stream).json();
   };
 
-  // What plotly.js takes, of what packed.py has made of it.
-  const shared = (place) => common.shared[place];
-  const array = (found) => (typeof found === "string" ? { dtype: "f4", bdata: found } : found);
-  const axisId = (letter, panel) => letter + (panel === 1 ? "" : panel);
-  const unpacked = ({ arrays, traces, layout, narrower }, form) => {
-    const { axes, template, annotations, shapes, ...rest } = {
-      ...layout,
-      ...narrower[form]?.changes,
-    };
-    const found = {
-      ...rest,
-      template: shared(template),
-      annotations: annotations.map(shared),
-      shapes: shapes.map(shared),
-    };
-    for (let at = 0; at < axes.length; at += 2) {
-      const panel = Math.floor(at / 4) + 1;
-      const [letter, other] = at % 4 ? ["y", "x"] : ["x", "y"];
-      found[axisId(`${letter}axis`, panel)] = {
-        ...shared(axes[at]),
-        domain: shared(axes[at + 1]),
-        anchor: axisId(other, panel),
-      };
-    }
-    const data = traces.map(([look, panel, x, y]) => ({
-      ...shared(look),
-      x: array(arrays[x]),
-      y: array(arrays[y]),
-      ...(panel && { xaxis: axisId("x", panel), yaxis: axisId("y", panel) }),
-    }));
-    return { data, layout: found };
-  };
+  const embed = (plot, spec) =>
+    window.vegaEmbed(plot, spec, {
+      mode: "vega-lite",
+      // Expressions are interpreted: the page's policy allows no scripts that are made there.
+      ast: true,
+      renderer: "svg",
+      actions: { export: true, source: false, compiled: false, editor: false },
+      downloadFileName: plot.dataset.chart.replace(/^data-/, ""),
+      config: configs[plot.dataset.theme],
+    });
 
-  // Which of the narrower layouts fits; -1: none is needed.
-  const formOf = (plot) => {
-    const width = isPrinting ? PRINTED_WIDTH : plot.clientWidth;
-    return widths.findLastIndex((each) => width <= each);
-  };
-
-  const draw = (plot) => {
-    const form = formOf(plot);
-    const { data, layout } = recoloured(
-      unpacked(read(plot.dataset.chart), form),
-      isDark() ? darkOf : null,
-    );
-    plot.dataset.form = form;
-    layout.uirevision = "kept";
-    if (isPrinting) layout.width = PRINTED_WIDTH;
-    else layout.autosize = true;
-    const options = {
-      ...CONFIG,
-      responsive: !isPrinting,
-      toImageButtonOptions: { format: "svg", filename: plot.dataset.chart.replace(/^data-/, "") },
-    };
-    plot.dataset.state = "drawn";
-    window.Plotly.react(plot, data, layout, options).catch((error) => failed(plot, error));
-  };
-
-  const failed = (plot, error) => {
-    plot.dataset.state = "failed";
-    plot.textContent = `This chart could not be drawn: ${error.message}`;
-  };
-
-  const drawAll = (chosen) => {
-    for (const plot of chosen) {
-      try {
-        draw(plot);
-      } catch (error) {
-        failed(plot, error);
-      }
+  // As wide as there is room: how wide the words at the axes are, drawing it tells.
+  const draw = async (plot) => {
+    if (plot.dataset.state === "drawing") return;
+    Object.assign(plot.dataset, { state: "drawing", theme: theme(), width: plot.clientWidth });
+    try {
+      const spec = await unpacked(plot.dataset.chart);
+      const width = plot.clientWidth - 1;
+      spec.columns = Math.max(1, Math.min(spec.columns, Math.floor(width / LEAST_PX)));
+      spec.spec.width = Math.floor(width / spec.columns);
+      const first = await embed(plot, spec);
+      const over = plot.querySelector("svg").width.baseVal.value - width;
+      first.finalize();
+      spec.spec.width = Math.max(spec.spec.width - Math.ceil(over / spec.columns), LEAST_PX);
+      plot.drawn?.finalize();
+      plot.drawn = await embed(plot, spec);
+      plot.dataset.state = "drawn";
+    } catch (error) {
+      plot.dataset.state = "failed";
+      plot.textContent = `This chart could not be drawn: ${error.message}`;
     }
   };
 
   const near = new IntersectionObserver(
     (entries) => {
-      const arrived = entries.filter((entry) => entry.isIntersecting).map((entry) => entry.target);
-      arrived.forEach((plot) => near.unobserve(plot));
-      drawAll(arrived);
+      for (const { target, isIntersecting } of entries) {
+        if (!isIntersecting) continue;
+        near.unobserve(target);
+        draw(target);
+      }
     },
     { rootMargin: "500px 0px" },
   );
   plots.forEach((plot) => near.observe(plot));
 
-  // Those that are drawn and seen are drawn anew; others will be when they are seen.
-  const redraw = (isStale = () => true) => {
-    const drawn = plots.filter((plot) => plot.dataset.state === "drawn");
-    drawn.filter((plot) => !plot.clientWidth).forEach((plot) => near.observe(plot));
-    drawAll(drawn.filter((plot) => plot.clientWidth && isStale(plot)));
+  // So that they are there when the page is printed.
+  const idle = window.requestIdleCallback ?? setTimeout;
+  const drawRest = async () => {
+    const plot = plots.find((each) => !each.dataset.state && each.clientWidth);
+    if (!plot) return;
+    near.unobserve(plot);
+    await draw(plot);
+    idle(drawRest);
   };
-  window.addEventListener("resize", () => {
-    if (!isPrinting) redraw((plot) => +plot.dataset.form !== formOf(plot));
-  });
-  dark.addEventListener("change", () => redraw());
+  window.addEventListener("load", () => idle(drawRest));
+
+  // Those that are drawn and stale are drawn anew, when they are seen.
+  const redraw = () => {
+    for (const plot of plots.filter((each) => each.dataset.state === "drawn")) {
+      const isStale =
+        plot.dataset.theme !== theme() || +plot.dataset.width !== plot.clientWidth;
+      if (isStale) near.observe(plot);
+    }
+  };
+  window.addEventListener("resize", redraw);
+  dark.addEventListener("change", redraw);
   for (const choice of document.querySelectorAll("input[name=theme]")) {
     choice.checked = choice.value === (root.dataset.theme ?? "auto");
     choice.addEventListener("change", () => {
@@ -141,19 +102,6 @@
     choose(choice, select.value);
     select.addEventListener("change", () => choose(choice, select.value));
   }
-
-  // Printed: in light, as wide as the paper, and what is not seen is not there.
-  window.addEventListener("beforeprint", () => {
-    if (isPrinting) return;
-    isPrinting = true;
-    const seen = plots.filter((plot) => !plot.closest("details:not([open]), [hidden]"));
-    seen.forEach((plot) => near.unobserve(plot));
-    drawAll(seen);
-  });
-  window.addEventListener("afterprint", () => {
-    isPrinting = false;
-    redraw();
-  });
 
   // A link to something in a fold opens it, and one to an option chooses that.
   const unfold = () => {

@@ -1,0 +1,167 @@
+"""What all charts have in common: data, panels, scales, and how they are shown and saved."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import altair as alt
+import polars as pl
+
+from eigentime_report.charts.theme import LIGHT, Theme
+from eigentime_report.files import replacing
+
+Scaled: TypeAlias = Literal["log", "linear"]
+
+# What a chart is saved as, by the suffix of its file.
+FORMATS = (".png", ".svg")
+NOTHING = "Nothing was measured here that could be shown."
+
+# What charts call their rows.
+ROWS = "rows"
+# No screen shows more of a number.
+FIGURES = 5
+# Pixels of all panels of a row together.
+WIDTH = 680
+# Letters of a line of the caption, in an image.
+LINE = 110
+
+# Seconds as people write them: `12.5µs`.
+SECONDS = "format({}, '.3~s') + 's'"
+
+
+@dataclass(frozen=True, repr=False)
+class Chart:
+    """A chart: its rows, how they are drawn, and the words that belong to it."""
+
+    key: str
+    title: str
+    # What it shows, how to read it, and what it leaves out.
+    caption: str
+    rows: pl.DataFrame
+    drawn: alt.FacetChart | None = None
+
+    def __repr__(self) -> str:
+        return f"<Chart {self.key}: {self.title}; {len(self.rows)} rows>"
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are words only."""
+        return self.drawn is None
+
+    def spec(self) -> dict[str, Any]:
+        """The specification of Vega-Lite, without title and colours; empty if the chart is."""
+        if self.drawn is None:
+            return {}
+        # The rows come last: Altair would check and copy all of them with each step.
+        rows = self.rows.with_columns(pl.col(pl.Float64).round_sig_figs(FIGURES))
+        spec = self.drawn.to_dict(validate=False)
+        return {**spec, "datasets": {ROWS: rows.to_dicts()}}
+
+    def titled(self, theme: Theme = LIGHT) -> dict[str, Any]:
+        """The specification with the title, the caption and the colours."""
+        lines = textwrap.wrap(self.caption, LINE)
+        title = {"text": self.title, "subtitle": lines}
+        spec = self.spec() or {"data": {"values": []}, "mark": "point"}
+        return {**spec, "title": title, "config": theme.config}
+
+    def to_altair(self, theme: Theme = LIGHT) -> alt.Chart | alt.FacetChart:
+        """The same as a chart of Altair."""
+        kind = alt.Chart if self.is_empty else alt.FacetChart
+        return kind.from_dict(self.titled(theme))
+
+    def _repr_mimebundle_(self, *asked: Any, **more: Any) -> Any:
+        """What a notebook shows."""
+        return self.to_altair()._repr_mimebundle_(*asked, **more)
+
+    def save(self, path: str | Path, theme: Theme = LIGHT) -> Path:
+        """Writes the chart as an image, all of it or nothing; the suffix is .png or .svg."""
+        # It has a browser's engine, which those who draw nothing need not wait for.
+        import vl_convert
+
+        path = Path(path)
+        suffix = path.suffix.lower()
+        if suffix not in FORMATS:
+            raise ValueError(
+                f"{path}: charts are saved as {' or '.join(FORMATS)}, "
+                f"and {path.suffix or 'a name without a suffix'} is neither"
+            )
+        spec = self.titled(theme)
+        with replacing(path) as new:
+            if suffix == ".png":
+                new.write_bytes(vl_convert.vegalite_to_png(spec, scale=2))
+            else:
+                new.write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")
+        return path
+
+
+def panels(
+    rows: pl.DataFrame,
+    *layers: alt.Chart,
+    columns: int,
+    height: int | alt.Step,
+    own: Sequence[Literal["x", "y"]] = (),
+    zoom: Sequence[Literal["x", "y"]] = ("x", "y"),
+) -> alt.FacetChart:
+    """A panel for each `panel` of the rows, side by side; `own` scales are each panel's.
+
+    Panels that share their scales are moved together, and zoomed along these of them.
+    """
+    names = rows["panel"].unique(maintain_order=True).to_list()
+    columns = min(columns, len(names))
+    its = alt.layer(*layers).properties(width=WIDTH // columns, height=height)
+    header = alt.Header() if any(names) else None
+    facet = alt.Facet("panel:N", title=None, sort=names, header=header)
+    data = alt.NamedData(name=ROWS)
+    if not own:
+        # A wheel alone is for the page.
+        wheel = "wheel![event.shiftKey]"
+        bound = alt.selection_interval(
+            "zoom", bind="scales", zoom=wheel, encodings=list(zoom)
+        )
+        its = its.add_params(bound)
+    drawn = its.facet(facet, data=data)
+    drawn = drawn.properties(columns=columns)
+    of_its_own: dict[str, Any] = dict.fromkeys(own, "independent")
+    scaled: alt.FacetChart = drawn.resolve_scale(**of_its_own)
+    return scaled
+
+
+def seconds(field: str, title: str, scaled: Scaled = "linear") -> dict[str, Any]:
+    """The channel of a field of times."""
+    label = SECONDS.format("datum.value")
+    axis = alt.Axis(labelExpr=label, title=title, tickCount=5)
+    return {
+        "field": field,
+        "type": "quantitative",
+        "axis": axis,
+        "scale": scale(scaled),
+    }
+
+
+def scale(scaled: Scaled) -> alt.Scale:
+    """A scale that begins where values do; of bars, too."""
+    if scaled == "log":
+        return alt.Scale(type="log", nice=False, padding=8)
+    return alt.Scale(zero=False, nice=False, padding=8)
+
+
+def level_colour(levels: Sequence[str], shown: Sequence[str]) -> alt.Color:
+    """The colours of levels, which are the same in all charts of these levels."""
+    legend = alt.Legend(values=list(shown))
+    domain = alt.Scale(domain=list(levels))
+    return alt.Color("level:N", scale=domain, legend=legend)
+
+
+def slug(*words: str) -> str:
+    """A name of letters, digits and hyphens."""
+    return re.sub(r"[^a-z0-9]+", "-", "-".join(words).lower()).strip("-")
+
+
+def sentences(*parts: str) -> str:
+    """Those that say something, one after the other."""
+    return " ".join(part for part in parts if part)

@@ -1,0 +1,324 @@
+"""A table as HTML, CSV, Markdown or LaTeX: one function for each form."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from itertools import groupby
+from typing import Literal, TypeAlias
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+
+from eigentime_report.tables.table import Between, Cell, Column, Table, plain
+from eigentime_report.tables.text import SUFFIXES, mark, text
+
+Form: TypeAlias = Literal["html", "csv", "latex", "markdown"]
+# Some columns of a table, by their places.
+Places: TypeAlias = tuple[int, ...]
+
+NOTHING = "Nothing was measured."
+
+# What a spreadsheet takes for the beginning of a formula (OWASP, "CSV Injection"); behind an
+# apostrophe it is text.
+FORMULA = tuple("=+-@＝＋－＠")
+
+# What Markdown or the HTML in it would take for its own.
+MARKDOWN = str.maketrans(
+    {character: f"\\{character}" for character in "\\`*_[]<>|#~$"} | {"\n": " "}
+)
+
+PACKAGES = r"\usepackage{array,booktabs,longtable,pdflscape,textcomp}"
+LATEX = str.maketrans(
+    {character: f"\\{character}" for character in "&%$#_{}"}
+    | {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        '"': r"\textquotedbl{}",
+        "µ": r"\textmu{}",
+        "±": r"\textpm{}",
+        "×": r"\texttimes{}",
+        "−": r"\textminus{}",
+        "≈": r"$\approx$",
+        "≤": r"$\le$",
+        "≥": r"$\ge$",
+        "²": r"\texttwosuperior{}",
+        "χ": r"$\chi$",
+        "ω": r"$\omega$",
+        "δ": r"$\delta$",
+        "ε": r"$\varepsilon$",
+        "–": "--",
+        "“": "``",
+        "”": "''",
+        "’": "'",
+        "\u00a0": "~",
+        "\u202f": r"\,",
+        "\n": " ",
+    }
+)
+# Where a long name may go on in the next line.
+BREAKS = re.compile(r"(/|\\_|=)(?=.)")
+# Of LaTeX: size of the letters, an em of it and a line of the narrower of A4 and letter as the class
+# `article` sets it, in points, and whether it is across the paper. The first in which all columns
+# have room is taken; what fits in none is set in parts in the last one.
+SIZES = (
+    ("small", 9.25, 345, False),
+    ("footnotesize", 8.5, 345, False),
+    ("footnotesize", 8.5, 548, True),
+    ("scriptsize", 7.97, 548, True),
+)
+# Of a character on average, in ems; what stands between two columns, in points; and the most
+# characters of a line of a cell: of names in front, and of words behind.
+CHARACTER_EM, GAP_PT, NAME, PROSE = 0.56, 6.0, 18, 44
+
+
+def write(table: Table, form: Form) -> str:
+    """The table in one of the forms, with its title, caption and notes; CSV has the bare numbers."""
+    if form not in WRITERS:
+        raise ValueError(f"tables are written as {', '.join(WRITERS)}, not as {form}")
+    return WRITERS[form](table)
+
+
+def write_html(table: Table) -> str:
+    """A `figure` with the table and its notes; its id is the table's key."""
+    return _template().render(table=table, text=text, mark=mark, nothing=NOTHING)
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=PackageLoader("eigentime_report.tables"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("table.html")
+
+
+def write_csv(table: Table) -> str:
+    """One line of names, and one for each row: no title, no notes, nothing rounded."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(name for column in table.columns for name in _names(column))
+    for row in table.rows:
+        pairs = zip(row.cells, table.columns, strict=True)
+        writer.writerow(it for cell, column in pairs for it in _values(cell, column))
+    return out.getvalue()
+
+
+def _names(column: Column) -> list[str]:
+    suffix = SUFFIXES.get(column.unit, "")
+    ends = ("_low", "_high") if column.is_interval else ("",)
+    return [f"{column.key}{end}{suffix}" for end in ends]
+
+
+def _values(cell: Cell, column: Column) -> list[str]:
+    value = plain(cell)
+    if isinstance(value, Between):
+        return [_value(value.low), _value(value.high)]
+    return [_value(value)] * (2 if column.is_interval else 1)
+
+
+def _value(value: float | str | bool | None) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        # A row is a line, whatever its words are.
+        words = re.sub(r"[\t\r\n]", " ", value)
+        return f"'{words}" if words.lstrip().startswith(FORMULA) else words
+    # The shortest text that is read back as the same number.
+    return repr(value)
+
+
+def write_markdown(table: Table) -> str:
+    """The title in bold, the table of GitHub's Markdown, and the notes as a list."""
+    lines = [f"**{escape(table.title)}**", ""]
+    if table.caption:
+        lines += [escape(table.caption), ""]
+    if table.is_empty:
+        lines.append(NOTHING)
+    else:
+        titles = (
+            f"{it.band}: {it.title}" if it.band else it.title for it in table.columns
+        )
+        sides = {"right": "---:", "left": ":---"}
+        lines += [
+            _bars(map(escape, titles)),
+            _bars(sides[it.align] for it in table.columns),
+        ]
+        lines += [_bars(map(_markdown, row.cells, table.columns)) for row in table.rows]
+    notes = [f"- {escape(note)}" for note in table.notes]
+    return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
+
+
+def _markdown(cell: Cell, column: Column) -> str:
+    letter = f" <sup>{escape(mark(cell))}</sup>" if mark(cell) else ""
+    return escape(text(cell, column)) + letter
+
+
+def _bars(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def escape(words: str) -> str:
+    """Words as they are to be read, whatever Markdown would make of them."""
+    return words.translate(MARKDOWN)
+
+
+def write_latex(table: Table) -> str:
+    r"""A `longtable` with the rules of `booktabs`, which goes over as many pages as it must.
+
+    It needs the packages of `PACKAGES` and an engine that reads UTF-8, as all do since 2018. A
+    table that is too wide is set across the paper, and in several parts if that does not do.
+    """
+    widths = _widths(table)
+    parts, (size, _, _, is_landscape) = _fitted(table, widths)
+    lines = [f"% {PACKAGES}", *([r"\begin{landscape}"] if is_landscape else [])]
+    lines.append(rf"\begingroup\{size}\setlength{{\tabcolsep}}{{{GAP_PT / 2:g}pt}}")
+    for number, places in enumerate(parts, 1):
+        # All parts are one table.
+        lines += [r"\addtocounter{table}{-1}"] if number > 1 else []
+        lines += _part(table, places, widths, number, len(parts))
+    for note in table.notes:
+        lines.append(rf"\par\noindent\footnotesize\raggedright {_breakable(note)}")
+    lines += [r"\par\endgroup", *([r"\end{landscape}"] if is_landscape else [])]
+    return "\n".join(lines) + "\n"
+
+
+def _part(
+    table: Table, places: Places, widths: list[float], number: int, of: int
+) -> Iterator[str]:
+    columns = [table.columns[it] for it in places]
+    sides = "".join(
+        rf">{{\ragged{'right' if it.align == 'left' else 'left'}\arraybackslash}}"
+        rf"p{{{widths[place]:.4g}em}}"
+        for it, place in zip(columns, places, strict=True)
+    )
+    yield rf"\begin{{longtable}}{{@{{}}{sides}@{{}}}}"
+    title, part = _tex(table.title), f", part {number} of {of}" if of > 1 else ""
+    caption = f" {_tex(table.caption)}" if table.caption else ""
+    if number > 1:
+        yield rf"\caption[]{{{title}{part}.}}\\"
+    else:
+        yield rf"\caption[{{{title}}}]{{{title}{part}.{caption}}}\label{{tab:{table.key}}}\\"
+    for end in ("firsthead", "head"):
+        yield from (r"\toprule", *_head(columns), r"\midrule", rf"\end{end}")
+    yield r"\bottomrule"
+    yield r"\endfoot"
+    if table.is_empty:
+        yield rf"\multicolumn{{{len(places)}}}{{@{{}}l@{{}}}}{{{NOTHING}}} \\"
+    last = None
+    for at, (group, rows) in enumerate(table.groups()):
+        if at and (group or last):
+            yield r"\addlinespace"
+        last = group
+        for place, row in enumerate(rows):
+            cells = [_latex(row.cells[it], table.columns[it]) for it in places]
+            if group and place and 0 in places:
+                cells[places.index(0)] = ""
+            # Of some rows all that there is stands in another part.
+            if any(cells):
+                yield _ampersands(cells)
+    yield r"\end{longtable}"
+
+
+def _head(columns: list[Column]) -> Iterator[str]:
+    if any(it.band for it in columns):
+        cells, rules, at = [], "", 1
+        for band, group in groupby(columns, key=lambda it: it.band):
+            end = at + len(list(group)) - 1
+            if band:
+                cells.append(rf"\multicolumn{{{end - at + 1}}}{{c}}{{{_tex(band)}}}")
+                rules += rf"\cmidrule(lr){{{at}-{end}}}"
+            else:
+                cells += [""] * (end - at + 1)
+            at = end + 1
+        yield _ampersands(cells)
+        yield rules
+    yield _ampersands(_tex(it.title) for it in columns)
+
+
+def _names_in_front(table: Table) -> Places:
+    """The columns of words before the first one of numbers."""
+    first = next(
+        (at for at, it in enumerate(table.columns) if it.align == "right"), None
+    )
+    return tuple(range(len(table.columns) - 1 if first is None else first))
+
+
+def _widths(table: Table) -> list[float]:
+    """How wide each column is, in ems; long words go over several lines."""
+    names = len(_names_in_front(table))
+    widths = []
+    for place, column in enumerate(table.columns):
+        cells = (row.cells[place] for row in table.rows)
+        longest = max((len(text(it, column) + mark(it)) for it in cells), default=0)
+        if place < names:
+            longest = min(longest, NAME)
+        elif column.align == "left":
+            longest = min(longest, max(longest // 2 + 1, NAME), PROSE)
+        word = max(map(len, column.title.split()), default=0)
+        widths.append(CHARACTER_EM * max(word, longest, 1))
+    return widths
+
+
+def _fitted(
+    table: Table, widths: list[float]
+) -> tuple[list[Places], tuple[str, float, int, bool]]:
+    """The columns of each part and the size: one part, if all columns fit in any size."""
+    everything = tuple(range(len(widths)))
+    for size in SIZES:
+        _, em_pt, line_pt, _ = size
+
+        def fits(places: Places, em_pt: float = em_pt, line_pt: int = line_pt) -> bool:
+            gaps = GAP_PT * (len(places) - 1)
+            return sum(widths[it] * em_pt for it in places) + gaps <= line_pt
+
+        if fits(everything):
+            return [everything], size
+    # Each part begins with the names of the rows, and has columns of a band together if it can.
+    names = _names_in_front(table)
+    parts = [names]
+    rest = everything[len(names) :]
+    for band, group in groupby(rest, key=lambda it: table.columns[it].band or it):
+        places = tuple(group)
+        whole = isinstance(band, str) and fits(names + places)
+        for some in [places] if whole else [(it,) for it in places]:
+            if not fits(parts[-1] + some) and parts[-1] != names:
+                parts.append(names)
+            parts[-1] += some
+    return parts, SIZES[-1]
+
+
+def _latex(cell: Cell, column: Column) -> str:
+    letter = rf"\textsuperscript{{{_tex(mark(cell))}}}" if mark(cell) else ""
+    return _breakable(text(cell, column)) + letter
+
+
+def _breakable(words: str) -> str:
+    return BREAKS.sub(r"\1\\allowbreak{}", _tex(words))
+
+
+def _ampersands(cells: Iterable[str]) -> str:
+    return " & ".join(cells) + r" \\"
+
+
+def _tex(words: str) -> str:
+    return words.translate(LATEX)
+
+
+WRITERS: Mapping[str, Callable[[Table], str]] = {
+    "html": write_html,
+    "csv": write_csv,
+    "latex": write_latex,
+    "markdown": write_markdown,
+}
