@@ -131,11 +131,15 @@ class Estimates:
             client = ["env", f"EIGENTIME_TOKEN={TOKEN}", *level.command(*command)]
             measure = network.there(LEFT, *client)
             if spec.real:
-                with shaped(network, spec), served(network, self.eigentime, TOKEN):
-                    before = network.sent_bits(OTHER)
-                    told, begin, end = _run(measure, deadline)
-                    cross = network.sent_bits(OTHER) - before
-                available = spec.capacity - cross / (end - begin) * 1e9
+                with (
+                    shaped(network, spec),
+                    served(network, self.eigentime, TOKEN),
+                    network.counted(OTHER) as counter,
+                ):
+                    begin, before = counter.sent()
+                    told, _, _ = _run(measure, deadline)
+                    end, after = counter.sent()
+                available = spec.capacity - (after - before) / (end - begin) * 1e9
             else:
                 with (
                     emulated(network, self.emulator, spec) as truth,

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -23,6 +24,20 @@ HEADER = 14
 # Before the programs that measure: they would keep cross traffic from leaving while they send.
 FIRST = ("chrt", "--fifo", "60")
 PACKET = 1500
+# Reads the counters of an interface in the namespace that it runs in, once a line: both between
+# two instants, and again if these are apart.
+COUNT = """
+import sys, time
+def row():
+    with open("/proc/net/dev") as rows:
+        return next(it.split(":")[1].split() for it in rows if it.split(":")[0].strip() == sys.argv[1])
+for _ in sys.stdin:
+    begin, end = 0, 1 << 62
+    while end - begin > 200_000:
+        begin, found, end = time.monotonic_ns(), row(), time.monotonic_ns()
+    print((begin + end) // 2, found[8], found[9])
+"""
+COUNTING = (sys.executable, "-u", "-c", COUNT)
 
 
 class PathError(Exception):
@@ -94,16 +109,52 @@ class Network:
         """A command on that host."""
         return ["ip", "netns", "exec", self.name(side), *command]
 
-    def sent_bits(self, side: str) -> float:
-        """What a host has sent, as IP packets."""
-        finished = run(
-            self.there(side, "ip", "-j", "-s", "link", "show", "dev", "eth"),
-            Deadline(READY_S),
-        )
-        if not finished.succeeded:
-            raise PathError(finished.complaint)
-        sent = json.loads(finished.out)[0]["stats64"]["tx"]
-        return 8.0 * (sent["bytes"] - HEADER * sent["packets"])
+    @contextmanager
+    def counted(self, side: str) -> Iterator["Counter"]:
+        """The counter of what a host sends, to be read as long as it is needed."""
+        with counting(self.there(side, *COUNTING, "eth")) as counter:
+            yield counter
+
+
+@dataclass(frozen=True)
+class Counter:
+    """A process in a host's namespace that reads its interface's counters when asked.
+
+    To start a process for each reading would count what was sent while it starts and ends.
+    """
+
+    process: subprocess.Popen[str]
+
+    def sent(self) -> tuple[int, float]:
+        """When it was read, by CLOCK_MONOTONIC in nanoseconds, and the bits of IP packets sent."""
+        asked, told = self.process.stdin, self.process.stdout
+        assert asked is not None
+        assert told is not None
+        try:
+            asked.write("\n")
+            asked.flush()
+        except BrokenPipeError as error:
+            raise PathError("the counter of what a host sends has ended") from error
+        words = told.readline().split()
+        if len(words) != len(("when", "bytes", "packets")):
+            raise PathError("the counter of what a host sends has ended")
+        at, sent, packets = map(int, words)
+        return at, 8.0 * (sent - HEADER * packets)
+
+
+@contextmanager
+def counting(command: Sequence[str]) -> Iterator[Counter]:
+    """A counter, as long as it is needed."""
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            counter = Counter(process)
+            # It has started when it answers.
+            counter.sent()
+            yield counter
+        finally:
+            process.kill()
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """What is kept of estimates, and the truth that they are held against."""
 
 import json
+import socket
 import unittest
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +19,7 @@ from eigenbench.bandwidth import (
     figures,
     reason,
 )
-from eigenbench.paths import truth_of
+from eigenbench.paths import COUNTING, HEADER, PathError, counting, truth_of
 
 
 def told(found: dict[str, object]) -> dict[str, object]:
@@ -68,6 +69,27 @@ class TheTruth(unittest.TestCase):
         self.assertAlmostEqual(truth.available(1_000_000, 3_000_000), 50e6)
         self.assertAlmostEqual(truth.available(0, 4_000_000), 75e6)
         self.assertAlmostEqual(truth.available(3_000_000, 4_000_000), 100e6)
+
+
+class Counters(unittest.TestCase):
+    def test_what_is_sent_between_two_readings_is_counted(self) -> None:
+        with (
+            counting((*COUNTING, "lo")) as counter,
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as there,
+        ):
+            there.bind(("127.0.0.1", 0))
+            begin, before = counter.sent()
+            for _ in range(10):
+                there.sendto(bytes(1000), there.getsockname())
+            end, after = counter.sent()
+        self.assertLess(begin, end)
+        # With the headers of IP and UDP, and less that of Ethernet, which this interface has not;
+        # others may send there, too.
+        self.assertGreaterEqual(after - before, 10 * 8 * (1028 - HEADER))
+
+    def test_without_the_interface_there_is_no_count(self) -> None:
+        with self.assertRaises(PathError), counting((*COUNTING, "none")):
+            pass
 
 
 class Levels(unittest.TestCase):

@@ -7,7 +7,7 @@ use eigentime_bandwidth::methods::{
     Bounds, Choice, Estimate, Found, Limit, Path, Phase, Start, Step, estimate, yaz,
 };
 use eigentime_bandwidth::train::Spoiled;
-use eigentime_path::simulated::{Cross, Simulated};
+use eigentime_path::simulated::{Cross, Simulated, Timings};
 
 /// What stamps are off by, in nanoseconds: what a receiver that is not disturbed has.
 const JITTER_NS: f64 = 300.0;
@@ -99,34 +99,42 @@ fn what_is_to_be_reached_is_reached() {
     ];
     for (capacity, cross, bytes, error, spread) in rows {
         let of = |seed| within(poisson(capacity, cross, seed), |bounds| bounds.bytes = bytes);
-        let score = score(capacity, (1..=11).map(of));
+        // Where much of the path is taken, single estimates are off by more than their median may be.
+        let seeds = if capacity > 1000.0 { 11 } else { 41 };
+        let score = score(capacity, (1..=seeds).map(of));
         let what = format!("{capacity} with {cross}: {:?}", score.by_truth);
-        assert!(score.by_truth.len() >= 10, "{what}");
+        assert!(score.by_truth.len() * 10 >= score.runs * 9, "{what}");
         assert!(median(score.by_truth.iter().copied()).abs() <= error, "{what}");
         assert!(deviation(&score.by_capacity) <= spread, "{what}");
     }
 }
 
+/// Of traffic that goes on and off or comes in bursts, with other seeds than constants were chosen by,
+/// and of a model that none was chosen by. Where the interval was looked at after each train, and
+/// trains were taken to be independent, 86 % had the truth.
 #[test]
 fn intervals_have_the_truth_as_often_as_they_promise() {
-    let (mut inside, mut runs, mut found) = (0, 0, 0);
-    for (capacity, bytes) in [(10.0, 1500), (100.0, 1500), (1000.0, 1500), (10_000.0, 9000)] {
-        for share in [0.0, 0.17, 0.33, 0.5, 0.67] {
-            for kind in [Cross::Even, Cross::Poisson, Cross::Bursts] {
-                let of = |seed| {
-                    let path = path(capacity, capacity * share, kind, seed);
-                    within(path.cross_packets_of(bytes.into()), |bounds| bounds.bytes = bytes)
-                };
-                let seeds = if capacity > 1000.0 { 1 } else { 3 };
-                let score = score(capacity, (1..=seeds).map(of));
-                inside += score.inside;
-                found += score.by_truth.len();
-                runs += score.runs;
-            }
-        }
+    const SEEDS: std::ops::Range<u64> = 7_000_000..7_000_040;
+    let known = |share: f64, kind, seed| path(300.0, 3.0 * share, kind, seed);
+    let markov = |share: f64, seed| {
+        let packets = Timings::Markov.packets(mega(3.0 * share), ms(6000), seed);
+        path(300.0, 0.0, Cross::Even, seed).replaying(packets)
+    };
+    let cells: [&dyn Fn(u64) -> Simulated; 5] = [
+        &|seed| known(17.0, Cross::OnOff, seed),
+        &|seed| known(50.0, Cross::OnOff, seed),
+        &|seed| known(50.0, Cross::Bursts, seed),
+        &|seed| markov(17.0, seed),
+        &|seed| markov(50.0, seed),
+    ];
+    let (mut inside, mut found) = (0, 0);
+    for cell in cells {
+        let score = score(300.0, SEEDS.map(cell));
+        inside += score.inside;
+        found += score.by_truth.len();
     }
-    assert!(found * 100 >= runs * 95, "{found} of {runs}");
-    assert!(inside * 100 >= found * 88, "{inside} of {found}");
+    assert!(found >= 170, "{found} have a number");
+    assert!(inside * 100 >= found * 91, "{inside} of {found}");
 }
 
 #[test]

@@ -64,7 +64,8 @@ pub struct Broken(pub String);
 pub enum Method {
     /// The published one, as a reference.
     Yaz,
-    /// Instant estimates again and again, with trains as long as they have to be.
+    /// Instant estimates again and again, with trains as long as they have to be: a reconstruction of
+    /// Kite2 from what is published of it.
     Kite,
     /// A line through what trains of several rates have met.
     Regression,
@@ -76,7 +77,7 @@ pub enum Method {
 pub enum Choice {
     /// As the published tool does.
     Yaz,
-    /// By instant estimates.
+    /// By the reconstruction of Kite2.
     Kite,
     /// By regression.
     Regression,
@@ -147,7 +148,9 @@ pub struct Estimate {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "is")]
 pub enum Found {
-    /// The available bandwidth, and an interval that has it with a probability of 95 %.
+    /// The available bandwidth, and an interval. That of the regression is made to have it with a
+    /// probability of 95 %; how often it does, by traffic, is in `docs/bandwidth/methods.md`. Those of
+    /// the references do not know of their bias.
     Available {
         /// The estimate.
         rate: BitRate,

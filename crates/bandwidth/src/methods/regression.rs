@@ -26,6 +26,10 @@ const NARROW: f64 = 0.01;
 /// The fewest trains on a line whose interval is believed.
 const FEWEST: usize = 16;
 
+/// By what ratio more trains there are at least when the interval is looked at again. To look after
+/// each train would be to stop where the interval is too narrow by chance (Anscombe 1953).
+const LOOK_AGAIN: f64 = 1.25;
+
 /// The fewest that are better than nothing when the time is over.
 const ENOUGH: usize = 5;
 
@@ -61,8 +65,9 @@ const HIGHER: f64 = 8.0;
 const ON_LINE: f64 = 0.5;
 
 /// What part of their stretch trains may have got in their second half more than in their first,
-/// for it to be a queue.
+/// for it to be a queue, and by how many standard errors that has to be known.
 const BEND: f64 = 0.15;
+const BEND_ERRORS: f64 = 3.0;
 
 /// How far apart the intervals of two halves are if the path has changed, as a part of the wider
 /// one: not to take two of twenty for that, nor what goes on and off for longer times.
@@ -88,6 +93,11 @@ const LEVER_LOW: f64 = 0.15;
 /// What part of what came through whole in the search the path still carries at least, whatever a
 /// line through few points says.
 const AT_LEAST: f64 = 0.7;
+
+/// By how much a train is stretched that has not come through whole, and what part of the trains may
+/// have come through whole at rates that the search says are not there.
+const STRETCHED: f64 = 0.05;
+const WHOLE_PART: f64 = 0.1;
 
 /// How well the slope has to be known not to go on with such rates, as a part of it.
 const SLOPE: f64 = 0.2;
@@ -166,6 +176,8 @@ struct Measuring {
     blind: u32,
     /// How far above what was received to look for one.
     lever: f64,
+    /// With how many trains on the line the interval is looked at next.
+    look_at: usize,
 }
 
 impl Measuring {
@@ -190,6 +202,7 @@ impl Measuring {
             too_slow: 0,
             blind: 0,
             lever: LEVER,
+            look_at: FEWEST,
         }
     }
 
@@ -225,10 +238,10 @@ impl Measuring {
         if self.changed(&now) {
             return Ok(Some(Found::Unknown { why: Limit::Unsteady }));
         }
-        if self.lengthen(&now) || now.used < FEWEST {
+        if self.lengthen(&now) || now.used < self.look_at {
             return Ok(None);
         }
-        Ok(self.narrow(&mut probing.random))
+        Ok(self.look(&mut probing.random))
     }
 
     /// What a train that was sent says; something is found if too many say nothing.
@@ -369,17 +382,24 @@ impl Measuring {
         self.trains.iter().filter(move |it| it.offered >= rate && it.seconds >= least)
     }
 
+    /// By how much more trains are stretched in their second half than in their first, as far as that is
+    /// known by so many standard errors; else nothing. It is what the bucket of a shaper does while
+    /// it is not empty yet.
+    fn bend(&self, turning: &TurningPoint, errors: f64) -> f64 {
+        let bends: Vec<f64> = self.on(turning).map(|it| it.bend).collect();
+        let bend = median(bends.iter().copied()).unwrap_or(0.0);
+        let error = 1.25 * spread(&bends).unwrap_or(0.0) / (bends.len() as f64).sqrt();
+        if bend > errors * error { bend } else { 0.0 }
+    }
+
     /// Makes trains longer if what they meet asks for it, and they may be.
     fn lengthen(&mut self, turning: &TurningPoint) -> bool {
         let needed = ABOVE_SPREAD * turning.spread > ABOVE_MOST * turning.capacity;
-        let bends: Vec<f64> = self.on(turning).map(|it| it.bend).collect();
-        if bends.len() < ENOUGH {
+        if self.on(turning).count() < ENOUGH {
             return false;
         }
         let stretch = median(self.on(turning).map(|it| it.ratio - 1.0)).unwrap_or(0.0);
-        let bend = median(bends.iter().copied()).unwrap_or(0.0);
-        let error = 1.25 * spread(&bends).unwrap_or(0.0) / (bends.len() as f64).sqrt();
-        let bent = bend > BEND * stretch && bend > 3.0 * error;
+        let bent = self.bend(turning, BEND_ERRORS) > BEND * stretch;
         let longer = self.lasting * 2;
         // At the higher rate.
         let grows = HIGHER * self.above(turning) / turning.capacity * longer.as_secs_f64();
@@ -408,12 +428,18 @@ impl Measuring {
         breaks(&off, ENOUGH, CHANGED_PART * settled.capacity)
     }
 
-    /// The estimate, if its interval is narrow enough.
-    fn narrow(&self, random: &mut fastrand::Rng) -> Option<Found> {
+    /// The estimate, if its interval is narrow enough; else, when to look again: with as many trains
+    /// as would make it so (Hall 1981).
+    fn look(&mut self, random: &mut fastrand::Rng) -> Option<Found> {
         let fit = self.fit.as_ref().filter(|fit| fit.turning.available > 0.0)?;
         let (low, high) = self.interval(fit, random);
-        let half = (high - low) / 2.0;
-        (half <= NARROW * fit.turning.available).then(|| match self.contradicts(&fit.turning) {
+        let wider = (high - low) / 2.0 / (NARROW * fit.turning.available);
+        if wider > 1.0 {
+            let enough = fit.turning.used as f64 * wider.powi(2).max(LOOK_AGAIN);
+            self.look_at = enough.ceil() as usize;
+            return None;
+        }
+        Some(match self.contradicts(&fit.turning) {
             false => available(fit, low, high),
             true => Found::Unknown { why: Limit::Unsteady },
         })
@@ -442,7 +468,22 @@ impl Measuring {
         let seconds = self.lasting.as_secs_f64() * (fit.turning.used as f64).sqrt();
         let whole = PACKETS_APART * self.packet_bits / seconds;
         let wider = |end: f64| (end - fit.turning.available).hypot(whole);
-        ((fit.turning.available - wider(low)).max(0.0), fit.turning.available + wider(high))
+        // If the first half was stretched too little, then the whole by half of that: A is less.
+        let bent = self.bend(&fit.turning, 1.0) / 2.0 * fit.turning.capacity;
+        let below = wider(low).hypot(bent);
+        ((fit.turning.available - below).max(0.0), fit.turning.available + wider(high))
+    }
+
+    /// What the search has found, unless trains have come through whole since that it says cannot.
+    fn known(&self) -> Found {
+        let above = self.trains.iter().filter(|it| it.offered > self.range.bound);
+        let (whole, all) = above.fold((0, 0), |(whole, all), it| {
+            (whole + u32::from(it.ratio < 1.0 + STRETCHED), all + 1)
+        });
+        if f64::from(whole) > WHOLE_PART * f64::from(all) {
+            return Found::Unknown { why: Limit::Unsteady };
+        }
+        self.range.known()
     }
 
     /// What is found when no more may be sent.
@@ -450,7 +491,7 @@ impl Measuring {
         let Some(fit) = self.fit.as_ref().filter(|fit| fit.turning.used >= ENOUGH) else {
             // The search has a bound, whatever there was no time for.
             return match limit {
-                Limit::Time | Limit::Bytes => self.range.known(),
+                Limit::Time | Limit::Bytes => self.known(),
                 _ => Found::Unknown { why: limit },
             };
         };
@@ -459,7 +500,7 @@ impl Measuring {
             return Found::Unknown { why: Limit::Unsteady };
         }
         if fit.turning.available <= 0.0 || !high.is_finite() {
-            return self.range.known();
+            return self.known();
         }
         if self.contradicts(&fit.turning) || (low <= 0.0 && high >= self.range.received) {
             // No more than the search has said, or something else than it.

@@ -37,22 +37,6 @@ pub(super) fn quantile(sorted: &[f64], part: f64) -> Option<f64> {
     Some(sorted[below] + (sorted[above] - sorted[below]) * (place - below as f64))
 }
 
-/// How many pairs of points are looked at in about: of more points, not all with all.
-const PAIRS: usize = 4_000;
-
-/// The slope of a line through points: the median of the slopes of all pairs (Theil 1950, Sen
-/// 1968), or of as many as are enough. None if no two differ in x.
-pub(super) fn theil_sen(points: &[(f64, f64)]) -> Option<f64> {
-    let n = points.len();
-    let stride = (n * n.saturating_sub(1) / 2 / PAIRS).max(1);
-    let slope = |a: &(f64, f64), b: &(f64, f64)| (a.0 != b.0).then(|| (b.1 - a.1) / (b.0 - a.0));
-    // Each with those some places away.
-    let pairs = (1..n)
-        .step_by(stride)
-        .flat_map(|apart| points.iter().zip(&points[apart..]).filter_map(|(a, b)| slope(a, b)));
-    median(pairs)
-}
-
 /// By how many standard errors an early part of values differs from the late part if they have
 /// changed in between: a normal distribution does not do that in a million series, wherever the
 /// break is looked for.
@@ -91,16 +75,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn medians_and_slopes_do_not_mind_bad_values() {
+    fn medians_do_not_mind_bad_values() {
         assert_eq!(median([]), None);
         assert_eq!(median([3.0, 1.0]), Some(2.0));
         assert_eq!(median([3.0, 1.0, 1e9]), Some(3.0));
         assert_eq!(spread(&[1.0, 2.0, 3.0, 4.0, 1e9]), Some(NORMAL));
-        let mut line: Vec<(f64, f64)> = (0..20).map(|x| (f64::from(x), f64::from(2 * x))).collect();
-        line[3].1 = 1e6;
-        line[15].1 = -1e6;
-        assert_eq!(theil_sen(&line), Some(2.0));
-        assert_eq!(theil_sen(&[(1.0, 2.0), (1.0, 3.0)]), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! offered/received = (offered + X) / C (TOPP: Melander, Björkman, Gunningberg 2000). The slope is
 //! 1/C, and A is where it is 1.
 
-use super::robust::{median, quantile, sorted, spread, student, theil_sen};
+use super::robust::{quantile, sorted, student};
 
 /// What a train has met.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,18 +32,6 @@ pub(super) struct TurningPoint {
     pub(super) used: usize,
 }
 
-/// How many standard deviations a point is away from the line that is none of it: one of 16,000
-/// that are.
-const OUTLYING: f64 = 4.0;
-
-/// What part of the points may be so far away; if it is more then that is how the traffic is, and
-/// all are taken.
-const OUTLYING_PART: f64 = 0.2;
-
-/// How seldom they are as much one after the other by chance as they have to be for that to be how
-/// the path is.
-const BY_CHANCE: f64 = 0.01;
-
 /// What a ratio may be off by in all cases: stamps of a tenth of a microsecond in a millisecond.
 const FINEST: f64 = 1e-4;
 
@@ -54,6 +42,14 @@ const STEPS: u32 = 100;
 /// farther from all points than the nearest.
 const ROUNDS: u32 = 8;
 const NEAR: f64 = 1.02;
+
+/// By how many times as many batches as there are points in each they are told apart.
+const BATCHES: f64 = 1.5;
+
+/// How much wider the interval is than all that makes it, for rates, lengths and numbers of trains are
+/// chosen by what trains before have met: by that ratio simulated ones of Poisson, periodic and on-off
+/// traffic have the truth in 95 of 100 cases and not in 92.
+const WIDER: f64 = 1.1;
 
 /// How many times the line is drawn through what might as well have been met.
 const RESAMPLED: usize = 300;
@@ -167,44 +163,6 @@ fn weighted_median(values: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
     values.iter().find(reaches).map(|(value, _)| *value)
 }
 
-/// Whether those that are marked are one after the other more than by chance: of d among n, that
-/// many pairs of neighbours are as Poisson's distribution has them, d (d − 1) / n on the average.
-fn together(marked: &[bool]) -> bool {
-    let count = marked.iter().filter(|it| **it).count() as f64;
-    let pairs = marked.windows(2).filter(|pair| pair[0] && pair[1]).count();
-    let expected = count * (count - 1.0).max(0.0) / marked.len() as f64;
-    let mut term = (-expected).exp();
-    let fewer = (1..=pairs).fold(0.0, |sum, at| {
-        let sum = sum + term;
-        term *= expected / at as f64;
-        sum
-    });
-    pairs > 0 && 1.0 - fewer < BY_CHANCE
-}
-
-/// The line through points that are all above A, in the order in which they were met, without those
-/// far away from it: unless these are many, or were met together.
-fn robust_line(points: &[Point], least: f64) -> Option<(Line, Vec<Point>)> {
-    let pairs: Vec<(f64, f64)> = points.iter().map(|it| (it.rate, it.ratio)).collect();
-    let slope = theil_sen(&pairs).filter(|slope| *slope > 0.0);
-    let first = slope.and_then(|slope| {
-        let intercept = median(pairs.iter().map(|(x, y)| y - slope * x))?;
-        Some(Line { slope, intercept }.possible(points, least))
-    });
-    let first = first.or_else(|| Line::through(points, least))?;
-    // As if they all counted for the same.
-    let weight = points.iter().map(|it| it.weight).sum::<f64>() / points.len() as f64;
-    let away = |it: &Point| first.away(it) * (it.weight / weight).sqrt();
-    let away: Vec<f64> = points.iter().map(away).collect();
-    let farthest = OUTLYING * spread(&away)?.max(FINEST);
-    let outlying: Vec<bool> = away.iter().map(|away| away.abs() > farthest).collect();
-    let number = outlying.iter().filter(|it| **it).count();
-    let all = number as f64 > OUTLYING_PART * points.len() as f64 || together(&outlying);
-    let kept: Vec<Point> =
-        points.iter().zip(&outlying).filter(|(_, out)| all || !**out).map(|it| *it.0).collect();
-    Some((Line::through(&kept, least)?, kept))
-}
-
 /// Finds where the line begins; none if there is no line.
 ///
 /// Which points are above A is told by their rates alone, from which one on the turning point says: to choose
@@ -221,10 +179,8 @@ pub(super) fn turning_point(
         if over.len() < 3 {
             break;
         }
-        let Some(fit) = robust_line(&over, least).map(|(line, kept)| Fit::new(line, kept, least))
-        else {
-            break;
-        };
+        let Some(line) = Line::through(&over, least) else { break };
+        let fit = Fit::new(line, over, least);
         let next = above(&fit.turning);
         fits.push((fit.line.distance(points), fit));
         if next == limit {
@@ -242,55 +198,60 @@ pub(super) fn turning_point(
 pub(super) struct Fit {
     pub(super) turning: TurningPoint,
     line: Line,
-    kept: Vec<Point>,
+    /// In the order in which they were met.
+    points: Vec<Point>,
     /// Where it begins at least.
     least: f64,
 }
 
 impl Fit {
-    fn new(line: Line, kept: Vec<Point>, least: f64) -> Self {
-        let freedom = kept.len().saturating_sub(2).max(1) as f64;
-        let square: f64 = kept.iter().map(|it| it.weight * line.away(it).powi(2)).sum();
+    fn new(line: Line, points: Vec<Point>, least: f64) -> Self {
+        let freedom = points.len().saturating_sub(2).max(1) as f64;
+        let square: f64 = points.iter().map(|it| it.weight * line.away(it).powi(2)).sum();
         let variance = square / freedom;
-        let longest = kept.iter().map(|it| it.weight).fold(0.0, f64::max);
+        let longest = points.iter().map(|it| it.weight).fold(0.0, f64::max);
         let turning = TurningPoint {
             capacity: 1.0 / line.slope,
             available: line.begin(),
             spread: (variance / longest).sqrt() / line.slope,
-            slope_error: (variance / moments(&kept).square).sqrt() / line.slope,
-            used: kept.len(),
+            slope_error: (variance / moments(&points).square).sqrt() / line.slope,
+            used: points.len(),
         };
-        Self { turning, line, kept, least }
+        Self { turning, line, points, least }
     }
 
     /// Where A is with a probability of 95 %.
     ///
     /// A wild bootstrap (Wu 1986, Liu 1988; signs at random, residuals as HC3 has them: MacKinnon
-    /// and White 1985), for trains at some rates may differ more than at others; widened as
-    /// Student's distribution is wider than the normal one, for few trains say little of how much
-    /// they differ (Hesterberg 2015).
+    /// and White 1985), for trains at some rates may differ more than at others. Points that were
+    /// met one after the other have the same sign, for so may be what they have met (Cameron, Gelbach
+    /// and Miller 2008). It is widened as Student's distribution is wider than the normal one, for few
+    /// batches say little of how much they differ (Hesterberg 2015).
     pub(super) fn interval(&self, random: &mut fastrand::Rng) -> (f64, f64) {
-        let Self { turning, line, kept, .. } = self;
-        let weight = kept.iter().map(|it| it.weight).sum::<f64>();
-        let Moments { x, square, .. } = moments(kept);
+        let Self { turning, line, points, .. } = self;
+        let weight = points.iter().map(|it| it.weight).sum::<f64>();
+        let Moments { x, square, .. } = moments(points);
         let away = |it: &Point| {
             let leverage = it.weight * (1.0 / weight + (it.rate - x).powi(2) / square);
             line.away(it) / (1.0 - leverage.min(0.9))
         };
-        let away: Vec<f64> = kept.iter().map(away).collect();
+        let away: Vec<f64> = points.iter().map(away).collect();
+        let batch = ((points.len() as f64).sqrt() / BATCHES).max(1.0) as usize;
         let mut begins = Vec::with_capacity(RESAMPLED);
-        let mut other = kept.clone();
+        let mut other = points.clone();
         for _ in 0..RESAMPLED {
-            for (point, away) in other.iter_mut().zip(&away) {
+            for (others, away) in other.chunks_mut(batch).zip(away.chunks(batch)) {
                 let sign = if random.bool() { 1.0 } else { -1.0 };
-                point.ratio = line.at(point.rate) + sign * away;
+                for (point, away) in others.iter_mut().zip(away) {
+                    point.ratio = line.at(point.rate) + sign * away;
+                }
             }
             // A line that falls says that A may be anywhere below.
             begins
                 .push(Line::through(&other, self.least).map_or(0.0, |line| line.begin().max(0.0)));
         }
         let begins = sorted(begins);
-        let wider = student(kept.len().saturating_sub(2)) / NORMAL_95;
+        let wider = WIDER * student(points.len().div_ceil(batch).saturating_sub(2)) / NORMAL_95;
         let away = |part| {
             let end = quantile(&begins, part).unwrap_or(turning.available);
             (end - turning.available).abs() * wider
@@ -320,42 +281,6 @@ mod tests {
             assert!((fit.turning.available - (capacity - cross)).abs() < 1e-6, "{fit:?}");
             assert!((fit.turning.capacity - capacity).abs() < 1e-6, "{fit:?}");
         }
-    }
-
-    #[test]
-    fn points_far_away_are_none_of_the_line() {
-        let rates: Vec<f64> = (0..20).map(|at| 110.0 + 5.0 * f64::from(at)).collect();
-        let mut points = points(&rates, |rate| (rate + 100.0) / 200.0);
-        points[4].ratio = 0.7;
-        points[18].ratio = 3.0;
-        let fit = turning_point(&points, 0.0, |_| 105.0).unwrap();
-        assert!((fit.turning.available - 100.0).abs() < 0.1, "{fit:?}");
-        assert_eq!(fit.turning.used, 18);
-    }
-
-    #[test]
-    fn points_far_away_that_come_together_are_how_the_path_is() {
-        let rates: Vec<f64> = (0..60).map(|at| 110.0 + 2.0 * f64::from(at * 7 % 30)).collect();
-        let mut random = fastrand::Rng::with_seed(2);
-        let interval = |far: &[usize], random: &mut fastrand::Rng| {
-            let mut points = points(&rates, |rate| (rate + 100.0) / 200.0);
-            far.iter().for_each(|at| points[*at].ratio += 0.5);
-            let fit = turning_point(&points, 0.0, |_| 105.0).unwrap();
-            let (low, high) = fit.interval(random);
-            high - low
-        };
-        let scattered = interval(&[3, 11, 19, 28, 40, 47], &mut random);
-        let together = interval(&[3, 4, 5, 43, 44, 45], &mut random);
-        assert!(scattered < 1.0 && together > 10.0, "{scattered} {together}");
-    }
-
-    #[test]
-    fn what_comes_together_is_told_from_chance() {
-        let marked = |at: &[usize]| (0..50).map(|it| at.contains(&it)).collect::<Vec<_>>();
-        assert!(together(&marked(&[10, 11, 12, 13])));
-        assert!(together(&marked(&[1, 2, 3, 30, 31, 32])));
-        assert!(!together(&marked(&[])) && !together(&marked(&[10, 11])));
-        assert!(!together(&marked(&[1, 2, 9, 17, 18, 33, 40])));
     }
 
     #[test]

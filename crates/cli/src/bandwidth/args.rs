@@ -160,9 +160,10 @@ pub enum MethodName {
     Auto,
     /// A line through what trains of several rates have met
     Regression,
-    /// A reconstruction of Kite2: instant estimates again and again, as a reference
+    /// A reconstruction of Kite2: instant estimates again and again, as a reference; its interval is how
+    /// they repeat
     Kite,
-    /// The published one, as a reference
+    /// The published one, as a reference; its interval is how it repeats
     Yaz,
 }
 

@@ -30,8 +30,8 @@ pub fn text(
     let bits = |rate: Option<eigentime_bandwidth::BitRate>| rate.map(|rate| rate.bits());
     let rows = [
         ("available_bits_per_second", "The available bandwidth.", bits(rate)),
-        ("low_bits_per_second", "Where its interval of 95 % begins.", bits(low)),
-        ("high_bits_per_second", "Where its interval of 95 % ends.", bits(high)),
+        ("low_bits_per_second", "Where its interval begins, by regression one of 95 %.", bits(low)),
+        ("high_bits_per_second", "Where its interval ends, by regression one of 95 %.", bits(high)),
         (
             "at_least_bits_per_second",
             "What came through whole, where a host or what was allowed is the limit.",

@@ -22,8 +22,8 @@ pub fn line(estimate: &Estimate) -> String {
 
 /// What was found.
 fn found(estimate: &Estimate) -> String {
-    // Its bias is not in its interval.
-    let interval = if estimate.method == Method::Yaz { "as it repeats" } else { "95 %" };
+    // The bias of the references is not in their intervals.
+    let interval = if estimate.method == Method::Regression { "95 %" } else { "as it repeats" };
     match &estimate.found {
         Found::Available { rate, low, high } => {
             format!("{rate} available ({interval}: {})", between(*low, *high))

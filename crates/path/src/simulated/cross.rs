@@ -1,6 +1,7 @@
 //! Cross traffic: when its packets come, and how much came in any span of time.
 
 use std::collections::BinaryHeap;
+use std::iter::Peekable;
 
 use eigentime_bandwidth::BitRate;
 
@@ -71,6 +72,8 @@ pub(super) struct Stream {
     bytes: u32,
     random: fastrand::Rng,
     next: BinaryHeap<Next>,
+    /// Packets whose times are given: when each comes, in nanoseconds, and its bytes.
+    replayed: Peekable<std::vec::IntoIter<(f64, u32)>>,
     /// Bytes in each bin of [`BIN_NS`].
     came: Vec<f64>,
 }
@@ -83,6 +86,7 @@ impl Stream {
             bytes,
             random: fastrand::Rng::with_seed(seed),
             next: BinaryHeap::new(),
+            replayed: Vec::new().into_iter().peekable(),
             came: Vec::new(),
         };
         if rate > BitRate::ZERO {
@@ -106,16 +110,30 @@ impl Stream {
         Self::new(self.rate, self.kind, bytes, seed)
     }
 
+    /// Of packets whose times are given, in the order of time.
+    pub(super) fn replaying(packets: Vec<(f64, u32)>) -> Self {
+        let replayed = packets.into_iter().peekable();
+        Self { replayed, ..Self::new(BitRate::ZERO, Cross::Even, 0, 0) }
+    }
+
+    fn count(&mut self, at: f64, bytes: f64) {
+        let bin = (at / BIN_NS) as usize;
+        if self.came.len() <= bin {
+            self.came.resize(bin + 1, 0.0);
+        }
+        self.came[bin] += bytes;
+    }
+
     /// Tells each packet that comes until then, and when, in the order of time.
     pub(super) fn until(&mut self, until_ns: f64, mut enter: impl FnMut(f64, u32)) {
+        while let Some((at, bytes)) = self.replayed.next_if(|(at, _)| *at <= until_ns) {
+            self.count(at, bytes.into());
+            enter(at, bytes);
+        }
         while let Some(next) = self.next.peek().copied().filter(|next| next.at <= until_ns) {
             self.next.pop();
             let (bytes, packets) = (f64::from(self.bytes), self.packets_at_once(next.at));
-            let bin = (next.at / BIN_NS) as usize;
-            if self.came.len() <= bin {
-                self.came.resize(bin + 1, 0.0);
-            }
-            self.came[bin] += bytes * f64::from(packets);
+            self.count(next.at, bytes * f64::from(packets));
             for _ in 0..packets {
                 enter(next.at, self.bytes);
             }

@@ -4,8 +4,10 @@
 mod cross;
 mod hop;
 mod hosts;
+mod timings;
 
 pub use cross::{Cross, KINDS, SOURCES};
+pub use timings::{TIMINGS, Timings};
 
 use std::time::Duration;
 
@@ -79,6 +81,14 @@ impl Simulated {
     pub fn cross_packets_of(mut self, bytes: u32) -> Self {
         let hop = &mut self.hops[0];
         hop.cross = hop.cross.sized(bytes, self.random.u64(..));
+        self
+    }
+
+    /// With cross traffic of packets that come at given times, in nanoseconds and in order, of so
+    /// many bytes each.
+    #[must_use]
+    pub fn replaying(mut self, packets: Vec<(f64, u32)>) -> Self {
+        self.hops[0].cross = Stream::replaying(packets);
         self
     }
 
