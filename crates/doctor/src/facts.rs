@@ -86,6 +86,11 @@ pub const ALL: &[(&str, Kind, &str)] = &[
         Count,
         "How long a processor takes to come back from its deepest sleep",
     ),
+    (
+        "device_interrupted_processors",
+        Count,
+        "Processors that devices have interrupted since the machine started",
+    ),
     ("dmi", Text, "What the firmware calls the machine"),
     ("engine_entry", Text, "The runtime that the engine's entry for Eigentime calls"),
     (
@@ -195,11 +200,6 @@ pub const ALL: &[(&str, Kind, &str)] = &[
         "steal_since_start_ratio",
         Number,
         "The part of the wanted processor time that the hypervisor gave to others since the machine started",
-    ),
-    (
-        "steered_interrupts_left",
-        Count,
-        "Interrupts that a program has steered, and left so when it was killed",
     ),
     ("subordinate_groups", Count, "Groups that this user may give to containers"),
     ("subordinate_users", Count, "Users that this user may give to containers"),
