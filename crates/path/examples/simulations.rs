@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use eigentime_bandwidth::BitRate;
 use eigentime_bandwidth::methods::{Bounds, Choice, Found, Path, estimate};
+use eigentime_measure::quantile;
 use eigentime_path::simulated::{Cross, KINDS, Simulated};
 
 /// What part of the capacity the cross traffic takes.
@@ -89,11 +90,5 @@ fn row(
 }
 
 fn median(of: &[f64]) -> f64 {
-    let mut of = of.to_vec();
-    of.sort_by(f64::total_cmp);
-    match (of.len(), of.len() / 2) {
-        (0, _) => f64::NAN,
-        (n, half) if n % 2 == 0 => f64::midpoint(of[half - 1], of[half]),
-        (_, half) => of[half],
-    }
+    quantile::median(of.iter().copied()).unwrap_or(f64::NAN)
 }

@@ -5,10 +5,12 @@
 
 use std::time::Duration;
 
+use eigentime_measure::oracle::{self, Served};
+use eigentime_measure::quantile::median;
+use eigentime_measure::stopwatch::Stopwatch;
+use eigentime_measure::vdso::Vdso;
+
 use super::calls::{self, Batch, CALLS, Call, Expected};
-use super::oracle::{self, Served};
-use super::stopwatch::Stopwatch;
-use super::vdso::Vdso;
 use crate::machine::Unknown;
 use crate::{Finding, Machine, Options, Verdict};
 
@@ -167,11 +169,6 @@ fn time(stopwatch: Stopwatch, batch: &mut Batch, count: u64) -> Duration {
     let began = stopwatch.start();
     batch(count);
     began.elapsed()
-}
-
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
 }
 
 /// The check.

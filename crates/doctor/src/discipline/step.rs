@@ -3,6 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use eigentime_measure::bracket::narrowest;
 use rustix::io::{Errno, read};
 use rustix::time::{
     ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
@@ -27,13 +28,10 @@ struct Ahead {
 impl Ahead {
     fn now() -> Self {
         const TRIES: usize = 9;
-        let tries = (0..TRIES).map(|_| {
-            let before = units::nanos(ClockId::Monotonic);
-            let real = units::nanos(ClockId::Realtime);
-            let after = units::nanos(ClockId::Monotonic);
-            Self { nanos: real.wrapping_sub(before), width: after.abs_diff(before) }
-        });
-        tries.min_by_key(|it| it.width).unwrap_or(Self { nanos: 0, width: u64::MAX })
+        let [monotonic, real] =
+            [ClockId::Monotonic, ClockId::Realtime].map(|clock| move || units::nanos(clock));
+        let both = narrowest(TRIES, monotonic, real);
+        Self { nanos: both.inside.wrapping_sub(both.before), width: both.width() }
     }
 
     /// By how much it has moved, if it certainly has.

@@ -4,17 +4,18 @@
 //! A deadline that it slept through is as late as all others: what a stall holds up is not hidden
 //! by the deadlines after it being put off (coordinated omission).
 
+use std::io;
 use std::time::Duration;
 
-use rustix::io::{Errno, read};
+use eigentime_measure::clocks::timespec;
+use eigentime_measure::quantile::nearest_rank;
+use eigentime_measure::stopwatch::Stopwatch;
+use eigentime_measure::timerfd::Timerfd;
+use rustix::io::Errno;
 use rustix::thread::clock_nanosleep_absolute;
-use rustix::time::{
-    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
-    timerfd_settime,
-};
+use rustix::time::ClockId;
 
 use super::{slack, tick};
-use crate::clocks::stopwatch::Stopwatch;
 use crate::machine::{Machine, Unknown};
 use crate::surroundings::timeline;
 use crate::units::{self, count, length};
@@ -72,8 +73,7 @@ impl Lateness {
 
     /// What a part of all were later than, at most: 0.5 is the median.
     fn quantile(&self, part: f64) -> i64 {
-        let place = (self.sorted.len() as f64 * part).ceil() as usize;
-        self.sorted.get(place.saturating_sub(1)).copied().unwrap_or(0)
+        nearest_rank(&self.sorted, part).unwrap_or(0)
     }
 
     fn max(&self) -> i64 {
@@ -195,31 +195,25 @@ fn now() -> i64 {
     units::nanos(ClockId::Monotonic)
 }
 
-fn timespec(nanos: i64) -> Timespec {
-    Timespec { tv_sec: nanos / 1_000_000_000, tv_nsec: nanos % 1_000_000_000 }
-}
-
-fn nanosleeps(deadlines: usize, lateness: &mut Lateness) -> Result<(), Errno> {
+fn nanosleeps(deadlines: usize, lateness: &mut Lateness) -> io::Result<()> {
     let mut deadline = now() + INTERVAL_NS;
     while lateness.sorted.len() < deadlines {
         match clock_nanosleep_absolute(ClockId::Monotonic, &timespec(deadline)) {
             Ok(()) => deadline = lateness.add(deadline, now()),
             // A signal: the deadline is still to come.
             Err(Errno::INTR) => {}
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         }
     }
     Ok(())
 }
 
-fn timerfd(deadlines: usize, lateness: &mut Lateness) -> Result<(), Errno> {
-    let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?;
+fn timerfd(deadlines: usize, lateness: &mut Lateness) -> io::Result<()> {
+    let timer = Timerfd::new()?;
     let mut deadline = now() + INTERVAL_NS;
-    let grid = Itimerspec { it_interval: timespec(INTERVAL_NS), it_value: timespec(deadline) };
-    timerfd_settime(&timer, TimerfdTimerFlags::ABSTIME, &grid)?;
+    timer.arm(deadline.cast_unsigned(), INTERVAL_NS.cast_unsigned())?;
     while lateness.sorted.len() < deadlines {
-        let mut expirations = [0; 8];
-        match read(&timer, &mut expirations) {
+        match timer.wait() {
             // What expires between the reading of the descriptor and that of the clock is read
             // with the next one, by then a deadline that is over.
             Ok(_) => {
@@ -228,7 +222,7 @@ fn timerfd(deadlines: usize, lateness: &mut Lateness) -> Result<(), Errno> {
                     deadline = lateness.add(deadline, now);
                 }
             }
-            Err(Errno::INTR) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }

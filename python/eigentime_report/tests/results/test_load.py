@@ -1,6 +1,7 @@
 """All that was written comes back, in the right cells."""
 
 import dataclasses
+import json
 import shutil
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import making
 import numpy as np
 import polars as pl
 import pytest
-from eigentime_report.results import file
+from eigentime_report.results import file, manifest
 
 # Each row of the files, of the cell of a quantity.
 TABLES = {
@@ -301,3 +302,27 @@ def test_samples_are_as_many_as_were_measured(tmp_path: Path) -> None:
 def test_a_folder_has_to_be_named() -> None:
     with pytest.raises(ValueError, match="no folder is named"):
         report.load()
+
+
+def test_metrics_are_those_of_the_manifest(whole: Path, tmp_path: Path) -> None:
+    assert [run.metrics for run in manifest.read(whole)] == [()]
+    document = json.loads((whole / manifest.FILE).read_text("utf-8"))
+    row = {
+        "kind": "calls",
+        "name": "nanosleep",
+        "column": "call_ns",
+        "unit": "ns",
+        "meaning": "Duration of a sleep",
+        "better": "lower",
+        "asked": 100_000_000,
+    }
+    document["metrics"] = [row, {**row, "asked": None}]
+    (tmp_path / manifest.FILE).write_text(json.dumps(document), "utf-8")
+    for run in manifest.read(tmp_path):
+        assert [dataclasses.asdict(metric) for metric in run.metrics] == document[
+            "metrics"
+        ]
+    document["metrics"][0]["better"] = "sideways"
+    (tmp_path / manifest.FILE).write_text(json.dumps(document), "utf-8")
+    with pytest.raises(report.FolderError, match="metrics.0..better is 'sideways'"):
+        manifest.read(tmp_path)

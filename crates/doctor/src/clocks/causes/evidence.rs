@@ -1,11 +1,11 @@
 //! What there is to be read about the clocksource.
 
 use eigentime_clock::{Clock, Reason, Trust};
+use eigentime_measure::vdso::Vdso;
 
 use super::log::{self, Event, Kind, Log};
 use super::mode::{self, Mode};
 use super::processor;
-use crate::clocks::vdso::Vdso;
 use crate::machine::Unknown;
 use crate::surroundings::hypervisor::named;
 use crate::{Finding, Machine, Value};

@@ -110,6 +110,21 @@ class Planned:
 
 
 @dataclass(frozen=True)
+class Metric:
+    """A row of the probe's table of metrics: what the values of `column` are, and of which unit."""
+
+    kind: str
+    name: str
+    column: str
+    unit: str
+    meaning: str
+    # `lower`, or `closer_to_interval`.
+    better: str
+    # How much of each value was asked for, in its unit; the rest is latency.
+    asked: int | None
+
+
+@dataclass(frozen=True)
 class Run:
     """A run of `eigentime bench`."""
 
@@ -137,6 +152,8 @@ class Run:
     remarks: tuple[str, ...]
     # Before its levels' names, where folders are kept apart.
     label: str = ""
+    # None from a version of Eigentime that did not write them.
+    metrics: tuple[Metric, ...] = ()
 
     @property
     def is_complete(self) -> bool:
@@ -170,7 +187,8 @@ def read(folder: Path) -> tuple[Run, ...]:
             f"its form is {form}, and this version knows {FORM}",
             "report with the version of Eigentime that has measured it",
         )
-    runs = tuple(_run(folder, it) for it in root["runs"])
+    metrics = tuple(map(_metric, root.get("metrics") or ()))
+    runs = tuple(_run(folder, it, metrics) for it in root["runs"])
     if not runs:
         raise FolderError(file, "it has no runs", AGAIN)
     for run in runs:
@@ -212,7 +230,20 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return {visible(key): value for key, value in pairs}
 
 
-def _run(folder: Path, it: Tree) -> Run:
+def _metric(it: Tree) -> Metric:
+    asked = it.get("asked")
+    return Metric(
+        kind=it["kind"].text(),
+        name=it["name"].text(),
+        column=it["column"].text(),
+        unit=it["unit"].text(),
+        meaning=it["meaning"].text(),
+        better=it["better"].one_of(("lower", "closer_to_interval")),
+        asked=asked.count() if asked else None,
+    )
+
+
+def _run(folder: Path, it: Tree, metrics: tuple[Metric, ...]) -> Run:
     by, plan = it["by"], it["plan"]
     cpu = plan.get("cpu")
     return Run(
@@ -249,6 +280,7 @@ def _run(folder: Path, it: Tree) -> Run:
         skipped=tuple(map(_skip, it["skipped"])),
         failed=tuple(map(_skip, it["failed"])),
         remarks=tuple(remark.text() for remark in it["summary"]["remarks"]),
+        metrics=metrics,
     )
 
 
