@@ -41,9 +41,9 @@ impl Run {
         }
     }
 
-    /// How much faster CLOCK_MONOTONIC has been than CLOCK_MONOTONIC_RAW since, in ppm: what it is
-    /// being led by, whoever leads it. None if no time has passed.
-    pub fn led_by_ppm(&self) -> Option<f64> {
+    /// How much faster CLOCK_MONOTONIC has been than CLOCK_MONOTONIC_RAW since, in ppm: its
+    /// frequency correction and slew. None if no time has passed.
+    pub fn correction_ppm(&self) -> Option<f64> {
         let rates = rates();
         let raw = (rates.inside - self.raw_ns) as f64;
         let monotonic = (rates.middle() - self.monotonic_ns) as f64;
@@ -73,14 +73,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_is_led_by_no_more_than_the_kernel_allows() {
+    fn a_clock_is_corrected_by_no_more_than_the_kernel_allows() {
         let machine = Machine::default();
         let run = machine.run();
         while run.seconds() < 0.05 {
             std::hint::spin_loop();
         }
         // A tenth is what the length of a tick can be changed by.
-        assert!(run.led_by_ppm().unwrap().abs() < 1.1e5);
+        assert!(run.correction_ppm().unwrap().abs() < 1.1e5);
         assert_eq!(machine.run().monotonic_ns, run.monotonic_ns, "it begins once");
     }
 }

@@ -196,14 +196,14 @@ fn tell(costs: &[Cost]) -> Finding {
             each_takes(&rare),
         )),
         (None, true, true) => {
-            Finding::ok(format!("the vDSO serves every clock that it is for{}", gain(costs)))
+            Finding::ok(format!("the vDSO serves every clock that it should{}", gain(costs)))
         }
     };
     finding = finding.line(row("", "by", "vDSO", "syscall", "by syscall instead"));
     finding.lines.extend(costs.iter().map(line));
     for cost in &differ {
         let how = match &cost.by_libc {
-            Ok(Served::Vdso) => "asks no kernel",
+            Ok(Served::Vdso) => "makes no system call",
             _ => "makes a system call",
         };
         let name = cost.call.function;

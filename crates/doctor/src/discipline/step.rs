@@ -108,20 +108,20 @@ pub fn steps(machine: &Machine, _: &Options) -> Finding {
 fn judge(was_set: bool, moved: Option<i64>, seconds: f64, unknown: Option<&Unknown>) -> Finding {
     let finding = match (was_set, moved) {
         (true, Some(moved)) => Finding::warning(format!(
-            "CLOCK_REALTIME was set by {} in the {seconds:.1} s that were looked at",
+            "CLOCK_REALTIME was stepped by {} during the {seconds:.1} s of the check",
             units::length(moved as f64)
         )),
         (true, None) => Finding::warning(format!(
-            "CLOCK_REALTIME was set in the {seconds:.1} s that were looked at, to where it was"
+            "CLOCK_REALTIME was set during the {seconds:.1} s of the check, without a step"
         )),
         (false, _) => Finding::ok(format!(
-            "CLOCK_REALTIME was not set in the {seconds:.1} s that were looked at"
+            "CLOCK_REALTIME was not stepped during the {seconds:.1} s of the check"
         )),
     };
     let finding = match was_set {
         true => finding.advise(
             "have the clock slewed: chrony without makestep after its start, ntpd -x; and measure \
-             lengths by CLOCK_MONOTONIC",
+             durations by CLOCK_MONOTONIC",
             "a clock that is far off takes hours to be right then",
         ),
         false => finding,

@@ -37,18 +37,17 @@ pub fn suspend(machine: &Machine, _: &Options) -> Finding {
 fn judge(slept: Result<i128, Unknown>, times: Result<u64, Unknown>) -> Finding {
     let finding = match &slept {
         Ok(slept) if *slept > APART_NS => Finding::note(format!(
-            "this machine has slept for {} since its start: CLOCK_MONOTONIC and its timers stood \
-             still meanwhile",
+            "suspended for {} since boot: CLOCK_MONOTONIC and its timers stood still meanwhile",
             length(*slept as f64)
         ))
-        .advise("where that time has to count: CLOCK_BOOTTIME", ""),
+        .advise("to count that time, use CLOCK_BOOTTIME", ""),
         // In a timeline the two may be moved apart.
         Ok(slept) if *slept < -APART_NS => Finding::note(format!(
             "CLOCK_BOOTTIME is {} behind CLOCK_MONOTONIC: something has moved them",
             length(-slept as f64)
         )),
-        Ok(_) => Finding::ok("this machine has not slept since its start"),
-        Err(why) => Finding::unknown("whether this machine has slept", why),
+        Ok(_) => Finding::ok("not suspended since boot"),
+        Err(why) => Finding::unknown("whether this machine was suspended", why),
     };
     finding.fact("suspended_seconds", slept.map(|slept| slept as f64 / 1e9)).fact("suspends", times)
 }

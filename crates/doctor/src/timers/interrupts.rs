@@ -18,8 +18,8 @@ pub fn devices(machine: &Machine, _: &Options) -> Finding {
     let all: u64 = counts.iter().map(|(_, count)| count).sum();
     let mut finding = match counts.iter().max_by_key(|(_, count)| *count) {
         Some((most, count)) if *count > 0 => Finding::ok(format!(
-            "devices have interrupted {interrupted} of {} processors, processor {most} most \
-             ({:.0} % of {all} interrupts)",
+            "devices have interrupted {interrupted} of {} processors: {:.0} % of {all} interrupts \
+             went to processor {most}",
             counts.len(),
             *count as f64 * 100.0 / all as f64
         ))
@@ -77,7 +77,7 @@ mod tests {
         );
         let finding = look();
         assert_eq!(finding.verdict, Verdict::Ok);
-        let expected = "2 of 3 processors, processor 2 most (75 % of 12 interrupts)";
+        let expected = "2 of 3 processors: 75 % of 12 interrupts went to processor 2";
         assert!(finding.found.contains(expected), "{}", finding.found);
         assert!(finding.advice[0].what.contains("smp_affinity_list"));
         assert_eq!(finding.lines[2], "processor 3: 0 interrupts of devices");

@@ -84,7 +84,7 @@ impl Lateness {
 /// The check.
 pub fn wake_ups(_: &Machine, options: &Options) -> Finding {
     if let Err(why) = pace().and_then(|()| as_the_host()) {
-        return Finding::unknown("how late threads wake", &why).fact("wake_up_median_ns", why);
+        return Finding::unknown("the wake-up latency", &why).fact("wake_up_median_ns", why);
     }
     let slack = slack::current_ns().unwrap_or(slack::USUAL_NS);
     let waited_before = waited_ns();
@@ -112,18 +112,18 @@ fn judge(
         length(max as f64)
     );
     let mut finding = if usable.is_empty() {
-        Finding::note("how late threads wake is unknown")
+        Finding::note("the wake-up latency is unknown")
     } else if median > slack + MEDIAN_NS {
         Finding::warning(said).advise(
-            "look at the findings on high-resolution timers, idle states, processor time that was \
-             stolen or throttled, and the load; then a real-time policy, or the library's Sleeper",
-            "a real-time thread that never waits keeps its processor from all others",
+            "look at the findings on high-resolution timers, idle states, steal time, throttling \
+             and CPU pressure; then use a real-time policy, or the library's Sleeper",
+            "a real-time thread that never waits blocks its processor",
         )
     } else if p99 > slack + P99_NS {
         Finding::warning(said).advise(
-            "one in a hundred waits for its processor: fewer threads, isolated processors, or a \
-             real-time policy",
-            "a real-time thread that never waits keeps its processor from all others",
+            "one wake-up in a hundred waits for a processor: fewer threads, isolated processors, \
+             or a real-time policy",
+            "a real-time thread that never waits blocks its processor",
         )
     } else if max > MAX_NS {
         Finding::note(said)
@@ -156,21 +156,21 @@ fn judge(
     if !usable.is_empty() {
         finding = finding.line(match slack {
             0 => "no slack: this process has a real-time policy".to_owned(),
-            _ => format!("of the median, up to {} are the timer slack", length(slack as f64)),
+            _ => format!("timer slack explains up to {} of the median", length(slack as f64)),
         });
     }
     if let Ok(hertz) = &hertz {
         finding = finding.line(format!(
-            "a tick is {} long: later than that, something else ran or the processor was away",
+            "a tick takes {}: a latency above it comes from other threads or from steal time",
             length(1e9 / hertz)
         ));
     }
     finding = match &waited {
         Ok(waited) => finding.line(format!(
-            "the thread was ready and waited for a processor for {} in all",
+            "run-queue delay {} in all: the thread was runnable and waited for a processor",
             length(*waited as f64)
         )),
-        Err(why) => finding.line(format!("how long it waited for a processor is unknown: {why}")),
+        Err(why) => finding.line(format!("run-queue delay unknown: {why}")),
     };
     finding
         .fact("wake_up_interval_ns", INTERVAL_NS as f64)
