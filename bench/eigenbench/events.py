@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from eigenbench.columns import Beside, Column
+from eigenbench.interrupts import spared
 from eigenbench.levels import Level
 from eigenbench.precision import Load, Program, Record, Shares, under_loads, ways
 from eigenbench.processes import Deadline
@@ -21,7 +22,7 @@ ROWS = (
     (
         "ticker-fifo",
         "eigentime ticker, FIFO",
-        "Ticker::builder().pin(cpu).realtime(80).lock_memory().steer_interrupts()",
+        "Ticker::builder().pin(cpu).realtime(80).lock_memory()",
     ),
     ("ticker", "eigentime ticker", "Ticker::builder().pin(cpu)"),
     ("timerfd", "timerfd", "timerfd_settime(), read()"),
@@ -92,8 +93,9 @@ class Events:
         """What the columns are."""
         return (
             f"{self.events:,} intervals for each figure, all sources delivering on one "
-            "processor, in turn. *Aside*: the load has the other processors; *everywhere*: "
-            "that one, too. *Mean* and its 99 % confidence interval are of one round. "
+            "processor, in turn; devices interrupt other processors meanwhile, as far as "
+            "the kernel and this user's rights allow. *Aside*: the load has the other "
+            "processors; *everywhere*: that one, too. *Mean* and its 99 % confidence interval are of one round. "
             "*Flagged*: intervals in which another thread had the processor (involuntary "
             "switches) or the hypervisor (steal time, which the kernel counts in "
             "hundredths of a second, so that short ones are missed), or in which the "
@@ -138,7 +140,8 @@ class Events:
         def failures(load: Load, why: str) -> list[Outcome]:
             return [Failure(_key(micros, load), why) for micros in PERIODS_US]
 
-        return under_loads(self.program, LOADS, self.levels, all_periods, failures)
+        with spared(self.program.cpu):
+            return under_loads(self.program, LOADS, self.levels, all_periods, failures)
 
     def _period(
         self,

@@ -1,8 +1,10 @@
-"""The quietest CPU."""
+"""The quietest CPU, and CPUs that are spared."""
 
+import tempfile
 import unittest
+from pathlib import Path
 
-from eigenbench.interrupts import INTERRUPTS, quietest
+from eigenbench.interrupts import INTERRUPTS, quietest, spared
 
 SEEN = """\
             CPU0       CPU1       CPU3
@@ -23,6 +25,22 @@ class Quietest(unittest.TestCase):
 
     def test_this_machine_has_one(self) -> None:
         self.assertEqual(quietest([0], INTERRUPTS.read_text()), 0)
+
+
+class Spared(unittest.TestCase):
+    def test_lists_come_back_whatever_happens(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            movable, stays = root / "36" / "smp_affinity_list", root / "37"
+            movable.parent.mkdir()
+            movable.write_text("0-63\n")
+            # One that refuses: a folder in place of the file cannot be written.
+            (stays / "smp_affinity_list").mkdir(parents=True)
+            with self.assertRaises(ValueError), spared(4096, root):
+                self.assertTrue(movable.read_text().startswith("0"))
+                self.assertNotIn("-", movable.read_text())
+                raise ValueError
+            self.assertEqual(movable.read_text(), "0-63\n")
 
 
 if __name__ == "__main__":

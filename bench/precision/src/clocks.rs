@@ -1,6 +1,7 @@
 //! The clocks whose rates are compared: each as nanoseconds since it was first asked.
 
 use eigentime_clock::{Clock, Instant};
+use eigentime_measure::bracket::narrowest;
 
 use crate::{counter, kernel};
 
@@ -32,15 +33,14 @@ impl Subject {
 
     /// The clock and the kernel's, now.
     pub fn anchor(&self) -> Anchor {
-        let once = || {
-            let before = kernel::monotonic();
+        let shown = || {
             let shown = (self.elapsed)();
             // Not all clocks are read in order.
             counter::fenced();
-            let width = kernel::monotonic().saturating_sub(before);
-            Anchor { shown, kernel: before + width / 2, width }
+            shown
         };
-        (0..TRIES).map(|_| once()).min_by_key(|anchor| anchor.width).expect("there are tries")
+        let both = narrowest(TRIES, || kernel::monotonic().cast_signed(), shown);
+        Anchor { shown: both.inside, kernel: both.middle().cast_unsigned(), width: both.width() }
     }
 }
 

@@ -1,5 +1,7 @@
 //! The processor's counter, read bare: what all clocks of user space are made of.
 
+use eigentime_measure::bracket::narrowest;
+
 use crate::kernel;
 
 /// The counter, unordered.
@@ -59,8 +61,6 @@ pub struct Pair {
     pub ticks: u64,
     /// The kernel's clock, in nanoseconds.
     pub nanos: u64,
-    /// Ticks from before the kernel's reading to after it.
-    pub width: u64,
 }
 
 /// Of this many tries the one with the shortest bracket counts.
@@ -69,14 +69,8 @@ const TRIES: usize = 200;
 impl Pair {
     /// Both now.
     pub fn now() -> Self {
-        (0..TRIES).map(|_| Self::once()).min_by_key(|pair| pair.width).expect("there are tries")
-    }
-
-    fn once() -> Self {
-        let before = fenced();
-        let nanos = kernel::monotonic();
-        let width = fenced().saturating_sub(before);
-        Self { ticks: before + width / 2, nanos, width }
+        let both = narrowest(TRIES, || fenced().cast_signed(), kernel::monotonic);
+        Self { ticks: both.middle().cast_unsigned(), nanos: both.inside }
     }
 }
 
@@ -106,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_scale_comes_from_its_ends() {
-        let pair = |ticks, nanos| Pair { ticks, nanos, width: 0 };
+        let pair = |ticks, nanos| Pair { ticks, nanos };
         let scale = Scale::between(pair(1_000, 50), pair(3_000, 1_050));
         assert!((scale.nanos(4) - 2.0).abs() < 1e-9);
     }

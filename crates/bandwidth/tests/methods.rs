@@ -7,6 +7,7 @@ use eigentime_bandwidth::methods::{
     Bounds, Choice, Estimate, Found, Limit, Path, Phase, Start, Step, estimate, yaz,
 };
 use eigentime_bandwidth::train::Spoiled;
+use eigentime_measure::quantile;
 use eigentime_path::simulated::{Cross, Simulated, Timings};
 
 /// What stamps are off by, in nanoseconds: what a receiver that is not disturbed has.
@@ -72,11 +73,8 @@ fn score(capacity: f64, paths: impl Iterator<Item = Simulated>) -> Score {
     score
 }
 
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    let (half, n) = (values.len() / 2, values.len());
-    if n % 2 == 0 { f64::midpoint(values[half - 1], values[half]) } else { values[half] }
+fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    quantile::median(values).expect("there are values")
 }
 
 fn deviation(values: &[f64]) -> f64 {

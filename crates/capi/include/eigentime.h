@@ -567,13 +567,13 @@ typedef struct eigentime_ticker_options {
    */
   int32_t lock_memory;
   /**
-   * To have interrupts handled on other processors than the one of `pin`; not if 0.
-   */
-  int32_t steer_interrupts;
-  /**
    * To keep processors out of deep idle states near deadlines; not if 0.
    */
   int32_t hold_latency;
+  /**
+   * Zero: without it later members would begin within this version's size.
+   */
+  int32_t reserved;
 } eigentime_ticker_options;
 
 /**

@@ -41,10 +41,10 @@ pub struct eigentime_ticker_options {
     pub pin: i32,
     /// To lock the thread's stack and its list of events into memory; not if 0.
     pub lock_memory: i32,
-    /// To have interrupts handled on other processors than the one of `pin`; not if 0.
-    pub steer_interrupts: i32,
     /// To keep processors out of deep idle states near deadlines; not if 0.
     pub hold_latency: i32,
+    /// Zero: without it later members would begin within this version's size.
+    pub reserved: i32,
 }
 
 /// What a ticker has done so far.
@@ -107,7 +107,6 @@ impl eigentime_ticker_options {
         }
         for (asked, ask) in [
             (self.lock_memory, Builder::lock_memory as fn(Builder) -> Builder),
-            (self.steer_interrupts, Builder::steer_interrupts),
             (self.hold_latency, Builder::hold_latency),
         ] {
             builder = if asked == 0 { builder } else { ask(builder) };

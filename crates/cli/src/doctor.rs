@@ -250,21 +250,6 @@ mod tests {
     }
 
     #[test]
-    fn every_check_is_documented() {
-        const GUIDE: &str = include_str!("../../../docs/doctor/README.md");
-        for check in checks() {
-            assert!(
-                GUIDE.contains(&format!("`{}`", check.key)),
-                "{} is not in the guide",
-                check.key
-            );
-        }
-        for topic in Topic::ALL {
-            assert!(list().contains(topic.name()), "no check of {}", topic.name());
-        }
-    }
-
-    #[test]
     fn a_check_has_the_name_of_a_topic_only_where_it_is_all_of_it() {
         for topic in Topic::ALL {
             let of: Vec<_> = checks().filter(|check| check.topic == topic).collect();
@@ -277,6 +262,7 @@ mod tests {
     fn every_check_is_listed() {
         let list = list();
         assert_eq!(list.lines().count(), checks().count());
+        assert!(Topic::ALL.iter().all(|topic| list.contains(topic.name())), "{list}");
         assert!(list.lines().any(|line| line.split_whitespace().eq(["clocksource", "clocks"])));
     }
 }

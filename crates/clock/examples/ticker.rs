@@ -1,8 +1,7 @@
 //! Periodic events, and how regular they were.
 //!
 //! `cargo run --release --example ticker -- MICROSECONDS [EVENTS] [CPU] [PRIORITY]`: with a
-//! processor the thread is pinned to it and its interrupts are steered away, with a priority it
-//! is a real-time one.
+//! processor the thread is pinned to it, with a priority it is a real-time one.
 
 use std::error::Error;
 use std::sync::mpsc::channel;
@@ -19,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let events: usize = arguments.next().map_or(Ok(4500), |number| number.parse())?;
     let mut builder = Ticker::builder().lock_memory().hold_latency();
     if let Some(cpu) = arguments.next() {
-        builder = builder.pin(cpu.parse()?).steer_interrupts();
+        builder = builder.pin(cpu.parse()?);
     }
     if let Some(priority) = arguments.next() {
         builder = builder.realtime(priority.parse()?);

@@ -128,7 +128,6 @@ pub use bound::ErrorBound;
 pub use clock::{Clock, Reading};
 pub use instant::Instant;
 pub use mock::Mock;
-pub use privilege::InterruptSteering;
 pub use trust::{Name, Reason, Trust};
 pub use upkeep::Upkeep;
 pub use warp::{Warp, WarpError};

@@ -524,10 +524,9 @@ fn a_ticker_whose_descriptors_are_closed_hears_all_the_same() {
 
 #[test]
 fn what_is_not_granted_is_said() {
-    let ticker = Ticker::builder().pin(usize::MAX).steer_interrupts().start().unwrap();
+    let ticker = Ticker::builder().pin(usize::MAX).start().unwrap();
     let said: Vec<_> = ticker.degradation().iter().map(ToString::to_string).collect();
-    assert_eq!(said.len(), 2, "{said:?}");
-    assert!(said[1].contains("pin the ticker"), "{said:?}");
+    assert!(matches!(&said[..], [one] if one.starts_with("no processor ")), "{said:?}");
     let event = ticker.add(Event::every(MILLISECOND)).unwrap();
     passed(&event, 1);
     assert!(event.eventfd().is_none());

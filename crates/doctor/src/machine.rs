@@ -1,29 +1,13 @@
 //! Where facts are read: the files of the kernel, below a root that tests can make up.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
+pub use eigentime_measure::Unknown;
+
 use crate::run::Run;
-
-/// Why something cannot be known.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unknown(String);
-
-impl Unknown {
-    /// For this reason.
-    pub fn because(why: impl Into<String>) -> Self {
-        Self(why.into())
-    }
-}
-
-impl fmt::Display for Unknown {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
 
 /// This machine, or a folder of files that look like one.
 #[derive(Clone, Debug)]
@@ -123,7 +107,7 @@ fn unreadable(path: &str, error: &io::Error) -> Unknown {
         io::ErrorKind::PermissionDenied => "only root may read it".to_owned(),
         _ => error.to_string(),
     };
-    Unknown(format!("{path}: {why}"))
+    Unknown::because(format!("{path}: {why}"))
 }
 
 #[cfg(test)]

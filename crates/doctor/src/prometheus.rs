@@ -188,7 +188,7 @@ mod tests {
             "eigentime_doctor_last_run_timestamp_seconds 1700000000.5",
             "eigentime_doctor_worst_verdict 2",
             "# TYPE eigentime_doctor_verdict gauge",
-            "# HELP eigentime_doctor_clock_read_seconds What a call costs, in seconds.",
+            "# HELP eigentime_doctor_clock_read_seconds Median cost of a call, in seconds.",
             "eigentime_doctor_verdict{check=\"clocks\",topic=\"clocks\"} 2",
             "eigentime_doctor_clock_falls_back{check=\"clocks\",clock=\"CLOCK_REALTIME\"} 1",
             "eigentime_doctor_clocksource_info{check=\"clocks\",value=\"he \\\"said\\\"\\\\so\\n\"} 1",

@@ -1,8 +1,9 @@
 //! How it was when the checks began, for what is counted meanwhile.
 
+use eigentime_measure::bracket::{Bracket, narrowest};
+use eigentime_measure::stopwatch::{Began, Stopwatch};
 use rustix::time::ClockId;
 
-use crate::clocks::stopwatch::{Began, Stopwatch};
 use crate::discipline::step::Watch;
 use crate::machine::{Machine, Unknown};
 use crate::surroundings::cgroup::Group;
@@ -29,23 +30,23 @@ pub struct Run {
 impl Run {
     /// Reads all that.
     pub fn begin(machine: &Machine) -> Self {
-        let (monotonic_ns, raw_ns) = rates();
+        let rates = rates();
         Self {
             began: Stopwatch::new().map(Stopwatch::start),
-            monotonic_ns,
-            raw_ns,
+            monotonic_ns: rates.middle(),
+            raw_ns: rates.inside,
             watch: Watch::begin(),
             times: Times::of(machine),
             groups: Group::all(machine),
         }
     }
 
-    /// How much faster CLOCK_MONOTONIC has been than CLOCK_MONOTONIC_RAW since, in ppm: what it is
-    /// being led by, whoever leads it. None if no time has passed.
-    pub fn led_by_ppm(&self) -> Option<f64> {
-        let (monotonic, raw) = rates();
-        let raw = (raw - self.raw_ns) as f64;
-        let monotonic = (monotonic - self.monotonic_ns) as f64;
+    /// How much faster CLOCK_MONOTONIC has been than CLOCK_MONOTONIC_RAW since, in ppm: its
+    /// frequency correction and slew. None if no time has passed.
+    pub fn correction_ppm(&self) -> Option<f64> {
+        let rates = rates();
+        let raw = (rates.inside - self.raw_ns) as f64;
+        let monotonic = (rates.middle() - self.monotonic_ns) as f64;
         (raw > 0.0).then(|| (monotonic / raw - 1.0) * 1e6)
     }
 
@@ -59,16 +60,12 @@ impl Run {
     }
 }
 
-/// Both clocks at nearly one moment: the narrowest of a few tries.
-fn rates() -> (i64, i64) {
+/// CLOCK_MONOTONIC around CLOCK_MONOTONIC_RAW.
+fn rates() -> Bracket<i64> {
     const TRIES: usize = 9;
-    let tries = (0..TRIES).map(|_| {
-        let before = units::nanos(ClockId::Monotonic);
-        let raw = units::nanos(ClockId::MonotonicRaw);
-        let after = units::nanos(ClockId::Monotonic);
-        (after.abs_diff(before), (before + (after - before) / 2, raw))
-    });
-    tries.min_by_key(|(width, _)| *width).map_or((0, 0), |(_, both)| both)
+    let [monotonic, raw] =
+        [ClockId::Monotonic, ClockId::MonotonicRaw].map(|clock| move || units::nanos(clock));
+    narrowest(TRIES, monotonic, raw)
 }
 
 #[cfg(test)]
@@ -76,14 +73,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_is_led_by_no_more_than_the_kernel_allows() {
+    fn a_clock_is_corrected_by_no_more_than_the_kernel_allows() {
         let machine = Machine::default();
         let run = machine.run();
         while run.seconds() < 0.05 {
             std::hint::spin_loop();
         }
         // A tenth is what the length of a tick can be changed by.
-        assert!(run.led_by_ppm().unwrap().abs() < 1.1e5);
+        assert!(run.correction_ppm().unwrap().abs() < 1.1e5);
         assert_eq!(machine.run().monotonic_ns, run.monotonic_ns, "it begins once");
     }
 }

@@ -1,16 +1,6 @@
 //! Times, as they are read and as they are said.
 
-use rustix::time::{ClockId, Timespec, clock_gettime};
-
-/// A clock, in nanoseconds.
-pub fn nanos(clock: ClockId) -> i64 {
-    of(clock_gettime(clock))
-}
-
-/// A time, in nanoseconds.
-pub fn of(time: Timespec) -> i64 {
-    time.tv_sec.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec)
-}
+pub use eigentime_measure::clocks::{nanos, of};
 
 /// A length of time in a unit that suits it: `96 ns`, `66.2 µs`, `4 ms`, `2.5 s`.
 pub fn length(nanos: f64) -> String {

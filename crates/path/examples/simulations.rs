@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use eigentime_bandwidth::BitRate;
 use eigentime_bandwidth::methods::{Bounds, Choice, Found, Path, estimate};
+use eigentime_measure::quantile;
 use eigentime_path::simulated::{Cross, KINDS, Simulated, TIMINGS, Timings};
 
 /// From which capacity on, in Mbit/s, packets have 9000 bytes.
@@ -214,11 +215,5 @@ fn row(cell: &Cell, scored: &[Scored]) {
 }
 
 fn median(of: &[f64]) -> f64 {
-    let mut of = of.to_vec();
-    of.sort_by(f64::total_cmp);
-    match (of.len(), of.len() / 2) {
-        (0, _) => f64::NAN,
-        (n, half) if n % 2 == 0 => f64::midpoint(of[half - 1], of[half]),
-        (_, half) => of[half],
-    }
+    quantile::median(of.iter().copied()).unwrap_or(f64::NAN)
 }

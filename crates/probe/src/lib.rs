@@ -1,5 +1,5 @@
 //! What the probe says and what it is told: the forms of its records and of its conversation, and
-//! how much may be asked for.
+//! what can be measured and how much of it may be asked for.
 //!
 //! `eigentime-probe` is one small static program. It makes one measurement and prints records, one
 //! JSON document a line ([`Record`]), wherever it runs: on the host, in a time namespace, in a
@@ -8,6 +8,7 @@
 #![warn(missing_docs)]
 
 pub mod limits;
+pub mod metrics;
 pub mod protocol;
 pub mod record;
 

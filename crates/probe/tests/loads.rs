@@ -5,12 +5,10 @@ extern crate eigentime_harness;
 
 mod running;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,7 +16,6 @@ use eigentime_probe::Record;
 use running::{PATIENCE, Probe, complaint, probe, records, wait_for};
 use rustix::fs::Access;
 use rustix::process::{Pid, Signal, kill_process};
-use rustix::thread::CpuSet;
 
 /// A folder to write to: where the program was built, which is on a disk more often; the one for
 /// temporary files where somebody else has built it.
@@ -220,117 +217,22 @@ fn eventually(is_so: impl Fn() -> bool) -> bool {
     true
 }
 
-/// Has the tests that steer come one after the other: they would be in each other's way.
-fn steering() -> MutexGuard<'static, ()> {
-    static ONE: Mutex<()> = Mutex::new(());
-    ONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Processors as the kernel lists them.
-fn cpus(list: &str) -> BTreeSet<usize> {
-    let range = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        first.parse().unwrap()..=last.parse().unwrap()
-    };
-    list.trim().split(',').filter(|part| !part.is_empty()).flat_map(range).collect()
-}
-
-/// On which processors an interrupt is to come.
-fn affinity(number: &str) -> BTreeSet<usize> {
-    cpus(&fs::read_to_string(format!("/proc/irq/{number}/smp_affinity_list")).unwrap())
-}
-
-/// What is written down of those who steer.
-fn record() -> String {
-    fs::read_to_string("/run/eigentime/interrupts").unwrap_or_default()
-}
-
-/// The interrupts that are elsewhere than they were, and where they were.
-fn moved() -> BTreeMap<String, BTreeSet<usize>> {
-    let of = |line: &str| match line.split(' ').collect::<Vec<_>>()[..] {
-        ["interrupt", number, was, now] if was != now && affinity(number) == cpus(now) => {
-            Some((number.to_owned(), cpus(was)))
-        }
-        _ => None,
-    };
-    record().lines().filter_map(of).collect()
-}
-
-/// Kills it; what it has moved is where it was in the end. Whoever else steers only delays it.
-fn killed_it_gives_back(mut probe: Probe, signal: Signal, number: &str, was: &BTreeSet<usize>) {
-    probe.kill(signal);
-    probe.wait();
-    let is_back = || affinity(number) == *was;
-    assert!(eventually(is_back), "interrupt {number}: {:?}, {}", affinity(number), record());
-}
-
 #[test]
-fn a_load_that_steers_says_what_became_of_it() {
-    let _one = steering();
-    let mut probe = Probe::start(&load("io", &["--steer-to", "auto"]));
+fn a_load_says_whether_the_disk_interrupts_the_processor_that_is_measured() {
+    let mut probe = Probe::start(&load("io", &["--measured-cpu", "auto"]));
     let first = match probe.first_of_load() {
         Ok(first) => first,
         Err(skipped) => skip!("{}", skipped.why),
     };
-    assert!(first.is_loading, "whether it may steer or not: {first:?}");
-    let allowed = rustix::thread::sched_getaffinity(None).unwrap();
-    let last = (0..CpuSet::MAX_CPU).rfind(|cpu| allowed.is_set(*cpu)).unwrap();
-    match first.numbers.get("steered_to_cpu") {
-        Some(cpu) => assert_eq!(*cpu, last as f64),
-        None => assert!(first.how.contains("steered: "), "{first:?}"),
-    }
+    let number = |name: &str| first.numbers.get(name).copied();
+    let Some(all) = number("disk_interrupts_per_second") else {
+        skip!("a disk: {}", first.how);
+    };
+    let there = number("disk_interrupts_there_per_second").expect("it was asked for");
+    assert_eq!(first.how.contains("smp_affinity_list"), all > 0.0 && there == 0.0, "{first:?}");
     probe.kill(Signal::TERM);
     assert!(probe.wait().success());
-    assert_eq!(complaint(&load("io", &["--steer-to", "nowhere"])).0, Some(2));
-}
-
-#[test]
-fn interrupts_that_were_steered_are_put_back_however_it_ends() {
-    if !rustix::process::geteuid().is_root() {
-        skip!("root");
-    }
-    let _one = steering();
-    for signal in [Signal::TERM, Signal::KILL] {
-        let mut probe = Probe::start(&load("io", &["--steer-to", "0"]));
-        let first = match probe.first_of_load() {
-            Ok(first) => first,
-            Err(skipped) => skip!("{}", skipped.why),
-        };
-        let number = first.numbers.get("steered_interrupt_0").map(ToString::to_string);
-        let was = number.and_then(|number| Some((moved().remove(&number)?, number)));
-        let Some((was, number)) = was else {
-            skip!("a disk whose interrupts can be moved: {}", first.how);
-        };
-        killed_it_gives_back(probe, signal, &number, &was);
-    }
-}
-
-#[test]
-fn a_ticker_that_is_killed_gives_its_interrupts_back() {
-    if !rustix::process::geteuid().is_root() {
-        skip!("root");
-    }
-    let _one = steering();
-    // For ten minutes, if nobody ended it.
-    let ticks = ["--interval", "1000000", "--count", "600000"];
-    let mut probe = Probe::start(&[&["events", "--source", "ticker"][..], &ticks].concat());
-    let Some(Record::Began(began)) = probe.next() else { panic!("it has not begun") };
-    if began.cpu.is_none() {
-        skip!("a processor to stay on");
-    }
-    let owner = format!("owner {} ", probe.pid().as_raw_nonzero());
-    // Where /run and /proc may be written to; what is refused is taken off the record again.
-    let has_steered = || {
-        let record = record();
-        record.contains(&owner) && (!record.contains("interrupt ") || !moved().is_empty())
-    };
-    if !eventually(has_steered) {
-        skip!("interrupts that root may steer: {}", record());
-    }
-    let Some((number, was)) = moved().pop_first() else {
-        skip!("an interrupt that can be moved");
-    };
-    killed_it_gives_back(probe, Signal::KILL, &number, &was);
+    assert_eq!(complaint(&load("io", &["--measured-cpu", "nowhere"])).0, Some(2));
 }
 
 fn main() -> std::process::ExitCode {

@@ -30,6 +30,8 @@ pub mod stop;
 pub mod study;
 pub mod summary;
 
+pub use eigentime_probe::metrics;
+
 #[cfg(test)]
 fn main() -> std::process::ExitCode {
     eigentime_harness::main()

@@ -79,7 +79,7 @@ pub enum Started {
 }
 
 /// Starts a load, and waits until it is seen what it does to the machine. The processor is that of
-/// the measurements, if the plan names one: the disk's interrupts are to come there.
+/// the measurements, if the plan names one: the record says whether the disk interrupts it.
 ///
 /// # Errors
 /// If the probe cannot be spoken to, or the study is to stop.
@@ -94,9 +94,8 @@ pub fn start(
         arguments.extend(["--folder".to_owned(), folder.to_string_lossy().into_owned()]);
     }
     if load == Load::Io {
-        // As far as it can be had: the record says what became of it.
         let cpu = cpu.map_or_else(|| "auto".to_owned(), |cpu| cpu.to_string());
-        arguments.extend(["--steer-to".to_owned(), cpu]);
+        arguments.extend(["--measured-cpu".to_owned(), cpu]);
     }
     let mut refused = None;
     let begun = session.run_beside(&arguments, BEGINNING, |record| match record {

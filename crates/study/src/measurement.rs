@@ -3,36 +3,18 @@
 use std::time::Duration;
 
 use eigentime_probe::limits::{COUNT, EVENT_NS, SLEEP_NS};
+use eigentime_probe::metrics::CALLS;
 use serde::{Deserialize, Serialize};
 
-/// The metrics of `calls`, in the paper's order (Table IV), and whether each call is a sleep of
-/// 100 ms: then a record is one call.
-pub const METRICS: [(&str, bool); 15] = [
-    ("clock_nanosleep", true),
-    ("nanosleep", true),
-    ("clock_getres", false),
-    ("clock_gettime_boottime", false),
-    ("clock_gettime_monotonic", false),
-    ("gettimeofday", false),
-    ("timer_create", false),
-    ("timer_settime", false),
-    ("timer_delete", false),
-    ("timer_getoverrun", false),
-    ("timerfd_create", false),
-    ("timerfd_settime", false),
-    ("vdso_clock_gettime_boottime", false),
-    ("vdso_clock_gettime_monotonic", false),
-    ("vdso_gettimeofday", false),
-];
-
-/// What is read singly, and with which caches: what touches no memory, or only the kernel's, which
+/// With which caches a source is read singly: what touches no memory, or only the kernel's, which
 /// no program can flush, is read with hot ones.
-pub const READS: [(&str, &[&str]); 4] = [
-    ("tsc", &["hot"]),
-    ("clock_gettime", &CACHES),
-    ("clock_gettime_raw", &["hot"]),
-    ("library", &CACHES),
-];
+#[must_use]
+pub fn caches(source: &str) -> &'static [&'static str] {
+    match source {
+        "tsc" | "clock_gettime_raw" => &CACHES[..1],
+        _ => &CACHES,
+    }
+}
 
 /// What is read, and which clock it is: the one that is compared if only some sources are asked for.
 pub const CLOCKS: [(&str, &str); 2] = [("tsc", "tsc"), ("clock_gettime", "CLOCK_MONOTONIC")];
@@ -40,18 +22,8 @@ pub const CLOCKS: [(&str, &str); 2] = [("tsc", "tsc"), ("clock_gettime", "CLOCK_
 /// The caches.
 pub const CACHES: [&str; 2] = ["hot", "cold"];
 
-/// How one sleeps.
-pub const METHODS: [&str; 7] =
-    ["usleep", "nanosleep", "clock_nanosleep", "timerfd", "posix_timer", "epoll", "sleeper"];
-
-/// Whose events.
-pub const EVENTS: [&str; 5] = ["timerfd", "clock_nanosleep", "ticker", "bpf_timer", "hrtimer"];
-
-/// How long a sleeping call of [`METRICS`] takes.
-const SLEEP: Duration = Duration::from_millis(100);
-
-/// What other calls take, about: for the time left, and for the limit of a run.
-const CALL: Duration = Duration::from_nanos(300);
+/// What calls that do not sleep take, about: for the time left, and for the limit of a run.
+const CALL_NS: u64 = 300;
 
 /// What a run of the probe takes besides what it measures, about.
 const OVERHEAD: Duration = Duration::from_millis(150);
@@ -66,7 +38,7 @@ pub const ORDINARY: &str = "other";
 pub enum Measurement {
     /// What calls cost.
     Calls {
-        /// One of [`METRICS`].
+        /// A metric of kind `calls`.
         metric: String,
         /// How many records.
         records: u32,
@@ -75,7 +47,7 @@ pub enum Measurement {
     },
     /// What single readings cost.
     Read {
-        /// One of [`READS`].
+        /// A metric of kind `read`.
         source: String,
         /// One of [`CACHES`].
         cache: String,
@@ -84,7 +56,7 @@ pub enum Measurement {
     },
     /// How late sleeps end.
     Sleep {
-        /// One of [`METHODS`].
+        /// A metric of kind `sleep`.
         method: String,
         /// How long each is to be, in nanoseconds.
         interval_ns: u64,
@@ -97,7 +69,7 @@ pub enum Measurement {
     },
     /// How even events are.
     Events {
-        /// One of [`EVENTS`].
+        /// A metric of kind `events`.
         source: String,
         /// From one to the next, in nanoseconds.
         interval_ns: u64,
@@ -225,8 +197,7 @@ impl Measurement {
         OVERHEAD
             + match self {
                 Self::Calls { metric, records, calls } => {
-                    let call = if sleeps(metric) { SLEEP } else { CALL };
-                    let ns = u64::try_from(call.as_nanos()).unwrap_or(u64::MAX);
+                    let ns = asked_ns(metric).unwrap_or(CALL_NS);
                     nanos(ns.saturating_mul(*calls), *records)
                 }
                 Self::Read { count, .. } => nanos(1_000, *count),
@@ -249,10 +220,10 @@ pub(crate) fn span(ns: u64) -> String {
     format!("{} {name}", ns as f64 / unit)
 }
 
-/// Does a call of this metric sleep?
+/// How long a call of this metric is to sleep; None of one that does not.
 #[must_use]
-pub fn sleeps(metric: &str) -> bool {
-    METRICS.iter().any(|(name, sleeps)| *name == metric && *sleeps)
+pub fn asked_ns(metric: &str) -> Option<u64> {
+    CALLS.iter().find(|it| it.name == metric)?.asked
 }
 
 #[cfg(test)]

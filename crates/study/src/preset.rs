@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use eigentime_probe::metrics::{CALLS, EVENTS, READS, SLEEPS, names};
+
 use crate::levels::Asked;
 use crate::load::Load;
-use crate::measurement::{CLOCKS, EVENTS, METHODS, METRICS, Measurement, ORDINARY, READS, sleeps};
+use crate::measurement::{CLOCKS, Measurement, ORDINARY, asked_ns, caches};
 
 /// A plan that has a name.
 #[derive(Clone, Copy, Debug)]
@@ -158,24 +160,24 @@ impl Preset {
 
     fn calls(&self, load: Load, wishes: &Wishes) -> Vec<Measurement> {
         let usual = if load == Load::Idle { self.calls } else { self.calls_under_load };
-        let metrics = METRICS.iter().filter(|(name, _)| wanted(&wishes.metrics, name));
-        let calls = metrics.map(|(metric, _)| {
-            let (records, calls) = match sleeps(metric) {
-                true => (self.sleeping_records, 1),
-                false => (self.records, wishes.calls.unwrap_or(usual)),
+        let metrics = names(CALLS).filter(|name| wanted(&wishes.metrics, name));
+        let calls = metrics.map(|metric| {
+            let (records, calls) = match asked_ns(metric) {
+                Some(_) => (self.sleeping_records, 1),
+                None => (self.records, wishes.calls.unwrap_or(usual)),
             };
             let records = wishes.records.unwrap_or(records);
-            Measurement::Calls { metric: (*metric).into(), records, calls }
+            Measurement::Calls { metric: metric.into(), records, calls }
         });
         calls.collect()
     }
 
     fn reads(&self, wishes: &Wishes) -> Vec<Measurement> {
-        let sources = READS.iter().filter(|(source, _)| wanted(&wishes.sources, source));
-        let reads = sources.flat_map(|(source, caches)| {
-            let caches = caches.iter().filter(|cache| wanted(&wishes.caches, cache));
-            caches.map(|cache| Measurement::Read {
-                source: (*source).into(),
+        let sources = names(READS).filter(|source| wanted(&wishes.sources, source));
+        let reads = sources.flat_map(|source| {
+            let caches = caches(source).iter().filter(|cache| wanted(&wishes.caches, cache));
+            caches.map(move |cache| Measurement::Read {
+                source: source.into(),
                 cache: (*cache).into(),
                 count: wishes.count.unwrap_or(self.reads),
             })
@@ -190,13 +192,13 @@ impl Preset {
         let usual: Vec<_> = self.policies.iter().map(|policy| (*policy).to_owned()).collect();
         let policies = or(&wishes.policies, &usual);
         let mut sleeps = Vec::new();
-        for method in METHODS.iter().filter(|method| wanted(&wishes.methods, method)) {
+        for method in names(SLEEPS).filter(|method| wanted(&wishes.methods, method)) {
             for interval in &intervals {
                 for policy in &policies {
                     // Threads of real-time policies have no slack.
                     let slacks = if policy == ORDINARY { slacks.as_slice() } else { &[None] };
                     sleeps.extend(slacks.iter().map(|slack_ns| Measurement::Sleep {
-                        method: (*method).into(),
+                        method: method.into(),
                         interval_ns: nanos(*interval),
                         policy: policy.clone(),
                         slack_ns: *slack_ns,
@@ -210,10 +212,10 @@ impl Preset {
 
     fn events(&self, wishes: &Wishes) -> Vec<Measurement> {
         let intervals = or(&wishes.intervals, self.event_intervals);
-        let sources = EVENTS.iter().filter(|source| wanted(&wishes.sources, source));
+        let sources = names(EVENTS).filter(|source| wanted(&wishes.sources, source));
         let events = sources.flat_map(|source| {
-            intervals.iter().map(|interval| Measurement::Events {
-                source: (*source).into(),
+            intervals.iter().map(move |interval| Measurement::Events {
+                source: source.into(),
                 interval_ns: nanos(*interval),
                 count: wishes.count.unwrap_or(self.events),
             })

@@ -25,7 +25,6 @@ const CLOCK: Clock = Clock::system();
 /// pin: the number of the processor that its thread is to stay on.
 /// hold_latency: whether processors are to be kept from slow idle states near deadlines.
 /// lock_memory: whether its thread's memory is to be kept from being paged out (mlock).
-/// steer_interrupts: whether interrupts are to be handled on other processors than `pin` (root).
 ///
 /// quantile, cpu, max_guard: how punctual it is to be and what may be spun away for that, as of
 /// Sleeper; by default as much as it takes, which below 250 µs is the whole processor.
@@ -56,14 +55,13 @@ struct Open {
 impl PyTicker {
     #[new]
     #[expect(clippy::too_many_arguments, reason = "they are named ones of Python's")]
-    #[pyo3(signature = (*, realtime=None, pin=None, hold_latency=false, lock_memory=false, steer_interrupts=false, quantile=None, cpu=None, max_guard=None))]
+    #[pyo3(signature = (*, realtime=None, pin=None, hold_latency=false, lock_memory=false, quantile=None, cpu=None, max_guard=None))]
     fn new(
         py: Python<'_>,
         realtime: Option<i64>,
         pin: Option<i64>,
         hold_latency: bool,
         lock_memory: bool,
-        steer_interrupts: bool,
         quantile: Option<f64>,
         cpu: Option<f64>,
         max_guard: Option<f64>,
@@ -83,9 +81,6 @@ impl PyTicker {
         }
         if lock_memory {
             builder = builder.lock_memory();
-        }
-        if steer_interrupts {
-            builder = builder.steer_interrupts();
         }
         let ticker = py.detach(|| builder.start()).map_err(refused)?;
         Ok(Self {

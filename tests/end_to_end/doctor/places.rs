@@ -94,7 +94,7 @@ fn wake_ups_in_another_time(options: &[&str]) -> Outcome {
 /// At a rate, coarse clocks are read from the fine ones, and no tick is to be seen in them.
 fn coarse_clocks_of_a_timeline() -> Outcome {
     for (options, expected) in
-        [(["--rate", "10"], "from the fine ones"), (["--offset", "+1d"], "ms at once")]
+        [(["--rate", "10"], "from the fine ones"), (["--offset", "+1d"], "in steps of")]
     {
         let mut command = User::Myself.eigentime(&options)?;
         command.arg(User::Myself.binary()?).args(["doctor", "--only", "tick"]);

@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn intervals_without_the_cpu_are_flagged_and_kept() {
-        let pair = |ticks, nanos| Pair { ticks, nanos, width: 0 };
+        let pair = |ticks, nanos| Pair { ticks, nanos };
         let scale = Scale::between(pair(0, 0), pair(1_000, 1_000));
         let mut recorder = Recorder::of(vec![
             Stamp { ticks: 0, switches: 3, stopped: true },

@@ -53,7 +53,7 @@ pub const SOURCES: &[Source] = &[
         name: "ticker-fifo",
         run: |cpu, period, recorder| {
             let builder = Ticker::builder().pin(cpu).realtime(PRIORITY);
-            tick(builder.lock_memory().steer_interrupts(), period, recorder)
+            tick(builder.lock_memory(), period, recorder)
         },
     },
 ];

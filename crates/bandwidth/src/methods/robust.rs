@@ -1,5 +1,6 @@
 //! Statistics that a few bad values do not ruin.
 
+pub(super) use eigentime_measure::quantile::{interpolated as quantile, median, sorted};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// What makes a median absolute deviation a standard deviation, of a normal distribution.
@@ -10,31 +11,10 @@ pub(super) fn mean(of: &[f64]) -> f64 {
     of.iter().sum::<f64>() / of.len() as f64
 }
 
-/// The value in the middle; none of nothing.
-pub(super) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
-    quantile(&sorted(values), 0.5)
-}
-
 /// The standard deviation, by the median absolute deviation from the median.
 pub(super) fn spread(values: &[f64]) -> Option<f64> {
     let middle = median(values.iter().copied())?;
     median(values.iter().map(|value| (value - middle).abs())).map(|mad| mad * NORMAL)
-}
-
-/// In ascending order.
-pub(super) fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
-    let mut values: Vec<f64> = values.into_iter().collect();
-    values.sort_by(f64::total_cmp);
-    values
-}
-
-/// The value below which this part lies, of values in order, between the two next to it.
-pub(super) fn quantile(sorted: &[f64], part: f64) -> Option<f64> {
-    let last = sorted.len().checked_sub(1)?;
-    let place = part * last as f64;
-    let below = place.floor() as usize;
-    let above = (below + 1).min(last);
-    Some(sorted[below] + (sorted[above] - sorted[below]) * (place - below as f64))
 }
 
 /// By how many standard errors an early part of values differs from the late part if they have

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use eigentime_measure::quantile::median;
 use serde::{Deserialize, Serialize};
 
 use super::Trace;
@@ -141,11 +142,8 @@ impl Trace {
         let late = |packet: usize| {
             (self.sent_ns[packet] - first) as f64 - self.train.gap_ns() * packet as f64
         };
-        let middle = |part: usize| {
-            let mut all: Vec<f64> = (part * third..(part + 1) * third).map(late).collect();
-            all.sort_by(f64::total_cmp);
-            all.get(third / 2).copied().unwrap_or_default()
-        };
+        let middle =
+            |part: usize| median((part * third..(part + 1) * third).map(late)).unwrap_or_default();
         let [begin, middle, end] = [0, 1, 2].map(middle);
         let least = OFF_RATE * self.train.gap_ns() * third as f64;
         let grows = |by: f64| by > least;
@@ -183,11 +181,7 @@ impl Trace {
             Some((it.at_ns - sent) as f64)
         };
         let third = self.arrived.len().div_ceil(3);
-        let middle = |part: &[super::Arrival]| {
-            let mut delays: Vec<f64> = part.iter().filter_map(delay).collect();
-            delays.sort_by(f64::total_cmp);
-            delays.get(delays.len() / 2).copied()
-        };
+        let middle = |part: &[super::Arrival]| median(part.iter().filter_map(delay));
         let (early, late) = (&self.arrived[..third], &self.arrived[self.arrived.len() - third..]);
         middle(late).zip(middle(early)).map_or(0.0, |(late, early)| late - early)
     }

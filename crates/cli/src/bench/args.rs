@@ -4,12 +4,14 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
 use eigentime_container::spec::bundle::Volume;
 use eigentime_study::levels::Asked;
 use eigentime_study::levels::vm::Accelerator;
 use eigentime_study::load::Load;
-use eigentime_study::measurement::{CACHES, EVENTS, METHODS, METRICS, READS};
+use eigentime_study::measurement::CACHES;
+use eigentime_study::metrics::{CALLS, EVENTS, Metric, READS, SLEEPS, names};
 use eigentime_study::preset::{PRESETS, Preset};
 use eigentime_timeline::Nanos;
 use eigentime_timeline::text::parse_offset;
@@ -203,11 +205,11 @@ pub struct WishOptions {
     pub warp: Option<Duration>,
 
     /// Metrics of calls
-    #[arg(long, value_name = "METRIC,...", value_delimiter = ',', value_parser = METRICS.map(|(name, _)| name))]
+    #[arg(long, value_name = "METRIC,...", value_delimiter = ',', value_parser = known(&[CALLS]))]
     pub metric: Vec<String>,
 
     /// What is read, and whose events
-    #[arg(long, value_name = "SOURCE,...", value_delimiter = ',', value_parser = sources())]
+    #[arg(long, value_name = "SOURCE,...", value_delimiter = ',', value_parser = known(&[READS, EVENTS]))]
     pub source: Vec<String>,
 
     /// Caches of single readings
@@ -215,7 +217,7 @@ pub struct WishOptions {
     pub cache: Vec<String>,
 
     /// Ways of sleeping
-    #[arg(long, value_name = "METHOD,...", value_delimiter = ',', value_parser = METHODS)]
+    #[arg(long, value_name = "METHOD,...", value_delimiter = ',', value_parser = known(&[SLEEPS]))]
     pub method: Vec<String>,
 
     /// Of sleeps and events: 50us, 1ms
@@ -304,6 +306,6 @@ fn parse_policy(text: &str) -> Result<String, String> {
     Err("policies are other, fifo:PRIORITY and rr:PRIORITY, with priorities from 1 to 99".into())
 }
 
-fn sources() -> Vec<&'static str> {
-    READS.map(|(source, _)| source).into_iter().chain(EVENTS).collect()
+fn known(metrics: &[&'static [Metric]]) -> PossibleValuesParser {
+    metrics.iter().flat_map(|of| names(of)).collect::<Vec<_>>().into()
 }

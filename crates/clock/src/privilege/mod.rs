@@ -1,7 +1,6 @@
 //! What a thread can ask the system for so as to be on time. Each is a value: dropping it gives
 //! back what was there before, unless somebody else has changed it since.
 
-mod interrupts;
 mod latency;
 mod ledger;
 mod memory;
@@ -10,7 +9,6 @@ mod pin;
 mod realtime;
 mod wish;
 
-pub use interrupts::InterruptSteering;
 pub use latency::LatencyHold;
 pub use memory::{MemoryLock, Stretch};
 pub use pin::Pin;

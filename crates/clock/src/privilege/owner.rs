@@ -30,23 +30,14 @@ impl Owner {
     }
 }
 
-/// When a thread of this process has started, in clock ticks since boot.
+/// When a thread of this process has started, in clock ticks since boot. None if there is no such
+/// thread, or it has ended and only its parent has not looked yet.
 fn started(thread: Pid) -> Option<u64> {
-    birth(getpid(), thread)
-}
-
-/// When a thread has started, in clock ticks since boot. None if there is no such thread.
-pub(super) fn birth(process: Pid, thread: Pid) -> Option<u64> {
-    let (process, thread) = (process.as_raw_nonzero(), thread.as_raw_nonzero());
-    let stat = fs::read_to_string(format!("/proc/{process}/task/{thread}/stat")).ok()?;
-    // The second field is the program's name in parentheses, which can hold anything.
-    started_in(stat.rsplit_once(')')?.1)
-}
-
-/// Field 22 of a `stat`, of which these are the fields from the third on: see proc_pid_stat(5).
-/// None if the thread has ended, and only its parent has not looked yet.
-pub(super) fn started_in(stat: &str) -> Option<u64> {
-    let mut fields = stat.split_ascii_whitespace();
+    let (process, number) = (getpid().as_raw_nonzero(), thread.as_raw_nonzero());
+    let stat = fs::read_to_string(format!("/proc/{process}/task/{number}/stat")).ok()?;
+    // The second field is the program's name in parentheses, which can hold anything. Field 22 is
+    // the start: see proc_pid_stat(5).
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let state = fields.next()?;
     let started = fields.nth(18)?.parse().ok()?;
     (!["Z", "X"].contains(&state)).then_some(started)

@@ -14,8 +14,6 @@ pub enum Wish {
     Timerfd,
     /// That the stack of the thread and what it works with are not paged out.
     LockMemory,
-    /// That interrupts of devices are handled on other processors.
-    SteerInterrupts,
 }
 
 impl fmt::Display for Wish {
@@ -26,7 +24,6 @@ impl fmt::Display for Wish {
             Self::Pin(cpu) => write!(f, "processor {cpu}"),
             Self::Timerfd => f.write_str("a timerfd"),
             Self::LockMemory => f.write_str("locked memory"),
-            Self::SteerInterrupts => f.write_str("interrupts on other processors"),
         }
     }
 }

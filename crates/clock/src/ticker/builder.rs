@@ -10,9 +10,7 @@ use super::shared::{Shared, nanos};
 use super::worker::Worker;
 use super::{Error, MOST_EVENTS, SHIELD, Ticker};
 use crate::Clock;
-use crate::privilege::{
-    Degradation, InterruptSteering, LatencyHold, MemoryLock, Pin, Realtime, Stretch, Wish,
-};
+use crate::privilege::{Degradation, LatencyHold, MemoryLock, Pin, Realtime, Stretch, Wish};
 use crate::sleeper::{self, Policy};
 
 /// What a ticker is to be: see [`Ticker::builder`].
@@ -26,7 +24,6 @@ pub struct Builder {
     realtime: Option<u8>,
     pin: Option<usize>,
     lock_memory: bool,
-    steer_interrupts: bool,
     hold_latency: bool,
 }
 
@@ -46,7 +43,6 @@ impl Default for Builder {
             realtime: None,
             pin: None,
             lock_memory: false,
-            steer_interrupts: false,
             hold_latency: false,
         }
     }
@@ -76,7 +72,8 @@ impl Builder {
         Self { window, ..self }
     }
 
-    /// Keeps the thread on this processor.
+    /// Keeps the thread on this processor. Devices can interrupt it there all the same:
+    /// `eigentime doctor --explain device-interrupts` says how to have them interrupt another.
     pub fn pin(self, cpu: usize) -> Self {
         Self { pin: Some(cpu), ..self }
     }
@@ -91,14 +88,6 @@ impl Builder {
     /// Locks the thread's stack and its list of events into memory; nothing else of the process.
     pub fn lock_memory(self) -> Self {
         Self { lock_memory: true, ..self }
-    }
-
-    /// Has the interrupts of devices handled on other processors than the one that the thread is
-    /// [pinned](Builder::pin) to. They come back when the ticker is dropped; after a crash by a
-    /// small process that is started for that, or where it cannot be had, when the next ticker is
-    /// started that asks for it, or by [`Ticker::repair`].
-    pub fn steer_interrupts(self) -> Self {
-        Self { steer_interrupts: true, ..self }
     }
 
     /// Keeps processors out of idle states from which they wake late, from 2 ms before a deadline
@@ -125,14 +114,14 @@ impl Builder {
             block_signals();
             let schedule = Schedule::with_capacity(self.capacity, nanos(self.window));
             let (granted, lost) = Granted::ask(&self, &schedule);
-            let Granted { latency, realtime, pin, memory, interrupts } = granted;
+            let Granted { latency, realtime, pin, memory } = granted;
             // Only if whoever has started it has panicked: then it is stopped, too.
             let _ = report.send(lost);
             if memory.is_some() {
                 MemoryLock::warm_stack();
             }
             Worker::new(theirs, schedule, self.policy, alarm, latency, memory).run();
-            drop((realtime, pin, interrupts));
+            drop((realtime, pin));
         };
         let thread =
             thread::Builder::new().name(NAME.into()).spawn(main).map_err(failed("a thread"))?;
@@ -162,7 +151,6 @@ struct Granted {
     realtime: Option<Realtime>,
     latency: Option<LatencyHold>,
     memory: Option<MemoryLock>,
-    interrupts: Option<InterruptSteering>,
     pin: Option<Pin>,
 }
 
@@ -170,17 +158,6 @@ impl Granted {
     fn ask(wishes: &Builder, schedule: &Schedule<Arc<Record>>) -> (Self, Vec<Degradation>) {
         let mut lost = Vec::new();
         let pin = wishes.pin.and_then(|cpu| note(&mut lost, Wish::Pin(cpu), Pin::take(cpu)));
-        let interrupts = wishes.steer_interrupts.then(|| match (&pin, wishes.pin) {
-            (Some(_), Some(cpu)) => InterruptSteering::take(cpu),
-            _ => Err("from which processor is not known: pin the ticker to one".into()),
-        });
-        let interrupts = interrupts.and_then(|steered| {
-            let mut steered = note(&mut lost, Wish::SteerInterrupts, steered)?;
-            if let Some(why) = steered.take_left() {
-                lost.push(Degradation { what: Wish::SteerInterrupts, why });
-            }
-            Some(steered)
-        });
         let memory = wishes.lock_memory.then(|| {
             let stack = Stretch::stack().map_err(|error| format!("the stack: {error}"))?;
             MemoryLock::take(&[&[stack][..], &schedule.memory()].concat())
@@ -192,7 +169,7 @@ impl Granted {
         let realtime = wishes.realtime.and_then(|priority| {
             note(&mut lost, Wish::Realtime(priority), Realtime::take(priority))
         });
-        (Self { realtime, latency, memory, interrupts, pin }, lost)
+        (Self { realtime, latency, memory, pin }, lost)
     }
 }
 

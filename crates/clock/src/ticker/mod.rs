@@ -89,7 +89,6 @@ mod shared;
 mod statistics;
 mod worker;
 
-use std::io;
 use std::mem;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -104,7 +103,6 @@ pub use event::{Event, EventId, Tick};
 pub use handle::EventHandle;
 pub use statistics::{Ended, EventStatistics, Statistics};
 
-use crate::privilege::InterruptSteering;
 use shared::Shared;
 
 /// The shortest period.
@@ -175,16 +173,6 @@ impl Ticker {
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.shared.statistics()
-    }
-
-    /// Puts back the interrupts that tickers have steered whose programs are gone without having
-    /// done so, as after `kill -9` where the small process that sees to that was killed, too, or
-    /// could not be had: how many. A ticker that steers interrupts does this, too.
-    ///
-    /// # Errors
-    /// If they cannot be put back.
-    pub fn repair() -> io::Result<usize> {
-        InterruptSteering::repair()
     }
 }
 

@@ -4,8 +4,8 @@ use std::ffi::{c_long, c_void};
 use std::hint::black_box;
 use std::ptr;
 
-use super::oracle::Asked;
-use super::vdso::Vdso;
+use eigentime_measure::oracle::Asked;
+use eigentime_measure::vdso::Vdso;
 
 /// What is to be expected of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,10 +5,12 @@
 
 use std::time::Duration;
 
+use eigentime_measure::oracle::{self, Served};
+use eigentime_measure::quantile::median;
+use eigentime_measure::stopwatch::Stopwatch;
+use eigentime_measure::vdso::Vdso;
+
 use super::calls::{self, Batch, CALLS, Call, Expected};
-use super::oracle::{self, Served};
-use super::stopwatch::Stopwatch;
-use super::vdso::Vdso;
 use crate::machine::Unknown;
 use crate::{Finding, Machine, Options, Verdict};
 
@@ -169,11 +171,6 @@ fn time(stopwatch: Stopwatch, batch: &mut Batch, count: u64) -> Duration {
     began.elapsed()
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
-}
-
 /// The check.
 pub fn look(_: &Machine, options: &Options) -> Finding {
     tell(&measure(options.costs))
@@ -199,14 +196,14 @@ fn tell(costs: &[Cost]) -> Finding {
             each_takes(&rare),
         )),
         (None, true, true) => {
-            Finding::ok(format!("the vDSO serves every clock that it is for{}", gain(costs)))
+            Finding::ok(format!("the vDSO serves every clock that it should{}", gain(costs)))
         }
     };
     finding = finding.line(row("", "by", "vDSO", "syscall", "by syscall instead"));
     finding.lines.extend(costs.iter().map(line));
     for cost in &differ {
         let how = match &cost.by_libc {
-            Ok(Served::Vdso) => "asks no kernel",
+            Ok(Served::Vdso) => "makes no system call",
             _ => "makes a system call",
         };
         let name = cost.call.function;

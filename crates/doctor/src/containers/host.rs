@@ -8,10 +8,10 @@ use nix::sched::CloneFlags;
 use nix::unistd::{User, geteuid};
 
 use super::trial::{self, Failure, NEW_TIME, NOBODY};
-use crate::clocks::vdso::Vdso;
 use crate::machine::Unknown;
 use crate::surroundings::timeline;
 use crate::{Finding, Machine, Options};
+use eigentime_measure::vdso::Vdso;
 
 /// The first kernel with every call that the supervisor makes (`epoll_pwait2`).
 const FIRST_KERNEL: [u32; 3] = [5, 11, 0];

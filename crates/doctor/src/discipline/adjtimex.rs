@@ -1,4 +1,4 @@
-//! What the kernel says of how its clock is led (adjtimex(2), <linux/timex.h>).
+//! What the kernel says of how its clock is disciplined (adjtimex(2), <linux/timex.h>).
 
 use std::io;
 
@@ -6,7 +6,7 @@ use crate::machine::Unknown;
 
 /// Asks what is left of the last `adjtime`: one that changes nothing, and needs no privilege.
 const ADJ_OFFSET_SS_READ: u32 = 0xa001;
-/// Status: the clock is led by the kernel's phase locked loop.
+/// Status: the clock is disciplined by the kernel's phase-locked loop.
 const STA_PLL: i32 = 0x0001;
 /// Status: a second is to be inserted, or left out, at the end of the day.
 const STA_INS: i32 = 0x0010;
@@ -56,7 +56,7 @@ impl Leap {
     }
 }
 
-/// How the clock is led.
+/// How the clock is disciplined.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct State {
     /// The STA_ bits.
@@ -65,7 +65,7 @@ pub struct State {
     pub returned: i32,
     /// What the phase locked loop has yet to correct, in nanoseconds.
     pub offset_ns: i64,
-    /// By how much the clock is led to be faster, for good.
+    /// The frequency correction.
     pub frequency_ppm: f64,
     /// By how much more, by ticks of another length.
     pub tick_ppm: f64,
@@ -73,7 +73,7 @@ pub struct State {
     pub maximum_error_us: Option<i64>,
     /// What the kernel states as that bound, whether it makes sense or not.
     pub stated_maximum_us: i64,
-    /// What whoever leads it has stated that it is off by, whether it makes sense or not.
+    /// What its time service has stated that it is off by, whether it makes sense or not.
     pub stated_estimate_us: i64,
     /// TAI minus UTC; 0 where nobody has told the kernel.
     pub tai_seconds: i32,
@@ -123,7 +123,7 @@ impl State {
         self.status & STA_PLL != 0
     }
 
-    /// What it is led by for good, in ppm.
+    /// The frequency correction, that by the length of ticks included, in ppm.
     pub fn steady_ppm(&self) -> f64 {
         self.frequency_ppm + self.tick_ppm
     }
@@ -153,7 +153,7 @@ fn ask(modes: u32) -> Result<(i32, libc::timex), io::Error> {
 pub(super) mod tests {
     use super::*;
 
-    /// One that chrony leads well.
+    /// One that chrony disciplines well.
     pub const WELL: State = State {
         status: 0x2001,
         returned: 0,

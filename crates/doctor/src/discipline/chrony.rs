@@ -82,7 +82,7 @@ pub fn add_to(finding: Finding, tracking: Result<&Tracking, &Unknown>) -> Findin
     match tracking {
         Ok(tracking) => say(finding, tracking),
         Err(why) => finding
-            .line(format!("how chrony sees the clock is unknown: {why}"))
+            .line(format!("chrony's estimate is unknown: {why}"))
             .fact("chrony_ahead_seconds", why.clone()),
     }
 }
@@ -91,7 +91,7 @@ fn say(finding: Finding, tracking: &Tracking) -> Finding {
     let bound = tracking.bound_seconds();
     finding
         .line(format!(
-            "chrony follows {} (stratum {}): {} ahead, {} at most, {}",
+            "chrony follows {} (stratum {}): offset {}, maximum error {}, {}",
             tracking.source,
             tracking.stratum,
             length(tracking.ahead_seconds * 1e9),
@@ -166,7 +166,11 @@ mod tests {
         assert!((tracking.bound_seconds() - 0.000_451_234).abs() < 1e-12);
         assert!(tracking.is_synchronized());
         let finding = say(Finding::ok("chronyd"), &tracking);
-        assert!(finding.lines[0].contains("1.23 µs ahead, 451 µs at most"), "{:?}", finding.lines);
+        assert!(
+            finding.lines[0].contains("offset 1.23 µs, maximum error 451 µs"),
+            "{:?}",
+            finding.lines
+        );
     }
 
     #[test]
@@ -178,7 +182,11 @@ mod tests {
         let tracking = parse(line).unwrap();
         assert_eq!((tracking.ahead_seconds, tracking.frequency_ppm), (-0.25, 3.5));
         let finding = say(Finding::ok("chronyd"), &tracking);
-        assert!(finding.lines[0].contains("-250 ms ahead, 250 ms at most"), "{:?}", finding.lines);
+        assert!(
+            finding.lines[0].contains("offset -250 ms, maximum error 250 ms"),
+            "{:?}",
+            finding.lines
+        );
     }
 
     #[test]

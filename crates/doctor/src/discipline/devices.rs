@@ -36,15 +36,15 @@ fn clocks(machine: &Machine) -> Vec<Clock> {
 /// The check: which clocks besides the system's are there?
 pub fn hardware_clocks(machine: &Machine, _: &Options) -> Finding {
     if let Err(why) = machine.names("/sys/class") {
-        return Finding::unknown("which clocks the hardware has", &why).fact("ptp_clocks", why);
+        return Finding::unknown("hardware clocks", &why).fact("ptp_clocks", why);
     }
     let clocks = clocks(machine);
     let vmclock = machine.has("/dev/vmclock0");
     let pulses = machine.names("/sys/class/pps").unwrap_or_default().len();
     let mut finding = match clocks.len() {
-        0 => Finding::ok("there is no PTP clock to follow"),
-        1 => Finding::ok("there is a PTP clock to follow"),
-        several => Finding::ok(format!("there are {several} PTP clocks to follow")),
+        0 => Finding::ok("no PTP clock"),
+        1 => Finding::ok("one PTP clock"),
+        several => Finding::ok(format!("{several} PTP clocks")),
     };
     if let Some(clock) = clocks.iter().find(|clock| clock.is_of_hypervisor) {
         finding = finding.advise(
@@ -66,7 +66,8 @@ pub fn hardware_clocks(machine: &Machine, _: &Options) -> Finding {
         );
     }
     if vmclock {
-        finding = finding.line("/dev/vmclock0: the hypervisor tells when this machine was moved");
+        finding =
+            finding.line("/dev/vmclock0: the hypervisor announces migrations of this machine");
     }
     finding
         .fact("ptp_clocks", clocks.len() as u64)

@@ -1,4 +1,4 @@
-//! Which programs lead the clock: those that run, as far as this process can see them.
+//! Which programs discipline the clock: those that run, as far as this process can see them.
 
 use crate::machine::{Machine, Unknown};
 use crate::units::count;
@@ -10,7 +10,7 @@ use super::chrony::{self, Tracking};
 /// What `systemd-timesyncd` writes when it has reached a server (systemd-timesyncd.service(8)).
 const TIMESYNCD_SYNCHRONIZED: &str = "/run/systemd/timesync/synchronized";
 
-/// A program that may lead the clock.
+/// A program that may discipline the clock.
 struct Known {
     /// Its name.
     program: &'static str,
@@ -18,7 +18,7 @@ struct Known {
     comm: &'static str,
     /// What it is.
     what: &'static str,
-    /// Does it lead the system's clock, with these arguments?
+    /// Does it discipline the system's clock, with these arguments?
     leads: fn(arguments: &[&str]) -> bool,
 }
 
@@ -33,7 +33,7 @@ const KNOWN: [Known; 9] = [
     Known { program: "ntpd", comm: "ntpd", what: "NTP", leads: |_| true },
     Known { program: "openntpd", comm: "openntpd", what: "NTP", leads: |_| true },
     Known { program: "systemd-timesyncd", comm: "systemd-timesyn", what: "SNTP", leads: |_| true },
-    // As source of an NTP service it leads nothing itself (phc2sys(8)).
+    // As source of an NTP service it disciplines no clock itself (phc2sys(8)).
     Known {
         program: "phc2sys",
         comm: "phc2sys",
@@ -67,12 +67,12 @@ pub struct Service {
     pub what: &'static str,
 }
 
-/// Services that run, and what shows that they lead the clock: a name alone shows nothing.
+/// Services that run, and what shows that they discipline the clock: a name alone shows nothing.
 #[derive(Debug)]
 pub struct Services {
     /// Those that run.
     pub running: Vec<Service>,
-    /// What chrony says, where one runs that may lead the clock.
+    /// What chrony says, where one runs that may discipline the clock.
     tracking: Option<Result<Tracking, Unknown>>,
     /// Has timesyncd written down that it has reached a server?
     timesyncd_synchronized: bool,
@@ -96,7 +96,7 @@ impl Services {
         })
     }
 
-    /// What shows that one leads the clock; None where nothing does.
+    /// What shows that one disciplines the clock; None where nothing does.
     pub fn evidence(&self, service: &Service, state: Option<&State>) -> Option<&'static str> {
         if !service.is_to_lead || service.may_lead != Ok(true) {
             return None;
@@ -119,7 +119,7 @@ impl Services {
         }
     }
 
-    /// Those that lead the clock, each with what shows it.
+    /// Those that discipline the clock, each with what shows it.
     pub fn leading(&self, state: Option<&State>) -> Vec<(&Service, &'static str)> {
         let with = |service| Some((service, self.evidence(service, state)?));
         self.running.iter().filter_map(with).collect()
@@ -177,11 +177,11 @@ fn sees_all(machine: &Machine) -> bool {
     machine.link("/proc/self/ns/pid").is_ok_and(|link| link.to_str() == Some(FIRST))
 }
 
-/// The check: who leads the clock?
+/// The check: who disciplines the clock?
 pub fn time_service(machine: &Machine, _: &Options) -> Finding {
     let services = match Services::of(machine) {
         Ok(services) => services,
-        Err(why) => return Finding::unknown("which program leads the clock", &why),
+        Err(why) => return Finding::unknown("which time service disciplines the clock", &why),
     };
     tell(&services, sees_all(machine), State::now().ok().as_ref())
 }
@@ -191,9 +191,9 @@ fn tell(services: &Services, sees_all: bool, state: Option<&State>) -> Finding {
     for service in &services.running {
         let evidence = services.evidence(service, state);
         let leads = match (evidence, service.is_to_lead, &service.may_lead) {
-            (Some(evidence), ..) => format!("leads the clock: {evidence}"),
-            (None, false, _) => "is not to lead the clock itself".into(),
-            (None, true, Ok(true)) => "nothing shows that it leads the clock".into(),
+            (Some(evidence), ..) => format!("disciplines the clock: {evidence}"),
+            (None, false, _) => "is configured not to discipline the clock".into(),
+            (None, true, Ok(true)) => "nothing shows that it disciplines the clock".into(),
             (None, true, Ok(false)) => "may not set the clock (no CAP_SYS_TIME)".into(),
             (None, true, Err(why)) => format!("whether it may set the clock is unknown: {why}"),
         };
@@ -219,38 +219,36 @@ fn tell(services: &Services, sees_all: bool, state: Option<&State>) -> Finding {
     finding
 }
 
-// That the clock is not led is the warning of `synchronization`: here it is said by whom it could be.
+// That nothing disciplines the clock is the warning of `synchronization`: here it is said what could.
 fn judge(services: &Services, sees_all: bool, state: Option<&State>) -> Finding {
     let is_synchronized = state.is_some_and(State::is_synchronized);
     let leading = services.leading(state);
     let leading: Vec<_> = leading.iter().map(|(service, _)| service.program).collect();
     let finding = match (leading.as_slice(), sees_all) {
         ([], _) if services.candidate().is_some() => Finding::note(format!(
-            "a program called {} runs, but nothing shows that it leads the clock",
+            "{} runs, but nothing shows that it disciplines the clock",
             services.candidate().map_or("", |it| it.program)
         ))
-        .advise("look whether it reaches its servers: chronyc tracking, timedatectl, ntpq -p", ""),
+        .advise("check that it reaches its servers: chronyc tracking, timedatectl, ntpq -p", ""),
         ([], true) if is_synchronized => Finding::note(
-            "no program that is known here leads the clock, and yet the kernel has been told that \
-             it is right",
+            "no known time service runs, but the kernel says that the clock is synchronized",
         ),
-        ([], true) => Finding::note("no program leads the clock")
+        ([], true) => Finding::note("no time service disciplines the clock")
             .advise("install chrony", "the first correction may be a step"),
         ([], false) => Finding::note(
-            "no program leads the clock in this container; what the host runs cannot be seen from \
-             here",
+            "no time service runs in this container; those of the host cannot be seen from here",
         ),
-        ([one], _) => Finding::ok(format!("{one} leads the clock")),
-        (several, _) => {
-            Finding::warning(format!("several programs lead the clock: {}", several.join(", ")))
-                .advise("leave one of them, and stop the others", "the clock may step once more")
-        }
+        ([one], _) => Finding::ok(format!("{one} disciplines the clock")),
+        (several, _) => Finding::warning(format!(
+            "several time services discipline the clock: {}",
+            several.join(", ")
+        ))
+        .advise("run one of them only", "the clock may step once more"),
     };
     finding
         .line(format!(
-            "{} that may lead a clock {} seen",
-            count(services.running.len() as u64, "program", "programs"),
-            if services.running.len() == 1 { "is" } else { "are" }
+            "{} found that may discipline the clock",
+            count(services.running.len() as u64, "program", "programs")
         ))
         .fact("time_services_leading", leading.len() as u64)
 }
@@ -264,7 +262,7 @@ mod tests {
 
     const MAY: &str = "Name:\tx\nCapEff:\t0000000002000400\n";
     const MAY_NOT: &str = "Name:\tx\nCapEff:\t0000000000000000\n";
-    /// Not synchronized, and led by nobody.
+    /// Not synchronized, and disciplined by nothing.
     const LEFT_ALONE: State = State { status: 0x40, returned: 5, frequency_ppm: 0.0, ..WELL };
 
     fn process(tree: &Tree, pid: u32, comm: &str, arguments: &str, status: &str) {
@@ -294,7 +292,7 @@ mod tests {
         assert_eq!(seen, [("chronyd", 313, true), ("phc2sys", 400, false)]);
         let finding = tell(&services, true, Some(&WELL));
         assert_eq!(finding.verdict, Verdict::Ok, "{finding:?}");
-        assert_eq!(finding.found, "chronyd leads the clock");
+        assert_eq!(finding.found, "chronyd disciplines the clock");
     }
 
     #[test]
@@ -312,7 +310,7 @@ mod tests {
         for state in [WELL, LEFT_ALONE] {
             let finding = tell(&services(&tree), true, Some(&state));
             assert_eq!(finding.verdict, Verdict::Note);
-            assert!(finding.found.contains("a program called chronyd runs"), "{}", finding.found);
+            assert!(finding.found.contains("chronyd runs, but"), "{}", finding.found);
             let leads = finding.facts.iter().find(|it| it.name == "time_service_leads").unwrap();
             assert_eq!(leads.value, Value::Flag(false));
         }
@@ -320,8 +318,8 @@ mod tests {
         process(&tree, 7, "chronyd", "./chronyd\x0015\0", MAY);
         let services = services(&tree);
         assert_eq!(tell(&services, true, Some(&LEFT_ALONE)).verdict, Verdict::Note);
-        let led = State { frequency_ppm: -12.5, ..LEFT_ALONE };
-        assert_eq!(tell(&services, true, Some(&led)).verdict, Verdict::Ok);
+        let disciplined = State { frequency_ppm: -12.5, ..LEFT_ALONE };
+        assert_eq!(tell(&services, true, Some(&disciplined)).verdict, Verdict::Ok);
     }
 
     #[test]
@@ -330,7 +328,7 @@ mod tests {
         process(&tree, 1, "chronyd", "chronyd\0-x\0", MAY);
         assert!(!services(&tree).running[0].is_to_lead);
         assert_eq!(judge(&services(&tree), false, Some(&WELL)).verdict, Verdict::Note);
-        // That nobody leads it is the warning of another check.
+        // That nothing disciplines it is the warning of another check.
         assert_eq!(judge(&services(&tree), true, Some(&LEFT_ALONE)).verdict, Verdict::Note);
         process(&tree, 2, "systemd-timesyn", "", MAY);
         process(&tree, 3, "ntpd", "", MAY);

@@ -1,4 +1,4 @@
-//! Is the clock right, how is it led, and is a leap second coming: the kernel's own account.
+//! Is the clock right, which corrections are made, and is a leap second announced: the kernel's own account.
 
 use super::adjtimex::{Leap, State};
 use super::services::Services;
@@ -41,22 +41,21 @@ fn judge_synchronization(state: &State, services: Option<&Services>) -> Finding 
     let finding = match (state.is_synchronized(), leader) {
         (true, _) => match maximum {
             None => Finding::warning(
-                "the kernel says that the clock is synchronized, but nobody has told it for hours: \
-                 its bound of the error has grown to its limit of 16 s",
+                "the kernel says that the clock is synchronized, but no time service has updated \
+                 it for hours: its maximum error has grown to the limit of 16 s",
             )
-            .advise("look whether the time service still reaches its servers", ""),
+            .advise("check that the time service reaches its servers", ""),
             Some(error) if error >= LARGE_ERROR_US => Finding::warning(format!(
-                "synchronized, but it can be off by {}",
+                "synchronized, but with a maximum error of {}",
                 length(error as f64 * 1e3)
             )),
-            Some(error) => Finding::ok(format!(
-                "synchronized, and off by {} at most, as the kernel thinks",
-                length(error as f64 * 1e3)
-            )),
+            Some(error) => {
+                Finding::ok(format!("synchronized, maximum error {}", length(error as f64 * 1e3)))
+            }
         },
         // What the flag is for is writing the clock of the hardware, which not every service does.
         (false, Some(service)) => Finding::note(format!(
-            "{} leads the clock, but has not told the kernel that the clock is synchronized",
+            "{} disciplines the clock, but has not told the kernel that it is synchronized",
             service.program
         ))
         .advise(
@@ -65,14 +64,13 @@ fn judge_synchronization(state: &State, services: Option<&Services>) -> Finding 
             "with rtcsync the kernel writes the hardware's clock every 11 minutes",
         ),
         (false, None) => Finding::warning(
-            "nobody has told the kernel that the clock is right (STA_UNSYNC): it drifts by some \
-             seconds a day",
+            "the clock is not synchronized (STA_UNSYNC): it drifts by seconds a day",
         )
         .advise(
             match candidate {
                 Some(service) => format!(
-                    "look why {} has not led it yet (time-service): it may have just started, or \
-                     reach no server",
+                    "find out why {} does not discipline it (check time-service): it may have \
+                     just started, or reach no server",
                     service.program
                 ),
                 None => "run chrony or systemd-timesyncd on the host; a container has its host's \
@@ -89,19 +87,18 @@ fn judge_synchronization(state: &State, services: Option<&Services>) -> Finding 
         .fact("estimated_error_us", state.stated_estimate_us as f64)
 }
 
-/// The check: how is the clock led, and is a correction under way?
+/// The check: which frequency correction has the clock, and is it being slewed?
 pub fn slew(machine: &Machine, _: &Options) -> Finding {
     let run = machine.run();
     let seen = if run.seconds() < SHORTEST_LOOK {
         Err(Unknown::because("too little time has passed since the checks began"))
     } else {
-        run.led_by_ppm().ok_or_else(|| Unknown::because("CLOCK_MONOTONIC_RAW stands still"))
+        run.correction_ppm().ok_or_else(|| Unknown::because("CLOCK_MONOTONIC_RAW stands still"))
     };
     match State::now() {
         Ok(state) => judge_slew(&state, seen),
-        Err(why) => {
-            Finding::unknown("how the clock is led", &why).fact("monotonic_against_raw_ppm", seen)
-        }
+        Err(why) => Finding::unknown("the clock's frequency correction", &why)
+            .fact("monotonic_against_raw_ppm", seen),
     }
 }
 
@@ -112,30 +109,32 @@ fn judge_slew(state: &State, seen: Result<f64, Unknown>) -> Finding {
     let is_far = state.offset_ns.abs() > LARGE_OFFSET_NS;
     let finding = if steady.abs() >= MOST_PPM {
         Finding::warning(format!(
-            "the clock is led by {steady:+.1} ppm, which is as much as NTP can: it cannot follow"
+            "frequency correction {steady:+.1} ppm, the most that NTP can: the clock drifts"
         ))
         .advise(
-            "look for what makes the counter's rate wrong: the hypervisor, or a calibration that \
-             was disturbed at boot",
+            "find out why the counter's rate is wrong: the hypervisor, or a calibration that was \
+             disturbed at boot",
             "",
         )
     } else if is_correcting || is_far {
         Finding::note(format!(
-            "a correction is under way: CLOCK_MONOTONIC and CLOCK_REALTIME run {correction:+.1} \
-             ppm besides the {steady:+.1} ppm for good",
+            "the clock is being slewed by {correction:+.1} ppm, in addition to the frequency \
+             correction of {steady:+.1} ppm",
         ))
     } else if steady.abs() > MUCH_PPM {
         Finding::note(format!(
-            "the clock is led by {steady:+.1} ppm, more than a good quartz needs"
+            "frequency correction {steady:+.1} ppm, more than a good quartz needs"
         ))
     } else {
-        Finding::ok(format!("the clock is led by {steady:+.1} ppm, and no correction is under way"))
+        Finding::ok(format!("frequency correction {steady:+.1} ppm, no slew in progress"))
     };
     let finding = match &seen {
         Ok(seen) => {
-            finding.line(format!("CLOCK_MONOTONIC runs {seen:+.2} ppm against the raw one"))
+            finding.line(format!("CLOCK_MONOTONIC against CLOCK_MONOTONIC_RAW: {seen:+.2} ppm"))
         }
-        Err(why) => finding.line(format!("what it really runs by is unknown: {why}")),
+        Err(why) => {
+            finding.line(format!("CLOCK_MONOTONIC against CLOCK_MONOTONIC_RAW: unknown: {why}"))
+        }
     };
     finding
         .fact("frequency_ppm", state.frequency_ppm)
@@ -150,7 +149,7 @@ fn judge_slew(state: &State, seen: Result<f64, Unknown>) -> Finding {
 pub fn leap_second(_: &Machine, _: &Options) -> Finding {
     match State::now() {
         Ok(state) => judge_leap(&state),
-        Err(why) => Finding::unknown("whether a leap second is coming", &why),
+        Err(why) => Finding::unknown("whether a leap second is announced", &why),
     }
 }
 
@@ -159,27 +158,29 @@ fn judge_leap(state: &State) -> Finding {
     let tai = state.tai_seconds;
     let finding = match leap {
         Leap::Insert => Finding::warning(
-            "a leap second is to be inserted at the end of the day (UTC): CLOCK_REALTIME goes back \
-             by a second then",
+            "a leap second is inserted at the end of the day (UTC): CLOCK_REALTIME is then set \
+             back by a second",
         ),
         Leap::Delete => Finding::warning(
-            "a leap second is to be left out at the end of the day (UTC): CLOCK_REALTIME goes on \
-             by a second then",
+            "a leap second is deleted at the end of the day (UTC): CLOCK_REALTIME is then set \
+             forward by a second",
         ),
-        Leap::Now => {
-            Finding::warning("a leap second is being inserted: this second is there twice")
+        Leap::Now => Finding::warning("a leap second is being inserted: this second occurs twice"),
+        Leap::Over => {
+            Finding::note("a leap second has passed, and its announcement was not withdrawn")
         }
-        Leap::Over => Finding::note("a leap second has come, and nobody has taken its notice back"),
         Leap::None if tai == 0 => Finding::note(format!(
-            "no leap second is coming; CLOCK_TAI shows UTC, and not TAI, which is {TAI_SECONDS} s \
-             ahead: nobody has told the kernel"
+            "no leap second is announced; CLOCK_TAI shows UTC instead of TAI, which is \
+             {TAI_SECONDS} s ahead: the kernel was not told the offset"
         ))
         .advise("chrony with leapsectz (or leapseclist), or ntpd with a leapfile, tell it", ""),
-        Leap::None => Finding::ok(format!("no leap second is coming; CLOCK_TAI is {tai} s ahead")),
+        Leap::None => {
+            Finding::ok(format!("no leap second is announced; CLOCK_TAI is {tai} s ahead"))
+        }
     };
     let finding = match leap {
         Leap::Insert | Leap::Delete | Leap::Now => finding.advise(
-            "let the servers smear it, or measure lengths by CLOCK_MONOTONIC, which has none",
+            "let the servers smear it, or measure durations by CLOCK_MONOTONIC, which has none",
             "smeared and unsmeared servers must not be mixed",
         ),
         _ => finding,
@@ -247,6 +248,6 @@ mod tests {
         assert_eq!(judge_leap(&State { tai_seconds: 0, ..WELL }).verdict, Verdict::Note);
         let coming = judge_leap(&State { status: 0x10, returned: 1, ..WELL });
         assert_eq!(coming.verdict, Verdict::Warning);
-        assert!(coming.found.contains("goes back"));
+        assert!(coming.found.contains("set back"));
     }
 }

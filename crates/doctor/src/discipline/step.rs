@@ -3,6 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use eigentime_measure::bracket::narrowest;
 use rustix::io::{Errno, read};
 use rustix::time::{
     ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
@@ -27,13 +28,10 @@ struct Ahead {
 impl Ahead {
     fn now() -> Self {
         const TRIES: usize = 9;
-        let tries = (0..TRIES).map(|_| {
-            let before = units::nanos(ClockId::Monotonic);
-            let real = units::nanos(ClockId::Realtime);
-            let after = units::nanos(ClockId::Monotonic);
-            Self { nanos: real.wrapping_sub(before), width: after.abs_diff(before) }
-        });
-        tries.min_by_key(|it| it.width).unwrap_or(Self { nanos: 0, width: u64::MAX })
+        let [monotonic, real] =
+            [ClockId::Monotonic, ClockId::Realtime].map(|clock| move || units::nanos(clock));
+        let both = narrowest(TRIES, monotonic, real);
+        Self { nanos: both.inside.wrapping_sub(both.before), width: both.width() }
     }
 
     /// By how much it has moved, if it certainly has.
@@ -110,20 +108,20 @@ pub fn steps(machine: &Machine, _: &Options) -> Finding {
 fn judge(was_set: bool, moved: Option<i64>, seconds: f64, unknown: Option<&Unknown>) -> Finding {
     let finding = match (was_set, moved) {
         (true, Some(moved)) => Finding::warning(format!(
-            "CLOCK_REALTIME was set by {} in the {seconds:.1} s that were looked at",
+            "CLOCK_REALTIME was stepped by {} during the {seconds:.1} s of the check",
             units::length(moved as f64)
         )),
         (true, None) => Finding::warning(format!(
-            "CLOCK_REALTIME was set in the {seconds:.1} s that were looked at, to where it was"
+            "CLOCK_REALTIME was set during the {seconds:.1} s of the check, without a step"
         )),
         (false, _) => Finding::ok(format!(
-            "CLOCK_REALTIME was not set in the {seconds:.1} s that were looked at"
+            "CLOCK_REALTIME was not stepped during the {seconds:.1} s of the check"
         )),
     };
     let finding = match was_set {
         true => finding.advise(
             "have the clock slewed: chrony without makestep after its start, ntpd -x; and measure \
-             lengths by CLOCK_MONOTONIC",
+             durations by CLOCK_MONOTONIC",
             "a clock that is far off takes hours to be right then",
         ),
         false => finding,

@@ -1,9 +1,10 @@
 //! What is compared.
 
 use eigentime_clock::warp;
+use eigentime_measure::bracket::{Bracket, narrowest};
+use eigentime_measure::stopwatch::Stopwatch;
 use rustix::time::{ClockId, DynamicClockId, clock_getres, clock_gettime_dynamic};
 
-use crate::clocks::stopwatch::Stopwatch;
 use crate::units;
 
 /// What the processor calls its counter.
@@ -123,8 +124,8 @@ impl CounterRate {
         if let Some(Stopwatch::Counter(rate)) = Stopwatch::new() {
             return Self::Known(rate.ticks_per_ns());
         }
-        let (ticks, nanos) = now();
-        Self::Since { ticks, nanos }
+        let now = now();
+        Self::Since { ticks: now.middle(), nanos: now.inside }
     }
 
     /// Ticks in a nanosecond; one if there is no clock to tell it by.
@@ -133,22 +134,17 @@ impl CounterRate {
             Self::Known(rate) => rate,
             Self::Since { ticks, nanos } => {
                 let now = now();
-                (now.0 - ticks) as f64 / (now.1 - nanos) as f64
+                (now.middle() - ticks) as f64 / (now.inside - nanos) as f64
             }
         };
         if rate.is_finite() && rate > 0.0 { rate } else { 1.0 }
     }
 }
 
-fn now() -> (i64, i64) {
+/// The counter around CLOCK_MONOTONIC_RAW.
+fn now() -> Bracket<i64> {
     const TRIES: usize = 7;
-    let tries = (0..TRIES).map(|_| {
-        let before = warp::read_counter();
-        let nanos = units::nanos(ClockId::MonotonicRaw);
-        let after = warp::read_counter();
-        (after.abs_diff(before), (before + (after - before) / 2, nanos))
-    });
-    tries.min_by_key(|(width, _)| *width).map_or((0, 0), |(_, both)| both)
+    narrowest(TRIES, warp::read_counter, || units::nanos(ClockId::MonotonicRaw))
 }
 
 #[cfg(test)]

@@ -99,7 +99,7 @@ impl Looked {
         match (self.readings, self.backwards) {
             (0, _) => format!("{place} not compared"),
             (_, 0) => format!(
-                "{place} in order ({readings}; a step back of at least {} would have been seen)",
+                "{place} in order ({readings}; detection limit {})",
                 length(self.smallest_visible_ns)
             ),
             (_, behind) => {

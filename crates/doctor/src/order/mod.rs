@@ -27,8 +27,7 @@ const MOST_PAIRS: usize = 8;
 
 /// What can be done about a counter whose processors disagree.
 const WHAT_HELPS: &str = "boot with clocksource=hpet or acpi_pm, or without tsc=reliable, so that \
-                          the kernel finds it out by itself; in a virtual machine, have the host \
-                          looked at";
+                          the kernel detects it; in a virtual machine, have the host checked";
 
 fn order(_: &Machine, options: &Options) -> Finding {
     let cpus = match warp::processors() {
@@ -76,21 +75,20 @@ fn judge(cpus: &[usize], survey: &warp::Survey, looked: &[Looked], was_set: bool
             worst.place.said(),
             length(worst.worst_ns)
         ))
-        .advise(WHAT_HELPS, "other clocksources cost ten to a hundred times as much a reading"),
+        .advise(WHAT_HELPS, "readings of other clocksources take ten to a hundred times as long"),
         None if visited < pairs || !survey.lost.is_empty() => Finding::note(format!(
-            "no clock was seen to go backwards, but not everything was looked at: {scope}"
+            "no clock went backwards, but not everything was compared: {scope}"
         )),
         None => Finding::ok(format!(
-            "no clock goes backwards: {scope}; a step back of the counter of at least {} would have \
-             been seen",
+            "no clock goes backwards: {scope}; detection limit of the counter {}",
             length(visible)
         )),
     };
     if was_set && backwards.iter().any(|it| it.clock.is_set_with_realtime) {
         finding.verdict = finding.verdict.max(Verdict::Note);
         finding = finding.line(
-            "somebody set CLOCK_REALTIME meanwhile: that it went back, and CLOCK_TAI with it, says \
-             nothing of processors",
+            "CLOCK_REALTIME was set during the check: its step back, and that of CLOCK_TAI, says \
+             nothing about the processors",
         );
     }
     finding = looked.iter().fold(finding, |finding, it| it.add_to(finding));
@@ -129,7 +127,7 @@ fn judge(cpus: &[usize], survey: &warp::Survey, looked: &[Looked], was_set: bool
 fn nothing_compared(cpus: &[usize], survey: &warp::Survey, was_set: bool) -> Finding {
     let why = match survey.lost.first() {
         Some(lost) => format!("processor {}: {}", lost.cpu, said(&lost.why)),
-        None => "no processor had the time to read them".into(),
+        None => "no processor had time to read them".into(),
     };
     let why = Unknown::because(format!("no reading was compared with another ({why})"));
     Finding::unknown("whether clocks go backwards", &why)

@@ -65,12 +65,12 @@ fn judge(machine: &Machine, environment: Option<&str>) -> Finding {
     let is_in = whose.is_some() || has_processes;
     let mut finding = match &whose {
         Some(whose) => Finding::note(format!(
-            "this process is in a container ({whose}): its clocks are the host's, and so are those \
-             who lead them"
+            "this process is in a container ({whose}): its clocks are the host's, which \
+             disciplines them"
         )),
-        None if has_processes => Finding::note(
-            "this process is in a namespace of processes of its own, as in a container",
-        ),
+        None if has_processes => {
+            Finding::note("this process is in a PID namespace of its own, as in a container")
+        }
         None if seen.is_empty() => {
             let why = Unknown::because("its namespaces cannot be seen");
             return Finding::unknown("whether this process is in a container", &why)

@@ -42,13 +42,16 @@ pub fn interrupts(machine: &Machine, _: &Options) -> Finding {
 
 fn judge(count: Result<u64, Unknown>) -> Finding {
     let finding = match &count {
-        Ok(0) => Finding::ok("the firmware has interrupted the first processor never"),
+        Ok(0) => Finding::ok("no firmware interrupts (SMI) on the first processor"),
         Ok(count) => Finding::note(format!(
-            "the firmware has interrupted the first processor {count} times since its start: each \
-             takes it away for up to some hundred microseconds"
+            "{count} firmware interrupts (SMI) on the first processor since its start: each stops \
+             it for up to some hundred microseconds"
         ))
-        .advise("look for what makes them in the firmware's settings: USB emulation, power", ""),
-        Err(why) => Finding::unknown("whether the firmware interrupts processors", why),
+        .advise(
+            "look for their cause in the firmware's settings: USB emulation, power management",
+            "",
+        ),
+        Err(why) => Finding::unknown("the count of firmware interrupts (SMI)", why),
     };
     finding.fact("firmware_interrupts", count)
 }
@@ -72,6 +75,6 @@ mod tests {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, registers).unwrap();
         assert_eq!(count(&tree.machine()), Ok(1234));
-        assert!(judge(Ok(1234)).found.contains("1234 times"));
+        assert!(judge(Ok(1234)).found.contains("1234 firmware interrupts"));
     }
 }

@@ -56,11 +56,7 @@ fn judge(traces: &Traces) -> Finding {
         true => Finding::note(
             "this is gVisor: clocks, timers and the vDSO are its own, and not the kernel's",
         )
-        .advise(
-            "measure here, and not on the host: what is said of the kernel's timers is said of \
-             gVisor's",
-            "",
-        ),
+        .advise("measure here, not on the host: the findings on timers are gVisor's", ""),
         false => Finding::ok("this is not gVisor"),
     };
     if let Some(log) = &traces.log {

@@ -69,10 +69,10 @@ fn judge(signatures: &[String], traces: &Traces) -> Finding {
     let said = names.first().cloned().or_else(|| traces.sure.values().next().cloned());
     let mut finding = match &said {
         Some(name) => Finding::note(format!(
-            "this is a virtual machine ({name}): its processors can be taken away at any time"
+            "this is a virtual machine ({name}): the host can preempt its processors at any time"
         )),
         None if cfg!(target_arch = "x86_64") => Finding::ok("the processor knows of no hypervisor"),
-        None => Finding::ok("no file speaks of a hypervisor"),
+        None => Finding::ok("no file names a hypervisor"),
     };
     for (signature, name) in signatures.iter().zip(&names) {
         finding = finding.line(format!("CPUID says '{}': {name}", signature.trim_end()));

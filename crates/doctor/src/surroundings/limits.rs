@@ -35,12 +35,12 @@ fn judge(before: &[Group], now: &[Group]) -> Finding {
     let share = now.iter().filter(|group| group.periods > 0);
     let share = share.map(|group| group.throttled as f64 / group.periods as f64);
     let share = share.fold(0.0, f64::max);
-    let limit = tightest.map(|it| format!("this process may use {it:.2} processors' time"));
+    let limit = tightest.map(|it| format!("the CPU quota of this process is {it:.2} processors"));
     let finding = match (limit, meanwhile) {
-        (None, 0) if share < NOTE_RATIO => Finding::ok("no control group limits processor time"),
+        (None, 0) if share < NOTE_RATIO => Finding::ok("no CPU quota"),
         (limit, 1..) => Finding::warning(format!(
-            "{}, and was stopped {} during the checks, for {}",
-            limit.unwrap_or_else(|| "a control group limits processor time".into()),
+            "{}; it was throttled {} during the checks, for {}",
+            limit.unwrap_or_else(|| "a CPU quota limits this process".into()),
             count(meanwhile, "time", "times"),
             length(meanwhile_us as f64 * 1e3)
         )),
@@ -48,10 +48,10 @@ fn judge(before: &[Group], now: &[Group]) -> Finding {
             let limit = limit.unwrap_or_else(|| "no limit now".into());
             match share >= NOTE_RATIO {
                 true => Finding::note(format!(
-                    "{limit}; a group was stopped in {:.1} % of its periods since it was made",
+                    "{limit}; a group was throttled in {:.1} % of its periods since it was made",
                     share * 100.0
                 )),
-                false => Finding::note(format!("{limit}; it was not stopped during the checks")),
+                false => Finding::note(format!("{limit}; not throttled during the checks")),
             }
         }
     };
@@ -59,7 +59,7 @@ fn judge(before: &[Group], now: &[Group]) -> Finding {
         Some(_) => finding.advise(
             "whole processors instead of a quota: a cpuset (in Kubernetes the static CPU manager \
              policy with a request equal to the limit), or no limit, but a weight",
-            "neighbours can be slowed down without a limit",
+            "without a limit this process can slow down its neighbours",
         ),
         None => finding,
     };
@@ -73,7 +73,7 @@ fn judge(before: &[Group], now: &[Group]) -> Finding {
         let labels = [("group", group.folder.as_str())];
         finding = finding
             .line(format!(
-                "{}: {limit}; stopped in {} of {}, for {}",
+                "{}: {limit}; throttled in {} of {}, for {}",
                 group.folder,
                 group.throttled,
                 count(group.periods, "period", "periods"),
@@ -126,7 +126,7 @@ mod tests {
             assert_eq!(finding.verdict, verdict, "{finding:?}");
         }
         let finding = judge(&[group(Some(0.5), 7)], &[group(Some(0.5), 9)]);
-        assert!(finding.found.contains("stopped 2 times during the checks, for 100 ms"));
+        assert!(finding.found.contains("throttled 2 times during the checks, for 100 ms"));
     }
 
     #[test]

@@ -14,7 +14,8 @@ const SIGNS: [(&str, &str, &str); 3] = [
 /// The check: what does this machine have?
 pub fn migration(machine: &Machine, _: &Options) -> Finding {
     if let Err(why) = machine.names("/sys/bus") {
-        return Finding::unknown("whether moves would be told", &why).fact("moves_are_told", why);
+        return Finding::unknown("whether migrations are announced", &why)
+            .fact("moves_are_told", why);
     }
     // A driver's folder has a link to each device that it serves.
     let has = |path: &str| match machine.names(path) {
@@ -27,11 +28,11 @@ pub fn migration(machine: &Machine, _: &Options) -> Finding {
     let is_virtual = !machine.is_real() || !signatures(machine).is_empty();
     let is_told = signs.iter().any(|(name, ..)| *name == "vmclock");
     let finding = match is_told {
-        true => Finding::ok("a move to another host would be told to programs"),
-        false if !is_virtual => Finding::ok("no hypervisor is seen that could move this machine"),
+        true => Finding::ok("a migration to another host is announced to programs"),
+        false if !is_virtual => Finding::ok("no hypervisor that could migrate this machine"),
         false => Finding::note(
-            "if this virtual machine is moved to another host, nothing tells programs of it: its \
-             clocks are late by as long as the move took, until a time service has set them right",
+            "a migration of this virtual machine is not announced to programs: its clocks are \
+             then late by the downtime, until a time service corrects them",
         ),
     };
     let finding = signs

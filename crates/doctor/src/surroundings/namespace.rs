@@ -81,20 +81,21 @@ fn judge(
     let mut finding = match (&is_first, &offsets) {
         (Ok(true), _) => Finding::ok("this process is in the machine's own time namespace"),
         (Ok(false), Ok(offsets)) if *offsets == Offsets::default() => {
-            Finding::ok("this process is in a time namespace that changes nothing")
+            Finding::ok("this process is in a time namespace without offsets")
         }
         (Ok(false), Ok(offsets)) => {
-            Finding::note(format!("this process is in a time namespace: it moves {offsets}"))
+            Finding::note(format!("this process is in a time namespace with offsets: {offsets}"))
         }
         (Ok(false), Err(why)) => Finding::note(format!(
-            "this process is in a time namespace; what it changes is unknown: {why}"
+            "this process is in a time namespace; its offsets are unknown: {why}"
         )),
         (Err(why), _) => Finding::unknown("the time namespace", why),
     };
     if let (Ok(own), Ok(children), Ok(offsets)) = (&own, &children, &offsets)
         && own != children
     {
-        finding = finding.line(format!("its children will be in another one: it moves {offsets}"));
+        finding =
+            finding.line(format!("its children will be in another one with offsets: {offsets}"));
     }
     let offset = |of: fn(&Offsets) -> i128| offsets.as_ref().map(|it| of(it) as f64 / 1e9);
     let (monotonic, boottime) = (offset(|it| it.monotonic_ns), offset(|it| it.boottime_ns));
@@ -126,7 +127,7 @@ mod tests {
         let first = "time:[4026531834]";
         let other = "time:[4026532448]";
         assert_eq!(machine(first, first, NONE).verdict, Verdict::Ok);
-        assert!(machine(other, other, NONE).found.contains("changes nothing"));
+        assert!(machine(other, other, NONE).found.contains("without offsets"));
         let moved = machine(other, other, MOVED);
         assert_eq!(moved.verdict, Verdict::Note);
         assert!(moved.found.contains("CLOCK_MONOTONIC by 864000 s"), "{}", moved.found);

@@ -31,24 +31,27 @@ pub fn pressure(machine: &Machine, _: &Options) -> Finding {
     let (stalled, load) = (stalled_percent(machine), load(machine));
     let advise = |finding: Finding| {
         finding.advise(
-            "fewer threads that are ready at a time, more processors, or a higher priority for \
-             those that have to be on time",
-            "others wait longer then",
+            "fewer runnable threads, more processors, or a higher priority for latency-critical \
+             threads",
+            "other threads then wait longer",
         )
     };
     let mut finding = match &stalled {
         Ok(stalled) => {
-            let said = format!("threads waited for a processor in {stalled:.1} % of the last 10 s");
+            let said = format!(
+                "CPU pressure {stalled:.1} % over 10 s: the time in which a thread waited for a \
+                 processor"
+            );
             match *stalled {
                 WARNING_PERCENT.. => advise(Finding::warning(said)),
                 NOTE_PERCENT.. => advise(Finding::note(said)),
                 _ => Finding::ok(said),
             }
         }
-        Err(why) => Finding::unknown("whether threads wait for processors", why),
+        Err(why) => Finding::unknown("CPU pressure", why),
     };
     finding = match &load {
-        Ok(load) => finding.line(format!("{load:.2} threads ran or waited in the last minute")),
+        Ok(load) => finding.line(format!("load average {load:.2} over the last minute")),
         Err(why) => finding.line(format!("the load is unknown: {why}")),
     };
     finding.fact("processor_stalled_percent", stalled).fact("load_average", load)

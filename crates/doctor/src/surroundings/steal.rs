@@ -19,7 +19,7 @@ pub fn steal(machine: &Machine, _: &Options) -> Finding {
     let times = run.times.clone().and_then(|before| Ok((before, Times::of(machine)?)));
     match times {
         Ok((before, now)) => judge(now.since(before), now),
-        Err(why) => Finding::unknown("stolen processor time", &why).fact("steal_ratio", why),
+        Err(why) => Finding::unknown("steal time", &why).fact("steal_ratio", why),
     }
 }
 
@@ -29,15 +29,11 @@ fn judge(meanwhile: Times, since_start: Times) -> Finding {
     let whole = ratio(since_start).unwrap_or(0.0);
     let said = match now {
         Some(now) => format!(
-            "{:.1} % of the processor time that was wanted went to others during the checks, {:.1} \
-             % since the machine started",
+            "steal time {:.1} % during the checks, {:.1} % since boot",
             now * 100.0,
             whole * 100.0
         ),
-        None => format!(
-            "{:.1} % of the processor time that was wanted went to others since the machine started",
-            whole * 100.0
-        ),
+        None => format!("steal time {:.1} % since boot", whole * 100.0),
     };
     let worst = now.unwrap_or(0.0);
     let finding = if worst >= WARNING_RATIO {
@@ -49,8 +45,8 @@ fn judge(meanwhile: Times, since_start: Times) -> Finding {
     };
     let finding = match worst.max(whole) >= NOTE_RATIO {
         true => finding.advise(
-            "processors that are not shared: a larger or a dedicated instance, or pinned virtual \
-             processors on the host",
+            "dedicated processors: a larger or a dedicated instance, or pinned virtual processors \
+             on the host",
             "cost",
         ),
         false => finding,

@@ -1,5 +1,6 @@
 //! Whether the machine slept: CLOCK_BOOTTIME goes on then, and CLOCK_MONOTONIC does not.
 
+use eigentime_measure::bracket::narrowest;
 use rustix::time::ClockId;
 
 use super::namespace::Offsets;
@@ -15,14 +16,10 @@ const APART_NS: i128 = 1_000_000;
 /// time namespace adds.
 fn slept_ns(offsets: Offsets) -> i128 {
     const TRIES: usize = 5;
-    let tries = (0..TRIES).map(|_| {
-        let before = units::nanos(ClockId::Monotonic);
-        let boot = units::nanos(ClockId::Boottime);
-        let after = units::nanos(ClockId::Monotonic);
-        (after.abs_diff(before), i128::from(boot) - i128::from(before))
-    });
-    let ahead = tries.min_by_key(|(width, _)| *width).map_or(0, |(_, ahead)| ahead);
-    ahead - (offsets.boottime_ns - offsets.monotonic_ns)
+    let [monotonic, boot] =
+        [ClockId::Monotonic, ClockId::Boottime].map(|clock| move || units::nanos(clock));
+    let both = narrowest(TRIES, monotonic, boot);
+    i128::from(both.inside) - i128::from(both.before) - (offsets.boottime_ns - offsets.monotonic_ns)
 }
 
 /// The check: how often, and how long?
@@ -40,18 +37,17 @@ pub fn suspend(machine: &Machine, _: &Options) -> Finding {
 fn judge(slept: Result<i128, Unknown>, times: Result<u64, Unknown>) -> Finding {
     let finding = match &slept {
         Ok(slept) if *slept > APART_NS => Finding::note(format!(
-            "this machine has slept for {} since its start: CLOCK_MONOTONIC and its timers stood \
-             still meanwhile",
+            "suspended for {} since boot: CLOCK_MONOTONIC and its timers stood still meanwhile",
             length(*slept as f64)
         ))
-        .advise("where that time has to count: CLOCK_BOOTTIME", ""),
+        .advise("to count that time, use CLOCK_BOOTTIME", ""),
         // In a timeline the two may be moved apart.
         Ok(slept) if *slept < -APART_NS => Finding::note(format!(
             "CLOCK_BOOTTIME is {} behind CLOCK_MONOTONIC: something has moved them",
             length(-slept as f64)
         )),
-        Ok(_) => Finding::ok("this machine has not slept since its start"),
-        Err(why) => Finding::unknown("whether this machine has slept", why),
+        Ok(_) => Finding::ok("not suspended since boot"),
+        Err(why) => Finding::unknown("whether this machine was suspended", why),
     };
     finding.fact("suspended_seconds", slept.map(|slept| slept as f64 / 1e9)).fact("suspends", times)
 }

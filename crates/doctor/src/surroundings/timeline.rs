@@ -21,8 +21,8 @@ fn is_here(trust: Trust) -> bool {
 fn judge(is_here: bool) -> Finding {
     let finding = match is_here {
         true => Finding::note(
-            "this process is in a timeline: what is said of clocks is said of those that it sees, \
-             and not of the machine's",
+            "this process is in a timeline: the findings on clocks are those of the timeline, not \
+             of the machine",
         ),
         false => Finding::ok("this process is in no timeline"),
     };

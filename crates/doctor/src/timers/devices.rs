@@ -26,18 +26,24 @@ fn devices(machine: &Machine) -> Result<BTreeMap<String, u64>, Unknown> {
 pub fn clock_events(machine: &Machine, _: &Options) -> Finding {
     let devices = match devices(machine) {
         Ok(devices) => devices,
-        Err(why) => return Finding::unknown("what makes timers' interrupts", &why),
+        Err(why) => return Finding::unknown("clock event devices", &why),
     };
     let broadcast = machine.line(&format!("{FOLDER}/broadcast/current_device"));
     let names: Vec<_> = devices.keys().map(String::as_str).collect();
     let mut finding = match names.as_slice() {
         [] => Finding::note("no processor has a clock event device"),
-        [one] => Finding::ok(format!("timers' interrupts come from {one}, on each processor")),
+        [one] => Finding::ok(format!("the clock event device of each processor is {one}")),
         // Processors that are not alike wake unlike each other.
-        several => Finding::note(format!("processors have unlike devices: {}", several.join(", "))),
+        several => Finding::note(format!(
+            "clock event devices differ between processors: {}",
+            several.join(", ")
+        )),
     };
     if let Some(device) = broadcast.as_ref().ok().filter(|device| !device.is_empty()) {
-        finding = finding.line(format!("{device} wakes those whose own device sleeps with them"));
+        finding = finding.line(format!(
+            "broadcast device: {device}, for processors whose own device stops in deep idle \
+             states"
+        ));
     }
     for (device, processors) in devices {
         finding = finding.fact_of("clock_event_processors", &[("device", &device)], processors);
@@ -64,7 +70,7 @@ mod tests {
         set("broadcast", "hpet\n");
         assert_eq!(look().verdict, Verdict::Ok);
         assert!(look().found.contains("lapic-deadline"));
-        assert!(look().lines[0].starts_with("hpet wakes"));
+        assert!(look().lines[0].starts_with("broadcast device: hpet"));
         set("clockevent1", "hpet\n");
         assert_eq!(look().verdict, Verdict::Note);
     }

@@ -36,22 +36,22 @@ pub fn frequency(machine: &Machine, _: &Options) -> Finding {
             Finding::ok(format!("processors run at full speed ({driver}, {governor})"))
         }
         (Ok(governor), Ok(driver)) => Finding::note(format!(
-            "processors slow down when there is little to do ({driver}, {governor})"
+            "processors run at lower frequencies when they have little to do ({driver}, {governor})"
         ))
         .advise(
-            "where wake-ups have to be on time, and for measurements: the governor 'performance'",
+            "for low wake-up latency, and for measurements: the governor 'performance'",
             "more power",
         ),
         _ if !machine.has("/sys/devices/system/cpu") => {
             let why = Unknown::because("/sys/devices/system/cpu: there is none");
-            Finding::unknown("who leads the speed of processors", &why)
+            Finding::unknown("the frequency governor", &why)
         }
         (Err(why), _) | (_, Err(why)) if has_policies(machine) => {
-            Finding::unknown("who leads the speed of processors", why)
+            Finding::unknown("the frequency governor", why)
         }
         (Err(why), _) | (_, Err(why)) => Finding::ok(format!(
-            "the kernel does not lead the speed of processors ({why}): in a virtual machine its \
-             host does"
+            "the kernel does not control the frequency of processors ({why}): in a virtual \
+             machine the host does"
         )),
     };
     finding.fact("frequency_governor", governor).fact("frequency_driver", driver)
@@ -69,7 +69,7 @@ mod tests {
         let look = || frequency(&tree.machine(), &Options::default());
         assert!(look().found.contains("unknown"));
         tree.file("sys/devices/system/cpu/online", "0-7\n");
-        assert!(look().found.contains("the kernel does not lead"), "{}", look().found);
+        assert!(look().found.contains("the kernel does not control"), "{}", look().found);
         tree.file("sys/devices/system/cpu/cpufreq/policy0/other", "");
         assert_eq!(look().verdict, Verdict::Note);
         assert!(look().found.contains("is unknown: "), "{}", look().found);

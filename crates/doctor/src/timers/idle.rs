@@ -89,18 +89,18 @@ fn judge(states: Result<Vec<State>, Unknown>, hold: Result<Option<u64>, Unknown>
         usable.map(|state| state.exit_latency_us).max().unwrap_or(0)
     });
     let mut finding = match &deepest {
-        Err(why) => Finding::unknown("how deep processors sleep", why),
+        Err(why) => Finding::unknown("the exit latency of idle states", why),
         Ok(deepest) if *deepest >= DEEP_US => Finding::note(format!(
-            "processors that wait may need {} to come back",
+            "idle processors have an exit latency of up to {}",
             length(*deepest as f64 * 1e3)
         ))
         .advise(
-            "where wake-ups have to be on time: hold /dev/cpu_dma_latency open with 0 in it, as \
+            "for low wake-up latency: hold /dev/cpu_dma_latency open with 0 in it, as \
              cyclictest does, or boot with cpuidle.off=1",
             "more power and heat, and less turbo",
         ),
         Ok(deepest) => Finding::ok(format!(
-            "processors that wait come back within {}",
+            "idle processors have an exit latency of up to {}",
             length(*deepest as f64 * 1e3)
         )),
     };
@@ -108,7 +108,7 @@ fn judge(states: Result<Vec<State>, Unknown>, hold: Result<Option<u64>, Unknown>
         for state in states {
             let off = if state.is_disabled { ", switched off" } else { "" };
             let latency = length(state.exit_latency_us as f64 * 1e3);
-            finding = finding.line(format!("{}: {latency} to come back{off}", state.name)).fact_of(
+            finding = finding.line(format!("{}: exit latency {latency}{off}", state.name)).fact_of(
                 "idle_exit_latency_us",
                 &[("state", &state.name)],
                 state.exit_latency_us,
@@ -117,11 +117,13 @@ fn judge(states: Result<Vec<State>, Unknown>, hold: Result<Option<u64>, Unknown>
     }
     finding = match &hold {
         Ok(Some(held)) => finding.line(format!(
-            "a program holds processors to {}, so that this machine is not as it is without it",
+            "a program limits the exit latency to {} through /dev/cpu_dma_latency",
             length(*held as f64 * 1e3)
         )),
-        Ok(None) => finding.line("no program holds processors back from deep sleep"),
-        Err(why) => finding.line(format!("whether a program holds them back is unknown: {why}")),
+        Ok(None) => finding.line("no program limits the exit latency"),
+        Err(why) => {
+            finding.line(format!("whether a program limits the exit latency is unknown: {why}"))
+        }
     };
     let hold = hold.map(|held| held.map_or(f64::from(NO_HOLD_US), |held| held as f64));
     finding
@@ -158,11 +160,15 @@ mod tests {
         assert!(deep.found.contains("133 µs"), "{}", deep.found);
         let held = judged(Ok(Some(0)));
         assert_eq!(held.verdict, Verdict::Ok);
-        assert!(held.lines.iter().any(|line| line.contains("a program holds processors to 0 ns")));
+        assert!(
+            held.lines
+                .iter()
+                .any(|line| line.contains("a program limits the exit latency to 0 ns"))
+        );
         tree.file("sys/devices/system/cpu/cpu0/cpuidle/state3/disable", "1\n");
         let off = judged(Err(Unknown::because("closed")));
         assert_eq!(off.verdict, Verdict::Ok);
-        assert!(off.lines.iter().any(|line| line == "C6: 133 µs to come back, switched off"));
+        assert!(off.lines.iter().any(|line| line == "C6: exit latency 133 µs, switched off"));
     }
 
     #[test]

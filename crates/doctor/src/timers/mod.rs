@@ -7,7 +7,7 @@
 //! - `idle`: how deep processors sleep, and who holds them back.
 //! - `frequency`: how fast they run when they are woken.
 //! - `scheduling`: throttling of real-time threads, isolated processors, timer migration.
-//! - `steering`: interrupts that a program has left where they do not belong.
+//! - `interrupts`: which processors devices interrupt.
 //! - `devices`: what makes the interrupt.
 //! - `wake_ups`: how late threads do wake, and what explains it.
 
@@ -15,10 +15,10 @@ pub mod config;
 mod devices;
 mod frequency;
 mod idle;
+mod interrupts;
 mod preemption;
 mod scheduling;
 pub mod slack;
-mod steering;
 pub mod tick;
 pub mod wake_ups;
 
@@ -35,6 +35,6 @@ pub const CHECKS: &[Check] = &[
     Check { key: "processor-frequency", topic: Timers, look: frequency::frequency },
     Check { key: "real-time-throttling", topic: Timers, look: scheduling::throttling },
     Check { key: "isolated-processors", topic: Timers, look: scheduling::isolation },
-    Check { key: "interrupt-steering", topic: Timers, look: steering::steering },
+    Check { key: "device-interrupts", topic: Timers, look: interrupts::devices },
     Check { key: "wake-ups", topic: Timers, look: wake_ups::wake_ups },
 ];

@@ -105,27 +105,26 @@ pub fn preemption(machine: &Machine, _: &Options) -> Finding {
     let model = match model(machine) {
         Ok(model) => model,
         Err(why) => {
-            return Finding::unknown("when threads are preempted", &why)
-                .fact("preemption_model", why);
+            return Finding::unknown("the preemption model", &why).fact("preemption_model", why);
         }
     };
     let row = MODELS.iter().find(|(it, ..)| *it == model);
     let (name, said) = row.map_or(("", ""), |(_, name, _, said)| (*name, *said));
-    let found = format!("the kernel's preemption is {said}");
+    let found = format!("preemption model {said}");
     let dynamic = is_dynamic(machine);
     let finding = match model {
         Model::None | Model::Voluntary => Finding::note(found).advise(
             match dynamic {
                 Ok(true) => {
-                    "where wake-ups have to be on time under load: boot with preempt=full (this \
+                    "for low wake-up latency under load: boot with preempt=full (this \
                      kernel is PREEMPT_DYNAMIC), or a kernel with PREEMPT_RT"
                 }
                 Ok(false) => {
-                    "where wake-ups have to be on time under load: a kernel that was built with \
+                    "for low wake-up latency under load: a kernel that was built with \
                      PREEMPT or PREEMPT_RT; this one cannot change its model at boot"
                 }
                 Err(_) => {
-                    "where wake-ups have to be on time under load: boot with preempt=full, if the \
+                    "for low wake-up latency under load: boot with preempt=full, if the \
                      kernel is PREEMPT_DYNAMIC, which cannot be seen here, or a kernel with \
                      PREEMPT_RT"
                 }

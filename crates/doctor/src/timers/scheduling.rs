@@ -9,20 +9,20 @@ pub fn throttling(machine: &Machine, _: &Options) -> Finding {
     let period = machine.number::<i64>("/proc/sys/kernel/sched_rt_period_us");
     let finding = match (&runtime, &period) {
         (Ok(-1), _) => Finding::note(
-            "real-time threads are not throttled: one that never waits keeps a processor for good",
+            "no real-time throttling: a real-time thread that never waits blocks its processor",
         )
         .advise(
             "sysctl kernel.sched_rt_runtime_us=950000, where programs are not trusted to wait",
-            "real-time threads that need all of a processor are held up for 50 ms each second",
+            "real-time threads that need all of a processor are stopped for 50 ms each second",
         ),
         (Ok(runtime), Ok(period)) if runtime >= period => {
-            Finding::ok("real-time threads may have all of a processor")
+            Finding::ok("real-time threads may use all of a processor")
         }
         (Ok(0), _) => Finding::warning("real-time threads are not allowed to run at all")
             .advise("sysctl kernel.sched_rt_runtime_us=950000", ""),
         (Ok(runtime), Ok(period)) => Finding::ok(format!(
-            "real-time threads may have {:.0} % of a processor: those that never wait are held up \
-             for {} ms",
+            "real-time threads may use {:.0} % of a processor: those that never wait are stopped \
+             for {} ms each period",
             *runtime as f64 * 100.0 / *period as f64,
             (period - runtime) / 1000
         )),
@@ -38,8 +38,7 @@ pub fn throttling(machine: &Machine, _: &Options) -> Finding {
 pub fn isolation(machine: &Machine, _: &Options) -> Finding {
     const FOLDER: &str = "/sys/devices/system/cpu";
     if let Err(why) = machine.names(FOLDER) {
-        return Finding::unknown("which processors are set apart", &why)
-            .fact("isolated_processors", why);
+        return Finding::unknown("isolated processors", &why).fact("isolated_processors", why);
     }
     let list = |name| match machine.line(&format!("{FOLDER}/{name}")) {
         // What kernels without the feature print.
@@ -51,20 +50,20 @@ pub fn isolation(machine: &Machine, _: &Options) -> Finding {
     let (isolated, nohz_full) = (list("isolated"), list("nohz_full"));
     let migration = machine.number::<u8>("/proc/sys/kernel/timer_migration").map(|it| it != 0);
     let mut finding = match (isolated.is_empty(), nohz_full.is_empty()) {
-        (true, true) => Finding::ok("no processors are set apart"),
+        (true, true) => Finding::ok("no isolated processors"),
         (false, true) => {
             Finding::note(format!("processors {isolated} are isolated, and still have the tick"))
                 .advise("boot with nohz_full= for the same ones", "accounting costs more on them")
         }
         _ => Finding::ok(format!(
-            "processors are set apart: isolated {}, without tick {}",
+            "isolated processors {}, without tick (nohz_full) {}",
             if isolated.is_empty() { "none" } else { &isolated },
             nohz_full
         )),
     };
     finding = match &migration {
-        Ok(true) => finding.line("timers of idle processors may end on others"),
-        Ok(false) => finding.line("timers end on the processor that set them"),
+        Ok(true) => finding.line("timers of idle processors migrate to others"),
+        Ok(false) => finding.line("timers stay on the processor that set them"),
         Err(why) => finding.line(format!("whether timers migrate is unknown: {why}")),
     };
     finding
@@ -83,7 +82,7 @@ mod tests {
     fn throttling_is_read_as_the_scheduler_means_it() {
         let cases = [
             ("950000", Verdict::Ok, "95 %"),
-            ("-1", Verdict::Note, "not throttled"),
+            ("-1", Verdict::Note, "no real-time throttling"),
             ("0", Verdict::Warning, "not allowed"),
             ("1000000", Verdict::Ok, "all of a processor"),
         ];

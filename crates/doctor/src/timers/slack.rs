@@ -58,16 +58,16 @@ fn judge(current: u64, default: Result<u64, Unknown>) -> Finding {
     let said = length(current as f64);
     let finding = match current {
         0 => Finding::ok("no slack: this process has a real-time policy"),
-        1..=USUAL_NS => Finding::ok(format!("the kernel may put wake-ups off by {said}")),
+        1..=USUAL_NS => Finding::ok(format!("timer slack {said}")),
         _ => Finding::note(format!(
-            "the kernel may put wake-ups off by {said}, more than the usual {}",
+            "timer slack {said}, more than the default of {}",
             length(USUAL_NS as f64)
         )),
     };
     let finding = match current {
         0 | 1 => finding,
         _ => finding.advise(
-            "where that is too much: prctl(PR_SET_TIMERSLACK, 1), a real-time policy, or the \
+            "for low wake-up latency: prctl(PR_SET_TIMERSLACK, 1), a real-time policy, or the \
              library's Sleeper",
             "more wake-ups, and more power",
         ),
@@ -98,6 +98,6 @@ mod tests {
         assert_eq!(judge(50_000, Ok(50_000)).verdict, Verdict::Ok);
         let much = judge(4_000_000, Ok(50_000));
         assert_eq!(much.verdict, Verdict::Note);
-        assert!(much.found.contains("by 4 ms, more than the usual 50 µs"), "{}", much.found);
+        assert!(much.found.contains("4 ms, more than the default of 50 µs"), "{}", much.found);
     }
 }

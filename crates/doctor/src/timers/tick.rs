@@ -92,18 +92,18 @@ fn judge_tick(
     let built = config.as_ref().ok().and_then(|config| config.value("HZ")?.parse::<f64>().ok());
     let mut finding = match (&hertz, built) {
         (Ok(hertz), Some(built)) if (hertz - built).abs() > 1.0 => Finding::note(format!(
-            "{hertz:.0} ticks a second by the coarse clock, and {built:.0} by the configuration: \
-             this is not the kernel that it seems to be"
+            "tick rate {hertz:.0} Hz by the coarse clock, {built:.0} Hz by the kernel's \
+             configuration: it is another kernel's configuration"
         )),
         (Ok(hertz), _) if is_coarse_fine => Finding::ok(format!(
-            "{hertz:.0} ticks a second; coarse clocks do not wait for them, but are read from the \
+            "tick rate {hertz:.0} Hz; coarse clocks do not wait for ticks, but are read from the \
              fine ones, as in a timeline with a rate"
         )),
         (Ok(hertz), _) => Finding::ok(format!(
-            "{hertz:.0} ticks a second: coarse clocks go on by {:.3} ms at once",
+            "tick rate {hertz:.0} Hz: coarse clocks advance in steps of {:.3} ms",
             1e3 / hertz
         )),
-        (Err(why), _) => Finding::unknown("the length of the tick", why),
+        (Err(why), _) => Finding::unknown("the tick rate", why),
     };
     finding = match &stops {
         Ok(stops) => finding.line(format!("the tick stops {stops}")),
@@ -123,9 +123,9 @@ pub fn high_resolution(_: &Machine, _: &Options) -> Finding {
 fn judge_resolution(resolution_ns: i64) -> Finding {
     let is_high = resolution_ns == HIGH_RESOLUTION_NS;
     let finding = match is_high {
-        true => Finding::ok("timers have the resolution of the hardware, not of the tick"),
+        true => Finding::ok("timers have high resolution: they do not wait for ticks"),
         false => Finding::warning(format!(
-            "timers end at ticks only, every {}",
+            "timers expire only at ticks, every {}",
             units::length(resolution_ns as f64)
         ))
         .advise(
@@ -190,7 +190,7 @@ mod tests {
     fn coarse_clocks_are_said_to_be_as_they_are() {
         let none = || Err(Unknown::because("there is none"));
         let said = |fine| judge_tick(Ok(250.0), none(), Ok("never"), fine).found;
-        assert!(said(false).contains("go on by 4.000 ms at once"));
+        assert!(said(false).contains("in steps of 4.000 ms"));
         assert!(said(true).contains("read from the fine ones"));
         assert!(!is_coarse_fine(), "the tests run on the host");
     }

@@ -4,17 +4,18 @@
 //! A deadline that it slept through is as late as all others: what a stall holds up is not hidden
 //! by the deadlines after it being put off (coordinated omission).
 
+use std::io;
 use std::time::Duration;
 
-use rustix::io::{Errno, read};
+use eigentime_measure::clocks::timespec;
+use eigentime_measure::quantile::nearest_rank;
+use eigentime_measure::stopwatch::Stopwatch;
+use eigentime_measure::timerfd::Timerfd;
+use rustix::io::Errno;
 use rustix::thread::clock_nanosleep_absolute;
-use rustix::time::{
-    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
-    timerfd_settime,
-};
+use rustix::time::ClockId;
 
 use super::{slack, tick};
-use crate::clocks::stopwatch::Stopwatch;
 use crate::machine::{Machine, Unknown};
 use crate::surroundings::timeline;
 use crate::units::{self, count, length};
@@ -72,8 +73,7 @@ impl Lateness {
 
     /// What a part of all were later than, at most: 0.5 is the median.
     fn quantile(&self, part: f64) -> i64 {
-        let place = (self.sorted.len() as f64 * part).ceil() as usize;
-        self.sorted.get(place.saturating_sub(1)).copied().unwrap_or(0)
+        nearest_rank(&self.sorted, part).unwrap_or(0)
     }
 
     fn max(&self) -> i64 {
@@ -84,7 +84,7 @@ impl Lateness {
 /// The check.
 pub fn wake_ups(_: &Machine, options: &Options) -> Finding {
     if let Err(why) = pace().and_then(|()| as_the_host()) {
-        return Finding::unknown("how late threads wake", &why).fact("wake_up_median_ns", why);
+        return Finding::unknown("the wake-up latency", &why).fact("wake_up_median_ns", why);
     }
     let slack = slack::current_ns().unwrap_or(slack::USUAL_NS);
     let waited_before = waited_ns();
@@ -112,18 +112,18 @@ fn judge(
         length(max as f64)
     );
     let mut finding = if usable.is_empty() {
-        Finding::note("how late threads wake is unknown")
+        Finding::note("the wake-up latency is unknown")
     } else if median > slack + MEDIAN_NS {
         Finding::warning(said).advise(
-            "look at the findings on high-resolution timers, idle states, processor time that was \
-             stolen or throttled, and the load; then a real-time policy, or the library's Sleeper",
-            "a real-time thread that never waits keeps its processor from all others",
+            "look at the findings on high-resolution timers, idle states, steal time, throttling \
+             and CPU pressure; then use a real-time policy, or the library's Sleeper",
+            "a real-time thread that never waits blocks its processor",
         )
     } else if p99 > slack + P99_NS {
         Finding::warning(said).advise(
-            "one in a hundred waits for its processor: fewer threads, isolated processors, or a \
-             real-time policy",
-            "a real-time thread that never waits keeps its processor from all others",
+            "one wake-up in a hundred waits for a processor: fewer threads, isolated processors, \
+             or a real-time policy",
+            "a real-time thread that never waits blocks its processor",
         )
     } else if max > MAX_NS {
         Finding::note(said)
@@ -156,21 +156,21 @@ fn judge(
     if !usable.is_empty() {
         finding = finding.line(match slack {
             0 => "no slack: this process has a real-time policy".to_owned(),
-            _ => format!("of the median, up to {} are the timer slack", length(slack as f64)),
+            _ => format!("timer slack explains up to {} of the median", length(slack as f64)),
         });
     }
     if let Ok(hertz) = &hertz {
         finding = finding.line(format!(
-            "a tick is {} long: later than that, something else ran or the processor was away",
+            "a tick takes {}: a latency above it comes from other threads or from steal time",
             length(1e9 / hertz)
         ));
     }
     finding = match &waited {
         Ok(waited) => finding.line(format!(
-            "the thread was ready and waited for a processor for {} in all",
+            "run-queue delay {} in all: the thread was runnable and waited for a processor",
             length(*waited as f64)
         )),
-        Err(why) => finding.line(format!("how long it waited for a processor is unknown: {why}")),
+        Err(why) => finding.line(format!("run-queue delay unknown: {why}")),
     };
     finding
         .fact("wake_up_interval_ns", INTERVAL_NS as f64)
@@ -195,31 +195,25 @@ fn now() -> i64 {
     units::nanos(ClockId::Monotonic)
 }
 
-fn timespec(nanos: i64) -> Timespec {
-    Timespec { tv_sec: nanos / 1_000_000_000, tv_nsec: nanos % 1_000_000_000 }
-}
-
-fn nanosleeps(deadlines: usize, lateness: &mut Lateness) -> Result<(), Errno> {
+fn nanosleeps(deadlines: usize, lateness: &mut Lateness) -> io::Result<()> {
     let mut deadline = now() + INTERVAL_NS;
     while lateness.sorted.len() < deadlines {
         match clock_nanosleep_absolute(ClockId::Monotonic, &timespec(deadline)) {
             Ok(()) => deadline = lateness.add(deadline, now()),
             // A signal: the deadline is still to come.
             Err(Errno::INTR) => {}
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         }
     }
     Ok(())
 }
 
-fn timerfd(deadlines: usize, lateness: &mut Lateness) -> Result<(), Errno> {
-    let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?;
+fn timerfd(deadlines: usize, lateness: &mut Lateness) -> io::Result<()> {
+    let timer = Timerfd::new()?;
     let mut deadline = now() + INTERVAL_NS;
-    let grid = Itimerspec { it_interval: timespec(INTERVAL_NS), it_value: timespec(deadline) };
-    timerfd_settime(&timer, TimerfdTimerFlags::ABSTIME, &grid)?;
+    timer.arm(deadline.cast_unsigned(), INTERVAL_NS.cast_unsigned())?;
     while lateness.sorted.len() < deadlines {
-        let mut expirations = [0; 8];
-        match read(&timer, &mut expirations) {
+        match timer.wait() {
             // What expires between the reading of the descriptor and that of the clock is read
             // with the next one, by then a deadline that is over.
             Ok(_) => {
@@ -228,7 +222,7 @@ fn timerfd(deadlines: usize, lateness: &mut Lateness) -> Result<(), Errno> {
                     deadline = lateness.add(deadline, now);
                 }
             }
-            Err(Errno::INTR) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::hint::black_box;
 
+use eigentime_measure::quantile::nearest_rank;
 use rustix::io::Errno;
 
 use crate::setting::Breaks;
@@ -84,7 +85,8 @@ impl<C: Call> Bench for C {
         let count = chunk_of::<C>(calls);
         let mut taken: [u64; BARE] = std::array::from_fn(|_| chunk(&mut Nothing, count).0);
         taken.sort_unstable();
-        ticks::nanos(taken[BARE / 2]) / count as f64
+        let median = nearest_rank(&taken, 0.5).expect("it was timed");
+        ticks::nanos(median) / count as f64
     }
 
     fn once(&mut self) -> isize {

@@ -1,7 +1,6 @@
-//! What is called: a row for each metric.
+//! What is called: how each metric of `eigentime_probe::metrics` is measured, in the same order.
 //!
-//! The first fifteen are those of Table IV of *Time namespaces in containers*, in its order and by its
-//! names. What a name does not say, the row does: raw ones execute the system call's instruction
+//! What a name does not say, the row does: raw ones execute the system call's instruction
 //! themselves, as `syscall(2)` does; those of the vDSO call its function where it is, without
 //! the C library.
 
@@ -9,7 +8,7 @@ use std::ffi::c_long;
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 
-use eigentime_doctor::clocks::vdso::Vdso;
+use eigentime_measure::vdso::Vdso;
 use libc::{
     CLOCK_BOOTTIME, CLOCK_MONOTONIC, CLOCK_MONOTONIC_COARSE, CLOCK_MONOTONIC_RAW, CLOCK_REALTIME,
     CLOCK_REALTIME_COARSE, CLOCK_THREAD_CPUTIME_ID, clockid_t, timespec, timeval,
@@ -24,8 +23,6 @@ use super::timers::{Creating, CreatingDescriptors, Deleting, Timer, TimerDescrip
 pub struct Metric {
     /// Its name in the records.
     pub name: &'static str,
-    /// Whether it is one of the first paper's.
-    pub of_the_paper: bool,
     /// The system call that it is, or that its vDSO function falls back to.
     pub number: c_long,
     /// Makes what it needs, or says what is missing.
@@ -37,46 +34,42 @@ static SLEEP: timespec = timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 type Prepared = Result<Box<dyn Bench>, String>;
 
-const fn of_the_paper(name: &'static str, number: c_long, prepare: fn() -> Prepared) -> Metric {
-    Metric { name, of_the_paper: true, number, prepare }
-}
-
-const fn beyond(name: &'static str, number: c_long, prepare: fn() -> Prepared) -> Metric {
-    Metric { name, of_the_paper: false, number, prepare }
+const fn call(name: &'static str, number: c_long, prepare: fn() -> Prepared) -> Metric {
+    Metric { name, number, prepare }
 }
 
 /// All of them.
 #[rustfmt::skip]
 pub const METRICS: &[Metric] = &[
-    of_the_paper("clock_nanosleep", libc::SYS_clock_nanosleep, || boxed(Sleep(clock_nanosleep))),
-    of_the_paper("nanosleep", libc::SYS_nanosleep, || boxed(Sleep(nanosleep))),
+    call("clock_nanosleep", libc::SYS_clock_nanosleep, || boxed(Sleep(clock_nanosleep))),
+    call("nanosleep", libc::SYS_nanosleep, || boxed(Sleep(nanosleep))),
     // Table III does not call it a vDSO one, and its 130 ns are those of a system call.
-    of_the_paper("clock_getres", libc::SYS_clock_getres, || boxed(Repeated(|| clock_getres(CLOCK_MONOTONIC)))),
-    of_the_paper("clock_gettime_boottime", libc::SYS_clock_gettime, raw_clock::<CLOCK_BOOTTIME>),
-    of_the_paper("clock_gettime_monotonic", libc::SYS_clock_gettime, raw_clock::<CLOCK_MONOTONIC>),
-    of_the_paper("gettimeofday", libc::SYS_gettimeofday, || boxed(Repeated(gettimeofday))),
-    of_the_paper("timer_create", libc::SYS_timer_create, || boxed(Creating::new())),
+    call("clock_getres", libc::SYS_clock_getres, || boxed(Repeated(|| clock_getres(CLOCK_MONOTONIC)))),
+    call("clock_gettime_boottime", libc::SYS_clock_gettime, raw_clock::<CLOCK_BOOTTIME>),
+    call("clock_gettime_monotonic", libc::SYS_clock_gettime, raw_clock::<CLOCK_MONOTONIC>),
+    call("gettimeofday", libc::SYS_gettimeofday, || boxed(Repeated(gettimeofday))),
+    call("timer_create", libc::SYS_timer_create, || boxed(Creating::new())),
     // Arms a timer that is armed, or stopped before the first time: in 31 years.
-    of_the_paper("timer_settime", libc::SYS_timer_settime, || timer(Timer::settime)),
-    of_the_paper("timer_delete", libc::SYS_timer_delete, || boxed(Deleting::new())),
+    call("timer_settime", libc::SYS_timer_settime, || timer(Timer::settime)),
+    call("timer_delete", libc::SYS_timer_delete, || boxed(Deleting::new())),
     // Of a timer that has never expired.
-    of_the_paper("timer_getoverrun", libc::SYS_timer_getoverrun, || timer(Timer::getoverrun)),
-    of_the_paper("timerfd_create", libc::SYS_timerfd_create, || boxed(CreatingDescriptors::new())),
-    of_the_paper("timerfd_settime", libc::SYS_timerfd_settime, timer_descriptor),
-    of_the_paper("vdso_clock_gettime_boottime", libc::SYS_clock_gettime, || vdso_clock(CLOCK_BOOTTIME)),
-    of_the_paper("vdso_clock_gettime_monotonic", libc::SYS_clock_gettime, || vdso_clock(CLOCK_MONOTONIC)),
-    of_the_paper("vdso_gettimeofday", libc::SYS_gettimeofday, vdso_gettimeofday),
+    call("timer_getoverrun", libc::SYS_timer_getoverrun, || timer(Timer::getoverrun)),
+    call("timerfd_create", libc::SYS_timerfd_create, || boxed(CreatingDescriptors::new())),
+    call("timerfd_settime", libc::SYS_timerfd_settime, timer_descriptor),
+    call("vdso_clock_gettime_boottime", libc::SYS_clock_gettime, || vdso_clock(CLOCK_BOOTTIME)),
+    call("vdso_clock_gettime_monotonic", libc::SYS_clock_gettime, || vdso_clock(CLOCK_MONOTONIC)),
+    call("vdso_gettimeofday", libc::SYS_gettimeofday, vdso_gettimeofday),
 
-    beyond("clock_gettime_realtime", libc::SYS_clock_gettime, raw_clock::<CLOCK_REALTIME>),
-    beyond("vdso_clock_gettime_realtime", libc::SYS_clock_gettime, || vdso_clock(CLOCK_REALTIME)),
-    beyond("vdso_clock_gettime_realtime_coarse", libc::SYS_clock_gettime, || vdso_clock(CLOCK_REALTIME_COARSE)),
-    beyond("vdso_clock_gettime_monotonic_coarse", libc::SYS_clock_gettime, || vdso_clock(CLOCK_MONOTONIC_COARSE)),
-    beyond("vdso_clock_gettime_monotonic_raw", libc::SYS_clock_gettime, || vdso_clock(CLOCK_MONOTONIC_RAW)),
+    call("clock_gettime_realtime", libc::SYS_clock_gettime, raw_clock::<CLOCK_REALTIME>),
+    call("vdso_clock_gettime_realtime", libc::SYS_clock_gettime, || vdso_clock(CLOCK_REALTIME)),
+    call("vdso_clock_gettime_realtime_coarse", libc::SYS_clock_gettime, || vdso_clock(CLOCK_REALTIME_COARSE)),
+    call("vdso_clock_gettime_monotonic_coarse", libc::SYS_clock_gettime, || vdso_clock(CLOCK_MONOTONIC_COARSE)),
+    call("vdso_clock_gettime_monotonic_raw", libc::SYS_clock_gettime, || vdso_clock(CLOCK_MONOTONIC_RAW)),
     // No vDSO serves a clock of processor time: what a fallback costs.
-    beyond("vdso_clock_gettime_thread_cputime", libc::SYS_clock_gettime, || vdso_clock(CLOCK_THREAD_CPUTIME_ID)),
-    beyond("vdso_clock_getres", libc::SYS_clock_getres, vdso_clock_getres),
-    beyond("vdso_getcpu", libc::SYS_getcpu, vdso_getcpu),
-    beyond("getcpu", libc::SYS_getcpu, || boxed(Repeated(getcpu))),
+    call("vdso_clock_gettime_thread_cputime", libc::SYS_clock_gettime, || vdso_clock(CLOCK_THREAD_CPUTIME_ID)),
+    call("vdso_clock_getres", libc::SYS_clock_getres, vdso_clock_getres),
+    call("vdso_getcpu", libc::SYS_getcpu, vdso_getcpu),
+    call("getcpu", libc::SYS_getcpu, || boxed(Repeated(getcpu))),
 ];
 
 fn boxed(call: impl Call + 'static) -> Prepared {

@@ -90,7 +90,15 @@ fn names() -> clap::builder::PossibleValuesParser {
 
 #[cfg(test)]
 mod tests {
+    use eigentime_probe::metrics;
+
     use super::*;
+
+    #[test]
+    fn each_metric_of_the_table_can_be_measured() {
+        let named: Vec<_> = metrics::names(metrics::EVENTS).collect();
+        assert_eq!(all().map(|source| source.name).collect::<Vec<_>>(), named);
+    }
 
     fn recorded(count: i64) -> Vec<Events> {
         let found = Measured {

@@ -23,7 +23,6 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use eigentime_clock::InterruptSteering;
 use eigentime_probe::Record;
 use eigentime_probe::record::{self, Skipped};
 
@@ -45,10 +44,10 @@ pub struct Options {
     /// For io: a block device to read instead; nothing is ever written to it
     #[arg(long, value_name = "DEV", conflicts_with = "folder")]
     device: Option<PathBuf>,
-    /// For io: have the interrupts of the disk come to this processor, until the end, as far as
-    /// that can be had; "auto" is the one that measurements are made on without a wish
+    /// For io: count the interrupts of the disk that come to this processor, which is measured;
+    /// "auto" is the one that measurements are made on by default
     #[arg(long, value_name = "CPU|auto")]
-    steer_to: Option<SteerTo>,
+    measured_cpu: Option<MeasuredCpu>,
     /// How long to go on after the first record; without it, until SIGTERM
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..))]
     seconds: Option<u32>,
@@ -56,9 +55,9 @@ pub struct Options {
 
 /// A processor, or the one that measurements are made on.
 #[derive(Clone, Copy, Debug)]
-struct SteerTo(usize);
+struct MeasuredCpu(usize);
 
-impl FromStr for SteerTo {
+impl FromStr for MeasuredCpu {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -94,10 +93,6 @@ const EACH: Duration = Duration::from_secs(1);
 pub fn run(options: &Options, output: &mut Output) -> Result<(), Box<dyn Error>> {
     let load = LOADS.iter().find(|it| it.name == options.load).ok_or("there is no such load")?;
     let until = Until::new()?;
-    // What one that was killed has left behind.
-    if let Err(error) = InterruptSteering::repair() {
-        eprintln!("eigentime-probe: interrupts that were steered are not put back: {error}");
-    }
     let mut watch = Watch::start();
     if until.wait(BEFORE)? {
         return Ok(());

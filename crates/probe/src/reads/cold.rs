@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use eigentime_doctor::clocks::vdso::Vdso;
+use eigentime_measure::vdso::Vdso;
 use rustix::param::page_size;
 use rustix::pipe::{PipeFlags, pipe_with};
 

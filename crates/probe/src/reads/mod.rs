@@ -20,8 +20,8 @@ use std::mem::MaybeUninit;
 
 use clap::ValueEnum;
 use eigentime_clock::{Clock, counter};
-use eigentime_doctor::clocks::oracle;
-use eigentime_doctor::clocks::vdso::Vdso;
+use eigentime_measure::oracle;
+use eigentime_measure::vdso::Vdso;
 use eigentime_probe::record::{Reads, Record, Served, Skipped};
 use libc::{CLOCK_MONOTONIC, timespec};
 use syscalls::{Sysno, raw_syscall};
@@ -227,10 +227,19 @@ fn fill<T>(batch: &mut [u64], cold: Option<&Cold>, mut read: impl FnMut() -> T) 
 
 #[cfg(test)]
 mod tests {
+    use eigentime_probe::metrics;
+
     use super::*;
 
     fn of(source: Source, cache: Cache, count: u64) -> Result<Reads, String> {
         reads(&Options { source, cache, count }).unwrap()
+    }
+
+    #[test]
+    fn each_metric_of_the_table_can_be_measured() {
+        let named: Vec<_> = metrics::names(metrics::READS).collect();
+        let sources = Source::value_variants().iter();
+        assert_eq!(sources.map(|source| name(*source)).collect::<Vec<_>>(), named);
     }
 
     #[test]

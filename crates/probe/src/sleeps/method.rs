@@ -4,12 +4,13 @@ use std::io;
 use std::time::Duration;
 
 use eigentime_clock::sleeper::Sleeper;
+use eigentime_measure::timerfd::Timerfd;
 use rustix::io::Errno;
 use rustix::thread::{ClockId, clock_nanosleep_absolute};
 
 use super::clocks::timespec;
 use super::grid::{Asks, Nanos};
-use super::timers::{Epoll, SignalTimer, Timerfd};
+use super::timers::{Epoll, SignalTimer};
 
 /// A way of sleeping: a row of the table.
 pub struct Method {

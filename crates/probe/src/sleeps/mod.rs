@@ -190,7 +190,15 @@ fn present<T: Clone>(count: usize, value: T) -> io::Result<Vec<T>> {
 
 #[cfg(test)]
 mod tests {
+    use eigentime_probe::metrics;
+
     use super::*;
+
+    #[test]
+    fn each_metric_of_the_table_can_be_measured() {
+        let named: Vec<_> = metrics::names(metrics::SLEEPS).collect();
+        assert_eq!(METHODS.iter().map(|method| method.name).collect::<Vec<_>>(), named);
+    }
 
     #[test]
     fn all_are_there_and_nothing_is_early() {

@@ -1,49 +1,14 @@
 //! What to wait with in the kernel, besides the calls that sleep.
 
 use std::io;
-use std::mem::{size_of, zeroed};
+use std::mem::zeroed;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
 
-use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
-};
+use rustix::time::Itimerspec;
 
 use super::clocks::{monotonic, timespec};
 use super::grid::Nanos;
-
-/// A timer as a descriptor, which is read to wait for it.
-pub struct Timerfd(OwnedFd);
-
-impl Timerfd {
-    /// One that is not armed.
-    ///
-    /// # Errors
-    /// Where there is no descriptor for it.
-    pub fn new() -> io::Result<Self> {
-        Ok(Self(timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?))
-    }
-
-    /// Has it fire at `first`, and then each `period`; once if that is zero.
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub fn arm(&self, first: Nanos, period: Nanos) -> io::Result<()> {
-        let times = Itimerspec { it_interval: timespec(period), it_value: timespec(first) };
-        timerfd_settime(&self.0, TimerfdTimerFlags::ABSTIME, &times)?;
-        Ok(())
-    }
-
-    /// Waits until it has fired: how many times since the last wait.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::Interrupted`] if a signal handler has run meanwhile.
-    pub fn wait(&self) -> io::Result<u64> {
-        let mut fired = [0; size_of::<u64>()];
-        rustix::io::read(&self.0, &mut fired)?;
-        Ok(u64::from_ne_bytes(fired))
-    }
-}
 
 /// A POSIX timer of the calling thread, which gets its signal: see timer_create(2).
 pub struct PosixTimer(libc::c_int);
@@ -255,16 +220,11 @@ fn succeeded(result: libc::c_long) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use eigentime_measure::timerfd::Timerfd;
+
     use super::*;
 
     const MILLISECOND: Nanos = 1_000_000;
-
-    #[test]
-    fn a_timerfd_counts_what_nobody_has_waited_for() {
-        let timer = Timerfd::new().unwrap();
-        timer.arm(monotonic().saturating_sub(10 * MILLISECOND), MILLISECOND).unwrap();
-        assert!(timer.wait().unwrap() >= 10);
-    }
 
     #[test]
     fn a_signal_timer_waits_until_then() {

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use eigentime_probe::metrics::{Metric, of_a_study};
+
 use super::manifest::Manifest;
 use super::tables::FILES;
 
@@ -37,6 +39,15 @@ pub fn columns() -> String {
     for (file, columns) in FILES {
         let own: Vec<_> = columns.iter().filter(|column| !is_common(column)).collect();
         table(&format!("`{file}`"), &own);
+    }
+    text.push_str(
+        "\n## Metrics\n\n\
+         `metrics` in `manifest.json`: what the names in rows mean, by kind. Lower values are better; of intervals\n\
+         between events, those that are closer to the interval that was asked for.\n\n\
+         | kind | name | column | unit | |\n|---|---|---|---|---|\n",
+    );
+    for Metric { kind, name, column, unit, meaning, .. } in of_a_study() {
+        let _ = writeln!(text, "| {kind} | `{name}` | `{column}` | {unit} | {meaning} |");
     }
     text
 }

@@ -169,8 +169,7 @@ impl Folder {
     /// # Errors
     /// If it cannot be written.
     pub fn write(&self) -> io::Result<()> {
-        let form = super::manifest::FORM;
-        Manifest { form, runs: vec![self.run.clone()] }.write(&self.path)
+        Manifest::of(vec![self.run.clone()]).write(&self.path)
     }
 
     /// Writes tables, summary and manifest of all that is done. The journal goes once nothing is
@@ -283,6 +282,6 @@ pub fn merge(folders: &[PathBuf], out: &Path) -> io::Result<usize> {
         return Err(cause);
     }
     let count = runs.len();
-    Manifest { form: super::manifest::FORM, runs }.write(out)?;
+    Manifest::of(runs).write(out)?;
     Ok(count)
 }

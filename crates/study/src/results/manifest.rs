@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use eigentime_doctor::Report;
+use eigentime_probe::metrics::{Metric, of_a_study};
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +26,9 @@ pub const FORM: u32 = 1;
 pub struct Manifest {
     /// [`FORM`].
     pub form: u32,
+    /// What the names in rows mean, with column and unit. Empty in folders of earlier versions.
+    #[serde(default)]
+    pub metrics: Vec<Metric>,
     /// The runs whose measurements are in the tables; several after `eigentime bench merge`.
     pub runs: Vec<Run>,
 }
@@ -123,6 +127,12 @@ pub struct Skip {
 }
 
 impl Manifest {
+    /// The one of these runs.
+    #[must_use]
+    pub fn of(runs: Vec<Run>) -> Self {
+        Self { form: FORM, metrics: of_a_study().cloned().collect(), runs }
+    }
+
     /// The manifest of a folder; None if it has none.
     ///
     /// # Errors

@@ -1,5 +1,7 @@
 //! What many values come to.
 
+use eigentime_measure::quantile::{interpolated, nearest_rank, sorted};
+
 /// Values of a measurement, in nanoseconds.
 #[derive(Debug, Default)]
 pub struct Values {
@@ -83,7 +85,7 @@ impl Values {
         let sd = mean_of(&|part| part.sd.powi(2) + (part.mean - mean).powi(2)).sqrt();
         let max = self.parts.iter().map(|part| part.max).fold(f64::NEG_INFINITY, f64::max);
         let [median, mad, p99] = match self.cells.is_empty() {
-            true => of_points(self.points),
+            true => of_points(self.points)?,
             false => of_cells(&self.cells),
         };
         // A cell reaches half a step above the value that was seen.
@@ -92,31 +94,16 @@ impl Values {
 }
 
 /// Median, MAD and 99th percentile.
-fn of_points(mut points: Vec<f64>) -> [f64; 3] {
-    let [median, p99] = [middle(&mut points), p99(&points)];
-    let mut distances: Vec<_> = points.iter().map(|point| (point - median).abs()).collect();
-    [median, middle(&mut distances), p99]
-}
-
-/// The one in the middle, or the mean of both; it sorts them.
-fn middle(points: &mut [f64]) -> f64 {
-    points.sort_unstable_by(f64::total_cmp);
-    let half = points.len() / 2;
-    match points.len() % 2 {
-        1 => points[half],
-        _ => f64::midpoint(points[half - 1], points[half]),
-    }
-}
-
-/// The least that 99 of 100 sorted ones are not above.
-fn p99(points: &[f64]) -> f64 {
-    points[(points.len() * 99).div_ceil(100).saturating_sub(1)]
+fn of_points(points: Vec<f64>) -> Option<[f64; 3]> {
+    let points = sorted(points);
+    let median = interpolated(&points, 0.5)?;
+    let distances = sorted(points.iter().map(|point| (point - median).abs()));
+    Some([median, interpolated(&distances, 0.5)?, nearest_rank(&points, 0.99)?])
 }
 
 /// The 99th percentile of such values; None of none.
-pub fn p99_of(mut points: Vec<f64>) -> Option<f64> {
-    points.sort_unstable_by(f64::total_cmp);
-    (!points.is_empty()).then(|| p99(&points))
+pub fn p99_of(points: Vec<f64>) -> Option<f64> {
+    nearest_rank(&sorted(points), 0.99)
 }
 
 /// The same of values in cells: the median of grouped data.

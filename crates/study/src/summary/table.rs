@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use eigentime_probe::metrics::CALLS;
+
 use super::cells::{Form, Kind, Unit};
 use super::{Row, Summary};
 use crate::load::Load;
-use crate::measurement::{METRICS, sleeps};
+use crate::measurement::asked_ns;
 use crate::results::manifest::LevelFacts;
 
 /// A level, as it is called above its numbers.
@@ -179,7 +181,7 @@ fn short(name: &str) -> &str {
 impl Row {
     fn kind(&self) -> &str {
         match self.measurement.split_once(' ') {
-            Some(("calls", metric)) if sleeps(metric) => ASLEEP,
+            Some(("calls", metric)) if asked_ns(metric).is_some() => ASLEEP,
             Some((kind, _)) => kind,
             None => &self.measurement,
         }
@@ -189,9 +191,9 @@ impl Row {
     /// interval.
     fn place(&self) -> (usize, &str, Option<u64>, &str) {
         let rest = short(&self.measurement);
-        let metric = METRICS.iter().position(|(known, _)| *known == rest);
+        let metric = CALLS.iter().position(|known| known.name == rest);
         let way = rest.split(' ').next().unwrap_or_default();
-        (metric.unwrap_or(METRICS.len()), way, self.interval_ns, rest)
+        (metric.unwrap_or(CALLS.len()), way, self.interval_ns, rest)
     }
 }
 
@@ -326,7 +328,7 @@ mod tests {
 
     #[test]
     fn calls_of_three_levels_fit() {
-        let long = METRICS.map(|(name, _)| format!("calls {name}"));
+        let long: Vec<_> = CALLS.iter().map(|it| format!("calls {}", it.name)).collect();
         let rows = long.iter().flat_map(|name| {
             ["baseline", "namespace", "vm"].map(|level| {
                 let median = if level == "vm" { 1_140.0 } else { 1_040.0 };

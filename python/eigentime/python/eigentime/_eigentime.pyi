@@ -82,7 +82,6 @@ class Ticker:
         pin: int | None = None,
         hold_latency: bool = False,
         lock_memory: bool = False,
-        steer_interrupts: bool = False,
         quantile: float | None = None,
         cpu: float | None = None,
         max_guard: float | None = None,

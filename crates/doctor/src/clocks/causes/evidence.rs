@@ -1,11 +1,11 @@
 //! What there is to be read about the clocksource.
 
 use eigentime_clock::{Clock, Reason, Trust};
+use eigentime_measure::vdso::Vdso;
 
 use super::log::{self, Event, Kind, Log};
 use super::mode::{self, Mode};
 use super::processor;
-use crate::clocks::vdso::Vdso;
 use crate::machine::Unknown;
 use crate::surroundings::hypervisor::named;
 use crate::{Finding, Machine, Value};
@@ -122,8 +122,8 @@ impl Evidence {
             false => all.join(", "),
         };
         let mut lines = vec![
-            told("clocksources that the kernel would take", &self.available, list),
-            told("the vDSO reads by", &self.mode, Mode::to_string),
+            told("available clocksources", &self.available, list),
+            told("clock mode of the vDSO", &self.mode, Mode::to_string),
             told("hypervisor", &self.hypervisors, |all| match all.is_empty() {
                 true => "none".into(),
                 false => all.iter().map(|it| named(it)).collect::<Vec<_>>().join(", "),
@@ -155,7 +155,7 @@ impl Evidence {
             let said: Vec<_> = ABOUT.iter().filter(|(flag, _)| has(flag)).collect();
             match said.is_empty() {
                 true if !has("tsc") => "there is none".into(),
-                true => "nothing is said about it".into(),
+                true => "not stated".into(),
                 false => said.iter().map(|(_, words)| *words).collect::<Vec<_>>().join(", "),
             }
         })

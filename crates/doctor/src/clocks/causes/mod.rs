@@ -16,8 +16,9 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-use super::oracle::{self, Asked, Served};
-use super::vdso::Vdso;
+use eigentime_measure::oracle::{self, Asked, Served};
+use eigentime_measure::vdso::Vdso;
+
 use crate::machine::Unknown;
 use crate::{Advice, Finding, Machine, Options, Verdict};
 use evidence::Evidence;

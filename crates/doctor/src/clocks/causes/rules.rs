@@ -15,8 +15,8 @@ const OF_FALLBACK: &[Rule] =
 const OF_DOUBT: &[Rule] = &[given_up, unwatched];
 
 /// What can be measured before and after, whatever is changed.
-const COMPARE: &str = "first let the doctor compare all processors for a while: \
-                       eigentime doctor --only order --warp-time 60s";
+const COMPARE: &str = "first compare all processors for a minute: eigentime doctor --only order \
+                       --warp-time 60s";
 
 /// Why clocks fall back.
 pub fn of_fallback(evidence: &Evidence) -> Vec<Cause> {
@@ -85,7 +85,7 @@ const GIVEN_UP: &[GivenUp] = &[
             (
                 "if the watching clock is the one that is wrong (compare with NTP): boot with \
                  tsc=nowatchdog",
-                "the kernel then no longer notices a counter that changes its rate",
+                "the kernel then no longer detects a counter that changes its rate",
             ),
             ("or boot with tsc=reliable", RELIABLE_RISK),
         ],
@@ -251,6 +251,6 @@ fn unwatched(evidence: &Evidence) -> Option<Cause> {
     let option = ["tsc=reliable", "tsc=nowatchdog"].into_iter().find(|it| evidence.option(it))?;
     evidence.is_by("tsc").then(|| {
         Cause::new(format!("with {option} the kernel does not watch it"))
-            .advise("let the doctor compare the processors from time to time", "")
+            .advise("compare the processors from time to time: eigentime doctor --only order", "")
     })
 }

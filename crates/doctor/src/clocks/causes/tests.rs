@@ -197,7 +197,7 @@ fn a_counter_that_the_watchdog_gave_up() {
         );
         assert!(told.lines.iter().any(|line| line.starts_with("also: hpet: it is a device")));
         advises(&told, "firmware", "");
-        advises(&told, "tsc=nowatchdog", "no longer notices");
+        advises(&told, "tsc=nowatchdog", "no longer detects");
         advises(&told, "tsc=reliable", "clocks drift or go backwards");
         let demoted = |kind: &Kind| matches!(kind, Kind::Demoted { .. });
         assert!(made_up.evidence().events(demoted).count() > 0);

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use eigentime_measure::timerfd::Timerfd;
 use rustix::io::Errno;
 use rustix::thread::{ClockId, clock_nanosleep_absolute};
 
@@ -9,7 +10,7 @@ use super::super::source::{Asked, Failure, Measured};
 use super::{Plan, Recorder};
 use crate::sleeps::Nanos;
 use crate::sleeps::clocks::{monotonic, timespec};
-use crate::sleeps::timers::{Timerfd, Watchdog};
+use crate::sleeps::timers::Watchdog;
 
 /// A periodic timerfd, read again and again: it says itself how many deadlines have passed.
 pub fn timerfd(asked: &Asked) -> Result<Measured, Failure> {

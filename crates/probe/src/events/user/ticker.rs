@@ -28,7 +28,7 @@ pub fn ticker(asked: &Asked) -> Result<Measured, Failure> {
         return Err(Failure::unavailable(format!("periods of {SHORTEST:?} or more")));
     }
     let builder = Ticker::builder().pin(asked.cpu as usize).realtime(PRIORITY);
-    let ticker = builder.lock_memory().steer_interrupts().start()?;
+    let ticker = builder.lock_memory().start()?;
     let plan = Plan::for_(asked);
     let (full, filled) = sync_channel(1);
     let within = Within { recorder: Some(plan.recorder()?), handle: None, full };

@@ -43,15 +43,6 @@ impl Disk {
         let table = fs::read_to_string(self.root.join("proc/interrupts")).unwrap_or_default();
         count(&table, &self.interrupts, cpu)
     }
-
-    /// Those that come to this processor and to no other, as they were told to.
-    pub fn steered(&self, cpu: usize) -> Vec<u32> {
-        let list = |it: &u32| self.root.join(format!("proc/irq/{it}/smp_affinity_list"));
-        let is_there = |it: &u32| {
-            fs::read_to_string(list(it)).is_ok_and(|list| list.trim() == cpu.to_string())
-        };
-        self.interrupts.iter().filter(|it| is_there(it)).copied().collect()
-    }
 }
 
 /// The interrupts of a device: by its message-signalled ones, by the one line it has, or by its
@@ -160,9 +151,6 @@ mod tests {
         }
         assert_eq!(found().interrupts, [35, 36]);
         assert_eq!(found().interrupts_so_far(Some(0)), 5);
-        fs::create_dir_all(root.join("proc/irq/36")).unwrap();
-        fs::write(root.join("proc/irq/36/smp_affinity_list"), "2\n").unwrap();
-        assert_eq!(found().steered(2), [36]);
         assert!(Disk::below(&root, makedev(0, 23)).is_none(), "tmpfs and the like");
         fs::remove_dir_all(root).unwrap();
     }

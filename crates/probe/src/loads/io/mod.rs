@@ -11,8 +11,6 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use eigentime_clock::InterruptSteering;
-
 use super::Options;
 use super::activity::Activity;
 use super::load::{Judgement, Pace, Running, Threads, Unable, Within, numbers};
@@ -36,16 +34,8 @@ struct Io {
     is_direct: bool,
     disk: Option<Disk>,
     interrupts: Pace,
-    steering: Steering,
-}
-
-/// What has become of the wish to have the interrupts on one processor.
-struct Steering {
-    /// As long as it is there they are.
-    held: Option<InterruptSteering>,
-    to: Option<usize>,
-    pace: Pace,
-    said: String,
+    /// The processor that is measured, and the interrupts of the disk that come to it.
+    measured: Option<(usize, Pace)>,
 }
 
 /// Makes or opens what is read, and starts the readers.
@@ -55,7 +45,6 @@ pub fn start(options: &Options) -> Result<Box<dyn Running>, Unable> {
         None => Target::file_in(&options.folder)?,
     };
     let disk = Disk::of(target.device);
-    let steering = Steering::towards(options.steer_to.map(|it| it.0), disk.as_ref());
     let dropped = target.drop_caches();
     let (threads, reads) = (Threads::new(), Arc::new(AtomicU64::new(0)));
     let (what, is_direct) = (format!("{}, {dropped}", target.what), target.is_direct);
@@ -67,7 +56,9 @@ pub fn start(options: &Options) -> Result<Box<dyn Running>, Unable> {
             return Err(error.into());
         }
     }
-    let interrupts = Pace::from(disk.as_ref().map_or(0, |disk| disk.interrupts_so_far(None)));
+    let so_far = |cpu| disk.as_ref().map_or(0, |disk| disk.interrupts_so_far(cpu));
+    let interrupts = Pace::from(so_far(None));
+    let measured = options.measured_cpu.map(|it| (it.0, Pace::from(so_far(Some(it.0)))));
     Ok(Box::new(Io {
         threads,
         what,
@@ -77,7 +68,7 @@ pub fn start(options: &Options) -> Result<Box<dyn Running>, Unable> {
         is_direct,
         disk,
         interrupts,
-        steering,
+        measured,
     }))
 }
 
@@ -108,7 +99,7 @@ impl Running for Io {
         let reach_disk = from_disk.map_or(self.is_direct, |percent| percent >= FROM_DISK);
         let trouble = self.threads.trouble();
         let is_loading = trouble.is_none() && reads >= ENOUGH && reach_disk;
-        let how = match (trouble, from_disk) {
+        let mut how = match (trouble, from_disk) {
             (Some(trouble), _) => trouble,
             (None, _) if reads < ENOUGH => format!("only {reads:.1} reads a second"),
             (None, Some(percent)) if !reach_disk => {
@@ -125,59 +116,48 @@ impl Running for Io {
         if let Some(disk) = &self.disk {
             let all = self.interrupts.per_second(disk.interrupts_so_far(None), now.elapsed);
             numbers.insert("disk_interrupts_per_second".to_owned(), all);
-            self.steering.look(disk, now, &mut numbers);
+            if let Some((cpu, pace)) = &mut self.measured {
+                let there = pace.per_second(disk.interrupts_so_far(Some(*cpu)), now.elapsed);
+                numbers.insert("disk_interrupts_there_per_second".to_owned(), there);
+                how.push_str(&elsewhere(*cpu, &disk.interrupts, all, there));
+            }
         }
-        let is_gone = self.steering.held.is_some()
-            && self.steering.said.is_empty()
-            && !numbers.contains_key("steered_to_cpu");
-        let said = if is_gone { "; not steered: somebody else does" } else { &self.steering.said };
-        Judgement { is_loading, how: format!("{how}{said}"), numbers }
+        Judgement { is_loading, how, numbers }
     }
 }
 
-impl Steering {
-    fn towards(to: Option<usize>, disk: Option<&Disk>) -> Self {
-        let mut steering = Self { held: None, to, pace: Pace::default(), said: String::new() };
-        let Some(cpu) = to else { return steering };
-        let Some(disk) = disk.filter(|disk| !disk.interrupts.is_empty()) else {
-            steering.said = "; not steered: it is not known which interrupts are the disk's".into();
-            return steering;
-        };
-        steering.pace = Pace::from(disk.interrupts_so_far(Some(cpu)));
-        match InterruptSteering::bring(&disk.interrupts, cpu) {
-            Ok(mut held) => {
-                if let Some(why) = held.take_left() {
-                    steering.said = format!("; not all steered: {why}");
-                }
-                steering.held = Some(held);
-            }
-            Err(why) => steering.said = format!("; not steered: {why}"),
-        }
-        steering
+/// That none of the disk's interrupts disturb the processor that is measured, and what would have
+/// them do so; empty where some do.
+fn elsewhere(cpu: usize, interrupts: &[u32], all: f64, there: f64) -> String {
+    if all == 0.0 || there > 0.0 {
+        return String::new();
     }
-
-    /// Which interrupts there are, and how many of them come where they should.
-    fn look(
-        &mut self,
-        disk: &Disk,
-        now: &Activity,
-        numbers: &mut std::collections::BTreeMap<String, f64>,
-    ) {
-        let Some(cpu) = self.to else { return };
-        let there = self.pace.per_second(disk.interrupts_so_far(Some(cpu)), now.elapsed);
-        numbers.insert("disk_interrupts_there_per_second".to_owned(), there);
-        let steered = if self.held.is_some() { disk.steered(cpu) } else { Vec::new() };
-        if !steered.is_empty() {
-            numbers.insert("steered_to_cpu".to_owned(), cpu as f64);
-        }
-        for (number, interrupt) in steered.iter().enumerate() {
-            numbers.insert(format!("steered_interrupt_{number}"), f64::from(*interrupt));
-        }
-    }
+    let commands: Vec<_> = interrupts
+        .iter()
+        .map(|number| format!("echo {cpu} > /proc/irq/{number}/smp_affinity_list"))
+        .collect();
+    format!(
+        "; the disk interrupts other processors than {cpu}, which is measured: as root, {} has it \
+         interrupt that one",
+        commands.join("; ")
+    )
 }
 
 /// Bytes that were really fetched from storage for this process: see proc_pid_io(5).
 fn fetched() -> Option<u64> {
     let counts = fs::read_to_string("/proc/self/io").ok()?;
     counts.lines().find_map(|line| line.strip_prefix("read_bytes: ")?.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::elsewhere;
+
+    #[test]
+    fn interrupts_that_come_elsewhere_are_said_to() {
+        assert_eq!(elsewhere(1, &[36], 0.0, 0.0), "", "no disk that interrupts");
+        assert_eq!(elsewhere(1, &[36], 5.0, 2.0), "");
+        let said = elsewhere(1, &[36, 37], 5.0, 0.0);
+        assert!(said.contains("echo 1 > /proc/irq/36/smp_affinity_list; echo 1 > "), "{said}");
+    }
 }

@@ -12,7 +12,7 @@ use object::elf::{
 use object::read::elf::{Dyn, FileHeader, GnuHashTable, HashTable, ProgramHeader, Sym};
 use object::{Endianness, ReadRef, StringTable};
 
-use crate::machine::Unknown;
+use crate::Unknown;
 
 /// `clock_gettime` of the vDSO: 0, or an error number with a minus sign. `errno` stays as it is.
 pub type ClockGettime = unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> c_int;

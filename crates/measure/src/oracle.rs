@@ -17,8 +17,10 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, waitpid};
 use rustix::time::Timespec;
 
-use super::vdso::Vdso;
-use crate::machine::Unknown;
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, sock_filter};
+
+use crate::Unknown;
+use crate::vdso::Vdso;
 
 /// A call of which it is asked who serves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,16 +67,6 @@ const CALLS: &[libc::c_long] = &[
 #[cfg(target_arch = "aarch64")]
 const CALLS: &[libc::c_long] =
     &[libc::SYS_clock_gettime, libc::SYS_clock_getres, libc::SYS_gettimeofday, libc::SYS_getcpu];
-
-/// What `struct seccomp_data` calls this architecture (linux/audit.h).
-#[cfg(target_arch = "x86_64")]
-const ARCHITECTURE: u32 = 0xc000_003e;
-#[cfg(target_arch = "aarch64")]
-const ARCHITECTURE: u32 = 0xc000_00b7;
-
-/// Offsets in `struct seccomp_data`.
-const NUMBER: u32 = 0;
-const ARCH: u32 = 4;
 
 /// What the child answers in place of what was served: 0, or its error number.
 const BY_VDSO: c_int = 0;
@@ -130,7 +122,7 @@ pub unsafe fn ask_of(number: c_long, call: &mut dyn FnMut() -> c_int) -> Result<
 }
 
 fn ask_one_child(
-    program: &[libc::sock_filter],
+    program: &[sock_filter],
     asked: usize,
     call: &mut dyn FnMut(usize) -> c_int,
 ) -> Result<Vec<Served>, Unknown> {
@@ -177,25 +169,14 @@ fn served(result: c_int) -> Served {
 }
 
 /// The filter: these calls are answered with the sentinel, all others are made.
-fn program(refused: &[c_long]) -> Vec<libc::sock_filter> {
-    let statement = |code, k| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
-    let load = |offset| statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset);
-    let answer = |action| statement(libc::BPF_RET | libc::BPF_K, action);
-    let if_equal = |k: u32, jt: usize, jf: usize| libc::sock_filter {
-        code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
-        jt: jt as u8,
-        jf: jf as u8,
-        k,
-    };
-    let calls = refused.len();
-    let mut program = vec![load(ARCH), if_equal(ARCHITECTURE, 0, calls + 1), load(NUMBER)];
-    // From each of them over the rest, and over the answer that lets a call be made.
-    program.extend(refused.iter().enumerate().map(|(at, call)| {
-        if_equal(u32::try_from(*call).expect("numbers of calls are small"), calls - at, 0)
-    }));
-    program.push(answer(libc::SECCOMP_RET_ALLOW));
-    program.push(answer(libc::SECCOMP_RET_ERRNO | SENTINEL as u32));
-    program
+fn program(refused: &[c_long]) -> BpfProgram {
+    let always = |call: &c_long| (*call, Vec::new());
+    let architecture =
+        std::env::consts::ARCH.try_into().expect("it is one that there is a vDSO of");
+    let answer = SeccompAction::Errno(SENTINEL as u32);
+    let rules = refused.iter().map(always).collect();
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, answer, architecture);
+    filter.and_then(TryInto::try_into).expect("a few calls are a filter")
 }
 
 /// Forks without what the C library and others have registered for it (pthread_atfork), with all
@@ -226,7 +207,7 @@ unsafe fn fork() -> libc::c_long {
 /// # Safety
 /// For the child of [`fork`] only.
 unsafe fn be_the_child(
-    program: &[libc::sock_filter],
+    program: &[sock_filter],
     answers: &mut [c_int],
     call: &mut dyn FnMut(usize) -> c_int,
     to: &OwnedFd,
@@ -251,9 +232,9 @@ unsafe fn be_the_child(
 ///
 /// # Safety
 /// It cannot be undone.
-unsafe fn confine(program: &[libc::sock_filter]) -> (c_int, c_int) {
+unsafe fn confine(program: &[sock_filter]) -> (c_int, c_int) {
     let program =
-        libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
+        libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut().cast() };
     // SAFETY: the kernel copies the program; the time is written to where there is room.
     unsafe {
         // Whoever started it may end before it does; then nobody wants the answers.
