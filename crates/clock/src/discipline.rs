@@ -42,6 +42,9 @@ const MEMORY: f64 = 0.97;
 /// it led to is being corrected while the next one comes.
 const UNSEEN: f64 = 2.0;
 
+/// After so many intervals without a comparison, its mean rate need not be that of now.
+const PAUSE: f64 = 2.0;
+
 /// The first interval between two comparisons, in nanoseconds; each is twice the one before.
 const SHORTEST: u64 = 1_000_000;
 
@@ -65,6 +68,8 @@ pub struct Discipline {
     interval: u64,
     /// By how much the kernel has changed its rate lately.
     changes: f64,
+    /// By how much it can have changed its rate in a pause, as far as comparisons show.
+    unproved: f64,
     /// The highest rate that was certainly exceeded, and the lowest that certainly was not: where
     /// the first is above the second, the rate has varied.
     above: f64,
@@ -85,6 +90,7 @@ impl Discipline {
         count: 0,
         interval: 0,
         changes: 0.0,
+        unproved: 0.0,
         above: 0.0,
         below: 0.0,
     };
@@ -111,9 +117,16 @@ impl Discipline {
         let last = self.samples[0];
         let latest = if self.count > 0 { between(&last, &sample) } else { None };
         self.changes *= MEMORY;
+        self.unproved *= MEMORY;
         if let (Some(latest), Some(whole)) = (latest, self.rate(&last)) {
             let change = (latest.nanos_per_tick / whole.nanos_per_tick - 1.0).abs();
-            let seen = change - latest.relative_error - whole.relative_error;
+            let unclear = latest.relative_error + whole.relative_error;
+            let seen = change - unclear;
+            self.unproved = if elapsed > PAUSE * self.interval as f64 {
+                change + unclear
+            } else {
+                self.unproved.min(change + unclear)
+            };
             if seen > DITHER {
                 // What is older is of another rate.
                 self.count = 1;
@@ -144,7 +157,7 @@ impl Discipline {
         self.below = if self.below == 0.0 { highest } else { self.below.min(highest) };
         let variation = (self.above - self.below).max(0.0) / rate.nanos_per_tick;
 
-        let unknown = rate.relative_error + DITHER + self.changes;
+        let unknown = rate.relative_error + DITHER + self.changes + self.unproved;
         let slope = Slope::new(rate.nanos_per_tick);
         let growth = |relative: f64| (relative * rate.nanos_per_tick * ONE as f64) as u64;
         let tracking = Line {
@@ -342,6 +355,37 @@ mod tests {
             let slewed = discipline.follow(&line, sample).unwrap();
             let off = line.at(sample.ticks).abs_diff(sample.nanos);
             assert!(slewed.error_at(sample.ticks) >= off, "where somebody has read, it is said");
+        }
+    }
+
+    /// What is known of the rate before is not enough to see the slew by.
+    #[test]
+    fn a_slew_in_a_pause_is_reckoned_with_after_a_poor_start() {
+        for bracket in [40.0, 250.0, 1000.0] {
+            // In the first half of a pause of two seconds: what comes later shows less in its mean.
+            for slew in [
+                |time: f64| (time - 0.2 * SECOND).max(0.0) * 200e-6,
+                |time: f64| (time - 0.9 * SECOND).max(0.0) * 200e-6,
+            ] {
+                let kernel = Kernel { hertz: 2.6e9, slew };
+                let mut discipline = Discipline::NEW;
+                let (first, second) =
+                    (kernel.sample(0.0, bracket, 0.5), kernel.sample(1e6, bracket, 0.5));
+                let mut line = discipline.begin(first, second).unwrap();
+                let mut time = 2.0 * SECOND;
+                while time < 4.0 * SECOND {
+                    let sample = kernel.sample(time, 45.0, 0.5);
+                    line = discipline.follow(&line, sample).unwrap();
+                    let due = line.rate.nanos(discipline.due_in(&line)) as f64;
+                    for part in [0.1, 0.5, 1.0] {
+                        let then = time + due * part;
+                        let error = line.error_at(kernel.ticks(then)) as f64;
+                        let off = off(&line, &kernel, then).abs();
+                        assert!(off <= error + CONVERTED, "{off} of {error} ns, {bracket}");
+                    }
+                    time += due;
+                }
+            }
         }
     }
 
