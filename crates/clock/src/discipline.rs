@@ -70,6 +70,9 @@ pub struct Discipline {
     changes: f64,
     /// By how much it can have changed its rate in a pause, as far as comparisons show.
     unproved: f64,
+    /// By how much the kernel says that it leads its clock, if it was asked.
+    steering: f64,
+    is_steered: bool,
     /// The highest rate that was certainly exceeded, and the lowest that certainly was not: where
     /// the first is above the second, the rate has varied.
     above: f64,
@@ -91,6 +94,8 @@ impl Discipline {
         interval: 0,
         changes: 0.0,
         unproved: 0.0,
+        steering: 0.0,
+        is_steered: false,
         above: 0.0,
         below: 0.0,
     };
@@ -103,6 +108,17 @@ impl Discipline {
         let rate = between(&first, &second)?;
         let base = Line { rate: Slope::new(rate.nanos_per_tick), ..Line::NANOSECONDS };
         Some(self.draw(&base.from(second.ticks, second.nanos), &second, rate))
+    }
+
+    /// The kernel says that it leads its clock by so much, as a part of its rate. When that has
+    /// changed since it was last asked, no mean over that time tells.
+    pub fn steer(&mut self, steering: f64) {
+        let change = (steering - self.steering).abs();
+        if self.is_steered && change > 0.0 {
+            self.count = self.count.min(1);
+            self.changes = self.changes.max(change);
+        }
+        (self.steering, self.is_steered) = (steering, true);
     }
 
     /// The line from here on, after a comparison.
@@ -358,34 +374,51 @@ mod tests {
         }
     }
 
-    /// What is known of the rate before is not enough to see the slew by.
-    #[test]
-    fn a_slew_in_a_pause_is_reckoned_with_after_a_poor_start() {
-        for bracket in [40.0, 250.0, 1000.0] {
-            // In the first half of a pause of two seconds: what comes later shows less in its mean.
-            for slew in [
-                |time: f64| (time - 0.2 * SECOND).max(0.0) * 200e-6,
-                |time: f64| (time - 0.9 * SECOND).max(0.0) * 200e-6,
-            ] {
-                let kernel = Kernel { hertz: 2.6e9, slew };
-                let mut discipline = Discipline::NEW;
-                let (first, second) =
-                    (kernel.sample(0.0, bracket, 0.5), kernel.sample(1e6, bracket, 0.5));
-                let mut line = discipline.begin(first, second).unwrap();
-                let mut time = 2.0 * SECOND;
-                while time < 4.0 * SECOND {
-                    let sample = kernel.sample(time, 45.0, 0.5);
-                    line = discipline.follow(&line, sample).unwrap();
-                    let due = line.rate.nanos(discipline.due_in(&line)) as f64;
-                    for part in [0.1, 0.5, 1.0] {
-                        let then = time + due * part;
-                        let error = line.error_at(kernel.ticks(then)) as f64;
-                        let off = off(&line, &kernel, then).abs();
-                        assert!(off <= error + CONVERTED, "{off} of {error} ns, {bracket}");
-                    }
-                    time += due;
+    /// Whether readings after a pause of two seconds are within their bounds, in which the kernel
+    /// began to slew by 200 ppm, where the first comparison was so good.
+    fn holds_after(slew: fn(f64) -> f64, bracket: f64, is_told: bool) -> bool {
+        let kernel = Kernel { hertz: 2.6e9, slew };
+        let mut discipline = Discipline::NEW;
+        let [first, second] = [0.0, 1e6].map(|time| kernel.sample(time, bracket, 0.5));
+        let mut line = discipline.begin(first, second).unwrap();
+        discipline.steer(0.0);
+        if is_told {
+            discipline.steer(200e-6);
+        }
+        let mut time = 2.0 * SECOND;
+        while time < 4.0 * SECOND {
+            line = discipline.follow(&line, kernel.sample(time, 45.0, 0.5)).unwrap();
+            let due = line.rate.nanos(discipline.due_in(&line)) as f64;
+            for part in [0.1, 0.5, 1.0] {
+                let then = time + due * part;
+                let error = line.error_at(kernel.ticks(then)) as f64;
+                if off(&line, &kernel, then).abs() > error + CONVERTED {
+                    return false;
                 }
             }
+            time += due;
+        }
+        true
+    }
+
+    #[test]
+    fn a_slew_in_a_pause_is_reckoned_with_after_a_poor_start() {
+        // Its mean shows half of it at least, but less than what the first comparison was off by.
+        let slews = [
+            |time: f64| (time - 0.2 * SECOND).max(0.0) * 200e-6,
+            |time: f64| (time - 0.9 * SECOND).max(0.0) * 200e-6,
+        ];
+        for bracket in [40.0, 250.0, 1000.0] {
+            assert!(slews.iter().all(|slew| holds_after(*slew, bracket, false)), "{bracket}");
+        }
+    }
+
+    #[test]
+    fn a_slew_at_the_end_of_a_pause_is_known_from_the_kernel() {
+        let slew = |time: f64| (time - 1.9 * SECOND).max(0.0) * 200e-6;
+        assert!(!holds_after(slew, 40.0, false), "its mean hides it");
+        for bracket in [40.0, 250.0, 1000.0] {
+            assert!(holds_after(slew, bracket, true), "{bracket}");
         }
     }
 
