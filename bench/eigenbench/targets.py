@@ -206,6 +206,20 @@ PRECISION = (
     ),
     *(
         Target(
+            f"a sleep for a duration, at spin_sleep's budget: {title}",
+            tuple(f"sleep/{micros}/idle{suffix}" for micros in (100, 1_000)),
+            (sleeps.OURS_EQUAL,),
+            limit,
+            sleeps.SPIN_SLEEP,
+            percent=percent,
+        )
+        for title, suffix, limit, percent in (
+            ("p99 not above its own", "", 1.0, 99.0),
+            ("not more of a CPU (a hundredth is noise)", sleeps.CPU, 1.01, 50.0),
+        )
+    ),
+    *(
+        Target(
             f"50 µs, IO load aside, {which}: the SD at most a hundredth of {native}'s",
             (f"event/50/io-aside{suffix}",),
             (events.TICKER_FIFO,),
