@@ -12,7 +12,7 @@ from statistics import median
 from eigenbench import precision
 from eigenbench.events import outcomes_of
 from eigenbench.guest import KERNEL, Guest, guest
-from eigenbench.precision import Failed, Load, Record, loaded, parsed
+from eigenbench.precision import Failed, Load, Record, loaded
 from eigenbench.processes import Deadline
 from eigenbench.suites import Value
 from eigenbench.table import markdown as table
@@ -38,11 +38,15 @@ HOST_SOURCES = (
     "timerfd-fifo",
     "ticker-fifo",
     "ahead-fifo",
+    "ahead-fifo-everywhere",
     "ahead-deadline",
     "spin-fifo",
     "relay-fifo",
 )
-GUEST_SOURCES = ("timerfd-fifo", "ahead-fifo", "ahead-deadline", "spin-fifo")
+# A guest without a processor of its own is no measure of time; but what interrupts the thread that
+# spins there can be counted, over three seconds.
+GUEST_SOURCE = "spin-fifo"
+GUEST_EVENTS = 60_000
 LOADS = (
     Load("io-aside", "IO load aside", "io", everywhere=False),
     Load("io", "IO load everywhere", "io"),
@@ -65,8 +69,10 @@ KERNELS = (
     Kernel("guest, PREEMPT_RT", REALTIME_KERNEL),
     Kernel("guest, PREEMPT_RT, isolated processor", REALTIME_KERNEL, ISOLATED),
 )
-# A row: where, which source, under which load; and the values of each figure.
-Rows = defaultdict[tuple[str, str, str], defaultdict[str, list[float]]]
+# A row: which source, under which load; and the values of each figure.
+Rows = defaultdict[tuple[str, str], defaultdict[str, list[float]]]
+# Interrupts in a second, where, under which load.
+Counts = defaultdict[tuple[str, str], list[float]]
 
 
 def main() -> int:
@@ -80,74 +86,73 @@ def main() -> int:
         print(f"mechanisms: {program.absent}", file=sys.stderr)
         return 1
     rows: Rows = defaultdict(lambda: defaultdict(list))
+    counts: Counts = defaultdict(list)
     missing: set[str] = set()
     for _ in range(arguments.rounds):
         for load in LOADS:
             with loaded(program, load):
                 for source in HOST_SOURCES:
-                    found = program.records(
-                        command(program.cpu, source), Deadline(HANG_S)
-                    )
-                    keep(rows, missing, "host", load.title, found)
+                    words = command(program.cpu, source)
+                    records = program.records(words, Deadline(HANG_S))
+                    missing |= set(keep(rows, load.title, records))
     for _ in range(arguments.guest_rounds):
         for kernel in KERNELS:
             try:
-                in_guest(program, kernel, rows, missing)
+                in_guest(program, kernel, counts)
             except Failed as failed:
                 missing.add(f"{kernel.title}: {failed}")
-    print(
-        table(
-            ["where", "source", "load", *FIGURES.values(), "rounds"],
-            "lllrrrrrr",
-            shown(rows),
-        )
-    )
+    header = ["source", "load", *FIGURES.values(), "rounds"]
+    print(table(header, "llrrrrrr", shown(rows)))
+    header = ["where", "load", "interrupts/s", "min – max", "rounds"]
+    print("\n" + table(header, "llrrr", counted(counts)))
     for line in sorted(missing):
         print(f"\nNot measured: {line}.")
     return 0
 
 
-def command(cpu: int, source: str) -> list[str]:
+def command(cpu: int, source: str, events: int = EVENTS) -> list[str]:
     """Arguments of the program."""
     words = ["events", "--cpu", str(cpu), "--micros", str(PERIOD_US)]
-    return [*words, "--events", str(EVENTS), "--source", source]
+    return [*words, "--events", str(events), "--source", source]
 
 
-def in_guest(
-    program: precision.Program, kernel: Kernel, rows: Rows, missing: set[str]
-) -> None:
-    """All sources, in one machine: its second processor has the events."""
+def in_guest(program: precision.Program, kernel: Kernel, counts: Counts) -> None:
+    """How often the second processor is interrupted while it has the events."""
+    words = [program.file.name, *command(1, GUEST_SOURCE, GUEST_EVENTS), "> /dev/null"]
     with guest([program.file], Deadline(BOOT_S), kernel.file, kernel.append) as machine:
         for load in LOADS:
-            cpus = (0, 1) if load.everywhere else (0,)
-            for cpu in cpus:
-                busy(machine, f"{program.file.name} load io --cpu {cpu} --folder /tmp")
-            for source in GUEST_SOURCES:
-                words = [program.file.name, *command(1, source)]
-                said = machine.call(" ".join(words), Deadline(HANG_S))
-                where = f"{kernel.title}, {machine.accelerator}"
-                keep(rows, missing, where, load.title, parsed(said))
+            for cpu in (0, 1) if load.everywhere else (0,):
+                line = f"{program.file.name} load io --cpu {cpu} --folder /tmp"
+                machine.call(f"{line} > /dev/null 2>&1 &", Deadline(HANG_S))
+            before, begin = interrupts(machine)
+            machine.call(" ".join(words), Deadline(HANG_S))
+            after, end = interrupts(machine)
+            where = f"{kernel.title}, {machine.accelerator}"
+            counts[where, load.title].append((after - before) / (end - begin))
             machine.call("kill $(jobs -p); wait", Deadline(HANG_S))
 
 
-def busy(machine: Guest, line: str) -> None:
-    """Leave something running."""
-    machine.call(f"{line} > /dev/null 2>&1 &", Deadline(HANG_S))
+def interrupts(machine: Guest) -> tuple[int, float]:
+    """Those of the second processor so far, and the guest's uptime in seconds."""
+    said = machine.call("cat /proc/interrupts /proc/uptime", Deadline(HANG_S))
+    *lines, uptime = said.splitlines()
+    counted = [line.split()[1:3] for line in lines if ":" in line]
+    seconds = [pair for pair in counted if all(it.isdigit() for it in pair)]
+    return sum(int(pair[1]) for pair in seconds if len(pair) > 1), float(
+        uptime.split()[0]
+    )
 
 
-def keep(
-    rows: Rows, missing: set[str], where: str, load: str, records: Sequence[Record]
-) -> None:
-    """The figures of one round, in µs."""
+def keep(rows: Rows, load: str, records: Sequence[Record]) -> Iterator[str]:
+    """The figures of one round, in µs; and what has none, and why."""
     for record in records:
         if record["reason"]:
-            missing.add(f"{where}, {record['source']}: {record['reason']}")
+            yield f"{record['source']}: {record['reason']}"
             continue
         for outcome in outcomes_of(record, "", PERIOD_US * 1e3):
             if isinstance(outcome, Value) and outcome.probe in FIGURES:
-                rows[where, record["source"], load][outcome.probe].append(
-                    outcome.value / 1e3
-                )
+                found = rows[record["source"], load][outcome.probe]
+                found.append(outcome.value / 1e3)
 
 
 def shown(rows: Rows) -> Iterator[list[str]]:
@@ -157,6 +162,13 @@ def shown(rows: Rows) -> Iterator[list[str]]:
         cells = [f"{median(figures[key]):.2f}" for key in FIGURES]
         cells[0] += f" ({min(deviations):.2f} – {max(deviations):.2f})"
         yield [*name, *cells, str(len(deviations))]
+
+
+def counted(counts: Counts) -> Iterator[list[str]]:
+    """The median over rounds, and the range."""
+    for name, rates in counts.items():
+        between = f"{min(rates):.0f} – {max(rates):.0f}"
+        yield [*name, f"{median(rates):.0f}", between, str(len(rates))]
 
 
 if __name__ == "__main__":

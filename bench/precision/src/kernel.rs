@@ -132,6 +132,16 @@ pub fn leave(cpu: usize) {
     }
 }
 
+/// Lets the calling thread run on all CPUs.
+pub fn everywhere() -> io::Result<()> {
+    // SAFETY: a set of CPUs is plain bits, of which all may be set, and as large as it is said to be.
+    succeeded(unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        (0..libc::CPU_SETSIZE as usize).for_each(|cpu| libc::CPU_SET(cpu, &mut set));
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)
+    })
+}
+
 /// Makes the calling thread one of SCHED_FIFO.
 pub fn realtime(priority: i32) -> io::Result<()> {
     // Some C libraries have more in it, which this policy does not use.
@@ -156,12 +166,7 @@ pub fn deadline(runtime: u64, period: u64) -> io::Result<()> {
         deadline: u64,
         period: u64,
     }
-    // SAFETY: a set of CPUs is plain bits, of which all may be set.
-    succeeded(unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        (0..libc::CPU_SETSIZE as usize).for_each(|cpu| libc::CPU_SET(cpu, &mut set));
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)
-    })?;
+    everywhere()?;
     let attributes = Attributes {
         size: size_of::<Attributes>() as u32,
         policy: libc::SCHED_DEADLINE as u32,

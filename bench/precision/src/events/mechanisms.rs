@@ -13,6 +13,12 @@ pub const MECHANISMS: &[Source] = &[
         fifo(cpu)?;
         ahead(period, recorder)
     }),
+    Source::new("ahead-fifo-everywhere", |_, period, recorder| {
+        kernel::realtime(PRIORITY.into())
+            .and_then(|()| kernel::everywhere())
+            .map_err(|error| format!("SCHED_FIFO: {error}"))?;
+        ahead(period, recorder)
+    }),
     // The kernel wants it to be allowed on all processors.
     Source::new("ahead-deadline", |_, period, recorder| {
         kernel::deadline(DEADLINE_RUNTIME, DEADLINE_PERIOD)
