@@ -146,14 +146,14 @@ class Pauses:
                 )
                 started.append((cell, process))
             for _, process in started:
-                assert process.stdout is not None
-                if not process.stdout.readline():
-                    raise Failed("a process ended before its pause")
+                _awaited(process)
             stops = []
             for cell, process in started:
                 assert process.stdin is not None
                 process.stdin.close()
                 if cell.stopped:
+                    # What it waits for is settled then, and not when it goes on.
+                    _awaited(process)
                     process.send_signal(signal.SIGSTOP)
                     stops.append((time.monotonic() + cell.seconds, process))
             for end, process in sorted(stops, key=lambda stop: stop[0]):
@@ -168,6 +168,12 @@ class Pauses:
                     raise Failed(f"exit status {process.returncode}")
                 found[cell.key] += _after(process.stdout.read().decode())
         return found
+
+
+def _awaited(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdout is not None
+    if not process.stdout.readline():
+        raise Failed("a process ended before its pause")
 
 
 def _after(out: str) -> list[Record]:
@@ -295,7 +301,7 @@ class Disturbances:
             words += ["--wall"] * disturbance.wall
             files = f"< /tmp/gate 9>&- > /tmp/out{number}"
             machine.call(f"{' '.join(words)} {files} &", deadline)
-        ready = f'test "$(cat /tmp/out* | grep -c pause)" = {len(cells)}'
+        ready = f'test "$(cat /tmp/out* | grep -c ready)" = {len(cells)}'
         machine.call(f"until {ready}; do sleep 0.1; done", deadline)
         # All pauses begin, and the disturbance comes within them.
         machine.call("exec 9>&-", deadline)

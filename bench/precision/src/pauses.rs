@@ -27,10 +27,11 @@ pub struct Options {
     wall: bool,
 }
 
-/// It pauses for so long, in seconds, as soon as its standard input is closed.
+/// How far it has come: it pauses as soon as its standard input is closed, and from its second
+/// step on until a time, whatever happens to it.
 #[derive(Serialize)]
-struct Ready {
-    pause: f64,
+struct Step {
+    step: &'static str,
 }
 
 /// The readings after it.
@@ -48,7 +49,7 @@ const WARM_UP_GAP: Duration = Duration::from_millis(10);
 /// Readers are left alone if it is below 100 ms.
 const UPKEEP: Duration = Duration::from_millis(50);
 
-/// Prints that it is ready to pause, and the readings after the pause.
+/// Prints when it is ready to pause and when it does, and the readings after the pause.
 ///
 /// # Errors
 /// When the thread cannot be started, or nobody reads the records.
@@ -59,9 +60,11 @@ pub fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         std::thread::sleep(WARM_UP_GAP);
     }
     let _upkeep = options.upkeep.then(|| Upkeep::start(UPKEEP)).transpose()?;
-    record::write(&Ready { pause: options.seconds })?;
+    record::write(&Step { step: "ready" })?;
     stdin().read_to_end(&mut Vec::new())?;
-    kernel::nanosleep_until(kernel::monotonic() + (options.seconds * 1e9) as u64);
+    let end = kernel::monotonic() + (options.seconds * 1e9) as u64;
+    record::write(&Step { step: "pausing" })?;
+    kernel::nanosleep_until(end);
     let readings = if options.wall {
         (0..WALL_READINGS).map(|_| Judged::wall(&clock)).collect()
     } else {
