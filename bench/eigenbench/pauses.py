@@ -18,7 +18,7 @@ from eigenbench.samples import PERCENT, Probe
 from eigenbench.suites import Effort, Efforts, Failure, Outcome, Value
 
 PREFIX = "pause"
-GUEST = "guest"
+GUEST = "disturbed pause"
 # Of a cell, and of the worst cell, which the target is for.
 OUTSIDE = "outside"
 WORST = "worst"
@@ -77,7 +77,8 @@ class Cell:
 
 
 def _probes(prefix: str, cells: Sequence[tuple[str, str]]) -> tuple[Probe, ...]:
-    rows = [Probe(f"{prefix}/{WORST}", "outside, the worst of all cells", PERCENT)]
+    worst = f"outside, the worst {prefix}"
+    rows = [Probe(f"{prefix}/{WORST}", worst, PERCENT)]
     for key, title in cells:
         row = Probe(f"{prefix}/{key}/{OUTSIDE}", f"outside, {title}", PERCENT)
         rows += [row, *beside(row)]
