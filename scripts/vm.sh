@@ -6,18 +6,29 @@
 #   vmlinuz, version    the kernel, and its release
 #   modules/*.ko        what it needs there; modules/list has their names in the order of loading
 #
+# `scripts/vm.sh rt` fetches the distribution's real-time kernel (PREEMPT_RT) for bench/mechanisms.py, to
+# build/share/eigentime/vm-rt, without modules.
+#
 # An ordinary user can run it. It does nothing when that is there already. Where the kernel can't be
 # had, it says so and ends well: tests that need it are skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 readonly WORK=$PWD/build/vm
-readonly TARGET=$PWD/build/share/eigentime/vm
+readonly KIND=${1-}
+readonly TARGET=$PWD/build/share/eigentime/vm${KIND:+-$KIND}
 readonly SOURCE=kernel/hrtimer
 
 # The kernels that distributions make for virtual machines, with their headers; the first is taken
 # that there is: Debian's, Ubuntu's.
-readonly KERNELS=("linux-image-cloud-amd64 linux-headers-cloud-amd64" "linux-image-virtual linux-headers-virtual")
+case $KIND in
+    "") readonly KERNELS=("linux-image-cloud-amd64 linux-headers-cloud-amd64" "linux-image-virtual linux-headers-virtual") ;;
+    rt) readonly KERNELS=("linux-image-rt-amd64") ;;
+    *)
+        echo "vm: unknown kind of kernel '$KIND': there is rt, and the one for virtual machines without a word" >&2
+        exit 1
+        ;;
+esac
 
 # Of what these depend on, what is part of the kernel. Compilers are those of the machine.
 readonly PARTS='linux-(image|modules|headers|kbuild)-'
@@ -117,8 +128,17 @@ build_module() { # RELEASE
     echo eigentime_hrtimer.ko >>"$new/modules/list"
 }
 
+build() { # RELEASE: our own module, or says that it cannot be built
+    local log=$WORK/module.log
+    say "building eigentime_hrtimer for $1"
+    if ! build_module "$1" >"$log" 2>&1; then
+        cat "$log" >&2
+        say "eigentime_hrtimer can't be built, with the output above: virtual machines are without it"
+    fi
+}
+
 main() {
-    local key root new release package log
+    local key root new release package
     key=$(stamp)
     if [ "$(cat "$TARGET/stamp" 2>/dev/null)" = "$key" ]; then return 0; fi
 
@@ -132,7 +152,7 @@ main() {
         if ! own_lists || ! fetch; then skip "the distribution's kernel can't be fetched"; fi
     fi
 
-    root=$WORK/root new=$WORK/new log=$WORK/module.log
+    root=$WORK/root new=$WORK/new
     rm -rf "$root" "$new"
     mkdir -p "$root" "$new/modules"
     : >"$new/modules/list"
@@ -140,12 +160,9 @@ main() {
     release=$(find "$root/boot" -name 'vmlinuz-*' -printf '%f\n' | sed 's/^vmlinuz-//' | head -n 1)
     install --mode=644 "$root/boot/vmlinuz-$release" "$new/vmlinuz"
     echo "$release" >"$new/version"
-    for package in "${MODULES[@]}"; do add_module "$package"; done
-
-    say "building eigentime_hrtimer for $release"
-    if ! build_module "$release" >"$log" 2>&1; then
-        cat "$log" >&2
-        say "eigentime_hrtimer can't be built, with the output above: virtual machines are without it"
+    if [ -z "$KIND" ]; then
+        for package in "${MODULES[@]}"; do add_module "$package"; done
+        build "$release"
     fi
     echo "$key" >"$new/stamp"
     rm -rf "$TARGET"

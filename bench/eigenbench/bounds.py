@@ -148,6 +148,7 @@ class Bounds:
         Beside("not surely inside", "/unsure"),
         Beside("bound, ns", "/bound"),
         Beside("bound, p99", "/bound99"),
+        Beside("worst", "/bound100", highest=True),
         Beside("bracket, ns", "/bracket"),
         Beside("readings", "/readings"),
     )
@@ -164,7 +165,7 @@ class Bounds:
             for load in LOADS
             for key, title in kinds
         ]
-        return tuple(probe for row in rows for probe in (row, *_beside(row)))
+        return tuple(probe for row in rows for probe in (row, *beside(row)))
 
     def measure(
         self, level: Level, wanted: Sequence[str], deadline: Deadline
@@ -202,9 +203,10 @@ class Bounds:
             yield from judged(f"{BOUND}/{load.key}/{key}", some)
 
 
-def _beside(row: Probe) -> Iterator[Probe]:
+def beside(row: Probe) -> Iterator[Probe]:
+    """What is shown beside the readings outside."""
     units = {"unsure": PERCENT, "bound": NANOSECONDS, "bound99": NANOSECONDS}
-    units |= {"bracket": NANOSECONDS, "readings": COUNT}
+    units |= {"bound100": NANOSECONDS, "bracket": NANOSECONDS, "readings": COUNT}
     for key, unit in units.items():
         yield Probe(f"{row.key}/{key}", row.title, unit, row=False)
 
@@ -229,6 +231,7 @@ def judged(probe: str, readings: Sequence[Record]) -> Iterator[Outcome]:
     if bounds:
         yield Value(f"{probe}/bound", median(bounds))
         yield Value(f"{probe}/bound99", percentile(bounds, 99) or 0.0)
+        yield Value(f"{probe}/bound100", max(bounds))
     yield Value(f"{probe}/bracket", median(reading["width"] for reading in readings))
     yield Value(f"{probe}/readings", len(readings))
 

@@ -13,6 +13,7 @@ from eigenbench import (
     idle,
     levels,
     measuring,
+    pauses,
     reads,
     reporting,
     sleeps,
@@ -155,7 +156,10 @@ PRECISION = (
     ),
     Target(
         "outside the stated bound: at most 0.1 % in any round",
-        tuple(f"{bounds.BOUND}/{load.key}/{bounds.ALL}" for load in bounds.LOADS),
+        (
+            *(f"{bounds.BOUND}/{load.key}/{bounds.ALL}" for load in bounds.LOADS),
+            *(f"{part}/{pauses.WORST}" for part in (pauses.PREFIX, pauses.GUEST)),
+        ),
         (bounds.BOUND_LEVEL,),
         0.1,
         None,
@@ -199,6 +203,20 @@ PRECISION = (
         1.0,
         sleeps.SPIN_SLEEP,
         percent=99,
+    ),
+    *(
+        Target(
+            f"a sleep for a duration, at spin_sleep's budget: {title}",
+            tuple(f"sleep/{micros}/idle{suffix}" for micros in (100, 1_000)),
+            (sleeps.OURS_EQUAL,),
+            limit,
+            sleeps.SPIN_SLEEP,
+            percent=percent,
+        )
+        for title, suffix, limit, percent in (
+            ("p99 not above its own", "", 1.0, 99.0),
+            ("not more of a CPU (a hundredth is noise)", sleeps.CPU, 1.01, 50.0),
+        )
     ),
     *(
         Target(

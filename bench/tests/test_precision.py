@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from unittest import mock
 
 import drift as script
-from eigenbench import bounds, drift, events, reads, sleeps
+from eigenbench import bounds, drift, events, pauses, reads, sleeps
 from eigenbench.levels import Level
 from eigenbench.precision import (
     SOURCE,
@@ -140,6 +140,8 @@ class Names(unittest.TestCase):
             reads.Reads(nowhere),
             bounds.Rates(nowhere, quick=True),
             bounds.Bounds(nowhere, quick=True),
+            pauses.Pauses(nowhere, quick=True),
+            pauses.Disturbances(nowhere, quick=True),
             sleeps.Sleeps(nowhere, quick=True),
             events.Events(nowhere, quick=True),
         ]
@@ -174,6 +176,43 @@ class Bounding(unittest.TestCase):
 
     def test_no_readings_are_no_success(self) -> None:
         self.assertEqual(list(bounds.judged("b", [])), [Failure("b", "no readings")])
+
+
+class Pausing(unittest.TestCase):
+    def outcomes(self, least: int) -> dict[str, float]:
+        reading = f'{{"least": {least}, "most": 40, "bound": 30, "width": 40}}'
+        # It says that it is ready, and goes on when its input is closed.
+        script = f"echo '{{}}'; cat > /dev/null; echo '{{\"readings\": [{reading}]}}'"
+        with (
+            program(script) as there,
+            mock.patch.object(pauses, "QUICK_PAUSES_S", (0.001,)),
+        ):
+            suite = pauses.Pauses(there, quick=True)
+            wanted = [probe.key for probe in suite.probes]
+            found = measured(suite, bounds.BOUND_LEVEL, wanted)
+        return {it.probe: it.value for it in found if isinstance(it, Value)}
+
+    def test_the_worst_cell_counts(self) -> None:
+        worst = f"{pauses.PREFIX}/{pauses.WORST}"
+        cell = f"{pauses.PREFIX}/0.001s-old-upkeep/{pauses.OUTSIDE}"
+        for least, outside in [(30, 0.0), (31, 100.0)]:
+            found = self.outcomes(least)
+            self.assertEqual((found[cell], found[worst]), (outside, outside))
+            self.assertEqual(found[f"{cell}/readings"], pauses.PROCESSES)
+
+    def test_a_process_that_says_nothing_is_a_failure(self) -> None:
+        with program("exit 0") as there:
+            found = measured(
+                pauses.Pauses(there, quick=True), bounds.BOUND_LEVEL, ("pause/worst",)
+            )
+        why = "a process ended before its pause"
+        self.assertEqual(found, [Failure("pause/worst", why)])
+
+    def test_only_what_lasts_long_enough_is_stopped(self) -> None:
+        for quick in True, False:
+            cells = pauses.Pauses(Program(Path()), quick).cells
+            self.assertTrue(all(it.seconds >= 1 for it in cells if it.stopped))
+            self.assertEqual(any(it.seconds > 60 for it in cells), not quick)
 
 
 class Sleeping(unittest.TestCase):

@@ -1,6 +1,6 @@
 //! Readings of our clock, held against the kernel's.
 
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use eigentime_clock::Clock;
 use serde::Serialize;
@@ -29,6 +29,15 @@ impl Judged {
         let reading = clock.read_ordered();
         let after = kernel::monotonic();
         Self::of(before, nanos(reading.monotonic), after, reading.error.within().map(nanos))
+    }
+
+    /// The same of CLOCK_REALTIME.
+    pub fn wall(clock: &Clock) -> Self {
+        let before = kernel::clock(libc::CLOCK_REALTIME);
+        let reading = clock.read_ordered();
+        let after = kernel::clock(libc::CLOCK_REALTIME);
+        let shown = reading.wall.duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self::of(before, nanos(shown), after, reading.wall_error.within().map(nanos))
     }
 
     /// Two readings, now, around one of the kernel's: a bracket half as wide, since it is of one

@@ -132,6 +132,16 @@ pub fn leave(cpu: usize) {
     }
 }
 
+/// Lets the calling thread run on all CPUs.
+pub fn everywhere() -> io::Result<()> {
+    // SAFETY: a set of CPUs is plain bits, of which all may be set, and as large as it is said to be.
+    succeeded(unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        (0..libc::CPU_SETSIZE as usize).for_each(|cpu| libc::CPU_SET(cpu, &mut set));
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)
+    })
+}
+
 /// Makes the calling thread one of SCHED_FIFO.
 pub fn realtime(priority: i32) -> io::Result<()> {
     // Some C libraries have more in it, which this policy does not use.
@@ -140,6 +150,36 @@ pub fn realtime(priority: i32) -> io::Result<()> {
     parameter.sched_priority = priority;
     // SAFETY: the parameter is ours to read.
     succeeded(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameter) })
+}
+
+/// Makes the calling thread one of SCHED_DEADLINE, on any processor.
+pub fn deadline(runtime: u64, period: u64) -> io::Result<()> {
+    /// As in sched_setattr(2).
+    #[repr(C)]
+    struct Attributes {
+        size: u32,
+        policy: u32,
+        flags: u64,
+        nice: i32,
+        priority: u32,
+        runtime: u64,
+        deadline: u64,
+        period: u64,
+    }
+    everywhere()?;
+    let attributes = Attributes {
+        size: size_of::<Attributes>() as u32,
+        policy: libc::SCHED_DEADLINE as u32,
+        flags: 0,
+        nice: 0,
+        priority: 0,
+        runtime,
+        deadline: period,
+        period,
+    };
+    // SAFETY: the attributes are as the kernel lays them out, and ours to read.
+    let result = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+    succeeded(result as libc::c_int)
 }
 
 /// How often the calling thread was taken off its CPU while it wanted to run.

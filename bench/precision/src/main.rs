@@ -11,6 +11,7 @@ mod events;
 mod judged;
 mod kernel;
 mod load;
+mod pauses;
 mod random;
 mod reads;
 mod record;
@@ -34,6 +35,8 @@ enum Command {
     Reads(reads::Options),
     /// By how much clocks go too fast, and whether ours keeps the bounds that it states.
     Bounds(bounds::Options),
+    /// Whether our clock keeps its bounds after a pause.
+    Pauses(pauses::Options),
     /// How late sleeps end and what they cost, by each way of sleeping in turn.
     Sleeps(sleeps::Options),
     /// How even the intervals between periodic events are, by each source in turn.
@@ -59,6 +62,7 @@ fn run(command: Command) -> Result<(), Box<dyn Error>> {
     match command {
         Command::Reads(options) => reads::run(&options),
         Command::Bounds(options) => bounds::run(&options),
+        Command::Pauses(options) => pauses::run(&options),
         Command::Sleeps(options) => sleeps::run(&options),
         Command::Events(options) => events::run(&options),
         Command::Drift(options) => drift::run(&options),

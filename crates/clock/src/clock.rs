@@ -258,6 +258,14 @@ impl Clock {
         }
     }
 
+    /// The same for a wait, which makes no system calls for it where the process is
+    /// [confined](Clock::confine).
+    pub(crate) fn routine(&self) {
+        if let Source::System = &self.0 {
+            system::routine();
+        }
+    }
+
     /// Says that this process makes, or will make, none but the most necessary system calls (under
     /// a seccomp filter, say): from now on the clock makes none but `clock_gettime` while it is
     /// read, and leaves it to [`Clock::upkeep`] and [`Clock::trust`] to ask whether the kernel still

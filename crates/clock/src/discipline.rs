@@ -42,6 +42,9 @@ const MEMORY: f64 = 0.97;
 /// it led to is being corrected while the next one comes.
 const UNSEEN: f64 = 2.0;
 
+/// After so many intervals without a comparison, its mean rate need not be that of now.
+const PAUSE: f64 = 2.0;
+
 /// The first interval between two comparisons, in nanoseconds; each is twice the one before.
 const SHORTEST: u64 = 1_000_000;
 
@@ -65,6 +68,11 @@ pub struct Discipline {
     interval: u64,
     /// By how much the kernel has changed its rate lately.
     changes: f64,
+    /// By how much it can have changed its rate in a pause, as far as comparisons show.
+    unproved: f64,
+    /// By how much the kernel says that it leads its clock, if it was asked.
+    steering: f64,
+    is_steered: bool,
     /// The highest rate that was certainly exceeded, and the lowest that certainly was not: where
     /// the first is above the second, the rate has varied.
     above: f64,
@@ -85,6 +93,9 @@ impl Discipline {
         count: 0,
         interval: 0,
         changes: 0.0,
+        unproved: 0.0,
+        steering: 0.0,
+        is_steered: false,
         above: 0.0,
         below: 0.0,
     };
@@ -99,6 +110,17 @@ impl Discipline {
         Some(self.draw(&base.from(second.ticks, second.nanos), &second, rate))
     }
 
+    /// The kernel says that it leads its clock by so much, as a part of its rate. When that has
+    /// changed since it was last asked, no mean over that time tells.
+    pub fn steer(&mut self, steering: f64) {
+        let change = (steering - self.steering).abs();
+        if self.is_steered && change > 0.0 {
+            self.count = self.count.min(1);
+            self.changes = self.changes.max(change);
+        }
+        (self.steering, self.is_steered) = (steering, true);
+    }
+
     /// The line from here on, after a comparison.
     pub fn follow(&mut self, line: &Line, sample: Sample) -> Result<Line, Jumped> {
         let off = (line.at(sample.ticks).wrapping_sub(sample.nanos)).cast_signed();
@@ -111,9 +133,16 @@ impl Discipline {
         let last = self.samples[0];
         let latest = if self.count > 0 { between(&last, &sample) } else { None };
         self.changes *= MEMORY;
+        self.unproved *= MEMORY;
         if let (Some(latest), Some(whole)) = (latest, self.rate(&last)) {
             let change = (latest.nanos_per_tick / whole.nanos_per_tick - 1.0).abs();
-            let seen = change - latest.relative_error - whole.relative_error;
+            let unclear = latest.relative_error + whole.relative_error;
+            let seen = change - unclear;
+            self.unproved = if elapsed > PAUSE * self.interval as f64 {
+                change + unclear
+            } else {
+                self.unproved.min(change + unclear)
+            };
             if seen > DITHER {
                 // What is older is of another rate.
                 self.count = 1;
@@ -144,7 +173,7 @@ impl Discipline {
         self.below = if self.below == 0.0 { highest } else { self.below.min(highest) };
         let variation = (self.above - self.below).max(0.0) / rate.nanos_per_tick;
 
-        let unknown = rate.relative_error + DITHER + self.changes;
+        let unknown = rate.relative_error + DITHER + self.changes + self.unproved;
         let slope = Slope::new(rate.nanos_per_tick);
         let growth = |relative: f64| (relative * rate.nanos_per_tick * ONE as f64) as u64;
         let tracking = Line {
@@ -342,6 +371,54 @@ mod tests {
             let slewed = discipline.follow(&line, sample).unwrap();
             let off = line.at(sample.ticks).abs_diff(sample.nanos);
             assert!(slewed.error_at(sample.ticks) >= off, "where somebody has read, it is said");
+        }
+    }
+
+    /// Whether readings after a pause of two seconds are within their bounds, in which the kernel
+    /// began to slew by 200 ppm, where the first comparison was so good.
+    fn holds_after(slew: fn(f64) -> f64, bracket: f64, is_told: bool) -> bool {
+        let kernel = Kernel { hertz: 2.6e9, slew };
+        let mut discipline = Discipline::NEW;
+        let [first, second] = [0.0, 1e6].map(|time| kernel.sample(time, bracket, 0.5));
+        let mut line = discipline.begin(first, second).unwrap();
+        discipline.steer(0.0);
+        if is_told {
+            discipline.steer(200e-6);
+        }
+        let mut time = 2.0 * SECOND;
+        while time < 4.0 * SECOND {
+            line = discipline.follow(&line, kernel.sample(time, 45.0, 0.5)).unwrap();
+            let due = line.rate.nanos(discipline.due_in(&line)) as f64;
+            for part in [0.1, 0.5, 1.0] {
+                let then = time + due * part;
+                let error = line.error_at(kernel.ticks(then)) as f64;
+                if off(&line, &kernel, then).abs() > error + CONVERTED {
+                    return false;
+                }
+            }
+            time += due;
+        }
+        true
+    }
+
+    #[test]
+    fn a_slew_in_a_pause_is_reckoned_with_after_a_poor_start() {
+        // Its mean shows half of it at least, but less than what the first comparison was off by.
+        let slews = [
+            |time: f64| (time - 0.2 * SECOND).max(0.0) * 200e-6,
+            |time: f64| (time - 0.9 * SECOND).max(0.0) * 200e-6,
+        ];
+        for bracket in [40.0, 250.0, 1000.0] {
+            assert!(slews.iter().all(|slew| holds_after(*slew, bracket, false)), "{bracket}");
+        }
+    }
+
+    #[test]
+    fn a_slew_at_the_end_of_a_pause_is_known_from_the_kernel() {
+        let slew = |time: f64| (time - 1.9 * SECOND).max(0.0) * 200e-6;
+        assert!(!holds_after(slew, 40.0, false), "its mean hides it");
+        for bracket in [40.0, 250.0, 1000.0] {
+            assert!(holds_after(slew, bracket, true), "{bracket}");
         }
     }
 

@@ -40,7 +40,8 @@
 //! **Error.** What is stated for a reading ([`Clock::error`]) is the sum of half a bracket, what
 //! is still to be corrected at it, and, for each nanosecond since the comparison, how far the slope may be off
 //! and what the kernel may change its own by: one unit of its multiplier (0.2 ppm), or as much as
-//! it has been seen to change lately. Against UTC ([`Clock::utc_error`]) the kernel's own estimate
+//! it has been seen to change lately, or as the kernel says, which is asked once a second, so that
+//! what changed in a pause is known. Against UTC ([`Clock::utc_error`]) the kernel's own estimate
 //! is added, and where the kernel says that its clock is not synchronized, nothing is known.
 //!
 //! **Trust.** The counter is read only where the kernel itself keeps time by it and the processor

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use done::Done;
 use eigentime_clock::sleeper::{
-    Builder, Error, Guard, KernelWait, KernelWaiter, Policy, Sleeper, Wish, Woken, wait_until,
+    Builder, Error, Guard, KernelWait, KernelWaiter, Nanosleep, Policy, Sleeper, Wish, Woken,
+    wait_until, wait_until_monotonic,
 };
 use eigentime_clock::{Clock, Instant};
 use rustix::process::{Pid, Resource, Rlimit, WaitOptions, setrlimit, waitpid};
@@ -71,11 +72,12 @@ fn kernel_now() -> Duration {
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
-/// Relative ones, those until an instant that is so far away, and those until a time.
+/// Relative ones, those until an instant that is so far away, and those until a time: of the kernel's
+/// clock, and of the clock as it is published, too.
 #[test]
 fn none_ends_before_the_kernel_s_clock_says_so() {
     const ROUNDS: u32 = 16_667;
-    let clock = Clock::system();
+    let (clock, policy, mut guard) = (Clock::system(), Policy::new(), Guard::new());
     let mut sleepers = BOTH.map(with);
     for round in 0..ROUNDS {
         let length = Duration::from_micros(10 + u64::from(round % 7));
@@ -93,6 +95,11 @@ fn none_ends_before_the_kernel_s_clock_says_so() {
             let timed = kernel_now();
             assert!(timed >= deadline, "early by {:?}", deadline - timed);
         }
+        let deadline = kernel_now() + length;
+        wait_until_monotonic(&mut guard, &policy, &clock, deadline, &mut Nanosleep, false).unwrap();
+        let (published, kernel) = (clock.monotonic(Instant::now_ordered()), kernel_now());
+        assert!(published >= deadline, "early by {:?}, as published", deadline - published);
+        assert!(kernel >= deadline, "early by {:?}", deadline - kernel);
     }
 }
 

@@ -107,13 +107,6 @@ fn kernel(clock: ClockId) -> Duration {
     Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
 }
 
-/// Whether the kernel's CLOCK_MONOTONIC is behind this, by what the counter can be off by. One that
-/// is further behind was put back.
-pub fn is_behind(deadline: Duration) -> bool {
-    let left = deadline.saturating_sub(kernel(ClockId::Monotonic));
-    !left.is_zero() && left < Duration::from_millis(1)
-}
-
 /// CLOCK_MONOTONIC.
 pub fn monotonic() -> Duration {
     if counts() { CLOCK.monotonic(CLOCK.now_ordered()) } else { kernel(ClockId::Monotonic) }

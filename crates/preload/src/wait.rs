@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::ptr;
 use std::time::Duration;
 
-use eigentime_clock::sleeper::{KernelWaiter, Woken, wait_until};
+use eigentime_clock::sleeper::{KernelWaiter, Woken, wait_until_monotonic};
 
 use rustix::thread::{current_timer_slack, set_current_timer_slack};
 
@@ -21,10 +21,6 @@ pub enum Ended {
     /// A signal handler has run when so much was left of it.
     Interrupted(Duration),
 }
-
-/// Before this much is left of a wait, the kernel alone waits: what the counter is off by, of
-/// the kernel's clock, is nothing in so short a time.
-const NEAR: Duration = Duration::from_millis(100);
 
 /// A wait of this length can have the counter compared with the kernel's clock within it.
 const ROOMY: Duration = Duration::from_millis(5);
@@ -57,24 +53,13 @@ pub fn sleep_until(deadline: Duration) -> Option<Ended> {
     // SAFETY: threads can be cancelled here, as in the real function.
     unsafe { pthread_testcancel() };
     let mut kernel = Kernel::new(place);
-    if asked_for > NEAR * 2 && kernel.wait_plainly(deadline - NEAR) != Woken::Due {
-        place.give_back();
-        return kernel.ended(deadline);
-    }
-    // Before the target is computed: during a long wait much can be learned of the counter.
-    let _ = CLOCK.now();
-    let target = CLOCK.at_monotonic(deadline);
-    let slept =
-        wait_until(place.guard(), &settings::get().policy, &CLOCK, target, &mut kernel, true);
+    let policy = &settings::get().policy;
+    let slept = wait_until_monotonic(place.guard(), policy, &CLOCK, deadline, &mut kernel, true);
     place.give_back();
     // SAFETY: as above.
     unsafe { pthread_testcancel() };
     match slept {
         Ok(slept) => {
-            // The kernel's own clock must not show an earlier time than was asked for, either.
-            while clocks::is_behind(deadline) {
-                std::hint::spin_loop();
-            }
             report::slept(&slept);
             Some(Ended::OnTime)
         }
@@ -107,22 +92,6 @@ impl Kernel {
         Self { place, refused: false }
     }
 
-    /// With the timer slack as it is.
-    fn wait_plainly(&mut self, until: Duration) -> Woken {
-        let until = time::timespec(until);
-        let (clock, flags) = (libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME);
-        // SAFETY: there is a time to read and none to write.
-        match unsafe { real::clock_nanosleep(clock, flags, &raw const until, ptr::null_mut()) } {
-            0 => Woken::Due,
-            libc::EINTR => Woken::BySignal,
-            _ => {
-                // Ends the wait, as a signal does.
-                self.refused = true;
-                Woken::BySignal
-            }
-        }
-    }
-
     /// What comes of a wait that did not end by itself; none if the real function has to wait.
     fn ended(&self, deadline: Duration) -> Option<Ended> {
         if self.refused {
@@ -136,10 +105,19 @@ impl Kernel {
 
 impl KernelWaiter for Kernel {
     fn wait(&mut self, until: Duration) -> Woken {
+        let until = time::timespec(until);
+        let (clock, flags) = (libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME);
         lower_slack(self.place);
-        let woken = self.wait_plainly(until);
+        // SAFETY: there is a time to read and none to write.
+        let answer =
+            unsafe { real::clock_nanosleep(clock, flags, &raw const until, ptr::null_mut()) };
         put_back_slack(self.place);
-        woken
+        if answer == 0 {
+            return Woken::Due;
+        }
+        // What is refused ends the wait, too, as a signal does.
+        self.refused |= answer != libc::EINTR;
+        Woken::BySignal
     }
 }
 

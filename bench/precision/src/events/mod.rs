@@ -3,6 +3,7 @@
 //! An event is a reading of the processor's counter by whoever the event wakes or calls. Intervals
 //! in which the CPU was taken away are flagged, and never left out.
 
+mod mechanisms;
 mod recorder;
 mod sources;
 mod steal;
@@ -15,6 +16,7 @@ use serde::Serialize;
 
 use crate::counter::{Pair, Scale};
 use crate::{kernel, record};
+use mechanisms::MECHANISMS;
 use recorder::Recorder;
 use sources::{SOURCES, Source};
 use steal::{Watch, Window};
@@ -31,7 +33,7 @@ pub struct Options {
     /// Intervals to measure.
     #[arg(long, default_value_t = 4_500)]
     events: usize,
-    /// Only this source; may be repeated.
+    /// Only this source, which may also be one of the mechanisms that are studied; may be repeated.
     #[arg(long)]
     source: Vec<String>,
 }
@@ -61,9 +63,9 @@ struct Record {
 /// # Errors
 /// When nobody reads the records.
 pub fn run(options: &Options) -> Result<(), Box<dyn Error>> {
-    let asked =
-        |it: &&Source| options.source.is_empty() || options.source.iter().any(|n| n == it.name);
-    for source in SOURCES.iter().filter(asked) {
+    let named = |it: &&Source| options.source.iter().any(|name| name == it.name);
+    let plain = SOURCES.iter().filter(|it| options.source.is_empty() || named(it));
+    for source in plain.chain(MECHANISMS.iter().filter(named)) {
         record::write(&measured(source, options))?;
     }
     Ok(())

@@ -32,7 +32,7 @@ impl Recorder {
         Self { stamps, wanted, first: FIRST, missed: 0 }
     }
 
-    #[cfg(test)]
+    /// Of events that were recorded elsewhere.
     pub fn of(stamps: Vec<Stamp>) -> Self {
         Self { wanted: stamps.len(), stamps, first: 0, missed: 0 }
     }

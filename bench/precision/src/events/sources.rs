@@ -20,9 +20,9 @@ pub struct Source {
 type Run = fn(usize, u64, Recorder) -> Result<(Recorder, Vec<String>), String>;
 
 /// Above the kernel's threads of the softirqs and the like (which have 50), below its watchdogs.
-const PRIORITY: u8 = 80;
+pub const PRIORITY: u8 = 80;
 /// From the start to the first event.
-const AHEAD: u64 = 5_000_000;
+pub const AHEAD: u64 = 5_000_000;
 /// So many times what it should take the ticker may take, and this on top.
 const PATIENCE: u32 = 20;
 const LONGEST_START: Duration = Duration::from_secs(2);
@@ -59,6 +59,10 @@ pub const SOURCES: &[Source] = &[
 ];
 
 impl Source {
+    pub const fn new(name: &'static str, run: Run) -> Self {
+        Self { name, run }
+    }
+
     /// Records events in the calling thread, or in one that it starts. What waits for that one
     /// must not be on its CPU: the kernel would take the CPU away from the events for it.
     ///
@@ -78,7 +82,7 @@ fn pinned(cpu: usize) -> Result<(), String> {
     kernel::pin(cpu).map_err(|error| error.to_string())
 }
 
-fn fifo(cpu: usize) -> Result<(), String> {
+pub fn fifo(cpu: usize) -> Result<(), String> {
     pinned(cpu)?;
     kernel::realtime(PRIORITY.into()).map_err(|error| format!("SCHED_FIFO: {error}"))
 }

@@ -47,7 +47,7 @@ pub use self::kernel::{KernelWaiter, Nanosleep, Woken};
 pub use self::policy::Policy;
 pub use self::slept::{Interrupted, Lateness, Slept};
 pub use self::statistics::Statistics;
-pub use self::wait::wait_until;
+pub use self::wait::{wait_until, wait_until_monotonic};
 pub use self::waiter::KernelWait;
 pub use crate::privilege::{Degradation, Wish};
 

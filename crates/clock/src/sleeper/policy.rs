@@ -16,9 +16,10 @@ pub struct Policy {
 
 /// From here on a sleep may spin for its share of the time.
 const LONG: u64 = 1_000_000;
-/// But for no more than its share of this. The default one is 40 µs: less than what a fixed guard
-/// of 125 µs comes to where the kernel is late by 75 µs, most of that slack.
-const LONGEST: u64 = 2_500_000;
+/// But for no more than its share of this. The default one is 20 µs: with what a sleep takes besides,
+/// not much more than a fixed guard of 125 µs comes to where the kernel is late by 100 µs, half of
+/// that slack.
+const LONGEST: u64 = 1_250_000;
 /// And a shorter one for no more than its share of this. The default one is 64 µs, which is
 /// enough for most wake-ups, and less than half of the processor at 150 µs.
 const LONGEST_OF_SHORT: u64 = 4_000_000;
@@ -35,10 +36,10 @@ impl Policy {
     /// How long sleeps may spin on average, if one follows the other in this time.
     ///
     /// From a millisecond on it is the share [`Policy::cpu`] of that time, but not more than of
-    /// 2.5 ms. A thread that wakes more often needs precision more than idle processors: at half
+    /// 1.25 ms. A thread that wakes more often needs precision more than idle processors: at half
     /// a millisecond it is four times the share, twice as long, and so on up to that of 4 ms.
     /// With the default of 1.6 % this is 16 µs of each millisecond, 32 µs at 500 µs, 64 µs below
-    /// 250 µs, and 40 µs above 2.5 ms; so a sleep of less than 64 µs, which the kernel would end
+    /// 250 µs, and 20 µs above 1.25 ms; so a sleep of less than 64 µs, which the kernel would end
     /// far too late, is spun altogether. Together sleeps never spin for longer than they were
     /// allowed, and once what 25 ms would bring in (with the default, 0.4 ms).
     ///
@@ -95,7 +96,7 @@ mod tests {
         let micros = Duration::from_micros;
         let policy = Policy::default();
         for (time, allowed) in
-            [(1_000, 16), (500, 32), (250, 64), (100, 64), (0, 64), (2_500, 40), (1_000_000, 40)]
+            [(1_000, 16), (500, 32), (250, 64), (100, 64), (0, 64), (1_250, 20), (1_000_000, 20)]
         {
             assert_eq!(policy.allowance(micros(time)), micros(allowed), "{time} µs");
         }

@@ -29,8 +29,18 @@ pub struct Target {
     pub instant: Instant,
     /// What CLOCK_MONOTONIC has to show then.
     deadline: Duration,
-    /// Whether the instant is what was asked for, and not the time that passes until then.
-    is_absolute: bool,
+    asked: Asked,
+}
+
+/// What was asked for.
+#[derive(Clone, Copy, PartialEq)]
+enum Asked {
+    /// The instant.
+    Instant,
+    /// The time that passes until then, by the kernel's clock.
+    Duration,
+    /// The deadline, by the kernel's clock and as it is published.
+    Monotonic,
 }
 
 impl Target {
@@ -40,14 +50,21 @@ impl Target {
         // Whichever line it was computed by, and from a reading that was as wrong as one is now.
         let shown = clock.tracked(instant).max(clock.monotonic(instant));
         let error = clock.error(now).within().unwrap_or_default() + Duration::from_nanos(1);
-        Self { instant, deadline: shown.saturating_add(error), is_absolute: true }
+        Self { instant, deadline: shown.saturating_add(error), asked: Asked::Instant }
     }
 
     pub fn after(clock: &Clock, duration: Duration) -> Self {
         let deadline = clock.kernel_now().saturating_add(duration);
         let now = clock.now();
         let instant = now.checked_add(duration).unwrap_or(now.last());
-        Self { instant, deadline, is_absolute: false }
+        Self { instant, deadline, asked: Asked::Duration }
+    }
+
+    fn monotonic(clock: &Clock, deadline: Duration) -> Self {
+        // The upkeep that is due comes first.
+        let now = clock.now();
+        let instant = clock.at_tracked(deadline).max(clock.at_monotonic(deadline));
+        Self { instant: instant.min(now.last()), deadline, asked: Asked::Monotonic }
     }
 
     /// The instant by what is known now of the counter's rate.
@@ -56,7 +73,21 @@ impl Target {
             return self.instant;
         }
         let refined = clock.at_tracked(self.deadline);
-        if self.is_absolute { refined.max(self.instant) } else { refined }
+        match self.asked {
+            Asked::Instant => refined.max(self.instant),
+            Asked::Duration => refined,
+            Asked::Monotonic => refined.max(clock.at_monotonic(self.deadline)),
+        }
+    }
+
+    /// What the kernel's clock, and what is published if that counts, lack to the deadline.
+    fn left(&self, clock: &Clock) -> Duration {
+        let kernel = clock.kernel_now();
+        let shown = match self.asked {
+            Asked::Monotonic => kernel.min(clock.monotonic(clock.now_in_haste())),
+            Asked::Instant | Asked::Duration => kernel,
+        };
+        self.deadline.saturating_sub(shown)
     }
 }
 
@@ -77,6 +108,21 @@ pub fn wait_until(
     interruptible: bool,
 ) -> Result<Slept, Interrupted> {
     wait(guard, policy, clock, Target::at(clock, target), kernel, interruptible)
+}
+
+/// The same until CLOCK_MONOTONIC shows `deadline`: the kernel's, and [`Clock::monotonic`] of now.
+///
+/// # Errors
+/// As [`wait_until`].
+pub fn wait_until_monotonic(
+    guard: &mut Guard,
+    policy: &Policy,
+    clock: &Clock,
+    deadline: Duration,
+    kernel: &mut impl KernelWaiter,
+    interruptible: bool,
+) -> Result<Slept, Interrupted> {
+    wait(guard, policy, clock, Target::monotonic(clock, deadline), kernel, interruptible)
 }
 
 /// The same.
@@ -132,40 +178,45 @@ pub fn wait(
         Ok(Slept { guard: ahead, kernel_miss, ..Slept::at_once(target, woke) })
     });
     let mut slept = ended?;
-    if hold(clock, asked.deadline, kernel) {
+    if hold(clock, &asked, kernel, interruptible)? {
         slept.woke = clock.now_in_haste().max(slept.woke);
         guard.woken(slept.woke);
     }
-    if asked.is_absolute {
+    if asked.asked == Asked::Instant {
         slept.target = asked.instant;
     }
     slept.miss = slept.woke - slept.target;
     Ok(slept)
 }
 
-/// Waits until the kernel's clock has come to its deadline, too: by the counter that was so, give or
+/// Waits until the kernel's clock has come to the deadline, too: by the counter that was so, give or
 /// take its error. Whether there was anything to wait for.
-fn hold(clock: &Clock, deadline: Duration, kernel: &mut impl KernelWaiter) -> bool {
+fn hold(
+    clock: &Clock,
+    asked: &Target,
+    kernel: &mut impl KernelWaiter,
+    interruptible: bool,
+) -> Result<bool, Interrupted> {
     for turn in 0.. {
-        let left = deadline.saturating_sub(clock.kernel_now());
+        let left = asked.left(clock);
         if left.is_zero() {
-            return turn > 0;
+            return Ok(turn > 0);
         }
         let is_astray = left > ASTRAY;
         if is_astray && clock.is_counting() {
-            clock.upkeep();
+            clock.routine();
         }
         if is_astray && !clock.is_counting() {
             // The kernel's clock was put back. Instants went on.
-            return turn > 0;
+            return Ok(turn > 0);
         }
-        if is_astray || turn > PATIENCE {
-            kernel.wait(deadline);
-        } else {
+        if !is_astray && turn <= PATIENCE {
             std::hint::spin_loop();
+        } else if kernel.wait(asked.deadline) == Woken::BySignal && interruptible {
+            return Err(Interrupted { remaining: asked.left(clock) });
         }
     }
-    true
+    Ok(true)
 }
 
 /// What is known of a sleep before its last part.
@@ -228,7 +279,7 @@ fn in_kernel(
         if woken == Woken::Due && end.checked_duration_since(now).is_some_and(|left| left > ASTRAY)
         {
             // The clock has gone astray, as after a change of namespace.
-            clock.upkeep();
+            clock.routine();
             now = clock.now();
         }
         match woken {

@@ -26,7 +26,7 @@ use crate::verdict::{self, timeline, vmclock};
 
 use hot::HOT;
 use phase::{PHASE, Turn};
-use record::Record;
+use record::{Record, Steering};
 
 macro_rules! latch {
     ($words:expr) => {{
@@ -154,7 +154,7 @@ fn with_others(line: Line) -> Line {
 pub fn line_to_utc() -> Line {
     let mut line = line_to_others();
     if !HOT.is_counting() && !HOT.is_confined() && !timeline::is_here() {
-        line.utc_error = record::utc_error();
+        line.utc_error = Steering::now().utc_error;
     }
     line
 }

@@ -49,6 +49,11 @@ const EXAMINED_EVERY: u64 = 1_000_000_000;
 /// What the kernel adds to its own error in that time, in microseconds: 500 ppm.
 const EXAMINED_GROWTH: u64 = 500;
 
+/// The kernel's units of frequency, 2^-16 ppm, and of the tick, of which 10,000 are the usual
+/// length, as parts of the clock's rate.
+const FREQUENCY: f64 = 1e-6 / 65_536.0;
+const TICK: f64 = 1e-4;
+
 /// Nobody has the record.
 const FREE: u32 = 0;
 
@@ -171,7 +176,12 @@ impl Record {
             .ok_or(Reason::NoRate)?;
         HOT.begin(0);
         self.examined = line.sample_nanos;
-        let utc_error = if HOT.is_confined() { UNKNOWN } else { utc_error() };
+        let mut utc_error = UNKNOWN;
+        if !HOT.is_confined() {
+            let steering = Steering::now();
+            self.discipline.steer(steering.rate);
+            utc_error = steering.utc_error;
+        }
         self.publish(Line { utc_error, ..line });
         TRUST.write(&Trust::Counter.to_words());
         Ok(())
@@ -198,19 +208,18 @@ impl Record {
         let (sample, old) =
             (with(kernel::compare(ClockId::Monotonic), offset), Line::from_words(LINE.read()));
         let due = !HOT.is_confined() && self.is_unexamined_since(sample.nanos);
+        let mut utc_error = old.utc_error;
         if now || due {
             self.examined = sample.nanos;
             if let Err(reason) = verdict::examine_again() {
                 return self.give_up(reason);
             }
+            let steering = Steering::now();
+            self.discipline.steer(steering.rate);
+            utc_error = steering.utc_error;
         }
         match self.discipline.follow(&old, sample) {
-            Ok(mut line) => {
-                if now || due {
-                    line.utc_error = utc_error();
-                }
-                self.join(line, &old, offset);
-            }
+            Ok(line) => self.join(Line { utc_error, ..line }, &old, offset),
             Err(_) => {
                 let slept = self.known
                     && kernel::ahead(ClockId::Boottime).low - self.boot.high > SLEPT as i64;
@@ -364,25 +373,38 @@ const fn with(sample: Sample, offset: u64) -> Sample {
     Sample { ticks: sample.ticks.wrapping_add(offset), ..sample }
 }
 
-/// How far the kernel's wall clock can be from UTC, in nanoseconds, by the kernel's own word;
-/// [`UNKNOWN`] if it is not synchronized or does not say.
-pub fn utc_error() -> u64 {
-    // SAFETY: all zeroes asks for nothing to be changed.
-    let mut timex: libc::timex = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel writes what it knows into `timex`; a signal handler that reads the clock
-    // must leave `errno` as it was.
-    let state = unsafe {
-        let errno = libc::__errno_location();
-        let before = *errno;
-        let state = libc::syscall(libc::SYS_adjtimex, &raw mut timex);
-        *errno = before;
-        state
-    };
-    let synchronized =
-        state >= 0 && state != i64::from(libc::TIME_ERROR) && timex.status & libc::STA_UNSYNC == 0;
-    match u64::try_from(timex.maxerror) {
-        Ok(micros) if synchronized => (micros + EXAMINED_GROWTH).saturating_mul(1000),
-        _ => UNKNOWN,
+/// What the kernel says of how its clock is led.
+pub struct Steering {
+    /// How far the wall clock can be from UTC, in nanoseconds; [`UNKNOWN`] if it is not synchronized
+    /// or the kernel does not say.
+    pub utc_error: u64,
+    /// By which part of its rate the clock is led: by its frequency and the length of its tick.
+    rate: f64,
+}
+
+impl Steering {
+    /// As of now (adjtimex(2)).
+    pub fn now() -> Self {
+        // SAFETY: all zeroes asks for nothing to be changed.
+        let mut timex: libc::timex = unsafe { std::mem::zeroed() };
+        // SAFETY: the kernel writes what it knows into `timex`; a signal handler that reads the
+        // clock must leave `errno` as it was.
+        let state = unsafe {
+            let errno = libc::__errno_location();
+            let before = *errno;
+            let state = libc::syscall(libc::SYS_adjtimex, &raw mut timex);
+            *errno = before;
+            state
+        };
+        let synchronized = state >= 0
+            && state != i64::from(libc::TIME_ERROR)
+            && timex.status & libc::STA_UNSYNC == 0;
+        let utc_error = match u64::try_from(timex.maxerror) {
+            Ok(micros) if synchronized => (micros + EXAMINED_GROWTH).saturating_mul(1000),
+            _ => UNKNOWN,
+        };
+        let rate = timex.freq as f64 * FREQUENCY + timex.tick as f64 * TICK;
+        Self { utc_error, rate }
     }
 }
 
