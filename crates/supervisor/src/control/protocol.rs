@@ -418,7 +418,7 @@ pub fn read_call(line: Value) -> Result<Call, (Value, Refusal)> {
         Some(Value::String(_)) => {}
         _ => return refused(Code::InvalidRequest, "the method is no text"),
     }
-    if let Some(version) = fields.get("protocol").filter(|it| **it != Value::from(PROTOCOL)) {
+    if let Some(version) = fields.get("protocol").filter(|it| **it != PROTOCOL) {
         let text =
             format!("this timeline speaks version {PROTOCOL} of the protocol, not {version}");
         return refused(Code::UnsupportedProtocol, &text);

@@ -136,7 +136,7 @@ impl Callers {
             match told {
                 Told::Answer(token, answer) => self.pass_back(token, *answer),
                 Told::Event(event) => self.tell(&event),
-                Told::AskAfter(process, request) => self.afters.push((process, request)),
+                Told::AskAfter(process, request) => self.afters.push((process, *request)),
                 Told::Finish(event) => return Some(event),
             }
         }
@@ -453,7 +453,7 @@ impl Callers {
             match self.waits[index].next(&self.ends.region) {
                 Next::Answer(outcome) => self.end_wait(index, outcome),
                 Next::Ask(request) => {
-                    let token = self.ask(Work::Wait, Pid::this(), request);
+                    let token = self.ask(Work::Wait, Pid::this(), *request);
                     self.waits[index].is_asked(token);
                 }
                 Next::Rest(until) => next = [next, until].into_iter().flatten().min(),

@@ -76,7 +76,7 @@ enum Told {
     /// Something has happened.
     Event(Event),
     /// A request is to be made once a process has ended.
-    AskAfter(Pidfd, Request),
+    AskAfter(Pidfd, Box<Request>),
     /// All ends: the timeline, or this supervisor.
     Finish(Event),
 }
@@ -213,7 +213,7 @@ impl Control {
     pub fn ask_after(&self, process: i32, request: Request) {
         // One that has ended already, or cannot be waited for, leaves that to the container's own end.
         if let Ok(process) = Pidfd::open(Pid::from_raw(process)) {
-            self.post.tell(Told::AskAfter(process, request));
+            self.post.tell(Told::AskAfter(process, Box::new(request)));
         }
     }
 

@@ -50,7 +50,7 @@ pub enum Next {
     /// Its answer.
     Answer(Result<Value, Refusal>),
     /// To be found out by the tracing thread.
-    Ask(Request),
+    Ask(Box<Request>),
     /// Nothing, until then.
     Rest(Option<Instant>),
 }
@@ -121,7 +121,7 @@ impl Wait {
             Condition::Shows(..) | Condition::Ended => None,
         };
         match (request, &self.condition) {
-            (Some(request), _) => Next::Ask(request),
+            (Some(request), _) => Next::Ask(Box::new(request)),
             (None, Condition::Ended) => Next::Rest(self.give_up),
             (None, _) if self.asked.is_some() => Next::Rest(self.give_up),
             (None, _) => Next::Rest(Some(self.give_up.map_or(self.look, |end| end.min(self.look)))),
