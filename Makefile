@@ -73,6 +73,8 @@ bench: $(call setup,build bench) build vm ## measure what it costs, beside its p
 docs: $(call setup,build) ## write docs/coverage.md, the schemas of JSON and the columns of results anew from the source
 	cargo run --quiet --package eigentime-calls --example coverage > build/coverage.md
 	mv build/coverage.md docs/coverage.md
+	cargo run --quiet --package eigentime-supervisor --features schema --example schema > build/schema.json
+	mv build/schema.json docs/guide/control.schema.json
 	cargo run --quiet --package eigentime-doctor --features schema --example schema > build/schema.json
 	mv build/schema.json docs/doctor/schema.json
 	cargo run --quiet --package eigentime-study --features schema --example documentation schema > build/schema.json

@@ -15,6 +15,7 @@ pub struct Consent {
 
 /// Programs that may set the wall clock of the timeline that they live by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum SettableBy {
     /// None.

@@ -6,6 +6,7 @@ use crate::lifelong::Lifelong;
 
 /// A container, as its engine calls it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Container {
     /// Its number, by which the OCI runtime knows it.
     pub id: String,

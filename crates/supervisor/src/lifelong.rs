@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Why programs are traced for their whole life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub enum Lifelong {
     /// It was asked for.
     #[error("by --traced")]

@@ -21,12 +21,15 @@ const VERSION_WITH_STANDING_WALL: u32 = 2;
 
 /// Where the clocks of a timeline stood at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Saved {
     format: String,
     version: u32,
     /// The host's wall clock at that moment.
+    #[cfg_attr(any(test, feature = "schema"), schemars(with = "i64"))]
     host_realtime_ns: HostInstant,
     /// Virtual seconds per host second while it runs.
+    #[cfg_attr(any(test, feature = "schema"), schemars(with = "[u64; 2]"))]
     rate: Rate,
     /// Did it stand still?
     frozen: bool,
@@ -38,11 +41,17 @@ pub struct Saved {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 struct SavedClocks {
+    #[cfg_attr(any(test, feature = "schema"), schemars(with = "i64"))]
     realtime: VirtualInstant,
+    #[cfg_attr(any(test, feature = "schema"), schemars(with = "i64"))]
     tai: VirtualInstant,
+    #[cfg_attr(any(test, feature = "schema"), schemars(with = "i64"))]
     monotonic: VirtualInstant,
+    #[cfg_attr(any(test, feature = "schema"), schemars(with = "i64"))]
     monotonic_raw: VirtualInstant,
+    #[cfg_attr(any(test, feature = "schema"), schemars(with = "i64"))]
     boottime: VirtualInstant,
 }
 

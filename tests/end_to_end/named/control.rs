@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -47,7 +48,11 @@ impl Caller {
     fn hear(&mut self) -> Result<Value, Broken> {
         let mut line = String::new();
         self.0.read_line(&mut line)?;
-        serde_json::from_str(&line).map_err(|error| Broken(format!("{error} in {line:?}")))
+        let told = serde_json::from_str(&line);
+        let told: Value = told.map_err(|error| Broken(format!("{error} in {line:?}")))?;
+        let defined = if told["event"].is_null() { "Reply" } else { "Happened" };
+        valid(&told, defined)?;
+        Ok(told)
     }
 
     fn call(&mut self, method: &str, params: &Value) -> Result<Value, Broken> {
@@ -75,6 +80,23 @@ impl Caller {
         }
         Err(Broken(format!("{name} is not told")))
     }
+}
+
+/// It is what the schema says.
+fn valid(value: &Value, defined: &str) -> Outcome {
+    static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
+        let kept = include_str!("../../../docs/guide/control.schema.json");
+        serde_json::from_str(kept).expect("it is JSON")
+    });
+    let mut schema = SCHEMA.clone();
+    let fields = schema.as_object_mut().ok_or_else(|| Broken("it is no schema".to_owned()))?;
+    fields.remove("anyOf");
+    fields.insert("$ref".to_owned(), format!("#/$defs/{defined}").into());
+    let validator = jsonschema::validator_for(&schema);
+    let validator = validator.map_err(|error| Broken(error.to_string()))?;
+    let errors: Vec<_> = validator.iter_errors(value).map(|error| error.to_string()).collect();
+    ensure!(errors.is_empty(), "{errors:#?} in {value}");
+    Ok(())
 }
 
 fn sleeper(place: &Place) -> Result<Running, Broken> {
@@ -176,6 +198,7 @@ fn tells() -> Outcome {
     place.done(&["create", "x", "--date", "2038-01-19"])?;
     let mut caller = Caller::new(&place)?;
     let shown = caller.call("watch", &json!({}))?;
+    valid(&shown["result"], "Shown")?;
     ensure!(shown["result"]["members"] == json!([]), "{shown}");
     let sleeper = sleeper(&place)?;
     let pid = sleeper.child.id();
@@ -205,6 +228,8 @@ fn answers() -> Outcome {
     caller.say(r#":[2],"method":"save"}"#)?;
     let (frozen, saved) = (caller.hear()?, caller.hear()?);
     ensure!(frozen["id"] == 1 && frozen["result"]["state"] == "frozen", "{frozen}");
+    valid(&frozen["result"], "Timeline")?;
+    valid(&saved["result"], "Saved")?;
     ensure!(saved["id"] == json!([2]) && saved["result"]["frozen"] == true, "{saved}");
     for (method, params, code) in [
         ("fly", json!({}), "unknown_method"),

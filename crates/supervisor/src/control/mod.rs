@@ -5,6 +5,7 @@
 //! one line each.
 //!
 //! - `protocol`: the public protocol.
+//! - `schema`: its JSON schema.
 //! - `messages`: what is asked besides, by `eigentime` itself.
 //! - `shown`: a timeline as callers see it.
 //! - `server`: the supervisor's side.
@@ -13,6 +14,8 @@
 pub mod client;
 mod messages;
 pub mod protocol;
+#[cfg(any(test, feature = "schema"))]
+pub mod schema;
 pub mod server;
 mod shown;
 

@@ -21,6 +21,7 @@ pub const LONGEST: usize = 64 * 1024;
 
 /// A request.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Call {
     /// Returned in the answer; any JSON value.
     #[serde(default)]
@@ -35,6 +36,7 @@ pub struct Call {
 
 /// What is asked of a timeline.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(tag = "method", content = "params", rename_all = "snake_case")]
 pub enum Method {
     /// What answers, and how programs and containers join.
@@ -85,6 +87,7 @@ impl Method {
 
 /// What `set` changes; at least one of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Settings {
     /// Virtual seconds per host second.
@@ -106,6 +109,7 @@ pub struct Settings {
 
 /// Which leaps `skip` allows: at most one of these; without any, all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Skip {
     /// So many, each to the next deadline.
@@ -121,6 +125,7 @@ pub struct Skip {
 
 /// What `wait` waits for: exactly one condition.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Wait {
     /// The wall clock shows this date, or a later one.
@@ -151,6 +156,7 @@ pub struct Wait {
 
 /// Which thread is to wait, and where; whatever is left out may be any.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Blocked {
     /// In this process.
@@ -163,8 +169,9 @@ pub struct Blocked {
 
 /// A number, or text as on the command line.
 #[derive(Deserialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "it is neither text, such as \"30d\", nor a number")]
-enum Written {
+pub(super) enum Written {
     Number(Number),
     Text(String),
 }
@@ -244,6 +251,7 @@ impl Serialize for Factor {
 
 /// The wall clock at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Moment {
     /// The host's, in nanoseconds since 1970.
     pub host_ns: i64,
@@ -261,6 +269,7 @@ impl Moment {
 
 /// An answer.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Reply {
     /// That of the request.
     pub id: Value,
@@ -274,6 +283,7 @@ pub struct Reply {
 
 /// What comes of a request.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// It is done.
@@ -284,6 +294,7 @@ pub enum Outcome {
 
 /// Why a request is not carried out.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Refusal {
     /// For programs.
     pub code: Code,
@@ -296,6 +307,7 @@ pub struct Refusal {
 
 /// The kinds of reasons why a request is not carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Code {
     /// The line is no JSON object, or too long.
@@ -339,6 +351,7 @@ impl fmt::Display for Refusal {
 
 /// Something that has happened in a timeline, and when.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Happened {
     /// What.
     #[serde(flatten)]
@@ -350,6 +363,7 @@ pub struct Happened {
 
 /// Something that happens in a timeline.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
     /// A process has started a program.

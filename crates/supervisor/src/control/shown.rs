@@ -9,6 +9,7 @@ use crate::container_id::Container;
 
 /// A timeline at one moment, with its members.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Shown {
     /// The timeline.
     #[serde(flatten)]
@@ -41,6 +42,7 @@ pub struct Shown {
 
 /// How a timeline skips the time that nobody uses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Skipping {
     /// As it was asked for.
     #[serde(default)]
@@ -61,6 +63,7 @@ pub struct Skipping {
 
 /// What holds the clocks of a timeline that leaps when nobody runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Hold {
     /// The process.
     pub pid: i32,
@@ -97,6 +100,7 @@ impl std::fmt::Display for Hold {
 /// How calls come to be translated: by a stop of the thread, or without, where their site is
 /// rewritten.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Coverage {
     /// Are places rewritten at all?
     #[serde(default)]
@@ -115,6 +119,7 @@ pub struct Coverage {
 
 /// A timeline at one moment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Timeline {
     /// Its name.
     pub name: String,
@@ -130,6 +135,7 @@ pub struct Timeline {
 
 /// Does a timeline run?
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// It does.
@@ -153,6 +159,7 @@ impl std::fmt::Display for State {
 
 /// A clock on both sides.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Reading {
     /// Its name, as in `CLOCK_…`, in small letters.
     pub clock: String,
@@ -164,6 +171,7 @@ pub struct Reading {
 
 /// A process that lives by a timeline.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Member {
     /// Its number, as the supervisor sees it.
     pub pid: i32,
@@ -186,6 +194,7 @@ pub struct Member {
 
 /// A timeline inside another, made there by `eigentime run`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Inner {
     /// How its clocks were asked for, on top of those outside; empty if they are the same.
     pub options: String,
@@ -199,6 +208,7 @@ pub struct Inner {
 
 /// A thread of a member.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Thread {
     /// Its number.
     pub tid: i32,
@@ -212,6 +222,7 @@ pub struct Thread {
 
 /// Until when a thread waits.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct WaitsFor {
     /// The timeline's clock.
     pub clock: String,
