@@ -10,6 +10,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use nix::errno::Errno;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::{Pid, chdir, getpid, setsid};
 
 use crate::caller::{close_all_but, hold_closed_descriptors};
@@ -117,6 +118,16 @@ fn detach(kept: Vec<i32>) {
     let _ = nix::sys::prctl::set_name(c"eigentime");
     close_all_but(kept);
     hold_closed_descriptors();
+    raise_descriptor_limit();
+}
+
+/// Each caller needs a descriptor, and where time is skipped each thread two. The supervisor starts no
+/// program that would inherit the limit.
+fn raise_descriptor_limit() {
+    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        // Without them, callers take turns, and files are opened each time.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+    }
 }
 
 /// Tells the caller what became of its supervisor, and which process that is.

@@ -9,14 +9,15 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::place::{PATIENCE, Place};
-use crate::command::{Running, run, start};
+use crate::command::{Running, User, run, start};
 use crate::ensure;
+use crate::needs::Need;
 use crate::suite::{Broken, Outcome, Suite};
 
 /// Adds the tests.
 pub fn add(suite: &mut Suite) {
     let mut test = |name: &str, body: fn() -> Outcome| {
-        suite.test(format!("named::control::{name}"), &[], body);
+        suite.test(format!("named::control::{name}"), &[Need::Tool("prlimit")], body);
     };
     test("made_before_its_programs", made_first);
     test("made_once", made_once);
@@ -263,7 +264,10 @@ fn answers() -> Outcome {
 fn a_thousand() -> Outcome {
     const CALLERS: usize = 1000;
     let place = Place::new()?;
-    place.done(&["create", "x"])?;
+    // Whatever the caller's own limit is.
+    let mut limited = place.outside("prlimit");
+    limited.arg("--nofile=64:").arg(User::Myself.binary()?).args(["ctl", "create", "x"]);
+    run(&mut limited, PATIENCE)?.expect_code(0)?;
     let mut callers = Vec::new();
     for number in 0..CALLERS {
         let mut caller = Caller::new(&place)?;

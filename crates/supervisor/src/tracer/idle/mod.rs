@@ -592,16 +592,6 @@ pub fn prepare() {
     // SAFETY: no handler is involved.
     let _ = unsafe { sigaction(Signal::SIGCHLD, &default) };
     let _ = SigSet::from(Signal::SIGCHLD).thread_swap_mask(SigmaskHow::SIG_BLOCK);
-    raise_descriptor_limit();
-}
-
-/// Two descriptors are kept for each thread.
-fn raise_descriptor_limit() {
-    use nix::sys::resource::{Resource, getrlimit, setrlimit};
-    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        // Without them the files are opened each time.
-        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
-    }
 }
 
 /// Waits until a child has news, or so long.
