@@ -257,6 +257,8 @@ fn answers() -> Outcome {
     caller.say(&"x".repeat(70_000))?;
     let long = caller.hear()?;
     ensure!(long["error"]["code"] == "invalid_request", "{long}");
+    let next = caller.call("info", &json!({}))?;
+    ensure!(next["result"]["name"] == "x", "{next}");
     place.remove("x")
 }
 

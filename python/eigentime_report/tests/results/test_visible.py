@@ -8,7 +8,6 @@ import making
 import pytest
 from eigentime_report import cli
 from eigentime_report.results.errors import visible
-from typer.testing import CliRunner
 
 
 @pytest.mark.parametrize(
@@ -27,7 +26,9 @@ def test_what_nobody_sees_is_told(text: str, seen: str) -> None:
     assert seen.isprintable()
 
 
-def test_names_of_a_folder_are_no_commands(tmp_path: Path) -> None:
+def test_names_of_a_folder_are_no_commands(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     red, turned = "\x1b[31mred\x07", "\u202egnp"
     folder = making.folder(
         tmp_path / "run",
@@ -47,9 +48,9 @@ def test_names_of_a_folder_are_no_commands(tmp_path: Path) -> None:
     arguments = [it for file in files for it in ("-o", str(file))]
     figures = tmp_path / "figures"
     for more in ([], [*arguments, "--figures", str(figures)]):
-        said = CliRunner().invoke(cli.app, [str(folder), *more])
-        assert said.exit_code == 0, said.output
-        assert "\x1b" not in said.output
+        assert cli.run([str(folder), *more]) == 0
+        said = capsys.readouterr()
+        assert "\x1b" not in said.out + said.err
     for file in files:
         assert not set("\x00\x07\x1b\u202e") & set(file.read_text("utf-8"))
     drawn = list(figures.iterdir())

@@ -29,6 +29,8 @@ pub struct Connection {
     /// When something came from it last.
     pub heard: Instant,
     input: Vec<u8>,
+    /// Is the rest of a line passed over that is too long?
+    skips: bool,
     output: Vec<u8>,
     /// How many events it has missed.
     lost: u64,
@@ -50,6 +52,7 @@ impl Connection {
             watches: false,
             heard: Instant::now(),
             input: Vec::new(),
+            skips: false,
             output: Vec::new(),
             lost: 0,
             has_written: false,
@@ -95,13 +98,23 @@ impl Connection {
         }
     }
 
-    /// The next line; what is left behind the last line once no more is written; an error if it has no
-    /// end. Only if no request is pending.
+    /// The next line; what is left behind the last line once no more is written; an error if it is too
+    /// long. Only if no request is pending.
     pub fn next_line(&mut self) -> Option<Result<String, TooLong>> {
         let end = match self.input.iter().position(|byte| *byte == b'\n') {
+            Some(end) if self.skips => {
+                self.input.drain(..=end);
+                self.skips = false;
+                return self.next_line();
+            }
             Some(end) => end + 1,
+            None if self.skips => {
+                self.input.clear();
+                return None;
+            }
             None if self.input.len() > LONGEST => {
-                (self.has_written, self.input) = (true, Vec::new());
+                self.input.clear();
+                self.skips = true;
                 return Some(Err(TooLong));
             }
             None if self.has_written && !self.input.is_empty() => self.input.len(),
