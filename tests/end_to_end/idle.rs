@@ -100,6 +100,7 @@ pub fn add(suite: &mut Suite) {
     held::add(suite);
     suite.test("idle::limit::ends", &[Need::Tool("sh")], limit_ends);
     suite.test("idle::limit::freezes", &[Need::Tool("sh")], limit_freezes);
+    suite.test("idle::limit::spares_who_comes_later", &[Need::Tool("sh")], limit_spares);
     suite.test("idle::leaps_when_told", &[Need::Tool("sh")], leaps_when_told);
     suite.test("idle::refused", &[], refused);
 }
@@ -325,6 +326,20 @@ fn limit_freezes() -> Outcome {
     place.remove("x")?;
     drop(running.give_up("it has been removed"));
     Ok(())
+}
+
+/// Programs that have ended at the limit are no reason to end those that join afterwards, however long
+/// they take.
+fn limit_spares() -> Outcome {
+    let place = Place::new()?;
+    let mut command = place.run("x", &[SKIP, "--for", "1h"])?;
+    let ended = run(command.args(["sleep", "10d"]), LIMIT)?;
+    ensure!(ended.status.code() != Some(0), "it has not been ended at the limit");
+    // Longer than what ends at the limit has to end, on a host's clock.
+    let script = "import time; end = time.monotonic() + 3\nwhile time.monotonic() < end: pass";
+    let mut later = place.run("x", &[])?;
+    run(later.args(["python3", "-c", script]), LIMIT)?.expect_code(0)?;
+    place.remove("x")
 }
 
 /// Leaps are made as they are allowed: not at first, one by one, over a span, and at last all.

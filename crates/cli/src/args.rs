@@ -551,6 +551,9 @@ pub struct SkipOptions {
     pub timeout: Option<Nanos>,
 }
 
+/// The other conditions than that a thread is blocked.
+const NOT_BLOCKED: [&str; 6] = ["until", "wait_span", "idle", "skipped", "empty", "ended"];
+
 /// What is waited for.
 #[derive(Debug, Args)]
 pub struct WaitOptions {
@@ -574,11 +577,11 @@ pub struct WaitOptions {
     pub blocked: bool,
 
     /// With --blocked: only a thread of this process
-    #[arg(long, requires = "blocked")]
+    #[arg(long, requires = "blocked", conflicts_with_all = NOT_BLOCKED)]
     pub pid: Option<i32>,
 
     /// With --blocked: only in this call
-    #[arg(long, value_name = "NAME", requires = "blocked")]
+    #[arg(long, value_name = "NAME", requires = "blocked", conflicts_with_all = NOT_BLOCKED)]
     pub call: Option<String>,
 
     /// Until it has made all leaps that are allowed

@@ -121,7 +121,10 @@ fn made_first() -> Outcome {
 
 fn made_once() -> Outcome {
     let place = Place::new()?;
-    place.done(&["create", "x"])?;
+    // It keeps nothing of its caller's open.
+    let mut create = place.outside("sh");
+    create.args(["-c", r#"made=$("$0" ctl create x 2>&1) && echo "$made""#]);
+    run(create.arg(User::Myself.binary()?), PATIENCE)?.expect_code(0)?;
     let again = place.ctl(&["create", "x"])?;
     again.expect_code(1)?;
     again.ensure(again.errors.contains("'x' exists already"), "it is not said why")?;
@@ -156,8 +159,10 @@ fn waits_for_an_instant() -> Outcome {
 fn waits_for_programs() -> Outcome {
     let place = Place::new()?;
     place.done(&["create", "x"])?;
-    place.done(&["wait", "x", "--empty"])?;
-    place.done(&["wait", "x", "--idle"])?;
+    place.done(&["wait", "x", "--empty", "--timeout", "1ms"])?;
+    let nobody = place.ctl(&["wait", "x", "--idle", "--timeout", "20ms"])?;
+    nobody.expect_code(1)?;
+    nobody.ensure(nobody.errors.contains("it has no members"), "it is not said why")?;
     let sleeper = sleeper(&place)?;
     let pid = sleeper.child.id().to_string();
     place.done(&["wait", "x", "--blocked", "--pid", &pid, "--call", "clock_nanosleep"])?;

@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use super::place::{PATIENCE, Place};
 use super::shown::Shown;
 use super::strangers::ask_directly;
-use crate::command::{Running, User, start};
+use crate::command::{Running, User, run, start};
 use crate::containers::container::wait_until;
 use crate::ensure;
 use crate::needs::Need;
@@ -40,6 +40,7 @@ pub fn add(suite: &mut Suite) {
     let nobody = [Need::Program(Build::Dynamic), Need::Root, Need::Tool("setpriv")];
     test("supervisor_is_replaced", &program, || replaced(User::Myself));
     test("many_times_in_a_row", &[Need::Tool("prlimit")], many_times);
+    test("made_before_its_programs", &[], made_before);
     test("supervisor_of_nobody_is_replaced", &nobody, || replaced(User::Nobody));
     test("guardian_is_replaced", &[], guardian_replaced);
     test("frozen", &[], frozen);
@@ -88,6 +89,16 @@ pub fn adopt(place: &Place) -> Outcome {
     ensure!(ends.ends_within(PATIENCE)?, "supervisor {former} goes on");
     ensure!(place.show("x")?.supervisor != former, "it has no other supervisor");
     Ok(())
+}
+
+/// Also before anything has joined.
+fn made_before() -> Outcome {
+    let place = Place::new()?;
+    place.done(&["create", "x", "--keep-running", "--rate", "10"])?;
+    kill_supervisor(&place)?;
+    ensure!(place.show("x")?.rate == 10.0, "it has begun anew");
+    run(place.run("x", &[])?.arg("true"), PATIENCE)?.expect_code(0)?;
+    place.remove("x")
 }
 
 /// However many supervisors there have been before: the stack has room for a few of them only.

@@ -143,8 +143,12 @@ fn act(registries: &[Registry], action: &Action, json: bool) -> Result<String, S
                 Err(failure) => Err(failed(failure)),
             }
         }
-        Method::Wait(_) => {
-            let call = |it: &mut Connection<'_>| it.call::<serde_json::Value>(method);
+        Method::Wait(protocol::Wait { ended, .. }) => {
+            let call = |it: &mut Connection<'_>| match it.call::<serde_json::Value>(method) {
+                // However it has ended.
+                Err(Failure::Gone(_)) if ended => Ok(serde_json::json!({})),
+                answer => answer,
+            };
             let met = client::with(registry, &name, None, call).map_err(failed)?;
             Ok(if json { to_json(&met) } else { String::new() })
         }
@@ -183,7 +187,9 @@ fn watch(connection: &mut Connection<'_>, json: bool) -> Result<String, String> 
     loop {
         let happened: Happened = match connection.read() {
             Ok(happened) => happened,
-            Err(Failure::Gone(_)) => return Ok(String::new()),
+            Err(Failure::Gone(name)) => {
+                return Err(format!("timeline '{name}': its supervisor was killed"));
+            }
             Err(failure) => return Err(failed(failure)),
         };
         let mut text = match json {

@@ -420,6 +420,12 @@ pub fn read_call(line: Value) -> Result<Call, (Value, Refusal)> {
     };
     let id = fields.get("id").cloned().unwrap_or_default();
     let refused = |code, text: &str| Err((id.clone(), Refusal::new(code, text)));
+    let other = |version: &&Value| !version.is_null() && **version != PROTOCOL;
+    if let Some(version) = fields.get("protocol").filter(other) {
+        let text =
+            format!("this timeline speaks version {PROTOCOL} of the protocol, not {version}");
+        return refused(Code::UnsupportedProtocol, &text);
+    }
     if fields.get("params").is_none_or(Value::is_null) {
         fields.insert("params".to_owned(), Value::Object(serde_json::Map::new()));
     }
@@ -431,11 +437,6 @@ pub fn read_call(line: Value) -> Result<Call, (Value, Refusal)> {
         }
         Some(Value::String(_)) => {}
         _ => return refused(Code::InvalidRequest, "the method is no text"),
-    }
-    if let Some(version) = fields.get("protocol").filter(|it| **it != PROTOCOL) {
-        let text =
-            format!("this timeline speaks version {PROTOCOL} of the protocol, not {version}");
-        return refused(Code::UnsupportedProtocol, &text);
     }
     serde_json::from_value(Value::Object(fields))
         .or_else(|error| refused(Code::InvalidParams, &error.to_string()))

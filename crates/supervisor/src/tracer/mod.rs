@@ -314,7 +314,10 @@ impl Supervisor {
             started: opening.awaits_programs(),
             ephemeral,
             removed: false,
-            first_stderr: std::io::stderr().as_fd().try_clone_to_owned().ok(),
+            // Only of a program that it is to be told of.
+            first_stderr: (!opening.awaits_programs())
+                .then(|| std::io::stderr().as_fd().try_clone_to_owned().ok())
+                .flatten(),
             threads: HashMap::new(),
             runtimes: oci_runtimes::Runtimes::default(),
             posix_timers: HashSet::new(),

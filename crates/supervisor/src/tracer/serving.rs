@@ -25,7 +25,7 @@ impl Supervisor {
         if let Some(journal) = &self.journal {
             signals::end_by(journal.as_fd());
         }
-        if self.is_resumed {
+        if self.is_resumed || (self.journal.is_some() && self.started) {
             self.start_guardian();
         }
         let region = Arc::clone(self.timekeeper().region());
@@ -89,6 +89,9 @@ impl Supervisor {
     pub(super) fn forget_all(&mut self) {
         self.threads.clear();
         self.jobs = jobs::Jobs::default();
+        if let Some(idle) = &mut self.idle {
+            idle.all_have_ended();
+        }
     }
 
     /// Can nobody find the timeline any more?

@@ -37,6 +37,9 @@ const SHORTAGE: Duration = Duration::from_millis(100);
 /// How long callers may take at the end to read what they have been answered.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
+/// How much a caller may wait for at once.
+const MOST_WAITS: usize = 256;
+
 /// What the thread begins with.
 pub struct Ends {
     pub name: Name,
@@ -231,6 +234,8 @@ impl Callers {
         } else {
             if news.contains(PollFlags::POLLOUT) {
                 connection.flush();
+                let moment = moment(&self.ends.region);
+                connection.tell_lost(moment);
             }
             if news.contains(PollFlags::POLLIN) {
                 connection.read();
@@ -309,6 +314,12 @@ impl Callers {
         let protocol::Call { id, method, .. } = call;
         let request = match &method {
             Method::Info {} => return Some(Ok(self.info())),
+            Method::Wait(_)
+                if self.waits.iter().filter(|it| it.caller == number).count() >= MOST_WAITS =>
+            {
+                let text = format!("more than {MOST_WAITS} waits on one connection");
+                return Some(Err(Refusal::new(Code::Refused, &text)));
+            }
             Method::Wait(asked) => {
                 let wait = Wait::new(number, id, asked.clone(), &self.ends.region);
                 return wait.map(|wait| self.waits.push(wait)).err().map(Err);
@@ -414,8 +425,8 @@ impl Callers {
                 let found = self.waits.iter_mut().enumerate();
                 let found = found.filter_map(|(index, it)| Some((index, it.take(token, &answer)?)));
                 let found: Vec<_> = found.collect();
-                for (index, result) in found.into_iter().rev() {
-                    self.end_wait(index, Ok(result));
+                for (index, outcome) in found.into_iter().rev() {
+                    self.end_wait(index, outcome);
                 }
             }
             Some(Work::Silent) | None => {}
@@ -453,8 +464,10 @@ impl Callers {
             match self.waits[index].next(&self.ends.region) {
                 Next::Answer(outcome) => self.end_wait(index, outcome),
                 Next::Ask(request) => {
-                    let token = self.ask(Work::Wait, Pid::this(), *request);
-                    self.waits[index].is_asked(token);
+                    // Of use to all that wait for the same.
+                    let token = Token(self.counted + 1);
+                    self.waits.iter_mut().for_each(|it| it.is_asked(&request, token));
+                    self.ask(Work::Wait, Pid::this(), *request);
                 }
                 Next::Rest(until) => next = [next, until].into_iter().flatten().min(),
             }
@@ -479,11 +492,12 @@ impl Callers {
 
     /// Tells those who watch of an event.
     fn tell(&mut self, event: &Event) {
+        let moment = moment(&self.ends.region);
+        self.connections.values_mut().filter(|it| it.watches).for_each(|it| it.tell(event, moment));
+        // It may have ended already.
         if let Event::Joined { pid, .. } = event {
             self.follow([Pid::from_raw(*pid)].into_iter());
         }
-        let moment = self.moment();
-        self.connections.values_mut().filter(|it| it.watches).for_each(|it| it.tell(event, moment));
     }
 
     /// Has the end of processes told.
@@ -498,13 +512,8 @@ impl Callers {
         }
     }
 
-    fn moment(&self) -> Moment {
-        let host = host::read(Clock::Wall.id());
-        Moment::new(host, self.ends.region.page().view().at(Clock::Wall, host))
-    }
-
     fn reply(&mut self, number: u64, id: Value, outcome: Outcome) {
-        let moment = self.moment();
+        let moment = moment(&self.ends.region);
         self.say(number, &Reply { id, moment, outcome });
     }
 
@@ -544,6 +553,12 @@ impl Callers {
             self.connections.values_mut().for_each(Connection::flush);
         }
     }
+}
+
+/// What the wall clock shows.
+fn moment(region: &Region) -> Moment {
+    let host = host::read(Clock::Wall.id());
+    Moment::new(host, region.page().view().at(Clock::Wall, host))
 }
 
 /// Is it a request of `eigentime` itself? These are named in capitals.

@@ -137,11 +137,16 @@ impl Connection {
             self.lost += 1;
             return;
         }
-        if self.lost > 0 {
+        self.tell_lost(moment);
+        self.say(&Happened { event: event.clone(), moment });
+    }
+
+    /// Tells how many events it has missed, if any, once it has read the others.
+    pub fn tell_lost(&mut self, moment: Moment) {
+        if self.lost > 0 && self.output.len() <= MOST_UNREAD {
             let event = Event::Lost { count: std::mem::take(&mut self.lost) };
             self.say(&Happened { event, moment });
         }
-        self.say(&Happened { event: event.clone(), moment });
     }
 
     /// Writes what it takes.

@@ -34,6 +34,7 @@ use crate::proc::Pidfd;
 use crate::region::Region;
 use crate::registry::{Name, Registry, Unusable};
 use callers::Callers;
+pub use waits::NO_SKIPS;
 
 /// How many callers may wait to be accepted.
 const BACKLOG: i32 = 1024;

@@ -1,12 +1,13 @@
 //! Conditions that callers wait for.
 
+use std::mem::discriminant;
 use std::time::{Duration, Instant};
 
 use eigentime_timeline::{Clock, Nanos, VirtualInstant};
 use serde_json::{Value, json};
 
 use super::super::protocol::{self, Blocked, Code, Refusal};
-use super::super::{Answer, Request, Shown};
+use super::super::{Answer, Request, Shown, State};
 use super::Token;
 use crate::host;
 use crate::region::Region;
@@ -17,6 +18,10 @@ const LATER: Duration = Duration::from_millis(50);
 
 /// The wall clock of the host may be set.
 const LONGEST: Duration = Duration::from_secs(1);
+
+/// Why a timeline makes no leaps.
+pub const NO_SKIPS: &str = "it was made without --skip-idle\n\
+                            help: make it with --skip-idle --skips 0 to allow leaps later";
 
 /// A condition that a caller waits for.
 pub struct Wait {
@@ -31,8 +36,8 @@ pub struct Wait {
     pause: Duration,
     /// Is the tracing thread asked now?
     asked: Option<Token>,
-    /// Why it does not hold, as was told last.
-    why: String,
+    /// Why it does not hold, as was told last; none before that.
+    why: Option<String>,
 }
 
 enum Condition {
@@ -86,7 +91,10 @@ impl Wait {
             return Err(Refusal::new(Code::InvalidParams, text));
         };
         let now = Instant::now();
-        let timeout = timeout.map(|span| Duration::from_nanos(span.0.0.max(0) as u64));
+        let timeout = match timeout.map(|span| u64::try_from(span.0.0)).transpose() {
+            Ok(timeout) => timeout.map(Duration::from_nanos),
+            Err(_) => return Err(Refusal::new(Code::InvalidParams, "the timeout is negative")),
+        };
         Ok(Self {
             caller,
             id,
@@ -95,7 +103,7 @@ impl Wait {
             look: now,
             pause: SOON,
             asked: None,
-            why: String::new(),
+            why: None,
         })
     }
 
@@ -111,31 +119,39 @@ impl Wait {
             let left = view.host_at(clock, instant).map(|at| at.since(host).0.max(0) as u64);
             self.look = now + left.map_or(LONGEST, Duration::from_nanos).min(LONGEST);
         }
-        if self.give_up.is_some_and(|end| end <= now) {
+        // At first, it is looked in any case.
+        let is_asked = self.request().is_some() && self.why.is_none();
+        if !is_asked && self.give_up.is_some_and(|end| end <= now) {
             return Next::Answer(Err(Refusal::new(Code::Timeout, &self.describe())));
         }
-        let request = match self.condition {
-            _ if self.asked.is_some() || self.look > now => None,
-            Condition::Idle => Some(Request::IsIdle),
-            Condition::Blocked(_) | Condition::Skipped | Condition::Empty => Some(Request::Show),
-            Condition::Shows(..) | Condition::Ended => None,
-        };
-        match (request, &self.condition) {
-            (Some(request), _) => Next::Ask(Box::new(request)),
-            (None, Condition::Ended) => Next::Rest(self.give_up),
-            (None, _) if self.asked.is_some() => Next::Rest(self.give_up),
-            (None, _) => Next::Rest(Some(self.give_up.map_or(self.look, |end| end.min(self.look)))),
+        let is_due = self.asked.is_none() && self.look <= now;
+        match self.request().filter(|_| is_due) {
+            Some(request) => Next::Ask(Box::new(request)),
+            None if self.asked.is_some() || self.is_for_end() => Next::Rest(self.give_up),
+            None => Next::Rest(Some(self.give_up.map_or(self.look, |end| end.min(self.look)))),
         }
     }
 
-    /// The tracing thread is asked.
-    pub fn is_asked(&mut self, token: Token) {
-        self.asked = Some(token);
+    /// By which it is found out whether the condition holds, if the tracing thread has to be asked.
+    fn request(&self) -> Option<Request> {
+        match self.condition {
+            Condition::Idle => Some(Request::IsIdle),
+            Condition::Blocked(_) | Condition::Skipped | Condition::Empty => Some(Request::Show),
+            Condition::Shows(..) | Condition::Ended => None,
+        }
+    }
+
+    /// The tracing thread is asked this; returns whether the answer is of use here.
+    pub fn is_asked(&mut self, request: &Request, token: Token) {
+        let own = self.request().filter(|_| self.asked.is_none());
+        if own.is_some_and(|own| discriminant(&own) == discriminant(request)) {
+            self.asked = Some(token);
+        }
     }
 
     /// Takes the answer of the tracing thread, if it is to this wait; returns that to the caller, if the
     /// condition holds.
-    pub fn take(&mut self, token: Token, answer: &Answer) -> Option<Value> {
+    pub fn take(&mut self, token: Token, answer: &Answer) -> Option<Result<Value, Refusal>> {
         self.asked.take_if(|asked| *asked == token)?;
         let found = match (&self.condition, answer) {
             (Condition::Idle, Answer::Idle(None)) => Ok(json!({})),
@@ -144,11 +160,16 @@ impl Wait {
                 blocked(asked, shown).ok_or_else(|| "no such thread waits".to_owned())
             }
             (Condition::Skipped, Answer::Shown(shown)) => match &shown.skipping {
-                Some(skipping) if !skipping.paused => Err(skipping
-                    .held_by
-                    .first()
-                    .map_or_else(String::new, |hold| format!("the clocks are held: {hold}"))),
-                skipping => Ok(json!({ "skipping": skipping })),
+                None => return Some(Err(Refusal::new(Code::Refused, NO_SKIPS))),
+                Some(skipping) if skipping.paused => Ok(json!({ "skipping": skipping })),
+                Some(skipping) => Err(match skipping.held_by.first() {
+                    _ if shown.timeline.state == State::Frozen => {
+                        "its clocks stand still".to_owned()
+                    }
+                    _ if shown.members.is_empty() => "it has no members".to_owned(),
+                    Some(hold) => format!("the clocks are held: {hold}"),
+                    None => "nothing is due".to_owned(),
+                }),
             },
             (Condition::Empty, Answer::Shown(shown)) => match shown.members.len() {
                 0 => Ok(json!({})),
@@ -158,7 +179,7 @@ impl Wait {
         };
         self.look = Instant::now() + self.pause;
         self.pause = (self.pause * 2).min(LATER);
-        found.map_err(|why| self.why = why).ok()
+        found.map_err(|why| self.why = Some(why)).ok().map(Ok)
     }
 
     /// Does it wait for the end of the timeline?
@@ -176,9 +197,9 @@ impl Wait {
             Condition::Empty => "it is not empty",
             Condition::Ended => "it has not ended",
         };
-        match self.why.as_str() {
-            "" => what.to_owned(),
-            why => format!("{what}: {why}"),
+        match &self.why {
+            Some(why) if !why.is_empty() => format!("{what}: {why}"),
+            _ => what.to_owned(),
         }
     }
 }

@@ -36,6 +36,7 @@ use super::timekeeper::{Changed, Number};
 use super::tracee::{Stop, Tracee};
 use super::wait_restart::Recheck;
 use super::{Standing, Supervisor};
+use crate::control::server::NO_SKIPS;
 use crate::control::{Change, Event, Hold, Leaps, Skipping};
 use crate::proc;
 use crate::skip::{AtLimit, Limit, Skip};
@@ -167,6 +168,11 @@ impl Idle {
             Limit::Date(date) => (Clock::Wall, date),
             Limit::After(span) => (Clock::Monotonic, now[Clock::Monotonic as usize].after(span)),
         });
+    }
+
+    /// There is nobody left who would have to be ended at the limit; whoever comes later has none.
+    pub fn all_have_ended(&mut self) {
+        self.ending = None;
     }
 
     /// A thread has been made, and will run.
@@ -452,9 +458,7 @@ impl Supervisor {
     pub(super) fn allow_leaps(&mut self, leaps: Leaps) -> Result<(), String> {
         let shown = self.timekeeper().shown();
         let Some(idle) = &mut self.idle else {
-            return Err("it was made without --skip-idle\n\
-                        help: make it with --skip-idle --skips 0 to allow leaps later"
-                .to_owned());
+            return Err(NO_SKIPS.to_owned());
         };
         idle.allowed = match leaps {
             Leaps::For(span) => {
