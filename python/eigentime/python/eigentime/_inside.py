@@ -33,9 +33,13 @@ def reports(
     if call.excinfo is not None:
         found.append(item.ihook.pytest_runtest_makereport(item=item, call=call))
     # Fixtures of modules and the like that the next test does not need: nothing else ends them here.
-    setup: Any = item.session._setupstate  # type: ignore[attr-defined]
-    teardown = pytest.CallInfo.from_call(lambda: setup.teardown_exact(nextitem), "teardown")
-    if teardown.excinfo is not None or not any(report.when == "teardown" for report in found):
+    setup: Any = item.session._setupstate
+    teardown = pytest.CallInfo.from_call(
+        lambda: setup.teardown_exact(nextitem), "teardown"
+    )
+    if teardown.excinfo is not None or not any(
+        report.when == "teardown" for report in found
+    ):
         found.append(item.ihook.pytest_runtest_makereport(item=item, call=teardown))
     return found
 
@@ -100,6 +104,8 @@ class _Inside:
         self._told = told
         self._output = output
         self.timeline = Timeline.connect(told["timeline"])
+        # By which it is registered.
+        self.__name__ = INSIDE
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_cmdline_main(self, config: pytest.Config) -> None:
@@ -131,14 +137,8 @@ def main() -> int:
     told = pickle.loads(file.read_bytes())
     sys.path[:] = told["path"]
 
-    class Plugins:
-        """Registers the plugin by its name."""
-
-        @staticmethod
-        def pytest_addoption(pluginmanager: pytest.PytestPluginManager) -> None:
-            pluginmanager.register(_Inside(told, file.with_name("reports")), INSIDE)
-
-    return pytest.main(told["args"], plugins=[Plugins()])
+    inside = _Inside(told, file.with_name("reports"))
+    return pytest.main(told["args"], plugins=[inside])
 
 
 if __name__ == "__main__":

@@ -16,11 +16,11 @@ from fractions import Fraction
 from typing import Any, NamedTuple, Union
 
 # With typing's forms, since they are evaluated: this is to run under Python 3.9.
-Date = Union[str, date]
+Date = Union[str, date]  # noqa: UP007
 """RFC 3339 or another form of `eigentime run --date`, or a datetime; without a zone, local time."""
-Span = Union[str, timedelta]
+Span = Union[str, timedelta]  # noqa: UP007
 """Text such as "30d" or "1.5s", or a timedelta."""
-Rate = Union[str, int, float, Fraction]
+Rate = Union[str, int, float, Fraction]  # noqa: UP007
 """Virtual seconds per host second, a number or text such as "1/3"."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -154,7 +154,9 @@ class Answer(NamedTuple):
 
     def state(self) -> State:
         """The result of methods that return the timeline."""
-        clocks = {clock["clock"]: clock["virtual_ns"] for clock in self.result["clocks"]}
+        clocks = {
+            clock["clock"]: clock["virtual_ns"] for clock in self.result["clocks"]
+        }
         result = self.result
         now = _instant(clocks["realtime"])
         return State(result["name"], result["state"], result["rate"], now, result)
@@ -168,7 +170,11 @@ def event(line: bytes) -> Event:
 
 def has_joined(lines: bytes, pid: int) -> bool:
     """Whether one of these events tells that this process has started its program."""
-    events = [json.loads(line) for line in lines.splitlines(keepends=True) if line.endswith(b"\n")]
+    events = [
+        json.loads(line)
+        for line in lines.splitlines(keepends=True)
+        if line.endswith(b"\n")
+    ]
     return any(told.get("event") == "joined" and told["pid"] == pid for told in events)
 
 
@@ -197,8 +203,14 @@ def _directories() -> list[str]:
     if only:
         return [f"{only}/eigentime"]
     uid = os.getuid()
-    parents = [os.environ.get("XDG_RUNTIME_DIR"), None if uid else "/run", f"/run/user/{uid}"]
-    return [f"{parent}/eigentime" for parent in parents if parent] + [f"/tmp/eigentime-{uid}"]
+    parents = [
+        os.environ.get("XDG_RUNTIME_DIR"),
+        None if uid else "/run",
+        f"/run/user/{uid}",
+    ]
+    return [f"{parent}/eigentime" for parent in parents if parent] + [
+        f"/tmp/eigentime-{uid}"
+    ]
 
 
 class Existing:
@@ -209,9 +221,15 @@ class Existing:
         self.name = name
         self.directory = directory
         places = [f"{directory}/eigentime"] if directory else _directories()
-        found = [f"{place}/{name}" for place in places if os.path.exists(f"{place}/{name}")]
+        found = [
+            f"{place}/{name}" for place in places if os.path.exists(f"{place}/{name}")
+        ]
         # As `eigentime` does: a directory in /tmp may be another user's.
-        own = [path for path in found if os.stat(os.path.dirname(path)).st_uid == os.getuid()]
+        own = [
+            path
+            for path in found
+            if os.stat(os.path.dirname(path)).st_uid == os.getuid()
+        ]
         if not own:
             message = f"there is no timeline '{name}' in {', '.join(places)}"
             raise TimelineError("not_found", message)
@@ -224,10 +242,14 @@ class Existing:
             found["EIGENTIME_RUNTIME_DIR"] = self.directory
         return found
 
-    def start(self, args: Any, options: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    def start(
+        self, args: Any, options: dict[str, Any]
+    ) -> tuple[list[Any], dict[str, Any]]:
         """The words and options that start in the timeline what `Popen(args, **options)` does on
         the host."""
-        words: Sequence[Any] = [args] if isinstance(args, (str, bytes, os.PathLike)) else args
+        words: Sequence[Any] = (
+            [args] if isinstance(args, (str, bytes, os.PathLike)) else args
+        )
         shell, executable = options.pop("shell", False), options.pop("executable", None)
         if shell:
             words = [executable or "/bin/sh", "-c", *words]
@@ -269,14 +291,24 @@ class Made(Existing):
                 shutil.rmtree(directory, ignore_errors=True)
             raise
 
-    def _make(self, name: str, directory: str | None, options: Mapping[str, Any]) -> None:
+    def _make(
+        self, name: str, directory: str | None, options: Mapping[str, Any]
+    ) -> None:
         self.directory = directory
         flags = [
             f"--{option.replace('_', '-')}" + ("" if value is True else f"={value}")
             for option, value in written(options).items()
             if value is not False
         ]
-        guard = ["/bin/sh", "-c", _GUARD, "eigentime-guard", _command(), name, directory or ""]
+        guard = [
+            "/bin/sh",
+            "-c",
+            _GUARD,
+            "eigentime-guard",
+            _command(),
+            name,
+            directory or "",
+        ]
         self._guard = subprocess.Popen(
             [*guard, *flags],
             stdin=subprocess.PIPE,
@@ -287,13 +319,15 @@ class Made(Existing):
             start_new_session=True,
         )
         assert self._guard.stdout is not None
-        said = []
+        said: list[str] = []
         for line in self._guard.stdout:
             if line == _MADE:
                 sys.stderr.writelines(said)
                 return
             said.append(line)
-        text = re.sub(r"\n\n.*", "", re.sub("^(eigentime|error): ", "", "".join(said).strip()))
+        text = re.sub(
+            r"\n\n.*", "", re.sub("^(eigentime|error): ", "", "".join(said).strip())
+        )
         raise TimelineError("not_made", f"timeline '{name}' was not made: {text}")
 
     def _release(self) -> tuple[int, str]:
@@ -303,10 +337,13 @@ class Made(Existing):
             return 0, ""
         assert guard.stdin is not None and guard.stdout is not None
         guard.stdin.close()
-        # In a forked process: the one that has made the timeline closes it.
-        said = guard.stdout.read() if os.getpid() == self._process else ""
-        guard.stdout.close()
-        return (guard.wait() if os.getpid() == self._process else 0), said
+        if os.getpid() != self._process:
+            # Of a forked process, it is no child; the one that has made the timeline ends it.
+            guard.returncode = 0
+            return 0, ""
+        with guard.stdout:
+            said = guard.stdout.read()
+        return guard.wait(), said
 
     def close(self) -> None:
         """Removes it, with its members. Once is enough."""

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eigentime._timeline import (
     Answer,
@@ -31,6 +31,9 @@ from eigentime._timeline import (
     has_joined,
     request,
 )
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["AsyncTimeline"]
 
@@ -53,7 +56,7 @@ class AsyncTimeline:
         self._name = name
         self._options = options
 
-    async def __aenter__(self) -> AsyncTimeline:
+    async def __aenter__(self) -> Self:
         self._at = await asyncio.to_thread(Made, self._name, self._options)
         return self
 
@@ -92,7 +95,9 @@ class AsyncTimeline:
         self, method: str, **params: Any
     ) -> AsyncIterator[tuple[Answer, asyncio.StreamReader]]:
         connection = self._at.connect()
-        reader, writer = await asyncio.open_unix_connection(sock=connection, limit=_LINE)
+        reader, writer = await asyncio.open_unix_connection(
+            sock=connection, limit=_LINE
+        )
         try:
             writer.write(request(method, params))
             yield Answer.of(await reader.readline(), self.name), reader

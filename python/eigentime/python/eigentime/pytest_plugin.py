@@ -30,7 +30,9 @@ def options(item: pytest.Item) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for marker in item.iter_markers("timeline"):
         if marker.args:
-            raise pytest.UsageError(f"{item.nodeid}: the marker timeline takes keywords only")
+            raise pytest.UsageError(
+                f"{item.nodeid}: the marker timeline takes keywords only"
+            )
         found = {**marker.kwargs, **found}
     return found
 
@@ -71,7 +73,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+def pytest_runtest_protocol(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> bool | None:
     """Runs a test with `inside=True` in a process inside its timeline."""
     asked = options(item)
     if not asked.pop("inside", False) or item.config.pluginmanager.has_plugin(INSIDE):

@@ -22,7 +22,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eigentime._timeline import (
     Answer,
@@ -38,6 +38,9 @@ from eigentime._timeline import (
     has_joined,
     request,
 )
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["Date", "Event", "Rate", "Span", "State", "Timeline", "TimelineError"]
 
@@ -70,13 +73,13 @@ class Timeline:
         self._at = Made(name, options)
 
     @classmethod
-    def connect(cls, name: str) -> Timeline:
+    def connect(cls, name: str) -> Self:
         """A timeline that exists; to close it leaves it as it is."""
         self = cls.__new__(cls)
         self._at = Existing(name)
         return self
 
-    def __enter__(self) -> Timeline:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -123,16 +126,19 @@ class Timeline:
     def _until_joined(self, connection: socket.socket, pid: int, pidfd: int) -> None:
         lines = b""
         while not has_joined(lines, pid):
-            ready, _, _ = select.select([connection, pidfd], [], [])
+            watched: list[Any] = [connection, pidfd]
+            ready, _, _ = select.select(watched, [], [])
             told = connection.recv(1 << 16) if connection in ready else b""
             if not told:
                 return  # The process or the timeline has ended.
             lines += told
 
-    def run(self, args: Any, **options: Any) -> subprocess.CompletedProcess[Any]:
+    def run(
+        self, args: Any, *, check: bool = False, **options: Any
+    ) -> subprocess.CompletedProcess[Any]:
         """Runs a program in the timeline to its end, as `subprocess.run` does."""
         words, options = self._at.start(args, options)
-        return subprocess.run(words, **options)
+        return subprocess.run(words, check=check, **options)
 
     def _ask(self, method: str, **params: Any) -> Answer:
         with self._at.connect() as connection, connection.makefile("rb") as lines:
