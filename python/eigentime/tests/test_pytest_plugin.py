@@ -127,6 +127,18 @@ class Plugin(unittest.TestCase):
     def test_outcomes_in_parallel(self) -> None:
         self.check("--numprocesses=2")
 
+    def test_groups_of_xdist(self) -> None:
+        grouped = """
+import pytest
+
+@pytest.mark.xdist_group("one")
+@pytest.mark.timeline(inside=True)
+def test_inside(): pass
+"""
+        arguments = ["--numprocesses=1", "--dist=loadgroup"]
+        said = self.pytest({"test_grouped.py": grouped}, *arguments)
+        self.assertRegex(said, "= 1 passed in")
+
     def test_wrong_options_are_errors(self) -> None:
         wrong = """
 import pytest

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -49,6 +50,8 @@ def _run(item: pytest.Item, asked: dict[str, Any]) -> Iterator[pytest.TestReport
     at_start = {key: asked[key] for key in _AT_START if asked.get(key) is not None}
     asked = {**asked, "rate": None}
     _module, _, rest = item.nodeid.partition("::")
+    if config.getoption("loadgroup", False) and item.get_closest_marker("xdist_group"):
+        rest = re.sub(r"@[^\]]*$", "", rest)  # what xdist may have added
     args = [*config.invocation_params.args, "--no-header", "--no-summary"]
     if config.pluginmanager.has_plugin("xdist"):
         args.append("-n0")
@@ -82,6 +85,7 @@ def _run(item: pytest.Item, asked: dict[str, Any]) -> Iterator[pytest.TestReport
     torn_down = False
     for data in _read(place / "reports"):
         report = config.hook.pytest_report_from_serializable(config=config, data=data)
+        report.nodeid = item.nodeid
         torn_down = torn_down or report.when == "teardown"
         yield report
     if not torn_down:

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta, timezone
 from fractions import Fraction
 from typing import Any, NamedTuple, Union
@@ -102,30 +102,24 @@ def _date(value: Date) -> str:
     raise TypeError(f"{value!r}: a date is a datetime, or text such as '2038-01-19'")
 
 
-# How values are written for the command line and the protocol alike; others are as they are.
-_WRITTEN: dict[str, Callable[[Any], Any]] = {
-    "date": _date,
-    "until": _date,
-    "boottime": _span,
-    "for": _span,
-    "idle_grace": _span,
-    "monotonic": _span,
-    "offset": _span,
-    "span": _span,
-    "timeout": _span,
-    "busy_rate": str,
-    "rate": str,
-}
+# What is a date and what a span, on the command line and in the protocol alike.
+_DATES = ("date", "until")
+_SPANS = ("boottime", "for", "idle_grace", "monotonic", "offset", "span", "timeout")
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, Fraction) else value
 
 
 def written(given: Mapping[str, Any]) -> dict[str, Any]:
     """What was given, by the names of the protocol: `for_` is `for`, since that is a keyword."""
-    names = {name.rstrip("_"): value for name, value in given.items()}
-    return {
-        name: _WRITTEN.get(name, lambda value: value)(value)
-        for name, value in names.items()
-        if value is not None
-    }
+    found = {}
+    for name, value in given.items():
+        name = name.rstrip("_")
+        if value is not None:
+            write = _date if name in _DATES else _span if name in _SPANS else _plain
+            found[name] = write(value)
+    return found
 
 
 def request(method: str, given: Mapping[str, Any]) -> bytes:
@@ -154,12 +148,8 @@ class Answer(NamedTuple):
 
     def state(self) -> State:
         """The result of methods that return the timeline."""
-        clocks = {
-            clock["clock"]: clock["virtual_ns"] for clock in self.result["clocks"]
-        }
         result = self.result
-        now = _instant(clocks["realtime"])
-        return State(result["name"], result["state"], result["rate"], now, result)
+        return State(result["name"], result["state"], result["rate"], self.now, result)
 
 
 def event(line: bytes) -> Event:
@@ -340,6 +330,7 @@ class Made(Existing):
         if os.getpid() != self._process:
             # Of a forked process, it is no child; the one that has made the timeline ends it.
             guard.returncode = 0
+            guard.stdout.close()
             return 0, ""
         with guard.stdout:
             said = guard.stdout.read()
@@ -350,3 +341,18 @@ class Made(Existing):
         status, said = self._release()
         if status != 0 and os.path.exists(self.socket):
             raise TimelineError("refused", said.strip())
+
+
+class Named:
+    """What both kinds of clients say of their timeline."""
+
+    _at: Existing
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._at.name
+
+    def environment(self, env: Mapping[Any, Any] | None = None) -> dict[Any, Any]:
+        """`env`, or that of this process, with what lets `eigentime` find the timeline."""
+        return self._at.environment(env)

@@ -12,18 +12,16 @@ A task that is cancelled while it waits for a timeline hangs up, and the timelin
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from eigentime._timeline import (
     Answer,
-    Date,
     Event,
-    Existing,
     Made,
+    Named,
     Rate,
     Span,
     State,
@@ -47,10 +45,8 @@ async def _joined(reader: asyncio.StreamReader, pid: int) -> None:
             return
 
 
-class AsyncTimeline:
+class AsyncTimeline(Named):
     """A timeline that `async with` makes and removes; its options are those of `Timeline`."""
-
-    _at: Existing
 
     def __init__(self, *, name: str | None = None, **options: Any) -> None:
         self._name = name
@@ -60,22 +56,8 @@ class AsyncTimeline:
         self._at = await asyncio.to_thread(Made, self._name, self._options)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_exception: object) -> None:
         await asyncio.to_thread(self._at.close)
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return self._at.name
-
-    def environment(self, env: Mapping[Any, Any] | None = None) -> dict[Any, Any]:
-        """See `Timeline.environment`."""
-        return self._at.environment(env)
 
     async def popen(self, args: Any, **options: Any) -> asyncio.subprocess.Process:
         """Starts a program in the timeline, as `asyncio.create_subprocess_exec` does; see
@@ -120,15 +102,9 @@ class AsyncTimeline:
         """Its clocks, members and what they wait for."""
         return (await self._ask("show")).state()
 
-    async def set(
-        self,
-        *,
-        rate: Rate | None = None,
-        date: Date | None = None,
-        offset: Span | None = None,
-    ) -> State:
-        """Sets its rate, and its wall clock."""
-        return (await self._ask("set", rate=rate, date=date, offset=offset)).state()
+    async def set(self, **changes: Any) -> State:
+        """Sets its rate, and its wall clock: `rate`, `date` or `offset`."""
+        return (await self._ask("set", **changes)).state()
 
     async def leap(self, span: Span) -> State:
         """Moves all clocks forward."""

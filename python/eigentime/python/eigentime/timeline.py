@@ -21,7 +21,6 @@ import socket
 import subprocess
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from eigentime._timeline import (
@@ -30,6 +29,7 @@ from eigentime._timeline import (
     Event,
     Existing,
     Made,
+    Named,
     Rate,
     Span,
     State,
@@ -45,15 +45,13 @@ if TYPE_CHECKING:
 __all__ = ["Date", "Event", "Rate", "Span", "State", "Timeline", "TimelineError"]
 
 
-class Timeline:
+class Timeline(Named):
     """A timeline of its own, which ends with the `with` block, and at the latest with this process.
 
     Its options are those of `eigentime ctl create`, with `_` for `-`: `for_` and `continue_` stand
     for `for` and `continue`. Without a name it is in a directory of its own, where only its own
     programs find it; with one, it is where `eigentime ctl` and containers find it.
     """
-
-    _at: Existing
 
     def __init__(
         self,
@@ -82,12 +80,7 @@ class Timeline:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -96,15 +89,6 @@ class Timeline:
     def close(self) -> None:
         """Removes the timeline, and ends its members by SIGKILL."""
         self._at.close()
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return self._at.name
-
-    def environment(self, env: Mapping[Any, Any] | None = None) -> dict[Any, Any]:
-        """`env`, or that of this process, with what lets `eigentime` find the timeline."""
-        return self._at.environment(env)
 
     def popen(self, args: Any, **options: Any) -> subprocess.Popen[Any]:
         """Starts a program in the timeline; takes what `subprocess.Popen` takes, by keyword.
