@@ -6,6 +6,8 @@ import sys
 import unittest
 from pathlib import Path
 
+import eigentime_command
+
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
 # What each line has to look like, in order.
@@ -25,11 +27,15 @@ OUTPUT = {
         ],
         r"of 100 sleeps, the median was [\d.]+ ns late",
     ],
+    "timeline.py": [r"2038-01-30"],
     "ticker.py": [
         r"(no .*: .*\n)*(tick \d+: \d+ ns late, \d+ missed before\n)*tick \d+: .*",
         r"the quick event came \d+ times, \d+ missed by the ticker itself",
     ],
 }
+
+# Those that need the command.
+ON_TIMELINES = {"timeline.py"}
 
 
 class Examples(unittest.TestCase):
@@ -39,9 +45,10 @@ class Examples(unittest.TestCase):
     def test_output(self) -> None:
         for name, lines in OUTPUT.items():
             with self.subTest(name):
+                needed = eigentime_command.needed() if name in ON_TIMELINES else None
                 command = [sys.executable, str(EXAMPLES / name)]
                 done = subprocess.run(
-                    command, check=False, capture_output=True, text=True
+                    command, check=False, capture_output=True, text=True, env=needed
                 )
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
                 self.assertRegex(done.stdout, "\\A" + "\n".join(lines) + "\n\\Z")

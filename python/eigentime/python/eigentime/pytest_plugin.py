@@ -1,0 +1,89 @@
+"""The pytest plugin: the fixture and the marker `timeline`.
+
+    @pytest.mark.timeline(date="2038-01-19", rate=60)
+    def test_tokens_expire(timeline):
+        server = timeline.popen(["./server"])
+        timeline.leap("30d")
+
+The fixture is a `Timeline` of the test's own, made with the marker's options. With `inside=True`, the
+test itself runs in the timeline: in another pytest process, whose reports become the test's own.
+Failures show the virtual time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import Any
+
+import pytest
+
+from eigentime.timeline import Timeline, TimelineError
+
+# The test's timeline, for its failure reports.
+_TIMELINE = pytest.StashKey[Timeline]()
+# The name by which the plugin of the process inside is registered.
+INSIDE = "eigentime-inside"
+
+
+def options(item: pytest.Item) -> dict[str, Any]:
+    """What the test's markers ask for; the closest says most."""
+    found: dict[str, Any] = {}
+    for marker in item.iter_markers("timeline"):
+        if marker.args:
+            raise pytest.UsageError(
+                f"{item.nodeid}: the marker timeline takes keywords only"
+            )
+        found = {**marker.kwargs, **found}
+    return found
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Says what the marker means."""
+    config.addinivalue_line(
+        "markers",
+        "timeline(date=…, rate=…, inside=False, …): the options of the fixture `timeline`; "
+        "with inside=True, the test itself runs in the timeline",
+    )
+
+
+@pytest.fixture
+def timeline(request: pytest.FixtureRequest) -> Iterator[Timeline]:
+    """A timeline of Eigentime, which ends with the test."""
+    inside = request.config.pluginmanager.get_plugin(INSIDE)
+    asked = options(request.node)
+    asked.pop("inside", None)
+    with inside.timeline if inside else Timeline(**asked) as made:
+        request.node.stash[_TIMELINE] = made
+        yield made
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
+    """Adds the virtual time to the report of a failure."""
+    outcome = yield
+    report = outcome.get_result()
+    inside = item.config.pluginmanager.get_plugin(INSIDE)
+    shown = inside.timeline if inside else item.stash.get(_TIMELINE, None)
+    if report.failed and report.when != "teardown" and shown is not None:
+        try:
+            text = str(shown.show())
+        except TimelineError as error:
+            text = str(error)
+        report.sections.append(("virtual time", text))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> bool | None:
+    """Runs a test with `inside=True` in a process inside its timeline."""
+    asked = options(item)
+    if not asked.pop("inside", False) or item.config.pluginmanager.has_plugin(INSIDE):
+        return None
+    from eigentime import _inside
+
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    for report in _inside.reports(item, nextitem, asked):
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True

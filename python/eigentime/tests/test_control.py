@@ -1,0 +1,217 @@
+"""Timelines that a test makes: their programs, their clocks, and their end."""
+
+import asyncio
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import unittest
+from datetime import datetime, timedelta, timezone
+from fractions import Fraction
+from pathlib import Path
+from unittest import mock
+
+import eigentime_command
+from eigentime.aio import AsyncTimeline
+from eigentime.timeline import Timeline, TimelineError
+
+DAY = timedelta(days=1)
+START = datetime(2038, 1, 19, tzinfo=timezone.utc)
+
+# Says what has to be gone after it, and waits to be killed.
+VICTIM = """
+import os, time
+from eigentime.timeline import Timeline
+
+timeline = Timeline()
+program = timeline.popen(["sleep", "1d"])
+pids = [timeline.info()["supervisor"], program.pid, timeline._at._guard.pid]
+print(timeline.environment()["EIGENTIME_RUNTIME_DIR"], *pids, flush=True)
+time.sleep(1000)
+"""
+
+
+class TestCase(unittest.TestCase):
+    def setUp(self) -> None:
+        environment = mock.patch.dict(os.environ, eigentime_command.needed())
+        environment.start()
+        self.addCleanup(environment.stop)
+
+    def assert_fails(self, code: str, function, *args, **keywords) -> TimelineError:
+        with self.assertRaises(TimelineError) as caught:
+            function(*args, **keywords)
+        self.assertEqual(caught.exception.code, code, caught.exception)
+        return caught.exception
+
+
+class Clocks(TestCase):
+    def test_they_move_as_they_are_told(self) -> None:
+        with Timeline(date=START, freeze=True) as timeline:
+            self.assertEqual(timeline.now(), START)
+            self.assertEqual(timeline.leap(DAY).now, START + DAY)
+            self.assertEqual(
+                timeline.leap("1.5s").now, START + DAY + timedelta(seconds=1.5)
+            )
+            state = timeline.set(date=START, rate=Fraction(1, 4))
+            self.assertEqual((state.now, state.rate), (START, 0.25))
+            self.assertEqual(timeline.thaw(rate=60).state, "running")
+            timeline.wait(for_=timedelta(seconds=3))
+            self.assertGreaterEqual(timeline.now(), START + timedelta(seconds=3))
+            self.assertEqual(timeline.freeze().state, "frozen")
+            self.assertEqual(timeline.show().fields["members"], [])
+            saved = timeline.save()["clocks"]["realtime"]
+            self.assertEqual(
+                saved // 1000,
+                (
+                    timeline.now()
+                    - START
+                    + (START - datetime.fromtimestamp(0, timezone.utc))
+                )
+                // timedelta(microseconds=1),
+            )
+
+    def test_what_is_refused_has_a_code(self) -> None:
+        with Timeline() as timeline:
+            self.assert_fails("refused", timeline.leap, "-1s")
+            self.assert_fails("refused", timeline.skip, times=1)
+            self.assert_fails("invalid_params", timeline.wait, idle=True, empty=True)
+            self.assert_fails(
+                "timeout", timeline.wait, until="2200-01-01", timeout="1ms"
+            )
+            with self.assertRaises(TypeError):
+                timeline.leap(30)
+            with self.assertRaises(TypeError):
+                timeline.set(date=30)
+        self.assert_fails("ended", timeline.now)
+        error = self.assert_fails("not_made", Timeline, date="never")
+        self.assertIn("'never'", error.message)
+
+    def test_idle_time_is_skipped_when_allowed(self) -> None:
+        with Timeline(date=START, skip_idle=True, skips=0) as timeline:
+            program = timeline.popen(["sleep", "1d"])
+            timeline.wait(blocked={"pid": program.pid})
+            timeline.skip(times=1)
+            self.assertEqual(program.wait(), 0)
+
+    def test_a_wait_holds_nothing_up(self) -> None:
+        with Timeline(date=START) as timeline:
+            waiting = threading.Thread(
+                target=timeline.wait, kwargs={"until": START + DAY}
+            )
+            waiting.start()
+            timeline.leap(2 * DAY)
+            waiting.join()
+
+    def test_without_the_command(self) -> None:
+        with mock.patch.dict(os.environ, {"EIGENTIME": "no-such-command"}):
+            self.assert_fails("not_installed", Timeline)
+
+
+class Programs(TestCase):
+    def test_popen_takes_what_subprocess_takes(self) -> None:
+        ways = [
+            (["sh", "-c", 'echo "$0 $A"', "x"], {"env": {"A": "1"}}, "x 1\n"),
+            ("echo $0 $A", {"shell": True, "env": {"A": "2"}}, "/bin/sh 2\n"),
+            (["name", "-c", "echo $0"], {"executable": "/bin/sh"}, "name\n"),
+            (Path("/bin/pwd"), {"cwd": "/"}, "/\n"),
+            ([b"date", b"-u", b"+%Y"], {}, "2038\n"),
+        ]
+        with Timeline(date=START) as timeline:
+            for args, options, output in ways:
+                with self.subTest(args):
+                    program = timeline.popen(
+                        args, stdout=subprocess.PIPE, text=True, **options
+                    )
+                    self.assertEqual(program.communicate()[0], output)
+            done = timeline.run(["no-such-program"], stderr=subprocess.DEVNULL)
+            self.assertEqual(done.returncode, 127)
+
+    def test_a_program_is_a_member_and_sleeps_until_the_leap(self) -> None:
+        with Timeline(date=START) as timeline:
+            events = timeline.events()
+            program = timeline.popen(["sleep", "10d"])
+            timeline.wait(idle=True)
+            members = [member["pid"] for member in timeline.show().fields["members"]]
+            self.assertEqual(members, [program.pid])
+            timeline.leap("11d")
+            self.assertEqual(program.wait(), 0)
+            timeline.wait(empty=True)
+        told = [(event.event, event.fields.get("pid")) for event in events]
+        self.assertEqual(told[0], ("joined", program.pid))
+        self.assertIn(("ended", program.pid), told)
+        self.assertEqual(told[-1], ("removed", None))
+
+    def test_asyncio(self) -> None:
+        async def main() -> None:
+            async with AsyncTimeline(date=START) as timeline:
+                program = await timeline.popen(["sleep", "10d"])
+                await timeline.wait(idle=True)
+                waiting = asyncio.ensure_future(timeline.wait(until=START + 10 * DAY))
+                never = asyncio.ensure_future(timeline.wait(until=START + 100 * DAY))
+                self.assertGreaterEqual(
+                    (await timeline.leap(11 * DAY)).now, START + 11 * DAY
+                )
+                await waiting
+                never.cancel()
+                self.assertEqual(await program.wait(), 0)
+                self.assertEqual((await timeline.show()).fields["members"], [])
+            with self.assertRaises(TimelineError):
+                await timeline.now()
+
+        asyncio.run(main())
+
+
+class Ends(TestCase):
+    def test_after_an_exception(self) -> None:
+        with self.assertRaises(ZeroDivisionError), Timeline() as timeline:
+            program = timeline.popen(["sleep", "1d"])
+            directory = timeline.environment()["EIGENTIME_RUNTIME_DIR"]
+            raise ZeroDivisionError
+        self.assertEqual(program.wait(), -signal.SIGKILL)
+        self.assertFalse(os.path.exists(directory))
+
+    def test_when_its_supervisor_was_killed(self) -> None:
+        with Timeline() as timeline:
+            supervisor = timeline.info()["supervisor"]
+            pidfd = os.pidfd_open(supervisor)
+            os.kill(supervisor, signal.SIGKILL)
+            select.select([pidfd], [], [])
+            os.close(pidfd)
+            self.assert_fails("ended", timeline.now)
+
+    def test_when_the_test_is_killed(self) -> None:
+        victim = subprocess.Popen(
+            [sys.executable, "-c", VICTIM], stdout=subprocess.PIPE, text=True
+        )
+        directory, *pids = victim.stdout.readline().split()
+        pidfds = [os.pidfd_open(int(pid)) for pid in pids]
+        victim.kill()
+        victim.communicate()
+        for pidfd in pidfds:
+            self.assertTrue(select.select([pidfd], [], [], 60)[0], "it has not ended")
+            os.close(pidfd)
+        self.assertFalse(os.path.exists(directory))
+
+    def test_a_forked_process_leaves_it(self) -> None:
+        with Timeline() as timeline:
+            child = os.fork()
+            if child == 0:
+                timeline.close()
+                os._exit(0)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            timeline.now()
+
+    def test_a_name_is_for_others_too(self) -> None:
+        name = f"test-{os.getpid()}"
+        with Timeline(name=name, date=START, freeze=True):
+            self.assert_fails("not_made", Timeline, name=name)
+            with Timeline.connect(name) as connected:
+                self.assertEqual(connected.now(), START)
+            Timeline.connect(name).now()
+        self.assert_fails("not_found", Timeline.connect, name)
+
+
+if __name__ == "__main__":
+    unittest.main()
