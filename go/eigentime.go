@@ -1,0 +1,216 @@
+// Package eigentime makes time a test fixture: programs and containers that a test starts get clocks of
+// their own, which the test moves.
+//
+//	func TestTokenExpires(t *testing.T) {
+//		tl := eigentime.New(t, eigentime.Date("2038-01-19"))
+//		server := tl.Command("./server")
+//		...
+//		tl.Leap(30 * 24 * time.Hour)
+//		...
+//	}
+//
+// The clocks are those of a timeline of Eigentime, which the command eigentime makes. It is the one that the
+// environment variable EIGENTIME names, or else the one on PATH. The methods have the names and the meaning
+// of the [protocol] of timelines.
+//
+// [protocol]: docs/guide/control.md in the repository of Eigentime
+package eigentime
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// Timeline is a timeline of Eigentime. Its methods may be called by several goroutines at a time.
+type Timeline struct {
+	name    string
+	binary  string
+	runtime string // EIGENTIME_RUNTIME_DIR of its programs, or "" for the directories of the user
+	owned   bool   // whether runtime was made for it alone
+
+	mutex      sync.Mutex // of connection, on which one request is made at a time
+	connection *connection
+}
+
+// Create makes a timeline. Without [Name] and [Joinable], no other program finds it. Close ends it.
+func Create(ctx context.Context, options ...Option) (*Timeline, error) {
+	var creation creation
+	for _, option := range options {
+		option.create(&creation)
+	}
+	binary, err := findBinary()
+	if err != nil {
+		return nil, err
+	}
+	timeline := &Timeline{name: creation.name, binary: binary, runtime: os.Getenv(runtimeVariable)}
+	if timeline.name == "" {
+		timeline.name = "test"
+		if creation.joinable {
+			timeline.name = "test-" + randomHex()
+		} else if err := timeline.makeRuntime(); err != nil {
+			return nil, err
+		}
+	}
+	if err := timeline.create(ctx, creation); err != nil {
+		return nil, errors.Join(err, timeline.tidy())
+	}
+	return timeline, nil
+}
+
+// Open finds an existing timeline of the user by its name, such as the timeline of a container.
+func Open(name string) (*Timeline, error) {
+	binary, err := findBinary()
+	if err != nil {
+		return nil, err
+	}
+	timeline := &Timeline{name: name, binary: binary, runtime: os.Getenv(runtimeVariable)}
+	return timeline, timeline.connect()
+}
+
+// Name is its name, by which `eigentime ctl` and containers find it, unless it is private.
+func (timeline *Timeline) Name() string { return timeline.name }
+
+// Command is a command that runs on the timeline; otherwise it is as made by [exec.Command]. The program is
+// looked for when the command runs: if it is missing, the command ends with status 127.
+func (timeline *Timeline) Command(name string, arguments ...string) *exec.Cmd {
+	return timeline.CommandContext(context.Background(), name, arguments...)
+}
+
+// CommandContext is Command with a context: when ctx is done, the program is killed. Its deadline is one of
+// the test's clock and not of the timeline's.
+func (timeline *Timeline) CommandContext(ctx context.Context, name string, arguments ...string) *exec.Cmd {
+	words := []string{timeline.binary, "run", "--timeline", timeline.name, "--", name}
+	if timeline.runtime != "" {
+		// Not in the command's Env, since callers replace that: the command would make another timeline of
+		// the same name then.
+		words = append([]string{"env", runtimeVariable + "=" + timeline.runtime}, words...)
+	}
+	words = append(words, arguments...)
+	return exec.CommandContext(ctx, words[0], words[1:]...)
+}
+
+// Close ends the timeline and its members. It is no error if the timeline has ended before.
+func (timeline *Timeline) Close() error {
+	err := timeline.call("remove", params{"force": true}, nil)
+	if errors.Is(err, errGone) {
+		err = nil
+	}
+	timeline.mutex.Lock()
+	defer timeline.mutex.Unlock()
+	timeline.hangUp()
+	return errors.Join(err, timeline.tidy())
+}
+
+// create runs the command that makes the timeline, and connects to it.
+func (timeline *Timeline) create(ctx context.Context, creation creation) error {
+	// A file and not a pipe, since the supervisor of the timeline keeps it open.
+	complaints, err := os.CreateTemp("", "eigentime-")
+	if err != nil {
+		return err
+	}
+	defer complaints.Close()
+	if err := os.Remove(complaints.Name()); err != nil {
+		return err
+	}
+	words := append([]string{"ctl", "create", timeline.name}, creation.arguments...)
+	command := exec.CommandContext(ctx, timeline.binary, words...)
+	command.Env = timeline.environment()
+	command.Stderr = complaints
+	if creation.saved != nil {
+		saved, err := pipeOf(creation.saved)
+		if err != nil {
+			return err
+		}
+		defer saved.Close()
+		command.Stdin = saved
+	}
+	if err := command.Run(); err != nil {
+		if ctx.Err() != nil {
+			return fmt.Errorf("eigentime ctl create: %w", ctx.Err())
+		}
+		text := make([]byte, 1<<16)
+		length, _ := complaints.ReadAt(text, 0) // at the end of the file, the error is io.EOF
+		return createError(string(text[:length]), err)
+	}
+	return timeline.connect()
+}
+
+// pipeOf is a file from which text can be read once. A saved timeline is far smaller than a pipe's buffer.
+func pipeOf(text []byte) (*os.File, error) {
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	_, err = writer.Write(text)
+	return reader, errors.Join(err, writer.Close())
+}
+
+const runtimeVariable = "EIGENTIME_RUNTIME_DIR"
+
+func (timeline *Timeline) environment() []string {
+	if timeline.runtime == "" {
+		return os.Environ()
+	}
+	return append(os.Environ(), runtimeVariable+"="+timeline.runtime)
+}
+
+// makeRuntime gives the timeline a runtime directory of its own. Its path may be longer than that of a
+// socket, since both sides reach the socket by /proc/self/fd.
+func (timeline *Timeline) makeRuntime() (err error) {
+	timeline.runtime, err = os.MkdirTemp("", "eigentime-")
+	if err == nil && !filepath.IsAbs(timeline.runtime) {
+		timeline.runtime, err = filepath.Abs(timeline.runtime)
+	}
+	timeline.owned = err == nil
+	return err
+}
+
+func (timeline *Timeline) tidy() error {
+	if !timeline.owned {
+		return nil
+	}
+	return os.RemoveAll(timeline.runtime)
+}
+
+// findBinary finds the command eigentime.
+func findBinary() (string, error) {
+	name := os.Getenv("EIGENTIME")
+	if name == "" {
+		name = "eigentime"
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", &Error{
+			Code:    CodeCommand,
+			Message: fmt.Sprintf("the command eigentime is missing: %v", err),
+			Help:    "install Eigentime, and put the command on PATH or its path into the environment variable EIGENTIME",
+		}
+	}
+	return filepath.Abs(path)
+}
+
+// createError is what the command said on standard error: lines of a message, then one of help.
+func createError(text string, err error) error {
+	message, help, _ := strings.Cut(strings.TrimSpace(text), "\nhelp: ")
+	message = strings.TrimPrefix(message, "eigentime: ")
+	if message == "" {
+		message = err.Error()
+	}
+	return &Error{Code: CodeCommand, Message: message, Help: help}
+}
+
+func randomHex() string {
+	var bytes [8]byte
+	if _, err := rand.Read(bytes[:]); err != nil {
+		panic(err) // the kernel's generator does not fail
+	}
+	return hex.EncodeToString(bytes[:])
+}

@@ -1,0 +1,162 @@
+package eigentime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Info is what a timeline says of itself.
+type Info struct {
+	Name       string
+	Protocol   int
+	Version    string
+	Supervisor int // its process
+	// By which programs and containers join.
+	Join struct {
+		Command     []string
+		Annotations map[string]string
+	}
+}
+
+// State is the clocks of a timeline and its members.
+type State struct {
+	Name       string
+	State      string  // "running", "frozen" or "wall frozen"
+	Rate       float64 // virtual seconds per host second, also while it is frozen
+	Joinable   bool
+	SettableBy string `json:"settable_by"`
+	Members    []Member
+	// The whole answer, as docs/guide/timelines.md describes it.
+	JSON json.RawMessage `json:"-"`
+}
+
+// Member is a process on a timeline.
+type Member struct {
+	PID     int
+	Command string
+	Threads []Thread
+}
+
+// Thread is a thread of a member. Call is the system call in which it waits, or "" if it runs.
+type Thread struct {
+	TID  int
+	Call string
+}
+
+// Info asks what the timeline is and how it is joined.
+func (timeline *Timeline) Info() (info Info, err error) {
+	err = timeline.call("info", nil, &info)
+	return info, err
+}
+
+// Show asks for the clocks and the members.
+func (timeline *Timeline) Show() (state State, err error) {
+	if err = timeline.call("show", nil, &state.JSON); err == nil {
+		err = json.Unmarshal(state.JSON, &state)
+	}
+	return state, err
+}
+
+// Now is what the wall clock of the timeline shows.
+func (timeline *Timeline) Now() (time.Time, error) {
+	answer, err := timeline.exchange("info", nil)
+	return time.Unix(0, answer.VirtualNs), err
+}
+
+// Set changes the rate, and the date or the offset.
+func (timeline *Timeline) Set(settings ...Setting) error {
+	changes := params{}
+	for _, setting := range settings {
+		changes[setting.name] = setting.value
+	}
+	return timeline.call("set", changes, nil)
+}
+
+// Leap moves all clocks forward by span at once. Waits that end within it end.
+func (timeline *Timeline) Leap(span time.Duration) error {
+	return timeline.call("leap", params{"span": spanOf(span)}, nil)
+}
+
+// Freeze stops all clocks.
+func (timeline *Timeline) Freeze() error { return timeline.call("freeze", nil, nil) }
+
+// FreezeWall stops the wall clock alone.
+func (timeline *Timeline) FreezeWall() error {
+	return timeline.call("freeze", params{"wall": true}, nil)
+}
+
+// Thaw lets the clocks run again.
+func (timeline *Timeline) Thaw() error { return timeline.call("thaw", nil, nil) }
+
+// Save is what [Continue] continues from: all clocks at one moment, and the rate.
+func (timeline *Timeline) Save() (saved json.RawMessage, err error) {
+	err = timeline.call("save", nil, &saved)
+	return saved, err
+}
+
+// Skip allows leaps over idle time, on a timeline made with [SkipIdle] or [SkipWhenTold]: so many or so far
+// as limit says, or all from now on if it is nil. It does not wait for them: [Timeline.Wait] for [Skipped] does.
+func (timeline *Timeline) Skip(limit Limit) error {
+	if limit == nil {
+		return timeline.call("skip", nil, nil)
+	}
+	return timeline.call("skip", limit.limit(), nil)
+}
+
+// Wait waits until the condition holds. If the deadline of ctx passes before, which is one of the test's
+// clock, the error is an [*Error] with [CodeTimeout] that says why the condition does not hold.
+func (timeline *Timeline) Wait(ctx context.Context, condition Condition) error {
+	request := params{}
+	for name, value := range condition.condition() {
+		request[name] = value
+	}
+	for {
+		deadline, limited := ctx.Deadline()
+		if limited {
+			request["timeout"] = max(time.Until(deadline), 0).Nanoseconds()
+		}
+		_, hangUp, err := timeline.begin(ctx, "wait", request)
+		if hangUp != nil {
+			hangUp()
+		}
+		var refusal *Error
+		if !errors.As(err, &refusal) || refusal.Code != CodeMoved {
+			return err
+		}
+	}
+}
+
+// How much later than a deadline a timeline may say why the condition does not hold.
+const lateness = 5 * time.Second
+
+// begin makes a request on a connection of its own, which is closed when ctx is done: that is how a timeline
+// learns that nobody waits any longer.
+func (timeline *Timeline) begin(ctx context.Context, method string, params params) (*connection, func(), error) {
+	connection, err := timeline.dial()
+	if err != nil {
+		return nil, nil, fmt.Errorf("eigentime: timeline '%s': %w", timeline.name, err)
+	}
+	stop := context.AfterFunc(ctx, func() {
+		if method == "wait" && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			connection.SetDeadline(time.Now().Add(lateness)) // the answer is on its way
+		} else {
+			connection.Close()
+		}
+	})
+	hangUp := func() {
+		stop()
+		connection.Close()
+	}
+	_, err = connection.ask(method, params)
+	var refusal *Error
+	if err != nil && !errors.As(err, &refusal) {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		err = fmt.Errorf("eigentime: timeline '%s': %s: %w", timeline.name, method, err)
+	}
+	return connection, hangUp, err
+}
