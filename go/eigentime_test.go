@@ -194,21 +194,34 @@ func TestAWaitCanBeCancelled(t *testing.T) {
 	}
 }
 
-func TestAWaitLearnsOfTheEnd(t *testing.T) {
+func TestAnEndIsLearnt(t *testing.T) {
 	t.Parallel()
 	tl := eigentime.New(t)
-	ended := make(chan error)
 	events, err := tl.Watch(patient(t))
 	must(t, err)
-	go func() { ended <- tl.Timeline.Wait(patient(t), eigentime.Ended()) }()
 	must(t, tl.Close())
+	kinds := ""
 	for event, err := range events {
 		must(t, err)
-		if event.Kind != "removed" {
-			t.Errorf("an event is %v", event)
+		kinds += event.Kind
+	}
+	if kinds != "removed" {
+		t.Errorf("the events are %s", kinds)
+	}
+}
+
+func TestAnUnreadWatchEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	tl := eigentime.New(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	events, err := tl.Watch(ctx)
+	must(t, err)
+	cancel()
+	for _, err := range events {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("the error is %v", err)
 		}
 	}
-	<-ended
 }
 
 func TestIdleTimeIsSkippedWhenTold(t *testing.T) {
@@ -250,7 +263,7 @@ func TestEvents(t *testing.T) {
 	must(t, err)
 	must(t, tl.Command("true").Run())
 	tl.Set(eigentime.Rate(2))
-	joined := 0
+	joined, ended := 0, 0
 	for event, err := range events {
 		must(t, err)
 		between(t, event.Virtual, start)
@@ -260,15 +273,13 @@ func TestEvents(t *testing.T) {
 				t.Errorf("%s has joined", event.Command)
 			}
 		case "ended":
-			if event.PID != joined {
-				t.Errorf("process %d has ended, and not %d", event.PID, joined)
-			}
+			ended = event.PID
 		case "changed":
 			if event.Rate != 2 || event.State != "running" {
 				t.Errorf("it is %s at rate %v", event.State, event.Rate)
 			}
-			if joined == 0 {
-				t.Error("nothing has joined before")
+			if joined == 0 || joined != ended {
+				t.Errorf("process %d has joined, and process %d has ended", joined, ended)
 			}
 			return
 		}
