@@ -17,11 +17,11 @@
 package eigentime
 
 import (
+	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,7 +54,7 @@ func Create(ctx context.Context, options ...Option) (*Timeline, error) {
 	if timeline.name == "" {
 		timeline.name = "test"
 		if creation.joinable {
-			timeline.name = "test-" + randomHex()
+			timeline.name = fmt.Sprintf("test-%016x", rand.Uint64())
 		} else if err := timeline.makeRuntime(); err != nil {
 			return nil, err
 		}
@@ -72,7 +72,10 @@ func Open(name string) (*Timeline, error) {
 		return nil, err
 	}
 	timeline := &Timeline{name: name, binary: binary, runtime: os.Getenv(runtimeVariable)}
-	return timeline, timeline.connect()
+	if _, err := timeline.Info(); err != nil {
+		return nil, err
+	}
+	return timeline, nil
 }
 
 // Name is its name, by which `eigentime ctl` and containers find it, unless it is private.
@@ -87,14 +90,11 @@ func (timeline *Timeline) Command(name string, arguments ...string) *exec.Cmd {
 // CommandContext is Command with a context: when ctx is done, the program is killed. Its deadline is one of
 // the test's clock and not of the timeline's.
 func (timeline *Timeline) CommandContext(ctx context.Context, name string, arguments ...string) *exec.Cmd {
-	words := []string{timeline.binary, "run", "--timeline", timeline.name, "--", name}
-	if timeline.runtime != "" {
-		// Not in the command's Env, since callers replace that: the command would make another timeline of
-		// the same name then.
-		words = append([]string{"env", runtimeVariable + "=" + timeline.runtime}, words...)
-	}
-	words = append(words, arguments...)
-	return exec.CommandContext(ctx, words[0], words[1:]...)
+	// Not in the command's Env, since callers replace that: the command would make another timeline of the
+	// same name then. If it is empty, the variable counts as missing.
+	variable := runtimeVariable + "=" + timeline.runtime
+	words := []string{variable, timeline.binary, "run", "--timeline", timeline.name, "--", name}
+	return exec.CommandContext(ctx, "env", append(words, arguments...)...)
 }
 
 // Close ends the timeline and its members. It is no error if the timeline has ended before.
@@ -122,16 +122,10 @@ func (timeline *Timeline) create(ctx context.Context, creation creation) error {
 	}
 	words := append([]string{"ctl", "create", timeline.name}, creation.arguments...)
 	command := exec.CommandContext(ctx, timeline.binary, words...)
-	command.Env = timeline.environment()
+	// If it is empty, the variable counts as missing.
+	command.Env = append(os.Environ(), runtimeVariable+"="+timeline.runtime)
 	command.Stderr = complaints
-	if creation.saved != nil {
-		saved, err := pipeOf(creation.saved)
-		if err != nil {
-			return err
-		}
-		defer saved.Close()
-		command.Stdin = saved
-	}
+	command.Stdin = bytes.NewReader(creation.saved)
 	if err := command.Run(); err != nil {
 		if ctx.Err() != nil {
 			return fmt.Errorf("eigentime ctl create: %w", ctx.Err())
@@ -140,36 +134,21 @@ func (timeline *Timeline) create(ctx context.Context, creation creation) error {
 		length, _ := complaints.ReadAt(text, 0) // at the end of the file, the error is io.EOF
 		return createError(string(text[:length]), err)
 	}
-	return timeline.connect()
-}
-
-// pipeOf is a file from which text can be read once. A saved timeline is far smaller than a pipe's buffer.
-func pipeOf(text []byte) (*os.File, error) {
-	reader, writer, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	_, err = writer.Write(text)
-	return reader, errors.Join(err, writer.Close())
+	_, err = timeline.Info()
+	return err
 }
 
 const runtimeVariable = "EIGENTIME_RUNTIME_DIR"
 
-func (timeline *Timeline) environment() []string {
-	if timeline.runtime == "" {
-		return os.Environ()
-	}
-	return append(os.Environ(), runtimeVariable+"="+timeline.runtime)
-}
-
 // makeRuntime gives the timeline a runtime directory of its own. Its path may be longer than that of a
 // socket, since both sides reach the socket by /proc/self/fd.
-func (timeline *Timeline) makeRuntime() (err error) {
-	timeline.runtime, err = os.MkdirTemp("", "eigentime-")
-	if err == nil && !filepath.IsAbs(timeline.runtime) {
-		timeline.runtime, err = filepath.Abs(timeline.runtime)
+func (timeline *Timeline) makeRuntime() error {
+	directory, err := os.MkdirTemp("", "eigentime-")
+	if err != nil {
+		return err
 	}
-	timeline.owned = err == nil
+	timeline.owned = true
+	timeline.runtime, err = filepath.Abs(directory)
 	return err
 }
 
@@ -205,12 +184,4 @@ func createError(text string, err error) error {
 		message = err.Error()
 	}
 	return &Error{Code: CodeCommand, Message: message, Help: help}
-}
-
-func randomHex() string {
-	var bytes [8]byte
-	if _, err := rand.Read(bytes[:]); err != nil {
-		panic(err) // the kernel's generator does not fail
-	}
-	return hex.EncodeToString(bytes[:])
 }

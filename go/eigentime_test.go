@@ -266,7 +266,7 @@ func TestEvents(t *testing.T) {
 	joined, ended := 0, 0
 	for event, err := range events {
 		must(t, err)
-		between(t, event.Virtual, start)
+		between(t, event.Virtual.Time, start)
 		switch event.Kind {
 		case "joined":
 			if joined = event.PID; event.Command != "true" {

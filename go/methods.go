@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -63,7 +62,7 @@ func (timeline *Timeline) Show() (state State, err error) {
 // Now is what the wall clock of the timeline shows.
 func (timeline *Timeline) Now() (time.Time, error) {
 	answer, err := timeline.exchange("info", nil)
-	return time.Unix(0, answer.VirtualNs), err
+	return answer.Virtual.Time, err
 }
 
 // Set changes the rate, and the date or the offset.
@@ -119,7 +118,7 @@ func (timeline *Timeline) Wait(ctx context.Context, condition Condition) error {
 			request["timeout"] = max(time.Until(deadline), 0).Nanoseconds()
 		}
 		_, hangUp, err := timeline.begin(ctx, "wait", request)
-		if hangUp != nil {
+		if err == nil {
 			hangUp()
 		}
 		var refusal *Error
@@ -137,7 +136,7 @@ const lateness = 5 * time.Second
 func (timeline *Timeline) begin(ctx context.Context, method string, params params) (*connection, func(), error) {
 	connection, err := timeline.dial()
 	if err != nil {
-		return nil, nil, fmt.Errorf("eigentime: timeline '%s': %w", timeline.name, err)
+		return nil, nil, err
 	}
 	stop := context.AfterFunc(ctx, func() {
 		if method == "wait" && errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -150,13 +149,16 @@ func (timeline *Timeline) begin(ctx context.Context, method string, params param
 		stop()
 		connection.Close()
 	}
-	_, err = connection.ask(method, params)
-	var refusal *Error
-	if err != nil && !errors.As(err, &refusal) {
-		if ctx.Err() != nil {
-			err = ctx.Err()
-		}
-		err = fmt.Errorf("eigentime: timeline '%s': %s: %w", timeline.name, method, err)
+	if _, err = connection.ask(method, params); err == nil {
+		return connection, hangUp, nil
 	}
-	return connection, hangUp, err
+	hangUp()
+	var refusal *Error
+	if errors.As(err, &refusal) {
+		return nil, nil, err
+	}
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	return nil, nil, timeline.wrap(method, err)
 }

@@ -126,7 +126,7 @@ func Times(times uint) Limit { return limit{"times": times} }
 func Idle() Condition { return condition{"idle": true} }
 
 // Blocked is when a thread of any member waits in a system call.
-func Blocked() Condition { return condition{"blocked": params{}} }
+func Blocked() Condition { return BlockedIn(0, "") }
 
 // BlockedIn is when a thread of the process pid waits in the system call of this name. Pid 0 stands for any
 // process, and an empty name for any call.

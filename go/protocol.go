@@ -57,14 +57,18 @@ func (err *Error) Is(target error) bool {
 // errGone says that nothing listens for a timeline.
 var errGone = errors.New("there is no such timeline, or it has ended")
 
+// wrap says which timeline an error concerns that is not the timeline's answer.
+func (timeline *Timeline) wrap(doing string, err error) error {
+	return fmt.Errorf("eigentime: timeline '%s': %s: %w", timeline.name, doing, err)
+}
+
 type params map[string]any
 
-// answer is a line from the timeline: an answer or an event.
+// answer is what a timeline answers.
 type answer struct {
-	HostNs    int64           `json:"host_ns"`
-	VirtualNs int64           `json:"virtual_ns"`
-	Result    json.RawMessage `json:"result"`
-	Error     *Error          `json:"error"`
+	Virtual Instant         `json:"virtual_ns"`
+	Result  json.RawMessage `json:"result"`
+	Error   *Error          `json:"error"`
 }
 
 // connection is a connection to the socket of a timeline.
@@ -113,7 +117,7 @@ func (timeline *Timeline) exchange(method string, params params) (answer, error)
 		if timeline.connection == nil {
 			connection, err := timeline.dial()
 			if err != nil {
-				return answer{}, fmt.Errorf("eigentime: timeline '%s': %w", timeline.name, err)
+				return answer{}, err
 			}
 			timeline.connection = connection
 		}
@@ -126,7 +130,7 @@ func (timeline *Timeline) exchange(method string, params params) (answer, error)
 		timeline.hangUp()
 		// Nobody has read a request that could not be written.
 		if refusal == nil && !errors.Is(err, syscall.EPIPE) {
-			return answer, fmt.Errorf("eigentime: timeline '%s': %s was not answered: %w", timeline.name, method, err)
+			return answer, timeline.wrap(method, err)
 		}
 	}
 }
@@ -137,12 +141,6 @@ func (timeline *Timeline) call(method string, params params, result any) error {
 		return err
 	}
 	return json.Unmarshal(answer.Result, result)
-}
-
-// connect finds the timeline, and asks whether it speaks this version of the protocol.
-func (timeline *Timeline) connect() error {
-	_, err := timeline.Info()
-	return err
 }
 
 // hangUp closes the connection, if there is one. The caller holds the mutex.
@@ -161,11 +159,11 @@ func (timeline *Timeline) dial() (*connection, error) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return nil, timeline.wrap("connecting", err)
 		}
 		return &connection{Conn: socket, lines: bufio.NewReader(socket)}, nil
 	}
-	return nil, errGone
+	return nil, timeline.wrap("connecting", errGone)
 }
 
 // dialIn connects to a socket by a path that is short, however long that of its directory is.
