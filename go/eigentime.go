@@ -18,6 +18,7 @@ package eigentime
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +35,7 @@ type Timeline struct {
 	name    string
 	binary  string
 	runtime string // EIGENTIME_RUNTIME_DIR of its programs, or "" for the directories of the user
-	owned   bool   // whether runtime was made for it alone
+	own     string // the same, if it was made for this timeline alone
 
 	mutex      sync.Mutex // of connection, on which one request is made at a time
 	connection *connection
@@ -46,32 +47,32 @@ func Create(ctx context.Context, options ...Option) (*Timeline, error) {
 	for _, option := range options {
 		option.create(&creation)
 	}
-	binary, err := findBinary()
-	if err != nil {
+	timeline, err := newTimeline(creation.name)
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	timeline := &Timeline{name: creation.name, binary: binary, runtime: os.Getenv(runtimeVariable)}
-	if timeline.name == "" {
+	case creation.name == "" && creation.joinable:
+		timeline.name = fmt.Sprintf("test-%016x", rand.Uint64())
+	case creation.name == "":
+		// Its path may be longer than that of a socket, since both sides reach the socket by /proc/self/fd.
 		timeline.name = "test"
-		if creation.joinable {
-			timeline.name = fmt.Sprintf("test-%016x", rand.Uint64())
-		} else if err := timeline.makeRuntime(); err != nil {
+		if timeline.own, err = os.MkdirTemp("", "eigentime-"); err != nil {
 			return nil, err
 		}
+		timeline.runtime = timeline.own
 	}
 	if err := timeline.create(ctx, creation); err != nil {
-		return nil, errors.Join(err, timeline.tidy())
+		return nil, errors.Join(err, os.RemoveAll(timeline.own))
 	}
 	return timeline, nil
 }
 
 // Open finds an existing timeline of the user by its name, such as the timeline of a container.
 func Open(name string) (*Timeline, error) {
-	binary, err := findBinary()
+	timeline, err := newTimeline(name)
 	if err != nil {
 		return nil, err
 	}
-	timeline := &Timeline{name: name, binary: binary, runtime: os.Getenv(runtimeVariable)}
 	if _, err := timeline.Info(); err != nil {
 		return nil, err
 	}
@@ -106,7 +107,7 @@ func (timeline *Timeline) Close() error {
 	timeline.mutex.Lock()
 	defer timeline.mutex.Unlock()
 	timeline.hangUp()
-	return errors.Join(err, timeline.tidy())
+	return errors.Join(err, os.RemoveAll(timeline.own))
 }
 
 // create runs the command that makes the timeline, and connects to it.
@@ -140,40 +141,20 @@ func (timeline *Timeline) create(ctx context.Context, creation creation) error {
 
 const runtimeVariable = "EIGENTIME_RUNTIME_DIR"
 
-// makeRuntime gives the timeline a runtime directory of its own. Its path may be longer than that of a
-// socket, since both sides reach the socket by /proc/self/fd.
-func (timeline *Timeline) makeRuntime() error {
-	directory, err := os.MkdirTemp("", "eigentime-")
+// newTimeline finds the command eigentime for a timeline of this name.
+func newTimeline(name string) (*Timeline, error) {
+	binary, err := exec.LookPath(cmp.Or(os.Getenv("EIGENTIME"), "eigentime"))
 	if err != nil {
-		return err
-	}
-	timeline.owned = true
-	timeline.runtime, err = filepath.Abs(directory)
-	return err
-}
-
-func (timeline *Timeline) tidy() error {
-	if !timeline.owned {
-		return nil
-	}
-	return os.RemoveAll(timeline.runtime)
-}
-
-// findBinary finds the command eigentime.
-func findBinary() (string, error) {
-	name := os.Getenv("EIGENTIME")
-	if name == "" {
-		name = "eigentime"
-	}
-	path, err := exec.LookPath(name)
-	if err != nil {
-		return "", &Error{
+		return nil, &Error{
 			Code:    CodeCommand,
 			Message: fmt.Sprintf("the command eigentime is missing: %v", err),
 			Help:    "install Eigentime, and put the command on PATH or its path into the environment variable EIGENTIME",
 		}
 	}
-	return filepath.Abs(path)
+	if binary, err = filepath.Abs(binary); err != nil {
+		return nil, err
+	}
+	return &Timeline{name: name, binary: binary, runtime: os.Getenv(runtimeVariable)}, nil
 }
 
 // createError is what the command said on standard error: lines of a message, then one of help.
