@@ -117,10 +117,8 @@ func (timeline *Timeline) create(ctx context.Context, creation creation) error {
 	if err != nil {
 		return err
 	}
+	defer os.Remove(complaints.Name())
 	defer complaints.Close()
-	if err := os.Remove(complaints.Name()); err != nil {
-		return err
-	}
 	words := append([]string{"ctl", "create", timeline.name}, creation.arguments...)
 	command := exec.CommandContext(ctx, timeline.binary, words...)
 	// If it is empty, the variable counts as missing.
@@ -133,7 +131,10 @@ func (timeline *Timeline) create(ctx context.Context, creation creation) error {
 		}
 		text := make([]byte, 1<<16)
 		length, _ := complaints.ReadAt(text, 0) // at the end of the file, the error is io.EOF
-		return createError(string(text[:length]), err)
+		// Lines of a message, then one of help.
+		message, help, _ := strings.Cut(strings.TrimSpace(string(text[:length])), "\nhelp: ")
+		message = strings.TrimPrefix(message, "eigentime: ")
+		return &Error{Code: CodeCommand, Message: cmp.Or(message, err.Error()), Help: help}
 	}
 	_, err = timeline.Info()
 	return err
@@ -155,14 +156,4 @@ func newTimeline(name string) (*Timeline, error) {
 		return nil, err
 	}
 	return &Timeline{name: name, binary: binary, runtime: os.Getenv(runtimeVariable)}, nil
-}
-
-// createError is what the command said on standard error: lines of a message, then one of help.
-func createError(text string, err error) error {
-	message, help, _ := strings.Cut(strings.TrimSpace(text), "\nhelp: ")
-	message = strings.TrimPrefix(message, "eigentime: ")
-	if message == "" {
-		message = err.Error()
-	}
-	return &Error{Code: CodeCommand, Message: message, Help: help}
 }

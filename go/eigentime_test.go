@@ -239,7 +239,7 @@ func TestIdleTimeIsSkippedWhenTold(t *testing.T) {
 	tl.Skip(eigentime.Until(start.Add(100 * 24 * time.Hour)))
 	tl.Wait(patient(t), eigentime.Skipped())
 	between(t, tl.Now(), start.Add(100*24*time.Hour))
-	tl.Skip(nil)
+	tl.Skip(eigentime.All())
 	must(t, sleeper.Wait())
 }
 
@@ -293,7 +293,7 @@ func TestErrorsHaveACodeAndHelp(t *testing.T) {
 	if err := code(t, tl.Timeline.Set(eigentime.Date("soon")), eigentime.CodeInvalidParams); err.Help == "" {
 		t.Errorf("there is no help: %v", err)
 	}
-	code(t, tl.Timeline.Skip(nil), eigentime.CodeRefused)
+	code(t, tl.Timeline.Skip(eigentime.All()), eigentime.CodeRefused)
 	_, err := eigentime.Create(context.Background(), eigentime.Date("soon"))
 	if err := code(t, err, eigentime.CodeCommand); !strings.Contains(err.Message, "soon") || err.Help == "" {
 		t.Errorf("it says: %v", err)

@@ -1,11 +1,13 @@
 package eigentime
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"iter"
+	"maps"
 	"time"
 )
 
@@ -99,21 +101,15 @@ func (timeline *Timeline) Save() (saved json.RawMessage, err error) {
 }
 
 // Skip allows leaps over idle time, on a timeline made with [SkipIdle] or [SkipWhenTold]: so many or so far
-// as limit says, or all from now on if it is nil. It does not wait for them: [Timeline.Wait] for [Skipped] does.
+// as limit says. It does not wait for them: [Timeline.Wait] for [Skipped] does.
 func (timeline *Timeline) Skip(limit Limit) error {
-	if limit == nil {
-		return timeline.call("skip", nil, nil)
-	}
 	return timeline.call("skip", limit.limit(), nil)
 }
 
 // Wait waits until the condition holds. If the deadline of ctx passes before, which is one of the test's
 // clock, the error is an [*Error] with [CodeTimeout] that says why the condition does not hold.
 func (timeline *Timeline) Wait(ctx context.Context, condition Condition) error {
-	request := params{}
-	for name, value := range condition.condition() {
-		request[name] = value
-	}
+	request := maps.Clone(condition.condition())
 	for {
 		deadline, limited := ctx.Deadline()
 		if limited {
@@ -156,13 +152,10 @@ func (timeline *Timeline) begin(ctx context.Context, method string, params param
 	}
 	hangUp()
 	var refusal *Error
-	if errors.As(err, &refusal) {
-		return nil, nil, err
+	if !errors.As(err, &refusal) {
+		err = timeline.wrap(method, cmp.Or(ctx.Err(), err))
 	}
-	if ctx.Err() != nil {
-		err = ctx.Err()
-	}
-	return nil, nil, timeline.wrap(method, err)
+	return nil, nil, err
 }
 
 // Event is something that has happened on a timeline. Which fields it has depends on its kind; see "Events" in
@@ -202,7 +195,7 @@ func (timeline *Timeline) Watch(ctx context.Context) (iter.Seq2[Event, error], e
 		defer hangUp()
 		for {
 			var event Event
-			err := connection.read(&event)
+			err := connection.lines.Decode(&event)
 			switch {
 			case ctx.Err() != nil:
 				err = ctx.Err()

@@ -92,7 +92,7 @@ func dateOf(instant time.Time) string { return instant.UTC().Format(time.RFC3339
 // spanOf is exact, and understood both by the command line and by the protocol.
 func spanOf(span time.Duration) string { return fmt.Sprintf("%+dns", span.Nanoseconds()) }
 
-// Limit says which leaps over idle time [Timeline.Skip] allows: [Times], [For] or [Until].
+// Limit says which leaps over idle time [Timeline.Skip] allows: [All], [Times], [For] or [Until].
 type Limit interface{ limit() params }
 
 // Condition is what [Timeline.Wait] waits for: [For], [Until], [Idle], [Blocked], [BlockedIn], [Skipped],
@@ -118,6 +118,9 @@ func For(span time.Duration) Moment { return Moment{params{"for": spanOf(span)}}
 
 // Until is when the wall clock shows an instant or a later one.
 func Until(instant time.Time) Moment { return Moment{params{"until": dateOf(instant)}} }
+
+// All is all leaps from now on.
+func All() Limit { return limit{} }
 
 // Times is a number of leaps.
 func Times(times uint) Limit { return limit{"times": times} }

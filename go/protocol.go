@@ -1,7 +1,6 @@
 package eigentime
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -74,7 +73,7 @@ type answer struct {
 // connection is a connection to the socket of a timeline.
 type connection struct {
 	net.Conn
-	lines *bufio.Reader
+	lines *json.Decoder
 }
 
 // ask makes one request and reads its answer.
@@ -83,29 +82,17 @@ func (connection *connection) ask(method string, params params) (answer, error) 
 		params = map[string]any{}
 	}
 	var answer answer
-	request, err := json.Marshal(map[string]any{"method": method, "params": params, "protocol": protocolVersion})
-	if err != nil {
+	request := map[string]any{"method": method, "params": params, "protocol": protocolVersion}
+	if err := json.NewEncoder(connection).Encode(request); err != nil {
 		return answer, err
 	}
-	if _, err := connection.Write(append(request, '\n')); err != nil {
-		return answer, err
-	}
-	if err := connection.read(&answer); err != nil {
+	if err := connection.lines.Decode(&answer); err != nil {
 		return answer, err
 	}
 	if answer.Error != nil {
 		return answer, answer.Error
 	}
 	return answer, nil
-}
-
-// read reads one line.
-func (connection *connection) read(into any) error {
-	line, err := connection.lines.ReadBytes('\n')
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(line, into)
 }
 
 // exchange makes a request that is answered at once. Where another supervisor has taken the timeline over, it
@@ -161,7 +148,7 @@ func (timeline *Timeline) dial() (*connection, error) {
 		if err != nil {
 			return nil, timeline.wrap("connecting", err)
 		}
-		return &connection{Conn: socket, lines: bufio.NewReader(socket)}, nil
+		return &connection{Conn: socket, lines: json.NewDecoder(socket)}, nil
 	}
 	return nil, timeline.wrap("connecting", errGone)
 }
