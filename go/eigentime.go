@@ -11,9 +11,7 @@
 //
 // The clocks are those of a timeline of Eigentime, which the command eigentime makes. It is the one that the
 // environment variable EIGENTIME names, or else the one on PATH. The methods have the names and the meaning
-// of the [protocol] of timelines.
-//
-// [protocol]: docs/guide/control.md in the repository of Eigentime
+// of the protocol of timelines, docs/guide/control.md in the repository of Eigentime.
 package eigentime
 
 import (
@@ -93,8 +91,7 @@ func (timeline *Timeline) Command(name string, arguments ...string) *exec.Cmd {
 func (timeline *Timeline) CommandContext(ctx context.Context, name string, arguments ...string) *exec.Cmd {
 	// Not in the command's Env, since callers replace that: the command would make another timeline of the
 	// same name then. If it is empty, the variable counts as missing.
-	variable := runtimeVariable + "=" + timeline.runtime
-	words := []string{variable, timeline.binary, "run", "--timeline", timeline.name, "--", name}
+	words := []string{runtimeVariable + "=" + timeline.runtime, timeline.binary, "run", "--timeline", timeline.name, "--", name}
 	return exec.CommandContext(ctx, "env", append(words, arguments...)...)
 }
 
