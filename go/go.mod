@@ -1,0 +1,3 @@
+module eigentime
+
+go 1.23
