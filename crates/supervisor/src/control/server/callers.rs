@@ -464,10 +464,9 @@ impl Callers {
             match self.waits[index].next(&self.ends.region) {
                 Next::Answer(outcome) => self.end_wait(index, outcome),
                 Next::Ask(request) => {
+                    let token = self.ask(Work::Wait, Pid::this(), Request::clone(&request));
                     // Of use to all that wait for the same.
-                    let token = Token(self.counted + 1);
                     self.waits.iter_mut().for_each(|it| it.is_asked(&request, token));
-                    self.ask(Work::Wait, Pid::this(), *request);
                 }
                 Next::Rest(until) => next = [next, until].into_iter().flatten().min(),
             }
