@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests or checks the modules in go/.
+# Tests or checks the modules in kits/go/.
 #
 #   scripts/go.sh test    runs their tests on build/bin/eigentime
 #   scripts/go.sh lint    checks their formatting, and runs go vet
@@ -27,7 +27,7 @@ log=$(mktemp)
 trap 'rm "$log"' EXIT
 have=$(go env GOVERSION)
 status=0
-for module in go go/containers; do
+for module in kits/go kits/go/containers; do
     need=$(sed -n 's/^go //p' "$module/go.mod")
     if [ "$(printf '%s\n' "$need" "${have#go}" | sort --version-sort | head -n 1)" != "$need" ]; then
         echo "$skipped the Go module $module: need Go $need or later"
