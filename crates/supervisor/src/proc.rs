@@ -211,6 +211,15 @@ pub fn threads_of(process: Pid) -> io::Result<impl Iterator<Item = Pid>> {
     numbers_in(&format!("/proc/{process}/task")).map(|numbers| numbers.map(Pid::from_raw))
 }
 
+/// Another thread of a process than the first, if there is one: by its number, memory and descriptors
+/// can be reached once the first has ended.
+pub fn later_thread_of(process: Pid) -> Option<Pid> {
+    // Two links of the folder itself, and one of each thread: most processes have but one.
+    let links = fs::metadata(format!("/proc/{process}/task")).ok()?.nlink();
+    let mut threads = (links > 3).then(|| threads_of(process).ok()).flatten()?;
+    threads.find(|thread| *thread != process)
+}
+
 /// The numbers of the descriptors of a thread.
 pub fn descriptors(thread: Pid) -> impl Iterator<Item = i32> {
     numbers_in(&format!("/proc/{thread}/fd")).into_iter().flatten()

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -42,6 +43,7 @@ pub fn add(suite: &mut Suite) {
     test("many_times_in_a_row", &[Need::Tool("prlimit")], many_times);
     test("made_before_its_programs", &[], made_before);
     test("supervisor_of_nobody_is_replaced", &nobody, || replaced(User::Nobody));
+    test("clients_go_on", &[], clients_go_on);
     test("guardian_is_replaced", &[], guardian_replaced);
     test("frozen", &[], frozen);
     test("a_signal_ends_it", &[], ended_by_signal);
@@ -99,6 +101,57 @@ fn made_before() -> Outcome {
     ensure!(place.show("x")?.rate == 10.0, "it has begun anew");
     run(place.run("x", &[])?.arg("true"), PATIENCE)?.expect_code(0)?;
     place.remove("x")
+}
+
+/// What waits for a condition, or watches, does so through whoever keeps the timeline then.
+fn clients_go_on() -> Outcome {
+    let place = Place::new()?;
+    place.done(&["create", "x", "--keep-running", "--date", "2030-01-01"])?;
+    let ctl = |words: &[&str]| {
+        start(place.outside(User::Myself.binary()?).arg("ctl").args(words).stdin(Stdio::null()))
+    };
+    let waiter = ctl(&["wait", "x", "--for", "100d"])?;
+    let ends = ctl(&["wait", "x", "--ended"])?;
+    let mut watcher = ctl(&["watch", "x", "--json"])?;
+    for replace in [kill_supervisor, adopt] {
+        leap_until_told(&place, &mut watcher)?;
+        replace(&place)?;
+    }
+    leap_until_told(&place, &mut watcher)?;
+    place.done(&["leap", "x", "100d"])?;
+    waiter.finish(PATIENCE)?.expect_code(0)?;
+    place.done(&["rm", "x"])?;
+    ends.finish(PATIENCE)?.expect_code(0)?;
+    watcher.finish(PATIENCE)?.expect_code(0)?;
+    Ok(())
+}
+
+/// Leaps until what watches is told of a leap from now on.
+fn leap_until_told(place: &Place, watcher: &mut Running) -> Outcome {
+    let from = place.show("x")?.virtual_ns("realtime")?;
+    let is_told = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let leaps = scope.spawn(|| -> Outcome {
+            while !is_told.load(Ordering::Relaxed) {
+                place.done(&["leap", "x", "1s"])?;
+            }
+            Ok(())
+        });
+        let mut listen = || -> Outcome {
+            loop {
+                let line = watcher.next_line(PATIENCE)?;
+                let told: serde_json::Value = serde_json::from_str(line)
+                    .map_err(|error| Broken(format!("{error} in {line}")))?;
+                let at = told["virtual_ns"].as_i64().map(i128::from);
+                if told["event"] == "changed" && at.is_some_and(|at| at > from) {
+                    return Ok(());
+                }
+            }
+        };
+        let listened = listen();
+        is_told.store(true, Ordering::Relaxed);
+        leaps.join().expect("it does not panic").and(listened)
+    })
 }
 
 /// However many supervisors there have been before: the stack has room for a few of them only.

@@ -20,6 +20,7 @@ pub struct Shown {
     pub traced: Option<String>,
     /// Do its programs go on if its supervisor is killed?
     pub keep_running: bool,
+    pub socket: String,
     /// The version of its supervisor.
     pub version: String,
     pub containers: Vec<Container>,

@@ -48,10 +48,18 @@ pub fn add(suite: &mut Suite) {
         let name = format!("named::tracing::cancels_threads::{}", build.name());
         suite.test(name, &needs, move || cancels_threads(build));
     }
+    suite.test("named::tracing::first_thread_ended", &[Need::Tool("python3")], first_thread_ended);
     suite.test("named::tracing::others_listen", &[Need::Tool("python3")], others_listen);
     let needs = [Need::Tool("strace"), Need::Root];
     suite.test("named::tracing::by_a_debugger", &needs, by_a_debugger);
 }
+
+/// Its first thread ends, and another sleeps for eleven days.
+const HEADLESS: &str = "
+import ctypes, threading, time
+threading.Thread(target=lambda: (time.sleep(1e6), print('slept', flush=True))).start()
+ctypes.CDLL(None).syscall(60, 0)
+";
 
 /// Starts a program that waits for long.
 fn sleeper(place: &Place, options: &[&str]) -> Result<Running, Broken> {
@@ -73,6 +81,24 @@ fn await_tracer(pid: u32, tracer: Option<u32>) -> Outcome {
         thread::sleep(Duration::from_millis(1));
     }
     Ok(())
+}
+
+/// Such a process is a member as any other.
+fn first_thread_ended() -> Outcome {
+    let place = Place::new()?;
+    place.make("x", &[])?;
+    let program =
+        start(place.run("x", &[])?.args(["python3", "-c", HEADLESS]).stdin(Stdio::null()))?;
+    let pid = program.child.id();
+    place.wait_until("x", "its first thread ends and the other sleeps", |shown| {
+        status_field(pid, "State").is_some_and(|state| state.starts_with('Z'))
+            && shown.member(pid).is_some_and(|it| it.threads.iter().any(|it| it.until.is_some()))
+    })?;
+    place.done(&["wait", "x", "--idle"])?;
+    place.done(&["leap", "x", "12d"])?;
+    let ended = program.finish(PATIENCE)?;
+    ended.expect_code(0)?;
+    ended.ensure(ended.output() == "slept\n", "it was to sleep")
 }
 
 fn for_moments(user: User) -> Outcome {

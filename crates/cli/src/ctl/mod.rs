@@ -143,13 +143,8 @@ fn act(registries: &[Registry], action: &Action, json: bool) -> Result<String, S
                 Err(failure) => Err(failed(failure)),
             }
         }
-        Method::Wait(protocol::Wait { ended, .. }) => {
-            let call = |it: &mut Connection<'_>| match it.call::<serde_json::Value>(method) {
-                // However it has ended.
-                Err(Failure::Gone(_)) if ended => Ok(serde_json::json!({})),
-                answer => answer,
-            };
-            let met = client::with(registry, &name, None, call).map_err(failed)?;
+        Method::Wait(condition) => {
+            let met = client::wait(registry, &name, &condition).map_err(failed)?;
             Ok(if json { to_json(&met) } else { String::new() })
         }
         Method::Skip(asked) => {
@@ -170,9 +165,14 @@ fn act(registries: &[Registry], action: &Action, json: bool) -> Result<String, S
             let timeline = client::with(registry, &name, None, skip).map_err(failed)?;
             Ok(if json { to_json(&timeline) } else { format!("{}\n", line(&timeline)) })
         }
-        Method::Watch {} => {
-            client::with(registry, &name, None, |it| Ok(watch(it, json))).map_err(failed)?
-        }
+        Method::Watch {} => loop {
+            match client::with(registry, &name, None, |it| watch(it, json)) {
+                // Somebody else keeps the timeline now.
+                Err(Failure::Moved(_) | Failure::Gone(_)) => {}
+                Err(Failure::NoSuch { name, .. }) => return Err(failed(Failure::Gone(name))),
+                watched => return watched.map_err(failed).and_then(|printed| printed),
+            }
+        },
         _ => {
             let timeline: Timeline = client::call(registry, &name, method).map_err(failed)?;
             Ok(if json { to_json(&timeline) } else { format!("{}\n", line(&timeline)) })
@@ -180,26 +180,21 @@ fn act(registries: &[Registry], action: &Action, json: bool) -> Result<String, S
     }
 }
 
-/// Prints events until the timeline ends.
-fn watch(connection: &mut Connection<'_>, json: bool) -> Result<String, String> {
-    let failed = |failure: Failure| failure.to_string();
-    let _: Shown = connection.call(Method::Watch {}).map_err(failed)?;
+/// Prints events until the timeline ends, or has another supervisor.
+fn watch(connection: &mut Connection<'_>, json: bool) -> Result<Result<String, String>, Failure> {
+    let _: Shown = connection.call(Method::Watch {})?;
     loop {
-        let happened: Happened = match connection.read() {
-            Ok(happened) => happened,
-            Err(Failure::Gone(name)) => {
-                return Err(format!("timeline '{name}': its supervisor was killed"));
-            }
-            Err(failure) => return Err(failed(failure)),
-        };
+        let happened: Happened = connection.read()?;
         let mut text = match json {
             true => serde_json::to_string(&happened).expect("events are plain data"),
             false => of_event(&happened),
         };
         text.push('\n');
-        print(&text)?;
-        if matches!(happened.event, Event::Removed {} | Event::Moved {}) {
-            return Ok(String::new());
+        if let Err(reason) = print(&text) {
+            return Ok(Err(reason));
+        }
+        if matches!(happened.event, Event::Removed {}) {
+            return Ok(Ok(String::new()));
         }
     }
 }

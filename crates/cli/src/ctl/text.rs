@@ -40,6 +40,9 @@ pub fn whole(shown: &Shown) -> String {
     let Timeline { name, state, rate, clocks, supervisor } = &shown.timeline;
     let mut text = format!("timeline {name}: {state}, rate {rate}\n");
     text += &format!("supervisor: process {supervisor}{}\n", of_version(shown));
+    if let Some(socket) = &shown.socket {
+        text += &format!("socket: {}\n", socket.display());
+    }
     let joinable = if shown.joinable { "yes" } else { "no" };
     text += &format!("joinable: {joinable}; settable by {}\n", shown.settable_by);
     text += &match &shown.traced {

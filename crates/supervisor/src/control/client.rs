@@ -3,16 +3,17 @@
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use eigentime_timeline::Nanos;
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::unistd::Pid;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::protocol::{Call, Method, Outcome, PROTOCOL, Reply};
-use super::{Answer, Request};
+use super::protocol::{self, Call, Code, Method, Outcome, PROTOCOL, Refusal, Reply, Span};
+use super::{Answer, Request, Shown};
 use crate::container_id::Container;
 use crate::registry::{Name, Registry, Unusable};
 
@@ -41,6 +42,8 @@ pub enum Failure {
     Silent { name: Name, supervisor: i32, reason: String },
     #[error("timeline '{0}' does not answer: it ended")]
     Gone(Name),
+    #[error("timeline '{0}' does not answer: another supervisor is taking it over")]
+    Moved(Name),
     #[error("{0}")]
     Refused(String),
 }
@@ -195,6 +198,43 @@ pub fn call<T: DeserializeOwned>(
     with(registry, name, Some(PATIENCE), |it| it.call(method))
 }
 
+/// Waits for a condition, however many supervisors keep the timeline meanwhile.
+///
+/// # Errors
+///
+/// As [`with`], and if the timeline ends before the condition holds.
+pub fn wait(registry: &Registry, name: &Name, wait: &protocol::Wait) -> Result<Value, Failure> {
+    let began = Instant::now();
+    // When a span ends, which begins only once.
+    let mut end = None;
+    loop {
+        let mut left = wait.clone();
+        let waited = began.elapsed().as_nanos() as i64;
+        left.timeout = wait.timeout.map(|Span(Nanos(timeout))| match timeout {
+            // Which is refused.
+            ..0 => Span(Nanos(timeout)),
+            _ => Span(Nanos((timeout - waited).max(0))),
+        });
+        let answer = with(registry, name, None, |it| {
+            if let Some(Span(span)) = wait.span {
+                let shown: Shown = it.call(Method::Show {})?;
+                let now = it.monotonic(&shown)?;
+                let end = *end.get_or_insert(now.saturating_add(span.0));
+                left.span = Some(Span(Nanos(end - now)));
+            }
+            it.call(Method::Wait(left))
+        });
+        match answer {
+            // However it has ended.
+            Err(Failure::NoSuch { .. }) if wait.ended => return Ok(Value::Object(Map::new())),
+            Err(Failure::NoSuch { .. }) => return Err(Failure::Gone(name.clone())),
+            // Somebody else answers now.
+            Err(Failure::Moved(_) | Failure::Gone(_)) => {}
+            answer => return answer,
+        }
+    }
+}
+
 /// How long a timeline may take that is only asked whether it is the one.
 const GLIMPSE: Duration = Duration::from_millis(500);
 
@@ -268,8 +308,20 @@ impl<'a> Connection<'a> {
         match self.read::<Reply>()?.outcome {
             Outcome::Result(result) => serde_json::from_value(result)
                 .map_err(|error| self.silent(format!("its answer makes no sense ({error})"))),
+            Outcome::Error(Refusal { code: Code::Moved, .. }) => {
+                Err(Failure::Moved(self.name.clone()))
+            }
             Outcome::Error(refusal) => Err(Failure::Refused(refusal.to_string())),
         }
+    }
+
+    /// What the clock shows by which spans are measured.
+    fn monotonic(&self, shown: &Shown) -> Result<i64, Failure> {
+        let mut clocks = shown.timeline.clocks.iter();
+        clocks
+            .find(|it| it.clock == "monotonic")
+            .map(|it| it.virtual_ns)
+            .ok_or_else(|| self.silent("it tells of no monotonic clock".to_owned()))
     }
 
     fn write(&mut self, request: &impl Serialize) -> Result<(), Failure> {

@@ -1,5 +1,7 @@
 //! A timeline as callers see it.
 
+use std::path::PathBuf;
+
 use eigentime_timeline::text::{format_date, format_rate};
 use eigentime_timeline::{Clock, HostInstant, Nanos, Rate, VirtualInstant};
 use serde::{Deserialize, Serialize};
@@ -25,6 +27,9 @@ pub struct Shown {
     /// Do its programs go on if its supervisor is killed?
     #[serde(default)]
     pub keep_running: bool,
+    /// Where its socket is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub socket: Option<PathBuf>,
     /// The version of its supervisor.
     #[serde(default)]
     pub version: String,

@@ -107,7 +107,7 @@ impl Supervisor {
             return None;
         }
         let at = self.layout.private() + offset_of!(KernelFunctions, runtime) as u64;
-        let [id] = Tracee(process).read_words(at).ok()?;
+        let [id] = Tracee::read_words_of(process, at).ok()?;
         RuntimeId::new(u32::try_from(id).ok()?)
     }
 

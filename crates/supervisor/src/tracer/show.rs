@@ -12,6 +12,7 @@ use super::blocked::Blocked;
 use super::idle::Idle;
 use super::timekeeper::Number;
 use super::{Standing, Supervisor};
+use crate::control::server::Control;
 use crate::control::{
     Inner, Member, Reading, Shown, State, Thread, Timeline, WaitsFor, rate_number,
 };
@@ -29,6 +30,7 @@ impl Supervisor {
             settable_by: self.timelines.outermost().permissions.settable_by(),
             traced: self.lifelong.map(|reason| reason.to_string()),
             keep_running: self.journal.is_some(),
+            socket: self.control.as_ref().and_then(Control::socket),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             containers: self.containers(),
             members: self.members(),

@@ -6,7 +6,7 @@
 //! that is in the image when a signal is to be delivered is first brought to where
 //! one or the other is true.
 
-use eigentime_calls::{Call, Nr, Restart};
+use eigentime_calls::{Call, Nr, Restart, nr};
 use eigentime_vdso::Frame;
 
 use super::Supervisor;
@@ -53,7 +53,7 @@ impl Supervisor {
             return Ok(());
         }
         // At the exempt address the call has been made.
-        if registers.ip() == self.layout.exempt() {
+        if registers.ip() == self.layout.exempt() && !self.touches(&registers) {
             let result = registers.result();
             let may_restart = [RESTART_ALWAYS, RESTART_AS_HANDLER_SAYS].contains(&result);
             if may_restart
@@ -169,7 +169,7 @@ impl Supervisor {
         let saves = SAVES_FLAGS.map(|symbol| layout.symbol(symbol));
         let restores = RESTORES_FLAGS.map(|symbol| layout.symbol(symbol));
         let (mut saved, mut before) = (false, None);
-        // The call itself is not stepped over: it may wait.
+        // The call itself is not stepped over: it may wait. One that only touches memory does not.
         let calls = [layout.call(), layout.exempt()];
         let base = self.kernel.base_of(self.kernel_clock(tracee)?);
         let is_kernel_vdso = |ip: u64| ip.wrapping_sub(base) < self.kernel.size();
@@ -183,7 +183,7 @@ impl Supervisor {
                 // If that is not what it is, it does not come any farther.
                 let _ = self.mend_fault(tracee);
             }
-            calls.contains(&registers.ip())
+            (calls.contains(&registers.ip()) && !self.touches(registers))
                 || restores.contains(&registers.ip())
                 || !self.is_in_image(registers)
         };
@@ -198,6 +198,17 @@ impl Supervisor {
             }
         }
         Ok(false)
+    }
+
+    /// Is a thread in the call by which the image has the kernel touch memory that the program named, or
+    /// about to make it, or has it just made it?
+    pub(super) fn touches(&self, registers: &Registers) -> bool {
+        let nr = match registers.ip() {
+            ip if ip == self.layout.call() => Nr(registers.result() as u32),
+            ip if ip == self.layout.exempt() => registers.nr(),
+            _ => return false,
+        };
+        nr == nr::RT_SIGPROCMASK
     }
 
     /// Is the thread in the image, or in the kernel's vDSO on behalf of the image?

@@ -17,7 +17,7 @@ use super::plain::{Plain, bytes_of_mut};
 use super::yielding::yield_if_free;
 use crate::arch::{Registers, set_breakpoints};
 use crate::control::server::was_woken;
-use crate::proc::{Pidfd, has_ended};
+use crate::proc::{self, Pidfd, has_ended};
 
 /// What is asked of the kernel for every traced thread.
 const OPTIONS: Options = Options::PTRACE_O_TRACESYSGOOD
@@ -407,6 +407,17 @@ impl Tracee {
         self.read(from, &mut bytes)?;
         let (words, _) = bytes.as_chunks();
         Ok(std::array::from_fn(|index| u64::from_ne_bytes(words[index])))
+    }
+
+    /// The same, of a process, also after its first thread has ended.
+    pub fn read_words_of<const WORDS: usize>(process: Pid, from: u64) -> nix::Result<[u64; WORDS]> {
+        match Self(process).read_words(from) {
+            Err(Errno::ESRCH) => {
+                let thread = proc::later_thread_of(process).ok_or(Errno::ESRCH)?;
+                Self(thread).read_words(from)
+            }
+            read => read,
+        }
     }
 
     /// Writes memory that the program may write itself; all of it, or `EFAULT`.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
@@ -43,6 +44,8 @@ const MOST_WAITS: usize = 256;
 /// What the thread begins with.
 pub struct Ends {
     pub name: Name,
+    /// Where it is.
+    pub socket: Option<PathBuf>,
     pub region: Arc<Region>,
     pub listener: Arc<UnixListener>,
     /// Rings when there is news from the tracing thread.
@@ -362,6 +365,7 @@ impl Callers {
             "protocol": PROTOCOL,
             "version": env!("CARGO_PKG_VERSION"),
             "supervisor": std::process::id(),
+            "socket": self.ends.socket,
             "join": {
                 "command": ["eigentime", "run", "--timeline", name, "--"],
                 "annotations": { "io.eigentime.timeline": name },

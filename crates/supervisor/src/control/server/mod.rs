@@ -16,6 +16,7 @@ mod waits;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, OnceLock};
@@ -168,6 +169,7 @@ impl Control {
         interrupt_by(WAKING)?;
         let mut callers = Callers::new(callers::Ends {
             name: self.name.clone(),
+            socket: self.socket(),
             region: Arc::clone(region),
             listener: Arc::clone(&self.listener),
             bell,
@@ -228,6 +230,11 @@ impl Control {
         if self.is_watched.load(Ordering::Relaxed) {
             self.post.tell(Told::Event(event()));
         }
+    }
+
+    /// Where its socket is.
+    pub fn socket(&self) -> Option<PathBuf> {
+        self.registry.as_ref().map(|registry| registry.path().join(self.name.to_string()))
     }
 
     /// Is its socket where callers look for it?

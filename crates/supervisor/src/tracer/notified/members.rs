@@ -41,6 +41,6 @@ impl Supervisor {
     /// Has a process the image where programs of this timeline have it?
     pub(in super::super) fn has_image(&self, process: Pid) -> bool {
         let at = self.layout.image() + mark::OFFSET as u64;
-        Tracee(process).read_words::<1>(at) == Ok([mark::WORD])
+        Tracee::read_words_of::<1>(process, at) == Ok([mark::WORD])
     }
 }

@@ -460,29 +460,30 @@ impl Supervisor {
         Ok(is_in_it.then_some((asked, registers)))
     }
 
-    /// Sends a thread that has stopped to the image, if it is in a call that the filter has told of.
-    pub(super) fn redirect_notified(&mut self, tracee: Tracee) -> nix::Result<()> {
-        let Some((asked, mut registers)) = self.take_redirected(tracee)? else { return Ok(()) };
+    /// Sends a thread that has stopped to the image, if it is in a call that the filter has told of;
+    /// tells whether it is to wait there.
+    pub(super) fn redirect_notified(&mut self, tracee: Tracee) -> nix::Result<bool> {
+        let Some((asked, mut registers)) = self.take_redirected(tracee)? else { return Ok(false) };
         if is_exec(asked.nr) {
             self.tie(tracee, true)?;
             self.thread(tracee).tied = true;
             registers.undo_call();
-            return tracee.set_registers(registers);
+            return tracee.set_registers(registers).map(|()| false);
         }
-        let Some(call) = Call::find(asked.nr) else { return Ok(()) };
+        let Some(call) = Call::find(asked.nr) else { return Ok(false) };
         if is_unstarted(asked.nr, &asked.args) {
-            return self.refuse_boot(tracee, registers);
+            return self.refuse_boot(tracee, registers).map(|()| false);
         }
         let enters_strict_mode = matches!(call.kind, Kind::Watch(Watch::Filters));
         if self.thread(tracee).kept == Some(Lifelong::Strict) && !enters_strict_mode {
-            return self.end_strict(tracee);
+            return self.end_strict(tracee).map(|()| false);
         }
         if tracee.has_signal()? {
             // It is about to be delivered, and comes first.
             if let Some(notified) = &mut self.notified {
                 notified.redirected.insert(tracee.0, asked);
             }
-            return Ok(());
+            return Ok(false);
         }
         let hint = match call.kind {
             Kind::Timer(timer, op) => self.timer_hint(tracee, &registers, timer, op),
@@ -495,7 +496,8 @@ impl Supervisor {
             self.consider(tracee, &registers)?;
         }
         self.redirect(&mut registers, hint.map_or(NO_HINT, |clock| i64::from(clock.0)));
-        tracee.set_registers(registers)
+        let waits = matches!(call.kind, Kind::Wait(_));
+        tracee.set_registers(registers).map(|()| waits)
     }
 
     /// A signal is about to be delivered to a thread: if it is in a call that the filter has told of,

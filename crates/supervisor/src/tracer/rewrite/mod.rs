@@ -325,7 +325,7 @@ impl Supervisor {
 
     /// The number of the code of a process that may run; zero if nothing of it is known.
     fn number_of(&self, process: Pid) -> Option<u64> {
-        Tracee(process).read_words(self.number_at()).ok().map(|[number]| number)
+        Tracee::read_words_of(process, self.number_at()).ok().map(|[number]| number)
     }
 
     /// Lets a program, of which a thread is stopped, be known from now on; its number.
