@@ -4,7 +4,10 @@ package io.eigentime;
 public final class EigentimeException extends RuntimeException {
     private static final long serialVersionUID = 1;
 
+    /** What went wrong. */
     private final String code;
+
+    /** The way out. */
     private final String help;
 
     EigentimeException(String code, String message, String help, Throwable cause) {

@@ -125,8 +125,15 @@ record Place(String name, Path command, String runtime, boolean own) {
         }
     }
 
-    /** Removes what was made for the timeline alone. */
-    void remove() throws IOException {
+    /** Where the timeline is from now on, so that commands that have been started, but have not joined, find nothing. */
+    Place hide() throws IOException {
+        String hidden =
+                own ? Files.move(Path.of(runtime), Path.of(runtime + ".closed")).toString() : runtime;
+        return new Place(name, command, hidden, own);
+    }
+
+    /** Deletes what was made for the timeline alone. */
+    void delete() throws IOException {
         if (own) {
             try (Stream<Path> found = Files.walk(Path.of(runtime))) {
                 for (Path file : found.sorted(Comparator.reverseOrder()).toList()) {

@@ -56,7 +56,7 @@ public final class Timeline implements AutoCloseable {
             try {
                 timeline.place.create(creation);
             } catch (IOException | InterruptedException | RuntimeException error) {
-                timeline.place.remove();
+                timeline.place.delete();
                 throw error;
             }
             MADE.add(timeline);
@@ -243,8 +243,9 @@ public final class Timeline implements AutoCloseable {
         // No channel serves a thread that is interrupted.
         boolean interrupted = Thread.interrupted();
         try {
-            remove();
-            place.remove();
+            Place hidden = place.hide();
+            new Timeline(hidden).remove();
+            hidden.delete();
         } catch (IOException error) {
             throw new UncheckedIOException(error);
         } finally {

@@ -34,6 +34,7 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.RepeatedTest;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -279,6 +280,16 @@ class TimelineTest {
         }
         assertEquals(128 + 9, sleeper.waitFor());
         assertFalse(Files.exists(directory));
+    }
+
+    @RepeatedTest(10)
+    void soItDoesWithThoseThatHaveNotYetJoined() throws Exception {
+        Process process;
+        try (var timeline = Timeline.create()) {
+            process =
+                    timeline.command("sleep", "1000d").redirectErrorStream(true).start();
+        }
+        assertNotEquals(0, process.waitFor());
     }
 
     @Test
