@@ -3,6 +3,7 @@
 #
 #   scripts/java.sh test    runs their tests on build/bin/eigentime
 #   scripts/java.sh lint    checks their formatting, warnings, documentation, and the licences of dependencies
+#   scripts/java.sh example runs examples/java, as scripts/examples.sh wants it
 #
 # They are skipped where the JDK or Maven is missing or too old.
 set -euo pipefail
@@ -10,11 +11,16 @@ cd "$(dirname "$0")/.."
 
 export EIGENTIME=$PWD/build/bin/eigentime
 
-case ${1:?test or lint} in
-    test) what="the tests" goals=(test) ;;
+skipped=0
+case ${1:?test, lint or example} in
+    test) what="the tests of the Java kit" goals=(test) ;;
     # Packages are made, which runs javadoc; the enforcer checks that the version of each plugin is fixed.
-    lint) what="the checks" goals=(spotless:check verify -DskipTests) ;;
-    *) echo "$0: unknown word '$1'; there are test and lint" >&2 && exit 2 ;;
+    lint) what="the checks of the Java kit" goals=(spotless:check verify -DskipTests -Pexamples) ;;
+    example)
+        what="the example of Java" skipped=77
+        goals=(test -Pexamples -Dtest=ShopTest -Dsurefire.failIfNoSpecifiedTests=false "-Dbuild.root=$EXAMPLES_OUT")
+        ;;
+    *) echo "$0: unknown word '$1'; there are test, lint and example" >&2 && exit 2 ;;
 esac
 
 # at_least NEED HAVE: is it that version or a later one?
@@ -24,14 +30,16 @@ at_least() { [ "$(printf '%s\n' "$1" "$2" | sort --version-sort | head -n 1)" = 
 javac=$(javac -version 2>/dev/null | sed -nE 's/^javac ([0-9.]+).*/\1/p') || true
 maven=$(mvn --version 2>/dev/null | sed -nE 's/.*Apache Maven ([0-9.]+).*/\1/p') || true
 if ! at_least 17 "${javac:-0}" || ! at_least 3.6.3 "${maven:-0}"; then
-    echo "skipped: $what of the Java kit: need a JDK from 17 and Maven from 3.6.3"
-    exit
+    echo "skipped: $what: need a JDK from 17 and Maven from 3.6.3"
+    exit "$skipped"
 fi
 
 log=$(mktemp)
 trap 'rm "$log"' EXIT
 status=0
-mvn --file kits/java/pom.xml --batch-mode --fail-at-end -Dstyle.color=never "${goals[@]}" 2>&1 | tee "$log" || status=$?
+# Without the escape sequence that it ends with even so.
+mvn --file kits/java/pom.xml --batch-mode --fail-at-end -Dstyle.color=never "${goals[@]}" 2>&1 |
+    sed 's/\x1b\[0m//g' | tee "$log" || status=$?
 if [ "$1" = test ]; then
     # The last line of each module, as one count.
     sed -nE 's/.*Tests run: ([0-9]+), Failures: ([0-9]+), Errors: ([0-9]+), Skipped: ([0-9]+)$/\1 \2 \3 \4/p' "$log" |
