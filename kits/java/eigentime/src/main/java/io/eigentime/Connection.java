@@ -6,7 +6,6 @@ import com.google.gson.JsonDeserializer;
 import com.google.gson.JsonElement;
 import com.google.gson.annotations.SerializedName;
 import java.io.BufferedReader;
-import java.io.EOFException;
 import java.io.IOException;
 import java.math.BigDecimal;
 import java.net.UnixDomainSocketAddress;
@@ -17,6 +16,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.Map;
+import java.util.Objects;
 
 /** A connection to the socket of a timeline, for one request. */
 final class Connection implements AutoCloseable {
@@ -27,24 +27,20 @@ final class Connection implements AutoCloseable {
                     (ns, type, context) -> Duration.ofNanos(ns.getAsLong()))
             .create();
 
-    private static final int PROTOCOL = 1;
-
+    /** A request, with the version of the protocol. */
     private record Request(String method, Map<String, ?> params, int protocol) {}
 
-    record Answer(@SerializedName("virtual_ns") Instant virtual, JsonElement result, Refusal error) {
-        <T> T as(Class<T> type) {
-            return JSON.fromJson(result, type);
-        }
-    }
+    record Answer(@SerializedName("virtual_ns") Instant virtual, JsonElement result, Refusal error) {}
 
     record Refusal(String code, String message, String help) {}
 
-    private final String timeline;
+    /** For that of a timeline that has hung up instead. */
+    private static final Answer ENDED = new Answer(null, null, new Refusal("connection", "it has ended", null));
+
     private final SocketChannel channel;
     final BufferedReader reader;
 
-    Connection(String timeline, Path socket) {
-        this.timeline = timeline;
+    Connection(Path socket) {
         try {
             channel = SocketChannel.open(UnixDomainSocketAddress.of(socket));
         } catch (IOException error) {
@@ -54,17 +50,13 @@ final class Connection implements AutoCloseable {
     }
 
     Answer ask(String method, Map<String, ?> params) {
-        String request = JSON.toJson(new Request(method, params, PROTOCOL)) + "\n";
         try {
+            String request = JSON.toJson(new Request(method, params, 1)) + "\n";
             channel.write(StandardCharsets.UTF_8.encode(request)); // It blocks until all is written.
-            Answer answer = JSON.fromJson(reader.readLine(), Answer.class);
-            if (answer == null) {
-                throw new EOFException("it has ended");
-            }
-            if (answer.error() != null) {
-                Refusal refusal = answer.error();
-                throw new EigentimeException(
-                        refusal.code(), "timeline '" + timeline + "': " + refusal.message(), refusal.help(), null);
+            Answer answer = Objects.requireNonNullElse(JSON.fromJson(reader.readLine(), Answer.class), ENDED);
+            Refusal refusal = answer.error();
+            if (refusal != null) {
+                throw new EigentimeException(refusal.code(), refusal.message(), refusal.help(), null);
             }
             return answer;
         } catch (IOException error) {
@@ -72,8 +64,8 @@ final class Connection implements AutoCloseable {
         }
     }
 
-    private EigentimeException broken(IOException error) {
-        return new EigentimeException("connection", "timeline '" + timeline + "': " + error, null, error);
+    private static EigentimeException broken(IOException error) {
+        return new EigentimeException("connection", "the connection to the timeline: " + error, null, error);
     }
 
     @Override

@@ -18,7 +18,7 @@ public record Info(String name, int protocol, String version, long supervisor, J
      *
      * @param command the beginning of a program's command line
      * @param annotations of a container
-     * @param environment of a container whose engine passes no annotations; null if the timeline does not tell
+     * @param environment of a container whose engine passes no annotations; null if its command is of a version that knows none
      */
     public record Join(List<String> command, Map<String, String> annotations, Map<String, String> environment) {}
 }

@@ -7,9 +7,7 @@ import java.util.List;
 import java.util.function.Consumer;
 
 /** How {@link Timeline#create} makes a timeline. */
-public sealed class Option permits Setting {
-    static final String JOINABLE = "--joinable";
-
+public sealed class Option {
     private final Consumer<Creation> change;
 
     Option(Consumer<Creation> change) {
@@ -23,9 +21,7 @@ public sealed class Option permits Setting {
         final List<String> arguments = new ArrayList<>();
 
         Creation(Option... options) {
-            for (Option option : options) {
-                option.change.accept(this);
-            }
+            List.of(options).forEach(option -> option.change.accept(this));
         }
     }
 
@@ -47,7 +43,7 @@ public sealed class Option permits Setting {
      * @return the option
      */
     public static Option joinable() {
-        return arguments(JOINABLE);
+        return arguments("--joinable");
     }
 
     /**
@@ -126,5 +122,17 @@ public sealed class Option permits Setting {
      */
     public static Setting rate(double rate) {
         return new Setting("rate", Double.toString(rate)); // All rates between 0.001 and 1000000 are plain numbers.
+    }
+
+    /** A property of a timeline that {@link Timeline#set} can change later. */
+    public static final class Setting extends Option {
+        final String name;
+        final String value; // As on the command line; the protocol takes the same text.
+
+        Setting(String name, String value) {
+            super(creation -> creation.arguments.add("--" + name + "=" + value));
+            this.name = name;
+            this.value = value;
+        }
     }
 }

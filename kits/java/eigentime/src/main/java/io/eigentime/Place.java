@@ -1,14 +1,14 @@
 package io.eigentime;
 
+import com.sun.security.auth.module.UnixSystem;
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
-import java.util.Random;
+import java.util.Objects;
+import java.util.UUID;
 import java.util.stream.Stream;
 
 /**
@@ -20,7 +20,6 @@ import java.util.stream.Stream;
  * @param own was the runtime directory made for it alone?
  */
 record Place(String name, Path command, String runtime, boolean own) {
-    private static final String COMMAND = "EIGENTIME";
     private static final String RUNTIME = "EIGENTIME_RUNTIME_DIR";
 
     static Place of(String name) {
@@ -28,25 +27,25 @@ record Place(String name, Path command, String runtime, boolean own) {
     }
 
     static Place of(Option.Creation creation) throws IOException {
-        if (creation.name != null) {
-            return of(creation.name);
-        }
-        if (creation.arguments.contains(Option.JOINABLE)) {
-            return of("test-%016x".formatted(new Random().nextLong()));
+        if (creation.name != null || creation.arguments.contains("--joinable")) {
+            return of(Objects.requireNonNullElseGet(creation.name, () -> "test-" + UUID.randomUUID()));
         }
         Path command = findCommand();
         // Not in java.io.tmpdir, since the path of a socket has at most 107 bytes: unix(7).
-        Path directory = Files.createTempDirectory(Path.of("/tmp"), "eigentime-");
-        return new Place("test", command, directory.toString(), true);
+        return new Place(
+                "test",
+                command,
+                Files.createTempDirectory(Path.of("/tmp"), "eigentime-").toString(),
+                true);
     }
 
     private static Path findCommand() {
-        String named = variable(COMMAND, "eigentime");
-        Stream<Path> places = named.contains("/")
-                ? Stream.of(Path.of(named))
-                : Arrays.stream(variable("PATH", "").split(":")).map(folder -> Path.of(folder, named));
-        String help = "install Eigentime, and put the command on PATH, or its path into the variable " + COMMAND;
-        return places.filter(file -> Files.isRegularFile(file) && Files.isExecutable(file))
+        String named = variable("EIGENTIME", "eigentime");
+        String path = named.contains("/") ? "" : variable("PATH", "");
+        String help = "install Eigentime, and put the command on PATH, or its path into the variable EIGENTIME";
+        return Arrays.stream(path.split(":"))
+                .map(folder -> Path.of(folder, named))
+                .filter(file -> Files.isRegularFile(file) && Files.isExecutable(file))
                 .findFirst()
                 .orElseThrow(
                         () -> new EigentimeException("command", "the command '" + named + "' is missing", help, null))
@@ -65,9 +64,8 @@ record Place(String name, Path command, String runtime, boolean own) {
         Path complaints = Files.createTempFile("eigentime-", ".log");
         try {
             Files.writeString(input, creation.saved);
-            var words = new ArrayList<>(List.of(command.toString(), "ctl", "create", name));
-            words.addAll(creation.arguments);
-            var builder = new ProcessBuilder(words).redirectInput(input.toFile());
+            creation.arguments.addAll(0, List.of(command.toString(), "ctl", "create", name));
+            var builder = new ProcessBuilder(creation.arguments).redirectInput(input.toFile());
             builder.redirectOutput(ProcessBuilder.Redirect.DISCARD).redirectError(complaints.toFile());
             builder.environment().put(RUNTIME, runtime);
             if (builder.start().waitFor() != 0) {
@@ -82,26 +80,20 @@ record Place(String name, Path command, String runtime, boolean own) {
         }
     }
 
-    /** The command line that runs a program on the timeline. */
-    List<String> run(String... program) {
-        // Not in the environment of a ProcessBuilder, since callers may clear that: the command would make another
+    /** A command that runs a program on the timeline. */
+    ProcessBuilder command(String... program) {
+        // Not in the environment of the ProcessBuilder, since callers may clear that: the command would make another
         // timeline of the same name then.
-        var words = new ArrayList<>(
-                List.of("env", RUNTIME + "=" + runtime, command.toString(), "run", "--timeline", name, "--"));
-        words.addAll(List.of(program));
-        return words;
+        var words = Stream.of("env", RUNTIME + "=" + runtime, command.toString(), "run", "--timeline", name, "--");
+        return new ProcessBuilder(Stream.concat(words, Stream.of(program)).toArray(String[]::new));
     }
 
     Connection connect() {
-        Path socket = sockets()
-                .filter(Files::exists)
-                .findFirst()
-                .orElseThrow(() -> new EigentimeException(
-                        "connection",
-                        "there is no timeline '" + name + "', or it has ended",
-                        "`eigentime ctl list` lists the timelines",
-                        null));
-        return new Connection(name, socket);
+        Path socket = sockets().filter(Files::exists).findFirst().orElseThrow(() -> {
+            String message = "there is no timeline '" + name + "', or it has ended";
+            return new EigentimeException("connection", message, "`eigentime ctl list` lists the timelines", null);
+        });
+        return new Connection(socket);
     }
 
     /** Where it can be: "Where timelines are found" in docs/guide/timelines.md. */
@@ -109,20 +101,14 @@ record Place(String name, Path command, String runtime, boolean own) {
         if (!runtime.isEmpty()) {
             return Stream.of(Path.of(runtime, "eigentime", name));
         }
-        Object user = owner(Path.of("/proc/self"));
-        return Stream.of(variable("XDG_RUNTIME_DIR", "/nonexistent"), "/run", "/run/user/" + user, "/tmp")
-                .map(parent -> Path.of(parent, parent.equals("/tmp") ? "eigentime-" + user : "eigentime"))
-                .filter(directory ->
-                        Files.isDirectory(directory) && owner(directory).equals(user))
-                .map(directory -> directory.resolve(name));
-    }
-
-    private static Object owner(Path path) {
-        try {
-            return Files.getAttribute(path, "unix:uid");
-        } catch (IOException error) {
-            throw new UncheckedIOException(error);
-        }
+        long user = new UnixSystem().getUid();
+        String session = variable("XDG_RUNTIME_DIR", "/nonexistent");
+        return Stream.of(
+                        session + "/eigentime",
+                        "/run/eigentime",
+                        "/run/user/" + user + "/eigentime",
+                        "/tmp/eigentime-" + user)
+                .map(directory -> Path.of(directory, name));
     }
 
     /** Where the timeline is from now on, so that commands that have been started, but have not joined, find nothing. */

@@ -1,6 +1,5 @@
 package io.eigentime;
 
-import com.google.gson.annotations.SerializedName;
 import java.util.List;
 
 /**
@@ -10,16 +9,9 @@ import java.util.List;
  * @param state {@code running}, {@code frozen} or {@code wall frozen}
  * @param rate virtual seconds per host second, also while it is frozen
  * @param joinable may containers join it?
- * @param settableBy who may set its wall clock from inside
  * @param members the processes on it
  */
-public record State(
-        String name,
-        String state,
-        double rate,
-        boolean joinable,
-        @SerializedName("settable_by") String settableBy,
-        List<Member> members) {
+public record State(String name, String state, double rate, boolean joinable, List<Member> members) {
     /**
      * A process on a timeline.
      *

@@ -93,7 +93,7 @@ public final class Timeline implements AutoCloseable {
      * @return the command, not started
      */
     public ProcessBuilder command(String... words) {
-        return new ProcessBuilder(place.run(words));
+        return place.command(words);
     }
 
     /** {@return what the wall clock shows} */
@@ -103,12 +103,12 @@ public final class Timeline implements AutoCloseable {
 
     /** {@return what the timeline is, and how it is joined} */
     public Info info() {
-        return ask("info", Map.of()).as(Info.class);
+        return Connection.JSON.fromJson(ask("info", Map.of()).result(), Info.class);
     }
 
     /** {@return the clocks and the members} */
     public State show() {
-        return ask("show", Map.of()).as(State.class);
+        return Connection.JSON.fromJson(ask("show", Map.of()).result(), State.class);
     }
 
     /**
@@ -116,7 +116,7 @@ public final class Timeline implements AutoCloseable {
      *
      * @param settings what to change
      */
-    public void set(Setting... settings) {
+    public void set(Option.Setting... settings) {
         ask(
                 "set",
                 Arrays.stream(settings).collect(Collectors.toMap(setting -> setting.name, setting -> setting.value)));

@@ -4,7 +4,6 @@ import io.eigentime.Option;
 import io.eigentime.Timeline;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
 import org.junit.jupiter.api.extension.AfterEachCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
@@ -57,11 +56,12 @@ public final class TimelineExtension implements ParameterResolver, AfterEachCall
     public Timeline resolveParameter(ParameterContext parameter, ExtensionContext context) {
         // The store closes it at the end of the context.
         return context.getStore(OURS)
-                .getOrComputeIfAbsent(Timeline.class, key -> Timeline.create(options(context)), Timeline.class);
-    }
-
-    private Option[] options(ExtensionContext context) {
-        return annotation(context).map(TimelineExtension::options).orElse(options);
+                .getOrComputeIfAbsent(
+                        Timeline.class,
+                        key -> Timeline.create(annotation(context)
+                                .map(TimelineExtension::options)
+                                .orElse(options)),
+                        Timeline.class);
     }
 
     /** The nearest one: of the method, of its class, or of a class around that. */
@@ -72,32 +72,23 @@ public final class TimelineExtension implements ParameterResolver, AfterEachCall
 
     private static Option[] options(OnTimeline annotation) {
         var arguments = new ArrayList<>(List.of(annotation.arguments()));
-        Map.of("--date=", annotation.date(), "--offset=", annotation.offset(), "--rate=", annotation.rate())
-                .forEach((option, value) -> {
-                    if (!value.isEmpty()) {
-                        arguments.add(option + value);
-                    }
-                });
-        if (annotation.joinable()) {
-            arguments.add("--joinable");
-        }
-        return new Option[] {Option.arguments(arguments.toArray(new String[0]))};
+        arguments.addAll(List.of("--date=" + annotation.date(), "--offset=" + annotation.offset()));
+        arguments.addAll(List.of("--rate=" + annotation.rate(), annotation.joinable() ? "--joinable" : "="));
+        arguments.removeIf(argument -> argument.endsWith("=")); // Those that were not given.
+        return new Option[] {Option.arguments(arguments.toArray(String[]::new))};
     }
 
     @Override
     public void afterEach(ExtensionContext context) {
         Timeline timeline = context.getStore(OURS).get(Timeline.class, Timeline.class);
         if (timeline != null) {
-            context.getExecutionException().ifPresent(failure -> failure.addSuppressed(new VirtualTime(timeline)));
+            context.getExecutionException().ifPresent(failure -> failure.addSuppressed(virtualTime(timeline)));
         }
     }
 
-    /** What a failure shows besides its own message. */
-    private static final class VirtualTime extends Throwable {
-        private static final long serialVersionUID = 1;
-
-        VirtualTime(Timeline timeline) {
-            super(timeline.now() + " on timeline '" + timeline.name() + "'", null, false, false);
-        }
+    private static Throwable virtualTime(Timeline timeline) {
+        var shown = new Exception("virtual time " + timeline.now() + " on timeline '" + timeline.name() + "'");
+        shown.setStackTrace(new StackTraceElement[0]);
+        return shown;
     }
 }

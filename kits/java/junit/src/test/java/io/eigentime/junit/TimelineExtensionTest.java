@@ -196,7 +196,10 @@ class TimelineExtensionTest {
                                 test("inTheTest"),
                                 finishedWithFailure(
                                         message("the token is still valid"),
-                                        suppressed(0, message(text -> text.startsWith("2038-02-18T00:00:00Z"))))))
+                                        suppressed(
+                                                0,
+                                                message(text -> text.startsWith(
+                                                        "virtual time 2038-02-18T00:00:00Z on timeline"))))))
                 .haveExactly(
                         1,
                         event(
@@ -231,7 +234,10 @@ class TimelineExtensionTest {
                         1,
                         event(finishedWithFailure(
                                 message("not even begun"),
-                                suppressed(0, message(text -> text.startsWith("2038-01-19T00:00:00Z"))))));
+                                suppressed(
+                                        0,
+                                        message(text ->
+                                                text.startsWith("virtual time 2038-01-19T00:00:00Z on timeline"))))));
     }
 
     @OnTimeline(date = "soon")

@@ -32,9 +32,6 @@ import org.testcontainers.DockerClientFactory;
  * @param timeline the timeline, made with {@link Option#joinable}
  */
 public record ContainerClock(Timeline timeline) implements Consumer<CreateContainerCmd> {
-    /** The name by which {@code eigentime setup} makes the runtime known to an engine. */
-    public static final String RUNTIME = "eigentime";
-
     /**
      * The first version of Docker's API by which Testcontainers passes annotations: to engines that do not know it, it
      * speaks one that has none.
@@ -45,15 +42,14 @@ public record ContainerClock(Timeline timeline) implements Consumer<CreateContai
     @Override
     public void accept(CreateContainerCmd container) {
         if (!timeline.show().joinable()) {
-            throw new IllegalArgumentException(
-                    "timeline '" + timeline.name() + "': containers may not join it; make it with Option.joinable()");
+            throw new IllegalArgumentException("containers may not join the timeline: make it with Option.joinable()");
         }
         join(container, timeline.info().join(), DockerClientFactory.instance().getActiveApiVersion());
     }
 
     static void join(CreateContainerCmd container, Info.Join join, String version) {
         HostConfig host = Objects.requireNonNullElseGet(container.getHostConfig(), HostConfig::new);
-        container.withHostConfig(host.withRuntime(RUNTIME));
+        container.withHostConfig(host.withRuntime("eigentime"));
         if (Version.parse(version).compareTo(ANNOTATIONS) >= 0) {
             var annotations = new HashMap<>(Objects.requireNonNullElse(host.getAnnotations(), Map.of()));
             annotations.putAll(join.annotations());
