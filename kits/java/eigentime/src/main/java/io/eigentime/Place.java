@@ -42,7 +42,7 @@ record Place(String name, Path command, String runtime, boolean own) {
     private static Path findCommand() {
         String named = variable("EIGENTIME", "eigentime");
         String path = named.contains("/") ? "" : variable("PATH", "");
-        String help = "install Eigentime, and put the command on PATH, or its path into the variable EIGENTIME";
+        String help = "install it, and put the command on PATH, or its path into the environment variable EIGENTIME";
         return Arrays.stream(path.split(":"))
                 .map(folder -> Path.of(folder, named))
                 .filter(file -> Files.isRegularFile(file) && Files.isExecutable(file))
