@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Tests or checks the modules in kits/java/; what they are built into is in build/java.
 #
-#   scripts/java.sh test    runs their tests on build/bin/eigentime
-#   scripts/java.sh lint    checks their formatting, warnings, documentation, and the licences of dependencies
-#   scripts/java.sh example runs examples/java, as scripts/examples.sh wants it
+#   scripts/java.sh test       runs their tests on build/bin/eigentime
+#   scripts/java.sh lint       checks formatting, warnings, documentation, and the licences of dependencies
+#   scripts/java.sh example    runs examples/java, as scripts/examples.sh wants it
 #
 # They are skipped where the JDK or Maven is missing or too old.
 set -euo pipefail
@@ -18,6 +18,8 @@ case ${1:?test, lint or example} in
     lint) what="the checks of the Java kit" goals=(spotless:check verify -DskipTests -Pexamples) ;;
     example)
         what="the example of Java" skipped=77
+        # In a container, it would ask a container of an image from a registry for the address of the daemon.
+        export TESTCONTAINERS_HOST_OVERRIDE=localhost
         goals=(test -Pexamples -Dtest=ShopTest -Dsurefire.failIfNoSpecifiedTests=false "-Dbuild.root=$EXAMPLES_OUT")
         ;;
     *) echo "$0: unknown word '$1'; there are test, lint and example" >&2 && exit 2 ;;
@@ -26,7 +28,7 @@ esac
 # at_least NEED HAVE: is it that version or a later one?
 at_least() { [ "$(printf '%s\n' "$1" "$2" | sort --version-sort | head -n 1)" = "$1" ]; }
 
-# `javac 17.0.15`, and `Apache Maven 3.8.7`, which may be in colour or followed by more
+# They print `javac 17.0.15` and `Apache Maven 3.8.7`, in colour or with more after it.
 javac=$(javac -version 2>/dev/null | sed -nE 's/^javac ([0-9.]+).*/\1/p') || true
 maven=$(mvn --version 2>/dev/null | sed -nE 's/.*Apache Maven ([0-9.]+).*/\1/p') || true
 if ! at_least 17 "${javac:-0}" || ! at_least 3.6.3 "${maven:-0}"; then
