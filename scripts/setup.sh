@@ -51,6 +51,7 @@ present() { # PACKAGE
         clang) compgen -c clang | grep -xqE 'clang(-[0-9]+)?' ;;
         golang-go) command -v go >/dev/null ;;
         default-jdk-headless) command -v javac >/dev/null ;;
+        maven) command -v mvn >/dev/null ;;
         nodejs) command -v node >/dev/null ;;
         qemu-system-x86) command -v qemu-system-x86_64 >/dev/null ;;
         python3-venv) python3 -c 'import ensurepip, venv' 2>/dev/null ;;

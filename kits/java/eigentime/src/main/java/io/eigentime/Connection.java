@@ -1,0 +1,85 @@
+package io.eigentime;
+
+import com.google.gson.Gson;
+import com.google.gson.GsonBuilder;
+import com.google.gson.JsonDeserializer;
+import com.google.gson.JsonElement;
+import com.google.gson.annotations.SerializedName;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.math.BigDecimal;
+import java.net.UnixDomainSocketAddress;
+import java.nio.channels.Channels;
+import java.nio.channels.SocketChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.Map;
+import java.util.Objects;
+
+/** A connection to the socket of a timeline, for one request. */
+final class Connection implements AutoCloseable {
+    static final Gson JSON = new GsonBuilder()
+            .registerTypeAdapter(Instant.class, (JsonDeserializer<Instant>)
+                    (ns, type, context) -> Instant.EPOCH.plusNanos(ns.getAsLong()))
+            .registerTypeAdapter(Duration.class, (JsonDeserializer<Duration>)
+                    (ns, type, context) -> Duration.ofNanos(ns.getAsLong()))
+            .create();
+
+    /** A request, with the version of the protocol. */
+    private record Request(String method, Map<String, ?> params, int protocol) {}
+
+    record Answer(@SerializedName("virtual_ns") Instant virtual, JsonElement result, Refusal error) {}
+
+    record Refusal(String code, String message, String help) {}
+
+    /** For that of a timeline that has hung up instead. */
+    private static final Answer ENDED = new Answer(null, null, new Refusal("connection", "it has ended", null));
+
+    private final SocketChannel channel;
+    final BufferedReader reader;
+
+    Connection(Path socket) {
+        try {
+            channel = SocketChannel.open(UnixDomainSocketAddress.of(socket));
+        } catch (IOException error) {
+            throw broken(error);
+        }
+        reader = new BufferedReader(Channels.newReader(channel, StandardCharsets.UTF_8));
+    }
+
+    Answer ask(String method, Map<String, ?> params) {
+        try {
+            String request = JSON.toJson(new Request(method, params, 1)) + "\n";
+            channel.write(StandardCharsets.UTF_8.encode(request)); // It blocks until all is written.
+            Answer answer = Objects.requireNonNullElse(JSON.fromJson(reader.readLine(), Answer.class), ENDED);
+            Refusal refusal = answer.error();
+            if (refusal != null) {
+                throw new EigentimeException(refusal.code(), refusal.message(), refusal.help(), null);
+            }
+            return answer;
+        } catch (IOException error) {
+            throw broken(error);
+        }
+    }
+
+    private static EigentimeException broken(IOException error) {
+        return new EigentimeException("connection", "the connection to the timeline: " + error, null, error);
+    }
+
+    @Override
+    public void close() {
+        try {
+            channel.close();
+        } catch (IOException error) {
+            throw broken(error);
+        }
+    }
+
+    /** A span as both the protocol and the command line take it, exactly. */
+    static String text(Duration span) {
+        var seconds = BigDecimal.valueOf(span.getSeconds()).add(BigDecimal.valueOf(span.getNano(), 9));
+        return (span.isNegative() ? "" : "+") + seconds.toPlainString() + "s";
+    }
+}

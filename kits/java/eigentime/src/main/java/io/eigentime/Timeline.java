@@ -1,0 +1,270 @@
+package io.eigentime;
+
+import io.eigentime.Connection.Answer;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/**
+ * A timeline of Eigentime: clocks of programs and containers, which the caller moves.
+ *
+ * <pre>{@code
+ * try (var timeline = Timeline.create(date("2038-01-19"), rate(60))) {
+ *     Process server = timeline.command("./server").start();
+ *     timeline.waitFor(blockedIn("accept4"));
+ *     timeline.leap(Duration.ofDays(30));
+ * }
+ * }</pre>
+ *
+ * <p>The command {@code eigentime} makes it: the one that the environment variable {@code EIGENTIME} names, or else
+ * the one on {@code PATH}. The methods have the names and the meaning of the protocol of timelines, {@code
+ * docs/guide/control.md} in the repository of Eigentime. They may be called by several threads at a time, and throw
+ * {@link EigentimeException}. A thread that is interrupted while it waits gets one, too.
+ */
+public final class Timeline implements AutoCloseable {
+    /** Those that end with this process at the latest. */
+    private static final Set<Timeline> MADE = ConcurrentHashMap.newKeySet();
+
+    static {
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> MADE.forEach(Timeline::close)));
+    }
+
+    private final Place place;
+
+    private Timeline(Place place) {
+        this.place = place;
+    }
+
+    /**
+     * Makes a timeline. Without {@link Option#name} and {@link Option#joinable}, no other program finds it.
+     *
+     * @param options how it is made
+     * @return the timeline; {@link #close} ends it
+     */
+    public static Timeline create(Option... options) {
+        try {
+            var creation = new Option.Creation(options);
+            var timeline = new Timeline(Place.of(creation));
+            try {
+                timeline.place.create(creation);
+            } catch (IOException | InterruptedException | RuntimeException error) {
+                timeline.place.delete();
+                throw error;
+            }
+            MADE.add(timeline);
+            return timeline;
+        } catch (IOException error) {
+            throw new EigentimeException("command", "eigentime ctl create: " + error, null, error);
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+            throw new EigentimeException("command", "eigentime ctl create: interrupted", null, error);
+        }
+    }
+
+    /**
+     * Finds an existing timeline of the user.
+     *
+     * @param name its name; that of a container's timeline is the ID of the container
+     * @return the timeline; {@link #close} leaves it as it is
+     */
+    public static Timeline open(String name) {
+        var timeline = new Timeline(Place.of(name));
+        timeline.info();
+        return timeline;
+    }
+
+    /** {@return its name, by which {@code eigentime ctl} and containers find it, unless it is private} */
+    public String name() {
+        return place.name();
+    }
+
+    /**
+     * A command that runs on the timeline. If the program is missing, the command ends with status 127.
+     *
+     * @param words the program and its arguments
+     * @return the command, not started
+     */
+    public ProcessBuilder command(String... words) {
+        return place.command(words);
+    }
+
+    /** {@return what the wall clock shows} */
+    public Instant now() {
+        return ask("info", Map.of()).virtual();
+    }
+
+    /** {@return what the timeline is, and how it is joined} */
+    public Info info() {
+        return Connection.JSON.fromJson(ask("info", Map.of()).result(), Info.class);
+    }
+
+    /** {@return the clocks and the members} */
+    public State show() {
+        return Connection.JSON.fromJson(ask("show", Map.of()).result(), State.class);
+    }
+
+    /**
+     * Changes the rate, and the date or the offset.
+     *
+     * @param settings what to change
+     */
+    public void set(Option.Setting... settings) {
+        ask(
+                "set",
+                Arrays.stream(settings).collect(Collectors.toMap(setting -> setting.name, setting -> setting.value)));
+    }
+
+    /**
+     * Moves all clocks forward at once. Waits that end within the span end.
+     *
+     * @param span how far
+     */
+    public void leap(Duration span) {
+        ask("leap", Map.of("span", Connection.text(span)));
+    }
+
+    /** Stops all clocks. */
+    public void freeze() {
+        ask("freeze", Map.of());
+    }
+
+    /** Stops the wall clock alone. */
+    public void freezeWall() {
+        ask("freeze", Map.of("wall", true));
+    }
+
+    /** Lets the clocks run again. */
+    public void thaw() {
+        ask("thaw", Map.of());
+    }
+
+    /** {@return what {@link Option#continuing} continues from: all clocks at one moment, and the rate} */
+    public String save() {
+        return ask("save", Map.of()).result().toString();
+    }
+
+    /**
+     * Allows all leaps over idle time, on a timeline made with {@link Option#skipIdle} or {@link
+     * Option#skipWhenTold}. It does not wait for them: {@link #waitFor} for {@link Condition#skipped} does.
+     */
+    public void skip() {
+        ask("skip", Map.of());
+    }
+
+    /**
+     * Allows so many leaps over idle time, as {@link #skip()}.
+     *
+     * @param times how many
+     */
+    public void skip(long times) {
+        ask("skip", Map.of("times", times));
+    }
+
+    /**
+     * Allows leaps over so much time, as {@link #skip()}.
+     *
+     * @param span how much virtual time
+     */
+    public void skip(Duration span) {
+        ask("skip", Map.of("for", Connection.text(span)));
+    }
+
+    /**
+     * Allows leaps until an instant, as {@link #skip()}.
+     *
+     * @param until the date that the wall clock is to show
+     */
+    public void skip(Instant until) {
+        ask("skip", Map.of("until", until.toString()));
+    }
+
+    /**
+     * Waits until a condition holds, however long that takes.
+     *
+     * @param condition the condition
+     */
+    public void waitFor(Condition condition) {
+        ask("wait", condition.params);
+    }
+
+    /**
+     * Waits until a condition holds. If it does not in time, the error has the code {@code timeout} and says why.
+     *
+     * @param condition the condition
+     * @param timeout how much of the host's time that may take
+     */
+    public void waitFor(Condition condition, Duration timeout) {
+        var params = new HashMap<>(condition.params);
+        params.put("timeout", Connection.text(timeout));
+        ask("wait", params);
+    }
+
+    /**
+     * Tells of the events from now on, until the timeline ends.
+     *
+     * @return the events; to be closed by the caller
+     */
+    public Stream<Event> watch() {
+        Connection connection = place.connect();
+        connection.ask("watch", Map.of());
+        return connection
+                .reader
+                .lines()
+                .onClose(connection::close)
+                .map(line -> Connection.JSON.fromJson(line, Event.class));
+    }
+
+    /** Ends the timeline and its members. It is no error if it has ended before. */
+    public void remove() {
+        try (Connection connection = place.connect()) {
+            connection.ask("remove", Map.of("force", true));
+            connection.reader.lines().forEach(line -> {}); // It hangs up when nothing of the timeline is left.
+        } catch (EigentimeException error) {
+            if (!error.code().equals("connection")) {
+                throw error;
+            }
+        }
+    }
+
+    /** Ends the timeline and its members, if {@link #create} has made it. */
+    @Override
+    public void close() {
+        if (!MADE.remove(this)) {
+            return;
+        }
+        // No channel serves a thread that is interrupted.
+        boolean interrupted = Thread.interrupted();
+        try {
+            Place hidden = place.hide();
+            new Timeline(hidden).remove();
+            hidden.delete();
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        } finally {
+            if (interrupted) {
+                Thread.currentThread().interrupt();
+            }
+        }
+    }
+
+    private Answer ask(String method, Map<String, ?> params) {
+        while (true) {
+            try (Connection connection = place.connect()) {
+                return connection.ask(method, params);
+            } catch (EigentimeException error) {
+                // Another supervisor has taken the timeline over, and the request has changed nothing.
+                if (!error.code().equals("moved")) {
+                    throw error;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+package io.eigentime;
+
+import static io.eigentime.Condition.blocked;
+import static io.eigentime.Option.date;
+import static io.eigentime.Option.frozen;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** In processes of their own, whose environment is another one. */
+class EnvironmentTest {
+    /** Leaves a timeline and a program on it to the end of the process. */
+    static final class Child {
+        public static void main(String[] names) throws IOException {
+            try {
+                Option[] options = Stream.concat(
+                                Stream.of(date("2038-01-19T00:00:00Z"), frozen()),
+                                Arrays.stream(names).map(Option::name))
+                        .toArray(Option[]::new);
+                var timeline = Timeline.create(options);
+                var command = timeline.command("sleep", "1000d");
+                System.out.println(command.start().pid());
+                System.out.println(command.command().get(1).split("=", 2)[1]);
+                timeline.waitFor(blocked());
+                System.out.println(
+                        names.length == 0
+                                ? timeline.now()
+                                : Timeline.open(names[0]).now());
+                System.exit(0);
+            } catch (EigentimeException error) {
+                System.out.println(error.code() + ": " + error.getMessage());
+            }
+        }
+    }
+
+    private static List<String> run(Map<String, String> environment, String... names) throws Exception {
+        var java = Path.of(System.getProperty("java.home"), "bin/java").toString();
+        var classes = System.getProperty("surefire.test.class.path", System.getProperty("java.class.path"));
+        var builder = new ProcessBuilder(java, "-cp", classes, Child.class.getName());
+        builder.command().addAll(List.of(names));
+        builder.environment().putAll(environment);
+        Process process = builder.redirectErrorStream(true).start();
+        List<String> lines = process.inputReader().lines().toList();
+        assertEquals(0, process.waitFor(), lines::toString);
+        return lines;
+    }
+
+    @Test
+    void aTimelineEndsWithItsProcess() throws Exception {
+        List<String> lines = run(Map.of());
+        assertEquals("2038-01-19T00:00:00Z", lines.get(2), lines::toString);
+        assertTrue(Files.notExists(Path.of(lines.get(1))), lines::toString);
+        // Nobody but the end of the timeline ends it.
+        ProcessHandle.of(Long.parseLong(lines.get(0)))
+                .ifPresent(sleeper -> sleeper.onExit().join());
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"EIGENTIME_RUNTIME_DIR", "XDG_RUNTIME_DIR"})
+    void namedTimelinesAreWhereTheEnvironmentSays(String variable, @TempDir Path directory) throws Exception {
+        var environment = Map.of(variable, directory.toString());
+        if (variable.equals("XDG_RUNTIME_DIR")) {
+            environment = Map.of(variable, directory.toString(), "EIGENTIME_RUNTIME_DIR", "");
+        }
+        List<String> lines = run(environment, "shop");
+        assertEquals("2038-01-19T00:00:00Z", lines.get(2), lines::toString);
+        try (Stream<Path> left = Files.list(directory.resolve("eigentime"))) {
+            assertEquals(
+                    List.of(".lock"),
+                    left.map(path -> path.getFileName().toString()).toList());
+        }
+    }
+
+    @Test
+    void theCommandIsFoundByPath(@TempDir Path directory) throws Exception {
+        String script = "#!/bin/sh\nexec '" + System.getenv("EIGENTIME") + "' \"$@\"\n";
+        assertTrue(Files.writeString(directory.resolve("eigentime"), script)
+                .toFile()
+                .setExecutable(true));
+        String path = System.getenv("PATH") + ":" + directory;
+        List<String> lines = run(Map.of("EIGENTIME", "", "PATH", path));
+        assertEquals("2038-01-19T00:00:00Z", lines.get(2), lines::toString);
+    }
+
+    @Test
+    void aMissingCommandSaysHowToInstallIt() throws Exception {
+        List<String> lines = run(Map.of("EIGENTIME", "/nonexistent/eigentime"));
+        assertEquals("command: the command '/nonexistent/eigentime' is missing", lines.get(0));
+        assertTrue(lines.get(1).contains("environment variable EIGENTIME"), lines::toString);
+        assertTrue(run(Map.of("EIGENTIME", "", "PATH", "/nonexistent")).get(0).contains("'eigentime' is missing"));
+    }
+}
