@@ -93,7 +93,7 @@ import_postgres() {
         examples/postgres/archive.sh "$archive"
     fi
     docker import --change 'ENV LANG=C.UTF-8 PGDATA=/var/lib/postgresql/data' --change 'EXPOSE 5432' \
-        --change 'ENTRYPOINT ["entrypoint"]' --change 'CMD ["postgres"]' --change 'STOPSIGNAL SIGINT' "$archive" postgres >/dev/null
+        --change 'ENTRYPOINT ["entrypoint"]' --change 'CMD ["postgres"]' "$archive" postgres >/dev/null
 }
 
 import_shop() {
