@@ -364,7 +364,8 @@ impl Callers {
             "supervisor": std::process::id(),
             "join": {
                 "command": ["eigentime", "run", "--timeline", name, "--"],
-                "annotations": { "io.eigentime.timeline": name },
+                "annotations": { (Form::Annotation.of(Key::Timeline)): name },
+                "environment": { (Form::Variable.of(Key::Timeline)): name },
             },
         })
     }
