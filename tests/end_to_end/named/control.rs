@@ -229,6 +229,9 @@ fn answers() -> Outcome {
     let mut caller = Caller::new(&place)?;
     let info = caller.call("info", &json!({}))?["result"].clone();
     ensure!(info["protocol"] == 1 && info["name"] == "x", "{info}");
+    let join = &info["join"];
+    ensure!(join["annotations"]["io.eigentime.timeline"] == "x", "{join}");
+    ensure!(join["environment"]["EIGENTIME_TIMELINE"] == "x", "{join}");
     // Several at once, of which one is half there at first.
     caller.0.get_mut().write_all(b"{\"id\":1,\"method\":\"freeze\",\"of tomorrow\":1}\n{\"id\"")?;
     caller.say(r#":[2],"method":"save"}"#)?;

@@ -21,6 +21,7 @@ use super::super::{Allowance, Answer, Change, Leaps, Request};
 use super::connection::{Connection, TooLong};
 use super::waits::{Next, Wait};
 use super::{Asked, Post, Token, Told, wake_tracer};
+use crate::clock_request::{Form, Key};
 use crate::host;
 use crate::proc::{self, Pidfd};
 use crate::region::Region;
