@@ -358,6 +358,8 @@ impl Callers {
 
     fn info(&self) -> Value {
         let name = self.ends.name.to_string();
+        // Where the engine looks elsewhere, the container must not make another one of that name.
+        let joins = |form: Form| json!({ (form.of(Key::Timeline)): name, (form.of(Key::Existing)): "true" });
         json!({
             "name": name,
             "protocol": PROTOCOL,
@@ -365,8 +367,8 @@ impl Callers {
             "supervisor": std::process::id(),
             "join": {
                 "command": ["eigentime", "run", "--timeline", name, "--"],
-                "annotations": { (Form::Annotation.of(Key::Timeline)): name },
-                "environment": { (Form::Variable.of(Key::Timeline)): name },
+                "annotations": joins(Form::Annotation),
+                "environment": joins(Form::Variable),
             },
         })
     }
