@@ -60,7 +60,8 @@ fn existing(engine: &dyn Engine) -> Outcome {
     ended.ensure(ended.errors.contains("there is no timeline"), "it does not say why")?;
     let _first = Container::serve(engine, &Spec::serving().joinable(&timeline))?;
     let _second = Container::serve(engine, &joining())?;
-    ensure!(show(engine, &timeline)?.containers.len() == 2);
+    let shown = show(engine, &timeline)?;
+    ensure!(shown.containers.len() == 2, "{shown:?}");
     Ok(())
 }
 
