@@ -1,11 +1,10 @@
 import pytest
 import requests
+from eigentime.testcontainers import on
+from testcontainers.community.postgres import PostgresContainer
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.network import Network
 from testcontainers.core.wait_strategies import LogMessageWaitStrategy
-from testcontainers.postgres import PostgresContainer
-
-from eigentime.testcontainers import on
 
 
 @pytest.mark.timeline(date="2038-01-19", joinable=True)

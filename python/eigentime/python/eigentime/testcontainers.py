@@ -53,7 +53,9 @@ def on(timeline: Timeline, container: Container) -> Container:
                 **join["annotations"],
             }
         else:
-            variables = [f"{name}={value}" for name, value in join["environment"].items()]
+            variables = [
+                f"{name}={value}" for name, value in join["environment"].items()
+            ]
             config["Env"] = [*(config["Env"] or []), *variables]
         created: dict[str, Any] = create(config, *args, **options)
         return created
