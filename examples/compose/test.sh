@@ -6,12 +6,11 @@ set -eu
 compose=$1
 
 "$EIGENTIME" ctl create shop --joinable --date 2038-01-19
-trap '$compose down; "$EIGENTIME" ctl rm --force shop' EXIT
+trap '$compose down --timeout 0; "$EIGENTIME" ctl rm --force shop' EXIT
 $compose up --detach
-$compose logs --follow shop | grep --max-count=1 ready
 
 shop=http://$($compose port shop 8080)
-token=$(curl --fail --silent "$shop/login")
+token=$(curl --fail --silent --retry 60 --retry-all-errors --retry-delay 1 "$shop/login")
 curl --fail --silent "$shop/account?token=$token"
 test -z "$(curl --fail --silent "$shop/jobs")"
 
