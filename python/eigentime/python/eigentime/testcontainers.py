@@ -47,12 +47,9 @@ def on(timeline: Timeline, container: Container) -> Container:
     ) -> dict[str, Any]:
         host = config["HostConfig"]
         host["Runtime"] = RUNTIME
-        if tuple(map(int, api.api_version.split("."))) >= _ANNOTATIONS:
-            host["Annotations"] = {
-                **host.get("Annotations", {}),
-                **join["annotations"],
-            }
-        else:
+        annotations = host.get("Annotations") or {}
+        host["Annotations"] = {**annotations, **join["annotations"]}
+        if tuple(map(int, api.api_version.split("."))) < _ANNOTATIONS:
             variables = [
                 f"{name}={value}" for name, value in join["environment"].items()
             ]
