@@ -115,7 +115,7 @@ mkdir -p "$KEPT"
 start_daemon
 import_postgres
 import_shop
-export EIGENTIME TESTCONTAINERS_RYUK_DISABLED=true
+export EIGENTIME TESTCONTAINERS_RYUK_DISABLED=true TESTCONTAINERS_HOST_OVERRIDE=localhost
 if [ -n "$shell" ]; then
     echo "DOCKER_HOST=$DOCKER_HOST, until this shell ends" >&2
     "${SHELL:-bash}" || true
