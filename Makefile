@@ -25,7 +25,7 @@ setup = build/setup/$(subst $(space),-,$(strip $1))-$(setup_key)
 tools := build/tools/installed-$(shell sha256sum scripts/tools.sh | cut -c1-12)
 
 python_files = scripts/check-layers .
-shell_files = .ci/run scripts/report/eigentime-report $(shell find . -path ./build -prune -o -path ./.git -prune -o -name '*.sh' -print)
+shell_files = .ci/run scripts/report/eigentime-report $(wildcard examples/*/run) examples/postgres/entrypoint $(shell find . -path ./build -prune -o -path ./.git -prune -o -name '*.sh' -print)
 
 .PHONY: help build install uninstall python vm demo test storm bench docs header lint clean distclean
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests or checks the modules in kits/go/.
+# Tests the modules in kits/go/, or checks them and those in examples/, which scripts/examples.sh runs.
 #
 #   scripts/go.sh test    runs their tests on build/bin/eigentime
 #   scripts/go.sh lint    checks their formatting, and runs go vet
@@ -13,9 +13,10 @@ export EIGENTIME=$PWD/build/bin/eigentime
 export GOTOOLCHAIN=local GOFLAGS=-mod=readonly
 
 what=${1:?test or lint}
+modules=(kits/go kits/go/containers)
 case $what in
     test) skipped="skipped: the tests of" ;;
-    lint) skipped="skipped: the checks of" ;;
+    lint) skipped="skipped: the checks of" modules+=(examples/go examples/service) ;;
     *) echo "$0: unknown word '$what'; there are test and lint" >&2 && exit 2 ;;
 esac
 
@@ -27,7 +28,7 @@ log=$(mktemp)
 trap 'rm "$log"' EXIT
 have=$(go env GOVERSION)
 status=0
-for module in kits/go kits/go/containers; do
+for module in "${modules[@]}"; do
     need=$(sed -n 's/^go //p' "$module/go.mod")
     if [ "$(printf '%s\n' "$need" "${have#go}" | sort --version-sort | head -n 1)" != "$need" ]; then
         echo "$skipped the Go module $module: need Go $need or later"

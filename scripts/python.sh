@@ -14,6 +14,7 @@ readonly MATURIN=1.16.0
 readonly MYPY=2.4.1
 readonly PYTEST=9.2.0
 readonly XDIST=3.8.0
+readonly TESTCONTAINERS=4.15.0
 readonly PYTHON=${1:-python3}
 readonly OUT=$PWD/build/python
 readonly TOOLS=$OUT/tools
@@ -32,7 +33,7 @@ environment() { # FOLDER PACKAGE...
 }
 
 environment "$TOOLS" "maturin==$MATURIN"
-environment "$OUT/venv" "mypy==$MYPY" "pytest==$PYTEST" "pytest-xdist==$XDIST"
+environment "$OUT/venv" "mypy==$MYPY" "pytest==$PYTEST" "pytest-xdist==$XDIST" "testcontainers==$TESTCONTAINERS"
 
 rm -rf "$OUT/wheel"
 "$TOOLS/bin/maturin" build --quiet --manifest-path python/eigentime/Cargo.toml --out "$OUT/wheel"

@@ -57,7 +57,8 @@ present() { # PACKAGE
         python3-venv) python3 -c 'import ensurepip, venv' 2>/dev/null ;;
         docker.io) command -v dockerd >/dev/null ;;
         docker-cli) command -v docker >/dev/null ;;
-        python3 | pkg-config | shellcheck | chromium | containerd | podman | runc | crun) command -v "$1" >/dev/null ;;
+        docker-compose) docker compose version >/dev/null 2>&1 || command -v docker-compose >/dev/null ;;
+        python3 | pkg-config | shellcheck | chromium | curl | containerd | podman | runc | crun) command -v "$1" >/dev/null ;;
         *) false ;;
     esac || installed "$1"
 }

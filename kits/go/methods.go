@@ -17,10 +17,11 @@ type Info struct {
 	Protocol   int
 	Version    string
 	Supervisor int // its process
-	// By which programs and containers join.
+	// By which programs join, and by which containers do: annotations, or the environment.
 	Join struct {
 		Command     []string
 		Annotations map[string]string
+		Environment map[string]string
 	}
 }
 

@@ -342,6 +342,8 @@ impl ClockOptions {
             joinable: self.joinable,
             settable_by: self.settable_by,
             no_rewrite: self.no_rewrite,
+            // Containers alone can ask for it.
+            existing: false,
             // An option of `eigentime run` alone.
             traced: false,
             skip_idle: self.skip_idle,

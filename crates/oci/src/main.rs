@@ -136,6 +136,7 @@ fn create(
         consent: settings.request.consent(),
         rewrites: !settings.request.no_rewrite,
         timeline: settings.request.timeline,
+        existing: settings.request.existing,
         named_by: NamedBy::Bundle,
         time_namespace,
         bundle: &bundle,

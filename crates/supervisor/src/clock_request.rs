@@ -78,6 +78,8 @@ settings! {
     Anchor "anchor" anchor: Option<(HostInstant, VirtualInstant)> = given(parse_anchor);
     /// The timeline to make or to join.
     Timeline "timeline" timeline: Option<Name> = given(str::parse);
+    /// Must the timeline be there already?
+    Existing "existing" existing: bool = parse_switch;
     /// May containers that name the timeline join it?
     Joinable "joinable" joinable: bool = parse_switch;
     /// Who may set the wall clock.
@@ -146,7 +148,7 @@ const CONTRADICTIONS: [(Key, Key); 13] = [
 ];
 
 /// Settings that mean nothing without any of those behind them.
-const NEEDS: [(Key, &[Key]); 9] = [
+const NEEDS: [(Key, &[Key]); 10] = [
     (Key::BusyRate, &[Key::SkipIdle]),
     (Key::IdleGrace, &[Key::SkipIdle]),
     (Key::Skips, &[Key::SkipIdle]),
@@ -154,6 +156,7 @@ const NEEDS: [(Key, &[Key]); 9] = [
     (Key::For, &[Key::SkipIdle]),
     (Key::AtLimit, &[Key::SkipIdle]),
     (Key::AtLimit, &[Key::For, Key::Until]),
+    (Key::Existing, &[Key::Timeline]),
     (Key::Joinable, &[Key::Timeline]),
     (Key::Policy, &[Key::Continue]),
 ];
@@ -268,7 +271,8 @@ impl ClockRequest {
     #[must_use]
     pub fn clocks(&self) -> Option<Clocks> {
         /// Settings that do not.
-        const OTHERS: [Key; 4] = [Key::Timeline, Key::Joinable, Key::SettableBy, Key::Rewrite];
+        const OTHERS: [Key; 5] =
+            [Key::Timeline, Key::Existing, Key::Joinable, Key::SettableBy, Key::Rewrite];
         Key::ALL.iter().find(|key| !OTHERS.contains(key) && self.has(**key))?;
         let rate = self.rate.or(self.busy_rate);
         let mut motion = Motion { rate: rate.unwrap_or(Rate::ONE), freeze: self.freeze };
@@ -371,5 +375,6 @@ mod tests {
         assert_ne!(third, asks(&[(Key::Date, "@2147483647"), (Key::Rate, "0.333333333")]));
         assert_eq!(asks(&[(Key::Offset, "36h")]), asks(&[(Key::Offset, "1d12h")]));
         assert_eq!(asks(&[(Key::Timeline, "shop"), (Key::Joinable, "true")]), None);
+        assert_eq!(asks(&[(Key::Timeline, "shop"), (Key::Existing, "true")]), None);
     }
 }

@@ -33,6 +33,8 @@ pub struct Contained<'a> {
     pub clocks: Option<Clocks>,
     /// The timeline to share; else one that is called by the container's number.
     pub timeline: Option<Name>,
+    /// Must that be there already?
+    pub existing: bool,
     /// Who names it.
     pub named_by: NamedBy,
     /// What it allows, if it is made.
@@ -112,6 +114,7 @@ fn prepare(contained: &Contained<'_>) -> Result<Infallible, Error> {
     // Without privilege, no namespace of another user namespace can be entered.
     let inherits = || !namespace::is_privileged() || !contained.bundle.is_heeded();
     named::find(&name, |found| match found {
+        Lookup::Absent(..) if contained.existing => Err(is_missing(&name).into()),
         Lookup::Absent(registry, lock) => {
             let needs = contained.time_namespace || entry.clocks().offsets() != [Nanos::ZERO; 2];
             let inherits = needs && inherits();
@@ -274,6 +277,15 @@ fn is_there(container: &Container) -> Error {
         "container {} exists already\n\
          help: wait for its end, or give the new one another name",
         container.id
+    ))
+}
+
+fn is_missing(name: &Name) -> Error {
+    Error::Timeline(format!(
+        "there is no timeline '{name}' of user {}, which the container is to join\n\
+         help: `eigentime ctl create {name} --joinable` makes it, called by the user who runs the \
+         engine, under the same EIGENTIME_RUNTIME_DIR if that is set",
+        nix::unistd::geteuid()
     ))
 }
 

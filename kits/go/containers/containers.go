@@ -3,17 +3,21 @@
 //	tl := eigentime.New(t, eigentime.Date("2038-01-19"), eigentime.Joinable())
 //	database, err := testcontainers.Run(ctx, "postgres:18", containers.On(tl.Timeline))
 //
-// The engine must know the runtime eigentime (`eigentime setup docker`), pass annotations (Docker 24 or later),
-// and run as the user of the test, since a timeline belongs to a user.
+// The engine must know the runtime eigentime (`eigentime setup docker`), and run as the user of the test, since a
+// timeline belongs to a user. Docker before 24 passes no annotations: there, the engine must have been set up by
+// `eigentime setup docker --trust-environment`.
 package containers
 
 import (
+	"context"
 	"fmt"
 	"maps"
 
 	"eigentime"
 
 	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+	"github.com/moby/moby/client/pkg/versions"
 	"github.com/testcontainers/testcontainers-go"
 )
 
@@ -35,6 +39,15 @@ func On(timeline *eigentime.Timeline) testcontainers.CustomizeRequestOption {
 		if err != nil {
 			return err
 		}
+		annotated, err := passesAnnotations(context.Background())
+		if err != nil {
+			return err
+		}
+		if !annotated {
+			if err := testcontainers.WithEnv(info.Join.Environment)(request); err != nil {
+				return err
+			}
+		}
 		return testcontainers.WithHostConfigModifier(func(host *container.HostConfig) {
 			host.Runtime = Runtime
 			if host.Annotations == nil {
@@ -43,4 +56,18 @@ func On(timeline *eigentime.Timeline) testcontainers.CustomizeRequestOption {
 			maps.Copy(host.Annotations, info.Join.Annotations)
 		})(request)
 	}
+}
+
+// passesAnnotations tells whether the engine passes annotations to the runtime. An older one ignores them.
+func passesAnnotations(ctx context.Context) (bool, error) {
+	engine, err := testcontainers.NewDockerClientWithOpts(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer engine.Close()
+	version, err := engine.ServerVersion(ctx, client.ServerVersionOptions{})
+	if err != nil {
+		return false, fmt.Errorf("asking the container engine for its version: %w", err)
+	}
+	return versions.GreaterThanOrEqualTo(version.APIVersion, "1.43"), nil
 }

@@ -15,6 +15,7 @@ use crate::timeline::FUTURE;
 pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "consent::joining", takes: &[], body: joining },
     Scenario { name: "consent::allowed_later", takes: &[], body: allowed_later },
+    Scenario { name: "consent::existing", takes: &[], body: existing },
     // Where variables are the only means, they are trusted.
     Scenario { name: "consent::environment", takes: &[Ability::Bundles], body: environment },
 ];
@@ -45,6 +46,22 @@ fn allowed_later(engine: &dyn Engine) -> Outcome {
     let _second = Container::serve(engine, &spec())?;
     let shown = show(engine, &timeline)?;
     ensure!(shown.containers.len() == 2 && shown.settable_by == "nobody", "{shown:?}");
+    Ok(())
+}
+
+/// Who wants to join what is not there makes no timeline of that name.
+fn existing(engine: &dyn Engine) -> Outcome {
+    let timeline = new_name();
+    let joining = || Spec::serving().set("timeline", &timeline).set("existing", "true");
+    let stranger = new_name();
+    let ended = run(&mut engine.start(&stranger, &joining())?, LIMIT)?;
+    engine.remove(&stranger);
+    ended.ensure(!ended.status.success(), "it started")?;
+    ended.ensure(ended.errors.contains("there is no timeline"), "it does not say why")?;
+    let _first = Container::serve(engine, &Spec::serving().joinable(&timeline))?;
+    let _second = Container::serve(engine, &joining())?;
+    let shown = show(engine, &timeline)?;
+    ensure!(shown.containers.len() == 2, "{shown:?}");
     Ok(())
 }
 

@@ -229,6 +229,10 @@ fn answers() -> Outcome {
     let mut caller = Caller::new(&place)?;
     let info = caller.call("info", &json!({}))?["result"].clone();
     ensure!(info["protocol"] == 1 && info["name"] == "x", "{info}");
+    let join = &info["join"];
+    let annotations = json!({ "io.eigentime.timeline": "x", "io.eigentime.existing": "true" });
+    let environment = json!({ "EIGENTIME_TIMELINE": "x", "EIGENTIME_EXISTING": "true" });
+    ensure!(join["annotations"] == annotations && join["environment"] == environment, "{join}");
     // Several at once, of which one is half there at first.
     caller.0.get_mut().write_all(b"{\"id\":1,\"method\":\"freeze\",\"of tomorrow\":1}\n{\"id\"")?;
     caller.say(r#":[2],"method":"save"}"#)?;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import shutil
 import socket
 import subprocess
@@ -269,11 +270,16 @@ class Made(Existing):
 
     def __init__(self, name: str | None, options: Mapping[str, Any]) -> None:
         self._process = os.getpid()
-        directory = None if name else tempfile.mkdtemp(prefix="eigentime-")
+        directory = None
+        if name is None and options.get("joinable"):
+            # Containers look for it where their engine does.
+            name = f"test-{secrets.token_hex(8)}"
+        elif name is None:
+            name, directory = "test", tempfile.mkdtemp(prefix="eigentime-")
         self._guard: subprocess.Popen[str] | None = None
         try:
-            self._make(name or "test", directory, options)
-            super().__init__(name or "test", directory)
+            self._make(name, directory, options)
+            super().__init__(name, directory)
         except BaseException:
             self._release()
             # Unless the guard has removed it.

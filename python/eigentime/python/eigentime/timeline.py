@@ -50,7 +50,8 @@ class Timeline(Named):
 
     Its options are those of `eigentime ctl create`, with `_` for `-`: `for_` and `continue_` stand
     for `for` and `continue`. Without a name it is in a directory of its own, where only its own
-    programs find it; with one, it is where `eigentime ctl` and containers find it.
+    programs find it; with one, it is where `eigentime ctl` and containers find it. A joinable one
+    is there as well, by a name of its own.
     """
 
     def __init__(

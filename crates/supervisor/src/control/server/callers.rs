@@ -22,6 +22,7 @@ use super::super::{Allowance, Answer, Change, Leaps, Request};
 use super::connection::{Connection, TooLong};
 use super::waits::{Next, Wait};
 use super::{Asked, Post, Token, Told, wake_tracer};
+use crate::clock_request::{Form, Key};
 use crate::host;
 use crate::proc::{self, Pidfd};
 use crate::region::Region;
@@ -360,6 +361,8 @@ impl Callers {
 
     fn info(&self) -> Value {
         let name = self.ends.name.to_string();
+        // Where the engine looks elsewhere, the container must not make another one of that name.
+        let joins = |form: Form| json!({ (form.of(Key::Timeline)): name, (form.of(Key::Existing)): "true" });
         json!({
             "name": name,
             "protocol": PROTOCOL,
@@ -368,7 +371,8 @@ impl Callers {
             "socket": self.ends.socket,
             "join": {
                 "command": ["eigentime", "run", "--timeline", name, "--"],
-                "annotations": { "io.eigentime.timeline": name },
+                "annotations": joins(Form::Annotation),
+                "environment": joins(Form::Variable),
             },
         })
     }
