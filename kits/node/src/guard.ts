@@ -8,8 +8,8 @@ import { EigentimeError, lines } from "./protocol.js";
 
 // What the script prints once the timeline is made; no message has a NUL.
 const MADE = "\0";
-// Makes a timeline, and removes it when standard input ends: when the process that started this closes the pipe,
-// or ends, in whichever way. Nobody may read any longer what it prints then.
+// Makes a timeline, and removes it if standard input ends before a line says that this has been done: when the
+// process that started this has ended, in whichever way. Nobody may read any longer what it prints then.
 const SCRIPT = `
 eigentime=$1 name=$2 directory=$3 saved=$4
 shift 4
@@ -17,8 +17,7 @@ trap '' PIPE
 trap '[ -z "$directory" ] || rm -rf -- "$directory"' EXIT
 printf %s "$saved" | "$eigentime" ctl create "$name" "$@" 2>&1 >/dev/null || exit
 printf '\\0\\n'
-read -r _
-"$eigentime" ctl rm --force "$name" 2>&1
+read -r _ || "$eigentime" ctl rm --force "$name" 2>&1
 `;
 
 /** The path of the command `eigentime`: that in the environment variable EIGENTIME, or the one on PATH. */
@@ -107,13 +106,10 @@ export class Guard {
     );
   }
 
-  /** Removes the timeline and its members; what the command says if it could not. */
-  async release(): Promise<string | undefined> {
+  /** Ends it, and removes the runtime directory; the timeline has ended before. */
+  async release(): Promise<void> {
     this.#process.ref();
-    this.#process.stdin?.end();
-    const said: string[] = [];
-    for await (const line of this.#said) said.push(line);
-    const [status] = await this.#exit;
-    return status === 0 ? undefined : said.join("\n");
+    this.#process.stdin?.end("removed\n");
+    await this.#exit;
   }
 }

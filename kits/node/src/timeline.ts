@@ -362,12 +362,15 @@ export class Timeline {
 
   /** Removes the timeline, and ends its members by SIGKILL. Once is enough. */
   async close(): Promise<void> {
-    const said = await this.#guard?.release();
-    if (said === undefined) return;
-    // It may have ended by itself.
-    const socket = await dial(this.#place);
-    socket?.destroy();
-    if (socket) throw new EigentimeError("refused", said);
+    if (!this.#guard) return;
+    try {
+      const { told } = await ask(this.#place, "remove", { force: true });
+      await told.return();
+    } catch (error) {
+      // By itself, or by `eigentime ctl rm`.
+      if (!(error instanceof EigentimeError && error.code === "ended")) throw error;
+    }
+    await this.#guard.release();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
