@@ -101,6 +101,7 @@ lint: $(call setup,build lint) $(tools) ## check formatting, lints, licences, la
 	ruff format --quiet --check --target-version py310 $(python_files)
 	shellcheck $(shell_files)
 	scripts/go.sh lint
+	scripts/node.sh lint
 
 clean: ## remove what was built; the checkers in build/tools stay
 	mkdir -p build

@@ -16,7 +16,7 @@ shift 4
 trap '' PIPE
 trap '[ -z "$directory" ] || rm -rf -- "$directory"' EXIT
 printf %s "$saved" | "$eigentime" ctl create "$name" "$@" 2>&1 >/dev/null || exit
-printf '\\0\\n'
+printf '\\0\\n' 2>/dev/null
 read -r _ || "$eigentime" ctl rm --force "$name" 2>&1
 `;
 

@@ -37,7 +37,10 @@ test("an engine is told of the timeline, and of everything else", async (t) => {
     .withSharedMemorySize(1 << 20)
     .told();
   assert.equal(host.Runtime, "eigentime");
-  assert.deepEqual(host.Annotations, { before: "yes", "io.eigentime.timeline": timeline.name });
+  const { join: by } = await timeline.info();
+  assert.deepEqual(host.Annotations, { before: "yes", ...by.annotations });
+  assert.equal(host.Annotations["io.eigentime.timeline"], timeline.name);
+  for (const [name, value] of Object.entries(by.environment ?? {})) assert.ok(environment.includes(`${name}=${value}`));
   assert.equal(host.ShmSize, 1 << 20);
   assert.ok(environment.includes("POSTGRES_USER=test"));
   assert.equal((await onTimeline(new Told("postgres"), timeline).told()).host.Runtime, "eigentime");
