@@ -36,7 +36,7 @@ cp --recursive --dereference "$KIT/." "$COPY"
 cd "$COPY"
 if [ ! -e "installed-$lock" ]; then
     # What comes with a package is not run: it would build parts that nothing here uses.
-    npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+    npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2
     touch "installed-$lock"
 fi
 
