@@ -15,7 +15,9 @@ eigentime=$1 name=$2 directory=$3 saved=$4
 shift 4
 trap '' PIPE
 trap '[ -z "$directory" ] || rm -rf -- "$directory"' EXIT
-printf %s "$saved" | "$eigentime" ctl create "$name" "$@" 2>&1 >/dev/null || exit
+"$eigentime" ctl create "$name" "$@" 2>&1 >/dev/null <<SAVED || exit
+$saved
+SAVED
 printf '\\0\\n' 2>/dev/null
 read -r _ || "$eigentime" ctl rm --force "$name" 2>&1
 `;
