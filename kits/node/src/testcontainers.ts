@@ -1,5 +1,5 @@
 import type { HostConfig } from "dockerode";
-import type { GenericContainer } from "testcontainers";
+import { type GenericContainer, getContainerRuntimeClient, type StartedTestContainer } from "testcontainers";
 import { EigentimeError } from "./protocol.js";
 import type { Timeline } from "./timeline.js";
 
@@ -10,6 +10,7 @@ export const RUNTIME = "eigentime";
 interface Hooks {
   hostConfig: HostConfig & { Annotations?: Record<string, string> };
   beforeContainerCreated?(): Promise<void>;
+  containerStarted?(container: StartedTestContainer, ...more: unknown[]): Promise<void>;
 }
 
 /**
@@ -32,5 +33,25 @@ export function onTimeline<Container extends GenericContainer>(container: Contai
     // For engines that pass no annotations, which is to say Docker before 24.
     container.withEnvironment(environment ?? {});
   };
+  const after = hooks.containerStarted?.bind(container);
+  hooks.containerStarted = async (started, ...more) => {
+    await after?.(started, ...more);
+    await checked(started, timeline);
+  };
   return container;
+}
+
+/** Ends a container whose engine has passed nothing of the timeline on: it would run on the host's clocks. */
+async function checked(started: StartedTestContainer, timeline: Timeline): Promise<void> {
+  const id = started.getId();
+  if ((await timeline.show()).containers.some((joined) => joined.id === id)) return;
+  const { container } = await getContainerRuntimeClient();
+  // One that has ended is on no timeline any longer.
+  if (!(await container.inspect(container.getById(id))).State.Running) return;
+  await started.stop();
+  throw new EigentimeError(
+    "refused",
+    `container ${id.slice(0, 12)} was started, and is not on timeline '${timeline.name}'`,
+    "use Docker 24 or later, or set the engine up with `eigentime setup docker --trust-environment`",
+  );
 }

@@ -111,6 +111,7 @@ export interface Shown extends State {
   joinable: boolean;
   settable_by: string;
   members: Member[];
+  containers: { id: string; name?: string | null }[];
   [field: string]: unknown;
 }
 
