@@ -102,6 +102,8 @@ lint: $(call setup,build lint) $(tools) ## check formatting, lints, licences, la
 	shellcheck $(shell_files)
 	scripts/go.sh lint
 	scripts/java.sh lint
+	scripts/node.sh lint
+	scripts/action.sh lint
 
 clean: ## remove what was built; the checkers in build/tools stay
 	mkdir -p build

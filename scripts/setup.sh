@@ -53,6 +53,7 @@ present() { # PACKAGE
         default-jdk-headless) command -v javac >/dev/null ;;
         maven) command -v mvn >/dev/null ;;
         nodejs) command -v node >/dev/null ;;
+        npm) command -v npm >/dev/null ;;
         qemu-system-x86) command -v qemu-system-x86_64 >/dev/null ;;
         python3-venv) python3 -c 'import ensurepip, venv' 2>/dev/null ;;
         docker.io) command -v dockerd >/dev/null ;;

@@ -13,7 +13,7 @@ readonly EMPTY='^test result: ok\. 0 passed; 0 failed; 0 ignored'
 logs=$(mktemp -d)
 failed=() beside=
 trap 'end' EXIT
-readonly SUITES=(bench python report unit aarch64 go java examples end-to-end)
+readonly SUITES=(bench python report unit aarch64 go java node action examples end-to-end)
 
 end() {
     # If it is interrupted: what runs in the background is not.
@@ -54,11 +54,10 @@ set +m
 suite unit cargo test --no-fail-fast --workspace --exclude eigentime-tests
 suite aarch64 scripts/test-aarch64.sh
 suite go scripts/go.sh test
-<<<<<<< HEAD
 suite java scripts/java.sh test
-=======
+suite node scripts/node.sh test
+suite action scripts/action.sh test
 suite examples scripts/examples.sh
->>>>>>> examples
 wait "$beside"
 beside=
 cat "$logs/in_python"

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Installs the static release of Eigentime for the steps that follow. A step of action.yml, from which the
+# variables REPOSITORY, VERSION, ARCHIVE and CHECKSUM come.
+set -euo pipefail
+
+die() { # MESSAGE HELP
+    echo "::error::$1"
+    echo "help: $2"
+    exit 1
+}
+
+: "${VERSION:=$(sed -nE 's/^version *= *"(.*)"/\1/p' "$GITHUB_ACTION_PATH/Cargo.toml")}"
+readonly INTO=$RUNNER_TEMP/eigentime
+rm -rf "$INTO"
+mkdir -p "$INTO"
+
+file=$ARCHIVE
+if [ -z "$file" ]; then
+    if [ "$(uname -sm)" != "Linux x86_64" ]; then die "Eigentime runs on Linux on x86-64, and this is $(uname -sm)" "set runs-on to ubuntu-latest"; fi
+    name=eigentime-$VERSION-x86_64-linux.tar.zst
+    release=$GITHUB_SERVER_URL/${REPOSITORY:-$GITHUB_REPOSITORY}/releases/download/v$VERSION
+    for part in "$name" SHA256SUMS; do
+        curl --fail --silent --show-error --location --output "$INTO/$part" "$release/$part" ||
+            die "$release/$part cannot be downloaded" "set the input version to that of a release, or archive to the path of a static release"
+    done
+    file=$INTO/$name
+elif [ ! -f "$file" ]; then
+    die "archive: there is no file '$file'" "a step before this one has to make it"
+fi
+
+sums=$(dirname "$file")/SHA256SUMS
+if [ -z "$CHECKSUM" ] && [ -f "$sums" ]; then
+    CHECKSUM=$(awk -v name="$(basename "$file")" '$2 == name || $2 == "*" name { print $1 }' "$sums")
+fi
+if [ -z "$CHECKSUM" ]; then die "the checksum of '$file' is not known" "set the input checksum to its SHA-256, or put SHA256SUMS beside it"; fi
+found=$(sha256sum "$file" | cut -d ' ' -f 1)
+if [ "$found" != "$CHECKSUM" ]; then die "the checksum of '$file' is $found, and should be $CHECKSUM" "download it again"; fi
+
+tar --directory "$INTO" --zstd --strip-components 1 --extract --file "$file"
+version=$("$INTO/bin/eigentime" --version)
+echo "$INTO/bin" >>"$GITHUB_PATH"
+echo "version=${version#eigentime }" >>"$GITHUB_OUTPUT"
+echo "installed $version"

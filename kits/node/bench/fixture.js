@@ -1,0 +1,26 @@
+// How long it takes to make and to close a timeline, beside starting the command alone.
+
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { Timeline } from "eigentime";
+
+const ROUNDS = 100;
+const taken = { "set-up": [], "tear-down": [], "eigentime --version": [] };
+
+async function timed(name, action) {
+  const begin = performance.now();
+  const result = await action();
+  taken[name].push(performance.now() - begin);
+  return result;
+}
+
+for (let round = 0; round < ROUNDS; round++) {
+  const timeline = await timed("set-up", () => Timeline.create());
+  await timed("tear-down", () => timeline.close());
+  await timed("eigentime --version", () => promisify(execFile)(process.env.EIGENTIME || "eigentime", ["--version"]));
+}
+for (const [name, times] of Object.entries(taken)) {
+  times.sort((one, other) => one - other);
+  const [least, median] = [0, ROUNDS / 2].map((index) => times[index].toFixed(1));
+  console.log(`${name}: median ${median} ms, minimum ${least} ms, of ${ROUNDS}`);
+}

@@ -1,0 +1,156 @@
+// A client of the protocol of timelines, docs/guide/control.md in the repository of Eigentime.
+
+import { once } from "node:events";
+import { constants } from "node:fs";
+import { open } from "node:fs/promises";
+import { createConnection, type Socket } from "node:net";
+import { addAbortSignal, type Readable } from "node:stream";
+
+/** The version of the protocol that this package speaks. */
+const PROTOCOL = 1;
+
+/** A span of time: text such as "30d" or "1.5s", or a number of milliseconds. */
+export type Span = string | number;
+/** An instant: text such as "2038-01-19" (local time, unless it has a zone), a `Date`, or what `Date.now()` returns. */
+export type Instant = string | number | Date;
+/** Virtual seconds per host second: a number, or text such as "1/3". */
+export type Rate = string | number;
+
+/** The codes of an `EigentimeError`: those of the protocol, and of what happens before anything is asked. */
+export type Code =
+  | "not_installed"
+  | "not_made"
+  | "not_found"
+  | "invalid_request"
+  | "unknown_method"
+  | "invalid_params"
+  | "unsupported_protocol"
+  | "forbidden"
+  | "refused"
+  | "timeout"
+  | "ended"
+  | "moved";
+
+/** A timeline was not made, or has refused something. Its message ends with the help, if there is any. */
+export class EigentimeError extends Error {
+  override name = "EigentimeError";
+
+  constructor(
+    /** Later versions of Eigentime may have more. */
+    readonly code: Code | (string & {}),
+    message: string,
+    /** The way out. */
+    readonly help?: string,
+  ) {
+    super(help === undefined ? message : `${message}\nhelp: ${help}`);
+  }
+}
+
+const INSTANTS = new Set(["date", "until"]);
+const SPANS = new Set(["boottime", "for", "idleGrace", "monotonic", "offset", "span", "timeout"]);
+
+/** What is given, as the protocol and the command line write it; undefined is left out. */
+export function written(given: object): [string, unknown][] {
+  return Object.entries(given)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => {
+      if (INSTANTS.has(name) && typeof value !== "string") return [name, new Date(value).toISOString()];
+      // Without a decimal point or an exponent.
+      if (SPANS.has(name) && typeof value === "number") return [name, `${BigInt(Math.round(value * 1e6))}ns`];
+      return [name, value];
+    });
+}
+
+/** A `Date` from nanoseconds since 1970. */
+export function dateOf(nanoseconds: number): Date {
+  // A number of this size is off by up to 256 ns. A clock that stands at a whole millisecond shows that one.
+  return new Date(Math.floor((nanoseconds + 256) / 1e6));
+}
+
+/** A timeline, and in which directories its socket can be. */
+export interface Place {
+  name: string;
+  directories: string[];
+}
+
+/** The directories of the user: "Where timelines are found" in docs/guide/timelines.md. */
+export function userDirectories(): string[] {
+  const { EIGENTIME_RUNTIME_DIR: only, XDG_RUNTIME_DIR: session } = process.env;
+  if (only) return [`${only}/eigentime`];
+  const uid = process.geteuid?.();
+  const parents = [session, uid === 0 ? "/run" : undefined, `/run/user/${uid}`];
+  return [...parents.filter((parent) => parent).map((parent) => `${parent}/eigentime`), `/tmp/eigentime-${uid}`];
+}
+
+/** Connects to a timeline; undefined, if nothing listens. */
+export async function dial({ name, directories }: Place): Promise<Socket | undefined> {
+  for (const path of directories) {
+    let socket: Socket | undefined;
+    try {
+      const directory = await open(path, constants.O_RDONLY | constants.O_DIRECTORY);
+      try {
+        // As the command does: a directory in /tmp may be another user's.
+        if ((await directory.stat()).uid !== process.geteuid?.()) continue;
+        // By a path that is short, however long that of the directory is.
+        socket = createConnection(`/proc/self/fd/${directory.fd}/${name}`);
+        await once(socket, "connect");
+        return socket;
+      } finally {
+        await directory.close();
+      }
+    } catch (error) {
+      socket?.destroy();
+      if (!["ENOENT", "ECONNREFUSED"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
+    }
+  }
+  return undefined;
+}
+
+/** The lines of a stream, without what a last one lacks. */
+export async function* lines(stream: Readable): AsyncGenerator<string, void> {
+  let begun = "";
+  for await (const chunk of stream.setEncoding("utf8")) {
+    const whole = (begun + chunk).split("\n");
+    begun = whole.pop() ?? "";
+    yield* whole;
+  }
+}
+
+/** What a timeline answers, and the lines that follow. */
+export interface Answer {
+  now: Date;
+  /** Each method has its own. */
+  result: any;
+  told: AsyncGenerator<string, void>;
+}
+
+/** Says which timeline has ended. */
+export function ended({ name }: Place): EigentimeError {
+  return new EigentimeError("ended", `timeline '${name}': it has ended`);
+}
+
+/**
+ * Makes a request on a connection of its own, so that what waits delays nothing else. The caller leaves `told`,
+ * which closes the connection. Where another supervisor has taken the timeline over, it is that one's to answer.
+ */
+export async function ask(place: Place, method: string, params: object, signal?: AbortSignal): Promise<Answer> {
+  const request = JSON.stringify({ method, params: Object.fromEntries(written(params)), protocol: PROTOCOL });
+  for (;;) {
+    signal?.throwIfAborted();
+    const socket = await dial(place);
+    if (!socket) throw ended(place);
+    if (signal) addAbortSignal(signal, socket);
+    socket.write(`${request}\n`);
+    const told = lines(socket);
+    const line = await told.next().catch((error) => {
+      if (["ECONNRESET", "EPIPE"].includes(error.code)) throw ended(place);
+      throw error;
+    });
+    if (line.done) throw ended(place);
+    const { error, result, virtual_ns } = JSON.parse(line.value);
+    if (error === undefined) return { now: dateOf(virtual_ns), result, told };
+    await told.return();
+    if (error.code === "moved") continue;
+    throw new EigentimeError(error.code, `timeline '${place.name}': ${error.message}`, error.help);
+  }
+}

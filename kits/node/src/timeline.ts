@@ -1,0 +1,380 @@
+import {
+  type ChildProcess,
+  type ChildProcessWithoutNullStreams,
+  execFile,
+  type ExecFileOptions,
+  spawn,
+  type SpawnOptions,
+  type SpawnOptionsWithoutStdio,
+} from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { command, Guard } from "./guard.js";
+import {
+  type Answer,
+  ask,
+  dateOf,
+  dial,
+  EigentimeError,
+  type Instant,
+  type Place,
+  type Rate,
+  type Span,
+  userDirectories,
+  written,
+} from "./protocol.js";
+
+/** How a timeline is made: the options of `eigentime ctl create`. */
+export interface TimelineOptions {
+  /** A name by which `eigentime ctl`, other programs and containers find it. */
+  name?: string;
+  /** What the wall clock shows at first. */
+  date?: Instant;
+  /** How far the wall clock is ahead of the host's at first. */
+  offset?: Span;
+  rate?: Rate;
+  /** Stops all clocks, or the wall clock alone. */
+  freeze?: boolean | "all" | "wall";
+  /** The clocks leap to the next deadline whenever all programs wait. */
+  skipIdle?: boolean;
+  /** With `skipIdle`: only so often, until `skip` allows more. */
+  skips?: number;
+  /** Containers may join it. It has a name then. */
+  joinable?: boolean;
+  /** What `save` has returned, to go on from. */
+  continue?: string;
+  policy?: "continue" | "catch-up";
+  anchor?: string;
+  monotonic?: Span;
+  boottime?: Span;
+  busyRate?: Rate;
+  idleGrace?: Span;
+  until?: Instant;
+  for?: Span;
+  atLimit?: "end" | "freeze";
+  settableBy?: "nobody" | "privileged" | "anyone";
+  keepRunning?: boolean;
+  traced?: boolean;
+  noRewrite?: boolean;
+}
+
+/** What can be changed while programs run. */
+export type Settings = Pick<TimelineOptions, "date" | "offset" | "rate" | "joinable" | "settableBy">;
+
+/** Which leaps over idle time are allowed: at most one of these; without any, all. */
+export interface Leaps {
+  times?: number;
+  until?: Instant;
+  for?: Span;
+}
+
+/** What is waited for: one condition, and for how long at most, in host time. */
+export interface Condition {
+  until?: Instant;
+  for?: Span;
+  idle?: true;
+  blocked?: { pid?: number; call?: string };
+  skipped?: true;
+  empty?: true;
+  ended?: true;
+  timeout?: Span;
+}
+
+/** What a timeline is, and how it is joined. */
+export interface Info {
+  /** What its wall clock shows. */
+  now: Date;
+  name: string;
+  protocol: number;
+  version: string;
+  supervisor: number;
+  join: { command: string[]; annotations: Record<string, string>; environment?: Record<string, string> };
+}
+
+/** A timeline at one moment. */
+export interface State {
+  /** What its wall clock shows. */
+  now: Date;
+  name: string;
+  state: "running" | "frozen" | "wall frozen";
+  /** Virtual seconds per host second, also while it is frozen. */
+  rate: number;
+  supervisor: number;
+  clocks: { clock: string; host_ns: number; virtual_ns: number }[];
+}
+
+/** A timeline with its members, as "JSON" in docs/guide/timelines.md describes it. */
+export interface Shown extends State {
+  joinable: boolean;
+  settable_by: string;
+  members: Member[];
+  containers: { id: string; name?: string | null }[];
+  [field: string]: unknown;
+}
+
+/** A process on a timeline. */
+export interface Member {
+  pid: number;
+  command: string;
+  /** `call` is the system call in which a thread waits; it runs, if there is none. */
+  threads: { tid: number; call?: string | null }[];
+  [field: string]: unknown;
+}
+
+/** Something that has happened on a timeline: "Events" in docs/guide/control.md. Later versions have more. */
+export interface TimelineEvent {
+  event: "joined" | "ended" | "changed" | "skipped" | "notice" | "lost" | "removed" | "moved" | (string & {});
+  /** What the wall clock of the timeline showed. */
+  now: Date;
+  /** Of "joined", "ended" and "notice". */
+  pid?: number;
+  /** Of "joined". */
+  command?: string;
+  /** Of "changed". */
+  state?: State["state"];
+  /** Of "changed". */
+  rate?: number;
+  /** Of "skipped". */
+  span_ns?: number;
+  /** Of "notice". */
+  text?: string;
+  /** Of "lost". */
+  count?: number;
+}
+
+/** By what a call can be abandoned; it then fails with an `AbortError`. */
+export interface Abortable {
+  signal?: AbortSignal;
+}
+
+const run = promisify(execFile);
+
+/** A timeline of Eigentime: clocks of their own for programs and containers. */
+export class Timeline {
+  readonly #place: Place;
+  readonly #eigentime: string;
+  // EIGENTIME_RUNTIME_DIR of its programs. If it is empty, the variable counts as missing.
+  readonly #runtime: string;
+  readonly #guard: Guard | undefined;
+  // What has to happen before anything is asked.
+  readonly #pending = new Set<Promise<unknown>>();
+
+  private constructor(place: Place, eigentime: string, runtime: string, guard?: Guard) {
+    this.#place = place;
+    this.#eigentime = eigentime;
+    this.#runtime = runtime;
+    this.#guard = guard;
+  }
+
+  /**
+   * Makes a timeline, which ends when it is closed, and at the latest with this process. Without `name` and
+   * `joinable`, it has a runtime directory of its own, where no other program finds it.
+   */
+  static async create(options: TimelineOptions = {}, { signal }: Abortable = {}): Promise<Timeline> {
+    signal?.throwIfAborted();
+    const { continue: saved, ...others } = options;
+    const name = options.name ?? (options.joinable ? `test-${randomBytes(8).toString("hex")}` : "test");
+    const flags = written({ ...others, name: undefined, continue: saved && "-" })
+      .filter(([, value]) => value !== false)
+      .map(([option, value]) => {
+        const flag = `--${option.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+        return value === true ? flag : `${flag}=${value}`;
+      });
+    const eigentime = command();
+    const own = options.name !== undefined || options.joinable ? undefined : mkdtempSync(join(tmpdir(), "eigentime-"));
+    const runtime = own ?? process.env.EIGENTIME_RUNTIME_DIR ?? "";
+    const environment = { ...process.env, EIGENTIME_RUNTIME_DIR: runtime };
+    const making = { eigentime, name, flags, environment, ...(own && { directory: own }), ...(saved && { saved }) };
+    const guard = await Guard.make(making, signal);
+    return new Timeline(
+      { name, directories: own ? [`${own}/eigentime`] : userDirectories() },
+      eigentime,
+      runtime,
+      guard,
+    );
+  }
+
+  /** A timeline that exists. To close it leaves it as it is. */
+  static async connect(name: string, { signal }: Abortable = {}): Promise<Timeline> {
+    signal?.throwIfAborted();
+    const place = { name, directories: userDirectories() };
+    const socket = await dial(place);
+    socket?.destroy();
+    if (!socket)
+      throw new EigentimeError("not_found", `there is no timeline '${name}' in ${place.directories.join(", ")}`);
+    return new Timeline(place, command(), process.env.EIGENTIME_RUNTIME_DIR ?? "");
+  }
+
+  /** By which `eigentime ctl` and containers find it, unless it is in a directory of its own. */
+  get name(): string {
+    return this.#place.name;
+  }
+
+  /** `env`, or that of this process, with what lets `eigentime` find the timeline. */
+  environment(env: NodeJS.ProcessEnv = process.env): NodeJS.ProcessEnv {
+    // The directory is known by this variable, too.
+    const session = process.env.XDG_RUNTIME_DIR;
+    return { ...(session && { XDG_RUNTIME_DIR: session }), ...env, EIGENTIME_RUNTIME_DIR: this.#runtime };
+  }
+
+  /**
+   * Starts a program on the timeline, as `spawn` of node:child_process does. The process is the program itself,
+   * and a member of the timeline before anything else is asked of this object. If the program cannot be started,
+   * the process ends with 125 to 127.
+   */
+  spawn(file: string, args?: readonly string[], options?: SpawnOptionsWithoutStdio): ChildProcessWithoutNullStreams;
+  spawn(file: string, args: readonly string[], options: SpawnOptions): ChildProcess;
+  spawn(file: string, args: readonly string[] = [], options: SpawnOptions = {}): ChildProcess {
+    const child = spawn(this.#eigentime, this.#words(file, args, options), this.#options(options));
+    this.#expect(this.#joined(child));
+    return child;
+  }
+
+  /** Runs a program on the timeline to its end, as the promisified `execFile` of node:child_process does. */
+  async execFile(
+    file: string,
+    args: readonly string[] = [],
+    options: ExecFileOptions = {},
+  ): Promise<{ stdout: string; stderr: string }> {
+    const words = this.#words(file, args, options);
+    return run(this.#eigentime, words, { ...this.#options(options), encoding: "utf8" });
+  }
+
+  // The shell is to be on the timeline, too, and not between this process and the command.
+  #words(file: string, args: readonly string[], { shell }: SpawnOptions): string[] {
+    const program = shell ? [shell === true ? "/bin/sh" : shell, "-c", [file, ...args].join(" ")] : [file, ...args];
+    return ["run", "--timeline", this.name, "--", ...program];
+  }
+
+  #options<Options extends SpawnOptions>(options: Options): Options {
+    if (options.argv0 !== undefined)
+      throw new TypeError("argv0: a program on a timeline has the name by which it is found");
+    return { ...options, shell: false, env: this.environment(options.env) };
+  }
+
+  /** Until a process has started its program, or has ended. */
+  async #joined(child: ChildProcess): Promise<void> {
+    const over = new AbortController();
+    const end = () => over.abort();
+    child.once("exit", end).once("error", end);
+    try {
+      const { result, told } = await ask(this.#place, "watch", {}, over.signal);
+      if ((result as Shown).members.some(({ pid }) => pid === child.pid)) return;
+      for await (const line of told) {
+        const { event, pid } = JSON.parse(line);
+        if (event === "joined" && pid === child.pid) return;
+      }
+    } finally {
+      child.off("exit", end).off("error", end);
+      over.abort();
+    }
+  }
+
+  #expect(happens: Promise<unknown>): void {
+    const happened: Promise<unknown> = happens.catch(() => {}).then(() => this.#pending.delete(happened));
+    this.#pending.add(happened);
+  }
+
+  async #ask(method: string, params: object = {}, signal?: AbortSignal): Promise<Answer> {
+    await Promise.all(this.#pending);
+    const answer = await ask(this.#place, method, params, signal);
+    await answer.told.return();
+    return answer;
+  }
+
+  async #result(method: string, params?: object): Promise<any> {
+    const { now, result } = await this.#ask(method, params);
+    return { now, ...result };
+  }
+
+  /** What its wall clock shows. */
+  async now(): Promise<Date> {
+    return (await this.#ask("info")).now;
+  }
+
+  /** What it is, and how programs and containers join it. */
+  async info(): Promise<Info> {
+    return this.#result("info");
+  }
+
+  /** Its clocks, its members, and what they wait for. */
+  async show(): Promise<Shown> {
+    return this.#result("show");
+  }
+
+  /** Sets its rate, its wall clock, or what others may do. */
+  async set({ settableBy, ...settings }: Settings): Promise<State> {
+    return this.#result("set", { ...settings, settable_by: settableBy });
+  }
+
+  /** Moves all clocks forward. Waits that end by then end. */
+  async leap(span: Span): Promise<State> {
+    return this.#result("leap", { span });
+  }
+
+  /** Stops all clocks, or the wall clock alone. */
+  async freeze(options: { wall?: boolean } = {}): Promise<State> {
+    return this.#result("freeze", options);
+  }
+
+  /** Lets its clocks run again. */
+  async thaw(options: { rate?: Rate } = {}): Promise<State> {
+    return this.#result("thaw", options);
+  }
+
+  /** A document in JSON, from which a timeline can `continue`. */
+  async save(): Promise<string> {
+    await Promise.all(this.#pending);
+    // Not from an answer, whose nanoseconds a number does not hold exactly.
+    return (await run(this.#eigentime, ["ctl", "save", this.name], { env: this.environment() })).stdout;
+  }
+
+  /** With `skipIdle`: allows leaps over idle time. It does not wait for them: `wait({ skipped: true })` does. */
+  async skip(leaps: Leaps = {}): Promise<State> {
+    return this.#result("skip", leaps);
+  }
+
+  /** Waits for a condition; after its `timeout`, fails with the code "timeout" and says why it does not hold. */
+  async wait(
+    condition: Condition,
+    { signal }: Abortable = {},
+  ): Promise<{ pid?: number; thread?: Member["threads"][number] }> {
+    return (await this.#ask("wait", condition, signal)).result;
+  }
+
+  /**
+   * What happens from now on, until the timeline ends. Leave the loop, or abort, to stop watching: until then, or
+   * the end of the timeline, this process does not end.
+   */
+  watch({ signal }: Abortable = {}): AsyncIterableIterator<TimelineEvent> {
+    const subscribed = ask(this.#place, "watch", {}, signal);
+    this.#expect(subscribed);
+    return (async function* () {
+      const { told } = await subscribed;
+      for await (const line of told) {
+        const { host_ns, virtual_ns, ...fields } = JSON.parse(line);
+        yield { ...fields, now: dateOf(virtual_ns) };
+      }
+    })();
+  }
+
+  /** Removes the timeline, and ends its members by SIGKILL. Once is enough. */
+  async close(): Promise<void> {
+    if (!this.#guard) return;
+    try {
+      const { told } = await ask(this.#place, "remove", { force: true });
+      await told.return();
+    } catch (error) {
+      // By itself, or by `eigentime ctl rm`.
+      if (!(error instanceof EigentimeError && error.code === "ended")) throw error;
+    }
+    await this.#guard.release();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}
