@@ -20,7 +20,7 @@ case ${1:?test, lint or example} in
         what="the example of Java" skipped=77
         # In a container, it would ask a container of an image from a registry for the address of the daemon.
         export TESTCONTAINERS_HOST_OVERRIDE=localhost
-        goals=(test -Pexamples -Dtest=ShopTest -Dsurefire.failIfNoSpecifiedTests=false "-Dbuild.root=$EXAMPLES_OUT")
+        goals=(test -Pexamples '-Dtest=ShopTest,ClockTest' -Dsurefire.failIfNoSpecifiedTests=false "-Dbuild.root=$EXAMPLES_OUT")
         ;;
     *) echo "$0: unknown word '$1'; there are test, lint and example" >&2 && exit 2 ;;
 esac

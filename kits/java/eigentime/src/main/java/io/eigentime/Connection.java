@@ -56,6 +56,7 @@ final class Connection implements AutoCloseable {
             Answer answer = Objects.requireNonNullElse(JSON.fromJson(reader.readLine(), Answer.class), ENDED);
             Refusal refusal = answer.error();
             if (refusal != null) {
+                channel.close();
                 throw new EigentimeException(refusal.code(), refusal.message(), refusal.help(), null);
             }
             return answer;

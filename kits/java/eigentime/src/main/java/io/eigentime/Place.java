@@ -103,11 +103,8 @@ record Place(String name, Path command, String runtime, boolean own) {
         }
         long user = new UnixSystem().getUid();
         String session = variable("XDG_RUNTIME_DIR", "/nonexistent");
-        return Stream.of(
-                        session + "/eigentime",
-                        "/run/eigentime",
-                        "/run/user/" + user + "/eigentime",
-                        "/tmp/eigentime-" + user)
+        String login = "/run/user/" + user + "/eigentime";
+        return Stream.of(session + "/eigentime", "/run/eigentime", login, "/tmp/eigentime-" + user)
                 .map(directory -> Path.of(directory, name));
     }
 
