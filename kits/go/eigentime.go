@@ -91,7 +91,7 @@ func (timeline *Timeline) Command(name string, arguments ...string) *exec.Cmd {
 func (timeline *Timeline) CommandContext(ctx context.Context, name string, arguments ...string) *exec.Cmd {
 	// Not in the command's Env, since callers replace that: the command would make another timeline of the
 	// same name then. If it is empty, the variable counts as missing.
-	words := []string{runtimeVariable + "=" + timeline.runtime, timeline.binary, "run", "--timeline", timeline.name, "--", name}
+	words := []string{runtimeVariable + "=" + timeline.runtime, timeline.binary, "run", "--timeline", timeline.name, "--existing", "--", name}
 	return exec.CommandContext(ctx, "env", append(words, arguments...)...)
 }
 

@@ -121,6 +121,10 @@ pub struct RunOptions {
     #[arg(long)]
     pub traced: bool,
 
+    /// Join the named timeline only if it is there already; else the program is not started
+    #[arg(long, requires = "timeline", conflicts_with = "keep_running")]
+    pub existing: bool,
+
     /// Let the programs of a named timeline go on if its supervisor is killed: another takes its place
     #[arg(long, requires = "timeline", conflicts_with_all = ["skip_idle", "traced"])]
     pub keep_running: bool,

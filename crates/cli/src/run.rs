@@ -41,5 +41,6 @@ fn plan(options: &RunOptions) -> Result<Plan, String> {
         tracing: options.tracing(),
         rewrites: !request.no_rewrite,
         keep_running: options.keep_running,
+        existing: options.existing,
     })
 }

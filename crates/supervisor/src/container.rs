@@ -110,6 +110,7 @@ fn prepare(contained: &Contained<'_>) -> Result<Infallible, Error> {
         rewrites,
         tracing,
         keep_running: false,
+        existing: false,
     };
     // Without privilege, no namespace of another user namespace can be entered.
     let inherits = || !namespace::is_privileged() || !contained.bundle.is_heeded();
@@ -203,6 +204,7 @@ pub fn enter(
         rewrites,
         tracing: container.lifelong.map_or(Tracing::Automatic, Tracing::Lifelong),
         keep_running: false,
+        existing: false,
     };
     let entered = named::find(&name, |found| match found {
         // With its timeline the container has ended.

@@ -70,6 +70,7 @@ fn entry<'a>(plan: &'a Plan, name: &'a Name) -> named::Entry<'a> {
         rewrites: plan.rewrites,
         tracing: plan.tracing,
         keep_running: plan.keep_running,
+        existing: plan.existing,
     }
 }
 

@@ -51,6 +51,8 @@ pub struct Entry<'a> {
     pub tracing: Tracing,
     /// Does it go on when its supervisor is killed?
     pub keep_running: bool,
+    /// Must the timeline be there already?
+    pub existing: bool,
 }
 
 /// How a process is attached.
@@ -183,6 +185,7 @@ pub fn find(
 /// Starts a program in a named timeline, which is made if there is none.
 pub fn enter(entry: &Entry<'_>) -> Result<Infallible, Error> {
     find(entry.name, |found| match found {
+        Lookup::Absent(..) if entry.existing => Err(is_missing(entry.name).into()),
         Lookup::Absent(registry, lock) => {
             let opening = Opening::Program(TimeNamespace::None);
             let (joined, _) = make(entry, Some(&entry.starts), opening, registry, lock)?;
@@ -195,6 +198,13 @@ pub fn enter(entry: &Entry<'_>) -> Result<Infallible, Error> {
             Ok(entry.start(&joined)?)
         }
     })
+}
+
+fn is_missing(name: &Name) -> Error {
+    Error::Timeline(format!(
+        "there is no timeline '{name}', which the program is to join\n\
+         help: `eigentime ctl create {name}` makes it, `eigentime ctl list` lists those that there are"
+    ))
 }
 
 /// Makes a timeline that programs join later.

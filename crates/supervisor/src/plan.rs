@@ -123,6 +123,8 @@ pub struct Plan {
     pub rewrites: bool,
     /// Does a named timeline go on when its supervisor is killed?
     pub keep_running: bool,
+    /// Must the named timeline be there already?
+    pub existing: bool,
 }
 
 /// The last instant a clock may be moved to: `KTIME_SEC_MAX / 2` seconds

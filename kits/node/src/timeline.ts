@@ -246,7 +246,7 @@ export class Timeline {
   // The shell is to be on the timeline, too, and not between this process and the command.
   #words(file: string, args: readonly string[], { shell }: SpawnOptions): string[] {
     const program = shell ? [shell === true ? "/bin/sh" : shell, "-c", [file, ...args].join(" ")] : [file, ...args];
-    return ["run", "--timeline", this.name, "--", ...program];
+    return ["run", "--timeline", this.name, "--existing", "--", ...program];
   }
 
   #options<Options extends SpawnOptions>(options: Options): Options {

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Stdio;
 
 use rustix::process::Signal;
@@ -35,6 +36,7 @@ pub fn add(suite: &mut Suite) {
     };
     test("status_is_the_programs", status);
     test("other_options_are_refused", other_options);
+    test("only_an_existing_one", only_existing);
     test("eight_at_once_make_one", eight_at_once);
     test("left_socket_is_replaced", || left_socket(Found::ByRun));
     test("left_socket_is_forgotten_by_list", || left_socket(Found::ByList));
@@ -120,6 +122,25 @@ fn status() -> Outcome {
         place.remove("x")?;
     }
     Ok(())
+}
+
+/// What is to join, and finds nothing, makes nothing.
+fn only_existing() -> Outcome {
+    let place = Place::new()?;
+    let program = || -> Result<Finished, Broken> {
+        run(place.run("x", &["--existing"])?.args(["echo", "runs"]), PATIENCE)
+    };
+    let refused = program()?;
+    refused.expect_code(125)?;
+    refused.ensure(refused.errors.contains("there is no timeline 'x'"), "it gives no reason")?;
+    refused.ensure(refused.output().is_empty(), "it has started the program")?;
+    ensure!(place.done(&["list"])?.is_empty(), "it has made a timeline");
+    place.make("x", &[])?;
+    let socket = place.show("x")?.socket;
+    ensure!(place.sockets().join("x") == Path::new(&socket), "its socket is said to be {socket}");
+    let joined = program()?;
+    joined.expect_code(0)?;
+    joined.ensure(joined.output() == "runs", "it has not started the program")
 }
 
 fn other_options() -> Outcome {

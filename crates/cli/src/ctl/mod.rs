@@ -66,6 +66,7 @@ fn plan(options: &CreateOptions) -> Result<(Plan, Name), String> {
         tracing: options.tracing(),
         rewrites: !request.no_rewrite,
         keep_running: options.keep_running,
+        existing: false,
     };
     Ok((plan, options.name.clone()))
 }

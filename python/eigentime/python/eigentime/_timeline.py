@@ -33,6 +33,7 @@ _MADE = "\0\n"
 _GUARD = r"""
 eigentime=$1 name=$2 directory=$3
 shift 3
+trap '' PIPE
 trap '[ -z "$directory" ] || rm -rf -- "$directory"' EXIT
 "$eigentime" ctl create "$name" "$@" 2>&1 >/dev/null </dev/null || exit
 printf '\0\n'
@@ -248,7 +249,7 @@ class Existing:
             replace = "import os, sys; os.execvp(sys.argv[1], sys.argv[2:])"
             words = [sys.executable, "-ISc", replace, executable, *words]
         options["env"] = self.environment(options.get("env"))
-        return [self.eigentime, "run", "--timeline", self.name, "--", *words], options
+        return [self.eigentime, "run", "--timeline", self.name, "--existing", "--", *words], options
 
     def connect(self) -> socket.socket:
         """A connection of its own for each request: threads and forked processes do not share it,

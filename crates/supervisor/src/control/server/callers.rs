@@ -331,7 +331,7 @@ impl Callers {
             Method::Show {} => Request::Show,
             Method::Watch {} => {
                 if let Some(connection) = self.connections.get_mut(&number) {
-                    connection.watches = true;
+                    connection.watch();
                 }
                 // What happens from here on is told, also what is in the answer already.
                 self.note_interest();
@@ -370,7 +370,7 @@ impl Callers {
             "supervisor": std::process::id(),
             "socket": self.ends.socket,
             "join": {
-                "command": ["eigentime", "run", "--timeline", name, "--"],
+                "command": ["eigentime", "run", "--timeline", name, "--existing", "--"],
                 "annotations": joins(Form::Annotation),
                 "environment": joins(Form::Variable),
             },
@@ -427,6 +427,9 @@ impl Callers {
                 }
                 let outcome = self.outcome(&method, answer);
                 self.reply(caller, id, outcome);
+                if let Some(connection) = self.connections.get_mut(&caller) {
+                    connection.tell_early();
+                }
                 self.read_requests(caller);
             }
             Some(Work::Wait) => {
@@ -532,6 +535,7 @@ impl Callers {
 
     /// Tells all that it ends, and gives them a moment to read.
     fn finish(&mut self, end: &Event) {
+        self.connections.values_mut().for_each(Connection::tell_early);
         self.tell(end);
         while let Some(wait) = self.waits.first() {
             let outcome = match end {

@@ -32,6 +32,8 @@ pub struct Connection {
     /// Is the rest of a line passed over that is too long?
     skips: bool,
     output: Vec<u8>,
+    /// What has happened since it has begun to watch, until that is answered.
+    early: Option<Vec<Happened>>,
     /// How many events it has missed.
     lost: u64,
     /// Does it write no more?
@@ -54,6 +56,7 @@ impl Connection {
             input: Vec::new(),
             skips: false,
             output: Vec::new(),
+            early: None,
             lost: 0,
             has_written: false,
             is_gone: false,
@@ -131,8 +134,27 @@ impl Connection {
         self.flush();
     }
 
+    /// Begins to tell of events, behind the answer to the request to do so.
+    pub fn watch(&mut self) {
+        if !self.watches {
+            self.watches = true;
+            self.early = Some(Vec::new());
+        }
+    }
+
+    /// Tells of those that came before that answer.
+    pub fn tell_early(&mut self) {
+        for happened in self.early.take().into_iter().flatten() {
+            self.tell(&happened.event, happened.moment);
+        }
+    }
+
     /// Tells of an event, unless too much waits to be read already.
     pub fn tell(&mut self, event: &Event, moment: Moment) {
+        if let Some(early) = &mut self.early {
+            early.push(Happened { event: event.clone(), moment });
+            return;
+        }
         if self.output.len() > MOST_UNREAD {
             self.lost += 1;
             return;

@@ -84,7 +84,7 @@ record Place(String name, Path command, String runtime, boolean own) {
     ProcessBuilder command(String... program) {
         // Not in the environment of the ProcessBuilder, since callers may clear that: the command would make another
         // timeline of the same name then.
-        var words = Stream.of("env", RUNTIME + "=" + runtime, command.toString(), "run", "--timeline", name, "--");
+        var words = Stream.of("env", RUNTIME + "=" + runtime, command.toString(), "run", "--timeline", name, "--existing", "--");
         return new ProcessBuilder(Stream.concat(words, Stream.of(program)).toArray(String[]::new));
     }
 
@@ -106,13 +106,6 @@ record Place(String name, Path command, String runtime, boolean own) {
         String login = "/run/user/" + user + "/eigentime";
         return Stream.of(session + "/eigentime", "/run/eigentime", login, "/tmp/eigentime-" + user)
                 .map(directory -> Path.of(directory, name));
-    }
-
-    /** Where the timeline is from now on, so that commands that have been started, but have not joined, find nothing. */
-    Place hide() throws IOException {
-        String hidden =
-                own ? Files.move(Path.of(runtime), Path.of(runtime + ".closed")).toString() : runtime;
-        return new Place(name, command, hidden, own);
     }
 
     /** Deletes what was made for the timeline alone. */

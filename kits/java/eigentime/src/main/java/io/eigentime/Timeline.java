@@ -243,9 +243,8 @@ public final class Timeline implements AutoCloseable {
         // No channel serves a thread that is interrupted.
         boolean interrupted = Thread.interrupted();
         try {
-            Place hidden = place.hide();
-            new Timeline(hidden).remove();
-            hidden.delete();
+            remove();
+            place.delete();
         } catch (IOException error) {
             throw new UncheckedIOException(error);
         } finally {
