@@ -74,7 +74,7 @@ enum Action {
         #[arg(long, env = "POD_NAMESPACE")]
         namespace: String,
         /// How many seconds that may take
-        #[arg(long, default_value_t = 300)]
+        #[arg(long, default_value_t = 240)]
         patience: u64,
     },
     /// Fail unless the clock shows the date of the pod that verifies

@@ -67,6 +67,12 @@ impl Document {
         namespaces.is_some_and(|all| all.iter().any(|namespace| namespace["type"] == kind))
     }
 
+    /// The namespaces of others that it is to join.
+    pub fn joined_namespaces(&self) -> Vec<PathBuf> {
+        let namespaces = self.value["linux"]["namespaces"].as_array().into_iter().flatten();
+        namespaces.filter_map(|one| one["path"].as_str().map(PathBuf::from)).collect()
+    }
+
     /// Does its seccomp profile notify a process of calls, which the kernel allows to one only?
     pub fn notifies(&self) -> bool {
         let profile = &self.value["linux"]["seccomp"];

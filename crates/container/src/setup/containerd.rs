@@ -77,7 +77,7 @@ impl Form {
 }
 
 /// The oldest form that the installed version takes without a warning.
-pub fn fresh() -> Option<String> {
+pub(super) fn fresh() -> Option<String> {
     let version = Version::of(&program::find("containerd")?)?;
     Some(match version.is_at_least([2, 0, 0]) {
         true => "version = 3\n".to_owned(),
@@ -172,14 +172,14 @@ fn default_is_ours(text: &str, form: &Form) -> Result<bool, Unusable> {
         && remark == Some(DEFAULT_REMARK))
 }
 
-pub fn entry(text: &str) -> Result<Option<String>, Unusable> {
+pub(super) fn entry(text: &str) -> Result<Option<String>, Unusable> {
     let document = toml::parse(text)?;
     let form = Form::of(&document)?;
     let name = [form.runtime(ENTRY).as_slice(), &["options", "BinaryName"]].concat();
     Ok(toml::get(&document, &name).and_then(|name| name.as_str().map(str::to_owned)))
 }
 
-pub fn is_default(text: &str) -> Result<bool, Unusable> {
+pub(super) fn is_default(text: &str) -> Result<bool, Unusable> {
     let document = toml::parse(text)?;
     let [plugins, plugin, containerd, _] = Form::of(&document)?.table();
     let default = [plugins, plugin, containerd, "default_runtime_name"];
@@ -187,7 +187,7 @@ pub fn is_default(text: &str) -> Result<bool, Unusable> {
     Ok(default == Some(ENTRY))
 }
 
-pub fn caution(_: &Caller, _: &Path, text: &str) -> Option<String> {
+pub(super) fn caution(_: &Caller, _: &Path, text: &str) -> Option<String> {
     let document = toml::parse(text).ok()?;
     let disabled = document.get("disabled_plugins")?.as_array()?;
     let names = disabled.iter().filter_map(Value::as_str);
