@@ -2,6 +2,7 @@
 //! anything to do, so that an installer that was cut off is simply started again.
 
 use std::fs;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -136,10 +137,24 @@ pub async fn uninstall(client: &Client, here: &Here, place: &Place) -> Result<()
         engine.await_handler(false).await?;
         say(format_args!("the container engine has forgotten the runtime handler"));
     }
+    forget_timelines(&root)?;
     drop(lock);
     tree.remove()?;
     say(format_args!("node {} is as it was", here.node));
     Ok(())
+}
+
+/// Removes where the supervisors of root's timelines are found, unless there is one.
+fn forget_timelines(root: &Root) -> Result<()> {
+    const REGISTRY: &str = "/run/eigentime";
+    let registry = root.at(Path::new(REGISTRY));
+    let Ok(entries) = fs::read_dir(&registry) else { return Ok(()) };
+    let is_socket = |entry: fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_socket());
+    if entries.flatten().any(is_socket) {
+        say(format_args!("{REGISTRY} stays: somebody on the node has timelines"));
+        return Ok(());
+    }
+    fs::remove_dir_all(&registry).with_context(|| format!("cannot remove {REGISTRY}"))
 }
 
 fn say(what: std::fmt::Arguments<'_>) {

@@ -221,6 +221,24 @@ mod tests {
     }
 
     #[test]
+    fn containers_of_pods_name_their_sandbox() {
+        for (kind, of, is, expected) in [
+            ("io.kubernetes.cri.container-type", "io.kubernetes.cri.sandbox-id", "container", Some("7")),
+            ("io.kubernetes.cri.container-type", "io.kubernetes.cri.sandbox-id", "sandbox", None),
+            ("io.kubernetes.cri-o.ContainerType", "io.kubernetes.cri-o.SandboxID", "container", Some("7")),
+            ("org.example.kind", "org.example.of", "container", None),
+        ] {
+            let mut value: Value = serde_json::from_str(BUNDLE).unwrap();
+            value["annotations"][kind] = serde_json::json!(is);
+            value["annotations"][of] = serde_json::json!("7");
+            value["linux"]["namespaces"][0]["path"] = serde_json::json!("/proc/9/ns/pid");
+            let document = Document { path: PathBuf::new(), value };
+            assert_eq!(crate::engine::sandbox_of(&document), expected, "{kind} {is}");
+            assert_eq!(document.joined_namespaces(), [Path::new("/proc/9/ns/pid")]);
+        }
+    }
+
+    #[test]
     fn a_profile_may_notify() {
         let document = |seccomp: &str| {
             let value = serde_json::from_str(&format!(r#"{{"linux":{{"seccomp":{seccomp}}}}}"#));

@@ -10,7 +10,7 @@ from pathlib import Path
 
 WORKSPACE = Path(__file__).resolve().parents[3]
 CHART = WORKSPACE / "deploy/kubernetes/chart"
-TOOLS = WORKSPACE / "build/tools/bin"
+TOOLS = WORKSPACE / "build/kubernetes"
 
 NAMESPACE = "eigentime"
 

@@ -49,15 +49,15 @@ UPGRADED = "0.1.0-upgraded"
 ELSEWHERE = (
     "/proc /sys /dev /tmp /var/lib/containerd /var/lib/kubelet /var/lib/cni /var/lib/etcd /var/log "
     "/run/containerd /run/netns /run/utsns /run/ipcns /run/cni /run/flannel /run/svc /run/proc /run/sysctl /run/udev /usr"
-).split()
+).split() + os.environ.get("EIGENTIME_ELSEWHERE", "").split()
 
 
 def files_of(node):
     """All files of a node, with a checksum of what is in them."""
     pruned = " -o ".join(f"-path {path}" for path in ELSEWHERE)
     script = (
-        f"find / -xdev \\( {pruned} \\) -prune -o \\( -type f -exec cksum {{}} + \\) "
-        f"; find / /run -xdev \\( {pruned} \\) -prune -o ! -type f -printf '%p %y %l\\n'"
+        f"find / /etc /run /usr/local -xdev \\( {pruned} \\) -prune -o "
+        "\\( -type f -exec cksum {} + , ! -type f -printf '%p %y %l\\n' \\) 2>/dev/null || true"
     )
     return set(on_node(node, "sh", "-c", script).splitlines())
 
