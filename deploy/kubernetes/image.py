@@ -71,7 +71,10 @@ def write(archive, reference, files, config):
         ("oci-layout", json.dumps({"imageLayoutVersion": "1.0.0"}).encode(), 0o644),
         ("index.json", json.dumps(index, sort_keys=True).encode(), 0o644),
     ]
-    contents += [(f"blobs/sha256/{digest}", data, 0o644) for digest, data in sorted(blobs.items())]
+    contents += [
+        (f"blobs/sha256/{digest}", data, 0o644)
+        for digest, data in sorted(blobs.items())
+    ]
     Path(archive).write_bytes(tar(contents))
     return manifest["digest"]
 

@@ -26,7 +26,9 @@ def tool(name):
 def run(command, text=None, check=True, timeout=PATIENCE_S):
     """Runs a command; what it prints."""
     command = [str(word) for word in command]
-    ended = subprocess.run(command, input=text, capture_output=True, text=True, timeout=timeout)
+    ended = subprocess.run(
+        command, input=text, capture_output=True, text=True, timeout=timeout
+    )
     if check and ended.returncode != 0:
         raise AssertionError(
             f"{shlex.join(command)}: {ended.returncode}\n{ended.stdout}{ended.stderr}"
@@ -82,7 +84,11 @@ def pod(name, spec, annotations=None, runtime="eigentime"):
     spec = {"terminationGracePeriodSeconds": 0, **spec}
     if runtime:
         spec["runtimeClassName"] = runtime
-    metadata = {"name": name, "labels": {"test": "eigentime"}, "annotations": annotations or {}}
+    metadata = {
+        "name": name,
+        "labels": {"test": "eigentime"},
+        "annotations": annotations or {},
+    }
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 

@@ -58,7 +58,9 @@ def libraries(*programs):
     """The libraries that programs are linked with, at their places."""
     found = {}
     for program in programs:
-        listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=True)
+        listed = subprocess.run(
+            ["ldd", program], capture_output=True, text=True, check=True
+        )
         for line in listed.stdout.splitlines():
             path = next((word for word in line.split() if word.startswith("/")), None)
             if path:
@@ -69,17 +71,27 @@ def libraries(*programs):
 def busybox(archive, reference):
     """A shell and its tools."""
     data = Path("/bin/busybox").read_bytes()
-    listed = subprocess.run(["/bin/busybox", "--list"], capture_output=True, text=True, check=True)
+    listed = subprocess.run(
+        ["/bin/busybox", "--list"], capture_output=True, text=True, check=True
+    )
     files = [("bin/busybox", data, 0o755)]
-    files += [(f"bin/{name}", "busybox", 0o777) for name in listed.stdout.split() if name != "busybox"]
-    image.write(archive, reference, files, {"Entrypoint": ["/bin/sh"], "Env": ["PATH=/bin"]})
+    files += [
+        (f"bin/{name}", "busybox", 0o777)
+        for name in listed.stdout.split()
+        if name != "busybox"
+    ]
+    image.write(
+        archive, reference, files, {"Entrypoint": ["/bin/sh"], "Env": ["PATH=/bin"]}
+    )
 
 
 def go(archive, reference, scratch):
     """A static program in Go."""
     (scratch / "clock.go").write_text(GO)
     command = ["go", "build", "-o", str(scratch / "clock"), str(scratch / "clock.go")]
-    subprocess.run(command, check=True, env=environment(CGO_ENABLED="0", GOFLAGS="-mod=mod"))
+    subprocess.run(
+        command, check=True, env=environment(CGO_ENABLED="0", GOFLAGS="-mod=mod")
+    )
     files = [("clock", (scratch / "clock").read_bytes(), 0o755)]
     image.write(archive, reference, files, {"Entrypoint": ["/clock"]})
 
@@ -89,7 +101,14 @@ def java(archive, reference, scratch):
     (scratch / "Clock.java").write_text(JAVA)
     subprocess.run(["javac", "-d", scratch, str(scratch / "Clock.java")], check=True)
     runtime = scratch / "java"
-    command = ["jlink", "--add-modules", "java.base", "--strip-debug", "--output", str(runtime)]
+    command = [
+        "jlink",
+        "--add-modules",
+        "java.base",
+        "--strip-debug",
+        "--output",
+        str(runtime),
+    ]
     subprocess.run(command, check=True)
     files = [(f"java/{name}", data, mode) for name, data, mode in contents(runtime)]
     files += [("Clock.class", (scratch / "Clock.class").read_bytes(), 0o644)]
@@ -102,7 +121,15 @@ def python(archive, reference, _):
     """This machine's Python, without packages."""
     executable = Path(sys.executable).resolve()
     library = Path(sys.modules["os"].__file__).parent
-    skipped = ("/test/", "/idlelib/", "/tkinter/", "/ensurepip/", "/__pycache__/", "-packages/", "/config-")
+    skipped = (
+        "/test/",
+        "/idlelib/",
+        "/tkinter/",
+        "/ensurepip/",
+        "/__pycache__/",
+        "-packages/",
+        "/config-",
+    )
     files = [
         (str(library / name).lstrip("/"), data, mode)
         for name, data, mode in contents(library)
@@ -112,7 +139,9 @@ def python(archive, reference, _):
     modules = [str(path) for path in (library / "lib-dynload").glob("*.so")]
     files += libraries(executable, *modules)
     files += [("clock.py", PYTHON.encode(), 0o644)]
-    image.write(archive, reference, files, {"Entrypoint": [str(executable), "/clock.py"]})
+    image.write(
+        archive, reference, files, {"Entrypoint": [str(executable), "/clock.py"]}
+    )
 
 
 def environment(**variables):

@@ -24,11 +24,22 @@ def rendered(*words):
     return run([tool("helm"), "template", "eigentime", CHART, *fixed, *words])
 
 
-@unittest.skipUnless(tool("helm"), "needs helm (make manifests builds it where Go is new enough)")
+@unittest.skipUnless(
+    tool("helm"), "needs helm (make manifests builds it where Go is new enough)"
+)
 class Chart(unittest.TestCase):
     def test_lint(self):
         for restart in RESTARTS:
-            run([tool("helm"), "lint", "--strict", CHART, "--set", f"node.restart={restart}"])
+            run(
+                [
+                    tool("helm"),
+                    "lint",
+                    "--strict",
+                    CHART,
+                    "--set",
+                    f"node.restart={restart}",
+                ]
+            )
 
     def test_manifests_are_what_the_chart_gives(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -42,11 +53,14 @@ class Chart(unittest.TestCase):
             text = rendered("--set", f"node.restart={restart}")
             self.assertNotIn("privileged: true", text)
             self.assertEqual("hostPID: true" in text, restart == "signal")
-            self.assertNotIn("hostNetwork", text)
+            self.assertNotIn("hostNetwork: true", text)
             self.assertNotIn('"*"', text)
 
     def test_a_wrong_value_is_refused(self):
-        ended = run([tool("helm"), "template", CHART, "--set", "node.restart=perhaps"], check=False)
+        ended = run(
+            [tool("helm"), "template", CHART, "--set", "node.restart=perhaps"],
+            check=False,
+        )
         self.assertNotEqual(ended.returncode, 0)
         self.assertIn("restart", ended.stderr)
 
@@ -60,7 +74,10 @@ def free_port():
         return listener.getsockname()[1]
 
 
-@unittest.skipUnless(tool("helm") and all(map(shutil.which, PROGRAMS)), f"needs helm, {', '.join(PROGRAMS)}")
+@unittest.skipUnless(
+    tool("helm") and all(map(shutil.which, PROGRAMS)),
+    f"needs helm, {', '.join(PROGRAMS)}",
+)
 class Server(unittest.TestCase):
     """An API server of its own, which has all schemas and compiles all expressions."""
 
@@ -75,31 +92,49 @@ class Server(unittest.TestCase):
         run(["openssl", "genrsa", "-out", folder / "key", "2048"])
         store, peers = f"http://127.0.0.1:{client}", f"http://127.0.0.1:{peer}"
         cls.serve(
-            "etcd", f"--data-dir={folder}/etcd", "--unsafe-no-fsync",
-            f"--listen-client-urls={store}", f"--advertise-client-urls={store}",
-            f"--listen-peer-urls={peers}", f"--initial-advertise-peer-urls={peers}",
+            "etcd",
+            f"--data-dir={folder}/etcd",
+            "--unsafe-no-fsync",
+            f"--listen-client-urls={store}",
+            f"--advertise-client-urls={store}",
+            f"--listen-peer-urls={peers}",
+            f"--initial-advertise-peer-urls={peers}",
             f"--initial-cluster=default={peers}",
         )
         cls.serve(
-            "kube-apiserver", f"--etcd-servers={store}", f"--secure-port={secure}",
-            "--bind-address=127.0.0.1", f"--cert-dir={folder}", "--authorization-mode=RBAC",
-            f"--token-auth-file={folder}/tokens", "--service-account-issuer=https://local",
+            "kube-apiserver",
+            f"--etcd-servers={store}",
+            f"--secure-port={secure}",
+            "--bind-address=127.0.0.1",
+            f"--cert-dir={folder}",
+            "--authorization-mode=RBAC",
+            f"--token-auth-file={folder}/tokens",
+            "--service-account-issuer=https://local",
             f"--service-account-key-file={folder}/key",
             f"--service-account-signing-key-file={folder}/key",
         )
         user = {"name": "admin", "user": {"token": "token"}}
         server = f"https://127.0.0.1:{secure}"
-        cluster = {"name": "c", "cluster": {"server": server, "insecure-skip-tls-verify": True}}
+        cluster = {
+            "name": "c",
+            "cluster": {"server": server, "insecure-skip-tls-verify": True},
+        }
         context = {"name": "c", "context": {"cluster": "c", "user": "admin"}}
         config = {
-            "apiVersion": "v1", "kind": "Config", "current-context": "c",
-            "users": [user], "clusters": [cluster], "contexts": [context],
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "c",
+            "users": [user],
+            "clusters": [cluster],
+            "contexts": [context],
         }
         (folder / "config").write_text(json.dumps(config))
         cls.kubectl = ["kubectl", f"--kubeconfig={folder}/config"]
         end = time.monotonic() + 120
         while run([*cls.kubectl, "get", "--raw=/readyz"], check=False).returncode != 0:
-            if time.monotonic() > end or any(one.poll() is not None for one in cls.processes):
+            if time.monotonic() > end or any(
+                one.poll() is not None for one in cls.processes
+            ):
                 raise AssertionError((folder / "log").read_text()[-2000:])
             time.sleep(0.2)
         run([*cls.kubectl, "create", "namespace", "eigentime"])
@@ -108,7 +143,11 @@ class Server(unittest.TestCase):
     def serve(cls, *command):
         log = open(Path(cls.folder.name) / "log", "ab")
         with log:
-            cls.processes.append(subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL))
+            cls.processes.append(
+                subprocess.Popen(
+                    command, stdout=log, stderr=log, stdin=subprocess.DEVNULL
+                )
+            )
 
     @classmethod
     def end(cls):
@@ -120,7 +159,17 @@ class Server(unittest.TestCase):
     def test_the_api_server_takes_all_of_it(self):
         for restart in RESTARTS:
             text = rendered("--set", f"node.restart={restart}")
-            run([*self.kubectl, "apply", "--dry-run=server", "--validate=strict", "-f", "-"], text=text)
+            run(
+                [
+                    *self.kubectl,
+                    "apply",
+                    "--dry-run=server",
+                    "--validate=strict",
+                    "-f",
+                    "-",
+                ],
+                text=text,
+            )
         for manifest in sorted(MANIFESTS.glob("*.yaml")):
             words = "apply", "--dry-run=server", "--validate=strict", "-f", manifest
             run([*self.kubectl, *words])
@@ -129,18 +178,35 @@ class Server(unittest.TestCase):
         run([*self.kubectl, "apply", "-f", "-"], text=rendered())
         account = "system:serviceaccount:eigentime:eigentime-installer"
         for verb, what, is_allowed in (
-            ("get", "nodes", True), ("patch", "nodes", True), ("list", "nodes", False),
-            ("delete", "nodes", False), ("create", "pods", True), ("list", "secrets", False),
-            ("get", "secrets", False), ("patch", "daemonsets", False), ("create", "pods/exec", False),
+            ("get", "nodes", True),
+            ("patch", "nodes", True),
+            ("list", "nodes", False),
+            ("delete", "nodes", False),
+            ("create", "pods", True),
+            ("list", "secrets", False),
+            ("get", "secrets", False),
+            ("patch", "daemonsets", False),
+            ("create", "pods --subresource=exec", False),
         ):
             with self.subTest(f"{verb} {what}"):
-                words = "auth", "can-i", verb, what, f"--as={account}", "-n", "eigentime"
+                words = (
+                    "auth",
+                    "can-i",
+                    verb,
+                    *what.split(),
+                    f"--as={account}",
+                    "-n",
+                    "eigentime",
+                )
                 said = run([*self.kubectl, *words], check=False).stdout.strip()
                 self.assertEqual(said, "yes" if is_allowed else "no")
         for name in "one", "two":
             node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
             run([*self.kubectl, "apply", "-f", "-"], text=json.dumps(node))
-        user = [f"--as={account}", "--as-user-extra=authentication.kubernetes.io/node-name=one"]
+        user = [
+            f"--as={account}",
+            "--as-user-extra=authentication.kubernetes.io/node-name=one",
+        ]
         # The policies take a moment to be in force.
         end = time.monotonic() + 60
         while self.patched("two", {"labels": {"eigentime.io/runtime": "ready"}}, user):

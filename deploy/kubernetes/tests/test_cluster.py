@@ -67,8 +67,18 @@ def objects():
     fleeting = {"events", "leases", "endpointslices", "componentstatuses"}
     found = set()
     for namespaced in "true", "false":
-        words = "api-resources", "--verbs=list", f"--namespaced={namespaced}", "-o", "name"
-        kinds = [kind for kind in kubectl(*words).split() if kind.split(".")[0] not in fleeting]
+        words = (
+            "api-resources",
+            "--verbs=list",
+            f"--namespaced={namespaced}",
+            "-o",
+            "name",
+        )
+        kinds = [
+            kind
+            for kind in kubectl(*words).split()
+            if kind.split(".")[0] not in fleeting
+        ]
         found |= set(kubectl("get", ",".join(kinds), "-A", "-o", "name").split())
     return found
 
@@ -91,7 +101,10 @@ class Cluster(unittest.TestCase):
         load_image(cls.scratch / "shell.tar")
         load_image(IMAGE)
         cls.nodes = nodes()
-        cls.values = ["--set", f"node.restart={os.environ.get('EIGENTIME_RESTART', 'auto')}"]
+        cls.values = [
+            "--set",
+            f"node.restart={os.environ.get('EIGENTIME_RESTART', 'auto')}",
+        ]
         cls.values += ["--set", "image.pullPolicy=Never"]
         # What has to be the same in the end: the images stay, as on any cluster.
         cls.before = {node: files_of(node) for node in cls.nodes}, objects()
@@ -117,7 +130,15 @@ class Cluster(unittest.TestCase):
         self.assertTrue(DATE_S <= int(seconds) < DATE_S + HOUR_S, seconds)
 
     def test_01_install(self):
-        helm("install", "eigentime", CHART, "--create-namespace", "--wait", *self.values, timeout=400)
+        helm(
+            "install",
+            "eigentime",
+            CHART,
+            "--create-namespace",
+            "--wait",
+            *self.values,
+            timeout=400,
+        )
         for node in get("nodes")["items"]:
             self.assertEqual(node["metadata"]["labels"].get(LABEL), "ready")
         self.assertEqual(get("runtimeclass", "eigentime")["handler"], "eigentime")
@@ -127,32 +148,54 @@ class Cluster(unittest.TestCase):
             for each in one["spec"]["initContainers"] + one["spec"]["containers"]:
                 self.assertFalse(each["securityContext"].get("privileged", False))
             stays = one["spec"]["containers"][0]
-            self.assertEqual(stays["securityContext"]["capabilities"], {"drop": ["ALL"]})
+            self.assertEqual(
+                stays["securityContext"]["capabilities"], {"drop": ["ALL"]}
+            )
             self.assertNotIn("volumeMounts", stays)
 
     def test_02_again_changes_nothing(self):
-        pids = {node: on_node(node, "pgrep", "-xo", "containerd") for node in self.nodes}
+        pids = {
+            node: on_node(node, "pgrep", "-xo", "containerd") for node in self.nodes
+        }
         kubectl("rollout", "restart", "daemonset/eigentime-installer", "-n", NAMESPACE)
         words = "rollout", "status", "daemonset/eigentime-installer", "-n", NAMESPACE
         kubectl(*words, "--timeout=170s")
-        after = {node: on_node(node, "pgrep", "-xo", "containerd") for node in self.nodes}
+        after = {
+            node: on_node(node, "pgrep", "-xo", "containerd") for node in self.nodes
+        }
         self.assertEqual(pids, after)
 
     def test_03_all_containers_are_on_one_timeline(self):
         note = "date +%s >>/shared/{0}; "
         shared = {"volumeMounts": [{"name": "shared", "mountPath": "/shared"}]}
         stays = "sleep 1000000"
-        probe = {"exec": {"command": ["sh", "-c", note.format("probe")]}, "periodSeconds": 1}
+        probe = {
+            "exec": {"command": ["sh", "-c", note.format("probe")]},
+            "periodSeconds": 1,
+        }
         hook = {"postStart": {"exec": {"command": ["sh", "-c", note.format("hook")]}}}
         spec = {
             "volumes": [{"name": "shared", "emptyDir": {}}],
             "initContainers": [
                 container("first", SHELL, note.format("first") + "sleep 5", **shared),
-                container("side", SHELL, note.format("side") + stays, restartPolicy="Always", **shared),
+                container(
+                    "side",
+                    SHELL,
+                    note.format("side") + stays,
+                    restartPolicy="Always",
+                    **shared,
+                ),
                 container("second", SHELL, note.format("second"), **shared),
             ],
             "containers": [
-                container("a", SHELL, note.format("a") + stays, readinessProbe=probe, lifecycle=hook, **shared),
+                container(
+                    "a",
+                    SHELL,
+                    note.format("a") + stays,
+                    readinessProbe=probe,
+                    lifecycle=hook,
+                    **shared,
+                ),
                 container("b", SHELL, note.format("b") + stays, **shared),
             ],
         }
@@ -171,25 +214,55 @@ class Cluster(unittest.TestCase):
             now = [int(says(name, one)) for one in ("a", "b", "side", "a")]
             self.assertEqual(sorted(now), now)
             self.assertGreaterEqual(now[0], int(noted[0]) + 5)
-            debug = "debug", name, f"--image={SHELL}", "--image-pull-policy=Never", "-c", "late"
+            debug = (
+                "debug",
+                name,
+                f"--image={SHELL}",
+                "--image-pull-policy=Never",
+                "-c",
+                "late",
+            )
             kubectl(*debug, "--", "sh", "-c", "date +%s; sleep 1000000")
-            late = until(lambda: kubectl("logs", name, "-c", "late", check=False).stdout.strip(), "late")
+            late = until(
+                lambda: kubectl("logs", name, "-c", "late", check=False).stdout.strip(),
+                "late",
+            )
             self.assertTrue(now[-1] <= int(late) <= int(says(name, "a")), late)
 
     def test_04_a_container_that_restarts_goes_on(self):
-        spec = {"containers": [container("a", SHELL, "date +%s; trap 'exit 1' TERM; sleep 1000000 & wait")]}
-        self.start("again", spec, {"io.eigentime.date": DATE, "io.eigentime.rate": "100"})
+        spec = {
+            "containers": [
+                container(
+                    "a", SHELL, "date +%s; trap 'exit 1' TERM; sleep 1000000 & wait"
+                )
+            ]
+        }
+        self.start(
+            "again", spec, {"io.eigentime.date": DATE, "io.eigentime.rate": "100"}
+        )
         self.ready("again")
         first = int(says("again"))
         kubectl("exec", "again", "--", "kill", "1")
-        until(lambda: get("pod", "again")["status"]["containerStatuses"][0]["restartCount"] == 1, "restart")
+        until(
+            lambda: (
+                get("pod", "again")["status"]["containerStatuses"][0]["restartCount"]
+                == 1
+            ),
+            "restart",
+        )
         self.ready("again")
         second = int(says("again"))
         self.own_time(first)
         self.assertGreaterEqual(second, first + 1)
 
     def test_05_job(self):
-        template = pod("job", {"restartPolicy": "Never", "containers": [container("a", SHELL, "date +%s")]})
+        template = pod(
+            "job",
+            {
+                "restartPolicy": "Never",
+                "containers": [container("a", SHELL, "date +%s")],
+            },
+        )
         template["metadata"]["annotations"] = {"io.eigentime.date": DATE}
         job = {
             "apiVersion": "batch/v1",
@@ -206,14 +279,22 @@ class Cluster(unittest.TestCase):
             with self.subTest(name):
                 if not all(tool(one) for one in needs):
                     self.skipTest(f"needs {' and '.join(needs)}")
-                archive, reference = self.scratch / f"{name}.tar", f"localhost/eigentime-test-{name}:1"
+                archive, reference = (
+                    self.scratch / f"{name}.tar",
+                    f"localhost/eigentime-test-{name}:1",
+                )
                 scratch = self.scratch / name
                 scratch.mkdir()
                 getattr(images, name)(archive, reference, scratch)
                 load_image(archive)
                 spec = {"containers": [container("a", reference)]}
-                self.start(name, spec, {"io.eigentime.date": DATE, "io.eigentime.rate": "10"})
-                said = until(lambda: kubectl("logs", name, check=False).stdout.strip(), f"{name} speaks")
+                self.start(
+                    name, spec, {"io.eigentime.date": DATE, "io.eigentime.rate": "10"}
+                )
+                said = until(
+                    lambda: kubectl("logs", name, check=False).stdout.strip(),
+                    f"{name} speaks",
+                )
                 now, slept_ms = said.split()
                 self.own_time(now)
                 self.assertGreaterEqual(int(slept_ms), 2000)
@@ -223,7 +304,11 @@ class Cluster(unittest.TestCase):
         self.start("host", {"containers": [container("a", SHELL, "sleep 1000000")]})
         self.ready("host")
         node = get("pod", "host")["spec"]["nodeName"]
-        before, now, after = on_node(node, "date", "+%s"), says("host"), on_node(node, "date", "+%s")
+        before, now, after = (
+            on_node(node, "date", "+%s"),
+            says("host"),
+            on_node(node, "date", "+%s"),
+        )
         self.assertTrue(int(before) <= int(now) <= int(after))
 
     def test_08_a_wrong_setting_is_told(self):
@@ -231,8 +316,13 @@ class Cluster(unittest.TestCase):
         self.start("wrong", spec, {"io.eigentime.speed": "2"})
 
         def told():
-            events = get("events", "--field-selector=involvedObject.name=wrong")["items"]
-            return any("there is no setting 'io.eigentime.speed'" in one["message"] for one in events)
+            events = get("events", "--field-selector=involvedObject.name=wrong")[
+                "items"
+            ]
+            return any(
+                "there is no setting 'io.eigentime.speed'" in one["message"]
+                for one in events
+            )
 
         until(told, "an event that names the setting")
 
@@ -244,8 +334,11 @@ class Cluster(unittest.TestCase):
             text = kubectl("get", "--raw", f"/api/v1/nodes/{node}/proxy/metrics")
             total = 0.0
             for line in text.splitlines():
-                if line.startswith("kubelet_runtime_operations_duration_seconds_sum") and any(
-                    f'"{one}"' in line for one in ("run_podsandbox", "create_container", "start_container")
+                if line.startswith(
+                    "kubelet_runtime_operations_duration_seconds_sum"
+                ) and any(
+                    f'"{one}"' in line
+                    for one in ("run_podsandbox", "create_container", "start_container")
                 ):
                     total += float(line.split()[-1])
             return total * 1000
@@ -254,19 +347,28 @@ class Cluster(unittest.TestCase):
         for number in range(STARTS):
             for runtime, each in taken.items():
                 name = f"start-{number}-{runtime or 'plain'}"
-                spec = {"nodeName": node, "restartPolicy": "Never", "containers": [container("a", SHELL, "true")]}
+                spec = {
+                    "nodeName": node,
+                    "restartPolicy": "Never",
+                    "containers": [container("a", SHELL, "true")],
+                }
                 before = spent_ms()
                 self.start(name, spec, {"io.eigentime.date": DATE}, runtime)
                 until(lambda: phase(name) == "Succeeded", name)
                 each.append(spent_ms() - before)
                 kubectl("delete", "pod", name, "--now")
-        medians = {runtime or "plain": statistics.median(each) for runtime, each in taken.items()}
+        medians = {
+            runtime or "plain": statistics.median(each)
+            for runtime, each in taken.items()
+        }
         more = medians["eigentime"] - medians["plain"]
         self.record["start_ms"] = {**medians, "more": more, "starts": STARTS}
         print(f"a pod's start: {medians}, {more:.1f} ms more")
         load = os.getloadavg()[0]
         if more > MOST_MS and load > os.cpu_count():
-            self.skipTest(f"needs an idle machine: {more:.0f} ms more at a load of {load:.0f}")
+            self.skipTest(
+                f"needs an idle machine: {more:.0f} ms more at a load of {load:.0f}"
+            )
         self.assertLessEqual(more, MOST_MS)
 
     def test_10_upgrade(self):
@@ -280,9 +382,14 @@ class Cluster(unittest.TestCase):
         built = self.scratch / "upgraded"
         built.mkdir()
         run(["tar", "-xf", IMAGE, "-C", built])
-        layer = max((built / "blobs/sha256").iterdir(), key=lambda blob: blob.stat().st_size)
+        layer = max(
+            (built / "blobs/sha256").iterdir(), key=lambda blob: blob.stat().st_size
+        )
         run(["tar", "-xf", layer, "-C", built])
-        programs = [built / name for name in ("eigentime-installer", "eigentime", "eigentime-oci")]
+        programs = [
+            built / name
+            for name in ("eigentime-installer", "eigentime", "eigentime-oci")
+        ]
         with programs[2].open("ab") as program:
             program.write(b"another version")
         archive = self.scratch / "upgraded.tar"
@@ -292,7 +399,9 @@ class Cluster(unittest.TestCase):
         old = on_node(node, *versions).split()
         pid = on_node(node, "pgrep", "-xo", "containerd")
         chosen = ["--set", f"image.tag={UPGRADED}"]
-        helm("upgrade", "eigentime", CHART, "--wait", *self.values, *chosen, timeout=400)
+        helm(
+            "upgrade", "eigentime", CHART, "--wait", *self.values, *chosen, timeout=400
+        )
         both = on_node(node, *versions).split()
         self.assertEqual(len(both), 2, both)
         self.assertTrue(set(old) < set(both))
@@ -313,14 +422,32 @@ class Cluster(unittest.TestCase):
         self.assertEqual(set(on_node(node, *versions).split()), set(both) - set(old))
 
     def test_11_uninstall_waits_for_pods(self):
-        spec = {"nodeName": self.nodes[0], "containers": [container("a", SHELL, "sleep 1000000")]}
+        spec = {
+            "nodeName": self.nodes[0],
+            "containers": [container("a", SHELL, "sleep 1000000")],
+        }
         self.start("stays", spec, {"io.eigentime.date": DATE})
         self.ready("stays")
-        command = [tool("helm"), "-n", NAMESPACE, "uninstall", "eigentime", "--timeout=400s"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as uninstalling:
+        command = [
+            tool("helm"),
+            "-n",
+            NAMESPACE,
+            "uninstall",
+            "eigentime",
+            "--timeout=400s",
+        ]
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        ) as uninstalling:
 
             def told():
-                pods = get("pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/component=installer")
+                pods = get(
+                    "pods",
+                    "-n",
+                    NAMESPACE,
+                    "-l",
+                    "app.kubernetes.io/component=installer",
+                )
                 return "these pods need the runtime: default/stays" in json.dumps(pods)
 
             until(told, "the installer names the pod")
@@ -335,7 +462,9 @@ class Cluster(unittest.TestCase):
         for node in self.nodes:
             now = files_of(node)
             self.assertEqual((now - files[node], files[node] - now), (set(), set()))
-        now = until(lambda: objects() - before == set() and objects(), "no object is left")
+        now = until(
+            lambda: objects() - before == set() and objects(), "no object is left"
+        )
         self.assertEqual(before - now, set())
         for node in get("nodes")["items"]:
             self.assertNotIn(LABEL, node["metadata"]["labels"])
