@@ -16,7 +16,8 @@ use crate::consent::{Consent, NamedBy};
 pub use crate::container_id::Container;
 use crate::control::client::Failure;
 use crate::control::server::await_end;
-use crate::control::{Answer, Request, Starts, client};
+use crate::control::protocol::Method;
+use crate::control::{Answer, Request, Shown, Starts, client};
 use crate::error::Error;
 use crate::fingerprint::fingerprint;
 use crate::named::{self, Entry, Lookup, unexpected};
@@ -239,11 +240,11 @@ pub fn timeline_of_pod(
     const SHARED: [&str; 4] = ["ipc", "net", "pid", "uts"];
     let Some(registry) = Registry::existing()? else { return Ok(None) };
     let Some(name) = registry.timeline_of(sandbox) else { return Ok(None) };
-    let shown = match client::ask(&registry, &name, &Request::Show) {
-        Ok(Answer::Shown(shown)) => shown,
+    let shown: Shown = match client::call(&registry, &name, Method::Show {}) {
+        Ok(shown) => shown,
         // It has ended, and with it the sandbox.
         Err(Failure::NoSuch { .. } | Failure::Gone(_)) => return Ok(None),
-        answer => return Err(unexpected(&name, answer)),
+        Err(failure) => return Err(Error::Timeline(failure.to_string())),
     };
     let identity = |path: PathBuf| fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
     let members = shown.members.iter().filter(|it| it.container.as_ref() == Some(&sandbox.id));

@@ -27,7 +27,12 @@ def run(command, text=None, check=True, timeout=PATIENCE_S):
     """Runs a command; what it prints."""
     command = [str(word) for word in command]
     ended = subprocess.run(
-        command, input=text, capture_output=True, text=True, timeout=timeout
+        command,
+        check=False,
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
     )
     if check and ended.returncode != 0:
         raise AssertionError(

@@ -1,12 +1,13 @@
 """Images for tests, made of what this machine has."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import image  # noqa: E402
+import image
 
 GO = """
 package main
@@ -89,9 +90,7 @@ def go(archive, reference, scratch):
     """A static program in Go."""
     (scratch / "clock.go").write_text(GO)
     command = ["go", "build", "-o", str(scratch / "clock"), str(scratch / "clock.go")]
-    subprocess.run(
-        command, check=True, env=environment(CGO_ENABLED="0", GOFLAGS="-mod=mod")
-    )
+    subprocess.run(command, check=True, env=os.environ | {"CGO_ENABLED": "0"})
     files = [("clock", (scratch / "clock").read_bytes(), 0o755)]
     image.write(archive, reference, files, {"Entrypoint": ["/clock"]})
 
@@ -142,9 +141,3 @@ def python(archive, reference, _):
     image.write(
         archive, reference, files, {"Entrypoint": [str(executable), "/clock.py"]}
     )
-
-
-def environment(**variables):
-    import os
-
-    return os.environ | variables

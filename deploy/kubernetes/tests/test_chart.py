@@ -141,13 +141,9 @@ class Server(unittest.TestCase):
 
     @classmethod
     def serve(cls, *command):
-        log = open(Path(cls.folder.name) / "log", "ab")
-        with log:
-            cls.processes.append(
-                subprocess.Popen(
-                    command, stdout=log, stderr=log, stdin=subprocess.DEVNULL
-                )
-            )
+        with (Path(cls.folder.name) / "log").open("ab") as log:
+            streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+            cls.processes.append(subprocess.Popen(command, **streams))
 
     @classmethod
     def end(cls):

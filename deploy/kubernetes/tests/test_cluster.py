@@ -11,7 +11,6 @@ import tempfile
 import unittest
 from pathlib import Path
 
-import image
 import images
 from cluster import (
     CHART,
@@ -46,10 +45,15 @@ SHELL = "localhost/eigentime-test-shell:1"
 UPGRADED = "0.1.0-upgraded"
 
 # What of a node's files is not of the installation: what containers, pods and logs leave.
-ELSEWHERE = (
-    "/proc /sys /dev /tmp /var/lib/containerd /var/lib/kubelet /var/lib/cni /var/lib/etcd /var/log "
-    "/run/containerd /run/netns /run/utsns /run/ipcns /run/cni /run/flannel /run/svc /run/proc /run/sysctl /run/udev /usr"
-).split() + os.environ.get("EIGENTIME_ELSEWHERE", "").split()
+ELSEWHERE = [
+    *("/proc", "/sys", "/dev", "/tmp", "/usr", "/var/log"),
+    *(f"/var/lib/{name}" for name in ("containerd", "kubelet", "cni", "etcd")),
+    *(
+        f"/run/{name}"
+        for name in ("containerd", "netns", "utsns", "ipcns", "cni", "flannel", "udev")
+    ),
+    *os.environ.get("EIGENTIME_ELSEWHERE", "").split(),
+]
 
 
 def files_of(node):
@@ -224,7 +228,9 @@ class Cluster(unittest.TestCase):
             )
             kubectl(*debug, "--", "sh", "-c", "date +%s; sleep 1000000")
             late = until(
-                lambda: kubectl("logs", name, "-c", "late", check=False).stdout.strip(),
+                lambda name=name: kubectl(
+                    "logs", name, "-c", "late", check=False
+                ).stdout.strip(),
                 "late",
             )
             self.assertTrue(now[-1] <= int(late) <= int(says(name, "a")), late)
@@ -292,7 +298,7 @@ class Cluster(unittest.TestCase):
                     name, spec, {"io.eigentime.date": DATE, "io.eigentime.rate": "10"}
                 )
                 said = until(
-                    lambda: kubectl("logs", name, check=False).stdout.strip(),
+                    lambda name=name: kubectl("logs", name, check=False).stdout.strip(),
                     f"{name} speaks",
                 )
                 now, slept_ms = said.split()
@@ -354,7 +360,7 @@ class Cluster(unittest.TestCase):
                 }
                 before = spent_ms()
                 self.start(name, spec, {"io.eigentime.date": DATE}, runtime)
-                until(lambda: phase(name) == "Succeeded", name)
+                until(lambda name=name: phase(name) == "Succeeded", name)
                 each.append(spent_ms() - before)
                 kubectl("delete", "pod", name, "--now")
         medians = {
@@ -393,7 +399,7 @@ class Cluster(unittest.TestCase):
         with programs[2].open("ab") as program:
             program.write(b"another version")
         archive = self.scratch / "upgraded.tar"
-        image.main(archive, f"localhost/eigentime:{UPGRADED}", *programs)
+        images.image.main(archive, f"localhost/eigentime:{UPGRADED}", *programs)
         load_image(archive)
         versions = ["ls", "/opt/eigentime/versions"]
         old = on_node(node, *versions).split()
