@@ -93,6 +93,13 @@ def says(name, container_name=None, script="date +%s"):
     return kubectl("exec", name, *chosen, "--", "sh", "-c", script).strip()
 
 
+def rollout(what):
+    """Restarts the installer on all nodes, or waits until it has succeeded on all of them."""
+    kubectl(
+        "rollout", what, "daemonset/eigentime-installer", "-n", NAMESPACE, timeout=400
+    )
+
+
 class Cluster(unittest.TestCase):
     """One installation, from its beginning to its end."""
 
@@ -139,10 +146,9 @@ class Cluster(unittest.TestCase):
             "eigentime",
             CHART,
             "--create-namespace",
-            "--wait",
             *self.values,
-            timeout=400,
         )
+        rollout("status")
         for node in get("nodes")["items"]:
             self.assertEqual(node["metadata"]["labels"].get(LABEL), "ready")
         self.assertEqual(get("runtimeclass", "eigentime")["handler"], "eigentime")
@@ -161,9 +167,8 @@ class Cluster(unittest.TestCase):
         pids = {
             node: on_node(node, "pgrep", "-xo", "containerd") for node in self.nodes
         }
-        kubectl("rollout", "restart", "daemonset/eigentime-installer", "-n", NAMESPACE)
-        words = "rollout", "status", "daemonset/eigentime-installer", "-n", NAMESPACE
-        kubectl(*words, "--timeout=170s")
+        rollout("restart")
+        rollout("status")
         after = {
             node: on_node(node, "pgrep", "-xo", "containerd") for node in self.nodes
         }
@@ -405,9 +410,8 @@ class Cluster(unittest.TestCase):
         old = on_node(node, *versions).split()
         pid = on_node(node, "pgrep", "-xo", "containerd")
         chosen = ["--set", f"image.tag={UPGRADED}"]
-        helm(
-            "upgrade", "eigentime", CHART, "--wait", *self.values, *chosen, timeout=400
-        )
+        helm("upgrade", "eigentime", CHART, *self.values, *chosen)
+        rollout("status")
         both = on_node(node, *versions).split()
         self.assertEqual(len(both), 2, both)
         self.assertTrue(set(old) < set(both))
@@ -422,9 +426,8 @@ class Cluster(unittest.TestCase):
         self.ready("new")
         self.own_time(says("new"))
         kubectl("delete", "pod", "new", "--now")
-        kubectl("rollout", "restart", "daemonset/eigentime-installer", "-n", NAMESPACE)
-        words = "rollout", "status", "daemonset/eigentime-installer", "-n", NAMESPACE
-        kubectl(*words, "--timeout=170s")
+        rollout("restart")
+        rollout("status")
         self.assertEqual(set(on_node(node, *versions).split()), set(both) - set(old))
 
     def test_11_uninstall_waits_for_pods(self):
