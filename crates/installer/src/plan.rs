@@ -191,8 +191,8 @@ fn config_version(version: (u32, u32)) -> &'static str {
 }
 
 fn drop_in(version: (u32, u32), runtime: &str, systemd_cgroup: Option<bool>) -> Result<String> {
-    Ok(containerd::add_alone(config_version(version), runtime, systemd_cgroup)
-        .map_err(|cause| anyhow::anyhow!("{cause}"))?)
+    containerd::add_alone(config_version(version), runtime, systemd_cgroup)
+        .map_err(|cause| anyhow::anyhow!("{cause}"))
 }
 
 /// Without its infrastructure container, nothing would hold a pod's timeline between one of its

@@ -16,6 +16,9 @@ const LATE: SignedDuration = SignedDuration::from_hours(1);
 /// The RuntimeClass for nodes that do not have their label yet.
 const CLASS: &str = "eigentime-verify";
 
+/// The installer's account.
+const ACCOUNT: &str = "eigentime-installer";
+
 /// The pod. It goes with the installer's own, whatever happens.
 pub fn pod(here: &Here) -> Result<Pod> {
     Ok(serde_json::from_value(json!({
@@ -37,6 +40,8 @@ pub fn pod(here: &Here) -> Result<Pod> {
             "runtimeClassName": CLASS,
             "nodeName": here.node,
             "restartPolicy": "Never",
+            // For its secrets to pull the image with; its token is for the installer only.
+            "serviceAccountName": ACCOUNT,
             "automountServiceAccountToken": false,
             "tolerations": [{ "operator": "Exists" }],
             "containers": [{
