@@ -33,7 +33,7 @@ shell_files = .ci/run scripts/report/eigentime-report $(shell find . -path ./bui
 .PHONY: help build install uninstall python vm image manifests demo test test-kubernetes storm bench docs header lint clean distclean
 
 help: ## list what there is to make
-	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' Makefile | expand --tabs=18
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' Makefile | expand --tabs=24
 
 build: $(call setup,build) ## build the commands, build/bin, and the libraries, build/lib and build/include
 	cargo build --release --package eigentime-cli --package eigentime-oci --package eigentime-capi --package eigentime-path
