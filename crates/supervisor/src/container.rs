@@ -3,6 +3,8 @@
 
 use std::convert::Infallible;
 use std::ffi::CString;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,8 +15,9 @@ use crate::caller::{check_descriptors, check_this_process};
 use crate::consent::{Consent, NamedBy};
 pub use crate::container_id::Container;
 use crate::control::client::Failure;
+use crate::control::protocol::Method;
 use crate::control::server::await_end;
-use crate::control::{Answer, Request, Starts, client};
+use crate::control::{Answer, Request, Shown, Starts, client};
 use crate::error::Error;
 use crate::fingerprint::fingerprint;
 use crate::named::{self, Entry, Lookup, unexpected};
@@ -221,6 +224,36 @@ pub fn enter(
         }
     });
     match entered? {}
+}
+
+/// The timeline of a pod, which its sandbox is in, for a container that is to join these namespaces.
+/// One of them has to be the sandbox's: what is said of a container may come from an image, but
+/// which namespaces it joins may not.
+///
+/// # Errors
+///
+/// If the timeline does not answer.
+pub fn timeline_of_pod(
+    sandbox: &Container,
+    namespaces: impl IntoIterator<Item = PathBuf>,
+) -> Result<Option<Name>, Error> {
+    const SHARED: [&str; 4] = ["ipc", "net", "pid", "uts"];
+    let Some(registry) = Registry::existing()? else { return Ok(None) };
+    let Some(name) = registry.timeline_of(sandbox) else { return Ok(None) };
+    let shown: Shown = match client::call(&registry, &name, Method::Show {}) {
+        Ok(shown) => shown,
+        // It has ended, and with it the sandbox.
+        Err(Failure::NoSuch { .. } | Failure::Gone(_)) => return Ok(None),
+        Err(failure) => return Err(Error::Timeline(failure.to_string())),
+    };
+    let identity = |path: PathBuf| fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
+    let members = shown.members.iter().filter(|it| it.container.as_ref() == Some(&sandbox.id));
+    let theirs: Vec<_> = members
+        .flat_map(|member| SHARED.map(|kind| format!("/proc/{}/ns/{kind}", member.pid)))
+        .filter_map(|path| identity(path.into()))
+        .collect();
+    let mut joined = namespaces.into_iter().filter_map(identity);
+    Ok(joined.any(|one| theirs.contains(&one)).then_some(name))
 }
 
 /// Moves the calling process to where the runtime is that makes the container which one
