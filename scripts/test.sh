@@ -13,7 +13,7 @@ readonly EMPTY='^test result: ok\. 0 passed; 0 failed; 0 ignored'
 logs=$(mktemp -d)
 failed=() beside=
 trap 'end' EXIT
-readonly SUITES=(bench python report unit aarch64 go end-to-end)
+readonly SUITES=(bench python report unit aarch64 go packages end-to-end)
 
 end() {
     # If it is interrupted: what runs in the background is not.
@@ -54,6 +54,7 @@ set +m
 suite unit cargo test --no-fail-fast --workspace --exclude eigentime-tests
 suite aarch64 scripts/test-aarch64.sh
 suite go scripts/go.sh test
+suite packages python3 -m unittest discover --start-directory tests/packages
 wait "$beside"
 beside=
 cat "$logs/in_python"
