@@ -66,7 +66,8 @@ python_tools() {
 build() { # what the static release has, and the pages
     cargo build --locked --release --target "$MUSL" --package eigentime-cli --package eigentime-oci --package eigentime-path
     cargo build --locked --profile static --target "$MUSL" --package eigentime-probe
-    cargo build --locked --release --target "$MUSL" --package eigentime-cli --example pages
+    # Of no use to anybody else, and so not optimized.
+    cargo build --locked --package eigentime-cli --example pages
 }
 
 # Lays the tree out.
@@ -80,7 +81,7 @@ lay_out() {
     for file in "$TREE"/bin/*; do
         if readelf --program-headers "$file" | grep -q INTERP; then die "$file is not static: it asks for an interpreter"; fi
     done
-    "$built/release/examples/pages" "$TREE"
+    "$CARGO_TARGET_DIR/debug/examples/pages" "$TREE"
     install -D --mode=644 --target-directory="$doc" README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT docs/install.md
     cargo metadata --locked --format-version 1 --filter-platform "$MUSL" |
         python3 deploy/packages/notices.py eigentime-cli eigentime-oci eigentime-path eigentime-probe >"$doc/NOTICES"
@@ -115,8 +116,9 @@ make_static() {
 }
 
 make_report() {
-    scripts/report.sh
-    compgen -G 'build/report/*.whl' >/dev/null || die "there is no wheel of eigentime-report: it needs Python 3.11"
+    rm -f build/report/*.whl
+    scripts/report.sh wheel
+    compgen -G 'build/report/*.whl' >/dev/null || die "there is no wheel of eigentime-report: that takes Python 3.11"
     cp build/report/eigentime_report-"$version"-*.whl "$OUT/"
 }
 

@@ -48,14 +48,14 @@ def package(pattern: str) -> Path:
     return found[-1]
 
 
-def run(*command: object, **options: object) -> str:
+def run(*command: object, timeout: int = 600, **options: object) -> str:
     """The standard output of a command that must end well."""
     ended = subprocess.run(
         [str(word) for word in command],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=timeout,
         check=False,
         **options,
     )
@@ -116,14 +116,10 @@ def fetch(name: str, kept: Path, work: Path) -> None:
             )
         # Its scripts are all this one.
         script = ["/usr/share/debootstrap/scripts/gutsy"]
-    # An empty name of a mirror stands for the archive's own.
-    run(
-        "debootstrap",
-        "--variant=minbase",
-        name,
-        work,
-        *([""] + script if script else []),
-    )
+    # An empty name of a mirror stands for the archive's own. What it mounts goes with the namespace.
+    private = ["unshare", "--mount", "--propagation", "private"]
+    mirror = ["", *script] if script else []
+    run(*private, "debootstrap", "--variant=minbase", name, work, *mirror, timeout=3600)
     kept.parent.mkdir(parents=True, exist_ok=True)
     unfinished = kept.with_suffix(".unfinished")
     run(
