@@ -22,6 +22,7 @@ set -e
 root=$1; shift
 for folder in proc dev tmp; do mkdir -p "$root/$folder"; done
 mount -t tmpfs none "$root/tmp"
+mkdir -m 700 "$root/tmp/eigentime"
 mount -t tmpfs none "$root/dev"
 for device in null zero urandom; do
     touch "$root/dev/$device"

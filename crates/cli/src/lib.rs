@@ -29,8 +29,7 @@ pub fn definition() -> clap::Command {
 
 /// Does what the arguments of this process say; returns its exit status.
 pub fn main() -> i32 {
-    eigentime_supervisor::hold_closed_descriptors();
-    let arguments = match Arguments::try_parse() {
+    let arguments = match Arguments::try_parse_from(eigentime_supervisor::arguments()) {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help and version are no failure; nobody is left to be told if even

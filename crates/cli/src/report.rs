@@ -54,7 +54,7 @@ pub fn run() -> i32 {
         eprintln!("eigentime: {PROGRAM} is neither with this program nor on PATH\n{HELP}");
         return i32::from(crate::FAILED);
     };
-    let error = Command::new(&file).args(env::args_os().skip(2)).exec();
+    let error = Command::new(&file).args(eigentime_supervisor::arguments().iter().skip(2)).exec();
     eprintln!("eigentime: {} cannot be run: {error}\n{HELP}", file.display());
     i32::from(crate::FAILED)
 }
