@@ -85,7 +85,6 @@ lay_out() {
     install -D --mode=644 --target-directory="$doc" README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT docs/install.md
     cargo metadata --locked --format-version 1 --filter-platform "$MUSL" |
         python3 deploy/packages/notices.py eigentime-cli eigentime-oci eigentime-path eigentime-probe >"$doc/NOTICES"
-    install --mode=644 deploy/packages/copyright "$doc/copyright"
     chmod --recursive u=rwX,go=rX "$TREE"
 }
 
@@ -145,7 +144,7 @@ make_deb() {
 }
 
 deb() { # CRATE OPTION...
-    "$TOOLS/bin/cargo-deb" deb --quiet --no-build --no-strip --package "$@" --output "$OUT/"
+    "$TOOLS/bin/cargo-deb" deb --quiet --no-build --no-strip --compress-system --package "$@" --output "$OUT/"
 }
 
 make_rpm() {
