@@ -30,7 +30,7 @@ helm := build/kubernetes/built-$(shell sha256sum scripts/helm.sh | cut -c1-12)
 python_files = scripts/check-layers .
 shell_files = .ci/run scripts/report/eigentime-report $(wildcard examples/*/run) examples/postgres/entrypoint $(shell find . -path ./build -prune -o -path ./.git -prune -o -name '*.sh' -print)
 
-.PHONY: help build install uninstall python vm image manifests demo test test-kubernetes storm bench docs header lint clean distclean
+.PHONY: help build install uninstall python packages test-packages vm image manifests demo test test-kubernetes storm bench docs header lint clean distclean
 
 help: ## list what there is to make
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' Makefile | expand --tabs=24
@@ -53,6 +53,13 @@ uninstall: ## remove it from there
 
 python: $(call setup,build python) ## build the Python package, build/python/eigentime-*.whl
 	scripts/python.sh
+
+packages: $(call setup,build python packages) ## make the packages of a release, build/packages
+	scripts/packages.sh
+
+test-packages: export EIGENTIME_FETCH_ROOTS = yes
+test-packages: $(call setup,build python packages tests) build packages ## install, use and remove them, in all distributions that can be fetched
+	python3 -m unittest discover --verbose --start-directory tests/packages
 
 # After the set-up of tests or measurements, which may bring what building a module needs.
 vm: $(call setup,build) ## fetch the distribution's kernel for virtual machines, build/share/eigentime/vm

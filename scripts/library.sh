@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Lays the C library out in build/lib and build/include, from what cargo has built. `make build`
-# calls it, and `make install` copies what it has laid out.
+# calls it, and `make install` copies what it has laid out; `make packages` has it in another folder.
+#
+#   scripts/library.sh [BUILT FOLDER]     build/target/release, build
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-readonly BUILT=build/target/release
+readonly BUILT=${1:-build/target/release}
 readonly SOURCE=crates/capi
-readonly LIB=build/lib INCLUDE=build/include
+readonly LIB=${2:-build}/lib INCLUDE=${2:-build}/include
 
 # The archive holds Rust's standard library, too. Two such archives in one program are a conflict,
 # unless what is not in the header is each one's own.

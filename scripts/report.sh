@@ -4,6 +4,7 @@
 # there already.
 #
 #   scripts/report.sh          for `make build`
+#   scripts/report.sh wheel    for `make packages`: no more than the wheel, build/report/*.whl
 #   scripts/report.sh tests    for `make test`: also build/report/tests, where its tests run
 #   scripts/report.sh lock     writes the lists of versions anew, from pyproject.toml: requirements.lock,
 #                              and requirements-build.lock and requirements-tests.lock of what only
@@ -75,14 +76,18 @@ environment() { # FOLDER LIST OPTION...: of venv
     echo "$made" >"$folder/made-of"
 }
 
+wheel() {
+    rm -f "$WORK"/*.whl
+    pip "$TOOLS" wheel --no-deps --no-index --no-build-isolation --wheel-dir "$WORK" "./$SOURCE"
+}
+
 # Builds the package's wheel and installs that, unless it was made of the same files.
 package() {
     local made
     made=$(find "$SOURCE"/{pyproject.toml,README.md,LICENCES.md,LICENSE-*,src} -type f ! -name '*.pyc' -print0 | sort --zero-terminated |
         xargs --null sha256sum)
     if is_done "$VENV/package-made-of" "$made"; then return 0; fi
-    rm -f "$WORK"/*.whl
-    pip "$TOOLS" wheel --no-deps --no-index --no-build-isolation --wheel-dir "$WORK" "./$SOURCE"
+    wheel
     pip "$VENV" install --no-deps --no-index --force-reinstall "$WORK"/*.whl
     echo "$made" >"$VENV/package-made-of"
 }
@@ -132,11 +137,15 @@ main() {
     fi
     case ${1-} in
         lock) lock; return ;;
-        "" | tests) ;;
-        *) say "unknown argument '$1'; there are tests and lock"; return 1 ;;
+        "" | tests | wheel) ;;
+        *) say "unknown argument '$1'; there are wheel, tests and lock"; return 1 ;;
     esac
     mkdir -p "$WORK"
     environment "$TOOLS" requirements-build.lock
+    if [ "${1-}" = wheel ]; then
+        wheel
+        return
+    fi
     environment "$VENV" requirements.lock --without-pip
     package
     launcher

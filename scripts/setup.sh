@@ -2,10 +2,10 @@
 # Installs what this machine lacks for building, checking, testing or measuring Eigentime, from the
 # distribution's packages and the Rust toolchain installer. The targets of the Makefile call it.
 #
-#   scripts/setup.sh [GROUP...]     build (the default), python, lint, tests, bench
+#   scripts/setup.sh [GROUP...]     build (the default), python, lint, packages, tests, bench
 #
 # It changes nothing but packages: services that come with a package are neither started nor enabled.
-# It is silent when nothing is missing. What `build`, `python` and `lint` need is essential; what
+# It is silent when nothing is missing. What `build`, `python`, `lint` and `packages` need is essential; what
 # `tests` and `bench` need is optional: where it can't be installed, the script says so and goes on,
 # and the tests or comparisons that need it are skipped.
 set -euo pipefail
@@ -29,9 +29,9 @@ logged() { # COMMAND...
 
 package_list() { # GROUP: the file that lists its packages
     case $1 in
-        build | python | lint) echo "scripts/packages/$1.txt" ;;
+        build | python | lint | packages) echo "scripts/packages/$1.txt" ;;
         tests | bench) echo "$1/PACKAGES.txt" ;;
-        *) die "unknown group '$1'; there are build, python, lint, tests and bench" ;;
+        *) die "unknown group '$1'; there are build, python, lint, packages, tests and bench" ;;
     esac
 }
 
@@ -125,7 +125,7 @@ setup_packages() { # GROUP...
     local group package needed=() wanted=() essential=() optional=() found=() absent=()
     for group; do
         case $group in
-            build | python | lint) needed+=("$group") ;;
+            build | python | lint | packages) needed+=("$group") ;;
             tests | bench) wanted+=("$group") ;;
         esac
     done

@@ -13,7 +13,7 @@ readonly EMPTY='^test result: ok\. 0 passed; 0 failed; 0 ignored'
 logs=$(mktemp -d)
 failed=() beside=
 trap 'end' EXIT
-readonly SUITES=(bench python report kubernetes unit aarch64 go java node action examples end-to-end)
+readonly SUITES=(bench python report kubernetes unit aarch64 go java node action examples packages end-to-end)
 
 end() {
     # If it is interrupted: what runs in the background is not.
@@ -59,6 +59,7 @@ suite java scripts/java.sh test
 suite node scripts/node.sh test
 suite action scripts/action.sh test
 suite examples scripts/examples.sh
+suite packages python3 -m unittest discover --start-directory tests/packages
 wait "$beside"
 beside=
 cat "$logs/in_python"

@@ -17,7 +17,7 @@ ROOTS = {
     "container": "crates/container/src/lib.rs",
     "oci": "crates/oci/src/main.rs",
     "bandwidth": "crates/bandwidth/src/lib.rs",
-    "cli": "crates/cli/src/main.rs",
+    "cli": "crates/cli/src/lib.rs",
 }
 
 

@@ -163,7 +163,7 @@ fn not_there() -> Outcome {
     workspace::copy_program(workspace::binary(), &own)?;
     let ended = run(Command::new(own).args(["report", "--help"]), LIMIT)?;
     ended.expect_code(125)?;
-    for word in ["eigentime-report", "make build", "pip install"] {
+    for word in ["eigentime-report", "make build", "pipx install"] {
         ended.ensure(ended.errors.contains(word), format_args!("{word:?} is not said"))?;
     }
     Ok(())

@@ -10,7 +10,7 @@ use crate::args::ConformanceOptions;
 pub fn run(options: &ConformanceOptions) -> i32 {
     if let Some((name, args)) = options.probe.split_first() {
         let name = name.to_string_lossy();
-        return eigentime_conformance::probe(&name, args);
+        return eigentime_conformance::probe(&name, args, &eigentime_supervisor::arguments());
     }
     let command = match env::current_exe() {
         Ok(command) => command,

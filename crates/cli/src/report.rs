@@ -19,8 +19,11 @@ const PROGRAM: &str = "eigentime-report";
 const FOLDERS: [&str; 2] = [".", "../lib/eigentime"];
 
 /// How one comes by it.
-const HELP: &str = "help: `make build` makes it, where there is Python 3.11 or later, and `make install` \
-                    installs it; or `pip install` the package python/eigentime_report";
+const HELP: &str = concat!(
+    "help: it is a Python package of its own, for Python 3.11 or later: `pipx install ./eigentime_report-",
+    env!("CARGO_PKG_VERSION"),
+    "-py3-none-any.whl`, the wheel of this release; in a clone, `make build` makes it"
+);
 
 /// What help says at its end.
 pub const NOTES: &str = "\
@@ -51,7 +54,7 @@ pub fn run() -> i32 {
         eprintln!("eigentime: {PROGRAM} is neither with this program nor on PATH\n{HELP}");
         return i32::from(crate::FAILED);
     };
-    let error = Command::new(&file).args(env::args_os().skip(2)).exec();
+    let error = Command::new(&file).args(eigentime_supervisor::arguments().iter().skip(2)).exec();
     eprintln!("eigentime: {} cannot be run: {error}\n{HELP}", file.display());
     i32::from(crate::FAILED)
 }

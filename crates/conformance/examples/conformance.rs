@@ -14,7 +14,8 @@ fn main() {
     if first == "--probe" {
         let name = arguments.next().unwrap_or_default();
         let rest: Vec<OsString> = arguments.collect();
-        std::process::exit(probe(&name.to_string_lossy(), &rest));
+        let words: Vec<OsString> = std::env::args_os().collect();
+        std::process::exit(probe(&name.to_string_lossy(), &rest, &words));
     }
     let json = arguments.next_if(|word| word == "--json").is_some();
     let only = arguments.next().map(|word| word.to_string_lossy().into_owned());

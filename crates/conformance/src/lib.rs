@@ -91,8 +91,10 @@ pub fn run(options: &Options) -> i32 {
 ///
 /// - `serve TIMELINE`: carries out the harness's orders.
 /// - `clocks`: prints clocks, for a parent to compare.
+///
+/// This process was started with `words`.
 #[must_use]
-pub fn probe(name: &str, arguments: &[OsString]) -> i32 {
+pub fn probe(name: &str, arguments: &[OsString], words: &[OsString]) -> i32 {
     match (name, arguments) {
         ("clocks", []) => probes::print_clocks(),
         ("serve", [timeline]) => {
@@ -100,7 +102,7 @@ pub fn probe(name: &str, arguments: &[OsString]) -> i32 {
                 eprintln!("eigentime: no timeline is called {}", timeline.display());
                 return BROKEN;
             };
-            match serve::serve(timeline, own_command(name)) {
+            match serve::serve(timeline, own_command(name, words)) {
                 Ok(()) => 0,
                 Err(error) => {
                     eprintln!("eigentime: probes: {error}");
@@ -116,8 +118,8 @@ pub fn probe(name: &str, arguments: &[OsString]) -> i32 {
 }
 
 /// How this process was started, up to the name of its probe.
-fn own_command(name: &str) -> Vec<String> {
-    let words = std::env::args_os().take_while(|word| word != OsStr::new(name));
+fn own_command(name: &str, words: &[OsString]) -> Vec<String> {
+    let words = words.iter().take_while(|word| *word != OsStr::new(name));
     words.map(|word| word.to_string_lossy().into_owned()).collect()
 }
 

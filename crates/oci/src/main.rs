@@ -13,7 +13,6 @@ mod engine;
 mod failure;
 
 use std::cell::RefCell;
-use std::env;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -30,12 +29,11 @@ use failure::Level;
 /// The exit status of a failure, as of other runtimes.
 const FAILED: i32 = 1;
 
-/// What the C library calls first (but in unit tests, which have a start of their own):
-/// the process becomes the real runtime, and must not carry traces of Rust's start-up.
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub extern "C" fn main() -> i32 {
-    eigentime_supervisor::hold_closed_descriptors();
-    let arguments = Arguments::parse(env::args_os().skip(1));
+// The process becomes the real runtime.
+eigentime_supervisor::c_main!(start);
+
+fn start() -> i32 {
+    let arguments = Arguments::parse(eigentime_supervisor::arguments().into_iter().skip(1));
     let Err(reason) = run(&arguments);
     failure::tell(&arguments, Level::Error, &reason);
     FAILED

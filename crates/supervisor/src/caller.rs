@@ -1,8 +1,11 @@
 //! The calling process, which becomes the program.
 
 use std::convert::Infallible;
-use std::ffi::CString;
+use std::env;
+use std::ffi::{CStr, CString, OsStr, OsString, c_char};
 use std::os::fd::{AsRawFd, IntoRawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::OnceLock;
 
 use eigentime_timeline::{Nanos, Rate};
 use nix::errno::Errno;
@@ -47,6 +50,46 @@ pub fn hold_closed_descriptors() {
         }
         let _held_until_exec = held.into_raw_fd();
     }
+}
+
+/// What a program that starts at C's `main` was started with.
+static ARGUMENTS: OnceLock<Vec<OsString>> = OnceLock::new();
+
+/// What this process was started with. Rust's own function knows it from glibc; musl tells only C's
+/// `main`.
+pub fn arguments() -> Vec<OsString> {
+    ARGUMENTS.get().cloned().unwrap_or_else(|| env::args_os().collect())
+}
+
+/// Keeps what C's `main` was called with.
+///
+/// # Safety
+///
+/// There are as many words as `count` says, and all end with a zero.
+pub unsafe fn keep_arguments(count: i32, words: *const *const c_char) {
+    let word = |at| {
+        // SAFETY: as the caller says.
+        let word = unsafe { CStr::from_ptr(*words.add(at)) };
+        OsStr::from_bytes(word.to_bytes()).to_owned()
+    };
+    ARGUMENTS.get_or_init(|| (0..count as usize).map(word).collect());
+}
+
+/// Defines C's `main`, as which a program starts that becomes another one: Rust's own start-up would
+/// leave traces in that (SIGPIPE ignored, closed standard descriptors opened). Unit tests have a start
+/// of their own.
+#[macro_export]
+macro_rules! c_main {
+    ($main:path) => {
+        /// What the C library calls first.
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        pub extern "C" fn main(count: i32, words: *const *const std::ffi::c_char) -> i32 {
+            // SAFETY: so it is called.
+            unsafe { $crate::keep_arguments(count, words) };
+            $crate::hold_closed_descriptors();
+            $main()
+        }
+    };
 }
 
 /// As many are used at most, by this process or its supervisor, until the program is started.

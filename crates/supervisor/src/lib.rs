@@ -61,7 +61,7 @@ mod saved;
 mod skip;
 mod tracer;
 
-pub use caller::hold_closed_descriptors;
+pub use caller::{arguments, hold_closed_descriptors, keep_arguments};
 pub use clock_request::ClockRequest;
 pub use consent::{Consent, NamedBy, SettableBy};
 pub use error::{Error, ExecError};

@@ -196,7 +196,8 @@ fn sysinfo() -> Option<i64> {
     let mut info: libc::sysinfo = unsafe { std::mem::zeroed() };
     // SAFETY: one sysinfo is written.
     sys::checked(unsafe { libc::sysinfo(&raw mut info) }).ok()?;
-    Some(info.uptime * NS_PER_S)
+    // Of another type in musl.
+    Some(info.uptime as i64 * NS_PER_S)
 }
 
 fn adjtimex() -> Option<i64> {

@@ -160,7 +160,7 @@ fn packet(option: i32) -> Option<[u8; 16]> {
     message.msg_iov = &raw mut part;
     message.msg_iovlen = 1;
     message.msg_control = (&raw mut control).cast();
-    message.msg_controllen = size_of_val(&control);
+    message.msg_controllen = size_of_val(&control) as _;
     // SAFETY: the kernel writes one byte and as much of the control message as fits.
     unsafe { call!(libc::SYS_recvmsg, fd, &mut message, 0) }.ok()?;
     if message.msg_controllen < 32 {
@@ -198,15 +198,24 @@ fn msgctl() -> Option<i64> {
     asked.ok().map(|_| state.msg_ctime * NS_PER_S)
 }
 
+/// `struct semid64_ds` (arch/x86/include/uapi/asm/sembuf.h), which libc does not have for musl.
+#[repr(C)]
+struct Semaphores {
+    permissions: libc::ipc_perm,
+    last_use: [u64; 2],
+    last_change: [i64; 2],
+    number: [u64; 3],
+}
+
 fn semctl() -> Option<i64> {
     // SAFETY: only numbers are passed.
     let id = unsafe { libc::semget(libc::IPC_PRIVATE, 1, 0o600) };
     sys::checked(id).ok()?;
-    // SAFETY: all fields of a semid_ds may be zero.
-    let mut state: libc::semid_ds = unsafe { std::mem::zeroed() };
-    // SAFETY: one semid_ds is written.
+    // SAFETY: all its fields may be zero.
+    let mut state: Semaphores = unsafe { std::mem::zeroed() };
+    // SAFETY: one of them is written.
     let asked = sys::checked(unsafe { libc::semctl(id, 0, libc::IPC_STAT, &raw mut state) });
     // SAFETY: the set is this function's own.
     unsafe { libc::semctl(id, 0, libc::IPC_RMID) };
-    asked.ok().map(|_| state.sem_ctime * NS_PER_S)
+    asked.ok().map(|_| state.last_change[0] * NS_PER_S)
 }

@@ -27,6 +27,13 @@ const OPTIONS: Options = Options::PTRACE_O_TRACESYSGOOD
     .union(Options::PTRACE_O_TRACEEXEC)
     .union(Options::PTRACE_O_TRACESECCOMP);
 
+// What musl's header lacks (include/uapi/linux/ptrace.h).
+const PEEKSIGINFO_SHARED: u32 = 1;
+/// Fills in as much of `struct ptrace_syscall_info` as there is room for.
+const GET_SYSCALL_INFO: i32 = 0x420e;
+/// The first byte of it, where the thread is stopped elsewhere.
+const SYSCALL_INFO_NONE: u8 = 0;
+
 /// Why a thread stopped, or that it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
@@ -311,7 +318,7 @@ impl Tracee {
             flags: u32,
             count: i32,
         }
-        for flags in [0, libc::PTRACE_PEEKSIGINFO_SHARED] {
+        for flags in [0, PEEKSIGINFO_SHARED] {
             for offset in 0.. {
                 let peek = Peek { offset, flags, count: 1 };
                 // SAFETY: all-zero bytes are a valid siginfo_t.
@@ -363,8 +370,9 @@ impl Tracee {
 
     /// Is it stopped at the entry or the exit of a call, and so does not wait in it?
     pub fn is_beside_call(self) -> bool {
-        let stopped = ptrace::syscall_info(self.0);
-        stopped.is_ok_and(|info| info.op != libc::PTRACE_SYSCALL_INFO_NONE)
+        let mut op = SYSCALL_INFO_NONE;
+        let asked = self.request_with(GET_SYSCALL_INFO, size_of_val(&op), (&raw mut op) as usize);
+        asked.is_ok() && op != SYSCALL_INFO_NONE
     }
 
     /// The signals that the thread blocks.
@@ -475,14 +483,15 @@ impl Tracee {
         Pidfd::open(self.0)?.borrow_descriptor(descriptor)
     }
 
-    fn request(self, request: u32, data: usize) -> nix::Result<()> {
+    fn request(self, request: impl Into<i64>, data: usize) -> nix::Result<()> {
         self.request_with(request, 0, data)
     }
 
-    fn request_with(self, request: u32, address: usize, data: usize) -> nix::Result<()> {
-        // SAFETY: none of the requests above writes to our memory but
-        // PTRACE_GETSIGMASK, whose `data` points to a word of that size.
-        let result = unsafe { libc::ptrace(request, self.0.as_raw(), address, data) };
+    // C libraries disagree on the type of a request.
+    fn request_with(self, request: impl Into<i64>, address: usize, data: usize) -> nix::Result<()> {
+        // SAFETY: none of the requests above writes to our memory but PTRACE_GETSIGMASK and
+        // PTRACE_GET_SYSCALL_INFO, whose `data` points to as many bytes as `address` says.
+        let result = unsafe { libc::ptrace(request.into() as _, self.0.as_raw(), address, data) };
         Errno::result(result).map(drop)
     }
 }

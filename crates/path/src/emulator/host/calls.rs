@@ -99,11 +99,11 @@ fn named(name: &str) -> io::Result<ifreq> {
     Ok(request)
 }
 
-fn ask(socket: &impl AsFd, what: libc::Ioctl, request: &mut ifreq) -> io::Result<()> {
+fn ask(socket: &impl AsFd, what: libc::c_ulong, request: &mut ifreq) -> io::Result<()> {
     let socket = socket.as_fd().as_raw_fd();
     // SAFETY: these requests read and write the `ifreq`, and SIOCETHTOOL with the commands that this
     // file gives it an `EthtoolValue` that outlives the call.
-    done(unsafe { libc::ioctl(socket, what, &raw mut *request) })
+    done(unsafe { libc::ioctl(socket, what as _, &raw mut *request) })
 }
 
 fn done(result: c_int) -> io::Result<()> {

@@ -14,12 +14,12 @@ use crate::proc;
 
 /// `SECCOMP_IOCTL_NOTIF_RECV`, `SECCOMP_IOCTL_NOTIF_SEND` and `SECCOMP_IOCTL_NOTIF_ID_VALID`
 /// (include/uapi/linux/seccomp.h).
-const RECEIVE: libc::c_ulong = 0xc050_2100;
-const SEND: libc::c_ulong = 0xc018_2101;
-const IS_PENDING: libc::c_ulong = 0x4008_2102;
+const RECEIVE: libc::Ioctl = 0xc050_2100_u32 as libc::Ioctl;
+const SEND: libc::Ioctl = 0xc018_2101_u32 as libc::Ioctl;
+const IS_PENDING: libc::Ioctl = 0x4008_2102;
 /// `SECCOMP_IOCTL_NOTIF_SET_FLAGS`, and `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP`: who waits for the other
 /// side leaves it the processor. Since Linux 6.6.
-const SET_FLAGS: libc::c_ulong = 0x4008_2104;
+const SET_FLAGS: libc::Ioctl = 0x4008_2104;
 const SYNC_WAKE_UP: libc::c_ulong = 1;
 
 /// The descriptor.

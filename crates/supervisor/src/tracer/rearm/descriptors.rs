@@ -15,7 +15,7 @@ use super::Rearm;
 use crate::host;
 
 /// `TFD_IOC_SET_TICKS` (include/uapi/linux/timerfd.h).
-const SET_TICKS: libc::c_ulong = 0x4008_5400;
+const SET_TICKS: libc::Ioctl = 0x4008_5400;
 
 /// `KCMP_FILE` (include/uapi/linux/kcmp.h).
 const SAME_FILE: i32 = 0;

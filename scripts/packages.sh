@@ -1,0 +1,225 @@
+#!/usr/bin/env bash
+# Makes the packages of a release in build/packages, the same bytes wherever and whenever the same
+# source is built. `make packages` calls it.
+#
+#   scripts/packages.sh              makes all
+#   scripts/packages.sh PACKAGE...   makes these, the static release first: static, image, bill, report,
+#                                    deb, rpm, wheel, recipes, crates
+#   scripts/packages.sh pack         packs again what is built: the static release and the image
+#   scripts/packages.sh reproduce    builds the committed source in two other folders, and compares
+#
+# What the packages are is in deploy/packages/ and in the manifests of crates/cli and crates/capi.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+readonly ALL=(image bill report deb rpm wheel recipes crates)
+readonly OUT=$PWD/build/packages
+# What packs, built from source or taken from the registries once.
+readonly TOOLS=$OUT/tools
+readonly CARGO_DEB=3.8.0 CARGO_GENERATE_RPM=0.21.1 CARGO_CYCLONEDX=0.5.9
+readonly MATURIN=1.16.0 ZIGLANG=0.17.1 CARGO_ZIGBUILD=0.24.1 AUDITWHEEL=6.8.2
+# The oldest C library that the library and the wheel run with, as "manylinux2014" says.
+readonly GLIBC=2.17
+readonly MUSL=x86_64-unknown-linux-musl GNU=x86_64-unknown-linux-gnu
+readonly COMMANDS=(eigentime eigentime-oci eigentime-path)
+
+version=$(sed -nE 's/^version *= *"(.*)"/\1/p' Cargo.toml)
+# The commands with what belongs to them, as the static release has them.
+readonly NAME=eigentime-$version-x86_64-linux
+readonly TREE=$OUT/tree
+
+say() { echo "packages: $*" >&2; }
+die() { say "$@"; exit 1; }
+
+# The times in packages, and no path of this machine in what is built.
+: "${SOURCE_DATE_EPOCH:=$(git log -1 --format=%ct)}"
+export SOURCE_DATE_EPOCH
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/build/target}
+cargo_home=${CARGO_HOME:-$HOME/.cargo}
+remap="--remap-path-prefix=$PWD=/eigentime --remap-path-prefix=$cargo_home=/cargo"
+map="-ffile-prefix-map=$PWD=/eigentime -ffile-prefix-map=$cargo_home=/cargo"
+for target in "$MUSL" "$GNU"; do
+    variable=${target//-/_}
+    export "CARGO_TARGET_${variable^^}_RUSTFLAGS=$remap" "CFLAGS_$variable=$map"
+done
+
+# Installs a crate's commands, unless that version is there.
+crate() { # NAME VERSION
+    if grep -qs "^\"$1 $2 " "$TOOLS/.crates.toml"; then return 0; fi
+    say "installing $1 $2 into ${TOOLS#"$PWD"/}"
+    cargo install --quiet --locked --debug --root "$TOOLS" --target-dir "$TOOLS/target" "$1@$2"
+    rm -r "$TOOLS/target"
+}
+
+# The linker that knows the symbols of old C libraries, and what builds and checks wheels.
+python_tools() {
+    local made="$MATURIN $ZIGLANG $CARGO_ZIGBUILD $AUDITWHEEL"
+    if [ "$(cat "$TOOLS/python/made-of" 2>/dev/null)" = "$made" ]; then return 0; fi
+    say "installing maturin, ziglang, cargo-zigbuild and auditwheel into ${TOOLS#"$PWD"/}/python"
+    rm -rf "$TOOLS/python"
+    python3 -m venv "$TOOLS/python"
+    "$TOOLS/python/bin/pip" install --quiet --disable-pip-version-check "maturin==$MATURIN" \
+        "ziglang==$ZIGLANG" "cargo-zigbuild==$CARGO_ZIGBUILD" "auditwheel==$AUDITWHEEL"
+    echo "$made" >"$TOOLS/python/made-of"
+}
+
+build() { # what the static release has, and the pages
+    cargo build --locked --release --target "$MUSL" --package eigentime-cli --package eigentime-oci --package eigentime-path
+    cargo build --locked --profile static --target "$MUSL" --package eigentime-probe
+    # Of no use to anybody else, and so not optimized.
+    cargo build --locked --package eigentime-cli --example pages
+}
+
+# Lays the tree out.
+lay_out() {
+    local command file doc=$TREE/share/doc/eigentime built=$CARGO_TARGET_DIR/$MUSL
+    rm -rf "$TREE"
+    for command in "${COMMANDS[@]}"; do
+        install -D --mode=755 --strip "$built/release/$command" "$TREE/bin/$command"
+    done
+    install -D --mode=755 --strip "$built/static/eigentime-probe" "$TREE/bin/eigentime-probe"
+    for file in "$TREE"/bin/*; do
+        if readelf --program-headers "$file" | grep -q INTERP; then die "$file is not static: it asks for an interpreter"; fi
+    done
+    "$CARGO_TARGET_DIR/debug/examples/pages" "$TREE"
+    install -D --mode=644 --target-directory="$doc" README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT docs/install.md
+    cargo metadata --locked --format-version 1 --filter-platform "$MUSL" |
+        python3 deploy/packages/notices.py eigentime-cli eigentime-oci eigentime-path eigentime-probe >"$doc/NOTICES"
+    chmod --recursive u=rwX,go=rX "$TREE"
+}
+
+archive() {
+    tar --directory="$TREE" --transform="s:^[.]:$NAME:" --sort=name --owner=0 --group=0 --numeric-owner \
+        --mtime="@$SOURCE_DATE_EPOCH" --format=gnu -cf - . | zstd --quiet --force -19 --threads=1 -o "$OUT/$NAME.tar.zst"
+}
+
+# The software bill of materials. Its tool writes beside each manifest.
+make_bill() {
+    local name=eigentime-bill
+    crate cargo-cyclonedx "$CARGO_CYCLONEDX"
+    "$TOOLS/bin/cargo-cyclonedx" cyclonedx --quiet --format json --spec-version 1.5 --no-build-deps \
+        --target "$MUSL" --override-filename "$name"
+    mv "crates/cli/$name.json" "$OUT/$NAME.cdx.json"
+    find . -path ./build -prune -o -name "$name.json" -exec rm {} +
+}
+
+pack_static() {
+    lay_out
+    archive
+}
+
+make_static() {
+    mkdir -p "$OUT"
+    build
+    pack_static
+}
+
+make_report() {
+    rm -f build/report/*.whl
+    scripts/report.sh wheel
+    compgen -G 'build/report/*.whl' >/dev/null || die "there is no wheel of eigentime-report: that takes Python 3.11"
+    cp build/report/eigentime_report-"$version"-*.whl "$OUT/"
+}
+
+# The libraries for old C libraries, laid out in build/packages/library.
+library() {
+    local lib=$OUT/library/lib
+    python_tools
+    rm -rf "$OUT/library"
+    PATH=$TOOLS/python/bin:$PATH cargo-zigbuild zigbuild --locked --release --target "$GNU.$GLIBC" --package eigentime-capi
+    PATH=$TOOLS/python/bin:$PATH cargo-zigbuild zigbuild --locked --profile unwinding --target "$GNU.$GLIBC" --package eigentime-preload
+    scripts/library.sh "$CARGO_TARGET_DIR/$GNU/release" "$OUT/library"
+    install -D --mode=755 --strip "$CARGO_TARGET_DIR/$GNU/unwinding/libeigentime_preload.so" "$lib/libeigentime_preload.so"
+    # shellcheck disable=SC2016 # a variable of pkg-config
+    sed --in-place -e 's:^prefix=.*:prefix=/usr:; s:^libdir=.*:libdir=${prefix}/lib/x86_64-linux-gnu:' "$lib/pkgconfig/eigentime.pc"
+}
+
+make_deb() {
+    crate cargo-deb "$CARGO_DEB"
+    library
+    rm -f "$OUT"/*.deb
+    deb eigentime-cli
+    deb eigentime-capi
+    deb eigentime-capi --variant=dev
+}
+
+deb() { # CRATE OPTION...
+    "$TOOLS/bin/cargo-deb" deb --quiet --no-build --no-strip --compress-system --package "$@" --output "$OUT/"
+}
+
+make_rpm() {
+    crate cargo-generate-rpm "$CARGO_GENERATE_RPM"
+    "$TOOLS/bin/cargo-generate-rpm" generate-rpm --package crates/cli --target "$MUSL" --auto-req disabled \
+        --payload-compress zstd --source-date "$SOURCE_DATE_EPOCH" --output "$OUT/"
+}
+
+make_wheel() {
+    python_tools
+    rm -rf "$OUT/wheel" "$OUT"/eigentime-*.whl
+    PATH=$TOOLS/python/bin:$PATH maturin build --quiet --zig --compatibility manylinux2014 \
+        --manifest-path python/eigentime/Cargo.toml --target "$GNU" --out "$OUT/wheel"
+    mv "$OUT"/wheel/*.whl "$OUT/"
+    rmdir "$OUT/wheel"
+}
+
+make_image() {
+    python3 deploy/packages/image.py "$TREE" "$version" "$SOURCE_DATE_EPOCH" "$OUT/eigentime-$version-oci.tar"
+}
+
+# The Nix expression and the Homebrew formula, with the version and the checksum of the static release.
+make_recipes() {
+    local recipe sum
+    sum=$(sha256sum "$OUT/$NAME.tar.zst" | cut -d ' ' -f 1)
+    for recipe in eigentime.nix eigentime.rb; do
+        sed -e "s/@VERSION@/$version/g; s/@SHA256@/$sum/g" "deploy/packages/$recipe.in" >"$OUT/$recipe"
+    done
+}
+
+# Those that others build upon.
+make_crates() {
+    cargo publish --dry-run --quiet --locked --allow-dirty --workspace
+}
+
+checksums() {
+    local sums
+    cd "$OUT"
+    rm -f SHA256SUMS
+    sums=$(find . -maxdepth 1 -type f -printf '%P\n' | LC_ALL=C sort | xargs sha256sum)
+    echo "$sums" >SHA256SUMS
+}
+
+# Two copies of what is committed, each with a target folder of its own.
+reproduce() {
+    local work copy
+    work=$(mktemp --directory)
+    # shellcheck disable=SC2064 # where it is now
+    trap "rm -rf '$work'" EXIT
+    for copy in one two/of; do
+        mkdir -p "$work/$copy"
+        git archive HEAD | tar --directory="$work/$copy" -xf -
+        mkdir -p "$work/$copy/build/packages"
+        ln -s "$TOOLS" "$work/$copy/build/packages/tools"
+        say "building in $work/$copy"
+        CARGO_TARGET_DIR="$work/$copy/build/target" "$work/$copy/scripts/packages.sh" "${@:-${ALL[@]}}"
+    done
+    diff "$work"/{one,two/of}/build/packages/SHA256SUMS || die "the two builds differ"
+    cat "$work/one/build/packages/SHA256SUMS"
+    say "the two builds are the same"
+}
+
+case ${1-} in
+    pack) pack_static; make_image; exit ;;
+    reproduce) reproduce "${@:2}"; exit ;;
+esac
+packages=("${@:-${ALL[@]}}")
+for package in "${packages[@]}"; do
+    case " static ${ALL[*]} " in
+        *" $package "*) ;;
+        *) die "unknown package '$package'; there are static ${ALL[*]}" ;;
+    esac
+done
+make_static
+for package in "${packages[@]}"; do
+    if [ "$package" != static ]; then "make_$package"; fi
+done
+checksums
