@@ -31,8 +31,9 @@ impl Supervisor {
                 Err(reason) => Answer::Refused(reason),
             },
             Request::IsIdle => Answer::Idle(self.is_idle().err()),
-            Request::Change(changes) => match self.change(changes) {
-                Ok(()) => Answer::Changed(self.timeline()),
+            Request::Change(changes, at) => match self.change(changes, *at) {
+                Ok(late) if at.is_some() => Answer::Switched(late),
+                Ok(_) => Answer::Changed(self.timeline()),
                 Err(reason) => Answer::Refused(reason),
             },
             Request::Allow(allowance) => {
