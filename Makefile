@@ -24,13 +24,16 @@ setup = build/setup/$(subst $(space),-,$(strip $1))-$(setup_key)
 # The stamp of the checkers, named after the script that installs them.
 tools := build/tools/installed-$(shell sha256sum scripts/tools.sh | cut -c1-12)
 
+# helm, the same way.
+helm := build/kubernetes/built-$(shell sha256sum scripts/helm.sh | cut -c1-12)
+
 python_files = scripts/check-layers .
 shell_files = .ci/run scripts/report/eigentime-report $(shell find . -path ./build -prune -o -path ./.git -prune -o -name '*.sh' -print)
 
-.PHONY: help build install uninstall python vm demo test storm bench docs header lint clean distclean
+.PHONY: help build install uninstall python vm image manifests demo test test-kubernetes storm bench docs header lint clean distclean
 
 help: ## list what there is to make
-	@sed -nE 's/^([a-z]+):[^#]*## (.*)/  make \1\t\2/p' Makefile | expand --tabs=18
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' Makefile | expand --tabs=18
 
 build: $(call setup,build) ## build the commands, build/bin, and the libraries, build/lib and build/include
 	cargo build --release --package eigentime-cli --package eigentime-oci --package eigentime-capi --package eigentime-path
@@ -55,13 +58,23 @@ python: $(call setup,build python) ## build the Python package, build/python/eig
 vm: $(call setup,build) ## fetch the distribution's kernel for virtual machines, build/share/eigentime/vm
 	scripts/vm.sh
 
+image: $(call setup,build) ## build the image for clusters, build/eigentime-image.tar
+	scripts/image.sh
+
+manifests: $(helm) ## write deploy/kubernetes/manifests anew from the chart
+	scripts/manifests.sh
+
 demo: build ## show it: three programs live through 19 January 2038, ten times as fast
 	scripts/demo.sh
 
 test: export EIGENTIME_OTHER_BIN := $(CARGO_TARGET_DIR)/upgraded/eigentime
-test: $(call setup,build python tests) build python vm ## run all tests: of Python, the unit and property tests, end to end
+test: $(call setup,build python tests) build python vm $(helm) ## run all tests: of Python, the unit and property tests, end to end
 	EIGENTIME_IMAGE_PADDING=4160 cargo build --profile upgraded --package eigentime-cli
 	scripts/test.sh
+
+# What it reads from the environment: docs/kubernetes/README.md.
+test-kubernetes: $(helm) image ## install on a cluster, run pods there, upgrade and uninstall
+	PATH="$(CURDIR)/build/kubernetes:$$PATH" python3 deploy/kubernetes/tests/test_cluster.py
 
 storm: export EIGENTIME_STORM_S = 720
 storm: $(call setup,build tests) build ## rewrite call sites in 64 threads, beside signals, forks, libraries and compilers, for an hour
@@ -112,6 +125,12 @@ distclean: ## remove build/ altogether
 build/setup/%:
 	scripts/setup.sh $(subst -, ,$(patsubst %-$(setup_key),%,$*))
 	mkdir -p build/setup
+	touch $@
+
+$(helm):
+	rm -rf build/kubernetes
+	mkdir -p build/kubernetes
+	scripts/helm.sh
 	touch $@
 
 $(tools): | $(call setup,build lint)

@@ -13,7 +13,7 @@ readonly EMPTY='^test result: ok\. 0 passed; 0 failed; 0 ignored'
 logs=$(mktemp -d)
 failed=() beside=
 trap 'end' EXIT
-readonly SUITES=(bench python report unit aarch64 go end-to-end)
+readonly SUITES=(bench python report kubernetes unit aarch64 go end-to-end)
 
 end() {
     # If it is interrupted: what runs in the background is not.
@@ -43,6 +43,7 @@ in_python() {
     suite bench python3 -m unittest discover --start-directory bench/tests --top-level-directory bench
     suite python build/python/venv/bin/python -m unittest discover --start-directory python/eigentime/tests
     suite report report
+    suite kubernetes python3 -m unittest discover --start-directory deploy/kubernetes/tests --pattern test_chart.py
 }
 
 # The tests in Python compute, and unit tests mostly wait: they run beside each other. What those in

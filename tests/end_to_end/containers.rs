@@ -31,6 +31,7 @@ mod limits;
 mod nested;
 mod passes;
 mod paused;
+mod pods;
 mod refused;
 mod run_images;
 mod run_options;
@@ -55,7 +56,7 @@ pub struct Scenario {
 }
 
 /// All of them.
-const SCENARIOS: [&[Scenario]; 13] = [
+const SCENARIOS: [&[Scenario]; 14] = [
     clocks::SCENARIOS,
     consent::SCENARIOS,
     idle::SCENARIOS,
@@ -69,6 +70,7 @@ const SCENARIOS: [&[Scenario]; 13] = [
     killed_runtime::SCENARIOS,
     nested::SCENARIOS,
     paused::SCENARIOS,
+    pods::SCENARIOS,
 ];
 
 /// Adds the tests.

@@ -15,8 +15,9 @@ use nix::sys::prctl;
 use nix::sys::signal::Signal;
 
 /// Where programs are looked for when nobody says: engines start runtimes with hardly
-/// any environment.
-pub(crate) const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// any environment. The last are where CRI-O's packages, k0s and k3s have theirs.
+pub(crate) const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:\
+     /usr/libexec/crio:/var/lib/k0s/bin:/var/lib/rancher/k3s/data/current/bin";
 
 /// The program of this name: on PATH, or where system programs commonly are, which an
 /// ordinary user's PATH often lacks.

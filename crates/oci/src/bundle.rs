@@ -67,6 +67,12 @@ impl Document {
         namespaces.is_some_and(|all| all.iter().any(|namespace| namespace["type"] == kind))
     }
 
+    /// The namespaces of others that it is to join.
+    pub fn joined_namespaces(&self) -> Vec<PathBuf> {
+        let namespaces = self.value["linux"]["namespaces"].as_array().into_iter().flatten();
+        namespaces.filter_map(|one| one["path"].as_str().map(PathBuf::from)).collect()
+    }
+
     /// Does its seccomp profile notify a process of calls, which the kernel allows to one only?
     pub fn notifies(&self) -> bool {
         let profile = &self.value["linux"]["seccomp"];
@@ -212,6 +218,24 @@ mod tests {
         assert_eq!(document.value, expected);
         document.join_time_namespace(Path::new("/proc/1/ns/time"));
         assert!(document.has_namespace("time"));
+    }
+
+    #[test]
+    fn containers_of_pods_name_their_sandbox() {
+        for (kind, of, is, expected) in [
+            ("io.kubernetes.cri.container-type", "io.kubernetes.cri.sandbox-id", "container", Some("7")),
+            ("io.kubernetes.cri.container-type", "io.kubernetes.cri.sandbox-id", "sandbox", None),
+            ("io.kubernetes.cri-o.ContainerType", "io.kubernetes.cri-o.SandboxID", "container", Some("7")),
+            ("org.example.kind", "org.example.of", "container", None),
+        ] {
+            let mut value: Value = serde_json::from_str(BUNDLE).unwrap();
+            value["annotations"][kind] = serde_json::json!(is);
+            value["annotations"][of] = serde_json::json!("7");
+            value["linux"]["namespaces"][0]["path"] = serde_json::json!("/proc/9/ns/pid");
+            let document = Document { path: PathBuf::new(), value };
+            assert_eq!(crate::engine::sandbox_of(&document), expected, "{kind} {is}");
+            assert_eq!(document.joined_namespaces(), [Path::new("/proc/9/ns/pid")]);
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What engines call their containers.
+//! What engines call their containers, and the sandboxes of their pods.
 
 use std::fs;
 use std::path::Path;
@@ -14,6 +14,22 @@ const ANNOTATIONS: [&str; 4] = [
     "io.kubernetes.cri-o.ContainerName",
     "nerdctl/name",
 ];
+
+/// Annotations in which engines tell Kubernetes' kind of container, and the number of its pod's
+/// sandbox: containerd's and CRI-O's.
+const PODS: [[&str; 2]; 2] = [
+    ["io.kubernetes.cri.container-type", "io.kubernetes.cri.sandbox-id"],
+    ["io.kubernetes.cri-o.ContainerType", "io.kubernetes.cri-o.SandboxID"],
+];
+
+/// The number of the sandbox in whose pod a container is to be. None for the sandbox itself.
+pub fn sandbox_of(bundle: &Document) -> Option<&str> {
+    let of = |[kind, sandbox]: &[&str; 2]| match bundle.annotation(kind) {
+        Some("container") => bundle.annotation(sandbox),
+        _ => None,
+    };
+    PODS.iter().find_map(of)
+}
 
 /// The name of a container, if its engine gave it one.
 pub fn name_of(bundle: &Document) -> Option<String> {

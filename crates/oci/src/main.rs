@@ -105,7 +105,15 @@ fn create(
     if !settings.ignored.is_empty() {
         failure::tell(arguments, Level::Warning, &not_counted(&settings.ignored));
     }
-    if settings.is_empty() {
+    let pod = match engine::sandbox_of(&document) {
+        Some(id) => {
+            let sandbox = Container { id: id.to_owned(), ..container.clone() };
+            container::timeline_of_pod(&sandbox, document.joined_namespaces())
+                .map_err(|error| error.to_string())?
+        }
+        None => None,
+    };
+    if settings.is_empty() && pod.is_none() {
         return Ok(());
     }
     if !document.has_namespace("mount") {
@@ -129,14 +137,21 @@ fn create(
     let path = document.path().to_owned();
     let document = RefCell::new(document);
     let bundle = ForRuntime { document, runtime: &command[0], trusts_environment };
+    let (clocks, consent) = (settings.request.clocks(), settings.request.consent());
+    // The pod's sandbox has made its timeline, by the settings that all of its containers have.
+    let (clocks, timeline, named_by) = match &pod {
+        Some(timeline) => (None, Some(timeline.clone()), NamedBy::User),
+        None => (clocks, settings.request.timeline, NamedBy::Bundle),
+    };
     let contained = Contained {
         runtime: command.to_vec(),
         container: Container { name, ..container },
-        clocks: settings.request.clocks(),
-        consent: settings.request.consent(),
+        clocks,
+        consent,
         rewrites: !settings.request.no_rewrite,
-        timeline: settings.request.timeline,
-        named_by: NamedBy::Bundle,
+        timeline,
+        joins: pod.is_some() || settings.request.existing,
+        named_by,
         time_namespace,
         bundle: &bundle,
         put_back: vec![path.clone()],

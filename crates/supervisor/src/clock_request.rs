@@ -80,6 +80,8 @@ settings! {
     Timeline "timeline" timeline: Option<Name> = given(str::parse);
     /// May containers that name the timeline join it?
     Joinable "joinable" joinable: bool = parse_switch;
+    /// Has the timeline to be there already?
+    Existing "existing" existing: bool = parse_switch;
     /// Who may set the wall clock.
     SettableBy "settable-by" settable_by: Option<SettableBy> = given(str::parse);
     /// Are sites of calls left as they are?
@@ -146,7 +148,7 @@ const CONTRADICTIONS: [(Key, Key); 13] = [
 ];
 
 /// Settings that mean nothing without any of those behind them.
-const NEEDS: [(Key, &[Key]); 9] = [
+const NEEDS: [(Key, &[Key]); 10] = [
     (Key::BusyRate, &[Key::SkipIdle]),
     (Key::IdleGrace, &[Key::SkipIdle]),
     (Key::Skips, &[Key::SkipIdle]),
@@ -155,6 +157,7 @@ const NEEDS: [(Key, &[Key]); 9] = [
     (Key::AtLimit, &[Key::SkipIdle]),
     (Key::AtLimit, &[Key::For, Key::Until]),
     (Key::Joinable, &[Key::Timeline]),
+    (Key::Existing, &[Key::Timeline]),
     (Key::Policy, &[Key::Continue]),
 ];
 

@@ -3,6 +3,8 @@
 
 use std::convert::Infallible;
 use std::ffi::CString;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -33,6 +35,8 @@ pub struct Contained<'a> {
     pub clocks: Option<Clocks>,
     /// The timeline to share; else one that is called by the container's number.
     pub timeline: Option<Name>,
+    /// Has the timeline to be there already?
+    pub joins: bool,
     /// Who names it.
     pub named_by: NamedBy,
     /// What it allows, if it is made.
@@ -112,6 +116,9 @@ fn prepare(contained: &Contained<'_>) -> Result<Infallible, Error> {
     // Without privilege, no namespace of another user namespace can be entered.
     let inherits = || !namespace::is_privileged() || !contained.bundle.is_heeded();
     named::find(&name, |found| match found {
+        Lookup::Absent(..) if contained.joins => {
+            Err(Error::Timeline(format!("there is no timeline '{name}' that it could join")).into())
+        }
         Lookup::Absent(registry, lock) => {
             let needs = contained.time_namespace || entry.clocks().offsets() != [Nanos::ZERO; 2];
             let inherits = needs && inherits();
@@ -216,6 +223,36 @@ pub fn enter(
         }
     });
     match entered? {}
+}
+
+/// The timeline of a pod, which its sandbox is in, for a container that is to join these namespaces.
+/// One of them has to be the sandbox's: what is said of a container may come from an image, but
+/// which namespaces it joins may not.
+///
+/// # Errors
+///
+/// If the timeline does not answer.
+pub fn timeline_of_pod(
+    sandbox: &Container,
+    namespaces: impl IntoIterator<Item = PathBuf>,
+) -> Result<Option<Name>, Error> {
+    const SHARED: [&str; 4] = ["ipc", "net", "pid", "uts"];
+    let Some(registry) = Registry::existing()? else { return Ok(None) };
+    let Some(name) = registry.timeline_of(sandbox) else { return Ok(None) };
+    let shown = match client::ask(&registry, &name, &Request::Show) {
+        Ok(Answer::Shown(shown)) => shown,
+        // It has ended, and with it the sandbox.
+        Err(Failure::NoSuch { .. } | Failure::Gone(_)) => return Ok(None),
+        answer => return Err(unexpected(&name, answer)),
+    };
+    let identity = |path: PathBuf| fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
+    let members = shown.members.iter().filter(|it| it.container.as_ref() == Some(&sandbox.id));
+    let theirs: Vec<_> = members
+        .flat_map(|member| SHARED.map(|kind| format!("/proc/{}/ns/{kind}", member.pid)))
+        .filter_map(|path| identity(path.into()))
+        .collect();
+    let mut joined = namespaces.into_iter().filter_map(identity);
+    Ok(joined.any(|one| theirs.contains(&one)).then_some(name))
 }
 
 /// Moves the calling process to where the runtime is that makes the container which one

@@ -143,6 +143,7 @@ impl Preparation<'_> {
             container: Container { id: self.name(), ..Container::default() },
             clocks: self.asked.clocks.clone(),
             timeline: self.asked.timeline.clone(),
+            joins: false,
             named_by: NamedBy::User,
             consent: self.asked.consent,
             time_namespace: true,

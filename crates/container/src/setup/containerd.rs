@@ -61,10 +61,23 @@ impl Form {
         let [plugins, plugin, containerd, runtimes] = self.table();
         [plugins, plugin, containerd, runtimes, name]
     }
+
+    fn entry(&self, runtime: &str, systemd_cgroup: Option<bool>) -> Vec<Setting<'static>> {
+        let entry = self.runtime(ENTRY);
+        let options = [entry.as_slice(), &["options"]].concat();
+        let mut settings = vec![
+            Setting::new(&entry, "runtime_type", SHIM),
+            Setting::new(&entry, "pod_annotations", toml::list(&ANNOTATIONS)),
+            Setting::new(&entry, "container_annotations", toml::list(&ANNOTATIONS)),
+            Setting::new(&options, "BinaryName", runtime),
+        ];
+        settings.extend(systemd_cgroup.map(|it| Setting::new(&options, "SystemdCgroup", it)));
+        settings
+    }
 }
 
 /// The oldest form that the installed version takes without a warning.
-pub fn fresh() -> Option<String> {
+pub(super) fn fresh() -> Option<String> {
     let version = Version::of(&program::find("containerd")?)?;
     Some(match version.is_at_least([2, 0, 0]) {
         true => "version = 3\n".to_owned(),
@@ -72,30 +85,67 @@ pub fn fresh() -> Option<String> {
     })
 }
 
+/// Lets the entry in a text name this runtime.
+///
+/// # Errors
+///
+/// If there is something in the text that no entry can be added to.
 pub fn add(text: &str, runtime: &str) -> Result<String, Unusable> {
     let document = toml::parse(text)?;
     let form = Form::of(&document)?;
-    let entry = form.runtime(ENTRY);
-    let options = [entry.as_slice(), &["options"]].concat();
     let mut settings = Vec::new();
     if form.hides_default && toml::get(&document, &form.table()).is_none() {
         let shim = Value::from(SHIM).decorated(" ", DEFAULT_REMARK);
         settings.push(Setting::new(&form.runtime(DEFAULT), "runtime_type", shim));
     }
-    settings.extend([
-        Setting::new(&entry, "runtime_type", SHIM),
-        Setting::new(&entry, "pod_annotations", toml::list(&ANNOTATIONS)),
-        Setting::new(&entry, "container_annotations", toml::list(&ANNOTATIONS)),
-        Setting::new(&options, "BinaryName", runtime),
-    ]);
-    // The kubelet and all runtimes have to manage control groups the same way.
-    let runc = [form.runtime(DEFAULT).as_slice(), &["options", "SystemdCgroup"]].concat();
-    if let Some(systemd) = toml::get(&document, &runc).and_then(Item::as_bool) {
-        settings.push(Setting::new(&options, "SystemdCgroup", systemd));
-    }
-    toml::add(text, &entry, &settings)
+    settings.extend(form.entry(runtime, systemd_cgroup(text)?));
+    toml::add(text, &form.runtime(ENTRY), &settings)
 }
 
+/// Lets nothing but the entry be in a text, which is that of a file that others import or a
+/// template that others fill in. `systemd_cgroup` is what `runc` has.
+///
+/// # Errors
+///
+/// If the text's version is not known.
+pub fn add_alone(
+    text: &str,
+    runtime: &str,
+    systemd_cgroup: Option<bool>,
+) -> Result<String, Unusable> {
+    let form = Form::of(&toml::parse(text)?)?;
+    toml::add(text, &form.runtime(ENTRY), &form.entry(runtime, systemd_cgroup))
+}
+
+/// Does `runc` have its control groups managed by systemd? The kubelet and all runtimes have to
+/// manage them the same way.
+///
+/// # Errors
+///
+/// If the text cannot be read.
+pub fn systemd_cgroup(text: &str) -> Result<Option<bool>, Unusable> {
+    let document = toml::parse(text)?;
+    let form = Form::of(&document)?;
+    let path = [form.runtime(DEFAULT).as_slice(), &["options", "SystemdCgroup"]].concat();
+    Ok(toml::get(&document, &path).and_then(Item::as_bool))
+}
+
+/// Does the text say anything of the plugin for Kubernetes?
+///
+/// # Errors
+///
+/// If the text cannot be read.
+pub fn has_plugin(text: &str) -> Result<bool, Unusable> {
+    let document = toml::parse(text)?;
+    let form = Form::of(&document)?;
+    Ok(toml::get(&document, &["plugins", form.plugin]).is_some())
+}
+
+/// Takes the entry out of a text.
+///
+/// # Errors
+///
+/// If the text cannot be read.
 pub fn remove(text: &str) -> Result<String, Unusable> {
     let form = Form::of(&toml::parse(text)?)?;
     let rest = toml::remove(text, &form.runtime(ENTRY))?;
@@ -122,14 +172,14 @@ fn default_is_ours(text: &str, form: &Form) -> Result<bool, Unusable> {
         && remark == Some(DEFAULT_REMARK))
 }
 
-pub fn entry(text: &str) -> Result<Option<String>, Unusable> {
+pub(super) fn entry(text: &str) -> Result<Option<String>, Unusable> {
     let document = toml::parse(text)?;
     let form = Form::of(&document)?;
     let name = [form.runtime(ENTRY).as_slice(), &["options", "BinaryName"]].concat();
     Ok(toml::get(&document, &name).and_then(|name| name.as_str().map(str::to_owned)))
 }
 
-pub fn is_default(text: &str) -> Result<bool, Unusable> {
+pub(super) fn is_default(text: &str) -> Result<bool, Unusable> {
     let document = toml::parse(text)?;
     let [plugins, plugin, containerd, _] = Form::of(&document)?.table();
     let default = [plugins, plugin, containerd, "default_runtime_name"];
@@ -137,7 +187,7 @@ pub fn is_default(text: &str) -> Result<bool, Unusable> {
     Ok(default == Some(ENTRY))
 }
 
-pub fn caution(_: &Caller, _: &Path, text: &str) -> Option<String> {
+pub(super) fn caution(_: &Caller, _: &Path, text: &str) -> Option<String> {
     let document = toml::parse(text).ok()?;
     let disabled = document.get("disabled_plugins")?.as_array()?;
     let names = disabled.iter().filter_map(Value::as_str);

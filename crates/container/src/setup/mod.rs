@@ -13,7 +13,7 @@
 //! become of it, [`Plan::carry_out`] writes.
 
 mod caller;
-mod containerd;
+pub mod containerd;
 mod docker;
 mod engines;
 mod error;

@@ -1,0 +1,169 @@
+//! What is asked of the API server.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Client, ResourceExt};
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use crate::cri::PERIOD;
+use crate::distribution::NodeInfo;
+use crate::verify;
+
+/// The label of a node that can run pods with their own time.
+pub const LABEL: &str = "eigentime.io/runtime";
+
+/// How long a pod of ours may take: its image is there already.
+const POD: Duration = Duration::from_secs(120);
+
+/// The pod that the installer runs in, and its node.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Here {
+    /// The node
+    #[arg(long, env = "NODE_NAME")]
+    pub node: String,
+    /// The installer's own pod
+    #[arg(long, env = "POD_NAME")]
+    pub pod: String,
+    /// The number of that pod
+    #[arg(long, env = "POD_UID")]
+    pub uid: String,
+    /// Its namespace
+    #[arg(long, env = "POD_NAMESPACE")]
+    pub namespace: String,
+    /// The image of both
+    #[arg(long, env = "IMAGE")]
+    pub image: String,
+}
+
+/// What the node says of itself.
+pub async fn node_info(client: &Client, node: &str) -> Result<NodeInfo> {
+    let nodes: Api<Node> = Api::all(client.clone());
+    let found = nodes.get(node).await.with_context(|| format!("cannot read node {node}"))?;
+    let info = found.status.and_then(|status| status.node_info);
+    let info = info.with_context(|| format!("node {node} does not say what it runs yet"))?;
+    Ok(NodeInfo { kubelet: info.kubelet_version, engine: info.container_runtime_version })
+}
+
+/// Sets the node's label, or removes it.
+pub async fn label(client: &Client, node: &str, value: Option<&str>) -> Result<()> {
+    let nodes: Api<Node> = Api::all(client.clone());
+    let patch = Patch::Merge(json!({ "metadata": { "labels": { LABEL: value } } }));
+    let done = nodes.patch_metadata(node, &PatchParams::default(), &patch).await;
+    done.map(drop).with_context(|| format!("cannot set the label {LABEL} of node {node}"))
+}
+
+/// Runs a pod on the node that succeeds if its clock shows what its annotations say.
+pub async fn verify(client: &Client, here: &Here) -> Result<()> {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), &here.namespace);
+    let pod = verify::pod(here).context("the pod to verify with")?;
+    let name = pod.name_any();
+    // One of an attempt that was cut off.
+    delete(&pods, &name).await?;
+    pods.create(&PostParams::default(), &pod).await.with_context(|| format!("cannot make pod {name}"))?;
+    let ended = end_of(&pods, &name).await;
+    delete(&pods, &name).await?;
+    ended
+}
+
+async fn end_of(pods: &Api<Pod>, name: &str) -> Result<()> {
+    let end = Instant::now() + POD;
+    loop {
+        let pod = pods.get(name).await.with_context(|| format!("cannot read pod {name}"))?;
+        let status = pod.status.unwrap_or_default();
+        match status.phase.as_deref() {
+            Some("Succeeded") => return Ok(()),
+            Some("Failed") => bail!("a pod with its own date failed: {}", reason(&status)),
+            _ if Instant::now() > end => {
+                bail!("a pod with its own date did not end in {} s: {}", POD.as_secs(), reason(&status))
+            }
+            _ => sleep(PERIOD).await,
+        }
+    }
+}
+
+/// What a pod's status says of what went wrong.
+fn reason(status: &k8s_openapi::api::core::v1::PodStatus) -> String {
+    let mut said: Vec<String> = Vec::new();
+    said.extend(status.reason.iter().chain(&status.message).cloned());
+    let containers = status.init_container_statuses.iter().chain(&status.container_statuses).flatten();
+    for state in containers.flat_map(|one| one.state.iter().chain(&one.last_state)) {
+        let ended = state.terminated.as_ref();
+        let waits = state.waiting.as_ref();
+        said.extend(ended.and_then(|it| it.message.clone()));
+        said.extend(waits.and_then(|it| it.reason.clone()));
+        said.extend(waits.and_then(|it| it.message.clone()));
+    }
+    said.join(": ")
+}
+
+async fn delete(pods: &Api<Pod>, name: &str) -> Result<()> {
+    let now = DeleteParams::default().grace_period(0);
+    match pods.delete(name, &now).await {
+        Ok(_) => {}
+        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(()),
+        Err(error) => return Err(error).with_context(|| format!("cannot delete pod {name}")),
+    }
+    let end = Instant::now() + POD;
+    while pods.get_opt(name).await?.is_some() {
+        if Instant::now() > end {
+            bail!("pod {name} is not gone {} s after its deletion", POD.as_secs());
+        }
+        sleep(PERIOD).await;
+    }
+    Ok(())
+}
+
+/// Lets the installer's DaemonSet uninstall on all nodes at once, and waits until it has.
+pub async fn uninstall_everywhere(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+    patience: Duration,
+) -> Result<()> {
+    let sets: Api<DaemonSet> = Api::namespaced(client.clone(), namespace);
+    let patch = json!({ "spec": {
+        "updateStrategy": { "rollingUpdate": { "maxUnavailable": "100%" } },
+        "template": { "spec": { "initContainers": [{ "name": "installer", "args": ["uninstall"] }] } },
+    } });
+    let patched = sets.patch(name, &PatchParams::default(), &Patch::Strategic(patch)).await;
+    let generation = patched.with_context(|| format!("cannot change DaemonSet {name}"))?.metadata.generation;
+    let end = Instant::now() + patience;
+    loop {
+        let set = sets.get(name).await.with_context(|| format!("cannot read DaemonSet {name}"))?;
+        let status = set.status.unwrap_or_default();
+        let wanted = status.desired_number_scheduled;
+        let done = status.observed_generation >= generation
+            && status.updated_number_scheduled.unwrap_or(0) == wanted
+            && status.number_ready == wanted;
+        if done {
+            return Ok(());
+        }
+        if Instant::now() > end {
+            bail!(
+                "Eigentime is not off all nodes after {} s:\n{}\n\
+                 help: what is left is done as soon as the reason is gone; then uninstall again",
+                patience.as_secs(),
+                left(client, namespace).await?
+            );
+        }
+        sleep(PERIOD).await;
+    }
+}
+
+/// What the installers that have not succeeded say.
+async fn left(client: &Client, namespace: &str) -> Result<String> {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let ours = ListParams::default().labels("app.kubernetes.io/component=installer");
+    let pods = pods.list(&ours).await.context("cannot list the installer's pods")?;
+    let said = pods.items.into_iter().filter_map(|pod| {
+        let node = pod.spec?.node_name.unwrap_or_default();
+        let reason = pod.status.map(|status| reason(&status)).unwrap_or_default();
+        (!reason.is_empty()).then(|| format!("node {node}: {reason}"))
+    });
+    Ok(said.collect::<Vec<_>>().join("\n"))
+}

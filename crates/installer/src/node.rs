@@ -1,0 +1,162 @@
+//! Installing on a node and uninstalling from it, step by step. Each step finds out whether there is
+//! anything to do, so that an installer that was cut off is simply started again.
+
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use kube::Client;
+
+use crate::cluster::{self, Here};
+use crate::cri::Engine;
+use crate::plan::plan;
+use crate::record::Record;
+use crate::restart::{How, restart};
+use crate::tree::{Program, Root, Tree};
+
+/// What the engine calls.
+const RUNTIME: &str = "eigentime-oci";
+
+/// What is put on the node.
+const PROGRAMS: [&str; 2] = ["eigentime", RUNTIME];
+
+/// Where the node is, and what is done to it.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Place {
+    /// Where the node's root directory is mounted
+    #[arg(long, default_value = "/host")]
+    host: PathBuf,
+    /// The folder on the node for what is installed
+    #[arg(long, env = "FOLDER", default_value = "/opt/eigentime")]
+    folder: PathBuf,
+    /// How the container engine is restarted
+    #[arg(long, env = "RESTART", value_enum, default_value_t = How::Auto)]
+    restart: How,
+}
+
+impl Place {
+    /// Makes the node's root directory ours, so that links in it lead where they do on the node.
+    fn enter(&self) -> Result<Root> {
+        let entered = nix::unistd::chroot(&self.host).and_then(|()| nix::unistd::chdir("/"));
+        entered.with_context(|| format!("cannot enter {}", self.host.display()))?;
+        Ok(Root::new("/"))
+    }
+}
+
+/// Reads what is to be installed.
+pub fn programs(folder: &Path) -> Result<Vec<Program>> {
+    let program = |name| {
+        let file = folder.join(name);
+        let bytes = fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        Ok(Program { name, bytes })
+    };
+    PROGRAMS.into_iter().map(program).collect()
+}
+
+/// Installs on the node.
+pub async fn install(
+    client: &Client,
+    here: &Here,
+    place: &Place,
+    programs: &[Program],
+    verifies: bool,
+) -> Result<()> {
+    let info = cluster::node_info(client, &here.node).await?;
+    let distribution = info.distribution()?;
+    say(format_args!("node {}: {}, {}", here.node, distribution.name, info.engine));
+    let root = place.enter()?;
+    let tree = Tree::new(&root, &place.folder);
+    let _lock = tree.lock()?;
+
+    let before = tree.current();
+    let version = tree.put(env!("CARGO_PKG_VERSION"), programs)?;
+    if before.as_ref() != Some(&version) {
+        tree.switch(&version)?;
+        say(format_args!("{version} is in use"));
+    }
+    let runtime = tree.program(RUNTIME).to_string_lossy().into_owned();
+    let changes = plan(&root, &info, &runtime)?;
+    let changed = Record::read(&tree)?.make(&root, &tree, &changes)?;
+    for file in &changed {
+        say(format_args!("{} is written", file.display()));
+    }
+    let engine = Engine::new(distribution.socket);
+    // The second, if an installer was cut off before the restart.
+    if !changed.is_empty() || !engine.knows_handler().await? {
+        engine.await_quiet().await?;
+        restart(&root, distribution, place.restart, &engine).await?;
+        engine.await_handler(true).await?;
+        say(format_args!("the container engine knows the runtime handler"));
+    }
+    if verifies && let Err(error) = cluster::verify(client, here).await {
+        // New pods get what worked before.
+        if let Some(before) = before.filter(|before| *before != version) {
+            tree.switch(&before)?;
+            say(format_args!("{before} is in use again"));
+        }
+        return Err(error);
+    }
+    cluster::label(client, &here.node, Some("ready")).await?;
+    for version in tree.prune()? {
+        say(format_args!("{version} is removed"));
+    }
+    say(format_args!("node {} is ready", here.node));
+    Ok(())
+}
+
+/// Uninstalls from the node.
+pub async fn uninstall(client: &Client, here: &Here, place: &Place) -> Result<()> {
+    // First, so that no pod comes that would need what is removed.
+    cluster::label(client, &here.node, None).await?;
+    let info = cluster::node_info(client, &here.node).await?;
+    let distribution = info.distribution()?;
+    let root = place.enter()?;
+    let tree = Tree::new(&root, &place.folder);
+    if !tree.exists() {
+        say(format_args!("nothing is installed on node {}", here.node));
+        return Ok(());
+    }
+    let lock = tree.lock()?;
+    let engine = Engine::new(distribution.socket);
+    let pods = engine.pods().await?;
+    if !pods.is_empty() {
+        bail!(
+            "these pods need the runtime: {}\n\
+             help: delete them; the node gets no new ones",
+            pods.join(", ")
+        );
+    }
+    let changed = Record::read(&tree)?.undo(&root)?;
+    for file in &changed {
+        say(format_args!("{} is as it was", file.display()));
+    }
+    if !changed.is_empty() || engine.knows_handler().await? {
+        engine.await_quiet().await?;
+        restart(&root, distribution, place.restart, &engine).await?;
+        engine.await_handler(false).await?;
+        say(format_args!("the container engine has forgotten the runtime handler"));
+    }
+    forget_timelines(&root)?;
+    drop(lock);
+    tree.remove()?;
+    say(format_args!("node {} is as it was", here.node));
+    Ok(())
+}
+
+/// Removes where the supervisors of root's timelines are found, unless there is one.
+fn forget_timelines(root: &Root) -> Result<()> {
+    const REGISTRY: &str = "/run/eigentime";
+    let registry = root.at(Path::new(REGISTRY));
+    let Ok(entries) = fs::read_dir(&registry) else { return Ok(()) };
+    let is_socket = |entry: fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_socket());
+    if entries.flatten().any(is_socket) {
+        say(format_args!("{REGISTRY} stays: somebody on the node has timelines"));
+        return Ok(());
+    }
+    fs::remove_dir_all(&registry).with_context(|| format!("cannot remove {REGISTRY}"))
+}
+
+fn say(what: std::fmt::Arguments<'_>) {
+    println!("{what}");
+}

@@ -1,0 +1,105 @@
+//! The pod that shows whether pods of a node have their own time.
+
+use anyhow::{Result, bail};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::json;
+
+use crate::cluster::Here;
+
+/// The date that the pod is given.
+const DATE: &str = "2038-01-19T03:14:07Z";
+
+/// How long after its date the pod may look: it has to start.
+const LATE: SignedDuration = SignedDuration::from_hours(1);
+
+/// The RuntimeClass for nodes that do not have their label yet.
+const CLASS: &str = "eigentime-verify";
+
+/// The pod. It goes with the installer's own, whatever happens.
+pub fn pod(here: &Here) -> Result<Pod> {
+    Ok(serde_json::from_value(json!({
+        "metadata": {
+            "name": format!("{}-verify", here.pod),
+            "labels": {
+                "app.kubernetes.io/name": "eigentime",
+                "app.kubernetes.io/component": "verify",
+            },
+            "annotations": { "io.eigentime.date": DATE },
+            "ownerReferences": [{
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "name": here.pod,
+                "uid": here.uid,
+            }],
+        },
+        "spec": {
+            "runtimeClassName": CLASS,
+            "nodeName": here.node,
+            "restartPolicy": "Never",
+            "automountServiceAccountToken": false,
+            "tolerations": [{ "operator": "Exists" }],
+            "containers": [{
+                "name": "verify",
+                "image": here.image,
+                "args": ["verify"],
+                "terminationMessagePolicy": "FallbackToLogsOnError",
+                "securityContext": {
+                    "allowPrivilegeEscalation": false,
+                    "capabilities": { "drop": ["ALL"] },
+                    "readOnlyRootFilesystem": true,
+                    "runAsNonRoot": true,
+                    "runAsUser": 65532,
+                    "seccompProfile": { "type": "RuntimeDefault" },
+                },
+            }],
+        },
+    }))?)
+}
+
+/// Fails unless the clock shows the pod's date.
+pub fn check() -> Result<()> {
+    check_at(Timestamp::now())
+}
+
+fn check_at(now: Timestamp) -> Result<()> {
+    let date: Timestamp = DATE.parse()?;
+    match now >= date && now.duration_since(date) < LATE {
+        true => Ok(()),
+        false => bail!("the pod's clock shows {now}, and its annotation asks for {DATE}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_pods_own_date_is_right() {
+        for (now, is_right) in [
+            ("2038-01-19T03:14:06.999Z", false),
+            ("2038-01-19T03:14:07Z", true),
+            ("2038-01-19T03:15:07Z", true),
+            ("2038-01-19T04:14:07Z", false),
+            ("2026-11-25T00:00:00Z", false),
+        ] {
+            assert_eq!(check_at(now.parse().unwrap()).is_ok(), is_right, "{now}");
+        }
+    }
+
+    #[test]
+    fn the_pod_is_on_the_installers_node_and_goes_with_it() {
+        let here = Here {
+            node: "n".into(),
+            pod: "installer-x".into(),
+            uid: "7".into(),
+            namespace: "eigentime".into(),
+            image: "image:1".into(),
+        };
+        let pod = pod(&here).unwrap();
+        let spec = pod.spec.unwrap();
+        assert_eq!(spec.node_name.as_deref(), Some("n"));
+        assert_eq!(spec.containers[0].image.as_deref(), Some("image:1"));
+        assert_eq!(pod.metadata.owner_references.unwrap()[0].uid, "7");
+    }
+}

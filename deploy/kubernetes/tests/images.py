@@ -1,0 +1,150 @@
+"""Images for tests, made of what this machine has."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import image  # noqa: E402
+
+GO = """
+package main
+
+import ("fmt"; "time")
+
+func main() {
+	began := time.Now()
+	time.Sleep(2 * time.Second)
+	fmt.Println(time.Now().Unix(), time.Since(began).Milliseconds())
+	time.Sleep(24 * time.Hour)
+}
+"""
+
+JAVA = """
+public class Clock {
+    public static void main(String[] words) throws Exception {
+        long began = System.nanoTime();
+        Thread.sleep(2000);
+        System.out.println(System.currentTimeMillis() / 1000 + " " + (System.nanoTime() - began) / 1000000);
+        Thread.sleep(86400000);
+    }
+}
+"""
+
+PYTHON = """
+import time
+began = time.monotonic()
+time.sleep(2)
+print(int(time.time()), int((time.monotonic() - began) * 1000), flush=True)
+time.sleep(86400)
+"""
+
+
+def contents(folder):
+    """All files and links of a folder."""
+    folder = Path(folder)
+    files = []
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if path.is_symlink():
+            files.append((name, str(path.readlink()), 0o777))
+        elif path.is_file():
+            files.append((name, path.read_bytes(), path.stat().st_mode & 0o777))
+    return files
+
+
+def libraries(*programs):
+    """The libraries that programs are linked with, at their places."""
+    found = {}
+    for program in programs:
+        listed = subprocess.run(
+            ["ldd", program], capture_output=True, text=True, check=True
+        )
+        for line in listed.stdout.splitlines():
+            path = next((word for word in line.split() if word.startswith("/")), None)
+            if path:
+                found[path.lstrip("/")] = Path(path).read_bytes()
+    return [(name, data, 0o755) for name, data in found.items()]
+
+
+def busybox(archive, reference):
+    """A shell and its tools."""
+    data = Path("/bin/busybox").read_bytes()
+    listed = subprocess.run(
+        ["/bin/busybox", "--list"], capture_output=True, text=True, check=True
+    )
+    files = [("bin/busybox", data, 0o755)]
+    files += [
+        (f"bin/{name}", "busybox", 0o777)
+        for name in listed.stdout.split()
+        if name != "busybox"
+    ]
+    image.write(
+        archive, reference, files, {"Entrypoint": ["/bin/sh"], "Env": ["PATH=/bin"]}
+    )
+
+
+def go(archive, reference, scratch):
+    """A static program in Go."""
+    (scratch / "clock.go").write_text(GO)
+    command = ["go", "build", "-o", str(scratch / "clock"), str(scratch / "clock.go")]
+    subprocess.run(
+        command, check=True, env=environment(CGO_ENABLED="0", GOFLAGS="-mod=mod")
+    )
+    files = [("clock", (scratch / "clock").read_bytes(), 0o755)]
+    image.write(archive, reference, files, {"Entrypoint": ["/clock"]})
+
+
+def java(archive, reference, scratch):
+    """A virtual machine with the base module only."""
+    (scratch / "Clock.java").write_text(JAVA)
+    subprocess.run(["javac", "-d", scratch, str(scratch / "Clock.java")], check=True)
+    runtime = scratch / "java"
+    command = [
+        "jlink",
+        "--add-modules",
+        "java.base",
+        "--strip-debug",
+        "--output",
+        str(runtime),
+    ]
+    subprocess.run(command, check=True)
+    files = [(f"java/{name}", data, mode) for name, data, mode in contents(runtime)]
+    files += [("Clock.class", (scratch / "Clock.class").read_bytes(), 0o644)]
+    files += libraries(runtime / "bin/java", runtime / "lib/server/libjvm.so")
+    config = {"Entrypoint": ["/java/bin/java", "-Xshare:off", "-cp", "/", "Clock"]}
+    image.write(archive, reference, files, config)
+
+
+def python(archive, reference, _):
+    """This machine's Python, without packages."""
+    executable = Path(sys.executable).resolve()
+    library = Path(sys.modules["os"].__file__).parent
+    skipped = (
+        "/test/",
+        "/idlelib/",
+        "/tkinter/",
+        "/ensurepip/",
+        "/__pycache__/",
+        "-packages/",
+        "/config-",
+    )
+    files = [
+        (str(library / name).lstrip("/"), data, mode)
+        for name, data, mode in contents(library)
+        if not any(part in f"/{name}" for part in skipped)
+    ]
+    files += [(str(executable).lstrip("/"), executable.read_bytes(), 0o755)]
+    modules = [str(path) for path in (library / "lib-dynload").glob("*.so")]
+    files += libraries(executable, *modules)
+    files += [("clock.py", PYTHON.encode(), 0o644)]
+    image.write(
+        archive, reference, files, {"Entrypoint": [str(executable), "/clock.py"]}
+    )
+
+
+def environment(**variables):
+    import os
+
+    return os.environ | variables
