@@ -340,6 +340,7 @@ impl ClockOptions {
             anchor: self.anchor,
             timeline: timeline.cloned(),
             joinable: self.joinable,
+            existing: false,
             settable_by: self.settable_by,
             no_rewrite: self.no_rewrite,
             // An option of `eigentime run` alone.

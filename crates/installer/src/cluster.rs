@@ -64,7 +64,9 @@ pub async fn verify(client: &Client, here: &Here) -> Result<()> {
     let name = pod.name_any();
     // One of an attempt that was cut off.
     delete(&pods, &name).await?;
-    pods.create(&PostParams::default(), &pod).await.with_context(|| format!("cannot make pod {name}"))?;
+    pods.create(&PostParams::default(), &pod)
+        .await
+        .with_context(|| format!("cannot make pod {name}"))?;
     let ended = end_of(&pods, &name).await;
     delete(&pods, &name).await?;
     ended
@@ -79,7 +81,11 @@ async fn end_of(pods: &Api<Pod>, name: &str) -> Result<()> {
             Some("Succeeded") => return Ok(()),
             Some("Failed") => bail!("a pod with its own date failed: {}", reason(&status)),
             _ if Instant::now() > end => {
-                bail!("a pod with its own date did not end in {} s: {}", POD.as_secs(), reason(&status))
+                bail!(
+                    "a pod with its own date did not end in {} s: {}",
+                    POD.as_secs(),
+                    reason(&status)
+                )
             }
             _ => sleep(PERIOD).await,
         }
@@ -90,7 +96,8 @@ async fn end_of(pods: &Api<Pod>, name: &str) -> Result<()> {
 fn reason(status: &k8s_openapi::api::core::v1::PodStatus) -> String {
     let mut said: Vec<String> = Vec::new();
     said.extend(status.reason.iter().chain(&status.message).cloned());
-    let containers = status.init_container_statuses.iter().chain(&status.container_statuses).flatten();
+    let containers =
+        status.init_container_statuses.iter().chain(&status.container_statuses).flatten();
     for state in containers.flat_map(|one| one.state.iter().chain(&one.last_state)) {
         let ended = state.terminated.as_ref();
         let waits = state.waiting.as_ref();
@@ -131,7 +138,8 @@ pub async fn uninstall_everywhere(
         "template": { "spec": { "initContainers": [{ "name": "installer", "args": ["uninstall"] }] } },
     } });
     let patched = sets.patch(name, &PatchParams::default(), &Patch::Strategic(patch)).await;
-    let generation = patched.with_context(|| format!("cannot change DaemonSet {name}"))?.metadata.generation;
+    let generation =
+        patched.with_context(|| format!("cannot change DaemonSet {name}"))?.metadata.generation;
     let end = Instant::now() + patience;
     loop {
         let set = sets.get(name).await.with_context(|| format!("cannot read DaemonSet {name}"))?;

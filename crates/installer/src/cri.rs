@@ -157,9 +157,8 @@ impl Engine {
                 self.ask("/runtime.v1.RuntimeService/ListContainers", All {}).await?;
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             let recently = (now.saturating_sub(STARTS)).as_nanos() as i64;
-            let starts = |one: &Container| {
-                one.state == Container::CREATED && one.created_at_ns > recently
-            };
+            let starts =
+                |one: &Container| one.state == Container::CREATED && one.created_at_ns > recently;
             if !listed.all.iter().any(starts) {
                 return Ok(());
             }
@@ -198,7 +197,8 @@ impl Engine {
     /// The pods that use the handler, as `NAMESPACE/NAME`.
     pub async fn pods(&self) -> Result<Vec<String>> {
         let listed: Pods = self.ask("/runtime.v1.RuntimeService/ListPodSandbox", All {}).await?;
-        let ours = listed.all.into_iter().filter(|pod| pod.handler == HANDLER && pod.state == Pod::READY);
+        let ours =
+            listed.all.into_iter().filter(|pod| pod.handler == HANDLER && pod.state == Pod::READY);
         let names = ours.map(|pod| {
             let Metadata { name, namespace } = pod.metadata.unwrap_or_default();
             format!("{namespace}/{name}")
@@ -209,8 +209,10 @@ impl Engine {
     /// The process that serves, as this one's namespace numbers it.
     pub async fn process(&self) -> Result<i32> {
         let stream = UnixStream::connect(&self.socket).await;
-        let stream = stream.with_context(|| format!("cannot connect to {}", self.socket.display()))?;
-        let peer = stream.peer_cred().context("cannot tell who serves the container engine's socket")?;
+        let stream =
+            stream.with_context(|| format!("cannot connect to {}", self.socket.display()))?;
+        let peer =
+            stream.peer_cred().context("cannot tell who serves the container engine's socket")?;
         match peer.pid() {
             Some(pid) if pid > 0 => Ok(pid),
             _ => bail!(

@@ -112,9 +112,9 @@ pub const DISTRIBUTIONS: [Distribution; 5] = [
 impl NodeInfo {
     /// The distribution of the node.
     pub fn distribution(&self) -> Result<&'static Distribution> {
-        let found = DISTRIBUTIONS.iter().find(|one| {
-            self.kubelet.contains(one.kubelet) && self.engine.starts_with(one.engine)
-        });
+        let found = DISTRIBUTIONS
+            .iter()
+            .find(|one| self.kubelet.contains(one.kubelet) && self.engine.starts_with(one.engine));
         match found {
             Some(found) => Ok(found),
             None => bail!(

@@ -86,7 +86,8 @@ enum Action {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let ended = runtime.context("cannot start").and_then(|runtime| runtime.block_on(run(arguments.action)));
+    let ended =
+        runtime.context("cannot start").and_then(|runtime| runtime.block_on(run(arguments.action)));
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -117,7 +118,8 @@ async fn client() -> Result<Client> {
     let mut config = kube::Config::incluster().context("this is to run in a pod with a token")?;
     // Its file is out of reach once the node's root is ours.
     if let Some(file) = config.auth_info.token_file.take() {
-        let token = std::fs::read_to_string(&file).with_context(|| format!("cannot read {file}"))?;
+        let token =
+            std::fs::read_to_string(&file).with_context(|| format!("cannot read {file}"))?;
         config.auth_info.token = Some(token.into());
     }
     Client::try_from(config).context("cannot speak to the API server")

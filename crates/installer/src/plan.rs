@@ -70,7 +70,9 @@ pub fn plan(root: &Root, node: &NodeInfo, runtime: &str) -> Result<Vec<Change>> 
             let text = containerd::add(&text, runtime).map_err(in_file(&file))?;
             Ok(vec![Change { file, text, kind: Kind::Entry }])
         }
-        Files::Template { folder } => Ok(vec![template(root, Path::new(folder), version, runtime)?]),
+        Files::Template { folder } => {
+            Ok(vec![template(root, Path::new(folder), version, runtime)?])
+        }
         Files::Merged { drop_ins, main } => {
             managed(root, Path::new(main))?;
             let text = drop_in(version, runtime, None)?;
@@ -285,7 +287,10 @@ fn imports(text: &Text) -> Result<Vec<PathBuf>> {
 /// The folders of which a file imports all that ends with `.toml`.
 fn folders(text: &Text) -> Result<Vec<PathBuf>> {
     let all = imports(text)?.into_iter();
-    Ok(all.filter(|it| it.ends_with("*.toml")).filter_map(|it| Some(it.parent()?.to_owned())).collect())
+    Ok(all
+        .filter(|it| it.ends_with("*.toml"))
+        .filter_map(|it| Some(it.parent()?.to_owned()))
+        .collect())
 }
 
 fn read(root: &Root, file: &Path) -> Result<Option<String>> {

@@ -41,16 +41,22 @@ impl Record {
     /// Reads it; there is an empty one if nothing was changed yet.
     pub fn read(tree: &Tree<'_>) -> Result<Self> {
         match fs::read(tree.at(NAME)) {
-            Ok(text) => {
-                serde_json::from_slice(&text).with_context(|| format!("in {}", tree.at(NAME).display()))
-            }
+            Ok(text) => serde_json::from_slice(&text)
+                .with_context(|| format!("in {}", tree.at(NAME).display())),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
-            Err(error) => Err(error).with_context(|| format!("cannot read {}", tree.at(NAME).display())),
+            Err(error) => {
+                Err(error).with_context(|| format!("cannot read {}", tree.at(NAME).display()))
+            }
         }
     }
 
     /// Makes these changes; returns the files that were not so already.
-    pub fn make(&mut self, root: &Root, tree: &Tree<'_>, changes: &[Change]) -> Result<Vec<PathBuf>> {
+    pub fn make(
+        &mut self,
+        root: &Root,
+        tree: &Tree<'_>,
+        changes: &[Change],
+    ) -> Result<Vec<PathBuf>> {
         let mut changed = Vec::new();
         for change in changes {
             let before = read(root, &change.file)?;
@@ -61,7 +67,8 @@ impl Record {
             self.save(tree)?;
             let folder = change.file.parent().unwrap_or(Path::new("/"));
             fs::create_dir_all(root.at(folder)).with_context(|| cannot("make", folder))?;
-            write(&root.at(&change.file), &change.text).with_context(|| cannot("write", &change.file))?;
+            write(&root.at(&change.file), &change.text)
+                .with_context(|| cannot("write", &change.file))?;
             changed.push(change.file.clone());
         }
         Ok(changed)
@@ -91,7 +98,8 @@ impl Record {
 
     fn save(&self, tree: &Tree<'_>) -> Result<()> {
         let text = serde_json::to_string_pretty(self).context("the record is plain data")?;
-        write(&tree.at(NAME), &text).with_context(|| format!("cannot write {}", tree.at(NAME).display()))
+        write(&tree.at(NAME), &text)
+            .with_context(|| format!("cannot write {}", tree.at(NAME).display()))
     }
 
     /// Undoes all changes; returns the files that were changed. A file that somebody else has changed
@@ -120,7 +128,10 @@ impl Record {
                 Ok(()) => {}
                 // Somebody has put something there, or has removed it.
                 Err(error)
-                    if matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::NotFound) => {}
+                    if matches!(
+                        error.kind(),
+                        ErrorKind::DirectoryNotEmpty | ErrorKind::NotFound
+                    ) => {}
                 Err(error) => return Err(error).with_context(|| cannot("remove", folder)),
             }
         }

@@ -47,7 +47,12 @@ const MANAGERS: [Manager; 2] = [
 ];
 
 /// Restarts the engine of the node. The caller is in the node's root.
-pub async fn restart(root: &Root, distribution: &Distribution, how: How, engine: &Engine) -> Result<()> {
+pub async fn restart(
+    root: &Root,
+    distribution: &Distribution,
+    how: How,
+    engine: &Engine,
+) -> Result<()> {
     if distribution.services.is_empty() {
         return Ok(());
     }

@@ -98,7 +98,8 @@ impl<'a> Tree<'a> {
             hash.update(program.name);
             hash.update(&program.bytes);
         }
-        let hash: String = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let hash: String =
+            hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
         let name = format!("{version}-{hash}");
         let to = self.at("versions").join(&name);
         if to.is_dir() {
@@ -141,7 +142,8 @@ impl<'a> Tree<'a> {
     pub fn prune(&self) -> Result<Vec<String>> {
         let (current, run) = (self.current(), self.run_by_somebody()?);
         let mut gone = Vec::new();
-        let versions = fs::read_dir(self.at("versions")).with_context(|| self.cannot("read", "versions"))?;
+        let versions =
+            fs::read_dir(self.at("versions")).with_context(|| self.cannot("read", "versions"))?;
         for version in versions {
             let name = version?.file_name().to_string_lossy().into_owned();
             if Some(&name) != current.as_ref() && !run.contains(&name) {
@@ -158,7 +160,8 @@ impl<'a> Tree<'a> {
         let versions = self.folder.join("versions");
         let processes = fs::read_dir(self.root.at(Path::new("/proc")));
         let processes = processes.context("cannot read the node's processes in /proc")?;
-        let programs = processes.flatten().filter_map(|it| fs::read_link(it.path().join("exe")).ok());
+        let programs =
+            processes.flatten().filter_map(|it| fs::read_link(it.path().join("exe")).ok());
         let names = programs.filter_map(|program| {
             let within = program.strip_prefix(&versions).ok()?;
             Some(within.iter().next()?.to_str()?.to_owned())

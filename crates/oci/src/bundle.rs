@@ -223,9 +223,19 @@ mod tests {
     #[test]
     fn containers_of_pods_name_their_sandbox() {
         for (kind, of, is, expected) in [
-            ("io.kubernetes.cri.container-type", "io.kubernetes.cri.sandbox-id", "container", Some("7")),
+            (
+                "io.kubernetes.cri.container-type",
+                "io.kubernetes.cri.sandbox-id",
+                "container",
+                Some("7"),
+            ),
             ("io.kubernetes.cri.container-type", "io.kubernetes.cri.sandbox-id", "sandbox", None),
-            ("io.kubernetes.cri-o.ContainerType", "io.kubernetes.cri-o.SandboxID", "container", Some("7")),
+            (
+                "io.kubernetes.cri-o.ContainerType",
+                "io.kubernetes.cri-o.SandboxID",
+                "container",
+                Some("7"),
+            ),
             ("org.example.kind", "org.example.of", "container", None),
         ] {
             let mut value: Value = serde_json::from_str(BUNDLE).unwrap();

@@ -1,25 +1,9 @@
-//! Timelines as objects of Kubernetes.
-//!
-//! - `api`: the objects.
-//! - `controller`: makes a map of each change, for an instant that all nodes can meet.
-//! - `agent`: keeps the timelines of a node as the objects say.
-//! - `webhook`: lets pods join, and refuses what makes no sense.
-//! - `members`: which pods are members of which timelines.
-//! - `metrics`, `serve`: what is told over HTTP.
-//! - `clock`: the clock of this machine.
-
-mod agent;
-mod api;
-mod clock;
-mod controller;
-mod members;
-mod metrics;
-mod serve;
-mod webhook;
+//! `eigentime-operator`: arguments in, one call.
 
 use std::net::SocketAddr;
 
 use clap::{Parser, Subcommand};
+use eigentime_operator::{agent, api, controller, serve, webhook};
 use kube::Client;
 use tracing_subscriber::EnvFilter;
 
@@ -42,17 +26,30 @@ enum Part {
     Controller(controller::lease::Options),
     /// Keep the timelines of a node
     Agent(agent::Options),
+    /// Become a program where those of the node are
+    #[command(name = agent::host::SUBCOMMAND, hide = true)]
+    OnNode {
+        #[arg(last = true, required = true)]
+        command: Vec<String>,
+    },
     /// Let pods join their timeline, and refuse what makes no sense
     Webhook(webhook::Options),
 }
 
-#[tokio::main]
-async fn main() -> anyhow::Result<()> {
+fn main() -> anyhow::Result<()> {
     let Arguments { part, metrics } = Arguments::parse();
-    if let Part::Crds = part {
-        print!("{}", api::definitions());
-        return Ok(());
+    match part {
+        Part::Crds => {
+            print!("{}", api::definitions());
+            Ok(())
+        }
+        Part::OnNode { command } => Err(agent::host::become_program(&command)),
+        part => work(part, metrics),
     }
+}
+
+#[tokio::main]
+async fn work(part: Part, metrics: Option<SocketAddr>) -> anyhow::Result<()> {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt().json().with_env_filter(filter).with_writer(std::io::stderr).init();
     if let Some(address) = metrics {
@@ -60,19 +57,9 @@ async fn main() -> anyhow::Result<()> {
     }
     let client = Client::try_default().await?;
     match part {
-        Part::Crds => unreachable!("they are printed"),
+        Part::Crds | Part::OnNode { .. } => unreachable!("they need no client"),
         Part::Controller(options) => controller::run(client, options).await,
         Part::Agent(options) => agent::run(client, options).await,
         Part::Webhook(options) => webhook::run(client, options).await,
-    }
-}
-
-/// Waits until this process is told to end.
-async fn ended() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut told = signal(SignalKind::terminate()).expect("SIGTERM can be handled");
-    tokio::select! {
-        _ = told.recv() => {}
-        _ = tokio::signal::ctrl_c() => {}
     }
 }

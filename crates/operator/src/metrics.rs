@@ -134,3 +134,48 @@ pub fn forget(timeline: &Timeline) {
 pub fn text() -> String {
     TextEncoder::new().encode_to_string(&prometheus::gather()).expect("metrics are text")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::api::map::AgreedMap;
+    use crate::api::timeline::{NodeStatus, TimelineSpec};
+
+    /// The names of metrics in a text.
+    fn names(text: &str) -> BTreeSet<String> {
+        let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+        let is_name = |word: &&str| {
+            word.starts_with("eigentime_timeline_") || word.starts_with("eigentime_controller_")
+        };
+        words.filter(is_name).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn what_is_told_is_what_is_looked_at() {
+        let at = eigentime_timeline::HostInstant::from_nanos(0);
+        let timeline = Timeline::new("shop", TimelineSpec::default());
+        let map = AgreedMap::next(None, &timeline.spec, 1, at).unwrap();
+        let nodes = vec![NodeStatus { name: "a".into(), members: 2, ..NodeStatus::default() }];
+        let status = TimelineStatus { map: Some(map), nodes, ..TimelineStatus::default() };
+        of_status(&timeline, &status);
+        failed();
+        let told = text();
+        assert!(
+            told.contains(r#"eigentime_timeline_members{namespace="",node="a",timeline="shop"} 2"#),
+            "{told}"
+        );
+        for looked_at in [
+            include_str!("../../../deploy/kubernetes/monitoring/alerts.yaml"),
+            include_str!("../../../deploy/kubernetes/monitoring/dashboard.json"),
+            include_str!("../../../docs/kubernetes/timelines.md"),
+        ] {
+            let missing: Vec<_> = names(looked_at).difference(&names(&told)).cloned().collect();
+            assert!(missing.is_empty(), "nobody tells {missing:?}");
+        }
+        let timeline = Timeline { status: Some(status), ..timeline };
+        forget(&timeline);
+        assert!(!text().contains("shop"), "{}", text());
+    }
+}

@@ -16,7 +16,11 @@ use crate::timeline::FUTURE;
 /// The rows of the table.
 pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "pods::one_timeline", takes: TAKES, body: one_timeline },
-    Scenario { name: "pods::only_with_its_namespaces", takes: TAKES, body: only_with_its_namespaces },
+    Scenario {
+        name: "pods::only_with_its_namespaces",
+        takes: TAKES,
+        body: only_with_its_namespaces,
+    },
 ];
 
 const TAKES: &[Ability] = &[Ability::Bundles, Ability::SharedPids];
@@ -24,7 +28,10 @@ const TAKES: &[Ability] = &[Ability::Bundles, Ability::SharedPids];
 /// How containerd and CRI-O tell what a container is in its pod.
 const ENGINES: [[&str; 2]; 2] = [
     ["/annotations/io.kubernetes.cri.container-type", "/annotations/io.kubernetes.cri.sandbox-id"],
-    ["/annotations/io.kubernetes.cri-o.ContainerType", "/annotations/io.kubernetes.cri-o.SandboxID"],
+    [
+        "/annotations/io.kubernetes.cri-o.ContainerType",
+        "/annotations/io.kubernetes.cri-o.SandboxID",
+    ],
 ];
 
 /// What they tell, with the settings that all containers of a pod have.

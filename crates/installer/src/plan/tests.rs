@@ -157,7 +157,12 @@ fn all_of_it_is_undone_byte_for_byte() {
         assert_eq!(files, expected, "{}", case.name);
         for (change, (_, parts)) in changes.iter().zip(&case.changed) {
             for part in *parts {
-                assert!(change.text.contains(part), "{}: {part:?} is not in\n{}", case.name, change.text);
+                assert!(
+                    change.text.contains(part),
+                    "{}: {part:?} is not in\n{}",
+                    case.name,
+                    change.text
+                );
             }
         }
 
@@ -170,7 +175,12 @@ fn all_of_it_is_undone_byte_for_byte() {
         // As it is now, nothing is to be done.
         let again = plan(&root, &node, RUNTIME).unwrap();
         let mut record = Record::read(&tree).unwrap();
-        assert_eq!(record.make(&root, &tree, &again).unwrap(), Vec::<PathBuf>::new(), "{}", case.name);
+        assert_eq!(
+            record.make(&root, &tree, &again).unwrap(),
+            Vec::<PathBuf>::new(),
+            "{}",
+            case.name
+        );
 
         let undone = Record::read(&tree).unwrap().undo(&root).unwrap();
         assert_eq!(undone.len(), files.len(), "{}", case.name);
@@ -187,7 +197,11 @@ fn what_somebody_else_has_changed_since_stays() {
         (MAIN, "version = 3\n[debug]\n", "containerd://2.1.4"),
         (MAIN, V2_MAIN, "containerd://1.7.27"),
         ("/etc/containerd/conf.d/x.toml", "version = 3\n", "containerd://2.4.2"),
-        ("/var/lib/rancher/k3s/agent/etc/containerd/config-v3.toml.tmpl", BASE, "containerd://2.1.4-k3s1"),
+        (
+            "/var/lib/rancher/k3s/agent/etc/containerd/config-v3.toml.tmpl",
+            BASE,
+            "containerd://2.1.4-k3s1",
+        ),
     ];
     for (number, (file, text, engine)) in edits.into_iter().enumerate() {
         let scratch = Scratch::new(&format!("edited-{number}"));
@@ -212,9 +226,21 @@ fn what_somebody_else_has_changed_since_stays() {
 #[test]
 fn files_that_cannot_be_used_are_named() {
     for (file, text, kubelet, engine, reason) in [
-        (MAIN, "version = 3\nimports = 7\n", "v1.33.0", "containerd://2.1.4", "imports is not a list"),
+        (
+            MAIN,
+            "version = 3\nimports = 7\n",
+            "v1.33.0",
+            "containerd://2.1.4",
+            "imports is not a list",
+        ),
         (MAIN, "version = [\n", "v1.33.0", "containerd://2.1.4", MAIN),
-        ("/etc/k0s/containerd.toml", "version = 2\n", "v1.31.2+k0s", "containerd://1.7.22", "k0s_managed"),
+        (
+            "/etc/k0s/containerd.toml",
+            "version = 2\n",
+            "v1.31.2+k0s",
+            "containerd://1.7.22",
+            "k0s_managed",
+        ),
     ] {
         let scratch = Scratch::new(&format!("unusable-{}", reason.len()));
         scratch.write(file, text);

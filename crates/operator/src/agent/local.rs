@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use super::host;
 use eigentime_supervisor::control::Shown;
 use eigentime_supervisor::control::client::{self, Failure};
 use eigentime_supervisor::control::protocol::{Method, Settings};
@@ -14,6 +15,8 @@ const PREFIX: &str = "k8s-";
 /// The timelines of this machine.
 pub struct Local {
     eigentime: PathBuf,
+    /// Are timelines made where the programs of the node are, and not in the agent's pod?
+    on_node: bool,
 }
 
 fn text(error: impl ToString) -> String {
@@ -21,9 +24,9 @@ fn text(error: impl ToString) -> String {
 }
 
 impl Local {
-    /// `eigentime` is the command that makes timelines.
-    pub fn new(eigentime: PathBuf) -> Self {
-        Self { eigentime }
+    /// `eigentime` is the command that makes timelines, `on_node` whether where the node's programs are.
+    pub fn new(eigentime: PathBuf, on_node: bool) -> Self {
+        Self { eigentime, on_node }
     }
 
     fn call<T: serde::de::DeserializeOwned>(
@@ -45,7 +48,10 @@ impl Local {
 
     /// Makes a timeline that containers can join.
     pub fn create(&self, name: &Name, skips_idle: bool) -> Result<(), String> {
-        let mut command = Command::new(&self.eigentime);
+        let mut command = match self.on_node {
+            true => host::command(self.eigentime.clone()).map_err(text)?,
+            false => Command::new(&self.eigentime),
+        };
         command.args(["ctl", "create", &name.to_string(), "--joinable"]);
         command.args(skips_idle.then_some("--skip-idle"));
         let output = command.output();

@@ -1,11 +1,13 @@
 //! The agent of a node: keeps the timelines of its pods as the objects say, and reports how they stand.
 //!
+//! - `host`: starts programs where those of the node are.
 //! - `local`: the timelines of this machine, by the protocol of their sockets.
 //! - `step`: what is to be done about one of them.
 //!
 //! What it knows of them it reads from them, so that it can be killed at any moment: a change that it has asked for
 //! is made by the supervisor of the timeline.
 
+pub mod host;
 mod local;
 mod step;
 
@@ -46,6 +48,9 @@ pub struct Options {
     /// The command that makes timelines
     #[arg(long, env = "EIGENTIME", default_value = "eigentime")]
     pub eigentime: PathBuf,
+    /// Make timelines where the programs of the node are, from a pod with hostPID
+    #[arg(long)]
+    pub on_node: bool,
 }
 
 struct Agent {
@@ -79,7 +84,7 @@ pub async fn run(client: Client, options: Options) -> anyhow::Result<()> {
     let owner = owner(&client, &options.node).await?;
     let agent = Arc::new(Agent {
         node: options.node,
-        local: Local::new(options.eigentime),
+        local: Local::new(options.eigentime, options.on_node),
         timelines,
         pods,
         memory: Mutex::default(),

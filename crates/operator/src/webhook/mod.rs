@@ -51,11 +51,11 @@ pub struct Options {
 }
 
 /// What is known for deciding.
-pub struct Known {
-    pub timelines: Store<Timeline>,
-    pub namespaces: Store<Namespace>,
-    pub pods: Store<Pod>,
-    pub runtime_class: String,
+struct Known {
+    timelines: Store<Timeline>,
+    namespaces: Store<Namespace>,
+    pods: Store<Pod>,
+    runtime_class: String,
 }
 
 /// Decides until it is ended.

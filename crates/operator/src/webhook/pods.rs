@@ -125,6 +125,5 @@ fn patch(pod: &Pod, timeline: &Timeline, runtime_class: &str) -> Result<Vec<Valu
     // The agent of the node makes it, also if that comes later.
     add("/metadata/annotations/io.eigentime.existing", "true".into());
     add("/spec/runtimeClassName", runtime_class.into());
-    // The API server has looked the overhead up already, for a pod without RuntimeClass.
     Ok(operations)
 }

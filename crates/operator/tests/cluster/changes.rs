@@ -4,7 +4,7 @@ use eigentime_timeline::text::{parse_date, parse_rate};
 use eigentime_timeline::{Nanos, Rate};
 use serde_json::Value;
 
-use super::parts::{Machine, await_applied, await_reason, controller};
+use super::parts::{Machine, await_applied, await_reason, controller, plugin};
 use super::server::{Server, until};
 
 /// What the hosts' clocks are slewed by while they are read, at rate 1.
@@ -94,6 +94,30 @@ fn nodes_share_a_timeline_and_change_it_at_one_instant() {
     assert!(explained.contains("How many seconds pass in one second of the nodes"), "{explained}");
     let events = server.kubectl(&["get", "events", "-o", "wide"]);
     assert!(events.contains("Changing") && events.contains("Applied"), "{events}");
+    // By the plugin.
+    let instant = server.get("timeline", "shop")["status"]["map"]["virtualTime"].clone();
+    for words in
+        [&["freeze", "shop"][..], &["leap", "shop", "1d"], &["set", "shop", "--date", "@1"]]
+    {
+        let told = plugin(&server, words).unwrap_or_else(|error| panic!("{words:?}: {error}"));
+        assert!(told.contains("in force on 2/2 nodes"), "{told}");
+    }
+    assert_ne!(server.get("timeline", "shop")["status"]["map"]["virtualTime"], instant);
+    let told = plugin(&server, &["list"]).unwrap();
+    assert!(
+        told.contains("default/shop  frozen") && told.contains("1970-01-01T00:00:01Z"),
+        "{told}"
+    );
+    let saved: Value = serde_json::from_str(&plugin(&server, &["save", "shop"]).unwrap()).unwrap();
+    assert_eq!(saved["spec"]["date"], "1970-01-01T00:00:01Z");
+    for (words, reason) in [
+        (["leap", "shop", "0s"], "a leap goes forward"),
+        (["leap", "shop", "far"], "far"),
+        (["freeze", "none", "--timeout=1"], "not found"),
+    ] {
+        let told = plugin(&server, &words).unwrap_err();
+        assert!(told.contains(reason), "{told}");
+    }
     // It is let go.
     server.kubectl(&["delete", "timeline", "shop", "--timeout=60s"]);
     for machine in &machines {

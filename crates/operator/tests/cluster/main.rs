@@ -3,12 +3,16 @@
 //!
 //! - `server`: the API server.
 //! - `parts`: the processes of the operator.
+//! - `admission`: what the webhook lets in, gives, and refuses.
 //! - `changes`: changes of timelines, on two nodes.
+//! - `on_node`: what an agent starts on its node.
 
 #[macro_use]
 extern crate eigentime_harness;
 
+mod admission;
 mod changes;
+mod on_node;
 mod parts;
 mod server;
 

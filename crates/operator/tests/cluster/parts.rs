@@ -39,6 +39,17 @@ pub fn controller(server: &Server) -> Running {
     Running(command.args(["controller", "--identity", "it"]).spawn().unwrap())
 }
 
+/// What `kubectl eigentime` prints, or complains of.
+pub fn plugin(server: &Server, words: &[&str]) -> Result<String, String> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-eigentime"));
+    let output = command.args(words).env("KUBECONFIG", server.kubeconfig()).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    match output.status.success() {
+        true => Ok(text(output.stdout)),
+        false => Err(text(output.stderr)),
+    }
+}
+
 /// A machine that is a node, with its agent.
 pub struct Machine {
     name: String,

@@ -49,7 +49,7 @@ fn binaries() -> PathBuf {
 }
 
 /// A port that nobody has.
-fn port() -> u16 {
+pub fn port() -> u16 {
     let free = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     free.local_addr().unwrap().port()
 }
