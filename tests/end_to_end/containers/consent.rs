@@ -15,6 +15,7 @@ use crate::timeline::FUTURE;
 pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "consent::joining", takes: &[], body: joining },
     Scenario { name: "consent::allowed_later", takes: &[], body: allowed_later },
+    Scenario { name: "consent::existing_only", takes: &[], body: existing_only },
     // Where variables are the only means, they are trusted.
     Scenario { name: "consent::environment", takes: &[Ability::Bundles], body: environment },
 ];
@@ -45,6 +46,22 @@ fn allowed_later(engine: &dyn Engine) -> Outcome {
     let _second = Container::serve(engine, &spec())?;
     let shown = show(engine, &timeline)?;
     ensure!(shown.containers.len() == 2 && shown.settable_by == "nobody", "{shown:?}");
+    Ok(())
+}
+
+/// A container that is to join an existing timeline is not created before there is one.
+fn existing_only(engine: &dyn Engine) -> Outcome {
+    let timeline = new_name();
+    let spec = || Spec::serving().set("timeline", &timeline).set("existing", "true");
+    let early = new_name();
+    let ended = run(&mut engine.start(&early, &spec())?, LIMIT)?;
+    engine.remove(&early);
+    ended.ensure(!ended.status.success(), "it was created")?;
+    ended.ensure(ended.errors.contains("there is no timeline"), "it is not said why")?;
+    let _first = Container::serve(engine, &Spec::serving().joinable(&timeline))?;
+    let _second = Container::serve(engine, &spec())?;
+    let shown = show(engine, &timeline)?;
+    ensure!(shown.containers.len() == 2, "{shown:?}");
     Ok(())
 }
 

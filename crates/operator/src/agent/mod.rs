@@ -179,6 +179,9 @@ impl Agent {
             all.push(member);
         }
         all.sort_by(|one, other| one.uid.cmp(&other.uid));
+        let mut memory = self.memory.lock().expect("nobody panics with it");
+        memory.retain(|uid, _| all.iter().any(|it| it.uid == *uid));
+        drop(memory);
         if let Err(error) = self.local.remove_others(&wanted) {
             tracing::warn!(error, "a timeline cannot be removed");
         }

@@ -32,6 +32,12 @@ impl Leads {
         self.announced.insert(timeline.to_owned(), (instant.to_owned(), now));
     }
 
+    /// A timeline is deleted.
+    pub fn forget(&mut self, timeline: &str) {
+        self.announced.remove(timeline);
+        self.acknowledged.retain(|(_, of), _| of != timeline);
+    }
+
     /// A node has reported.
     pub fn note(&mut self, node: &TimelineNode, now: Instant) {
         let name = node.name_any();

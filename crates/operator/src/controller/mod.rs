@@ -100,14 +100,14 @@ async fn work(client: Client) {
     };
     let of_pods =
         members::follow_pods(Api::all(client.clone()), watcher::Config::default(), pods_writer)
-            .filter_map(|pod| async move { pod.ok() })
+            .filter_map(|pod| async move { told(pod) })
             .flat_map(move |pod| futures::stream::iter(of_namespace(pod.namespace())));
     let noting = Arc::clone(&context);
     let of_nodes = watcher(Api::<TimelineNode>::all(client), watcher::Config::default())
         .default_backoff()
         .reflect(nodes_writer)
         .touched_objects()
-        .filter_map(|node| async move { node.ok() })
+        .filter_map(|node| async move { told(node) })
         .flat_map(move |node| {
             noting.leads.lock().expect("nobody panics with it").note(&node, Instant::now());
             let of = |it: &crate::api::Member| ObjectRef::new(&it.name).within(&it.namespace);
@@ -137,6 +137,11 @@ async fn work(client: Client) {
         )
         .for_each(|_| async {})
         .await;
+}
+
+/// What is told; it is told again if that fails.
+fn told<T>(news: Result<T, watcher::Error>) -> Option<T> {
+    news.inspect_err(|error| tracing::warn!(%error, "the API cannot be followed")).ok()
 }
 
 async fn reconcile(
@@ -248,6 +253,9 @@ fn let_go(timeline: &Timeline, context: &Context) -> Result<Action, Error> {
     match holding.is_empty() {
         true => {
             metrics::forget(timeline);
+            let uid = uid.unwrap_or_default();
+            context.leads.lock().expect("nobody panics with it").forget(&uid);
+            context.written.lock().expect("nobody panics with it").remove(&uid);
             Ok(Action::await_change())
         }
         false => Err(Error::Held(holding.join(", "))),

@@ -64,7 +64,6 @@ pub fn decide(facts: &Facts<'_>) -> Decision {
     let (error, unsynchronized) = clock_error(facts);
     let mut status = TimelineStatus {
         observed_generation: Some(generation),
-        clock_error: error.map(text),
         members: facts.members.values().sum(),
         virtual_time: None,
         ..last.clone()
@@ -83,6 +82,7 @@ pub fn decide(facts: &Facts<'_>) -> Decision {
                     status.previous = last.map;
                     status.map = Some(next);
                     status.lead = Some(text(lead));
+                    status.clock_error = error.map(text);
                 }
             },
             Err(reason) => wrong = Some(reason.to_string()),
@@ -98,7 +98,7 @@ pub fn decide(facts: &Facts<'_>) -> Decision {
     status.virtual_time = shown.map(|shown| Written::from(shown).text().to_owned());
     let (holds, reason, message, again) = verdict(facts, &status, wrong);
     let synchronized = match unsynchronized.as_slice() {
-        [] => (true, "Known", format!("within {}", text(error.unwrap_or_default()))),
+        [] => (true, "Known", "the kernels estimate the errors of all clocks".to_owned()),
         nodes => {
             (false, "Unknown", format!("nothing synchronizes the clock of {}", nodes.join(", ")))
         }

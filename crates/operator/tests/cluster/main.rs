@@ -6,6 +6,7 @@
 //! - `admission`: what the webhook lets in, gives, and refuses.
 //! - `changes`: changes of timelines, on two nodes.
 //! - `on_node`: what an agent starts on its node.
+//! - `scale`: many nodes, whose agents are made up.
 
 #[macro_use]
 extern crate eigentime_harness;
@@ -14,6 +15,7 @@ mod admission;
 mod changes;
 mod on_node;
 mod parts;
+mod scale;
 mod server;
 
 fn main() -> std::process::ExitCode {
