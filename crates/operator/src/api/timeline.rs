@@ -1,5 +1,7 @@
 //! A timeline that pods share, on all nodes.
 
+#![allow(clippy::duplicated_attributes, reason = "the columns of a table have the same attributes")]
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
