@@ -12,12 +12,12 @@ die() { echo "image: $*" >&2; exit 1; }
 version=$(sed -nE 's/^version = "(.*)"/\1/p' Cargo.toml | head -n 1)
 target=$(uname -m)-unknown-linux-gnu
 built=${CARGO_TARGET_DIR:-target}/$target/release
-programs=(eigentime-installer eigentime eigentime-oci)
+programs=(eigentime-installer eigentime eigentime-oci eigentime-operator)
 
 # No path of this machine is in the programs.
 home=${CARGO_HOME:-$HOME/.cargo}
 export RUSTFLAGS="-C target-feature=+crt-static -C strip=symbols --remap-path-prefix=$PWD=/eigentime --remap-path-prefix=$home=/cargo"
-cargo build --release --locked --target "$target" --package eigentime-installer --package eigentime-cli --package eigentime-oci
+cargo build --release --locked --target "$target" --package eigentime-installer --package eigentime-cli --package eigentime-oci --package eigentime-operator
 for program in "${programs[@]}"; do
     if readelf --program-headers "$built/$program" | grep -q INTERP; then
         die "$built/$program is not static: it asks for an interpreter"

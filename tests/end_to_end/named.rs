@@ -20,6 +20,7 @@ mod left;
 mod postgres;
 mod real_programs;
 mod saved;
+mod scheduled;
 mod steady;
 mod strangers;
 mod sudden_ends;
@@ -40,6 +41,7 @@ pub fn add(suite: &mut Suite) {
     left::add(suite);
     dates::add(suite);
     saved::add(suite);
+    scheduled::add(suite);
     below_zero::add(suite);
     anchors::add(suite);
     answers::add(suite);

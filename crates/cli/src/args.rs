@@ -346,9 +346,8 @@ impl ClockOptions {
             joinable: self.joinable,
             settable_by: self.settable_by,
             no_rewrite: self.no_rewrite,
-            // Containers alone can ask for it.
+            // Options of `eigentime run` alone.
             existing: false,
-            // An option of `eigentime run` alone.
             traced: false,
             skip_idle: self.skip_idle,
             busy_rate: self.busy_rate,
@@ -396,7 +395,7 @@ Examples:
 Exit status: 0; 1 if the request failed; 125 if the arguments are wrong.";
 
 const SET_USAGE: &str = "\
-eigentime ctl set [OPTIONS] [NAME] [--rate R] [--date DATE | --offset OFF]
+eigentime ctl set [OPTIONS] [NAME] [--rate R] [--date DATE | --offset OFF] [--at DATE]
        eigentime ctl set [OPTIONS] [NAME] [--joinable true|false] [--settable-by WHO]";
 
 /// Options of `eigentime ctl`.
@@ -440,6 +439,9 @@ pub enum Action {
         /// Set the wall clock this far from the host's
         #[arg(long, value_name = "OFF", value_parser = parse_offset, group = "what", allow_hyphen_values = true)]
         offset: Option<Nanos>,
+        /// When the host's wall clock shows this date; the command does not wait for it
+        #[arg(long, value_name = "DATE", value_parser = parse_date, conflicts_with_all = ["joinable", "settable_by"])]
+        at: Option<VirtualInstant>,
         /// Whether containers may join it if their annotations name it
         #[arg(long, value_name = "true|false", value_parser = parse_switch, group = "what", conflicts_with_all = ["rate", "date", "offset"])]
         joinable: Option<bool>,
@@ -456,6 +458,9 @@ pub enum Action {
         /// How far to leap: +30d, 1d2h30m, 1.5s
         #[arg(value_name = "SPAN", allow_hyphen_values = true)]
         second: Option<String>,
+        /// When the host's wall clock shows this date; the command does not wait for it
+        #[arg(long, value_name = "DATE", value_parser = parse_date)]
+        at: Option<VirtualInstant>,
     },
     /// Stop the clocks
     Freeze {
@@ -464,6 +469,9 @@ pub enum Action {
         /// Stop only the wall clock
         #[arg(long)]
         wall: bool,
+        /// When the host's wall clock shows this date; the command does not wait for it
+        #[arg(long, value_name = "DATE", value_parser = parse_date)]
+        at: Option<VirtualInstant>,
     },
     /// Let the clocks run again
     Thaw {
@@ -472,6 +480,9 @@ pub enum Action {
         /// At this rate
         #[arg(long, value_name = "R", value_parser = parse_rate, allow_hyphen_values = true)]
         rate: Option<Rate>,
+        /// When the host's wall clock shows this date; the command does not wait for it
+        #[arg(long, value_name = "DATE", value_parser = parse_date)]
+        at: Option<VirtualInstant>,
     },
     /// Print the state of every clock, for `eigentime run --continue`
     Save {

@@ -187,6 +187,7 @@ mod tests {
         assert!(text(&[("io.eigentime.freeze", "maybe")]).contains("all, wall, true or false"));
         assert!(text(&[("io.eigentime.continue", "/etc/shadow")]).contains("no setting"));
         assert!(text(&[("io.eigentime.joinable", "1")]).contains("requires io.eigentime.timeline"));
+        assert!(text(&[("io.eigentime.existing", "1")]).contains("requires io.eigentime.timeline"));
         let both = [("io.eigentime.date", "@1"), ("io.eigentime.offset", "1s")];
         assert!(text(&both).contains("cannot both be set"));
         assert!(

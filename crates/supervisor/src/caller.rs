@@ -83,6 +83,7 @@ macro_rules! c_main {
     ($main:path) => {
         /// What the C library calls first.
         #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[allow(clippy::not_unsafe_ptr_arg_deref, reason = "nobody else calls it")]
         pub extern "C" fn main(count: i32, words: *const *const std::ffi::c_char) -> i32 {
             // SAFETY: so it is called.
             unsafe { $crate::keep_arguments(count, words) };

@@ -16,6 +16,7 @@ from cluster import CHART, WORKSPACE, run, tool
 MANIFESTS = WORKSPACE / "deploy/kubernetes/manifests"
 RENDER = WORKSPACE / "scripts/manifests.sh"
 RESTARTS = "auto", "signal"
+TIMELINES = "--set", "timelines.enabled=true"
 
 
 def rendered(*words):
@@ -38,6 +39,7 @@ class Chart(unittest.TestCase):
                     CHART,
                     "--set",
                     f"node.restart={restart}",
+                    *TIMELINES,
                 ]
             )
 
@@ -55,6 +57,12 @@ class Chart(unittest.TestCase):
             self.assertEqual("hostPID: true" in text, restart == "signal")
             self.assertNotIn("hostNetwork: true", text)
             self.assertNotIn('"*"', text)
+
+    def test_only_agents_are_close_to_the_node(self):
+        text = rendered(*TIMELINES)
+        self.assertEqual(text.count("hostPID: true"), 1)
+        self.assertNotIn("privileged: true", text)
+        self.assertNotIn('"*"', text)
 
     def test_a_wrong_value_is_refused(self):
         ended = run(
@@ -154,7 +162,7 @@ class Server(unittest.TestCase):
 
     def test_the_api_server_takes_all_of_it(self):
         for restart in RESTARTS:
-            text = rendered("--set", f"node.restart={restart}")
+            text = rendered("--set", f"node.restart={restart}", *TIMELINES)
             run(
                 [
                     *self.kubectl,

@@ -32,10 +32,10 @@ pub fn add(suite: &mut Suite) {
 }
 
 /// A connection to a timeline.
-struct Caller(BufReader<UnixStream>);
+pub(super) struct Caller(BufReader<UnixStream>);
 
 impl Caller {
-    fn new(place: &Place) -> Result<Self, Broken> {
+    pub(super) fn new(place: &Place) -> Result<Self, Broken> {
         let stream = UnixStream::connect(place.sockets().join("x"))?;
         stream.set_read_timeout(Some(PATIENCE))?;
         Ok(Self(BufReader::new(stream)))
@@ -56,7 +56,7 @@ impl Caller {
         Ok(told)
     }
 
-    fn call(&mut self, method: &str, params: &Value) -> Result<Value, Broken> {
+    pub(super) fn call(&mut self, method: &str, params: &Value) -> Result<Value, Broken> {
         self.say(&json!({ "id": method, "method": method, "params": params }).to_string())?;
         let answer = self.hear()?;
         ensure!(answer["id"] == method, "another request was answered: {answer}");
@@ -64,7 +64,7 @@ impl Caller {
     }
 
     /// The code of the error.
-    fn refused(&mut self, method: &str, params: &Value) -> Result<String, Broken> {
+    pub(super) fn refused(&mut self, method: &str, params: &Value) -> Result<String, Broken> {
         let answer = self.call(method, params)?;
         let code = answer["error"]["code"].as_str().map(str::to_owned);
         code.ok_or_else(|| Broken(format!("{method} {params} was answered {answer}")))

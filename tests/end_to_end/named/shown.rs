@@ -27,6 +27,7 @@ pub struct Shown {
     pub members: Vec<Member>,
     pub calls: Calls,
     pub skipping: Option<Skipping>,
+    pub scheduled: Option<serde_json::Value>,
 }
 
 /// What is skipped, and what holds the clocks.

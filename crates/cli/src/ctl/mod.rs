@@ -8,13 +8,13 @@ use std::io::{self, ErrorKind, Write};
 
 use eigentime_supervisor::control::client::{self, Connection, Failure, Told};
 use eigentime_supervisor::control::protocol::{
-    self, Blocked, Date, Event, Factor, Happened, Method, Settings, Span,
+    self, At, Blocked, Date, Event, Factor, Happened, Method, Settings, Span,
 };
 use eigentime_supervisor::control::{Shown, Timeline};
 use eigentime_supervisor::registry::{Name, Registry};
 use eigentime_supervisor::{Plan, Saved};
-use eigentime_timeline::Nanos;
-use eigentime_timeline::text::parse_offset;
+use eigentime_timeline::text::{format_date, parse_offset};
+use eigentime_timeline::{HostInstant, Nanos, VirtualInstant};
 use serde::Serialize;
 
 use crate::args::{Action, CreateOptions, CtlOptions, SkipOptions, WaitOptions};
@@ -25,7 +25,7 @@ const NOT_DONE: i32 = 1;
 
 /// Does it, prints the result, and returns the exit status.
 pub fn run(options: &CtlOptions) -> i32 {
-    if let Action::Leap { first, second } = &options.action
+    if let Action::Leap { first, second, .. } = &options.action
         && let Err(reason) = leap(first, second.as_deref())
     {
         eprintln!("eigentime: {reason}");
@@ -89,21 +89,27 @@ fn act(registries: &[Registry], action: &Action, json: bool) -> Result<String, S
         Action::Show { name } | Action::Adopt { name } => (name.clone(), Method::Show {}),
         Action::Save { name } => (name.clone(), Method::Save {}),
         Action::Rm { name, force } => (name.clone(), Method::Remove { force: *force }),
-        Action::Freeze { name, wall } => (name.clone(), Method::Freeze { wall: *wall }),
-        Action::Thaw { name, rate } => (name.clone(), Method::Thaw { rate: rate.map(Factor) }),
-        Action::Set { name, rate, date, offset, joinable, settable_by } => {
+        Action::Freeze { name, wall, at: instant } => {
+            (name.clone(), Method::Freeze { wall: *wall, at: at(*instant) })
+        }
+        Action::Thaw { name, rate, at: instant } => {
+            (name.clone(), Method::Thaw { rate: rate.map(Factor), at: at(*instant) })
+        }
+        Action::Set { name, rate, date, offset, at: instant, joinable, settable_by } => {
             let settings = Settings {
                 rate: rate.map(Factor),
                 date: date.map(Date),
                 offset: offset.map(Span),
+                at: at(*instant),
                 joinable: *joinable,
                 settable_by: *settable_by,
+                ..Settings::default()
             };
             (name.clone(), Method::Set(settings))
         }
-        Action::Leap { first, second } => {
+        Action::Leap { first, second, at: instant } => {
             let (name, span) = leap(first, second.as_deref())?;
-            (name, Method::Leap { span: Span(span) })
+            (name, Method::Leap { span: Span(span), at: at(*instant) })
         }
         Action::Skip(options) => (options.name.clone(), Method::Skip(skip(options))),
         Action::Wait(options) => (options.name.clone(), Method::Wait(wait(options))),
@@ -174,11 +180,25 @@ fn act(registries: &[Registry], action: &Action, json: bool) -> Result<String, S
                 watched => return watched.map_err(failed).and_then(|printed| printed),
             }
         },
+        Method::Set(Settings { at: Some(at), .. })
+        | Method::Leap { at: Some(at), .. }
+        | Method::Freeze { at: Some(at), .. }
+        | Method::Thaw { at: Some(at), .. } => {
+            let answer: serde_json::Value =
+                client::call(registry, &name, method).map_err(failed)?;
+            let date = format_date(VirtualInstant(at.0.0));
+            Ok(if json { to_json(&answer) } else { format!("{name}  changes at {date}\n") })
+        }
         _ => {
             let timeline: Timeline = client::call(registry, &name, method).map_err(failed)?;
             Ok(if json { to_json(&timeline) } else { format!("{}\n", line(&timeline)) })
         }
     }
+}
+
+/// A date of the host.
+fn at(date: Option<VirtualInstant>) -> Option<At> {
+    date.map(|date| At(HostInstant(date.0)))
 }
 
 /// Prints events until the timeline ends, or has another supervisor.

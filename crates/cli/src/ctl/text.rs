@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use eigentime_supervisor::container::Container;
 use eigentime_supervisor::control::protocol::{Event, Happened};
 use eigentime_supervisor::control::{
-    Coverage, Inner, Member, Shown, Skipping, Thread, Timeline, seconds,
+    Coverage, Fate, Inner, Member, Scheduled, Shown, Skipping, Thread, Timeline, seconds,
 };
 use eigentime_timeline::text::format_date;
 use eigentime_timeline::{Nanos, VirtualInstant};
@@ -61,6 +61,17 @@ pub fn whole(shown: &Shown) -> String {
     text += "\n";
     if let Some(skipping) = &shown.skipping {
         text += &of_skipping(skipping);
+    }
+    if let Some(Scheduled { at_ns, fate }) = &shown.scheduled {
+        let date = format_date(VirtualInstant::from_nanos(*at_ns));
+        text += &match fate {
+            Fate::Pending => format!("changes at {date} of the host\n\n"),
+            Fate::Made { late_ns: 0 } => format!("changed at {date} of the host\n\n"),
+            Fate::Made { late_ns } => {
+                format!("changed {} s after {date} of the host\n\n", seconds(Nanos(*late_ns)))
+            }
+            Fate::Failed { reason } => format!("not changed at {date} of the host: {reason}\n\n"),
+        };
     }
     if !shown.containers.is_empty() {
         text += &format!("containers: {}\n\n", names(&shown.containers));

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use eigentime_timeline::{Clock, Nanos, Rate, VirtualInstant};
+use eigentime_timeline::{Clock, HostInstant, Nanos, Rate, VirtualInstant};
 use serde::{Deserialize, Serialize};
 
 use super::{Shown, Timeline};
@@ -20,9 +20,10 @@ pub enum Request {
     /// What it shows, and to whom.
     #[serde(skip)]
     Show,
-    /// Change its clocks, all at the same instant.
+    /// Change its clocks, all at the same instant: when the host's wall clock shows this, else as soon
+    /// as can be.
     #[serde(skip)]
-    Change(Vec<Change>),
+    Change(Vec<Change>, Option<HostInstant>),
     /// Change what it allows to others.
     #[serde(skip)]
     Allow(Allowance),
@@ -178,9 +179,12 @@ pub enum Answer {
     /// How it stands after a change.
     #[serde(skip)]
     Changed(Timeline),
+    /// A change for an instant has taken hold so long after it.
+    #[serde(skip)]
+    Switched(Nanos),
     /// How it stands, and its members.
     #[serde(skip)]
-    Shown(Shown),
+    Shown(Box<Shown>),
     /// The containers that live by it.
     Containers(Vec<Container>),
     /// Where every clock stood at one moment.

@@ -22,6 +22,6 @@ mod shown;
 pub use messages::{Allowance, Answer, Attached, Change, Joined, Leaps, Offer, Request, Starts};
 pub use protocol::Event;
 pub use shown::{
-    Coverage, Hold, Inner, Member, Reading, Shown, Skipping, State, Thread, Timeline, WaitsFor,
-    rate_number, seconds,
+    Coverage, Fate, Hold, Inner, Member, Reading, Scheduled, Shown, Skipping, State, Thread,
+    Timeline, WaitsFor, rate_number, seconds,
 };

@@ -49,18 +49,27 @@ pub enum Method {
     Leap {
         /// How far.
         span: Span,
+        /// When the host's wall clock shows this.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<At>,
     },
     /// Stop the clocks.
     Freeze {
         /// Only the wall clock.
         #[serde(default)]
         wall: bool,
+        /// When the host's wall clock shows this.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<At>,
     },
     /// Let the clocks run again.
     Thaw {
         /// At this rate.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rate: Option<Factor>,
+        /// When the host's wall clock shows this.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<At>,
     },
     /// Where every clock stands, as a document that `eigentime run --continue` reads.
     Save {},
@@ -99,6 +108,15 @@ pub struct Settings {
     /// How far the wall clock is to be from the host's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<Span>,
+    /// How far all clocks move forward.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leap: Option<Span>,
+    /// Do all clocks stand still?
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frozen: Option<bool>,
+    /// When the host's wall clock shows this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<At>,
     /// May containers join it because their bundle names it?
     #[serde(skip_serializing_if = "Option::is_none")]
     pub joinable: Option<bool>,
@@ -203,6 +221,10 @@ pub struct Span(pub Nanos);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Date(pub VirtualInstant);
 
+/// A date of the host: text such as `2026-12-01T00:00:00Z`, or nanoseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct At(pub HostInstant);
+
 /// A rate: text such as `1/3`, or a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Factor(pub Rate);
@@ -225,6 +247,12 @@ impl<'de> Deserialize<'de> for Date {
     }
 }
 
+impl<'de> Deserialize<'de> for At {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Date::deserialize(from).map(|date| Self(HostInstant(date.0.0)))
+    }
+}
+
 impl<'de> Deserialize<'de> for Factor {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         read(from, parse_rate, |number| parse_rate(&number.to_string()).ok(), "no rate").map(Self)
@@ -238,6 +266,12 @@ impl Serialize for Span {
 }
 
 impl Serialize for Date {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.0.as_nanos().serialize(to)
+    }
+}
+
+impl Serialize for At {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         self.0.as_nanos().serialize(to)
     }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-use super::protocol::{Call, Date, Factor, Happened, Reply, Span, Written};
+use super::protocol::{At, Call, Date, Factor, Happened, Reply, Span, Written};
 use super::{Shown, Timeline};
 use crate::saved::Saved;
 
@@ -36,7 +36,7 @@ macro_rules! written {
     )*};
 }
 
-written! { Span Date Factor }
+written! { Span Date At Factor }
 
 /// The schema, as it is kept in `docs/guide/control.schema.json`.
 ///

@@ -43,6 +43,40 @@ pub struct Shown {
     /// How it skips the time that nobody uses, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipping: Option<Skipping>,
+    /// The change that was asked for last for an instant of the host's wall clock, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduled: Option<Scheduled>,
+}
+
+/// A change for an instant of the host's wall clock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+pub struct Scheduled {
+    /// The instant, in nanoseconds since 1970.
+    pub at_ns: i64,
+    /// What has come of it.
+    #[serde(flatten)]
+    pub fate: Fate,
+}
+
+/// What has come of a change for an instant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[serde(tag = "state", rename_all = "lowercase")]
+pub enum Fate {
+    /// Its instant is ahead.
+    Pending,
+    /// It has taken hold.
+    Made {
+        /// So long after its instant; the clocks show from then on what they would show without
+        /// the delay.
+        late_ns: i64,
+    },
+    /// It cannot be made.
+    Failed {
+        /// Why.
+        reason: String,
+    },
 }
 
 /// How a timeline skips the time that nobody uses.

@@ -1,6 +1,6 @@
 //! Changes the clocks, and lets all that waits follow.
 
-use eigentime_timeline::{Clock, Freeze, Nanos, Segment, VirtualInstant};
+use eigentime_timeline::{Clock, Freeze, HostInstant, Nanos, Segment, VirtualInstant};
 use nix::errno::Errno;
 
 use super::Supervisor;
@@ -16,8 +16,13 @@ fn rearms(changed: &[Changed]) -> impl Iterator<Item = Rearm> {
 }
 
 impl Supervisor {
-    /// Makes changes, together, and lets everything that waits follow.
-    pub(super) fn change(&mut self, changes: &[Change]) -> Result<(), String> {
+    /// Makes changes, together, and lets everything that waits follow: when the host's wall clock shows
+    /// `at`, else as soon as can be. Returns how long after `at`.
+    pub(super) fn change(
+        &mut self,
+        changes: &[Change],
+        at: Option<HostInstant>,
+    ) -> Result<Nanos, String> {
         // Those that are left without members would refuse a rate.
         self.forget_timelines();
         // They are looked for before the switch is in the map, since programs that set a timer wait
@@ -27,7 +32,7 @@ impl Supervisor {
         let before = self.timekeeper().motion().freeze;
         let state = self.state_if_written();
         let journal = self.journal.as_mut();
-        let changed = self.timelines.change(next, |changed| {
+        let changed = self.timelines.change(next, at, |changed| {
             // Whoever takes over from here on has to know that timers are still to follow.
             if let Some((mut state, journal)) = state.zip(journal) {
                 state.rearms.extend(rearms(changed));
@@ -46,7 +51,8 @@ impl Supervisor {
             _ => self.recheck_all(),
         }
         self.tell_changed();
-        Ok(())
+        let switch = changed.first().map(|outermost| outermost.after.anchor(Clock::Wall).host);
+        Ok(at.zip(switch).map_or(Nanos::ZERO, |(at, switch)| switch.since(at)))
     }
 
     /// Tells whoever watches how the clocks run now.

@@ -24,15 +24,16 @@ impl Supervisor {
         let Some(asked) = self.note_hand_over(asked) else { return };
         self.has_new_state = true;
         let answer = match &asked.request {
-            Request::Show => Answer::Shown(self.show()),
+            Request::Show => Answer::Shown(Box::new(self.show())),
             Request::Save => Answer::Saved(self.save()),
             Request::Skip(leaps) => match self.allow_leaps(*leaps) {
                 Ok(()) => Answer::Changed(self.timeline()),
                 Err(reason) => Answer::Refused(reason),
             },
             Request::IsIdle => Answer::Idle(self.is_idle().err()),
-            Request::Change(changes) => match self.change(changes) {
-                Ok(()) => Answer::Changed(self.timeline()),
+            Request::Change(changes, at) => match self.change(changes, *at) {
+                Ok(late) if at.is_some() => Answer::Switched(late),
+                Ok(_) => Answer::Changed(self.timeline()),
                 Err(reason) => Answer::Refused(reason),
             },
             Request::Allow(allowance) => {

@@ -36,6 +36,8 @@ impl Supervisor {
             members: self.members(),
             calls: self.coverage(),
             skipping: self.idle.as_ref().map(Idle::show),
+            // The thread that serves callers knows.
+            scheduled: None,
         }
     }
 

@@ -212,11 +212,14 @@ impl Timelines {
     }
 
     /// Changes the map and the motion of the outermost to what `next` makes of them, and lets all
-    /// others follow, for all programs at one instant. `at_switch` is called while the switch is in the
+    /// others follow, for all programs at one instant: when the host's wall clock shows `at`, else as
+    /// soon as can be. A change that is late for `at` makes the clocks show what they would if it had
+    /// been in time, but that the monotonic clocks never step back. `at_switch` is called while the switch is in the
     /// maps, when no program sets a timer.
     pub fn change(
         &mut self,
         next: impl Fn(Segment, Motion) -> Result<(Segment, Motion), String>,
+        at: Option<HostInstant>,
         at_switch: impl FnOnce(&[Changed]),
     ) -> Result<Vec<Changed>, String> {
         self.outermost_mut().timekeeper.is_changed();
@@ -225,9 +228,19 @@ impl Timelines {
             timeline.page().read_finely();
         }
         for _ in 0..TRIES {
-            let switch = host::read_at_once().map(|host| host.after(LEAD));
+            let now = host::read_at_once();
+            let agreed = at.map(|at| {
+                let left = at.since(now[Clock::Wall as usize]);
+                now.map(|host| host.after(left))
+            });
+            let soonest = now.map(|host| host.after(LEAD));
+            let switch = agreed.filter(|agreed| *agreed >= soonest).unwrap_or(soonest);
             let motion = self.outermost().timekeeper.motion();
-            let (after, motion) = next(before.anchored_at(switch), motion)?;
+            let (after, motion) = next(before.anchored_at(agreed.unwrap_or(switch)), motion)?;
+            let after = match agreed {
+                Some(agreed) if agreed != switch => after.anchored_at(switch).after(&before),
+                _ => after,
+            };
             if self.all.iter().any(|it| self.rate_with(it.number, motion.rate).is_none()) {
                 return Err(OUT_OF_RANGE.to_owned());
             }

@@ -16,10 +16,11 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use super::super::protocol::{
-    self, Code, Event, Method, Moment, Outcome, PROTOCOL, Refusal, Reply, Settings,
+    self, At, Code, Event, Method, Moment, Outcome, PROTOCOL, Refusal, Reply, Settings,
 };
-use super::super::{Allowance, Answer, Change, Leaps, Request};
+use super::super::{Allowance, Answer, Change, Leaps, Request, Shown};
 use super::connection::{Connection, TooLong};
+use super::schedule::Schedule;
 use super::waits::{Next, Wait};
 use super::{Asked, Post, Token, Told, wake_tracer};
 use crate::clock_request::{Form, Key};
@@ -70,6 +71,8 @@ pub struct Callers {
     wake_again: Duration,
     next_wake: Instant,
     waits: Vec<Wait>,
+    /// The change that is to take hold at an instant.
+    schedule: Schedule,
     /// Requests to be made once a process has ended.
     afters: Vec<(Pidfd, Request)>,
     /// The members whose end is told, as long as anybody watches.
@@ -86,6 +89,8 @@ enum Work {
     Public { caller: u64, id: Value, method: Method },
     /// To find out whether a condition holds.
     Wait,
+    /// A change whose instant has come.
+    Scheduled,
     /// Nobody is told.
     Silent,
 }
@@ -110,6 +115,7 @@ impl Callers {
             wake_again: WAKE_AGAIN,
             next_wake: Instant::now(),
             waits: Vec::new(),
+            schedule: Schedule::default(),
             afters: Vec::new(),
             members: HashMap::new(),
             short_until: None,
@@ -122,9 +128,13 @@ impl Callers {
             if let Some(end) = self.hear() {
                 break end;
             }
-            let next = self.look_after_waits();
-            let next =
-                [next, self.wake_tracer_again(), self.short_until].into_iter().flatten().min();
+            let next = [
+                self.look_after_waits(),
+                self.look_after_schedule(),
+                self.wake_tracer_again(),
+                self.short_until,
+            ];
+            let next = next.into_iter().flatten().min();
             self.connections.retain(|_, it| !it.is_gone);
             self.note_interest();
             self.attend(next);
@@ -288,6 +298,11 @@ impl Callers {
         if is_own_request(&line) {
             match serde_json::from_value(line) {
                 _ if !is_owner => self.say(number, &Answer::Refused(FOREIGN.to_owned())),
+                Ok(Request::Adopt { .. }) if self.schedule.is_pending() => {
+                    let text = "a change of its clocks is scheduled, which another supervisor would \
+                                not know\nhelp: try again after it";
+                    self.say(number, &Answer::Refused(text.to_owned()));
+                }
                 Ok(request) => drop(self.ask(Work::Own { caller: number }, pid, request)),
                 Err(error) => {
                     let text = format!("this version does not know that ({error})");
@@ -343,19 +358,24 @@ impl Callers {
                 Err(text) => return Some(Err(Refusal::new(Code::InvalidParams, text))),
             },
             Method::Remove { force } => Request::Remove { force: *force },
-            Method::Leap { span } => Request::Change(vec![Change::Leap(span.0)]),
-            Method::Freeze { wall: true } => Request::Change(vec![Change::FreezeWall]),
-            Method::Freeze { wall: false } => Request::Change(vec![Change::Freeze]),
-            Method::Thaw { rate } => {
+            Method::Leap { span, at } => change([Change::Leap(span.0)], *at),
+            Method::Freeze { wall: true, at } => change([Change::FreezeWall], *at),
+            Method::Freeze { wall: false, at } => change([Change::Freeze], *at),
+            Method::Thaw { rate, at } => {
                 let rate = rate.map(|rate| Change::Rate(rate.0));
-                Request::Change([Change::Thaw].into_iter().chain(rate).collect())
+                change([Change::Thaw].into_iter().chain(rate), *at)
             }
             Method::Set(settings) => match set(settings) {
                 Ok(request) => request,
                 Err(text) => return Some(Err(Refusal::new(Code::InvalidParams, text))),
             },
         };
-        self.ask(Work::Public { caller: number, id, method }, pid, request);
+        match request {
+            Request::Change(changes, Some(at)) => {
+                return Some(Ok(json!({ "scheduled": self.schedule.set(at, changes) })));
+            }
+            request => drop(self.ask(Work::Public { caller: number, id, method }, pid, request)),
+        }
         None
     }
 
@@ -440,6 +460,7 @@ impl Callers {
                     self.end_wait(index, outcome);
                 }
             }
+            Some(Work::Scheduled) => self.schedule.is_answered(token, answer),
             Some(Work::Silent) | None => {}
         }
     }
@@ -453,7 +474,9 @@ impl Callers {
     fn outcome(&self, method: &Method, answer: Answer) -> Outcome {
         let value = match answer {
             Answer::Changed(timeline) => serde_json::to_value(timeline),
-            Answer::Shown(shown) => serde_json::to_value(shown),
+            Answer::Shown(shown) => {
+                serde_json::to_value(Shown { scheduled: self.schedule.shown(), ..*shown })
+            }
             Answer::Saved(saved) => serde_json::to_value(saved),
             Answer::Refused(reason) => {
                 return Outcome::Error(Refusal::new(Code::Refused, &reason));
@@ -464,6 +487,15 @@ impl Callers {
             _ => Ok(json!({})),
         };
         Outcome::Result(value.expect("answers are plain data"))
+    }
+
+    /// Has a change made whose instant has come; tells when to look again.
+    fn look_after_schedule(&mut self) -> Option<Instant> {
+        if let Some(request) = self.schedule.due() {
+            let token = self.ask(Work::Scheduled, Pid::this(), request);
+            self.schedule.is_asked(token);
+        }
+        self.schedule.next()
     }
 
     /// Looks which conditions hold; tells when to look again.
@@ -593,20 +625,31 @@ fn skip(asked: protocol::Skip) -> Result<Leaps, &'static str> {
     }
 }
 
+/// The request for changes.
+fn change(changes: impl IntoIterator<Item = Change>, at: Option<At>) -> Request {
+    Request::Change(changes.into_iter().collect(), at.map(|at| at.0))
+}
+
 /// The request that `set` stands for.
 fn set(settings: &Settings) -> Result<Request, &'static str> {
-    let Settings { rate, date, offset, joinable, settable_by } = *settings;
+    let Settings { rate, date, offset, leap, frozen, at, joinable, settable_by } = *settings;
     let rate = rate.map(|rate| Change::Rate(rate.0));
     let date_change = date.map(|date| Change::Date(date.0));
     let offset_change = offset.map(|offset| Change::Offset(offset.0));
-    let changes: Vec<_> = [rate, date_change, offset_change].into_iter().flatten().collect();
+    let leap = leap.map(|span| Change::Leap(span.0));
+    let frozen = frozen.map(|frozen| if frozen { Change::Freeze } else { Change::Thaw });
+    let changes = [rate, leap, date_change, offset_change, frozen];
+    let changes: Vec<_> = changes.into_iter().flatten().collect();
     match (changes.is_empty(), joinable.is_some() || settable_by.is_some()) {
+        (true, true) if at.is_some() => Err("only the clocks are changed at an instant"),
         (true, true) => Ok(Request::Allow(Allowance { joinable, settable_by })),
-        (true, false) => Err("set needs one of rate, date, offset, joinable and settable_by"),
+        (true, false) => {
+            Err("set needs one of rate, date, offset, leap, frozen, joinable and settable_by")
+        }
         (false, true) => Err("set changes either the clocks or what others may do"),
         (false, false) if date.is_some() && offset.is_some() => {
             Err("date and offset cannot both be set")
         }
-        (false, false) => Ok(Request::Change(changes)),
+        (false, false) => Ok(change(changes, at)),
     }
 }

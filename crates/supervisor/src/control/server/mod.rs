@@ -7,10 +7,12 @@
 //!
 //! - `callers`: the thread that serves them.
 //! - `connection`: what is read from a caller, and written to it.
+//! - `schedule`: a change that is to take hold at an instant of the host's wall clock.
 //! - `waits`: conditions that callers wait for.
 
 mod callers;
 mod connection;
+mod schedule;
 mod waits;
 
 use std::io::ErrorKind;

@@ -563,7 +563,7 @@ impl Supervisor {
         match idle.skip.at_limit {
             AtLimit::Freeze => {
                 // A host too busy for that: it is tried again.
-                if self.change(&[Change::Freeze]).is_err() {
+                if self.change(&[Change::Freeze], None).is_err() {
                     idle.limit = Some((Clock::Monotonic, VirtualInstant(Nanos::ZERO)));
                     return;
                 }

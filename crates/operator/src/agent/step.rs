@@ -1,0 +1,137 @@
+//! What is to be done about a timeline of this machine, so that it is as its object says.
+
+use eigentime_supervisor::control::protocol::{At, Date, Factor, Settings, Span};
+use eigentime_supervisor::control::{Fate, Scheduled, Shown};
+use eigentime_supervisor::registry::Name;
+use eigentime_timeline::{HostInstant, Nanos};
+
+use super::local::Local;
+use crate::api::{AgreedMap, NodeState, OnMissed, Timeline, local_name};
+use crate::clock;
+
+/// How long before its instant a change must be asked for to be in time.
+const SOONEST: Nanos = Nanos::from_millis(30);
+/// A change that is later than this is reported as late.
+const TOLERATED: Nanos = Nanos::from_millis(1);
+
+/// What this agent has asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The instant of the map.
+    pub at: HostInstant,
+    /// Was the timeline made for it? Then it has not been late, but its pods came later.
+    pub is_first: bool,
+}
+
+/// How a timeline stands after it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// How far it is.
+    pub state: NodeState,
+    /// How late the map was put in force, if that matters.
+    pub late: Option<Nanos>,
+    /// What its user should know.
+    pub message: Option<String>,
+}
+
+/// What is to be done.
+#[derive(Debug, PartialEq)]
+enum Step {
+    /// To make it.
+    Create,
+    /// To have the map put in force at its instant, now if that has passed.
+    Schedule(Box<Settings>),
+    /// To stop its clocks.
+    Hold,
+    /// Nothing.
+    Rest(Outcome),
+}
+
+/// Does what is to be done; tells how it stands, and what is to be remembered.
+pub fn bring(
+    local: &Local,
+    timeline: &Timeline,
+    asked: Option<Asked>,
+) -> (Result<Outcome, String>, Option<Asked>) {
+    let mut asked = asked;
+    let mut done = || -> Result<Outcome, String> {
+        let status = timeline.status.as_ref().ok_or("it has no status")?;
+        let map = status.map.as_ref().ok_or("it has no map")?;
+        let name: Name = local_name(timeline).parse()?;
+        // Made, scheduled, looked at.
+        loop {
+            let shown = local.look(&name)?;
+            let policy = timeline.spec.on_missed;
+            match next(shown.as_ref(), map, status.previous.as_ref(), policy, asked, clock::now()) {
+                Step::Create => {
+                    local.create(&name, timeline.spec.skip_idle)?;
+                    asked = Some(Asked { at: map.host_time.value, is_first: true });
+                }
+                Step::Schedule(settings) => {
+                    asked = asked.or(Some(Asked { at: map.host_time.value, is_first: false }));
+                    local.set(&name, *settings)?;
+                }
+                Step::Hold => {
+                    local.set(&name, Settings { frozen: Some(true), ..Settings::default() })?;
+                }
+                Step::Rest(outcome) => return Ok(outcome),
+            }
+        }
+    };
+    let outcome = done();
+    (outcome, asked)
+}
+
+fn next(
+    shown: Option<&Shown>,
+    map: &AgreedMap,
+    previous: Option<&AgreedMap>,
+    policy: OnMissed,
+    asked: Option<Asked>,
+    now: HostInstant,
+) -> Step {
+    let Some(shown) = shown else { return Step::Create };
+    let rest = |state, late, message| Step::Rest(Outcome { state, late, message });
+    let at = map.host_time.value;
+    let scheduled_at = shown.scheduled.as_ref().map(|it| HostInstant::from_nanos(it.at_ns));
+    let is_this = |it: &&Scheduled| it.at_ns == at.as_nanos();
+    match shown.scheduled.as_ref().filter(is_this).map(|it| &it.fate) {
+        Some(Fate::Pending) => return rest(NodeState::Acknowledged, None, None),
+        Some(Fate::Failed { reason }) => {
+            return rest(NodeState::Failed, None, Some(reason.clone()));
+        }
+        Some(Fate::Made { late_ns }) => {
+            let delay = Nanos(*late_ns);
+            let matters = delay > TOLERATED && asked.is_some_and(|asked| !asked.is_first);
+            let state = if matters { NodeState::CaughtUp } else { NodeState::Applied };
+            return rest(state, matters.then_some(delay), None);
+        }
+        None => {}
+    }
+    let is_missed = scheduled_at.is_some() && at.since(now) < SOONEST;
+    if is_missed && policy == OnMissed::Hold {
+        let is_frozen = shown.timeline.state == eigentime_supervisor::control::State::Frozen;
+        let message = "it was too late for the change, and its clocks stand still until the next";
+        return match is_frozen {
+            true => rest(NodeState::Held, None, Some(message.to_owned())),
+            false => Step::Hold,
+        };
+    }
+    // A timeline that was made just now gets what holds until the instant first.
+    let wanted = match previous {
+        Some(previous) if scheduled_at.is_none() && at.since(now) >= SOONEST => previous,
+        _ => map,
+    };
+    let leapt = previous
+        .filter(|previous| scheduled_at == Some(previous.host_time.value))
+        .map(|previous| wanted.leaps.value.minus(previous.leaps.value))
+        .filter(|span| *span > Nanos::ZERO);
+    Step::Schedule(Box::new(Settings {
+        date: Some(Date(wanted.virtual_time.value)),
+        rate: Some(Factor(wanted.rate.value)),
+        frozen: Some(wanted.frozen),
+        leap: leapt.map(Span),
+        at: Some(At(wanted.host_time.value)),
+        ..Settings::default()
+    }))
+}

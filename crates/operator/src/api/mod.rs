@@ -1,0 +1,53 @@
+//! The objects of the API, and what their words mean.
+//!
+//! - `timeline`: a timeline that pods share, on all nodes.
+//! - `node`: what the agent of a node reports.
+//! - `written`: values that stand in objects as text.
+//! - `map`: from the host's wall clock to a timeline's, as all nodes are told it.
+
+pub mod map;
+pub mod node;
+pub mod timeline;
+pub mod written;
+
+pub use map::AgreedMap;
+pub use node::{Member, NodeState, TimelineNode, TimelineNodeSpec};
+pub use timeline::{NodeStatus, OnMissed, Timeline, TimelineStatus};
+
+use kube::{CustomResourceExt, ResourceExt};
+
+/// The name that a timeline has on each node: names of objects can be too long.
+#[must_use]
+pub fn local_name(timeline: &Timeline) -> String {
+    format!("k8s-{}", timeline.uid().unwrap_or_default())
+}
+
+/// The definitions of all objects, as YAML documents.
+///
+/// # Panics
+///
+/// Never: definitions are plain data.
+#[must_use]
+pub fn definitions() -> String {
+    let all = [Timeline::crd(), TimelineNode::crd()];
+    let documents = all.iter().map(|it| serde_json::to_value(it).expect("plain data"));
+    documents.map(|it| format!("---\n{}", yaml(&it))).collect()
+}
+
+/// JSON is YAML; this is what people and tools expect of a manifest.
+fn yaml(value: &serde_json::Value) -> String {
+    let text = serde_json::to_string_pretty(value).expect("plain data");
+    format!("{text}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_kept_definitions_are_those_of_the_types() {
+        let kept = include_str!("../../../../deploy/kubernetes/chart/crds/timelines.yaml");
+        assert!(
+            kept == super::definitions(),
+            "deploy/kubernetes/chart/crds/timelines.yaml is not what the types say: make docs"
+        );
+    }
+}

@@ -1,0 +1,172 @@
+//! A timeline that pods share, on all nodes.
+
+#![allow(clippy::duplicated_attributes, reason = "the columns of a table have the same attributes")]
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::map::AgreedMap;
+use super::node::NodeState;
+
+/// The condition that the timeline is on all nodes as the spec says.
+pub const APPLIED: &str = "Applied";
+/// The condition that the error of the nodes' clocks is known.
+pub const SYNCHRONIZED: &str = "ClocksSynchronized";
+
+/// A timeline: clocks that the pods which it selects share, on all nodes. A change of its clocks reaches all of
+/// them at one instant.
+#[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[kube(
+    group = "eigentime.io",
+    version = "v1alpha1",
+    kind = "Timeline",
+    namespaced,
+    status = "TimelineStatus",
+    shortname = "tl",
+    derive = "PartialEq",
+    derive = "Default",
+    printcolumn(name = "Rate", type_ = "string", json_path = ".status.map.rate"),
+    printcolumn(name = "Virtual time", type_ = "string", json_path = ".status.virtualTime"),
+    printcolumn(
+        name = "Applied",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Applied")].status"#
+    ),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Applied")].reason"#
+    ),
+    printcolumn(name = "Nodes", type_ = "string", json_path = ".status.appliedNodes"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("[has(self.date), has(self.offset), has(self.anchor)].filter(given, given).size() <= 1")
+        .message("only one of date, offset and anchor can be given"),
+    validation = Rule::new("!self.skipIdle || !(self.frozen || has(self.rate) || has(self.anchor))")
+        .message("skipIdle cannot be combined with frozen, rate or anchor"),
+    validation = Rule::new("self.skipIdle == oldSelf.skipIdle")
+        .message("skipIdle cannot be changed: delete the timeline and make it anew"),
+)]
+pub struct TimelineSpec {
+    /// What the wall clock shows when a change of this field takes hold: 2038-01-19T03:14:07Z or @2147483647. It
+    /// names its zone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        length(max = 64),
+        regex(pattern = r"^(@[0-9.]+|[0-9]{4}-.*(Z|[+-][0-9]{2}:?[0-9]{2}))$")
+    )]
+    pub date: Option<String>,
+    /// How far the wall clock is from the nodes' when a change of this field takes hold: +30d, -3h. From there it goes
+    /// on at the rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64), regex(pattern = r"^[+-]?[0-9][0-9.a-zµ]*$"))]
+    pub offset: Option<String>,
+    /// An instant of the nodes' wall clocks, and what the timeline's shows then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub anchor: Option<Anchor>,
+    /// How many seconds pass in one second of the nodes: 10, 0.5, 1/3; from 0.001 to 1000000, 1 if it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32), regex(pattern = r"^[0-9]+(\.[0-9]{1,9})?$|^[0-9]+/[0-9]+$"))]
+    pub rate: Option<String>,
+    /// Do all clocks stand still?
+    #[serde(default)]
+    pub frozen: bool,
+    /// The sum of all leaps so far: raising it by a span moves every clock forward by that, at once. It is never
+    /// lowered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64), regex(pattern = r"^\+?[0-9][0-9.a-zµ]*$"))]
+    pub leaps: Option<String>,
+    /// Is time skipped in which all members only wait? All of them must then be on one node.
+    #[serde(default)]
+    pub skip_idle: bool,
+    /// The pods of the namespace that are members; none if it is empty.
+    #[serde(default)]
+    pub selector: LabelSelector,
+    /// While true, changes of the spec are not carried out, and pods do not become members.
+    #[serde(default)]
+    pub suspend: bool,
+    /// What a node does that cannot make a change in time.
+    #[serde(default)]
+    pub on_missed: OnMissed,
+}
+
+/// An instant on which two wall clocks agree.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub struct Anchor {
+    /// What the nodes' clocks show.
+    #[schemars(length(max = 64))]
+    pub host: String,
+    /// What the timeline's shows then.
+    #[serde(rename = "virtual")]
+    #[schemars(length(max = 64))]
+    pub virt: String,
+}
+
+/// What a node does that cannot make a change in time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub enum OnMissed {
+    /// It makes the change late: from then on its clocks show what they would show if it had been in time.
+    #[default]
+    CatchUp,
+    /// It stops the clocks of its pods until the next change.
+    Hold,
+}
+
+/// How a timeline stands.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TimelineStatus {
+    /// The generation of the spec that the map is made from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// What all nodes are told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub map: Option<AgreedMap>,
+    /// What holds until the instant of the map.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub previous: Option<AgreedMap>,
+    /// How far ahead the instant of the map was: the lead of the slowest node and the error of the clocks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lead: Option<String>,
+    /// The largest error of the nodes' clocks, as their kernels estimate it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_error: Option<String>,
+    /// What the timeline's wall clock showed when the status was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub virtual_time: Option<String>,
+    /// On how many of the members' nodes the map is in force, such as 2/3.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub applied_nodes: Option<String>,
+    /// How many pods are members.
+    pub members: usize,
+    /// The same by node.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub nodes: Vec<NodeStatus>,
+    /// Applied, and ClocksSynchronized.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
+}
+
+/// A timeline on a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeStatus {
+    /// The node.
+    pub name: String,
+    /// How many of its pods are members.
+    pub members: usize,
+    /// How far it is.
+    pub state: NodeState,
+    /// How long after its instant the map was put in force, if it was late.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late: Option<String>,
+    /// What its user should know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}

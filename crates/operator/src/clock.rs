@@ -1,0 +1,21 @@
+//! The clock of this machine.
+
+use eigentime_timeline::{HostInstant, Nanos};
+
+/// What the wall clock shows.
+#[must_use]
+pub fn now() -> HostInstant {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    HostInstant(Nanos(since.map_or(0, |since| since.as_nanos() as i64)))
+}
+
+/// The error of the wall clock as the kernel estimates it; none if nothing synchronizes it (adjtimex(2)).
+#[must_use]
+pub fn error() -> Option<Nanos> {
+    // SAFETY: all zeros are a valid value, which asks for nothing to be changed.
+    let mut timex: libc::timex = unsafe { std::mem::zeroed() };
+    // SAFETY: the structure is valid and belongs to this function.
+    let state = unsafe { libc::adjtimex(&raw mut timex) };
+    let is_synchronized = state >= 0 && timex.status & libc::STA_UNSYNC == 0;
+    is_synchronized.then(|| Nanos(timex.maxerror.saturating_mul(1000)))
+}

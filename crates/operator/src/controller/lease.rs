@@ -1,0 +1,125 @@
+//! Only one of several controllers works: the one that holds the lease.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{ObjectMeta, PostParams};
+use kube::{Api, Client};
+
+/// How long the lease holds without being renewed, and how often that is done.
+const DURATION: Duration = Duration::from_secs(15);
+const RENEWAL: Duration = Duration::from_secs(4);
+/// How often a controller that waits looks whether the lease is free.
+const LOOK: Duration = Duration::from_secs(2);
+
+const NAME: &str = "eigentime-controller";
+
+/// Options of the lease.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// The namespace of the lease by which one of several controllers is chosen
+    #[arg(long, env = "POD_NAMESPACE", default_value = "eigentime-system")]
+    pub lease_namespace: String,
+    /// Who this controller is
+    #[arg(long, env = "POD_NAME", default_value_t = format!("controller-{}", std::process::id()))]
+    pub identity: String,
+}
+
+/// A lease that is held.
+pub struct Held {
+    api: Api<Lease>,
+    identity: String,
+}
+
+/// Waits until the lease is free, and takes it.
+pub async fn acquire(client: Client, options: Options) -> anyhow::Result<Held> {
+    let api: Api<Lease> = Api::namespaced(client, &options.lease_namespace);
+    let held = Held { api, identity: options.identity };
+    loop {
+        match held.take().await {
+            Ok(true) => {
+                tracing::info!(identity = held.identity, "the lease is held");
+                return Ok(held);
+            }
+            Ok(false) => {}
+            Err(error) => tracing::warn!(%error, "the lease cannot be taken"),
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+impl Held {
+    /// Renews the lease until that fails.
+    pub async fn keep(&self) -> anyhow::Result<()> {
+        let mut failing_since: Option<std::time::Instant> = None;
+        loop {
+            tokio::time::sleep(RENEWAL).await;
+            match self.take().await {
+                Ok(true) => failing_since = None,
+                Ok(false) => anyhow::bail!("another controller has taken the lease"),
+                Err(error) => {
+                    let since = *failing_since.get_or_insert_with(std::time::Instant::now);
+                    if since.elapsed() + RENEWAL * 2 > DURATION {
+                        return Err(error).context("the lease cannot be renewed");
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gives the lease up, so that another controller need not wait.
+    pub async fn release(&self) -> anyhow::Result<()> {
+        let mut lease = self.api.get(NAME).await?;
+        if let Some(spec) = &mut lease.spec
+            && spec.holder_identity.as_ref() == Some(&self.identity)
+        {
+            spec.holder_identity = None;
+            self.api.replace(NAME, &PostParams::default(), &lease).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes or renews the lease; false if another has it.
+    async fn take(&self) -> kube::Result<bool> {
+        let now = Timestamp::now();
+        let found = self.api.get_opt(NAME).await?;
+        let last = found.as_ref().and_then(|lease| lease.spec.clone()).unwrap_or_default();
+        let is_own = last.holder_identity.as_ref() == Some(&self.identity);
+        let is_free = last.holder_identity.is_none()
+            || last.renew_time.as_ref().is_none_or(|renewed| {
+                let seconds = i64::from(last.lease_duration_seconds.unwrap_or_default());
+                now.as_second() - renewed.0.as_second() > seconds
+            });
+        if !is_own && !is_free {
+            return Ok(false);
+        }
+        let taken = i32::from(!is_own);
+        let spec = LeaseSpec {
+            holder_identity: Some(self.identity.clone()),
+            lease_duration_seconds: Some(DURATION.as_secs() as i32),
+            acquire_time: if is_own { last.acquire_time } else { Some(MicroTime(now)) },
+            renew_time: Some(MicroTime(now)),
+            lease_transitions: Some(last.lease_transitions.unwrap_or_default() + taken),
+            ..LeaseSpec::default()
+        };
+        let written = match found {
+            // Its resource version lets only one of those succeed that find it free.
+            Some(lease) => {
+                let lease = Lease { spec: Some(spec), ..lease };
+                self.api.replace(NAME, &PostParams::default(), &lease).await
+            }
+            None => {
+                let metadata = ObjectMeta { name: Some(NAME.into()), ..ObjectMeta::default() };
+                self.api.create(&PostParams::default(), &Lease { metadata, spec: Some(spec) }).await
+            }
+        };
+        match written {
+            Ok(_) => Ok(true),
+            Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! The controller: makes a map of each change of a timeline, for an instant at which all nodes can put it in force,
+//! and tells how far they are.
+//!
+//! - `lease`: only one of several controllers works.
+//! - `lead`: how long nodes take to acknowledge.
+//! - `status`: what the status of a timeline is to be; all decisions are there.
+
+pub mod lead;
+pub mod lease;
+mod status;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::{ObjectReference, Pod};
+use kube::api::{Patch, PatchParams};
+use kube::runtime::controller::{Action, Config, Controller};
+use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use kube::runtime::finalizer::{self, finalizer};
+use kube::runtime::reflector::{self, ObjectRef, Store};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client, Resource, ResourceExt};
+use serde_json::json;
+
+use crate::api::TimelineNode;
+use crate::api::timeline::{APPLIED, Timeline, TimelineStatus};
+use crate::{clock, members, metrics};
+use lead::Leads;
+use status::{Facts, decide};
+
+/// Who writes the status.
+const MANAGER: &str = "eigentime-controller";
+/// What keeps a timeline until all nodes have let go of it.
+const FINALIZER: &str = "eigentime.io/let-go";
+/// How often the virtual time in the status is renewed.
+const REFRESH: Duration = Duration::from_secs(30);
+/// News that come together are looked at together.
+const DEBOUNCE: Duration = Duration::from_millis(20);
+/// How soon it is tried again after the first failure, and at most.
+const BACKOFF: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(30)];
+
+struct Context {
+    client: Client,
+    recorder: Recorder,
+    pods: Store<Pod>,
+    nodes: Store<TimelineNode>,
+    leads: Mutex<Leads>,
+    /// When each status was written last.
+    written: Mutex<HashMap<String, Instant>>,
+    failures: Mutex<HashMap<String, u32>>,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error(transparent)]
+    Api(#[from] kube::Error),
+    #[error("nodes have not let go of it: {0}")]
+    Held(String),
+}
+
+/// Works until it is ended, once no other controller does.
+///
+/// # Errors
+///
+/// If the API cannot be reached, or another controller takes over.
+pub async fn run(client: Client, options: lease::Options) -> anyhow::Result<()> {
+    let lease = lease::acquire(client.clone(), options).await?;
+    tokio::select! {
+        result = lease.keep() => result,
+        () = work(client) => anyhow::bail!("the API is not followed any more"),
+        () = crate::ended() => lease.release().await,
+    }
+}
+
+async fn work(client: Client) {
+    let (pods, pods_writer) = reflector::store();
+    let (nodes, nodes_writer) = reflector::store();
+    let controller =
+        Controller::new(Api::<Timeline>::all(client.clone()), watcher::Config::default());
+    let timelines = controller.store();
+    let reporter = Reporter { controller: MANAGER.into(), instance: None };
+    let context = Arc::new(Context {
+        recorder: Recorder::new(client.clone(), reporter),
+        client: client.clone(),
+        pods,
+        nodes,
+        leads: Mutex::default(),
+        written: Mutex::default(),
+        failures: Mutex::default(),
+    });
+    let of_namespace = {
+        let timelines = timelines.clone();
+        move |namespace: Option<String>| {
+            let is_there = |it: &Arc<Timeline>| it.namespace() == namespace;
+            let all = timelines.state().into_iter().filter(is_there);
+            all.map(|it| ObjectRef::from_obj(&*it)).collect::<Vec<_>>()
+        }
+    };
+    let of_pods =
+        members::follow_pods(Api::all(client.clone()), watcher::Config::default(), pods_writer)
+            .filter_map(|pod| async move { told(pod) })
+            .flat_map(move |pod| futures::stream::iter(of_namespace(pod.namespace())));
+    let noting = Arc::clone(&context);
+    let of_nodes = watcher(Api::<TimelineNode>::all(client), watcher::Config::default())
+        .default_backoff()
+        .reflect(nodes_writer)
+        .touched_objects()
+        .filter_map(|node| async move { told(node) })
+        .flat_map(move |node| {
+            noting.leads.lock().expect("nobody panics with it").note(&node, Instant::now());
+            let of = |it: &crate::api::Member| ObjectRef::new(&it.name).within(&it.namespace);
+            futures::stream::iter(node.spec.timelines.iter().map(of).collect::<Vec<_>>())
+        });
+    let known = Arc::clone(&context);
+    // Nothing is decided before all is known.
+    let ready = async move {
+        let _ = known.pods.wait_until_ready().await;
+        let _ = known.nodes.wait_until_ready().await;
+    };
+    let ready = futures::FutureExt::shared(ready);
+    controller
+        .with_config(Config::default().debounce(DEBOUNCE))
+        .reconcile_on(of_pods)
+        .reconcile_on(of_nodes)
+        .run(
+            move |timeline, context| {
+                let ready = ready.clone();
+                async move {
+                    ready.await;
+                    reconcile(timeline, context).await
+                }
+            },
+            back_off,
+            context,
+        )
+        .for_each(|_| async {})
+        .await;
+}
+
+/// What is told; it is told again if that fails.
+fn told<T>(news: Result<T, watcher::Error>) -> Option<T> {
+    news.inspect_err(|error| tracing::warn!(%error, "the API cannot be followed")).ok()
+}
+
+async fn reconcile(
+    timeline: Arc<Timeline>,
+    context: Arc<Context>,
+) -> Result<Action, finalizer::Error<Error>> {
+    let namespace = timeline.namespace().unwrap_or_default();
+    let api: Api<Timeline> = Api::namespaced(context.client.clone(), &namespace);
+    let uid = timeline.uid().unwrap_or_default();
+    let context_of_event = &context;
+    let done = finalizer(&api, FINALIZER, timeline, |event| async {
+        match event {
+            finalizer::Event::Apply(timeline) => keep(&api, &timeline, context_of_event).await,
+            finalizer::Event::Cleanup(timeline) => let_go(&timeline, context_of_event),
+        }
+    })
+    .await;
+    if done.is_ok() {
+        context.failures.lock().expect("nobody panics with it").remove(&uid);
+    }
+    done
+}
+
+async fn keep(
+    api: &Api<Timeline>,
+    timeline: &Timeline,
+    context: &Context,
+) -> Result<Action, Error> {
+    let uid = timeline.uid().unwrap_or_default();
+    let members = members::by_node(timeline, &context.pods);
+    let nodes = context.nodes.state();
+    let lead = {
+        let leads = context.leads.lock().expect("nobody panics with it");
+        leads.slowest(members.keys().map(String::as_str))
+    };
+    let facts = Facts { timeline, members: &members, nodes: &nodes, lead, now: clock::now() };
+    let decision = decide(&facts);
+    let is_stale = {
+        let written = context.written.lock().expect("nobody panics with it");
+        written.get(&uid).is_none_or(|when| when.elapsed() >= REFRESH)
+    };
+    let last = timeline.status.clone().unwrap_or_default();
+    let is_new =
+        TimelineStatus { virtual_time: last.virtual_time.clone(), ..decision.status.clone() }
+            != last;
+    if is_new || is_stale {
+        if let Some(map) =
+            decision.status.map.as_ref().filter(|map| Some(*map) != last.map.as_ref())
+        {
+            let at = map.host_time.text();
+            tracing::info!(
+                timeline = timeline.name_any(),
+                generation = map.generation,
+                at,
+                "a change is announced"
+            );
+            context.leads.lock().expect("nobody panics with it").announce(&uid, at, Instant::now());
+        }
+        let patch = Patch::Apply(json!({
+            "apiVersion": Timeline::api_version(&()),
+            "kind": Timeline::kind(&()),
+            "status": decision.status,
+        }));
+        api.patch_status(&timeline.name_any(), &PatchParams::apply(MANAGER).force(), &patch)
+            .await?;
+        context.written.lock().expect("nobody panics with it").insert(uid, Instant::now());
+        metrics::of_status(timeline, &decision.status);
+        tell(context, timeline, &last, &decision.status).await;
+    }
+    Ok(Action::requeue(decision.again.min(REFRESH)))
+}
+
+/// Tells of the condition, if it is another.
+async fn tell(context: &Context, timeline: &Timeline, last: &TimelineStatus, now: &TimelineStatus) {
+    let reason = |status: &TimelineStatus| {
+        let applied = status.conditions.iter().find(|it| it.type_ == APPLIED);
+        applied.map(|it| (it.reason.clone(), it.message.clone(), it.status == "True"))
+    };
+    let Some((reason_now, note, holds)) = reason(now) else { return };
+    if reason(last)
+        .is_some_and(|(reason, message, _)| (reason, &message) == (reason_now.clone(), &note))
+    {
+        return;
+    }
+    let is_under_way = matches!(reason_now.as_str(), status::CHANGING | status::SUSPENDED);
+    let event = Event {
+        type_: if holds || is_under_way { EventType::Normal } else { EventType::Warning },
+        reason: reason_now,
+        note: Some(note),
+        action: "Apply".into(),
+        secondary: None,
+    };
+    let about: ObjectReference = timeline.object_ref(&());
+    if let Err(error) = context.recorder.publish(&event, &about).await {
+        tracing::warn!(%error, "an event cannot be written");
+    }
+}
+
+/// Is done once no node that reports has the timeline.
+fn let_go(timeline: &Timeline, context: &Context) -> Result<Action, Error> {
+    let uid = timeline.uid();
+    let now = clock::now();
+    let holds = |node: &&Arc<TimelineNode>| {
+        let has_it = node.spec.timelines.iter().any(|it| Some(&it.uid) == uid.as_ref());
+        has_it && status::is_alive(node, now)
+    };
+    let nodes = context.nodes.state();
+    let holding: Vec<_> = nodes.iter().filter(holds).map(|node| node.name_any()).collect();
+    match holding.is_empty() {
+        true => {
+            metrics::forget(timeline);
+            let uid = uid.unwrap_or_default();
+            context.leads.lock().expect("nobody panics with it").forget(&uid);
+            context.written.lock().expect("nobody panics with it").remove(&uid);
+            Ok(Action::await_change())
+        }
+        false => Err(Error::Held(holding.join(", "))),
+    }
+}
+
+fn back_off(
+    timeline: Arc<Timeline>,
+    error: &finalizer::Error<Error>,
+    context: Arc<Context>,
+) -> Action {
+    let mut failures = context.failures.lock().expect("nobody panics with it");
+    let count = failures.entry(timeline.uid().unwrap_or_default()).or_insert(0);
+    let pause = BACKOFF[0].saturating_mul(1 << (*count).min(16)).min(BACKOFF[1]);
+    *count += 1;
+    metrics::failed();
+    tracing::warn!(%error, timeline = timeline.name_any(), "a timeline is tried again later");
+    Action::requeue(pause)
+}

@@ -1,0 +1,65 @@
+//! `eigentime-operator`: arguments in, one call.
+
+use std::net::SocketAddr;
+
+use clap::{Parser, Subcommand};
+use eigentime_operator::{agent, api, controller, serve, webhook};
+use kube::Client;
+use tracing_subscriber::EnvFilter;
+
+/// Timelines as objects of Kubernetes
+#[derive(Parser)]
+#[command(name = "eigentime-operator", version)]
+struct Arguments {
+    #[command(subcommand)]
+    part: Part,
+    /// Where metrics and the state of health are served
+    #[arg(long, global = true, value_name = "ADDRESS:PORT")]
+    metrics: Option<SocketAddr>,
+}
+
+#[derive(Subcommand)]
+enum Part {
+    /// Print the definitions of the objects
+    Crds,
+    /// Make a map of each change of a timeline
+    Controller(controller::lease::Options),
+    /// Keep the timelines of a node
+    Agent(agent::Options),
+    /// Become a program where those of the node are
+    #[command(name = agent::host::SUBCOMMAND, hide = true)]
+    OnNode {
+        #[arg(last = true, required = true)]
+        command: Vec<String>,
+    },
+    /// Let pods join their timeline, and refuse what makes no sense
+    Webhook(webhook::Options),
+}
+
+fn main() -> anyhow::Result<()> {
+    let Arguments { part, metrics } = Arguments::parse();
+    match part {
+        Part::Crds => {
+            print!("{}", api::definitions());
+            Ok(())
+        }
+        Part::OnNode { command } => Err(agent::host::become_program(&command)),
+        part => work(part, metrics),
+    }
+}
+
+#[tokio::main]
+async fn work(part: Part, metrics: Option<SocketAddr>) -> anyhow::Result<()> {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt().json().with_env_filter(filter).with_writer(std::io::stderr).init();
+    if let Some(address) = metrics {
+        tokio::spawn(serve::metrics(serve::listen(address).await?));
+    }
+    let client = Client::try_default().await?;
+    match part {
+        Part::Crds | Part::OnNode { .. } => unreachable!("they need no client"),
+        Part::Controller(options) => controller::run(client, options).await,
+        Part::Agent(options) => agent::run(client, options).await,
+        Part::Webhook(options) => webhook::run(client, options).await,
+    }
+}

@@ -1,0 +1,77 @@
+//! Which pods are members of which timelines.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::core::{Selector, SelectorExt};
+use kube::runtime::reflector::Store;
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Resource, ResourceExt};
+
+use futures::{Stream, TryStreamExt};
+
+use crate::api::Timeline;
+
+/// Does a timeline select a pod with these labels in this namespace?
+#[must_use]
+pub fn selects(timeline: &Timeline, namespace: &str, labels: &BTreeMap<String, String>) -> bool {
+    let selector = &timeline.spec.selector;
+    let is_empty = selector.match_labels.as_ref().is_none_or(BTreeMap::is_empty)
+        && selector.match_expressions.as_ref().is_none_or(Vec::is_empty);
+    // An expression that means nothing is refused by the API server's schema of selectors.
+    let matches = || Selector::try_from(selector.clone()).is_ok_and(|it| it.matches(labels));
+    timeline.namespace().as_deref() == Some(namespace) && !is_empty && matches()
+}
+
+/// Is the pod on a node, and has not ended?
+fn is_placed(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    !matches!(phase, Some("Succeeded" | "Failed"))
+}
+
+/// The node of a pod that is a member of the timeline.
+#[must_use]
+pub fn node_of_member<'a>(timeline: &Timeline, pod: &'a Pod) -> Option<&'a str> {
+    let node = pod.spec.as_ref()?.node_name.as_deref()?;
+    let namespace = pod.meta().namespace.as_deref()?;
+    (is_placed(pod) && selects(timeline, namespace, pod.labels())).then_some(node)
+}
+
+/// How many pods are members, by node.
+#[must_use]
+pub fn by_node(timeline: &Timeline, pods: &Store<Pod>) -> BTreeMap<String, usize> {
+    let mut nodes = BTreeMap::new();
+    for pod in pods.state() {
+        if let Some(node) = node_of_member(timeline, &pod) {
+            *nodes.entry(node.to_owned()).or_default() += 1;
+        }
+    }
+    nodes
+}
+
+/// Follows pods, of which only what matters here is kept.
+pub fn follow_pods(
+    pods: Api<Pod>,
+    config: watcher::Config,
+    writer: kube::runtime::reflector::store::Writer<Pod>,
+) -> impl Stream<Item = Result<Pod, watcher::Error>> {
+    watcher(pods, config)
+        .default_backoff()
+        .modify(|pod| {
+            pod.managed_fields_mut().clear();
+            pod.annotations_mut().clear();
+            if let Some(spec) = pod.spec.take() {
+                let node_name = spec.node_name;
+                pod.spec =
+                    Some(k8s_openapi::api::core::v1::PodSpec { node_name, ..Default::default() });
+            }
+            if let Some(status) = pod.status.take() {
+                let phase = status.phase;
+                pod.status =
+                    Some(k8s_openapi::api::core::v1::PodStatus { phase, ..Default::default() });
+            }
+        })
+        .reflect(writer)
+        .touched_objects()
+        .into_stream()
+}

@@ -1,0 +1,161 @@
+//! Admission: lets pods join their timeline, and refuses what makes no sense.
+//!
+//! - `pods`: what a new pod is given, and why it is refused.
+//! - `timelines`: why a timeline is refused.
+
+mod pods;
+mod timelines;
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use futures::StreamExt;
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use kube::core::DynamicObject;
+use kube::core::admission::{AdmissionRequest, AdmissionResponse, AdmissionReview};
+use kube::runtime::reflector::{self, Store};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use crate::api::Timeline;
+use crate::serve::{self, Answer, answer};
+
+/// The longest request of the API server (3 MiB) is below this.
+const LONGEST: usize = 4 << 20;
+
+/// Options of the webhook.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Where it listens
+    #[arg(long, default_value = "0.0.0.0:9443", value_name = "ADDRESS:PORT")]
+    pub listen: SocketAddr,
+    /// The directory of tls.crt and tls.key, as a secret is mounted
+    #[arg(long, value_name = "DIR")]
+    pub certificates: PathBuf,
+    /// The RuntimeClass that pods get
+    #[arg(long, default_value = "eigentime")]
+    pub runtime_class: String,
+}
+
+/// What is known for deciding.
+struct Known {
+    timelines: Store<Timeline>,
+    namespaces: Store<Namespace>,
+    pods: Store<Pod>,
+    runtime_class: String,
+}
+
+/// Decides until it is ended.
+///
+/// # Errors
+///
+/// If it cannot listen, or the API cannot be followed.
+pub async fn run(client: Client, options: Options) -> anyhow::Result<()> {
+    let (timelines, timelines_writer) = reflector::store();
+    let (namespaces, namespaces_writer) = reflector::store();
+    let (pods, pods_writer) = reflector::store();
+    let everything = watcher::Config::default;
+    let news = futures::stream::select_all([
+        watcher(Api::<Timeline>::all(client.clone()), everything())
+            .default_backoff()
+            .reflect(timelines_writer)
+            .map(|it| it.map(drop))
+            .boxed(),
+        watcher(Api::<Namespace>::all(client.clone()), everything())
+            .default_backoff()
+            .reflect(namespaces_writer)
+            .map(|it| it.map(drop))
+            .boxed(),
+        crate::members::follow_pods(Api::all(client), everything(), pods_writer)
+            .map(|it| it.map(drop))
+            .boxed(),
+    ]);
+    let runtime_class = options.runtime_class;
+    let known = Arc::new(Known { timelines, namespaces, pods, runtime_class });
+    let listener = serve::listen(options.listen).await?;
+    let follow = news.for_each(|told| async {
+        if let Err(error) = told {
+            tracing::warn!(%error, "the API cannot be followed");
+        }
+    });
+    let serve = async {
+        // What is not known yet must not be decided: until then nobody is answered.
+        known.timelines.wait_until_ready().await?;
+        known.namespaces.wait_until_ready().await?;
+        known.pods.wait_until_ready().await?;
+        loop {
+            // One that hangs up at once is nobody's concern.
+            let Ok((stream, _)) = listener.accept().await else { continue };
+            // Read for each connection: certificates are renewed.
+            let tls = acceptor(&options.certificates)?;
+            let known = Arc::clone(&known);
+            tokio::spawn(async move {
+                let Ok(stream) = tls.accept(stream).await else { return };
+                let service = service_fn(move |request| {
+                    let known = Arc::clone(&known);
+                    async move { Ok::<_, Infallible>(respond(request, &known).await) }
+                });
+                // Whoever hangs up is not answered.
+                let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+            });
+        }
+    };
+    tokio::select! {
+        result = serve => result,
+        () = follow => anyhow::bail!("the API is not followed any more"),
+        () = crate::ended() => Ok(()),
+    }
+}
+
+fn acceptor(directory: &std::path::Path) -> anyhow::Result<TlsAcceptor> {
+    let file = |name: &str| directory.join(name);
+    let read = || -> anyhow::Result<ServerConfig> {
+        let chain = CertificateDer::pem_file_iter(file("tls.crt"))?.collect::<Result<_, _>>()?;
+        let key = PrivateKeyDer::from_pem_file(file("tls.key"))?;
+        let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
+        Ok(ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(chain, key)?)
+    };
+    let config = read().with_context(|| format!("the certificate in {}", directory.display()))?;
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+async fn respond(request: Request<Incoming>, known: &Known) -> Answer {
+    let path = request.uri().path().to_owned();
+    let body = match Limited::new(request.into_body(), LONGEST).collect().await {
+        Ok(body) => body.to_bytes(),
+        Err(error) => return answer(StatusCode::BAD_REQUEST, error.to_string()),
+    };
+    let asked = serde_json::from_slice::<AdmissionReview<DynamicObject>>(&body);
+    let asked: AdmissionRequest<DynamicObject> = match asked.map(TryInto::try_into) {
+        Ok(Ok(asked)) => asked,
+        Ok(Err(error)) => return answer(StatusCode::BAD_REQUEST, error.to_string()),
+        Err(error) => return answer(StatusCode::BAD_REQUEST, error.to_string()),
+    };
+    let allowed = AdmissionResponse::from(&asked);
+    let response = match path.as_str() {
+        "/pods" => pods::admit(&asked, known, allowed),
+        "/timelines" => timelines::admit(&asked, known, allowed),
+        _ => return answer(StatusCode::NOT_FOUND, String::new()),
+    };
+    let review = serde_json::to_string(&response.into_review()).expect("answers are plain data");
+    let mut told = answer(StatusCode::OK, review);
+    let json = hyper::header::HeaderValue::from_static("application/json");
+    told.headers_mut().insert(hyper::header::CONTENT_TYPE, json);
+    told
+}

@@ -1,0 +1,87 @@
+//! Why a timeline is refused.
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use kube::core::DynamicObject;
+use kube::core::admission::{AdmissionRequest, AdmissionResponse};
+use kube::runtime::reflector::ObjectRef;
+
+use super::Known;
+use crate::api::timeline::TimelineSpec;
+use crate::api::{AgreedMap, Timeline};
+use crate::{clock, members};
+
+/// The annotation of a namespace with how many timelines there may be.
+const QUOTA: &str = "eigentime.io/max-timelines";
+
+/// Decides about a timeline.
+pub fn admit(
+    asked: &AdmissionRequest<DynamicObject>,
+    known: &Known,
+    allowed: AdmissionResponse,
+) -> AdmissionResponse {
+    let Some(object) = &asked.object else { return allowed };
+    // The last field of a deleted object is the finalizer.
+    if object.metadata.deletion_timestamp.is_some() {
+        return allowed;
+    }
+    let checked = object
+        .clone()
+        .try_parse::<Timeline>()
+        .map_err(|error| error.to_string())
+        .and_then(|timeline| check(&timeline, known));
+    match checked {
+        Ok(()) => allowed,
+        Err(reason) => allowed.deny(reason),
+    }
+}
+
+fn check(timeline: &Timeline, known: &Known) -> Result<(), String> {
+    let last = known.timelines.get(&ObjectRef::from_obj(timeline));
+    let map = last.as_ref().and_then(|last| last.status.as_ref()?.map.clone());
+    AgreedMap::next(map.as_ref(), &timeline.spec, 0, clock::now())
+        .map_err(|wrong| wrong.to_string())?;
+    if last.is_none() {
+        check_quota(timeline, known)?;
+    }
+    let is_same = |spec: &TimelineSpec| spec.selector == timeline.spec.selector;
+    if last.is_some_and(|last| is_same(&last.spec)) {
+        return Ok(());
+    }
+    // Selectors cannot be compared, but the pods that they select can.
+    let pods = known.pods.state();
+    let mine = |pod: &Pod| members::node_of_member(timeline, pod).is_some();
+    for other in known.timelines.state() {
+        if other.name_any() == timeline.name_any() {
+            continue;
+        }
+        let both =
+            pods.iter().find(|pod| mine(pod) && members::node_of_member(&other, pod).is_some());
+        if let Some(pod) = both {
+            return Err(format!(
+                "timeline {} selects pod {} already; a pod has one timeline",
+                other.name_any(),
+                pod.name_any()
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn check_quota(timeline: &Timeline, known: &Known) -> Result<(), String> {
+    let namespace = timeline.namespace().unwrap_or_default();
+    let space = known.namespaces.get(&ObjectRef::new(&namespace));
+    let Some(quota) = space.and_then(|it| it.annotations().get(QUOTA).cloned()) else {
+        return Ok(());
+    };
+    let quota: usize = quota.parse().map_err(|_| {
+        format!("the annotation {QUOTA}={quota} of namespace {namespace} is no number")
+    })?;
+    let is_here = |it: &&std::sync::Arc<Timeline>| it.namespace().as_deref() == Some(&namespace);
+    match known.timelines.state().iter().filter(is_here).count() {
+        count if count < quota => Ok(()),
+        count => Err(format!(
+            "namespace {namespace} has {count} timelines, and its annotation {QUOTA} allows {quota}"
+        )),
+    }
+}
