@@ -15,6 +15,7 @@
 //! - `named`: the same for named timelines; attaching and detaching.
 //! - `nested`: the same for timelines inside others.
 //! - `container`: the same for the OCI runtimes that make containers.
+//! - `moved`: what a checkpoint has to tell of a timeline beside what the kernel knows.
 //! - `namespace`: time and user namespaces.
 //! - `region`: the memory that every program of the timeline shares.
 //! - `filter`: the seccomp filter, made from the table of calls.
@@ -49,6 +50,7 @@ mod launch;
 mod lifelong;
 mod maps;
 mod motion;
+mod moved;
 mod named;
 mod namespace;
 mod nested;
@@ -67,8 +69,9 @@ pub use consent::{Consent, NamedBy, SettableBy};
 pub use error::{Error, ExecError};
 pub use launch::{create, run, run_in_namespace};
 pub use motion::Motion;
+pub use moved::{Clocked, Moved, Rest, Resting, Stood, look_at, restore};
 pub use named::{Manner, adopt, attach, detach};
 pub use namespace::is_privileged;
 pub use plan::{Clocks, Lifelong, Plan, Start, Tracing, Wall};
-pub use saved::{Policy, Saved, Unreadable};
+pub use saved::{Policies, Policy, Saved, Unreadable};
 pub use skip::{AtLimit, Limit, Skip, parse_busy_rate, parse_pause, parse_skips};

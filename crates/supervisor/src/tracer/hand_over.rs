@@ -5,6 +5,9 @@
 //! left that would end with this process; then everything is offered. Until the other supervisor says
 //! that it has all of it, this one can go on as if nothing had been. What was not answered, and who was
 //! to stop, the other finds out as if this one had been killed.
+//!
+//! For a checkpoint it comes to rest in the same way, and goes on when that is over or whoever asked for
+//! it has ended.
 
 use std::mem;
 use std::time::{Duration, Instant};
@@ -15,6 +18,7 @@ use nix::unistd::Pid;
 use super::{Standing, Supervisor};
 use crate::control::server::Asked;
 use crate::control::{Answer, Offer, Request};
+use crate::moved::Resting;
 use crate::proc;
 use crate::region::INTERFACE;
 
@@ -29,6 +33,8 @@ pub struct HandOver {
     stage: Stage,
     /// What others have asked for meanwhile.
     held: Vec<Asked>,
+    /// Is it for a checkpoint?
+    is_rest: bool,
 }
 
 /// How far that is.
@@ -48,18 +54,31 @@ impl Supervisor {
         match (&mut self.hand_over, &asked.request) {
             (None, Request::Adopt { interface }) => {
                 match self.check_hand_over(asked.caller, *interface) {
-                    Ok(()) => {
-                        let (to, stage) = (asked.caller, Stage::Starting(asked));
-                        let begun = Instant::now();
-                        self.hand_over = Some(HandOver { to, begun, stage, held: Vec::new() });
-                    }
+                    Ok(()) => self.begin_hand_over(asked, false),
                     Err(reason) => asked.answer(Answer::Refused(reason)),
                 }
                 None
             }
-            (Some(HandOver { to, stage: Stage::Offered, .. }), Request::Adopted)
-                if *to == asked.caller =>
-            {
+            (None, Request::Rest) => {
+                match self.check_rest(asked.caller) {
+                    Ok(()) => self.begin_hand_over(asked, true),
+                    Err(reason) => asked.answer(Answer::Refused(reason)),
+                }
+                None
+            }
+            (Some(HandOver { to, is_rest: true, .. }), Request::Wake) if *to == asked.caller => {
+                self.give_up_hand_over();
+                asked.answer(Answer::Done);
+                None
+            }
+            (None, Request::Wake) => {
+                asked.answer(Answer::Done);
+                None
+            }
+            (
+                Some(HandOver { to, stage: Stage::Offered, is_rest: false, .. }),
+                Request::Adopted,
+            ) if *to == asked.caller => {
                 self.finish_hand_over(asked);
                 None
             }
@@ -72,6 +91,41 @@ impl Supervisor {
                 None
             }
             (None, _) => Some(asked),
+        }
+    }
+
+    fn begin_hand_over(&mut self, asked: Asked, is_rest: bool) {
+        let (to, stage) = (asked.caller, Stage::Starting(asked));
+        let (begun, held) = (Instant::now(), Vec::new());
+        self.hand_over = Some(HandOver { to, begun, stage, held, is_rest });
+    }
+
+    /// Can CRIU take the place of the supervisor in its programs?
+    fn check_rest(&self, to: Pid) -> Result<(), String> {
+        for kind in ["pid", "time"] {
+            if !proc::shares_namespace(to, kind) {
+                return Err(format!(
+                    "its supervisor is in another {kind} namespace\nhelp: run `eigentime checkpoint` there"
+                ));
+            }
+        }
+        let refused = match self.lifelong {
+            Some(reason) => Some(format!("its programs are traced for life, {reason}")),
+            None if !self.timelines.is_one() => {
+                Some("another timeline lies on it, inside one of its programs".to_owned())
+            }
+            None if self.follows_all() => {
+                Some("its clocks stand still, and its programs are traced meanwhile".to_owned())
+            }
+            None => None,
+        };
+        match refused {
+            None => self.check_kept(),
+            Some(reason) => Err(format!(
+                "{reason}, so that CRIU cannot dump them\nhelp: `eigentime ctl save` keeps its clocks, and \
+                 `eigentime run --continue` lets programs go on by them; clocks that stand still go on by \
+                 `eigentime ctl thaw`"
+            )),
         }
     }
 
@@ -98,6 +152,10 @@ impl Supervisor {
                 ));
             }
         }
+        self.check_kept()
+    }
+
+    fn check_kept(&self) -> Result<(), String> {
         let kept = self.threads.iter().find_map(|(thread, state)| Some((thread, state.kept?)));
         match kept.filter(|_| !self.has_entering()) {
             Some((thread, reason)) => Err(format!(
@@ -130,20 +188,26 @@ impl Supervisor {
 
     /// Goes on with it, if it is time.
     pub(super) fn go_on_with_hand_over(&mut self) {
-        let Some(HandOver { begun, .. }) = &self.hand_over else { return };
-        if begun.elapsed() > PATIENCE {
+        let Some(HandOver { begun, to, stage, is_rest, .. }) = &self.hand_over else { return };
+        let is_over = match (is_rest, stage) {
+            (true, Stage::Offered) => proc::has_ended(*to),
+            _ => begun.elapsed() > PATIENCE,
+        };
+        if is_over {
             return self.give_up_hand_over();
         }
         let (has_entering, is_settled) = (self.has_entering(), self.is_settled());
-        let Some(HandOver { stage, .. }) = &mut self.hand_over else { return };
+        let Some(HandOver { stage, is_rest, .. }) = &mut self.hand_over else { return };
+        let is_rest = *is_rest;
         *stage = match mem::replace(stage, Stage::Offered) {
             Stage::Starting(asked) if !has_entering => Stage::Settling(asked),
             Stage::Settling(asked) if is_settled => {
-                let answer = match self.offer() {
-                    Some(offer) => Answer::Offered(Box::new(offer)),
-                    None => Answer::Refused("it cannot be handed over".to_owned()),
+                let answer = match is_rest {
+                    true => self.resting().map(|resting| Answer::Resting(Box::new(resting))),
+                    false => self.offer().map(|offer| Answer::Offered(Box::new(offer))),
                 };
-                return asked.answer(answer);
+                let refused = || Answer::Refused("it cannot be handed over".to_owned());
+                return asked.answer(answer.unwrap_or_else(refused));
             }
             stage => stage,
         };
@@ -160,6 +224,18 @@ impl Supervisor {
             region: self.timekeeper().region().writable()?,
             control: control.listener(),
             listeners: self.notified.as_ref()?.listener_numbers(),
+            state: serde_json::to_value(self.state()).ok()?,
+        })
+    }
+
+    /// All that is to be known of it at a checkpoint.
+    fn resting(&self) -> Option<Resting> {
+        Some(Resting {
+            map: self.timekeeper().segment(),
+            motion: self.timekeeper().motion(),
+            base: self.layout.base(),
+            image: self.layout.known_image().clone(),
+            latch: self.timekeeper().region().page().latch().word(),
             state: serde_json::to_value(self.state()).ok()?,
         })
     }

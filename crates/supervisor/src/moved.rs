@@ -1,0 +1,279 @@
+//! What a checkpoint has to tell of a timeline and its processes beside what CRIU knows, and their way
+//! back into a timeline.
+//!
+//! CRIU lets CLOCK_MONOTONIC and CLOCK_BOOTTIME of the host go on for the processes that it restores, in
+//! a time namespace of their own, and leaves the wall clock alone. The map of a timeline is from those
+//! clocks, so that it tells of every instant that a process had by the host's clocks which one it was by
+//! its own.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use eigentime_timeline::{CLOCKS, Clock, Freeze, HostInstant, Nanos, Rate, Segment};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::caller::lives_in_timeline;
+use crate::control::{Answer, Attached, Request};
+use crate::error::Error;
+use crate::host;
+use crate::motion::Motion;
+use crate::named::{self, Ask};
+use crate::namespace;
+use crate::plan::{Clocks, Start};
+use crate::proc;
+use crate::region::{Image, Layout, Region};
+use crate::registry::Name;
+use crate::saved::{Policies, Saved};
+use crate::tracer::{Armed, Blocked, armed_descriptors};
+
+/// What is known of a timeline that has programs already.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Resting {
+    /// The map.
+    pub map: Segment,
+    /// How the clocks run.
+    pub motion: Motion,
+    /// Where the shared memory lies in programs.
+    pub base: u64,
+    /// The image in it.
+    pub image: Image,
+    /// The word by which programs know which map they have read.
+    pub latch: u32,
+    /// What its supervisor knows beyond that.
+    pub state: Value,
+}
+
+/// A tree of processes at the moment at which they stopped.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Moved {
+    /// Where every clock stood.
+    pub saved: Saved,
+    /// The map from the host's clocks, as the processes saw them.
+    map: Segment,
+    /// Their timeline, if they had one.
+    timeline: Option<Resting>,
+    /// The processes, each before its children.
+    processes: Vec<Stood>,
+}
+
+/// A process.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Stood {
+    /// Its number.
+    pub pid: i32,
+    /// What it ran.
+    pub command: String,
+    /// The calls that its threads were in.
+    pub calls: Vec<InCall>,
+    /// The timers that it held by descriptors.
+    pub timers: Vec<Armed>,
+}
+
+/// A thread that was in a system call.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct InCall {
+    /// The thread.
+    pub thread: i32,
+    /// The number of the call.
+    pub nr: u32,
+}
+
+/// A process that is to become a member before it runs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Restored {
+    /// The process.
+    pub process: Stood,
+    /// The map by which it armed its timers.
+    pub map: Segment,
+    /// Has it an image?
+    pub is_prepared: bool,
+    /// What the supervisor of its timeline knew, for the first.
+    pub state: Option<Value>,
+}
+
+/// How processes go on.
+#[derive(Clone, Copy, Debug)]
+pub struct Clocked {
+    /// From where.
+    pub policies: Policies,
+    /// At which rate, if at another than before.
+    pub rate: Option<Rate>,
+    /// Do all clocks stand still at first?
+    pub frozen: bool,
+}
+
+/// A timeline whose supervisor touches no program, until this is dropped.
+pub struct Rest {
+    name: Name,
+    /// What is known of it.
+    pub resting: Resting,
+}
+
+impl Rest {
+    /// Waits until no thread is traced any more.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such timeline, or it cannot be brought to rest.
+    pub fn of(name: &Name) -> Result<Self, Error> {
+        match named::ask(name, &Request::Rest) {
+            Ok(Answer::Resting(resting)) => Ok(Self { name: name.clone(), resting: *resting }),
+            answer => Err(named::unexpected(name, answer)),
+        }
+    }
+}
+
+impl Drop for Rest {
+    fn drop(&mut self) {
+        // One that has ended with its programs needs no waking.
+        let _ = named::ask(&self.name, &Request::Wake);
+    }
+}
+
+/// A process and its descendants, each before its children.
+fn tree_of(root: Pid) -> Vec<Pid> {
+    let (mut found, mut left) = (Vec::new(), VecDeque::from([root]));
+    while let Some(process) = left.pop_front() {
+        found.push(process);
+        left.extend(proc::children_of(process));
+    }
+    found
+}
+
+/// Looks at a tree of processes that CRIU has `stopped`, and which lived by that timeline, or by none.
+///
+/// # Errors
+///
+/// If their time namespace cannot be entered.
+pub fn look_at(root: i32, stopped: Instant, timeline: Option<Resting>) -> Result<Moved, Error> {
+    let root = Pid::from_raw(root);
+    // That namespace may have another CLOCK_MONOTONIC.
+    let ago = Nanos(i64::try_from(stopped.elapsed().as_nanos()).unwrap_or(i64::MAX));
+    namespace::join_time(root).map_err(Error::system("enter the time namespace of a process"))?;
+    let now = host::read_at_once();
+    let then: [HostInstant; CLOCKS] = now.map(|now| now.after(Nanos::ZERO.minus(ago)));
+    let unmoved = Segment::IDENTITY.anchored_at(then);
+    let (map, motion) = match &timeline {
+        Some(resting) => (resting.map, resting.motion),
+        None => (unmoved, Motion { rate: Rate::ONE, freeze: None }),
+    };
+    let stood = Clock::ALL.map(|clock| map.virtual_at(clock, then[clock as usize]));
+    let processes = tree_of(root).into_iter().map(Stood::look).collect();
+    let saved = Saved::new(then[Clock::Wall as usize], motion, stood);
+    Ok(Moved { saved, map, timeline, processes })
+}
+
+impl Stood {
+    fn look(process: Pid) -> Self {
+        let in_call = |thread: Pid| {
+            let text = proc::read(thread, "syscall").ok()?;
+            let call = Blocked::parse(&text)?;
+            Some(InCall { thread: thread.as_raw(), nr: call.nr.0 })
+        };
+        let threads = proc::threads_of(process).into_iter().flatten();
+        Self {
+            pid: process.as_raw(),
+            command: proc::command_of(process),
+            calls: threads.filter_map(in_call).collect(),
+            timers: armed_descriptors(process),
+        }
+    }
+}
+
+impl Moved {
+    /// The processes.
+    #[must_use]
+    pub fn processes(&self) -> &[Stood] {
+        &self.processes
+    }
+
+    /// Is it of a timeline that this version of eigentime can go on with?
+    ///
+    /// # Errors
+    ///
+    /// If it is not.
+    pub fn check(&self) -> Result<(), Error> {
+        match &self.timeline {
+            Some(timeline) if !timeline.image.is_own() => Err(Error::Timeline(
+                "it is of a timeline that another version of eigentime has made, whose programs \
+                 are prepared in another way\nhelp: restore it with that version"
+                    .to_owned(),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn clocks(&self, clocked: Clocked) -> Clocks {
+        let Clocked { policies, rate, frozen } = clocked;
+        let was = self.saved.motion();
+        let freeze = if frozen { Some(Freeze::All) } else { was.freeze };
+        Clocks {
+            start: Start::Saved(Box::new(self.saved.clone()), policies),
+            motion: Motion { rate: rate.unwrap_or(was.rate), freeze },
+            skip: None,
+        }
+    }
+
+    /// Ends all processes.
+    pub fn end(&self) {
+        for process in &self.processes {
+            // It may have ended.
+            let _ = kill(Pid::from_raw(process.pid), Signal::SIGKILL);
+        }
+    }
+}
+
+/// Brings processes that CRIU has restored and stopped into a timeline that is made for them, and lets
+/// them go on. They are ended if that fails.
+///
+/// # Errors
+///
+/// If the timeline cannot be made, or a process not be brought into it.
+pub fn restore(moved: &Moved, name: &Name, clocked: Clocked) -> Result<Vec<Attached>, Error> {
+    let restored = bring_in(moved, name, clocked);
+    if restored.is_err() {
+        moved.end();
+    }
+    restored
+}
+
+fn bring_in(moved: &Moved, name: &Name, clocked: Clocked) -> Result<Vec<Attached>, Error> {
+    moved.check()?;
+    if lives_in_timeline()? {
+        return Err(Error::AlreadyInTimeline);
+    }
+    let Some(root) = moved.processes.first() else {
+        return Err(Error::Timeline("the checkpoint has no processes".to_owned()));
+    };
+    let joined = namespace::join_time(Pid::from_raw(root.pid));
+    joined.map_err(Error::system("enter the time namespace of a process"))?;
+    let clocks = moved.clocks(clocked);
+    let region = match &moved.timeline {
+        Some(timeline) => {
+            let region = Region::at(Layout::at(timeline.base))?;
+            region.page().go_on_after(timeline.latch);
+            region
+        }
+        None => Region::new()?,
+    };
+    let ask = Ask::of_new_timeline(name, &clocks, region)?;
+    let mut state = moved.timeline.as_ref().map(|timeline| timeline.state.clone());
+    // Each is there when its parent goes on.
+    let requests = moved.processes.iter().rev().map(|process| Restored {
+        process: process.clone(),
+        map: moved.map,
+        is_prepared: moved.timeline.is_some(),
+        state: state.take(),
+    });
+    let mut attached = Vec::new();
+    for restored in requests {
+        match ask.ask(&Request::Restore(Box::new(restored))) {
+            Ok(Answer::Attached(one)) => attached.push(one),
+            answer => return Err(named::unexpected(name, answer)),
+        }
+    }
+    Ok(attached)
+}

@@ -1,0 +1,202 @@
+//! Brings a process into the timeline that CRIU has restored and left in a stop of job control.
+//!
+//! It may have had a timeline: then it has the image, at the same addresses, and a filter to which nobody
+//! listens; it gets the page of this timeline and a filter to which we do. Else it is attached like any
+//! other. What it has armed and waits for is by the map of the checkpoint.
+
+use std::time::Instant;
+
+use eigentime_calls::Nr;
+use eigentime_timeline::{Clock, HostInstant, Segment};
+use nix::errno::Errno;
+use nix::unistd::Pid;
+
+use super::super::fresh::help_with;
+use super::super::jobs::complete;
+use super::super::mapping::{Failed, NO_FILE, PRIVATE, READ_WRITE, step};
+use super::super::rearm::{Rearm, restore_descriptors};
+use super::super::timekeeper::{Changed, Number};
+use super::super::tracee::Tracee;
+use super::super::visit::Visit;
+use super::super::{Supervisor, Thread};
+use super::preflight::{self, Target};
+use super::stopped::Stopped;
+use super::{PATIENCE, SCRATCH, Taken};
+use crate::control::Attached;
+use crate::host;
+use crate::moved::{InCall, Restored};
+use crate::proc;
+
+impl Supervisor {
+    /// Brings it in and lets it go on. If that fails, it is still stopped, or to be ended.
+    pub(in super::super) fn restore(&mut self, restored: &Restored) -> Result<Attached, String> {
+        let pid = Pid::from_raw(restored.process.pid);
+        if let Some(state) = &restored.state {
+            let known = serde_json::from_value(state.clone());
+            self.take_in(known.map_err(|error| format!("its state is unreadable: {error}"))?);
+        }
+        let target = preflight::look_at_restored(pid, self.layout, restored.is_prepared)?;
+        let is_first = self.timekeeper().awaits_attached();
+        let begin = Instant::now();
+        let stopped = Stopped::all_of_halted(pid, begin + PATIENCE);
+        let mut stopped = stopped.map_err(|refused| {
+            self.unwanted.extend(refused.unstopped);
+            refused.reason
+        })?;
+        let Taken { notes, listener } = self.bring_in(&mut stopped, &target, restored)?;
+        let threads = stopped.threads().len();
+        self.note_attached(pid, is_first);
+        if restored.is_prepared {
+            let Some(listener) = listener else {
+                return Err("another listens to its filter".to_owned());
+            };
+            self.listen_to_attached(listener, pid, false);
+            let threads = stopped.into_threads();
+            for thread in &threads {
+                self.threads.insert(thread.0, Thread::default());
+            }
+            self.started = true;
+            self.first_stderr = None;
+            self.uses_timer_descriptors = true;
+            self.resume_threads(&threads);
+        } else {
+            self.adopt(stopped, listener, &target);
+        }
+        Ok(Attached {
+            pid: pid.as_raw(),
+            command: proc::command_of(pid),
+            threads,
+            stopped_ns: begin.elapsed().as_nanos() as u64,
+            notes,
+        })
+    }
+
+    fn bring_in(
+        &mut self,
+        stopped: &mut Stopped,
+        target: &Target,
+        restored: &Restored,
+    ) -> Result<Taken, String> {
+        let failed = |Failed(step, error)| {
+            format!("cannot restore: {step}: {}{}", error.desc(), help_with(error))
+        };
+        let exempt = self.layout.exempt();
+        for thread in stopped.threads() {
+            // It is in the call again that CRIU has taken it out of.
+            let back = enter_call(*thread, &restored.process.calls, exempt);
+            back.map_err(step("read its registers")).map_err(failed)?;
+        }
+        let left = stopped.leave(&self.kernel, target.vdso);
+        left.map_err(step("bring a thread out of the vDSO")).map_err(failed)?;
+        // The clocks go on now, when nobody reads.
+        let now = host::read_at_once();
+        self.timelines.outermost_mut().timekeeper.begin_with_attached(now);
+        let visitor = stopped.visitor();
+        let instruction = match restored.is_prepared {
+            true => self.layout.call(),
+            false => self.kernel.syscall_at(target.vdso),
+        };
+        let visit = Visit::new(visitor, instruction);
+        let mut visit = visit.map_err(step("read its registers")).map_err(failed)?;
+        let prepared = complete(visitor, self.prepare_restored(&mut visit, target, restored));
+        if prepared.is_ok() && !restored.is_prepared {
+            stopped.make_waits_again(&mut visit.after);
+        }
+        let ended = complete(visitor, visit.end());
+        let ended = ended.map_err(step("let the thread go on"));
+        let mut taken = prepared.and_then(|taken| ended.map(|_| taken)).map_err(failed)?;
+        self.timelines.outermost_mut().timekeeper.has_begun();
+        let (timeline, after) = (Number::OUTERMOST, self.timekeeper().segment());
+        let change = Changed { timeline, before: restored.map, after };
+        restore_descriptors(stopped.process, &restored.process.timers, &Rearm::new(change));
+        // CRIU has armed the others anew, as long before they are due as they were then.
+        let before = with_wall_of_today(&restored.map, now);
+        self.interval_timers.insert(stopped.process);
+        self.posix_timers.insert(stopped.process);
+        let change = Rearm::new(Changed { before, ..change });
+        if let Err(error) = self.rearm_timers(visitor, stopped.process, &change) {
+            taken.notes.push(format!("its timers keep their host time: {}", error.desc()));
+        }
+        Ok(taken)
+    }
+
+    /// Does all that needs calls of the process's own.
+    async fn prepare_restored(
+        &self,
+        visit: &mut Visit,
+        target: &Target,
+        restored: &Restored,
+    ) -> Result<Taken, Failed> {
+        let args = [0, SCRATCH, READ_WRITE, PRIVATE, NO_FILE, 0];
+        let scratch = visit.call(libc::SYS_mmap, args).await.map_err(step("map memory in it"))?;
+        for signal in [libc::SIGCONT, libc::SIGCHLD] {
+            take_stop_signal(visit, scratch, signal).await.map_err(step("take a signal away"))?;
+        }
+        let installer = self.installer(Number::OUTERMOST);
+        let taken = match restored.is_prepared {
+            true => {
+                installer.map_page(visit, scratch).await?;
+                self.take_over(visit, scratch, target.vdso, target).await
+            }
+            false => {
+                installer.map_region(visit, scratch).await?;
+                self.take_its_place(visit, scratch, target).await
+            }
+        };
+        let _ = visit.call(libc::SYS_munmap, [scratch, SCRATCH, 0, 0, 0, 0]).await;
+        taken
+    }
+}
+
+/// Takes a signal away that only tells that a process was stopped and goes on, if there is one.
+async fn take_stop_signal(visit: &mut Visit, scratch: u64, signal: i32) -> nix::Result<()> {
+    if !visit.tracee.has_stop_signal(signal)? {
+        return Ok(());
+    }
+    const WORD: u64 = 8;
+    // The set, and no time.
+    visit.tracee.write_words(scratch, &[1 << (signal - 1), 0, 0])?;
+    let args = [scratch, 0, scratch + WORD, WORD, 0, 0];
+    match visit.call(libc::SYS_rt_sigtimedwait, args).await {
+        // Another thread has it.
+        Err(Errno::EAGAIN) | Ok(_) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Puts a thread into the call that it was in, from which CRIU has it return: either just before it,
+/// or, where the kernel would have gone on with what was left of the time, with EINTR.
+fn enter_call(thread: Tracee, calls: &[InCall], exempt: u64) -> nix::Result<()> {
+    let Some(call) = calls.iter().find(|call| call.thread == thread.0.as_raw()) else {
+        return Ok(());
+    };
+    let mut registers = thread.registers()?;
+    if registers.is_in_call() {
+        return Ok(());
+    }
+    let nr = Nr(call.nr);
+    if registers.result() == -i64::from(Errno::EINTR as i32) {
+        registers.set_result(i64::from(nr.0));
+        registers.interrupt_and_make_again(registers.ip());
+    } else if registers.is_before_call(exempt) {
+        registers.interrupt_and_make_again(exempt);
+    } else {
+        return Ok(());
+    }
+    thread.set_registers(registers)
+}
+
+/// A map whose wall clocks are by the host's of today: they show there what they would have shown had the
+/// host's gone on like its monotonic one.
+fn with_wall_of_today(map: &Segment, now: [HostInstant; eigentime_timeline::CLOCKS]) -> Segment {
+    let mut today = *map;
+    let monotonic = map.anchor(Clock::Monotonic).host;
+    let passed = now[Clock::Monotonic as usize].since(monotonic);
+    for clock in [Clock::Wall, Clock::Tai] {
+        let anchor = &mut today.anchors[clock as usize];
+        let then = map.anchor(clock).host.after(passed);
+        anchor.virt = map.virtual_at(clock, then);
+        anchor.host = now[clock as usize];
+    }
+    today
+}
