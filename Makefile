@@ -27,7 +27,7 @@ tools := build/tools/installed-$(shell sha256sum scripts/tools.sh | cut -c1-12)
 python_files = scripts/check-layers .
 shell_files = .ci/run scripts/report/eigentime-report $(shell find . -path ./build -prune -o -path ./.git -prune -o -name '*.sh' -print)
 
-.PHONY: help build install uninstall python vm demo test storm bench docs header lint clean distclean
+.PHONY: help build install uninstall python vm criu demo test storm bench docs header lint clean distclean
 
 help: ## list what there is to make
 	@sed -nE 's/^([a-z]+):[^#]*## (.*)/  make \1\t\2/p' Makefile | expand --tabs=18
@@ -55,11 +55,14 @@ python: $(call setup,build python) ## build the Python package, build/python/eig
 vm: $(call setup,build) ## fetch the distribution's kernel for virtual machines, build/share/eigentime/vm
 	scripts/vm.sh
 
+criu: $(call setup,build) ## fetch CRIU 4 for the tests of checkpoints, build/criu, unless the machine has it
+	scripts/criu.sh
+
 demo: build ## show it: three programs live through 19 January 2038, ten times as fast
 	scripts/demo.sh
 
 test: export EIGENTIME_OTHER_BIN := $(CARGO_TARGET_DIR)/upgraded/eigentime
-test: $(call setup,build python tests) build python vm ## run all tests: of Python, the unit and property tests, end to end
+test: $(call setup,build python tests) build python vm criu ## run all tests: of Python, the unit and property tests, end to end
 	EIGENTIME_IMAGE_PADDING=4160 cargo build --profile upgraded --package eigentime-cli
 	scripts/test.sh
 

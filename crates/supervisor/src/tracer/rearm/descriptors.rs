@@ -122,6 +122,8 @@ pub struct Armed {
     descriptor: u32,
     line: Clock,
     timer: Pending,
+    /// How often it had gone off since it was last read.
+    ticks: u64,
 }
 
 /// The timers that a process holds by descriptors, which are armed.
@@ -131,18 +133,20 @@ pub fn armed_descriptors(process: Pid) -> Vec<Armed> {
         let line = info.line()?;
         let at = host::read(line.id()).after(info.left);
         let timer = Pending { at, interval: info.interval };
-        (info.left > Nanos::ZERO).then_some(Armed { descriptor, line, timer })
+        (info.left > Nanos::ZERO).then_some(Armed { descriptor, line, timer, ticks: info.ticks })
     };
     numbers_of(process, TIMER).filter_map(armed).collect()
 }
 
 /// Arms them for a process that has them again, after a change of the map by which they were armed.
 pub fn restore_descriptors(process: Pid, timers: &[Armed], change: &Rearm) {
-    for Armed { descriptor, line, timer } in timers {
+    for Armed { descriptor, line, timer, ticks } in timers {
         if let Ok(descriptor) = Tracee(process).borrow_descriptor(*descriptor)
             && let Some(info) = Info::read("self", descriptor.as_raw_fd() as u32)
         {
             let next = change.always(*line, *timer);
+            // CRIU arms one for an instant up to a second early, so that it may have gone off.
+            let info = Info { ticks: *ticks, ..info };
             // A timer that cannot be set keeps the instant that CRIU gave it.
             let _ = set(&descriptor, &info, *line, next);
         }
