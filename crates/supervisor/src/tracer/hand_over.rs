@@ -102,12 +102,10 @@ impl Supervisor {
 
     /// Can CRIU take the place of the supervisor in its programs?
     fn check_rest(&self, to: Pid) -> Result<(), String> {
-        for kind in ["pid", "time"] {
-            if !proc::shares_namespace(to, kind) {
-                return Err(format!(
-                    "its supervisor is in another {kind} namespace\nhelp: run `eigentime checkpoint` there"
-                ));
-            }
+        if !proc::shares_namespace(to, "pid") {
+            return Err("its supervisor is in another process namespace\nhelp: run `eigentime checkpoint` \
+                        there"
+                .to_owned());
         }
         let refused = match self.lifelong {
             Some(reason) => Some(format!("its programs are traced for life, {reason}")),
