@@ -9,6 +9,7 @@
 //! For a checkpoint it comes to rest in the same way, and goes on when that is over or whoever asked for
 //! it has ended.
 
+use std::collections::HashSet;
 use std::mem;
 use std::time::{Duration, Instant};
 
@@ -25,6 +26,9 @@ use crate::region::INTERFACE;
 /// How long it may take until the other supervisor has everything.
 const PATIENCE: Duration = Duration::from_secs(8);
 
+/// How long a process may take to stop.
+const HALT_PATIENCE: Duration = Duration::from_secs(2);
+
 /// A timeline that is being handed over.
 pub struct HandOver {
     /// Who asked for it.
@@ -35,6 +39,8 @@ pub struct HandOver {
     held: Vec<Asked>,
     /// Is it for a checkpoint?
     is_rest: bool,
+    /// The processes that are traced for life, and were stopped for that.
+    halted: Vec<Pid>,
 }
 
 /// How far that is.
@@ -96,16 +102,18 @@ impl Supervisor {
 
     fn begin_hand_over(&mut self, asked: Asked, is_rest: bool) {
         let (to, stage) = (asked.caller, Stage::Starting(asked));
-        let (begun, held) = (Instant::now(), Vec::new());
-        self.hand_over = Some(HandOver { to, begun, stage, held, is_rest });
+        let (begun, held, halted) = (Instant::now(), Vec::new(), Vec::new());
+        self.hand_over = Some(HandOver { to, begun, stage, held, is_rest, halted });
     }
 
     /// Can CRIU take the place of the supervisor in its programs?
     fn check_rest(&self, to: Pid) -> Result<(), String> {
         if !proc::shares_namespace(to, "pid") {
-            return Err("its supervisor is in another process namespace\nhelp: run `eigentime checkpoint` \
+            return Err(
+                "its supervisor is in another process namespace\nhelp: run `eigentime checkpoint` \
                         there"
-                .to_owned());
+                    .to_owned(),
+            );
         }
         let refused = match self.lifelong {
             Some(reason) => Some(format!("its programs are traced for life, {reason}")),
@@ -118,7 +126,7 @@ impl Supervisor {
             None => None,
         };
         match refused {
-            None => self.check_kept(),
+            None => Ok(()),
             Some(reason) => Err(format!(
                 "{reason}, so that CRIU cannot dump them\nhelp: `eigentime ctl save` keeps its clocks, and \
                  `eigentime run --continue` lets programs go on by them; clocks that stand still go on by \
@@ -150,10 +158,6 @@ impl Supervisor {
                 ));
             }
         }
-        self.check_kept()
-    }
-
-    fn check_kept(&self) -> Result<(), String> {
         let kept = self.threads.iter().find_map(|(thread, state)| Some((thread, state.kept?)));
         match kept.filter(|_| !self.has_entering()) {
             Some((thread, reason)) => Err(format!(
@@ -194,9 +198,12 @@ impl Supervisor {
         if is_over {
             return self.give_up_hand_over();
         }
-        let (has_entering, is_settled) = (self.has_entering(), self.is_settled());
-        let Some(HandOver { stage, is_rest, .. }) = &mut self.hand_over else { return };
         let is_rest = *is_rest;
+        if is_rest && matches!(stage, Stage::Settling(_)) && self.halt_traced().is_err() {
+            return self.give_up_hand_over();
+        }
+        let (has_entering, is_settled) = (self.has_entering(), self.is_settled());
+        let Some(HandOver { stage, .. }) = &mut self.hand_over else { return };
         *stage = match mem::replace(stage, Stage::Offered) {
             Stage::Starting(asked) if !has_entering => Stage::Settling(asked),
             Stage::Settling(asked) if is_settled => {
@@ -238,6 +245,21 @@ impl Supervisor {
         })
     }
 
+    /// Stops processes that are traced for life, since each of their threads has to be, and lets go of them.
+    fn halt_traced(&mut self) -> nix::Result<()> {
+        let kept = self.threads.iter().filter(|(_, state)| state.kept.is_some());
+        let threads: Vec<_> = kept.map(|(thread, _)| *thread).collect();
+        let processes: HashSet<_> =
+            threads.into_iter().filter_map(|thread| self.process_of(thread)).collect();
+        for process in processes {
+            self.halt(process, Instant::now() + HALT_PATIENCE)?;
+            if let Some(hand_over) = &mut self.hand_over {
+                hand_over.halted.push(process);
+            }
+        }
+        Ok(())
+    }
+
     /// The other supervisor has everything. Nothing is ended here.
     fn finish_hand_over(&mut self, asked: Asked) {
         self.is_handed_over = true;
@@ -250,7 +272,11 @@ impl Supervisor {
 
     /// It took too long, or the other one is gone: this one goes on.
     fn give_up_hand_over(&mut self) {
-        let Some(HandOver { stage, held, .. }) = self.hand_over.take() else { return };
+        let Some(HandOver { stage, held, halted, .. }) = self.hand_over.take() else { return };
+        for process in halted {
+            // It may have been ended.
+            let _ = self.end_halt(process);
+        }
         match stage {
             Stage::Starting(asked) | Stage::Settling(asked) => asked.answer(Answer::Refused(format!(
                 "some of its programs are being started, or are traced for life, for more than {} s; its \

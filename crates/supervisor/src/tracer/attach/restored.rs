@@ -9,6 +9,7 @@ use std::time::Instant;
 use eigentime_calls::Nr;
 use eigentime_timeline::{Clock, HostInstant, Segment};
 use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::super::fresh::help_with;
@@ -16,15 +17,16 @@ use super::super::jobs::complete;
 use super::super::mapping::{Failed, NO_FILE, PRIVATE, READ_WRITE, step};
 use super::super::rearm::{Rearm, restore_descriptors};
 use super::super::timekeeper::{Changed, Number};
-use super::super::tracee::Tracee;
+use super::super::tracee::{Stop, Tracee};
 use super::super::visit::Visit;
 use super::super::{Supervisor, Thread};
 use super::preflight::{self, Target};
 use super::stopped::Stopped;
-use super::{PATIENCE, SCRATCH, Taken};
+use super::{PATIENCE, SCRATCH, Taken, cancels};
 use crate::control::Attached;
 use crate::host;
 use crate::moved::{InCall, Restored};
+use crate::plan::Lifelong;
 use crate::proc;
 
 impl Supervisor {
@@ -51,14 +53,10 @@ impl Supervisor {
                 return Err("another listens to its filter".to_owned());
             };
             self.listen_to_attached(listener, pid, false);
-            let threads = stopped.into_threads();
-            for thread in &threads {
-                self.threads.insert(thread.0, Thread::default());
-            }
             self.started = true;
             self.first_stderr = None;
             self.uses_timer_descriptors = true;
-            self.resume_threads(&threads);
+            self.take_back(stopped);
         } else {
             self.adopt(stopped, listener, &target);
         }
@@ -69,6 +67,65 @@ impl Supervisor {
             stopped_ns: begin.elapsed().as_nanos() as u64,
             notes,
         })
+    }
+
+    /// Follows the threads of a process that has the image, and lets them go on.
+    fn take_back(&mut self, stopped: Stopped) {
+        let kept = cancels(stopped.process).then_some(Lifelong::Cancels);
+        let threads = stopped.into_threads();
+        for thread in &threads {
+            self.threads.insert(thread.0, Thread { kept, ..Thread::default() });
+        }
+        self.resume_threads(&threads);
+    }
+
+    /// Brings a process, all of whose threads are traced, to a stop of job control, and lets go of them.
+    pub(in super::super) fn halt(&mut self, process: Pid, deadline: Instant) -> nix::Result<()> {
+        let mut threads = Vec::new();
+        let stopped = self.stop_threads(process, None, deadline, &mut threads);
+        let halted = stopped.and_then(|()| {
+            for thread in &threads {
+                self.redirect_notified(*thread)?;
+            }
+            let first = *threads.first().ok_or(Errno::ESRCH)?;
+            kill(process, Signal::SIGSTOP)?;
+            // One takes the signal, and all others stop with it.
+            first.resume(None)?;
+            loop {
+                match first.wait_until(deadline)?.ok_or(Errno::ETIMEDOUT)? {
+                    Stop::Group => return Ok(()),
+                    Stop::Ended => return Err(Errno::ESRCH),
+                    Stop::Signal(signal) => first.resume(Some(signal))?,
+                    _ => first.resume(None)?,
+                }
+            }
+        });
+        match halted {
+            Ok(()) => {
+                for thread in &threads {
+                    self.threads.remove(&thread.0);
+                    thread.release(None)?;
+                }
+            }
+            Err(_) => self.resume_threads(&threads),
+        }
+        halted
+    }
+
+    /// Lets such a process go on as if it had not been stopped.
+    pub(in super::super) fn end_halt(&mut self, process: Pid) -> Result<(), String> {
+        let stopped = Stopped::all_of_halted(process, Instant::now() + PATIENCE);
+        let stopped = stopped.map_err(|refused| {
+            self.unwanted.extend(refused.unstopped);
+            refused.reason
+        })?;
+        let failed = |error: Errno| error.desc().to_owned();
+        let visitor = stopped.visitor();
+        let mut visit = Visit::new(visitor, self.layout.call()).map_err(failed)?;
+        let taken = complete(visitor, take_stop_signals(&mut visit));
+        let ended = complete(visitor, visit.end());
+        self.take_back(stopped);
+        taken.and(ended.map(drop)).map_err(failed)
     }
 
     fn bring_in(
@@ -129,9 +186,7 @@ impl Supervisor {
     ) -> Result<Taken, Failed> {
         let args = [0, SCRATCH, READ_WRITE, PRIVATE, NO_FILE, 0];
         let scratch = visit.call(libc::SYS_mmap, args).await.map_err(step("map memory in it"))?;
-        for signal in [libc::SIGCONT, libc::SIGCHLD] {
-            take_stop_signal(visit, scratch, signal).await.map_err(step("take a signal away"))?;
-        }
+        take_stop_signals(visit).await.map_err(step("take a signal away"))?;
         let installer = self.installer(Number::OUTERMOST);
         let taken = match restored.is_prepared {
             true => {
@@ -148,20 +203,25 @@ impl Supervisor {
     }
 }
 
-/// Takes a signal away that only tells that a process was stopped and goes on, if there is one.
-async fn take_stop_signal(visit: &mut Visit, scratch: u64, signal: i32) -> nix::Result<()> {
-    if !visit.tracee.has_stop_signal(signal)? {
-        return Ok(());
-    }
+/// Takes the signals away that only tell that a process was stopped and goes on.
+async fn take_stop_signals(visit: &mut Visit) -> nix::Result<()> {
+    /// Below the red zone of the stack.
+    const DEPTH: u64 = 256;
     const WORD: u64 = 8;
-    // The set, and no time.
-    visit.tracee.write_words(scratch, &[1 << (signal - 1), 0, 0])?;
-    let args = [scratch, 0, scratch + WORD, WORD, 0, 0];
-    match visit.call(libc::SYS_rt_sigtimedwait, args).await {
-        // Another thread has it.
-        Err(Errno::EAGAIN) | Ok(_) => Ok(()),
-        Err(error) => Err(error),
+    let at = (visit.after.stack() - DEPTH) & !(WORD - 1);
+    for signal in [libc::SIGCONT, libc::SIGCHLD] {
+        if !visit.tracee.has_stop_signal(signal)? {
+            continue;
+        }
+        // The set, and no time.
+        visit.tracee.write_words(at, &[1 << (signal - 1), 0, 0])?;
+        match visit.call(libc::SYS_rt_sigtimedwait, [at, 0, at + WORD, WORD, 0, 0]).await {
+            // Another thread has it.
+            Err(Errno::EAGAIN) | Ok(_) => {}
+            Err(error) => return Err(error),
+        }
     }
+    Ok(())
 }
 
 /// Puts a thread into the call that it was in, from which CRIU has it return: either just before it,
