@@ -81,7 +81,13 @@ pub fn add(suite: &mut Suite) {
         }
     }
     let needs = with(&[Need::Program(Build::Dynamic)]);
-    for (name, case) in [("leave_running", "left"), ("refusals", "refusals")] {
+    for (name, case) in [
+        ("leave_running", "left"),
+        ("refusals", "refusals"),
+        ("frozen", "frozen"),
+        ("plain::slew", "plain-slew"),
+        ("named::slew", "named-slew"),
+    ] {
         suite.test(format!("checkpoints::{name}"), &needs, move || moves(case, c()));
     }
     suite.test("checkpoints::rounds", &needs, move || {

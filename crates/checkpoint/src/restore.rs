@@ -36,6 +36,9 @@ pub struct Restored {
     pub pid: i32,
     /// The timeline.
     pub timeline: String,
+    /// For how long its clocks are slewed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slewed_ns: Option<u64>,
     /// All processes.
     pub processes: Vec<Attached>,
 }
@@ -69,7 +72,9 @@ pub fn restore(restoring: &Restoring<'_>) -> Result<Restored, Error> {
     // Nobody needs it any more.
     let _ = fs::remove_file(&log);
     let processes = bring_back(&moved, &name, clocked)?;
-    Ok(Restored { pid, timeline: name.to_string(), processes })
+    let slewed = moved.slews_for(&clocked);
+    let slewed_ns = slewed.map(|span| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
+    Ok(Restored { pid, timeline: name.to_string(), slewed_ns, processes })
 }
 
 /// What to do about the reasons that are met most.

@@ -45,7 +45,8 @@ pub fn restore(options: &RestoreOptions) -> i32 {
             directory: &options.directory,
             timeline: options.timeline.as_ref(),
             clocked: Clocked {
-                policies: options.policy,
+                onward: options.policy,
+                slew_rate: options.slew_rate,
                 rate: options.rate,
                 frozen: options.freeze,
             },
@@ -53,13 +54,16 @@ pub fn restore(options: &RestoreOptions) -> i32 {
             arguments: &options.criu.criu_arg,
         })
     });
-    tell(restored, options.json, |Restored { pid, timeline, processes }| {
+    tell(restored, options.json, |Restored { pid, timeline, slewed_ns, processes }| {
         let others = match processes.len() {
             0 | 1 => String::new(),
             2 => " and another process".to_owned(),
             more => format!(" and {} other processes", more - 1),
         };
         println!("restored process {pid}{others} on timeline '{timeline}'");
+        if let Some(span) = slewed_ns {
+            println!("its clocks have caught up in {} s", seconds(Nanos(span as i64)));
+        }
         for note in processes.iter().flat_map(|process| &process.notes) {
             eprintln!("eigentime: {note}");
         }

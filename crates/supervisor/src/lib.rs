@@ -69,7 +69,7 @@ pub use consent::{Consent, NamedBy, SettableBy};
 pub use error::{Error, ExecError};
 pub use launch::{create, run, run_in_namespace};
 pub use motion::Motion;
-pub use moved::{Clocked, Moved, Rest, Resting, Stood, look_at, restore};
+pub use moved::{Clocked, Moved, Onward, Rest, Resting, Stood, look_at, restore};
 pub use named::{Manner, adopt, attach, detach};
 pub use namespace::is_privileged;
 pub use plan::{Clocks, Lifelong, Plan, Start, Tracing, Wall};

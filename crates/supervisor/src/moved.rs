@@ -7,9 +7,10 @@
 //! its own.
 
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
 
-use eigentime_timeline::{CLOCKS, Clock, Freeze, HostInstant, Nanos, Rate, Segment};
+use eigentime_timeline::{CLOCKS, Clock, ClockId, Freeze, HostInstant, Nanos, Rate, Segment};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
@@ -19,7 +20,7 @@ use crate::caller::lives_in_timeline;
 use crate::control::{Answer, Attached, Request};
 use crate::error::Error;
 use crate::host;
-use crate::motion::Motion;
+use crate::motion::{Motion, is_allowed};
 use crate::named::{self, Ask};
 use crate::namespace;
 use crate::plan::{Clocks, Start};
@@ -92,13 +93,40 @@ pub struct Restored {
     pub is_prepared: bool,
     /// What the supervisor of its timeline knew, for the first.
     pub state: Option<Value>,
+    /// For how long the clocks run at another rate first, and at which they go on, for the first.
+    pub slew: Option<(Nanos, Rate)>,
+}
+
+/// From where clocks go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Onward {
+    /// At once as these say.
+    At(Policies),
+    /// From where they stood, but faster or slower than before until they show what they would have
+    /// shown had they run on.
+    Slew,
+}
+
+impl FromStr for Onward {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "slew" => Ok(Self::Slew),
+            text => text.parse().map(Self::At).map_err(|_: &str| {
+                "it must be continue, catch-up, slew, or wall=POLICY,monotonic=POLICY with one of the first two"
+            }),
+        }
+    }
 }
 
 /// How processes go on.
 #[derive(Clone, Copy, Debug)]
 pub struct Clocked {
     /// From where.
-    pub policies: Policies,
+    pub onward: Onward,
+    /// By which part of a second a clock that is slewed gains or loses in a second.
+    pub slew_rate: f64,
     /// At which rate, if at another than before.
     pub rate: Option<Rate>,
     /// Do all clocks stand still at first?
@@ -206,15 +234,46 @@ impl Moved {
         }
     }
 
-    fn clocks(&self, clocked: Clocked) -> Clocks {
-        let Clocked { policies, rate, frozen } = clocked;
+    /// For how long clocks that are slewed run at another rate, if they go on now.
+    #[must_use]
+    pub fn slews_for(&self, clocked: &Clocked) -> Option<Duration> {
+        let away = host::read(ClockId::REALTIME).since(self.saved.host()).0.unsigned_abs();
+        let span = Duration::from_nanos(away).div_f64(clocked.slew_rate);
+        (clocked.onward == Onward::Slew).then_some(span)
+    }
+
+    /// The rate of clocks that are slewed.
+    fn slewed(&self, rate: Rate, by: f64) -> Result<Rate, Error> {
+        let is_behind = host::read(ClockId::REALTIME) >= self.saved.host();
+        let millionths = rate.virtual_span(Nanos(1_000_000)).0 as f64;
+        let slewed = millionths * if is_behind { 1.0 + by } else { 1.0 - by };
+        let slewed = Rate::from_ratio(slewed.round() as u64, 1_000_000);
+        let refused = || Error::Timeline("clocks cannot be slewed at that rate".to_owned());
+        slewed.filter(|rate| is_allowed(*rate)).ok_or_else(refused)
+    }
+
+    fn clocks(&self, clocked: Clocked) -> Result<Clocks, Error> {
+        let Clocked { onward, rate, frozen, slew_rate } = clocked;
         let was = self.saved.motion();
+        let mut rate = rate.unwrap_or(was.rate);
+        let policies = match onward {
+            Onward::At(policies) => policies,
+            Onward::Slew if frozen || was.freeze.is_some() => {
+                return Err(Error::Timeline(
+                    "clocks that stand still cannot be slewed\nhelp: use another policy".to_owned(),
+                ));
+            }
+            Onward::Slew => {
+                rate = self.slewed(rate, slew_rate)?;
+                Policies::default()
+            }
+        };
         let freeze = if frozen { Some(Freeze::All) } else { was.freeze };
-        Clocks {
+        Ok(Clocks {
             start: Start::Saved(Box::new(self.saved.clone()), policies),
-            motion: Motion { rate: rate.unwrap_or(was.rate), freeze },
+            motion: Motion { rate, freeze },
             skip: None,
-        }
+        })
     }
 
     /// Ends all processes.
@@ -250,7 +309,7 @@ fn bring_in(moved: &Moved, name: &Name, clocked: Clocked) -> Result<Vec<Attached
     };
     let joined = namespace::join_time(Pid::from_raw(root.pid));
     joined.map_err(Error::system("enter the time namespace of a process"))?;
-    let clocks = moved.clocks(clocked);
+    let clocks = moved.clocks(clocked)?;
     let region = match &moved.timeline {
         Some(timeline) => {
             let region = Region::at(Layout::at(timeline.base))?;
@@ -261,12 +320,17 @@ fn bring_in(moved: &Moved, name: &Name, clocked: Clocked) -> Result<Vec<Attached
     };
     let ask = Ask::of_new_timeline(name, &clocks, region)?;
     let mut state = moved.timeline.as_ref().map(|timeline| timeline.state.clone());
+    let then = clocked.rate.unwrap_or(moved.saved.motion().rate);
+    let slews_for = moved.slews_for(&clocked);
+    let mut slew =
+        slews_for.map(|span| (Nanos(i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)), then));
     // Each is there when its parent goes on.
     let requests = moved.processes.iter().rev().map(|process| Restored {
         process: process.clone(),
         map: moved.map,
         is_prepared: moved.timeline.is_some(),
         state: state.take(),
+        slew: slew.take(),
     });
     let mut attached = Vec::new();
     for restored in requests {

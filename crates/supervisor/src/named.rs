@@ -350,7 +350,8 @@ impl<'a> Ask<'a> {
         let control = Control::new(name.clone(), clocks.clone(), Registry::open()?, listener);
         let subject = Subject {
             ephemeral: true,
-            lifelong: plan::lifelong(Tracing::Automatic, clocks),
+            // A filter that stops for a tracer has no effect beside the one that a member brings.
+            lifelong: None,
             ..named(clocks, Opening::Attached, control)?
         };
         start_supervisor(region, subject, None)?;

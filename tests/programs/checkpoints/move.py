@@ -248,10 +248,6 @@ def refusals(program):
     ensure("no timeline 'nowhere'" in said, said)
     said = command("checkpoint", "--pid", "4000000", "-o", directory, status=125)
     ensure("no process 4000000" in said, said)
-    command("ctl", "freeze", "refused")
-    said = command("checkpoint", "refused", "-o", directory, status=125)
-    ensure("stand still" in said and "ctl thaw" in said, said)
-    command("ctl", "thaw", "refused")
     ensure(not directory.exists(), "something is left")
     written = len(moving.lines())
     moving.await_lines(written + 3)
@@ -279,6 +275,58 @@ def refusals(program):
     said = command("restore", directory, "--timeline", "other", status=125)
     ensure("another process namespace" in said or "bad size" in said, said)
     moving.await_lines(written + 5)
+    moving.end()
+
+
+def frozen(program):
+    """Clocks that stand still do so afterwards, and others can be told to."""
+    moving = Moving("frozen", program, ["--date", "2038-01-01", "--rate", "2"])
+    moving.await_lines(3)
+    command("ctl", "freeze", "frozen")
+    for options in [], ["--freeze"]:
+        moving.checkpoint()
+        stood = moving.stood()["clocks"]["monotonic"]
+        moving.reap()
+        written = len(moving.lines())
+        moving.restore(*options)
+        shown = json.loads(command("ctl", "show", "frozen", "--json"))
+        clocks = {clock["clock"]: clock["virtual_ns"] for clock in shown["clocks"]}
+        ensure(int(clocks["monotonic"]) == stood, f"{clocks} is not {stood}")
+        time.sleep(0.5)
+        ensure(len(moving.lines()) <= written + 1, "it does not stand still")
+        command("ctl", "thaw", "frozen")
+        moving.await_lines(written + 3)
+    check_steps(ticks(moving.lines()))
+    moving.end()
+
+
+def slew(program, timeline, rate):
+    """The wall clock reaches what it would have shown without a step."""
+    moving = Moving("slew", program, timeline)
+    moving.await_lines(5)
+    moving.checkpoint()
+    moving.reap()
+    before = len(moving.lines())
+    time.sleep(2)
+    moving.restore("--policy", "slew", "--slew-rate", "0.5")
+    saved = moving.stood()
+    stood, host = saved["clocks"]["realtime"] / 1e9, saved["host_realtime_ns"] / 1e9
+    moving.await_lines(before + 2)
+    first = ticks(moving.lines())[before]
+    ensure(stood <= first[1] <= stood + LATE * rate * 1.5, f"{first} is not {stood}")
+    end = time.monotonic() + 60
+    while True:
+        shown = json.loads(command("ctl", "show", "slew", "--json"))
+        clocks = {clock["clock"]: clock for clock in shown["clocks"]}
+        wall = int(clocks["realtime"]["virtual_ns"]) / 1e9
+        behind = stood + (int(clocks["realtime"]["host_ns"]) / 1e9 - host) * rate - wall
+        if abs(shown["rate"] - rate) < 1e-6:
+            break
+        ensure(time.monotonic() < end, f"it is still {behind} s behind")
+        time.sleep(0.05)
+    # As late as the supervisor was to slow down.
+    ensure(abs(behind) < 1, f"it is {behind} s behind")
+    check_steps(ticks(moving.lines()))
     moving.end()
 
 
@@ -356,6 +404,9 @@ def main(case, *program):
         "named-waits": lambda policy: waits(program, TIMELINE, policy),
         "plain-redis": lambda policy: redis(program, None, policy, 1),
         "named-redis": lambda policy: redis(program, TIMELINE, policy, 2),
+        "plain-slew": lambda: slew(program, None, 1),
+        "named-slew": lambda: slew(program, TIMELINE, 2),
+        "frozen": lambda: frozen(program),
         "left": lambda: leave_running(program),
         "refusals": lambda: refusals(program),
         "rounds": lambda count: rounds(program, int(count)),

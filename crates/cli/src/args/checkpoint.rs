@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
-use eigentime_supervisor::Policies;
+use eigentime_supervisor::Onward;
 use eigentime_supervisor::registry::Name;
 use eigentime_timeline::Rate;
 use eigentime_timeline::text::parse_rate;
@@ -21,7 +21,8 @@ Examples:
 pub const RESTORE_NOTES: &str = "\
 Policies: with `continue`, a clock goes on from where it stood; with `catch-up`, as if it had run on
 meanwhile: what came due happens at once, in order. The wall clock and the monotonic clocks can have
-different ones.
+different ones of these. With `slew`, all go on from where they stood, a little faster than before until
+they have caught up.
 
 Examples:
   eigentime restore shop.checkpoint
@@ -67,9 +68,13 @@ pub struct RestoreOptions {
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
 
-    /// How the clocks go on: continue, catch-up, or wall=POLICY,monotonic=POLICY
+    /// How the clocks go on: continue, catch-up, slew, or wall=POLICY,monotonic=POLICY
     #[arg(long, value_name = "POLICY", default_value = "continue")]
-    pub policy: Policies,
+    pub policy: Onward,
+
+    /// With `slew`, how much the clocks gain or lose in a second: 0.001 to 0.9 s
+    #[arg(long, value_name = "S", default_value = "0.1", value_parser = parse_slew_rate)]
+    pub slew_rate: f64,
 
     /// At which rate they go on; without it, as before
     #[arg(long, value_name = "R", value_parser = parse_rate)]
@@ -90,6 +95,14 @@ pub struct RestoreOptions {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+fn parse_slew_rate(text: &str) -> Result<f64, String> {
+    let rate: f64 = text.parse().map_err(|_| "it is no number".to_owned())?;
+    match (0.001..=0.9).contains(&rate) {
+        true => Ok(rate),
+        false => Err("it must be 0.001 to 0.9".to_owned()),
+    }
 }
 
 /// How CRIU is called.

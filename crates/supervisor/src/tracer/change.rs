@@ -1,6 +1,8 @@
 //! Changes the clocks, and lets all that waits follow.
 
-use eigentime_timeline::{Clock, Freeze, Nanos, Segment, VirtualInstant};
+use std::time::{Duration, Instant};
+
+use eigentime_timeline::{Clock, Freeze, Nanos, Rate, Segment, VirtualInstant};
 use nix::errno::Errno;
 
 use super::Supervisor;
@@ -10,6 +12,9 @@ use crate::control::{Change, Event, Timeline};
 use crate::host;
 use crate::motion::{Motion, is_allowed};
 
+/// After how long a change is tried again that the host was too busy for.
+const AGAIN: Nanos = Nanos(10_000_000);
+
 /// What timers have to follow.
 fn rearms(changed: &[Changed]) -> impl Iterator<Item = Rearm> {
     changed.iter().copied().map(Rearm::new)
@@ -18,6 +23,8 @@ fn rearms(changed: &[Changed]) -> impl Iterator<Item = Rearm> {
 impl Supervisor {
     /// Makes changes, together, and lets everything that waits follow.
     pub(super) fn change(&mut self, changes: &[Change]) -> Result<(), String> {
+        // Whoever changes them decides when they catch up.
+        self.slew = None;
         // Those that are left without members would refuse a rate.
         self.forget_timelines();
         // They are looked for before the switch is in the map, since programs that set a timer wait
@@ -47,6 +54,33 @@ impl Supervisor {
         }
         self.tell_changed();
         Ok(())
+    }
+
+    /// Lets the clocks go on as they run now for so long, and at this rate from then on.
+    pub(super) fn slew_for(&mut self, span: Nanos, rate: Rate) {
+        let span = Duration::from_nanos(span.0.unsigned_abs());
+        self.slew = Instant::now().checked_add(span).map(|end| (end, rate));
+    }
+
+    /// Do they run at another rate until they have caught up?
+    pub(super) fn is_slewing(&self) -> bool {
+        self.slew.is_some()
+    }
+
+    /// How long they still do.
+    pub(super) fn slews_for(&self) -> Option<Duration> {
+        self.slew.map(|(end, _)| end.saturating_duration_since(Instant::now()))
+    }
+
+    /// Ends that when it is time.
+    pub(super) fn end_slew(&mut self) {
+        let is_over = |(end, _): &mut (Instant, Rate)| *end <= Instant::now();
+        if let Some((_, rate)) = self.slew.take_if(is_over)
+            && self.change(&[Change::Rate(rate)]).is_err()
+        {
+            // The host is too busy to let a change be in time.
+            self.slew_for(AGAIN, rate);
+        }
     }
 
     /// Tells whoever watches how the clocks run now.
@@ -131,7 +165,7 @@ fn changed(from: Segment, motion: Motion, changes: &[Change]) -> Result<(Segment
 #[cfg(test)]
 mod tests {
     use super::*;
-    use eigentime_timeline::{CLOCKS, HostInstant, Rate};
+    use eigentime_timeline::{CLOCKS, HostInstant};
 
     fn motion(rate: u64, freeze: Option<Freeze>) -> Motion {
         Motion { rate: Rate::from_ratio(rate, 1).unwrap(), freeze }

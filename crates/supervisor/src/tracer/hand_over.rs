@@ -120,17 +120,16 @@ impl Supervisor {
             None if !self.timelines.is_one() => {
                 Some("another timeline lies on it, inside one of its programs".to_owned())
             }
-            None if self.follows_all() => {
-                Some("its clocks stand still, and its programs are traced meanwhile".to_owned())
+            None if self.is_slewing() => {
+                Some("its clocks run at another rate until they have caught up".to_owned())
             }
             None => None,
         };
         match refused {
             None => Ok(()),
             Some(reason) => Err(format!(
-                "{reason}, so that CRIU cannot dump them\nhelp: `eigentime ctl save` keeps its clocks, and \
-                 `eigentime run --continue` lets programs go on by them; clocks that stand still go on by \
-                 `eigentime ctl thaw`"
+                "{reason}, and cannot be written by CRIU meanwhile\nhelp: `eigentime ctl save` keeps its \
+                 clocks, and `eigentime run --continue` lets programs go on by them"
             )),
         }
     }
@@ -245,9 +244,10 @@ impl Supervisor {
         })
     }
 
-    /// Stops processes that are traced for life, since each of their threads has to be, and lets go of them.
+    /// Stops processes that have to be traced whenever they run, and lets go of them.
     fn halt_traced(&mut self) -> nix::Result<()> {
-        let kept = self.threads.iter().filter(|(_, state)| state.kept.is_some());
+        let follows_all = self.follows_all();
+        let kept = self.threads.iter().filter(|(_, it)| follows_all || it.kept.is_some());
         let threads: Vec<_> = kept.map(|(thread, _)| *thread).collect();
         let processes: HashSet<_> =
             threads.into_iter().filter_map(|thread| self.process_of(thread)).collect();

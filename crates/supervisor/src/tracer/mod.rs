@@ -83,8 +83,9 @@ mod yielding;
 use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Instant;
 
-use eigentime_timeline::{Clock, Pending};
+use eigentime_timeline::{Clock, Pending, Rate};
 use nix::unistd::Pid;
 
 use crate::consent::Consent;
@@ -231,6 +232,8 @@ pub struct Supervisor {
     hand_over: Option<hand_over::HandOver>,
     /// Has another taken the timeline over?
     is_handed_over: bool,
+    /// When the clocks have caught up, and at which rate they go on then.
+    slew: Option<(Instant, Rate)>,
 }
 
 /// What is known of a thread.
@@ -346,6 +349,7 @@ impl Supervisor {
             is_resumed: false,
             hand_over: None,
             is_handed_over: false,
+            slew: None,
         }
     }
 

@@ -148,6 +148,9 @@ impl Supervisor {
         // The clocks go on now, when nobody reads.
         let now = host::read_at_once();
         self.timelines.outermost_mut().timekeeper.begin_with_attached(now);
+        if let Some((span, rate)) = restored.slew {
+            self.slew_for(span, rate);
+        }
         let visitor = stopped.visitor();
         let instruction = match restored.is_prepared {
             true => self.layout.call(),
