@@ -11,6 +11,7 @@
 //! - `lifelong`: why programs are traced for their whole life.
 //! - `launch`: the steps from the calling process to the program.
 //! - `caller`: the calling process.
+//! - `checkpoint`: timelines at rest for CRIU, and restored programs brought back into one.
 //! - `daemon`: the supervisor's process.
 //! - `named`: the same for named timelines; attaching and detaching.
 //! - `nested`: the same for timelines inside others.
@@ -36,6 +37,7 @@
 
 mod arch;
 mod caller;
+mod checkpoint;
 pub mod clock_request;
 mod consent;
 pub mod container;
@@ -64,12 +66,13 @@ mod skip;
 mod tracer;
 
 pub use caller::hold_closed_descriptors;
+pub use checkpoint::{Clocked, Moved, Onward, Rest, look_at, restore};
 pub use clock_request::ClockRequest;
 pub use consent::{Consent, NamedBy, SettableBy};
 pub use error::{Error, ExecError};
 pub use launch::{create, run, run_in_namespace};
 pub use motion::Motion;
-pub use moved::{Clocked, Moved, Onward, Rest, Resting, Stood, look_at, restore};
+pub use moved::{Resting, Stood};
 pub use named::{Manner, adopt, attach, detach};
 pub use namespace::is_privileged;
 pub use plan::{Clocks, Lifelong, Plan, Start, Tracing, Wall};

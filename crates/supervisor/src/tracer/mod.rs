@@ -98,7 +98,7 @@ use crate::proc;
 use crate::region::{Layout, Region};
 pub use blocked::Blocked;
 pub use journal::Journal;
-pub use rearm::{Armed, armed_descriptors};
+pub use rearm::armed_descriptors;
 use timekeeper::{Number, Timekeeper};
 pub use timekeeper::{Opening, TimeNamespace};
 use timelines::Timelines;

@@ -8,12 +8,12 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use eigentime_timeline::{Clock, ClockId, HostInstant, Nanos, PARKED, Pending, Rearmed, Timespec};
 use nix::errno::Errno;
 use nix::unistd::Pid;
-use serde::{Deserialize, Serialize};
 
 use super::super::timekeeper::Number;
 use super::super::tracee::Tracee;
 use super::Rearm;
 use crate::host;
+use crate::moved::Armed;
 
 /// `TFD_IOC_SET_TICKS` (include/uapi/linux/timerfd.h).
 const SET_TICKS: libc::c_ulong = 0x4008_5400;
@@ -114,16 +114,6 @@ impl Descriptors {
             }
         }
     }
-}
-
-/// A timer that a process held by a descriptor, and when it would have gone off by the host's clocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Armed {
-    descriptor: u32,
-    line: Clock,
-    timer: Pending,
-    /// How often it had gone off since it was last read.
-    ticks: u64,
 }
 
 /// The timers that a process holds by descriptors, which are armed.
