@@ -1,4 +1,4 @@
-// Threads and a child that wait in many ways for four seconds by their own clocks, and threads that read
+// Threads and a child that wait in many ways for eight seconds by their own clocks, and threads that read
 // the clocks all the time. Each tells when its wait has ended, and by how much it was late.
 #define _GNU_SOURCE
 #include <poll.h>
@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SPAN 4
+#define SPAN 8
 
 static double now(clockid_t clock)
 {

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use nix::unistd::mkdtemp;
+
 use crate::Error;
 
 /// The first version that knows the vDSO of today's kernels.
@@ -72,6 +74,13 @@ impl Criu {
         let unknown = || format!("it says '{said}' ({})", run.status);
         Ok(Err(reason(&log).unwrap_or_else(unknown)))
     }
+}
+
+/// A directory for a log that outlasts a failure.
+pub fn place_for_log() -> Result<PathBuf, Error> {
+    let template = std::env::temp_dir().join("eigentime-criu-XXXXXX");
+    let made = mkdtemp(&template);
+    made.map_err(|error| Error::file("make", &template)(error.into()))
 }
 
 /// For how long the processes have been stopped when CRIU runs its script at the end of a dump, as its log

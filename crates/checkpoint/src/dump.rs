@@ -19,7 +19,7 @@ use eigentime_supervisor::{Rest, Resting, look_at};
 use nix::unistd::{Pid, getsid};
 use serde::{Deserialize, Serialize};
 
-use crate::criu::stopped_for;
+use crate::criu::{place_for_log, stopped_for};
 use crate::directory::{IMAGES, Made, Manifest};
 use crate::subject::{Of, Subject};
 use crate::{Criu, Error};
@@ -78,6 +78,7 @@ pub fn checkpoint(dumping: &Dumping<'_>) -> Result<Dumped, Error> {
         return Err(Error::Exists(directory));
     }
     let Subject { root, timeline } = Subject::find(of)?;
+    let rest = timeline.as_ref().map(Rest::of).transpose()?;
     let partial = partial_of(&directory);
     // Of one that was killed.
     let _ = fs::remove_dir_all(&partial);
@@ -85,7 +86,6 @@ pub fn checkpoint(dumping: &Dumping<'_>) -> Result<Dumped, Error> {
     fs::create_dir_all(&images).map_err(Error::file("make", &images))?;
     fs::set_permissions(&partial, Permissions::from_mode(0o700))
         .map_err(Error::file("protect", &partial))?;
-    let rest = timeline.as_ref().map(Rest::of).transpose()?;
     let session = getsid(Some(Pid::from_raw(root))).map_or(root, Pid::as_raw);
     let made = Made {
         criu: criu.version.clone(),
@@ -180,7 +180,10 @@ fn quoted(word: &OsStr) -> String {
 fn not_dumped(pid: i32, reason: String, partial: &Path) -> Error {
     let refusal = fs::read_to_string(partial.join(REFUSAL)).ok();
     let reason = refusal.unwrap_or(reason);
-    let log = std::env::temp_dir().join(format!("eigentime-criu-{pid}.log"));
+    let log = match place_for_log() {
+        Ok(place) => place.join(LOG),
+        Err(error) => return error,
+    };
     // What cannot be copied is lost.
     let _ = fs::copy(partial.join(IMAGES).join(LOG), &log);
     let _ = fs::remove_dir_all(partial);

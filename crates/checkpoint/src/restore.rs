@@ -12,6 +12,7 @@ use eigentime_supervisor::registry::Name;
 use eigentime_supervisor::{Clocked, restore as bring_back};
 use serde::Serialize;
 
+use crate::criu::place_for_log;
 use crate::directory::{IMAGES, Manifest};
 use crate::{Criu, Error};
 
@@ -60,7 +61,8 @@ pub fn restore(restoring: &Restoring<'_>) -> Result<Restored, Error> {
         (None, None) => pid.to_string().parse().map_err(Error::Subject)?,
     };
     let images = directory.join(IMAGES);
-    let log = std::env::temp_dir().join(format!("eigentime-criu-{pid}.log"));
+    let place = place_for_log()?;
+    let log = place.join("restore.log");
     let mut all =
         ["restore", "--file-locks", "--leave-stopped", "-d", "-D"].map(OsStr::new).to_vec();
     all.push(images.as_os_str());
@@ -70,7 +72,7 @@ pub fn restore(restoring: &Restoring<'_>) -> Result<Restored, Error> {
         return Err(Error::NotRestored { pid, help: help_with(&reason), reason, log });
     }
     // Nobody needs it any more.
-    let _ = fs::remove_file(&log);
+    let _ = fs::remove_dir_all(&place);
     let processes = bring_back(&moved, &name, clocked)?;
     let slewed = moved.slews_for(&clocked);
     let slewed_ns = slewed.map(|span| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));

@@ -160,7 +160,6 @@ def waits(program, timeline, policy):
     moving.await_lines(1)
     time.sleep(0.5)
     moving.checkpoint()
-    ensure(len(moving.lines()) == 1, f"the machine is too slow: {moving.lines()}")
     moving.reap()
     time.sleep(3)
     moving.restore("--policy", policy)

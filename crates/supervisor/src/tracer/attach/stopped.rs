@@ -56,16 +56,16 @@ impl Stopped {
     /// Starts following a process and stops its threads, or lets it go on as before: but
     /// for the threads that did not stop, which are to be let go when they do.
     pub fn all_of(process: Pid, deadline: Instant) -> Result<Self, Refused> {
-        Self::stopped(process, deadline, false)
+        Self::stopped_of(process, deadline, false)
     }
 
     /// The same for a process in a stop of job control, which ends by that without any instruction of the
     /// process's; its SIGCONT is still to be taken away.
     pub fn all_of_halted(process: Pid, deadline: Instant) -> Result<Self, Refused> {
-        Self::stopped(process, deadline, true)
+        Self::stopped_of(process, deadline, true)
     }
 
-    fn stopped(process: Pid, deadline: Instant, halted: bool) -> Result<Self, Refused> {
+    fn stopped_of(process: Pid, deadline: Instant, halted: bool) -> Result<Self, Refused> {
         let (threads, restarted, masks) = Default::default();
         let mut stopped = Self { process, threads, restarted, masks, halted };
         let mut unstopped = HashSet::new();
