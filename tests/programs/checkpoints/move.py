@@ -7,6 +7,7 @@ Prints what is wrong and ends with status 1, or with 0.
 """
 
 import ctypes
+import itertools
 import json
 import os
 import random
@@ -34,7 +35,11 @@ def ensure(holds, text):
 
 def command(*words, status=0):
     done = subprocess.run(
-        [EIGENTIME, *map(str, words)], stdin=subprocess.DEVNULL, capture_output=True, text=True
+        [EIGENTIME, *map(str, words)],
+        check=False,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
     )
     said = f"eigentime {' '.join(map(str, words))}: {done.returncode}: {done.stdout}{done.stderr}"
     ensure(done.returncode == status, said)
@@ -47,10 +52,18 @@ class Moving:
     def __init__(self, name, words, timeline=None):
         self.timeline, self.directory = timeline, Path(f"{name}.checkpoint")
         self.out = Path(f"{name}.out")
-        before = [] if timeline is None else [EIGENTIME, "run", "--timeline", name, *timeline, "--"]
+        before = (
+            []
+            if timeline is None
+            else [EIGENTIME, "run", "--timeline", name, *timeline, "--"]
+        )
         with self.out.open("w") as out:
             self.process = subprocess.Popen(
-                [*before, *words], stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
+                [*before, *words],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
             )
         self.pid, self.name = self.process.pid, name
 
@@ -93,7 +106,9 @@ class Moving:
         self.reap()
 
     def stood(self):
-        return json.loads((self.directory / "manifest.json").read_text())["moved"]["saved"]
+        return json.loads((self.directory / "manifest.json").read_text())["moved"][
+            "saved"
+        ]
 
 
 def sessions():
@@ -116,9 +131,11 @@ def ticks(lines):
 
 
 def check_steps(found):
-    for before, after in zip(found, found[1:]):
+    for before, after in itertools.pairwise(found):
         ensure(after[0] == before[0] + 1, f"{after} follows {before}")
-        ensure(after[2] >= before[2], f"its monotonic clock went back: {before}, {after}")
+        ensure(
+            after[2] >= before[2], f"its monotonic clock went back: {before}, {after}"
+        )
 
 
 def clocks(program, timeline, policy, rate):
@@ -139,18 +156,25 @@ def clocks(program, timeline, policy, rate):
     saved = moving.stood()
     host, clocks = saved["host_realtime_ns"] / 1e9, saved["clocks"]
     first = found[len(before)]
-    policies = dict(part.split("=") for part in policy.split(",")) if "=" in policy else {}
+    policies = (
+        dict(part.split("=") for part in policy.split(",")) if "=" in policy else {}
+    )
     for index, clock, kind in [(1, "realtime", "wall"), (2, "monotonic", "monotonic")]:
         stood = clocks[clock] / 1e9
         last = found[len(before) - 1][index]
-        ensure(last <= stood + 1e-6, f"{clock} showed {last} before it stood at {stood}")
+        ensure(
+            last <= stood + 1e-6, f"{clock} showed {last} before it stood at {stood}"
+        )
         passed = 0.0
         if policies.get(kind, policy) == "catch-up":
             passed = (began - host) * rate
         least = stood + passed
         # It has slept meanwhile; it is started by a command that needs time.
         most = stood + passed + (done - began + LATE) * rate
-        ensure(least <= first[index] <= most, f"{clock} is {first[index]}, not {least} to {most}")
+        ensure(
+            least <= first[index] <= most,
+            f"{clock} is {first[index]}, not {least} to {most}",
+        )
     moving.end()
 
 
@@ -167,7 +191,9 @@ def waits(program, timeline, policy):
     time.sleep(0.5)
     lines = moving.lines()[1:]
     # A reading that a thread of a process without a timeline was in the middle of is the kernel's.
-    told = sorted(line.split()[0] for line in lines if line.split()[0] not in ("BACK", "jump"))
+    told = sorted(
+        line.split()[0] for line in lines if line.split()[0] not in ("BACK", "jump")
+    )
     ensure(told == sorted(WAITS), f"{lines}")
     late = {line.split()[0]: float(line.split()[-1]) for line in lines}
     early = {name: by for name, by in late.items() if by < -0.002}
@@ -178,20 +204,34 @@ def waits(program, timeline, policy):
 
 
 WAITS = [
-    *["abs-sleep", "rel-sleep", "poll", "cond-wall", "tfd-wall-abs", "tfd-mono-abs", "tfd-rel"],
+    *[
+        "abs-sleep",
+        "rel-sleep",
+        "poll",
+        "cond-wall",
+        "tfd-wall-abs",
+        "tfd-mono-abs",
+        "tfd-rel",
+    ],
     *["posix", "itimer", "child-sleep"],
 ]
 
 
 def redis(program, timeline, policy, rate):
     """Keys expire when the virtual time says so."""
-    moving = Moving("redis", [*program, "--unixsocket", "redis.sock", "--port", "0", "--save", ""], timeline)
+    moving = Moving(
+        "redis",
+        [*program, "--unixsocket", "redis.sock", "--port", "0", "--save", ""],
+        timeline,
+    )
     path = Path("redis.sock")
 
     def ask(*words):
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(path))
-            request = f"*{len(words)}\r\n" + "".join(f"${len(word)}\r\n{word}\r\n" for word in words)
+            request = f"*{len(words)}\r\n" + "".join(
+                f"${len(word)}\r\n{word}\r\n" for word in words
+            )
             client.sendall(request.encode())
             return client.recv(4096).decode().splitlines()[0]
 
@@ -211,7 +251,9 @@ def redis(program, timeline, policy, rate):
     away = (time.time() - host) * 1000 * rate
     if policy == "catch-up":
         ensure(ask("GET", "short") == "$-1", "a key outlived its time")
-        ensure(before - away - LATE * 1000 <= left <= before - 5900, f"{left} of {before}")
+        ensure(
+            before - away - LATE * 1000 <= left <= before - 5900, f"{left} of {before}"
+        )
     else:
         ensure(before - LATE * 1000 * rate <= left <= before, f"{left} of {before}")
     moving.end()
@@ -236,12 +278,16 @@ def refusals(program):
     moving = Moving("refused", program, ["--rate", "2"])
     moving.await_lines(3)
     directory = moving.directory
-    said = command("checkpoint", "refused", "-o", directory, "--criu", "/nonexistent", status=125)
+    said = command(
+        "checkpoint", "refused", "-o", directory, "--criu", "/nonexistent", status=125
+    )
     ensure("4.0" in said and "ctl save" in said, said)
     old = Path("old-criu")
     old.write_text("#!/bin/sh\necho 'Version: 3.17.1'\n")
     old.chmod(0o755)
-    said = command("checkpoint", "refused", "-o", directory, "--criu", "./old-criu", status=125)
+    said = command(
+        "checkpoint", "refused", "-o", directory, "--criu", "./old-criu", status=125
+    )
     ensure("3.17.1" in said and "4.0" in said, said)
     said = command("checkpoint", "nowhere", "-o", directory, status=125)
     ensure("no timeline 'nowhere'" in said, said)
@@ -335,7 +381,10 @@ def rounds(program, count):
     for number in range(count):
         moving.await_lines(len(moving.lines()) + 3)
         time.sleep(random.random() / 5)
-        change = [["ctl", "set", "rounds", "--rate", random.choice("1234")], ["ctl", "leap", "rounds", "3s"]]
+        change = [
+            ["ctl", "set", "rounds", "--rate", random.choice("1234")],
+            ["ctl", "leap", "rounds", "3s"],
+        ]
         command(*random.choice(change))
         moving.checkpoint()
         moving.reap()
@@ -352,7 +401,12 @@ def killing(program, count):
         moving.await_lines(len(moving.lines()) + 2)
         shutil.rmtree(moving.directory, ignore_errors=True)
         words = [EIGENTIME, "checkpoint", "killing", "-o", str(moving.directory)]
-        asked = subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+        asked = subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
         time.sleep(random.random() / 2)
         asked.kill()
         asked.wait()
@@ -368,10 +422,14 @@ def killing(program, count):
             pass
         state = Path(f"/proc/{moving.pid}/stat")
         runs = state.exists() and state.read_text().rsplit(")", 1)[1].split()[0] != "Z"
-        ensure(runs != moving.directory.exists(), f"round {number}: runs {runs}, or both")
+        ensure(
+            runs != moving.directory.exists(), f"round {number}: runs {runs}, or both"
+        )
         if not runs:
             moving.reap()
-            subprocess.run([EIGENTIME, "ctl", "rm", "killing"], capture_output=True)
+            subprocess.run(
+                [EIGENTIME, "ctl", "rm", "killing"], check=False, capture_output=True
+            )
             moving.restore()
     moving.await_lines(len(moving.lines()) + 3)
     check_steps(ticks(moving.lines()))
