@@ -26,6 +26,9 @@ const POLICIES: [(&str, &str); 3] = [
     ("cured", "wall=catch-up,monotonic=continue"),
 ];
 
+/// A program with its arguments.
+type Words = fn() -> Vec<OsString>;
+
 /// What `scripts/criu.sh` brings, or the machine has.
 fn criu() -> Option<PathBuf> {
     let is_new = |path: &PathBuf| {
@@ -55,7 +58,7 @@ pub fn add(suite: &mut Suite) {
         let script = workspace::sources().join("languages/ticking.py");
         vec![OsString::from("/usr/bin/python3"), script.into()]
     };
-    let tickers: [(&str, Need, fn() -> Vec<OsString>); 3] = [
+    let tickers: [(&str, Need, Words); 3] = [
         ("c", Need::Program(Build::Dynamic), c),
         ("go", Need::Program(Build::Go), go),
         ("python", Need::Tool("python3"), python),
