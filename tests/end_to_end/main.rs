@@ -28,6 +28,7 @@ mod workspace;
 mod attach;
 mod bandwidth;
 mod bench;
+mod checkpoints;
 mod compare;
 mod conformance;
 mod consent;
@@ -133,6 +134,7 @@ fn main() -> ExitCode {
     named::add(&mut suite);
     nested::add(&mut suite);
     attach::add(&mut suite);
+    checkpoints::add(&mut suite);
     bandwidth::add(&mut suite);
     debuggable::add(&mut suite);
     conformance::add(&mut suite);

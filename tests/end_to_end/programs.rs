@@ -44,6 +44,9 @@ pub enum Program {
     Clocks,
     /// The same, and one in C.
     Moved,
+    /// The same.
+    Ticking,
+    Moving,
 }
 
 /// How to compile it. The kinds of C program differ in where they keep their
@@ -92,6 +95,8 @@ const ALL: &[(Program, &[Build])] = {
         (Scratch, &[Go]),
         (Clocks, &[Go, Rust, RustMusl, Java]),
         (Moved, &[Dynamic, Static, Musl, Go, Rust, RustMusl, Java]),
+        (Ticking, &[Dynamic, Go]),
+        (Moving, &[Dynamic]),
     ]
 };
 
@@ -125,6 +130,8 @@ impl Program {
             Program::Scratch => "scratch",
             Program::Clocks => "clocks",
             Program::Moved => "moved",
+            Program::Ticking => "ticking",
+            Program::Moving => "moving",
         }
     }
 

@@ -71,10 +71,8 @@ pub fn add(suite: &mut Suite) {
             suite.test(name, &needs, move || partial_write(build, how));
         }
         for wait in OVERTAKEN {
-            for how in ["--debuggable", "--traced"] {
-                let name = format!("signals::{}::overtaken::{}::{wait}", build.name(), &how[2..]);
-                suite.test(name, &needs, move || overtaken(build, wait, how));
-            }
+            let name = format!("signals::{}::overtaken::{wait}", build.name());
+            suite.test(name, &needs, move || overtaken(build, wait));
         }
         for pace in PACES {
             let name = format!("signals::{}::remainder::rate_{}", build.name(), pace.text);
@@ -220,12 +218,13 @@ fn handler_sleeps(build: Build) -> Outcome {
 
 /// A program looks whether a signal has come, and waits if none has: however long the call is on its way,
 /// a signal that comes meanwhile ends it, since the supervisor sees it come.
-fn overtaken(build: Build, wait: &str, how: &str) -> Outcome {
+fn overtaken(build: Build, wait: &str) -> Outcome {
     const WAIT_MS: u64 = 400;
     /// Of 300. Natively as well, the signal may come between the look and the call.
     const MOST: u32 = 3;
     let pace = Pace { text: "2", ..TENFOLD };
-    let ended = run_with(&["--no-rewrite", how], build, pace, &["overtaken", wait], WAIT_MS)?;
+    let ended =
+        run_with(&["--no-rewrite", "--traced"], build, pace, &["overtaken", wait], WAIT_MS)?;
     let missed: u32 = ended.number("missed")?;
     ended
         .ensure(missed <= MOST, format_args!("{missed} waits went on although the signal had come"))

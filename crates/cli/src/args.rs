@@ -1,5 +1,6 @@
 //! The command line.
 
+mod checkpoint;
 mod container;
 
 use std::ffi::OsString;
@@ -17,6 +18,7 @@ use eigentime_supervisor::{
 use eigentime_timeline::text::{parse_anchor, parse_date, parse_offset, parse_rate};
 use eigentime_timeline::{Freeze, HostInstant, Nanos, Rate, VirtualInstant};
 
+pub use checkpoint::{CheckpointOptions, RestoreOptions};
 pub use container::{ContainerOptions, ImagesAction, ImagesOptions, NetworkName};
 
 /// Gives programs clocks of their own: another date, another start, another rate.
@@ -41,6 +43,14 @@ pub enum Command {
 
     /// Return a process of a named timeline to host time
     Detach(DetachOptions),
+
+    /// Write processes with their clocks to a directory, by CRIU
+    #[command(after_help = checkpoint::CHECKPOINT_NOTES)]
+    Checkpoint(CheckpointOptions),
+
+    /// Let the processes of such a directory go on, by clocks that are right from the first instruction
+    #[command(after_help = checkpoint::RESTORE_NOTES)]
+    Restore(RestoreOptions),
 
     /// Test every time interface on this machine, and report which ones are translated
     #[command(after_help = CONFORMANCE_NOTES)]

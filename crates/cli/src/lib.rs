@@ -4,6 +4,7 @@ mod args;
 mod attach;
 mod bandwidth;
 mod bench;
+mod checkpoint;
 mod conformance;
 mod container;
 mod ctl;
@@ -42,6 +43,8 @@ pub fn main() -> i32 {
         Command::Run(options) => run::run(&options),
         Command::Attach(options) => attach::attach(&options),
         Command::Detach(options) => attach::detach(&options),
+        Command::Checkpoint(options) => checkpoint::checkpoint(&options),
+        Command::Restore(options) => checkpoint::restore(&options),
         Command::Conformance(options) => conformance::run(&options),
         Command::Ctl(options) => ctl::run(&options),
         Command::Images(options) => images::run(&options),

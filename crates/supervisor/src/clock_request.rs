@@ -282,7 +282,7 @@ impl ClockRequest {
                 // A rate asked for lets it run.
                 let saved_freeze = saved.motion().freeze.filter(|_| rate.is_none());
                 motion.freeze = self.freeze.or(saved_freeze);
-                Start::Saved(saved.clone(), self.policy.unwrap_or_default())
+                Start::Saved(saved.clone(), self.policy.unwrap_or_default().into())
             }
             None => Start::Host {
                 monotonic: self.monotonic.unwrap_or(Nanos::ZERO),

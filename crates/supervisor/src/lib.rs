@@ -11,10 +11,12 @@
 //! - `lifelong`: why programs are traced for their whole life.
 //! - `launch`: the steps from the calling process to the program.
 //! - `caller`: the calling process.
+//! - `checkpoint`: timelines at rest for CRIU, and restored programs brought back into one.
 //! - `daemon`: the supervisor's process.
 //! - `named`: the same for named timelines; attaching and detaching.
 //! - `nested`: the same for timelines inside others.
 //! - `container`: the same for the OCI runtimes that make containers.
+//! - `moved`: what a checkpoint has to tell of a timeline beside what the kernel knows.
 //! - `namespace`: time and user namespaces.
 //! - `region`: the memory that every program of the timeline shares.
 //! - `filter`: the seccomp filter, made from the table of calls.
@@ -35,6 +37,7 @@
 
 mod arch;
 mod caller;
+mod checkpoint;
 pub mod clock_request;
 mod consent;
 pub mod container;
@@ -49,6 +52,7 @@ mod launch;
 mod lifelong;
 mod maps;
 mod motion;
+mod moved;
 mod named;
 mod namespace;
 mod nested;
@@ -62,13 +66,15 @@ mod skip;
 mod tracer;
 
 pub use caller::{arguments, hold_closed_descriptors, keep_arguments};
+pub use checkpoint::{Clocked, Moved, Onward, Rest, look_at, restore};
 pub use clock_request::ClockRequest;
 pub use consent::{Consent, NamedBy, SettableBy};
 pub use error::{Error, ExecError};
 pub use launch::{create, run, run_in_namespace};
 pub use motion::Motion;
+pub use moved::{Resting, Stood};
 pub use named::{Manner, adopt, attach, detach};
 pub use namespace::is_privileged;
 pub use plan::{Clocks, Lifelong, Plan, Start, Tracing, Wall};
-pub use saved::{Policy, Saved, Unreadable};
+pub use saved::{Policies, Policy, Saved, Unreadable};
 pub use skip::{AtLimit, Limit, Skip, parse_busy_rate, parse_pause, parse_skips};

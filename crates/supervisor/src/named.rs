@@ -336,6 +336,51 @@ pub fn attach(
     }
 }
 
+/// A timeline that has just been made.
+pub struct Ask<'a> {
+    name: &'a Name,
+    registry: Registry,
+}
+
+impl<'a> Ask<'a> {
+    /// Makes one of that name whose clocks begin with the first process that is brought into it, and which
+    /// ends with the last. This process must be in no timeline.
+    pub fn of_new_timeline(name: &'a Name, clocks: &Clocks, region: Region) -> Result<Self, Error> {
+        check_descriptors()?;
+        clocks.check()?;
+        let registry = Registry::open()?;
+        let lock = registry.lock()?;
+        if connect(name)?.is_some() {
+            return Err(Error::Timeline(format!(
+                "timeline '{name}' exists already\nhelp: choose another name (--timeline), or \
+                 remove it (`eigentime ctl rm {name}`)"
+            )));
+        }
+        let listener = registry.listen(name, &lock)?;
+        let control = Control::new(name.clone(), clocks.clone(), Registry::open()?, listener);
+        let subject = Subject {
+            ephemeral: true,
+            // A filter that stops for a tracer has no effect beside the one that a member brings.
+            lifelong: None,
+            ..named(clocks, Opening::Attached, control)?
+        };
+        start_supervisor(region, subject, None)?;
+        Ok(Self { name, registry })
+    }
+
+    /// Asks it.
+    pub fn ask(&self, request: &Request) -> Result<Answer, client::Failure> {
+        client::ask(&self.registry, self.name, request)
+    }
+}
+
+/// Asks the timeline of that name, wherever it is.
+pub fn ask(name: &Name, request: &Request) -> Result<Answer, client::Failure> {
+    let registries = Registry::all().map_err(client::Failure::from)?;
+    let (registry, name) = client::timeline_of(&registries, name)?;
+    client::ask(registry, &name, request)
+}
+
 /// Refuses a timeline in which this process does not live, though it lives in one.
 pub fn stay(name: &Name, clocks: Option<&Clocks>, consent: Consent) -> Result<(), Error> {
     let Some(stream) = connect(name)? else { return Err(Error::AlreadyInTimeline) };

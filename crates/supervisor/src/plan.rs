@@ -18,7 +18,7 @@ pub use crate::lifelong::Lifelong;
 use crate::motion::Motion;
 use crate::namespace;
 use crate::registry::Name;
-use crate::saved::{Policy, Saved};
+use crate::saved::{Policies, Saved};
 use crate::skip::{self, Limit, Skip};
 
 /// Where the wall clock starts.
@@ -51,7 +51,7 @@ pub enum Start {
         wall: Wall,
     },
     /// From where those of a saved timeline stood.
-    Saved(Box<Saved>, Policy),
+    Saved(Box<Saved>, Policies),
 }
 
 /// The clocks of a timeline.
@@ -176,8 +176,8 @@ impl Clocks {
             }
             Start::Saved(saved, policy) => {
                 let policy = match policy {
-                    Policy::Continue => "continue",
-                    Policy::CatchUp => "catch-up",
+                    Policies { wall, monotonic } if wall == monotonic => wall.to_string(),
+                    Policies { wall, monotonic } => format!("wall={wall},monotonic={monotonic}"),
                 };
                 options.push(format!("--continue {} --policy {policy}", saved.label()));
             }

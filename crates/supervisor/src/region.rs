@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
@@ -57,6 +58,11 @@ impl Image {
         &OWN
     }
 
+    /// Is it the very same?
+    pub fn is_own(&self) -> bool {
+        self == Self::own()
+    }
+
     /// Is everything in it that this version knows of?
     fn is_known(&self) -> bool {
         let names = [self, Self::own()].map(|image| image.offsets.iter().map(|(name, _)| name));
@@ -91,7 +97,6 @@ impl Layout {
     }
 
     /// The layout of a region of this version that lies at `base`.
-    #[cfg(test)]
     pub(crate) fn at(base: u64) -> Self {
         Self { base, image: Image::own() }
     }
@@ -118,6 +123,11 @@ impl Layout {
     pub fn export(self, name: &str) -> Option<u64> {
         let (_, offset) = self.image.exports.iter().find(|(export, _)| export == name)?;
         Some(self.image() + *offset as u64)
+    }
+
+    /// Does any of these addresses belong to it?
+    pub fn overlaps(self, range: &Range<u64>) -> bool {
+        range.start < self.base + self.size() && self.base < range.end
     }
 
     /// Where the region starts.

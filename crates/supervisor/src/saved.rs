@@ -65,6 +65,57 @@ pub enum Policy {
     CatchUp,
 }
 
+/// The same for the wall clock and for all others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Policies {
+    /// For the wall clock.
+    pub wall: Policy,
+    /// For the monotonic clocks.
+    pub monotonic: Policy,
+}
+
+impl Policies {
+    /// That of a clock.
+    fn of(self, clock: Clock) -> Policy {
+        if clock.is_wall() { self.wall } else { self.monotonic }
+    }
+}
+
+impl From<Policy> for Policies {
+    fn from(policy: Policy) -> Self {
+        Self { wall: policy, monotonic: policy }
+    }
+}
+
+impl FromStr for Policies {
+    type Err = &'static str;
+
+    /// One for all clocks, or `wall=POLICY,monotonic=POLICY`, either of which may be left out.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if let Ok(policy) = text.parse::<Policy>() {
+            return Ok(policy.into());
+        }
+        let mut policies = Self::default();
+        for part in text.split(',') {
+            match part.split_once('=') {
+                Some(("wall", policy)) => policies.wall = policy.parse()?,
+                Some(("monotonic", policy)) => policies.monotonic = policy.parse()?,
+                _ => return Err("it must be continue, catch-up or wall=POLICY,monotonic=POLICY"),
+            }
+        }
+        Ok(policies)
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Continue => "continue",
+            Self::CatchUp => "catch-up",
+        })
+    }
+}
+
 impl FromStr for Policy {
     type Err = &'static str;
 
@@ -151,8 +202,13 @@ impl Saved {
     /// Where a clock stands when the host's wall clock shows `now`; `None` if that is
     /// before it was saved, and catching up would turn the clock back.
     #[must_use]
-    pub fn stands(&self, clock: Clock, policy: Policy, now: HostInstant) -> Option<VirtualInstant> {
-        let meanwhile = match policy {
+    pub fn stands(
+        &self,
+        clock: Clock,
+        policies: Policies,
+        now: HostInstant,
+    ) -> Option<VirtualInstant> {
+        let meanwhile = match policies.of(clock) {
             Policy::Continue => Nanos::ZERO,
             Policy::CatchUp => now.since(self.host()),
         };
@@ -214,16 +270,18 @@ mod tests {
     #[test]
     fn goes_on_by_its_policy() {
         let later = HostInstant(Nanos::from_secs(1_060));
-        let at = |saved: &Saved, policy| saved.stands(Clock::Monotonic, policy, later).unwrap().0;
+        let at = |saved: &Saved, policy: Policy| {
+            saved.stands(Clock::Monotonic, policy.into(), later).unwrap().0
+        };
         assert_eq!(at(&saved(10, None), Policy::Continue), Nanos::from_secs(7));
         assert_eq!(at(&saved(10, None), Policy::CatchUp), Nanos::from_secs(607));
         assert_eq!(at(&saved(10, Some(Freeze::All)), Policy::CatchUp), Nanos::from_secs(7));
         let wall = saved(10, Some(Freeze::Wall));
         assert_eq!(at(&wall, Policy::CatchUp), Nanos::from_secs(607));
-        let stands = wall.stands(Clock::Wall, Policy::CatchUp, later).unwrap();
+        let stands = wall.stands(Clock::Wall, Policy::CatchUp.into(), later).unwrap();
         assert_eq!(stands, wall.stood(Clock::Wall));
         let earlier = HostInstant(Nanos::from_secs(999));
-        assert_eq!(saved(1, None).stands(Clock::Wall, Policy::CatchUp, earlier), None);
+        assert_eq!(saved(1, None).stands(Clock::Wall, Policy::CatchUp.into(), earlier), None);
     }
 
     #[test]

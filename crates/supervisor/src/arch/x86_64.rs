@@ -219,6 +219,11 @@ impl Registers {
         self.set_result(super::RESTART_ALWAYS);
     }
 
+    /// Is the thread outside of any call, about to make the one that returns to `after`?
+    pub fn is_before_call(&self, after: u64) -> bool {
+        !self.is_in_call() && self.0.rip == after - SYSCALL_LENGTH
+    }
+
     /// Those of a thread that is about to make the call with which it has come into the image, by
     /// the frame that it has left at `at`.
     pub fn before_call(&self, at: u64, frame: &Frame) -> Self {

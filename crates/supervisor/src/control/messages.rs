@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{Shown, Timeline};
 use crate::consent::{Consent, NamedBy, SettableBy};
 use crate::container_id::Container;
+use crate::moved::{Resting, Restored};
 use crate::plan::{Clocks, Lifelong};
 use crate::region::Image;
 use crate::saved::Saved;
@@ -87,6 +88,12 @@ pub enum Request {
         /// Are sites of calls still rewritten?
         rewrites: bool,
     },
+    /// Let a process that comes from a checkpoint, and has not run yet, become a member.
+    Restore(Box<Restored>),
+    /// Touch no program until the process that asks says so, or has ended.
+    Rest,
+    /// That is over.
+    Wake,
     /// Return a member that was attached to host time.
     Detach {
         /// Its number, as the supervisor sees it.
@@ -199,6 +206,8 @@ pub enum Answer {
     Offered(Box<Offer>),
     /// A process is a member, or no longer.
     Attached(Attached),
+    /// No program is touched any more.
+    Resting(Box<Resting>),
     /// It is not done, and why.
     Refused(String),
 }

@@ -1,6 +1,8 @@
 //! Changes the clocks, and lets all that waits follow.
 
-use eigentime_timeline::{Clock, Freeze, HostInstant, Nanos, Segment, VirtualInstant};
+use std::time::{Duration, Instant};
+
+use eigentime_timeline::{Clock, Freeze, HostInstant, Nanos, Rate, Segment, VirtualInstant};
 use nix::errno::Errno;
 
 use super::Supervisor;
@@ -9,6 +11,9 @@ use super::timekeeper::{Changed, Number};
 use crate::control::{Change, Event, Timeline};
 use crate::host;
 use crate::motion::{Motion, is_allowed};
+
+/// After how long a change is tried again that the host was too busy for.
+const AGAIN: Nanos = Nanos(10_000_000);
 
 /// What timers have to follow.
 fn rearms(changed: &[Changed]) -> impl Iterator<Item = Rearm> {
@@ -23,6 +28,8 @@ impl Supervisor {
         changes: &[Change],
         at: Option<HostInstant>,
     ) -> Result<Nanos, String> {
+        // Whoever changes them decides when they catch up.
+        self.slew = None;
         // Those that are left without members would refuse a rate.
         self.forget_timelines();
         // They are looked for before the switch is in the map, since programs that set a timer wait
@@ -53,6 +60,33 @@ impl Supervisor {
         self.tell_changed();
         let switch = changed.first().map(|outermost| outermost.after.anchor(Clock::Wall).host);
         Ok(at.zip(switch).map_or(Nanos::ZERO, |(at, switch)| switch.since(at)))
+    }
+
+    /// Lets the clocks go on as they run now for so long, and at this rate from then on.
+    pub(super) fn slew_for(&mut self, span: Nanos, rate: Rate) {
+        let span = Duration::from_nanos(span.0.unsigned_abs());
+        self.slew = Instant::now().checked_add(span).map(|end| (end, rate));
+    }
+
+    /// Do they run at another rate until they have caught up?
+    pub(super) fn is_slewing(&self) -> bool {
+        self.slew.is_some()
+    }
+
+    /// How long they still do.
+    pub(super) fn slews_for(&self) -> Option<Duration> {
+        self.slew.map(|(end, _)| end.saturating_duration_since(Instant::now()))
+    }
+
+    /// Ends that when it is time.
+    pub(super) fn end_slew(&mut self) {
+        let is_over = |(end, _): &mut (Instant, Rate)| *end <= Instant::now();
+        if let Some((_, rate)) = self.slew.take_if(is_over)
+            && self.change(&[Change::Rate(rate)], None).is_err()
+        {
+            // The host is too busy to let a change be in time.
+            self.slew_for(AGAIN, rate);
+        }
     }
 
     /// Tells whoever watches how the clocks run now.
@@ -137,7 +171,7 @@ fn changed(from: Segment, motion: Motion, changes: &[Change]) -> Result<(Segment
 #[cfg(test)]
 mod tests {
     use super::*;
-    use eigentime_timeline::{CLOCKS, HostInstant, Rate};
+    use eigentime_timeline::{CLOCKS, HostInstant};
 
     fn motion(rate: u64, freeze: Option<Freeze>) -> Motion {
         Motion { rate: Rate::from_ratio(rate, 1).unwrap(), freeze }

@@ -186,7 +186,7 @@ impl Supervisor {
             self.thread(*thread).recheck = Recheck::Asked;
             // Those that ended meanwhile are gone.
             let _ =
-                self.redirect_notified(*thread).and_then(|_| self.recheck_at_trap(*thread, false));
+                self.redirect_notified(*thread).and_then(|()| self.recheck_at_trap(*thread, false));
         }
     }
 

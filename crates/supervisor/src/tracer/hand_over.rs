@@ -5,7 +5,11 @@
 //! left that would end with this process; then everything is offered. Until the other supervisor says
 //! that it has all of it, this one can go on as if nothing had been. What was not answered, and who was
 //! to stop, the other finds out as if this one had been killed.
+//!
+//! For a checkpoint it comes to rest in the same way, and goes on when that is over or whoever asked for
+//! it has ended.
 
+use std::collections::HashSet;
 use std::mem;
 use std::time::{Duration, Instant};
 
@@ -15,11 +19,15 @@ use nix::unistd::Pid;
 use super::{Standing, Supervisor};
 use crate::control::server::Asked;
 use crate::control::{Answer, Offer, Request};
+use crate::moved::Resting;
 use crate::proc;
 use crate::region::INTERFACE;
 
 /// How long it may take until the other supervisor has everything.
 const PATIENCE: Duration = Duration::from_secs(8);
+
+/// How long a process may take to stop.
+const HALT_PATIENCE: Duration = Duration::from_secs(2);
 
 /// A timeline that is being handed over.
 pub struct HandOver {
@@ -29,6 +37,10 @@ pub struct HandOver {
     stage: Stage,
     /// What others have asked for meanwhile.
     held: Vec<Asked>,
+    /// Is it for a checkpoint?
+    is_rest: bool,
+    /// The processes that are traced for life, and were stopped for that.
+    halted: Vec<Pid>,
 }
 
 /// How far that is.
@@ -48,18 +60,31 @@ impl Supervisor {
         match (&mut self.hand_over, &asked.request) {
             (None, Request::Adopt { interface }) => {
                 match self.check_hand_over(asked.caller, *interface) {
-                    Ok(()) => {
-                        let (to, stage) = (asked.caller, Stage::Starting(asked));
-                        let begun = Instant::now();
-                        self.hand_over = Some(HandOver { to, begun, stage, held: Vec::new() });
-                    }
+                    Ok(()) => self.begin_hand_over(asked, false),
                     Err(reason) => asked.answer(Answer::Refused(reason)),
                 }
                 None
             }
-            (Some(HandOver { to, stage: Stage::Offered, .. }), Request::Adopted)
-                if *to == asked.caller =>
-            {
+            (None, Request::Rest) => {
+                match self.check_rest(asked.caller) {
+                    Ok(()) => self.begin_hand_over(asked, true),
+                    Err(reason) => asked.answer(Answer::Refused(reason)),
+                }
+                None
+            }
+            (Some(HandOver { to, is_rest: true, .. }), Request::Wake) if *to == asked.caller => {
+                self.give_up_hand_over();
+                asked.answer(Answer::Done);
+                None
+            }
+            (None, Request::Wake) => {
+                asked.answer(Answer::Done);
+                None
+            }
+            (
+                Some(HandOver { to, stage: Stage::Offered, is_rest: false, .. }),
+                Request::Adopted,
+            ) if *to == asked.caller => {
                 self.finish_hand_over(asked);
                 None
             }
@@ -72,6 +97,40 @@ impl Supervisor {
                 None
             }
             (None, _) => Some(asked),
+        }
+    }
+
+    fn begin_hand_over(&mut self, asked: Asked, is_rest: bool) {
+        let (to, stage) = (asked.caller, Stage::Starting(asked));
+        let (begun, held, halted) = (Instant::now(), Vec::new(), Vec::new());
+        self.hand_over = Some(HandOver { to, begun, stage, held, is_rest, halted });
+    }
+
+    /// Can CRIU take the place of the supervisor in its programs?
+    fn check_rest(&self, to: Pid) -> Result<(), String> {
+        if !proc::shares_namespace(to, "pid") {
+            return Err(
+                "its supervisor is in another process namespace\nhelp: run `eigentime checkpoint` \
+                        there"
+                    .to_owned(),
+            );
+        }
+        let refused = match self.lifelong {
+            Some(reason) => Some(format!("its programs are traced for life, {reason}")),
+            None if !self.timelines.is_one() => {
+                Some("another timeline lies on it, inside one of its programs".to_owned())
+            }
+            None if self.is_slewing() => {
+                Some("its clocks run at another rate until they have caught up".to_owned())
+            }
+            None => None,
+        };
+        match refused {
+            None => Ok(()),
+            Some(reason) => Err(format!(
+                "{reason}, and cannot be written by CRIU meanwhile\nhelp: `eigentime ctl save` keeps its \
+                 clocks, and `eigentime run --continue` lets programs go on by them"
+            )),
         }
     }
 
@@ -130,8 +189,16 @@ impl Supervisor {
 
     /// Goes on with it, if it is time.
     pub(super) fn go_on_with_hand_over(&mut self) {
-        let Some(HandOver { begun, .. }) = &self.hand_over else { return };
-        if begun.elapsed() > PATIENCE {
+        let Some(HandOver { begun, to, stage, is_rest, .. }) = &self.hand_over else { return };
+        let is_over = match (is_rest, stage) {
+            (true, Stage::Offered) => proc::has_ended(*to),
+            _ => begun.elapsed() > PATIENCE,
+        };
+        if is_over {
+            return self.give_up_hand_over();
+        }
+        let is_rest = *is_rest;
+        if is_rest && matches!(stage, Stage::Settling(_)) && self.halt_traced().is_err() {
             return self.give_up_hand_over();
         }
         let (has_entering, is_settled) = (self.has_entering(), self.is_settled());
@@ -139,11 +206,12 @@ impl Supervisor {
         *stage = match mem::replace(stage, Stage::Offered) {
             Stage::Starting(asked) if !has_entering => Stage::Settling(asked),
             Stage::Settling(asked) if is_settled => {
-                let answer = match self.offer() {
-                    Some(offer) => Answer::Offered(Box::new(offer)),
-                    None => Answer::Refused("it cannot be handed over".to_owned()),
+                let answer = match is_rest {
+                    true => self.resting().map(|resting| Answer::Resting(Box::new(resting))),
+                    false => self.offer().map(|offer| Answer::Offered(Box::new(offer))),
                 };
-                return asked.answer(answer);
+                let refused = || Answer::Refused("it cannot be handed over".to_owned());
+                return asked.answer(answer.unwrap_or_else(refused));
             }
             stage => stage,
         };
@@ -164,6 +232,34 @@ impl Supervisor {
         })
     }
 
+    /// All that is to be known of it at a checkpoint.
+    fn resting(&self) -> Option<Resting> {
+        Some(Resting {
+            map: self.timekeeper().segment(),
+            motion: self.timekeeper().motion(),
+            base: self.layout.base(),
+            image: self.layout.known_image().clone(),
+            latch: self.timekeeper().region().page().latch().word(),
+            state: serde_json::to_value(self.state()).ok()?,
+        })
+    }
+
+    /// Stops processes that have to be traced whenever they run, and lets go of them.
+    fn halt_traced(&mut self) -> nix::Result<()> {
+        let follows_all = self.follows_all();
+        let kept = self.threads.iter().filter(|(_, it)| follows_all || it.kept.is_some());
+        let threads: Vec<_> = kept.map(|(thread, _)| *thread).collect();
+        let processes: HashSet<_> =
+            threads.into_iter().filter_map(|thread| self.process_of(thread)).collect();
+        for process in processes {
+            self.halt(process, Instant::now() + HALT_PATIENCE)?;
+            if let Some(hand_over) = &mut self.hand_over {
+                hand_over.halted.push(process);
+            }
+        }
+        Ok(())
+    }
+
     /// The other supervisor has everything. Nothing is ended here.
     fn finish_hand_over(&mut self, asked: Asked) {
         self.is_handed_over = true;
@@ -176,7 +272,11 @@ impl Supervisor {
 
     /// It took too long, or the other one is gone: this one goes on.
     fn give_up_hand_over(&mut self) {
-        let Some(HandOver { stage, held, .. }) = self.hand_over.take() else { return };
+        let Some(HandOver { stage, held, halted, .. }) = self.hand_over.take() else { return };
+        for process in halted {
+            // It may have been ended.
+            let _ = self.end_halt(process);
+        }
         match stage {
             Stage::Starting(asked) | Stage::Settling(asked) => asked.answer(Answer::Refused(format!(
                 "some of its programs are being started, or are traced for life, for more than {} s; its \

@@ -4,6 +4,7 @@
 
 use std::io::IoSlice;
 use std::mem::offset_of;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
@@ -112,6 +113,33 @@ impl Installer {
     /// Maps the region in the process, whose memory at `scratch` can be used.
     pub async fn map_region(&self, visit: &mut Visit, scratch: u64) -> Result<(), Failed> {
         let layout = self.region.layout;
+        let (read, execute) = (libc::PROT_READ, libc::PROT_READ | libc::PROT_EXEC);
+        let anonymous = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        let maps = [
+            (layout.base()..layout.private(), read, libc::MAP_SHARED),
+            (layout.private()..layout.image(), read, anonymous),
+            (layout.image()..layout.code(), read, libc::MAP_PRIVATE),
+            (layout.code()..layout.image_end(), execute, libc::MAP_PRIVATE),
+        ];
+        self.map(visit, scratch, &maps, libc::MAP_FIXED_NOREPLACE).await
+    }
+
+    /// Puts the page with the map in the place of another's, in a process that has the image.
+    pub async fn map_page(&self, visit: &mut Visit, scratch: u64) -> Result<(), Failed> {
+        let layout = self.region.layout;
+        let page = (layout.base()..layout.private(), libc::PROT_READ, libc::MAP_SHARED);
+        self.map(visit, scratch, &[page], libc::MAP_FIXED).await
+    }
+
+    /// Maps pieces of the region, each with its access and its kind.
+    async fn map(
+        &self,
+        visit: &mut Visit,
+        scratch: u64,
+        maps: &[(Range<u64>, i32, i32)],
+        fixed: i32,
+    ) -> Result<(), Failed> {
+        let base = self.region.layout.base();
         let at = |offset: usize| scratch + offset as u64;
         let block = Block {
             sockets: [-1; 2],
@@ -133,21 +161,12 @@ impl Installer {
             let _ = visit.call(libc::SYS_close, [u64::from(descriptor), 0, 0, 0, 0, 0]).await;
         }
         let file = received?;
-        let (read, execute) = (libc::PROT_READ, libc::PROT_READ | libc::PROT_EXEC);
-        let anonymous = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        let end = layout.image_end();
-        let maps = [
-            (layout.base()..layout.private(), read, libc::MAP_SHARED),
-            (layout.private()..layout.image(), read, anonymous),
-            (layout.image()..layout.code(), read, libc::MAP_PRIVATE),
-            (layout.code()..end, execute, libc::MAP_PRIVATE),
-        ];
         let mut mapped = Ok(());
         for (to, access, how) in maps {
-            let (file, offset) =
-                if how == anonymous { (NO_FILE, 0) } else { (file, to.start - layout.base()) };
-            let how = (how | libc::MAP_FIXED_NOREPLACE) as u64;
-            let args = [to.start, to.end - to.start, access as u64, how, file, offset];
+            let is_anonymous = how & libc::MAP_ANONYMOUS != 0;
+            let (file, offset) = if is_anonymous { (NO_FILE, 0) } else { (file, to.start - base) };
+            let how = (how | fixed) as u64;
+            let args = [to.start, to.end - to.start, *access as u64, how, file, offset];
             mapped = visit.call(libc::SYS_mmap, args).await.map(drop);
             if mapped.is_err() {
                 break;

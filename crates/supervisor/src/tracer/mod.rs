@@ -83,8 +83,9 @@ mod yielding;
 use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Instant;
 
-use eigentime_timeline::{Clock, Pending};
+use eigentime_timeline::{Clock, Pending, Rate};
 use nix::unistd::Pid;
 
 use crate::consent::Consent;
@@ -95,7 +96,9 @@ use crate::namespace;
 use crate::plan::{Clocks, Lifelong};
 use crate::proc;
 use crate::region::{Layout, Region};
+pub use blocked::Blocked;
 pub use journal::Journal;
+pub use rearm::armed_descriptors;
 use timekeeper::{Number, Timekeeper};
 pub use timekeeper::{Opening, TimeNamespace};
 use timelines::Timelines;
@@ -229,6 +232,8 @@ pub struct Supervisor {
     hand_over: Option<hand_over::HandOver>,
     /// Has another taken the timeline over?
     is_handed_over: bool,
+    /// When the clocks have caught up, and at which rate they go on then.
+    slew: Option<(Instant, Rate)>,
 }
 
 /// What is known of a thread.
@@ -344,6 +349,7 @@ impl Supervisor {
             is_resumed: false,
             hand_over: None,
             is_handed_over: false,
+            slew: None,
         }
     }
 

@@ -87,7 +87,7 @@ impl Supervisor {
             }
             Request::Remove { force } => self.remove(*force),
             // Carried out before, in several steps.
-            Request::Adopt { .. } | Request::Adopted => return,
+            Request::Adopt { .. } | Request::Adopted | Request::Rest | Request::Wake => return,
             Request::Attach { pid, clocks, consent, force, rewrites } => {
                 let attached = same_processes(asked.caller)
                     .and_then(|()| match proc::tracer_of(Pid::from_raw(*pid)) {
@@ -109,6 +109,13 @@ impl Supervisor {
                     }
                 }
             }
+            Request::Restore(restored) => match self.restore(restored) {
+                Ok(attached) => {
+                    self.tell_joined(Pid::from_raw(attached.pid));
+                    Answer::Attached(attached)
+                }
+                Err(reason) => Answer::Refused(reason),
+            },
             Request::Detach { pid } => {
                 let detached =
                     same_processes(asked.caller).and_then(|()| self.detach(Pid::from_raw(*pid)));

@@ -8,7 +8,6 @@ use nix::errno::Errno;
 use eigentime_vdso::symbols;
 
 use super::tracee::{Stop, Tracee};
-use super::wait_restart::Recheck;
 use super::{Standing, Supervisor, idle, jobs, signals};
 use crate::control::server::Control;
 use crate::proc;
@@ -187,10 +186,6 @@ impl Supervisor {
         self.settle_at_signal(tracee, signal)?;
         self.resume_ignored(tracee, signal)?;
         self.end_waits_at_signal(tracee, signal)?;
-        let recheck = &mut self.thread(tracee).recheck;
-        if *recheck == Recheck::Sent {
-            *recheck = Recheck::No;
-        }
         self.go_on(tracee, Some(signal))
     }
 
@@ -212,9 +207,7 @@ impl Supervisor {
         self.begin(tracee);
         // A program that it was about to start has not been: the call has failed.
         self.take_exec(tracee.0);
-        if self.redirect_notified(tracee)? {
-            self.stop_at_wait(tracee);
-        }
+        self.redirect_notified(tracee)?;
         let halted = std::mem::take(&mut self.thread(tracee).halted);
         self.thread(tracee).continued = halted;
         self.go_on_from_trap(tracee, halted)

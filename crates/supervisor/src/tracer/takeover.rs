@@ -88,24 +88,16 @@ impl Supervisor {
             control: Some(control),
             journal: Some(journal),
             lifelong: None,
-            ..Subject::private(Scope::All, state.groups, clocks, Opening::Attached)
+            ..Subject::private(Scope::All, state.groups.clone(), clocks, Opening::Attached)
         };
         let mut supervisor = Self::with_region(region, kernel, subject);
         supervisor.started = true;
         supervisor.first_stderr = None;
         supervisor.uses_timer_descriptors = true;
-        let timeline = supervisor.timelines.outermost_mut();
-        timeline.timekeeper.resume(state.motion);
-        timeline.permissions = state.permissions;
-        supervisor.rewrites = state.rewrites.resumed();
-        supervisor.settings =
-            state.settings.into_iter().map(|(key, clock, at)| (key, (clock, at))).collect();
-        supervisor.interval_timers.extend(state.interval_timers.into_iter().map(Pid::from_raw));
-        supervisor.wall_timers.extend(state.wall_timers);
-        supervisor.rearms = state.rearms;
-        supervisor.awaited = state.awaited;
+        supervisor.timelines.outermost_mut().timekeeper.resume(state.motion);
         let program = state.program.map(Pid::from_raw);
         supervisor.notified = Some(Notified::resumed(listeners, state.has_own_filters, program)?);
+        supervisor.take_in(state);
         supervisor.pass_signals_to(program)?;
         let region = Arc::clone(supervisor.timekeeper().region());
         if let Some(control) = &mut supervisor.control {
@@ -113,6 +105,18 @@ impl Supervisor {
         }
         supervisor.is_resumed = true;
         Ok(supervisor)
+    }
+
+    /// Takes in what another has known.
+    pub(super) fn take_in(&mut self, state: State) {
+        self.timelines.outermost_mut().permissions = state.permissions;
+        self.rewrites = state.rewrites.resumed();
+        self.settings =
+            state.settings.into_iter().map(|(key, clock, at)| (key, (clock, at))).collect();
+        self.interval_timers.extend(state.interval_timers.into_iter().map(Pid::from_raw));
+        self.wall_timers.extend(state.wall_timers);
+        self.rearms = state.rearms;
+        self.awaited = state.awaited;
     }
 
     /// Makes up for what has been missed.

@@ -310,6 +310,15 @@ impl Tracee {
         self.has_queued(|info| mask >> (info.si_signo - 1) & 1 == 0)
     }
 
+    /// Is a signal queued that only tells of a stop of job control: SIGCONT, or the SIGCHLD of a child
+    /// that has stopped or goes on?
+    pub fn has_stop_signal(self, signal: i32) -> nix::Result<bool> {
+        let tells_of_stop = |code| [libc::CLD_STOPPED, libc::CLD_CONTINUED].contains(&code);
+        self.has_queued(|info| {
+            info.si_signo == signal && (signal == libc::SIGCONT || tells_of_stop(info.si_code))
+        })
+    }
+
     fn has_queued(self, is_it: impl Fn(&libc::siginfo_t) -> bool) -> nix::Result<bool> {
         /// `struct __ptrace_peeksiginfo_args` (include/uapi/linux/ptrace.h).
         #[repr(C)]

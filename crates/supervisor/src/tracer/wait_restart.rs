@@ -29,20 +29,9 @@ pub enum Recheck {
     /// It was on its way to a call with what may be an old deadline, and stops at
     /// the call.
     AtCall,
-    /// It need not. It was sent to the image to wait, and stops at the call, so that a signal that comes
-    /// before interrupts it.
-    Sent,
 }
 
 impl Supervisor {
-    /// A thread has just been sent to the image, to wait.
-    pub(super) fn stop_at_wait(&mut self, tracee: Tracee) {
-        let recheck = &mut self.thread(tracee).recheck;
-        if *recheck == Recheck::No {
-            *recheck = Recheck::Sent;
-        }
-    }
-
     /// Makes every thread that waits by the image look at the map again.
     pub(super) fn recheck_all(&mut self) {
         let exempt = self.layout.exempt();
@@ -87,9 +76,6 @@ impl Supervisor {
     /// A thread stopped outside of any call of its own: because it was asked to, or
     /// at the end of a stop of job control.
     pub(super) fn recheck_at_trap(&mut self, tracee: Tracee, halted: bool) -> nix::Result<()> {
-        if self.thread(tracee).recheck == Recheck::Sent {
-            return tracee.resume_to_syscall(None);
-        }
         let asked = std::mem::take(&mut self.thread(tracee).recheck) == Recheck::Asked;
         if !asked && !halted {
             return self.go_on(tracee, None);
@@ -130,7 +116,7 @@ impl Supervisor {
             return tracee.resume_to_syscall(None);
         }
         match std::mem::take(&mut self.thread(tracee).recheck) {
-            Recheck::No | Recheck::Sent => {}
+            Recheck::No => {}
             Recheck::Asked | Recheck::AtCall => {
                 self.order_recheck(tracee, registers)?;
             }

@@ -261,6 +261,12 @@ impl Page {
         has(&self.moved_in_vdso, id)
     }
 
+    /// Says, before any program maps the page, after which word of [`Page::latch`] of a former page its
+    /// own begin: programs that have read that word find that the map has changed.
+    pub fn go_on_after(&self, word: u32) {
+        self.latch.store(Latch(word).next(Kind::Shift).0, Ordering::Relaxed);
+    }
+
     /// Says, before any program reads the page, which clocks the timeline may move.
     pub fn set_moved(&self, moves: impl Fn(Clock) -> bool) {
         let bits = ClockId::VIRTUAL

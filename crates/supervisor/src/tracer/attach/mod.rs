@@ -7,10 +7,12 @@
 //! takes none off.
 //!
 //! - `preflight`: what can be told before anything is touched.
+//! - `restored`: the same for a process that comes from a checkpoint.
 //! - `stopped`: a process whose threads are all stopped.
 //! - `vdso`: the copy of the kernel's vDSO.
 
 mod preflight;
+mod restored;
 pub mod stopped;
 mod vdso;
 
@@ -220,7 +222,7 @@ impl Supervisor {
         // The kernel's vDSO is about to move; the image has a call of its own.
         visit.instruction = layout.call();
         let aside = Aside::new(visit, &self.kernel, target, layout).await?;
-        let taken = self.take_over(visit, scratch, &aside, target).await;
+        let taken = self.take_over(visit, scratch, aside.vdso(), target).await;
         if taken.is_err() {
             aside.undo(visit).await;
         }
@@ -232,11 +234,11 @@ impl Supervisor {
         &self,
         visit: &mut Visit,
         scratch: u64,
-        aside: &Aside,
+        vdso: u64,
         target: &Target,
     ) -> Result<Taken, Failed> {
         self.installer(Number::OUTERMOST)
-            .write_functions(visit.tracee, aside.vdso(), target.is_filtered)
+            .write_functions(visit.tracee, vdso, target.is_filtered)
             .map_err(step("write to its memory"))?;
         let (at, mut notes) = (scratch + FILTER_AT, Vec::new());
         if self.notified.is_some() {

@@ -7,7 +7,7 @@ use std::ops::Range;
 use nix::unistd::Pid;
 
 use crate::arch::ELF_MACHINE;
-use crate::maps::{Mapping, mappings};
+use crate::maps::mappings;
 use crate::proc::{self, status_field};
 use crate::region::{Layout, REGION_FILE};
 
@@ -67,7 +67,7 @@ pub fn look(pid: Pid, layout: Layout, force: bool) -> Result<Target, String> {
             "process {pid} is in a timeline already, and cannot be moved to another"
         ));
     }
-    let is_filtered = status_field(pid, "Seccomp:").is_some_and(|mode| mode != "0");
+    let is_filtered = has_filter(pid);
     if is_filtered && !force {
         return Err(format!(
             "process {pid} is in a sandbox (it has a seccomp filter), which may end it for the calls \
@@ -94,15 +94,44 @@ pub fn look(pid: Pid, layout: Layout, force: bool) -> Result<Target, String> {
     let maps = maps.map_err(forbidden)?;
     let target = Target::parse(&maps)
         .ok_or_else(|| format!("the kernel gave process {pid} no vDSO to read the clocks by"))?;
-    let region = layout.base()..layout.base() + layout.size();
-    let overlaps = |it: &Mapping| it.range.start < region.end && region.start < it.range.end;
-    if mappings(&maps).iter().any(overlaps) {
+    if mappings(&maps).iter().any(|it| layout.overlaps(&it.range)) {
         return Err(format!(
             "process {pid} uses the addresses that this timeline's memory has in all its programs\n\
              help: attach it to another timeline"
         ));
     }
     Ok(Target { is_filtered, ..target })
+}
+
+/// Looks at a process that was restored, and has the image if it `is_prepared`.
+pub fn look_at_restored(pid: Pid, layout: Layout, is_prepared: bool) -> Result<Target, String> {
+    let ended = |error: std::io::Error| format!("process {pid} has ended ({error})");
+    if !is_64_bit(pid).map_err(ended)? {
+        return Err(format!("process {pid} runs a 32-bit program, whose calls are not translated"));
+    }
+    if !proc::shares_namespace(pid, "time") {
+        return Err(format!(
+            "process {pid} is in another time namespace than the first, so their host clocks differ"
+        ));
+    }
+    let maps = proc::read_whole(pid, "maps").map_err(ended)?;
+    let target = Target::parse(&maps)
+        .ok_or_else(|| format!("the kernel gave process {pid} no vDSO to read the clocks by"))?;
+    match mappings(&maps).iter().any(|it| layout.overlaps(&it.range)) == is_prepared {
+        true => {}
+        false if is_prepared => return Err(format!("process {pid} has no image")),
+        false => {
+            return Err(format!(
+                "process {pid} uses the addresses of the timeline's memory; try again"
+            ));
+        }
+    }
+    let is_filtered = !is_prepared && has_filter(pid);
+    Ok(Target { is_filtered, ..target })
+}
+
+fn has_filter(pid: Pid) -> bool {
+    status_field(pid, "Seccomp:").is_some_and(|mode| mode != "0")
 }
 
 /// Does a process still look so?

@@ -6,6 +6,7 @@ use std::time::Instant;
 use eigentime_calls::{Call, Nr, On, ROWS, Row, nr};
 use eigentime_vdso::PAGE;
 use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::super::blocked::Blocked;
@@ -32,6 +33,8 @@ pub struct Stopped {
     restarted: HashMap<Pid, String>,
     /// The signals that threads block when they go on; now they block all.
     masks: Vec<(Tracee, u64)>,
+    /// Is it in a stop of job control, which is to end unseen?
+    halted: bool,
 }
 
 /// The wait that goes on in a thread which sleeps at `place` in the kernel (`/proc/TID/wchan`), by
@@ -53,8 +56,18 @@ impl Stopped {
     /// Starts following a process and stops its threads, or lets it go on as before: but
     /// for the threads that did not stop, which are to be let go when they do.
     pub fn all_of(process: Pid, deadline: Instant) -> Result<Self, Refused> {
-        let mut stopped =
-            Self { process, threads: Vec::new(), restarted: HashMap::new(), masks: Vec::new() };
+        Self::stopped_of(process, deadline, false)
+    }
+
+    /// The same for a process in a stop of job control, which ends by that without any instruction of the
+    /// process's; its SIGCONT is still to be taken away.
+    pub fn all_of_halted(process: Pid, deadline: Instant) -> Result<Self, Refused> {
+        Self::stopped_of(process, deadline, true)
+    }
+
+    fn stopped_of(process: Pid, deadline: Instant, halted: bool) -> Result<Self, Refused> {
+        let (threads, restarted, masks) = Default::default();
+        let mut stopped = Self { process, threads, restarted, masks, halted };
         let mut unstopped = HashSet::new();
         match stopped.stop_all(deadline, &mut unstopped).and_then(|()| stopped.hold()) {
             Ok(()) => Ok(stopped),
@@ -133,6 +146,11 @@ impl Stopped {
                     Err(error) => return Err(not_allowed(process, error)),
                 }
             }
+            if self.halted {
+                // All are followed, and so stop once more where they are.
+                let ended = kill(process, Signal::SIGCONT);
+                ended.map_err(|_| format!("process {process} has ended"))?;
+            }
             for thread in new {
                 if unstopped.contains(&thread.0) {
                     self.stop(thread, deadline)?;
@@ -160,6 +178,9 @@ impl Stopped {
                     let blocked = self.block(thread);
                     go_on_to_trap(thread, Some(signal));
                     blocked.map_err(|error| error.desc().to_owned())?;
+                }
+                Some(Stop::Group) if self.halted => {
+                    thread.listen().map_err(|error| error.desc().to_owned())?;
                 }
                 Some(Stop::Group) => {
                     let _ = thread.release(None);
@@ -224,6 +245,12 @@ impl Stopped {
         for thread in &self.threads {
             let _ = thread.release(None);
         }
+    }
+
+    /// The threads, which are let go on by whoever takes them.
+    pub fn into_threads(self) -> Vec<Tracee> {
+        self.unblock();
+        self.threads
     }
 
     /// Lets all go on as they were, no longer followed.

@@ -460,30 +460,29 @@ impl Supervisor {
         Ok(is_in_it.then_some((asked, registers)))
     }
 
-    /// Sends a thread that has stopped to the image, if it is in a call that the filter has told of;
-    /// tells whether it is to wait there.
-    pub(super) fn redirect_notified(&mut self, tracee: Tracee) -> nix::Result<bool> {
-        let Some((asked, mut registers)) = self.take_redirected(tracee)? else { return Ok(false) };
+    /// Sends a thread that has stopped to the image, if it is in a call that the filter has told of.
+    pub(super) fn redirect_notified(&mut self, tracee: Tracee) -> nix::Result<()> {
+        let Some((asked, mut registers)) = self.take_redirected(tracee)? else { return Ok(()) };
         if is_exec(asked.nr) {
             self.tie(tracee, true)?;
             self.thread(tracee).tied = true;
             registers.undo_call();
-            return tracee.set_registers(registers).map(|()| false);
+            return tracee.set_registers(registers);
         }
-        let Some(call) = Call::find(asked.nr) else { return Ok(false) };
+        let Some(call) = Call::find(asked.nr) else { return Ok(()) };
         if is_unstarted(asked.nr, &asked.args) {
-            return self.refuse_boot(tracee, registers).map(|()| false);
+            return self.refuse_boot(tracee, registers);
         }
         let enters_strict_mode = matches!(call.kind, Kind::Watch(Watch::Filters));
         if self.thread(tracee).kept == Some(Lifelong::Strict) && !enters_strict_mode {
-            return self.end_strict(tracee).map(|()| false);
+            return self.end_strict(tracee);
         }
         if tracee.has_signal()? {
             // It is about to be delivered, and comes first.
             if let Some(notified) = &mut self.notified {
                 notified.redirected.insert(tracee.0, asked);
             }
-            return Ok(false);
+            return Ok(());
         }
         let hint = match call.kind {
             Kind::Timer(timer, op) => self.timer_hint(tracee, &registers, timer, op),
@@ -496,8 +495,7 @@ impl Supervisor {
             self.consider(tracee, &registers)?;
         }
         self.redirect(&mut registers, hint.map_or(NO_HINT, |clock| i64::from(clock.0)));
-        let waits = matches!(call.kind, Kind::Wait(_));
-        tracee.set_registers(registers).map(|()| waits)
+        tracee.set_registers(registers)
     }
 
     /// A signal is about to be delivered to a thread: if it is in a call that the filter has told of,

@@ -38,6 +38,7 @@ impl Supervisor {
             self.answer_news();
             self.attend();
             self.rearm();
+            self.end_slew();
             self.go_on_with_hand_over();
             if self.has_new_state {
                 self.write_state();
@@ -78,6 +79,7 @@ impl Supervisor {
             it if !it.debugged.is_empty() => Some(DEBUGGER_PAUSE),
             _ => None,
         };
+        let longest = [longest, self.slews_for()].into_iter().flatten().min();
         let Some(calls) = self.await_news(longest) else { return };
         let stops = self.notified.as_mut().map(|notified| mem::take(&mut notified.has_stops));
         if stops == Some(true) {

@@ -13,6 +13,7 @@ use super::super::timekeeper::Number;
 use super::super::tracee::Tracee;
 use super::Rearm;
 use crate::host;
+use crate::moved::Armed;
 
 /// `TFD_IOC_SET_TICKS` (include/uapi/linux/timerfd.h).
 const SET_TICKS: libc::Ioctl = 0x4008_5400;
@@ -115,6 +116,33 @@ impl Descriptors {
     }
 }
 
+/// The timers that a process holds by descriptors, which are armed.
+pub fn armed_descriptors(process: Pid) -> Vec<Armed> {
+    let armed = |descriptor| {
+        let info = Info::read(process, descriptor)?;
+        let line = info.line()?;
+        let at = host::read(line.id()).after(info.left);
+        let timer = Pending { at, interval: info.interval };
+        (info.left > Nanos::ZERO).then_some(Armed { descriptor, line, timer, ticks: info.ticks })
+    };
+    numbers_of(process, TIMER).filter_map(armed).collect()
+}
+
+/// Arms them for a process that has them again, after a change of the map by which they were armed.
+pub fn restore_descriptors(process: Pid, timers: &[Armed], change: &Rearm) {
+    for Armed { descriptor, line, timer, ticks } in timers {
+        if let Ok(descriptor) = Tracee(process).borrow_descriptor(*descriptor)
+            && let Some(info) = Info::read("self", descriptor.as_raw_fd() as u32)
+        {
+            let next = change.always(*line, *timer);
+            // CRIU arms one for an instant up to a second early, so that it may have gone off.
+            let info = Info { ticks: *ticks, ..info };
+            // A timer that cannot be set keeps the instant that CRIU gave it.
+            let _ = set(&descriptor, &info, *line, next);
+        }
+    }
+}
+
 /// A timer descriptor in a process.
 pub type Holder = (Pid, u32);
 
@@ -147,9 +175,14 @@ fn rearm_one(timer: &OwnedFd, info: &Info, line: Clock, change: &Rearm) -> nix::
     // parked does not miss it.
     let is_parked = before.after(left) >= PARKED;
     let due = rearm(before).filter(|next| is_parked && next.missed > 0);
-    let Some(Rearmed { timer: next, missed, .. }) = due.or_else(|| rearm(after)) else {
-        return Ok(());
-    };
+    due.or_else(|| rearm(after)).map_or(Ok(()), |next| set(timer, info, line, next))
+}
+
+/// Sets a timer, which goes on telling how often it has gone off.
+fn set(timer: &OwnedFd, info: &Info, line: Clock, next: Rearmed) -> nix::Result<()> {
+    let Rearmed { timer: next, missed, .. } = next;
+    // SAFETY: all-zero bytes are a valid itimerspec.
+    let mut setting: libc::itimerspec = unsafe { std::mem::zeroed() };
     // As it was set before: an instant or a span, neither of them zero, which would
     // disarm it.
     let value = match info.absolute {

@@ -25,7 +25,7 @@ use super::timekeeper::{Changed, Number};
 use super::tracee::Tracee;
 use super::visit::Visit;
 use crate::host;
-pub use descriptors::{Descriptors, Holder, Info};
+pub use descriptors::{Descriptors, Holder, Info, armed_descriptors, restore_descriptors};
 pub use posix::{TimerKey, WallTimers, has_posix_timers, has_timer, timer_clock};
 
 /// A change of the map after which timers are to be armed anew.
@@ -70,6 +70,14 @@ impl Rearm {
         let now = self.after.virtual_at(clock, host::read(clock.id()));
         let next = self.before.rearm(&self.after, clock, now, timer);
         (next.missed > 0 || next.timer != timer).then_some(next)
+    }
+}
+
+impl Rearm {
+    /// What a timer that is not armed yet is to be set to.
+    fn always(&self, clock: Clock, timer: Pending) -> Rearmed {
+        let now = self.after.virtual_at(clock, host::read(clock.id()));
+        self.before.rearm(&self.after, clock, now, timer)
     }
 }
 

@@ -230,7 +230,7 @@ impl Supervisor {
 
     /// Makes a thread, which is stopped outside of any call, arm the timers of its process anew; the
     /// process's other threads are stopped.
-    pub(super) fn rearm_timers(
+    pub(in super::super) fn rearm_timers(
         &mut self,
         tracee: Tracee,
         process: Pid,

@@ -1,0 +1,129 @@
+//! The command `criu`.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use nix::unistd::mkdtemp;
+
+use crate::Error;
+
+/// The first version that knows the vDSO of today's kernels.
+const FIRST: u32 = 4;
+
+/// What names the command, where no option does.
+const VARIABLE: &str = "EIGENTIME_CRIU";
+
+/// The command, of a version that is known to work.
+#[derive(Clone, Debug)]
+pub struct Criu {
+    path: PathBuf,
+    /// Its version.
+    pub version: String,
+}
+
+impl Criu {
+    /// The one at `path`, else the one that the environment names.
+    ///
+    /// # Errors
+    ///
+    /// If it is not there, or too old.
+    pub fn find(path: Option<&Path>) -> Result<Self, Error> {
+        let named = path.map(Path::to_owned).or_else(|| std::env::var_os(VARIABLE).map(Into::into));
+        let (path, looked) = match named {
+            Some(path) => (path.clone(), path.display().to_string()),
+            None => (PathBuf::from("criu"), format!("--criu, {VARIABLE} and PATH name none")),
+        };
+        let told = Command::new(&path).arg("--version").stdin(Stdio::null()).output();
+        let told = told.map_err(|error| Error::NoCriu { looked: format!("{looked}: {error}") })?;
+        let text = String::from_utf8_lossy(&told.stdout).into_owned();
+        let version = text.lines().find_map(|line| line.strip_prefix("Version: "));
+        let Some(version) = version.map(|version| version.trim().to_owned()) else {
+            return Err(Error::NoCriu { looked: format!("{looked} tells no version") });
+        };
+        let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
+        match major.is_some_and(|major| major >= FIRST) {
+            true => Ok(Self { path, version }),
+            false => Err(Error::OldCriu { path, found: version }),
+        }
+    }
+
+    /// Runs it with these arguments, and with its log in a file; why it failed, if it did.
+    pub fn run(
+        &self,
+        arguments: &[&OsStr],
+        more: &[OsString],
+        log: &Path,
+    ) -> io::Result<Result<(), String>> {
+        let log_arguments = [OsStr::new("-o"), log.as_os_str(), OsStr::new("-v4")];
+        let run = Command::new(&self.path)
+            .args(arguments)
+            .args(log_arguments)
+            .args(more)
+            .stdin(Stdio::null())
+            .output()?;
+        if run.status.success() {
+            return Ok(Ok(()));
+        }
+        let log = fs::read(log).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let said = String::from_utf8_lossy(&run.stderr).trim().to_owned();
+        let unknown = || format!("it says '{said}' ({})", run.status);
+        Ok(Err(reason(&log).unwrap_or_else(unknown)))
+    }
+}
+
+/// A directory for a log that outlasts a failure.
+pub fn place_for_log() -> Result<PathBuf, Error> {
+    let template = std::env::temp_dir().join("eigentime-criu-XXXXXX");
+    let made = mkdtemp(&template);
+    made.map_err(|error| Error::file("make", &template)(error.into()))
+}
+
+/// For how long the processes have been stopped when CRIU runs its script at the end of a dump, as its log
+/// tells.
+pub fn stopped_for(log: &str) -> Option<Duration> {
+    let at = |text: &str| {
+        let line = log.lines().rfind(|line| line.contains(text))?;
+        let (seconds, _) = line.strip_prefix('(')?.split_once(')')?;
+        seconds.parse().ok().map(Duration::from_secs_f64)
+    };
+    at("Running post-dump scripts")?.checked_sub(at("Seized task ")?)
+}
+
+/// The first error in a log that matters.
+fn reason(log: &str) -> Option<String> {
+    // It goes on without these.
+    const HARMLESS: [&str; 2] = ["rlimit: Can't setup", "Can't keep kdat cache"];
+    log.lines().find_map(|line| {
+        let (_, error) = line.split_once("Error (")?;
+        let (_, text) = error.split_once("): ")?;
+        let is_harmless = HARMLESS.iter().any(|harmless| text.starts_with(harmless));
+        (!is_harmless).then(|| text.trim().to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_tells_for_how_long_the_processes_are_stopped() {
+        let log = "(00.090497) Seized task 501, state 1\n(00.090597) Seized task 502, state 1\n\
+                   (01.134229) Running post-dump scripts\n";
+        assert_eq!(stopped_for(log), Some(Duration::from_micros(1_043_632)));
+        assert_eq!(stopped_for("(00.090497) Seized task 501, state 1\n"), None);
+    }
+
+    #[test]
+    fn the_first_error_that_matters_is_the_reason() {
+        let log = "(00.04) Error (criu/util.c:1533): rlimit: Can't setup RLIMIT_NOFILE for self: no\n\
+                   (00.05)   1941: Error (criu/files-reg.c:2175): File a has bad size 2 (expect 1)\n\
+                   (00.06) Error (criu/cr-restore.c:2320): Restoring FAILED.\n";
+        assert_eq!(reason(log).as_deref(), Some("File a has bad size 2 (expect 1)"));
+        assert_eq!(reason("(00.01) Dumping finished successfully\n"), None);
+    }
+}

@@ -1,0 +1,162 @@
+//! A checkpoint as a directory: `manifest.json`, which tells of the clocks and has a checksum of every
+//! other file, and `images`, which CRIU has written.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use eigentime_supervisor::Moved;
+use ring::digest::{Context, SHA256};
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+
+/// What says that a directory is one of ours.
+const FORMAT: &str = "eigentime checkpoint";
+
+/// The version of the layout.
+const VERSION: u64 = 1;
+
+const MANIFEST: &str = "manifest.json";
+
+/// Where CRIU's images are.
+pub const IMAGES: &str = "images";
+
+/// What a checkpoint is, beside what CRIU has written.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Manifest {
+    format: String,
+    version: u64,
+    /// The version of eigentime that made it.
+    eigentime: String,
+    /// How it was made.
+    #[serde(flatten)]
+    pub made: Made,
+    /// The processes and their clocks.
+    pub moved: Moved,
+    /// The checksums of all other files.
+    files: BTreeMap<PathBuf, Sum>,
+}
+
+/// How a checkpoint was made.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Made {
+    /// The version of CRIU.
+    pub criu: String,
+    /// The version of the kernel.
+    pub kernel: String,
+    /// The timeline.
+    pub timeline: Option<String>,
+    /// The process that is the parent of all.
+    pub root: i32,
+    /// Was it in a session whose leader is outside of the checkpoint?
+    pub shell_job: bool,
+}
+
+/// The checksum of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Sum {
+    bytes: u64,
+    sha256: String,
+}
+
+impl Sum {
+    fn of(path: &Path) -> io::Result<Self> {
+        let mut file = File::open(path)?;
+        let (mut context, mut bytes) = (Context::new(&SHA256), 0);
+        let mut buffer = vec![0; 1 << 20];
+        loop {
+            match file.read(&mut buffer)? {
+                0 => break,
+                read => {
+                    context.update(&buffer[..read]);
+                    bytes += read as u64;
+                }
+            }
+        }
+        let digest = context.finish();
+        let sha256 = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Self { bytes, sha256 })
+    }
+}
+
+/// The checksums of these files of a directory, each by a thread of its own.
+fn sums<'a>(
+    directory: &Path,
+    files: impl Iterator<Item = &'a PathBuf>,
+) -> Vec<(PathBuf, io::Result<Sum>)> {
+    thread::scope(|scope| {
+        let sums: Vec<_> = files
+            .map(|file| (file.clone(), scope.spawn(move || Sum::of(&directory.join(file)))))
+            .collect();
+        let join = |(file, sum): (PathBuf, thread::ScopedJoinHandle<'_, io::Result<Sum>>)| {
+            (file, sum.join().expect("to read does not panic"))
+        };
+        sums.into_iter().map(join).collect()
+    })
+}
+
+impl Manifest {
+    /// Makes a checkpoint of a directory that CRIU has written to.
+    pub fn write(directory: &Path, made: Made, moved: Moved) -> Result<(), Error> {
+        let images = directory.join(IMAGES);
+        let entries = fs::read_dir(&images).map_err(Error::file("read", &images))?;
+        let names: Vec<_> = entries
+            .flatten()
+            .map(|entry| Path::new(IMAGES).join(entry.file_name()))
+            .filter(|name| name.extension().is_some_and(|extension| extension == "img"))
+            .collect();
+        let mut files = BTreeMap::new();
+        for (name, sum) in sums(directory, names.iter()) {
+            let sum = sum.map_err(Error::file("read", &directory.join(&name)))?;
+            files.insert(name, sum);
+        }
+        let eigentime = env!("CARGO_PKG_VERSION").to_owned();
+        let (format, version) = (FORMAT.to_owned(), VERSION);
+        let manifest = Self { format, version, eigentime, made, moved, files };
+        let text = serde_json::to_vec_pretty(&manifest).expect("a manifest is plain data");
+        let path = directory.join(MANIFEST);
+        let written = File::create(&path).and_then(|mut file| {
+            file.write_all(&text)?;
+            file.sync_all()
+        });
+        written.map_err(Error::file("write", &path))
+    }
+
+    /// Reads that of a checkpoint, all of which is there and as it was written.
+    pub fn read(directory: &Path) -> Result<Self, Error> {
+        let damaged = |reason: String| Error::Damaged { path: directory.to_owned(), reason };
+        let path = directory.join(MANIFEST);
+        let text = fs::read(&path).map_err(|error| damaged(format!("{MANIFEST}: {error}")))?;
+        let malformed = |error: serde_json::Error| damaged(format!("{MANIFEST}: {error}"));
+        /// What every version has.
+        #[derive(Deserialize)]
+        struct Head {
+            format: String,
+            version: u64,
+            eigentime: String,
+        }
+        let head: Head = serde_json::from_slice(&text).map_err(malformed)?;
+        if head.format != FORMAT {
+            return Err(damaged(format!("{MANIFEST} is of '{}'", head.format)));
+        }
+        if head.version != VERSION {
+            let (found, by) = (head.version, head.eigentime);
+            return Err(Error::OtherVersion { path: directory.into(), found, known: VERSION, by });
+        }
+        let manifest: Self = serde_json::from_slice(&text).map_err(malformed)?;
+        for (name, sum) in sums(directory, manifest.files.keys()) {
+            let name = name.display();
+            match sum {
+                Err(error) => return Err(damaged(format!("{name}: {error}"))),
+                Ok(sum) if sum != manifest.files[Path::new(&name.to_string())] => {
+                    return Err(damaged(format!("{name} is not what was written")));
+                }
+                Ok(_) => {}
+            }
+        }
+        Ok(manifest)
+    }
+}

@@ -1,0 +1,74 @@
+//! Checkpoints of programs, with their clocks: CRIU dumps and restores the processes, the supervisor
+//! crate tells of their time and brings them back into a timeline, and this crate puts both together.
+//!
+//! A checkpoint is a directory (`directory`). It is whole or it is not there: it gets its name while the
+//! processes are still stopped, and only then CRIU ends them.
+//!
+//! - `criu`: the command.
+//! - `directory`: what a checkpoint consists of.
+//! - `subject`: the processes that a checkpoint is made of.
+//! - `dump`, `restore`: there and back.
+
+mod criu;
+mod directory;
+mod dump;
+mod restore;
+mod subject;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub use criu::Criu;
+pub use dump::{Dumped, Dumping, checkpoint, complete};
+pub use restore::{Restored, Restoring, restore};
+pub use subject::Of;
+
+/// Why there is no checkpoint, or nothing was restored.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what it is")]
+pub enum Error {
+    #[error(
+        "checkpoints need the command criu, version 4.0 or later, which is not there ({looked})\n\
+         help: install it, or name it with --criu; without it, `eigentime ctl save` keeps the clocks of a \
+         timeline, and `eigentime run --continue` starts programs by them"
+    )]
+    NoCriu { looked: String },
+    #[error(
+        "{path} is version {found} of criu, and checkpoints need 4.0 or later: earlier ones know no \
+         kernel from 6.13 on\n\
+         help: install a later one, or name it with --criu; without it, `eigentime ctl save` keeps the \
+         clocks of a timeline, and `eigentime run --continue` starts programs by them"
+    )]
+    OldCriu { path: PathBuf, found: String },
+    #[error(
+        "criu cannot dump process {pid}: {reason}\n\
+         help: it goes on as before; {log} has the rest. `eigentime ctl save` keeps the clocks of a \
+         timeline, and `eigentime run --continue` starts programs by them"
+    )]
+    NotDumped { pid: i32, reason: String, log: PathBuf },
+    #[error("criu cannot restore process {pid}: {reason}\nhelp: {help}; {log} has the rest")]
+    NotRestored { pid: i32, reason: String, help: &'static str, log: PathBuf },
+    #[error("{0} exists already\nhelp: name another directory")]
+    Exists(PathBuf),
+    #[error("{path} is no whole checkpoint: {reason}\nhelp: make it anew")]
+    Damaged { path: PathBuf, reason: String },
+    #[error(
+        "{path} is a checkpoint of version {found}, and this is eigentime {}, which knows {known}\n\
+         help: restore it with the version of eigentime that made it, {by}", env!("CARGO_PKG_VERSION")
+    )]
+    OtherVersion { path: PathBuf, found: u64, known: u64, by: String },
+    #[error("{0}")]
+    Subject(String),
+    #[error(transparent)]
+    Supervisor(#[from] eigentime_supervisor::Error),
+    #[error("cannot {action} {path}: {cause}")]
+    File { action: &'static str, path: PathBuf, cause: io::Error },
+}
+
+impl Error {
+    /// For `map_err` on something that is done to a file.
+    fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |cause| Self::File { action, path, cause }
+    }
+}

@@ -1,0 +1,94 @@
+//! Restores a checkpoint.
+//!
+//! CRIU leaves the processes stopped: not one instruction of theirs is executed before they have their
+//! clocks.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::Path;
+
+use eigentime_supervisor::control::Attached;
+use eigentime_supervisor::registry::Name;
+use eigentime_supervisor::{Clocked, restore as bring_back};
+use serde::Serialize;
+
+use crate::criu::place_for_log;
+use crate::directory::{IMAGES, Manifest};
+use crate::{Criu, Error};
+
+/// How a checkpoint is restored.
+pub struct Restoring<'a> {
+    /// Where it is.
+    pub directory: &'a Path,
+    /// The timeline that is made for it; else one of the name that it had.
+    pub timeline: Option<&'a Name>,
+    /// By which clocks it goes on.
+    pub clocked: Clocked,
+    /// By which command.
+    pub criu: &'a Criu,
+    /// More arguments for it.
+    pub arguments: &'a [OsString],
+}
+
+/// A checkpoint that was restored.
+#[derive(Clone, Debug, Serialize)]
+pub struct Restored {
+    /// The first process.
+    pub pid: i32,
+    /// The timeline.
+    pub timeline: String,
+    /// For how long its clocks are slewed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slewed_ns: Option<u64>,
+    /// All processes.
+    pub processes: Vec<Attached>,
+}
+
+/// Restores a checkpoint.
+///
+/// # Errors
+///
+/// If it cannot be restored; then there is none of its processes.
+pub fn restore(restoring: &Restoring<'_>) -> Result<Restored, Error> {
+    let Restoring { directory, timeline, clocked, criu, arguments } = *restoring;
+    let directory = std::path::absolute(directory).map_err(Error::file("find", directory))?;
+    let Manifest { made, moved, .. } = Manifest::read(&directory)?;
+    moved.check()?;
+    let pid = made.root;
+    let name = match (timeline, &made.timeline) {
+        (Some(name), _) => name.clone(),
+        (None, Some(name)) => name.parse().map_err(Error::Subject)?,
+        (None, None) => pid.to_string().parse().map_err(Error::Subject)?,
+    };
+    let images = directory.join(IMAGES);
+    let place = place_for_log()?;
+    let log = place.join("restore.log");
+    let mut all =
+        ["restore", "--file-locks", "--leave-stopped", "-d", "-D"].map(OsStr::new).to_vec();
+    all.push(images.as_os_str());
+    all.extend(made.shell_job.then_some(OsStr::new("--shell-job")));
+    let run = criu.run(&all, arguments, &log);
+    if let Err(reason) = run.map_err(Error::file("run", Path::new("criu")))? {
+        return Err(Error::NotRestored { pid, help: help_with(&reason), reason, log });
+    }
+    // Nobody needs it any more.
+    let _ = fs::remove_dir_all(&place);
+    let processes = bring_back(&moved, &name, clocked)?;
+    let slewed = moved.slews_for(&clocked);
+    let slewed_ns = slewed.map(|span| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
+    Ok(Restored { pid, timeline: name.to_string(), slewed_ns, processes })
+}
+
+/// What to do about the reasons that are met most.
+fn help_with(reason: &str) -> &'static str {
+    const HELP: [(&str, &str); 2] = [
+        (
+            "Can't fork for",
+            "there is a process of that number; restore it in another process namespace (unshare --pid \
+             --fork --mount-proc)",
+        ),
+        ("has bad size", "files that it has open must be as they were"),
+    ];
+    let found = HELP.iter().find(|(text, _)| reason.contains(text));
+    found.map_or("files, sockets and terminals that it had must be there", |(_, help)| help)
+}

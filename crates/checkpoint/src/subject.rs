@@ -1,0 +1,138 @@
+//! The processes that a checkpoint is made of: one and all its descendants, which live by one timeline or
+//! by none.
+
+use std::collections::HashSet;
+use std::fs;
+
+use eigentime_supervisor::control::Shown;
+use eigentime_supervisor::control::client::{self, Told};
+use eigentime_supervisor::control::protocol::Method;
+use eigentime_supervisor::registry::{Name, Registry};
+
+use crate::Error;
+
+/// How long supervisors may take to answer.
+const PATIENCE: std::time::Duration = client::PATIENCE_WITH_ALL;
+
+/// What a checkpoint is to be made of.
+#[derive(Clone, Debug)]
+pub enum Of {
+    /// All members of a timeline.
+    Timeline(Name),
+    /// A process and its descendants.
+    Process(i32),
+}
+
+/// A process with all its descendants.
+pub struct Subject {
+    pub root: i32,
+    /// The timeline that all of them live by.
+    pub timeline: Option<Name>,
+}
+
+impl Subject {
+    /// What is meant, if a checkpoint can be made of it.
+    pub fn find(of: &Of) -> Result<Self, Error> {
+        match of {
+            Of::Timeline(name) => Self::of_timeline(name),
+            Of::Process(root) => Self::of_process(*root),
+        }
+    }
+
+    fn of_timeline(name: &Name) -> Result<Self, Error> {
+        let refused = |failure: client::Failure| Error::Subject(failure.to_string());
+        let registries =
+            Registry::all().map_err(|unusable| Error::Subject(unusable.to_string()))?;
+        let (registry, name) = client::timeline_of(&registries, name).map_err(refused)?;
+        let shown: Shown = client::call(registry, &name, Method::Show {}).map_err(refused)?;
+        if let Some(container) = shown.containers.first() {
+            return Err(Error::Subject(format!(
+                "timeline '{name}' has container {}, whose mounts and networks only its engine can dump\n\
+                 help: let the engine do it; `eigentime ctl save {name}` keeps the clocks",
+                container.id
+            )));
+        }
+        let members: HashSet<i32> = shown.members.iter().map(|member| member.pid).collect();
+        let mut roots = members
+            .iter()
+            .filter(|pid| parent_of(**pid).is_none_or(|parent| !members.contains(&parent)));
+        let root = match (roots.next(), roots.next()) {
+            (None, _) => return Err(Error::Subject(format!("timeline '{name}' has no members"))),
+            (Some(root), None) => *root,
+            (Some(one), Some(other)) => {
+                return Err(Error::Subject(format!(
+                    "timeline '{name}' has processes {one} and {other}, neither of which is a \
+                     descendant of the other, and criu dumps one tree\n\
+                     help: make a checkpoint of each with --pid"
+                )));
+            }
+        };
+        check(root, &shown, &name)?;
+        Ok(Self { root, timeline: Some(name) })
+    }
+
+    fn of_process(root: i32) -> Result<Self, Error> {
+        if parent_of(root).is_none() {
+            return Err(Error::Subject(format!("there is no process {root}")));
+        }
+        let registries =
+            Registry::all().map_err(|unusable| Error::Subject(unusable.to_string()))?;
+        let show = |it: &mut client::Connection<'_>| it.call::<Shown>(Method::Show {});
+        let told = client::ask_all(&registries, PATIENCE, show);
+        let told = told.map_err(|failure| Error::Subject(failure.to_string()))?;
+        for Told { name, answer, .. } in told {
+            let Ok(shown) = answer else { continue };
+            if shown.members.iter().any(|member| member.pid == root) {
+                check(root, &shown, &name)?;
+                return Ok(Self { root, timeline: Some(name) });
+            }
+        }
+        match tree_of(root).into_iter().find(|pid| has_timeline(*pid)) {
+            None => Ok(Self { root, timeline: None }),
+            Some(pid) => Err(Error::Subject(format!(
+                "process {pid} is on a timeline that has no name, is of another user, or that process \
+                 {root} is not on\nhelp: start it with `eigentime run --timeline NAME`; \
+                 make a checkpoint of the process that was started so"
+            ))),
+        }
+    }
+}
+
+/// Are a process and all its descendants members of one timeline, so that they can be dumped?
+fn check(root: i32, shown: &Shown, name: &Name) -> Result<(), Error> {
+    let is_member =
+        |pid: i32| shown.members.iter().any(|member| member.pid == pid && !member.detached);
+    match tree_of(root).into_iter().find(|pid| !is_member(*pid)) {
+        None => Ok(()),
+        Some(pid) => Err(Error::Subject(format!(
+            "process {pid}, which is process {root} or a descendant of it, is not on timeline '{name}' \
+             or was returned to host time\nhelp: end it first"
+        ))),
+    }
+}
+
+/// A process and its descendants.
+fn tree_of(root: i32) -> Vec<i32> {
+    let mut found = vec![root];
+    let mut next = 0;
+    while let Some(process) = found.get(next).copied() {
+        next += 1;
+        let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+        for thread in threads {
+            let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+            found.extend(children.split_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
+        }
+    }
+    found
+}
+
+fn has_timeline(pid: i32) -> bool {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps"));
+    maps.is_ok_and(|maps| maps.contains("/memfd:eigentime"))
+}
+
+fn parent_of(pid: i32) -> Option<i32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
+    parent.trim().parse().ok()
+}

@@ -1,0 +1,118 @@
+//! Options of `eigentime checkpoint` and `eigentime restore`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use eigentime_supervisor::Onward;
+use eigentime_supervisor::registry::Name;
+use eigentime_timeline::Rate;
+use eigentime_timeline::text::parse_rate;
+
+pub const CHECKPOINT_NOTES: &str = "\
+CRIU 4.0 or later does it, as root. Either the directory is there as a whole and the processes have
+ended, or they go on as before. Processes that are on no timeline can be written, too: they get one
+when they are restored.
+
+Examples:
+  eigentime checkpoint shop -o shop.checkpoint
+  eigentime checkpoint --pid 4711 -o worker.checkpoint --leave-running";
+
+pub const RESTORE_NOTES: &str = "\
+Policies: with `continue`, a clock goes on from where it stood; with `catch-up`, as if it had run on
+meanwhile: what came due happens at once, in order. The wall clock and the monotonic clocks can have
+different ones of these. With `slew`, all go on from where they stood, a little faster than before until
+they have caught up.
+
+Examples:
+  eigentime restore shop.checkpoint
+  eigentime restore shop.checkpoint --policy catch-up
+  eigentime restore worker.checkpoint --policy wall=catch-up,monotonic=continue --timeline worker";
+
+/// Options of `eigentime checkpoint`.
+#[derive(Debug, Args)]
+pub struct CheckpointOptions {
+    /// The timeline, all of whose members are written
+    #[arg(value_name = "NAME", required_unless_present_any = ["pid", "complete"], conflicts_with = "pid")]
+    pub name: Option<Name>,
+
+    /// A process, which is written with its descendants
+    #[arg(long, value_parser = clap::value_parser!(i32).range(1..))]
+    pub pid: Option<i32>,
+
+    /// The directory, which must not exist
+    #[arg(short, long, value_name = "DIR", required_unless_present = "complete")]
+    pub output: Option<PathBuf>,
+
+    /// Let the processes go on afterwards
+    #[arg(long)]
+    pub leave_running: bool,
+
+    /// Where CRIU is, and more arguments for it
+    #[command(flatten)]
+    pub criu: CriuOptions,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+
+    /// Make a checkpoint of what CRIU has written (for the command's own use)
+    #[arg(long, hide = true, value_name = "DIR")]
+    pub complete: Option<PathBuf>,
+}
+
+/// Options of `eigentime restore`.
+#[derive(Debug, Args)]
+pub struct RestoreOptions {
+    /// The directory
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+
+    /// How the clocks go on: continue, catch-up, slew, or wall=POLICY,monotonic=POLICY
+    #[arg(long, value_name = "POLICY", default_value = "continue")]
+    pub policy: Onward,
+
+    /// With `slew`, how much the clocks gain or lose in a second: 0.001 to 0.9 s
+    #[arg(long, value_name = "S", default_value = "0.1", value_parser = parse_slew_rate)]
+    pub slew_rate: f64,
+
+    /// At which rate they go on; without it, as before
+    #[arg(long, value_name = "R", value_parser = parse_rate)]
+    pub rate: Option<Rate>,
+
+    /// Let all clocks stand still until `eigentime ctl thaw`
+    #[arg(long)]
+    pub freeze: bool,
+
+    /// The name of the timeline that is made; without it, the one that it had
+    #[arg(long, value_name = "NAME")]
+    pub timeline: Option<Name>,
+
+    /// Where CRIU is, and more arguments for it
+    #[command(flatten)]
+    pub criu: CriuOptions,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn parse_slew_rate(text: &str) -> Result<f64, String> {
+    let rate: f64 = text.parse().map_err(|_| "it is no number".to_owned())?;
+    match (0.001..=0.9).contains(&rate) {
+        true => Ok(rate),
+        false => Err("it must be 0.001 to 0.9".to_owned()),
+    }
+}
+
+/// How CRIU is called.
+#[derive(Debug, Args)]
+pub struct CriuOptions {
+    /// The command criu, version 4.0 or later; without it, that of EIGENTIME_CRIU or PATH
+    #[arg(long, value_name = "PATH")]
+    pub criu: Option<PathBuf>,
+
+    /// An argument for it, such as --tcp-established
+    #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
+    pub criu_arg: Vec<OsString>,
+}

@@ -1,0 +1,89 @@
+//! `eigentime checkpoint` and `eigentime restore`.
+
+use std::path::Path;
+
+use eigentime_checkpoint::{
+    self as checkpoints, Criu, Dumped, Dumping, Error, Of, Restored, Restoring,
+};
+use eigentime_supervisor::Clocked;
+use eigentime_supervisor::control::seconds;
+use eigentime_timeline::Nanos;
+use serde::Serialize;
+
+use crate::args::{CheckpointOptions, RestoreOptions};
+
+/// Makes a checkpoint, and returns the exit status.
+pub fn checkpoint(options: &CheckpointOptions) -> i32 {
+    if let Some(partial) = &options.complete {
+        return tell(checkpoints::complete(partial), false, |()| {});
+    }
+    tell(dump(options), options.json, |Dumped { pid, timeline, directory, took_ns }| {
+        let of = timeline.map_or_else(String::new, |name| format!(" of timeline '{name}'"));
+        let took = seconds(Nanos(took_ns as i64));
+        println!("checkpoint of process {pid}{of}: {} ({took} s)", directory.display());
+    })
+}
+
+fn dump(options: &CheckpointOptions) -> Result<Dumped, Error> {
+    let of = match (&options.name, options.pid) {
+        (Some(name), _) => Of::Timeline(name.clone()),
+        (None, pid) => Of::Process(pid.unwrap_or_default()),
+    };
+    checkpoints::checkpoint(&Dumping {
+        of: &of,
+        directory: options.output.as_deref().unwrap_or(Path::new("")),
+        leave_running: options.leave_running,
+        criu: &Criu::find(options.criu.criu.as_deref())?,
+        arguments: &options.criu.criu_arg,
+    })
+}
+
+/// Restores one, and returns the exit status.
+pub fn restore(options: &RestoreOptions) -> i32 {
+    let restored = Criu::find(options.criu.criu.as_deref()).and_then(|criu| {
+        checkpoints::restore(&Restoring {
+            directory: &options.directory,
+            timeline: options.timeline.as_ref(),
+            clocked: Clocked {
+                onward: options.policy,
+                slew_rate: options.slew_rate,
+                rate: options.rate,
+                frozen: options.freeze,
+            },
+            criu: &criu,
+            arguments: &options.criu.criu_arg,
+        })
+    });
+    tell(restored, options.json, |Restored { pid, timeline, slewed_ns, processes }| {
+        let others = match processes.len() {
+            0 | 1 => String::new(),
+            2 => " and another process".to_owned(),
+            more => format!(" and {} other processes", more - 1),
+        };
+        println!("restored process {pid}{others} on timeline '{timeline}'");
+        if let Some(span) = slewed_ns {
+            println!("its clocks have caught up in {} s", seconds(Nanos(span as i64)));
+        }
+        for note in processes.iter().flat_map(|process| &process.notes) {
+            eprintln!("eigentime: {note}");
+        }
+    })
+}
+
+fn tell<T: Serialize>(outcome: Result<T, Error>, json: bool, say: impl FnOnce(T)) -> i32 {
+    match outcome {
+        Ok(value) if json => {
+            let text = serde_json::to_string_pretty(&value).expect("answers are plain data");
+            println!("{text}");
+            0
+        }
+        Ok(value) => {
+            say(value);
+            0
+        }
+        Err(error) => {
+            eprintln!("eigentime: {error}");
+            i32::from(crate::FAILED)
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Timelines at rest, for CRIU to write their programs down, and the way of restored programs back into a
+//! timeline.
+//!
+//! CRIU lets CLOCK_MONOTONIC and CLOCK_BOOTTIME of the host go on for the processes that it restores, in
+//! a time namespace of their own, and leaves the wall clock alone. The map of a timeline is from those
+//! clocks, so that it tells of every instant that a process had by the host's clocks which one it was by
+//! its own.
+
+use std::collections::VecDeque;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use eigentime_timeline::{CLOCKS, Clock, ClockId, Freeze, HostInstant, Nanos, Rate, Segment};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde::{Deserialize, Serialize};
+
+use crate::caller::lives_in_timeline;
+use crate::control::{Answer, Attached, Request};
+use crate::error::Error;
+use crate::host;
+use crate::motion::{Motion, is_allowed};
+use crate::moved::{InCall, Resting, Restored, Stood};
+use crate::named::{self, Ask};
+use crate::namespace;
+use crate::plan::{Clocks, Start};
+use crate::proc;
+use crate::region::{Layout, Region};
+use crate::registry::Name;
+use crate::saved::{Policies, Saved};
+use crate::tracer::{Blocked, armed_descriptors};
+
+/// A tree of processes at the moment at which they stopped.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Moved {
+    /// Where every clock stood.
+    pub saved: Saved,
+    /// The map from the host's clocks, as the processes saw them.
+    map: Segment,
+    /// Their timeline, if they had one.
+    timeline: Option<Resting>,
+    /// The processes, each before its children.
+    processes: Vec<Stood>,
+}
+
+/// From where clocks go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Onward {
+    /// At once as these say.
+    At(Policies),
+    /// From where they stood, but faster or slower than before until they show what they would have
+    /// shown had they run on.
+    Slew,
+}
+
+impl FromStr for Onward {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "slew" => Ok(Self::Slew),
+            text => text.parse().map(Self::At).map_err(|_: &str| {
+                "it must be continue, catch-up, slew, or wall=POLICY,monotonic=POLICY with one of the first two"
+            }),
+        }
+    }
+}
+
+/// How processes go on.
+#[derive(Clone, Copy, Debug)]
+pub struct Clocked {
+    /// From where.
+    pub onward: Onward,
+    /// By which part of a second a clock that is slewed gains or loses in a second.
+    pub slew_rate: f64,
+    /// At which rate, if at another than before.
+    pub rate: Option<Rate>,
+    /// Do all clocks stand still at first?
+    pub frozen: bool,
+}
+
+/// A timeline whose supervisor touches no program, until this is dropped.
+pub struct Rest {
+    name: Name,
+    /// What is known of it.
+    pub resting: Resting,
+}
+
+impl Rest {
+    /// Waits until no thread is traced any more.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such timeline, or it cannot be brought to rest.
+    pub fn of(name: &Name) -> Result<Self, Error> {
+        match named::ask(name, &Request::Rest) {
+            Ok(Answer::Resting(resting)) => Ok(Self { name: name.clone(), resting: *resting }),
+            answer => Err(named::unexpected(name, answer)),
+        }
+    }
+}
+
+impl Drop for Rest {
+    fn drop(&mut self) {
+        // One that has ended with its programs needs no waking.
+        let _ = named::ask(&self.name, &Request::Wake);
+    }
+}
+
+/// A process and its descendants, each before its children.
+fn tree_of(root: Pid) -> Vec<Pid> {
+    let (mut found, mut left) = (Vec::new(), VecDeque::from([root]));
+    while let Some(process) = left.pop_front() {
+        found.push(process);
+        left.extend(proc::children_of(process));
+    }
+    found
+}
+
+/// Looks at a tree of processes that CRIU has `stopped`, and which lived by that timeline, or by none.
+///
+/// # Errors
+///
+/// If their time namespace cannot be entered.
+pub fn look_at(root: i32, stopped: Instant, timeline: Option<Resting>) -> Result<Moved, Error> {
+    let root = Pid::from_raw(root);
+    // That namespace may have another CLOCK_MONOTONIC.
+    let ago = Nanos(i64::try_from(stopped.elapsed().as_nanos()).unwrap_or(i64::MAX));
+    namespace::join_time(root).map_err(Error::system("enter the time namespace of a process"))?;
+    let now = host::read_at_once();
+    let then: [HostInstant; CLOCKS] = now.map(|now| now.after(Nanos::ZERO.minus(ago)));
+    let unmoved = Segment::IDENTITY.anchored_at(then);
+    let (map, motion) = match &timeline {
+        Some(resting) => (resting.map, resting.motion),
+        None => (unmoved, Motion { rate: Rate::ONE, freeze: None }),
+    };
+    let stood = Clock::ALL.map(|clock| map.virtual_at(clock, then[clock as usize]));
+    let processes = tree_of(root).into_iter().map(Stood::look).collect();
+    let saved = Saved::new(then[Clock::Wall as usize], motion, stood);
+    Ok(Moved { saved, map, timeline, processes })
+}
+
+impl Stood {
+    fn look(process: Pid) -> Self {
+        let in_call = |thread: Pid| {
+            let text = proc::read(thread, "syscall").ok()?;
+            let call = Blocked::parse(&text)?;
+            Some(InCall { thread: thread.as_raw(), nr: call.nr.0 })
+        };
+        let threads = proc::threads_of(process).into_iter().flatten();
+        Self {
+            pid: process.as_raw(),
+            command: proc::command_of(process),
+            calls: threads.filter_map(in_call).collect(),
+            timers: armed_descriptors(process),
+        }
+    }
+}
+
+impl Moved {
+    /// The processes.
+    #[must_use]
+    pub fn processes(&self) -> &[Stood] {
+        &self.processes
+    }
+
+    /// Is it of a timeline that this version of eigentime can go on with?
+    ///
+    /// # Errors
+    ///
+    /// If it is not.
+    pub fn check(&self) -> Result<(), Error> {
+        match &self.timeline {
+            Some(timeline) if !timeline.image.is_own() => Err(Error::Timeline(
+                "it is of a timeline that another version of eigentime has made, whose programs \
+                 are prepared in another way\nhelp: restore it with that version"
+                    .to_owned(),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// For how long clocks that are slewed run at another rate, if they go on now.
+    #[must_use]
+    pub fn slews_for(&self, clocked: &Clocked) -> Option<Duration> {
+        let away = host::read(ClockId::REALTIME).since(self.saved.host()).0.unsigned_abs();
+        let span = Duration::from_nanos(away).div_f64(clocked.slew_rate);
+        (clocked.onward == Onward::Slew).then_some(span)
+    }
+
+    /// The rate of clocks that are slewed.
+    fn slewed(&self, rate: Rate, by: f64) -> Result<Rate, Error> {
+        let is_behind = host::read(ClockId::REALTIME) >= self.saved.host();
+        let millionths = rate.virtual_span(Nanos(1_000_000)).0 as f64;
+        let slewed = millionths * if is_behind { 1.0 + by } else { 1.0 - by };
+        let slewed = Rate::from_ratio(slewed.round() as u64, 1_000_000);
+        let refused = || Error::Timeline("clocks cannot be slewed at that rate".to_owned());
+        slewed.filter(|rate| is_allowed(*rate)).ok_or_else(refused)
+    }
+
+    fn clocks(&self, clocked: Clocked) -> Result<Clocks, Error> {
+        let Clocked { onward, rate, frozen, slew_rate } = clocked;
+        let was = self.saved.motion();
+        let mut rate = rate.unwrap_or(was.rate);
+        let policies = match onward {
+            Onward::At(policies) => policies,
+            Onward::Slew if frozen || was.freeze.is_some() => {
+                return Err(Error::Timeline(
+                    "clocks that stand still cannot be slewed\nhelp: use another policy".to_owned(),
+                ));
+            }
+            Onward::Slew => {
+                rate = self.slewed(rate, slew_rate)?;
+                Policies::default()
+            }
+        };
+        let freeze = if frozen { Some(Freeze::All) } else { was.freeze };
+        Ok(Clocks {
+            start: Start::Saved(Box::new(self.saved.clone()), policies),
+            motion: Motion { rate, freeze },
+            skip: None,
+        })
+    }
+
+    /// Ends all processes.
+    pub fn end(&self) {
+        for process in &self.processes {
+            // It may have ended.
+            let _ = kill(Pid::from_raw(process.pid), Signal::SIGKILL);
+        }
+    }
+}
+
+/// Brings processes that CRIU has restored and stopped into a timeline that is made for them, and lets
+/// them go on. They are ended if that fails.
+///
+/// # Errors
+///
+/// If the timeline cannot be made, or a process not be brought into it.
+pub fn restore(moved: &Moved, name: &Name, clocked: Clocked) -> Result<Vec<Attached>, Error> {
+    let restored = bring_in(moved, name, clocked);
+    if restored.is_err() {
+        moved.end();
+    }
+    restored
+}
+
+fn bring_in(moved: &Moved, name: &Name, clocked: Clocked) -> Result<Vec<Attached>, Error> {
+    moved.check()?;
+    if lives_in_timeline()? {
+        return Err(Error::AlreadyInTimeline);
+    }
+    let Some(root) = moved.processes.first() else {
+        return Err(Error::Timeline("the checkpoint has no processes".to_owned()));
+    };
+    let joined = namespace::join_time(Pid::from_raw(root.pid));
+    joined.map_err(Error::system("enter the time namespace of a process"))?;
+    let clocks = moved.clocks(clocked)?;
+    let region = match &moved.timeline {
+        Some(timeline) => {
+            let region = Region::at(Layout::at(timeline.base))?;
+            region.page().go_on_after(timeline.latch);
+            region
+        }
+        None => Region::new()?,
+    };
+    let ask = Ask::of_new_timeline(name, &clocks, region)?;
+    let mut state = moved.timeline.as_ref().map(|timeline| timeline.state.clone());
+    let then = clocked.rate.unwrap_or(moved.saved.motion().rate);
+    let slews_for = moved.slews_for(&clocked);
+    let mut slew =
+        slews_for.map(|span| (Nanos(i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)), then));
+    // Each is there when its parent goes on.
+    let requests = moved.processes.iter().rev().map(|process| Restored {
+        process: process.clone(),
+        map: moved.map,
+        is_prepared: moved.timeline.is_some(),
+        state: state.take(),
+        slew: slew.take(),
+    });
+    let mut attached = Vec::new();
+    for restored in requests {
+        match ask.ask(&Request::Restore(Box::new(restored))) {
+            Ok(Answer::Attached(one)) => attached.push(one),
+            answer => return Err(named::unexpected(name, answer)),
+        }
+    }
+    Ok(attached)
+}

@@ -1,0 +1,75 @@
+//! What a checkpoint has to tell of a timeline and its processes beside what CRIU knows.
+
+use eigentime_timeline::{Clock, Nanos, Pending, Rate, Segment};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::motion::Motion;
+use crate::region::Image;
+
+/// What is known of a timeline that has programs already.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Resting {
+    /// The map.
+    pub map: Segment,
+    /// How the clocks run.
+    pub motion: Motion,
+    /// Where the shared memory lies in programs.
+    pub base: u64,
+    /// The image in it.
+    pub image: Image,
+    /// The word by which programs know which map they have read.
+    pub latch: u32,
+    /// What its supervisor knows beyond that.
+    pub state: Value,
+}
+
+/// A process.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Stood {
+    /// Its number.
+    pub pid: i32,
+    /// What it ran.
+    pub command: String,
+    /// The calls that its threads were in.
+    pub calls: Vec<InCall>,
+    /// The timers that it held by descriptors.
+    pub timers: Vec<Armed>,
+}
+
+/// A thread that was in a system call.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct InCall {
+    /// The thread.
+    pub thread: i32,
+    /// The number of the call.
+    pub nr: u32,
+}
+
+/// A process that is to become a member before it runs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Restored {
+    /// The process.
+    pub process: Stood,
+    /// The map by which it armed its timers.
+    pub map: Segment,
+    /// Has it an image?
+    pub is_prepared: bool,
+    /// What the supervisor of its timeline knew, for the first.
+    pub state: Option<Value>,
+    /// For how long the clocks run at another rate first, and at which they go on, for the first.
+    pub slew: Option<(Nanos, Rate)>,
+}
+
+/// A timer that a process held by a descriptor, and when it would have gone off by the host's clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Armed {
+    /// The descriptor.
+    pub descriptor: u32,
+    /// The clock by which the kernel counts.
+    pub line: Clock,
+    /// When it would have gone off.
+    pub timer: Pending,
+    /// How often it had gone off since it was last read.
+    pub ticks: u64,
+}

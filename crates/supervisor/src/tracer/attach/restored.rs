@@ -1,0 +1,265 @@
+//! Brings a process into the timeline that CRIU has restored and left in a stop of job control.
+//!
+//! It may have had a timeline: then it has the image, at the same addresses, and a filter to which nobody
+//! listens; it gets the page of this timeline and a filter to which we do. Else it is attached like any
+//! other. What it has armed and waits for is by the map of the checkpoint.
+
+use std::time::Instant;
+
+use eigentime_calls::Nr;
+use eigentime_timeline::{Clock, HostInstant, Segment};
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::super::fresh::help_with;
+use super::super::jobs::complete;
+use super::super::mapping::{Failed, NO_FILE, PRIVATE, READ_WRITE, step};
+use super::super::rearm::{Rearm, restore_descriptors};
+use super::super::timekeeper::{Changed, Number};
+use super::super::tracee::{Stop, Tracee};
+use super::super::visit::Visit;
+use super::super::{Supervisor, Thread};
+use super::preflight::{self, Target};
+use super::stopped::Stopped;
+use super::{PATIENCE, SCRATCH, Taken, cancels};
+use crate::control::Attached;
+use crate::host;
+use crate::moved::{InCall, Restored};
+use crate::plan::Lifelong;
+use crate::proc;
+
+impl Supervisor {
+    /// Brings it in and lets it go on. If that fails, it is still stopped, or to be ended.
+    pub(in super::super) fn restore(&mut self, restored: &Restored) -> Result<Attached, String> {
+        let pid = Pid::from_raw(restored.process.pid);
+        if let Some(state) = &restored.state {
+            let known = serde_json::from_value(state.clone());
+            self.take_in(known.map_err(|error| format!("its state is unreadable: {error}"))?);
+        }
+        let target = preflight::look_at_restored(pid, self.layout, restored.is_prepared)?;
+        let is_first = self.timekeeper().awaits_attached();
+        let begin = Instant::now();
+        let stopped = Stopped::all_of_halted(pid, begin + PATIENCE);
+        let mut stopped = stopped.map_err(|refused| {
+            self.unwanted.extend(refused.unstopped);
+            refused.reason
+        })?;
+        let Taken { notes, listener } = self.bring_in(&mut stopped, &target, restored)?;
+        let threads = stopped.threads().len();
+        self.note_attached(pid, is_first);
+        if restored.is_prepared {
+            let Some(listener) = listener else {
+                return Err("another listens to its filter".to_owned());
+            };
+            self.listen_to_attached(listener, pid, false);
+            self.started = true;
+            self.first_stderr = None;
+            self.uses_timer_descriptors = true;
+            self.take_back(stopped);
+        } else {
+            self.adopt(stopped, listener, &target);
+        }
+        Ok(Attached {
+            pid: pid.as_raw(),
+            command: proc::command_of(pid),
+            threads,
+            stopped_ns: begin.elapsed().as_nanos() as u64,
+            notes,
+        })
+    }
+
+    /// Follows the threads of a process that has the image, and lets them go on.
+    fn take_back(&mut self, stopped: Stopped) {
+        let kept = cancels(stopped.process).then_some(Lifelong::Cancels);
+        let threads = stopped.into_threads();
+        for thread in &threads {
+            self.threads.insert(thread.0, Thread { kept, ..Thread::default() });
+        }
+        self.resume_threads(&threads);
+    }
+
+    /// Brings a process, all of whose threads are traced, to a stop of job control, and lets go of them.
+    pub(in super::super) fn halt(&mut self, process: Pid, deadline: Instant) -> nix::Result<()> {
+        let mut threads = Vec::new();
+        let stopped = self.stop_threads(process, None, deadline, &mut threads);
+        let halted = stopped.and_then(|()| {
+            for thread in &threads {
+                self.redirect_notified(*thread)?;
+            }
+            let first = *threads.first().ok_or(Errno::ESRCH)?;
+            kill(process, Signal::SIGSTOP)?;
+            // One takes the signal, and all others stop with it.
+            first.resume(None)?;
+            loop {
+                match first.wait_until(deadline)?.ok_or(Errno::ETIMEDOUT)? {
+                    Stop::Group => return Ok(()),
+                    Stop::Ended => return Err(Errno::ESRCH),
+                    Stop::Signal(signal) => first.resume(Some(signal))?,
+                    _ => first.resume(None)?,
+                }
+            }
+        });
+        match halted {
+            Ok(()) => {
+                for thread in &threads {
+                    self.threads.remove(&thread.0);
+                    thread.release(None)?;
+                }
+            }
+            Err(_) => self.resume_threads(&threads),
+        }
+        halted
+    }
+
+    /// Lets such a process go on as if it had not been stopped.
+    pub(in super::super) fn end_halt(&mut self, process: Pid) -> Result<(), String> {
+        let stopped = Stopped::all_of_halted(process, Instant::now() + PATIENCE);
+        let stopped = stopped.map_err(|refused| {
+            self.unwanted.extend(refused.unstopped);
+            refused.reason
+        })?;
+        let failed = |error: Errno| error.desc().to_owned();
+        let visitor = stopped.visitor();
+        let mut visit = Visit::new(visitor, self.layout.call()).map_err(failed)?;
+        let taken = complete(visitor, take_stop_signals(&mut visit));
+        let ended = complete(visitor, visit.end());
+        self.take_back(stopped);
+        taken.and(ended.map(drop)).map_err(failed)
+    }
+
+    fn bring_in(
+        &mut self,
+        stopped: &mut Stopped,
+        target: &Target,
+        restored: &Restored,
+    ) -> Result<Taken, String> {
+        let failed = |Failed(step, error)| {
+            format!("cannot restore: {step}: {}{}", error.desc(), help_with(error))
+        };
+        let exempt = self.layout.exempt();
+        for thread in stopped.threads() {
+            // It is in the call again that CRIU has taken it out of.
+            let back = enter_call(*thread, &restored.process.calls, exempt);
+            back.map_err(step("read its registers")).map_err(failed)?;
+        }
+        let left = stopped.leave(&self.kernel, target.vdso);
+        left.map_err(step("bring a thread out of the vDSO")).map_err(failed)?;
+        // The clocks go on now, when nobody reads.
+        let now = host::read_at_once();
+        self.timelines.outermost_mut().timekeeper.begin_with_attached(now);
+        if let Some((span, rate)) = restored.slew {
+            self.slew_for(span, rate);
+        }
+        let visitor = stopped.visitor();
+        let instruction = match restored.is_prepared {
+            true => self.layout.call(),
+            false => self.kernel.syscall_at(target.vdso),
+        };
+        let visit = Visit::new(visitor, instruction);
+        let mut visit = visit.map_err(step("read its registers")).map_err(failed)?;
+        let prepared = complete(visitor, self.prepare_restored(&mut visit, target, restored));
+        if prepared.is_ok() && !restored.is_prepared {
+            stopped.make_waits_again(&mut visit.after);
+        }
+        let ended = complete(visitor, visit.end());
+        let ended = ended.map_err(step("let the thread go on"));
+        let mut taken = prepared.and_then(|taken| ended.map(|_| taken)).map_err(failed)?;
+        self.timelines.outermost_mut().timekeeper.has_begun();
+        let (timeline, after) = (Number::OUTERMOST, self.timekeeper().segment());
+        let change = Changed { timeline, before: restored.map, after };
+        restore_descriptors(stopped.process, &restored.process.timers, &Rearm::new(change));
+        // CRIU has armed the others anew, as long before they are due as they were then.
+        let before = with_wall_of_today(&restored.map, now);
+        self.interval_timers.insert(stopped.process);
+        self.posix_timers.insert(stopped.process);
+        let change = Rearm::new(Changed { before, ..change });
+        if let Err(error) = self.rearm_timers(visitor, stopped.process, &change) {
+            taken.notes.push(format!("its timers keep their host time: {}", error.desc()));
+        }
+        Ok(taken)
+    }
+
+    /// Does all that needs calls of the process's own.
+    async fn prepare_restored(
+        &self,
+        visit: &mut Visit,
+        target: &Target,
+        restored: &Restored,
+    ) -> Result<Taken, Failed> {
+        let args = [0, SCRATCH, READ_WRITE, PRIVATE, NO_FILE, 0];
+        let scratch = visit.call(libc::SYS_mmap, args).await.map_err(step("map memory in it"))?;
+        take_stop_signals(visit).await.map_err(step("take a signal away"))?;
+        let installer = self.installer(Number::OUTERMOST);
+        let taken = match restored.is_prepared {
+            true => {
+                installer.map_page(visit, scratch).await?;
+                self.take_over(visit, scratch, target.vdso, target).await
+            }
+            false => {
+                installer.map_region(visit, scratch).await?;
+                self.take_its_place(visit, scratch, target).await
+            }
+        };
+        let _ = visit.call(libc::SYS_munmap, [scratch, SCRATCH, 0, 0, 0, 0]).await;
+        taken
+    }
+}
+
+/// Takes the signals away that only tell that a process was stopped and goes on.
+async fn take_stop_signals(visit: &mut Visit) -> nix::Result<()> {
+    /// Below the red zone of the stack.
+    const DEPTH: u64 = 256;
+    const WORD: u64 = 8;
+    let at = (visit.after.stack() - DEPTH) & !(WORD - 1);
+    for signal in [libc::SIGCONT, libc::SIGCHLD] {
+        if !visit.tracee.has_stop_signal(signal)? {
+            continue;
+        }
+        // The set, and no time.
+        visit.tracee.write_words(at, &[1 << (signal - 1), 0, 0])?;
+        match visit.call(libc::SYS_rt_sigtimedwait, [at, 0, at + WORD, WORD, 0, 0]).await {
+            // Another thread has it.
+            Err(Errno::EAGAIN) | Ok(_) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Puts a thread into the call that it was in, from which CRIU has it return: either just before it,
+/// or, where the kernel would have gone on with what was left of the time, with EINTR.
+fn enter_call(thread: Tracee, calls: &[InCall], exempt: u64) -> nix::Result<()> {
+    let Some(call) = calls.iter().find(|call| call.thread == thread.0.as_raw()) else {
+        return Ok(());
+    };
+    let mut registers = thread.registers()?;
+    if registers.is_in_call() {
+        return Ok(());
+    }
+    let nr = Nr(call.nr);
+    if registers.result() == -i64::from(Errno::EINTR as i32) {
+        registers.set_result(i64::from(nr.0));
+        registers.interrupt_and_make_again(registers.ip());
+    } else if registers.is_before_call(exempt) {
+        registers.interrupt_and_make_again(exempt);
+    } else {
+        return Ok(());
+    }
+    thread.set_registers(registers)
+}
+
+/// A map whose wall clocks are by the host's of today: they show there what they would have shown had the
+/// host's gone on like its monotonic one.
+fn with_wall_of_today(map: &Segment, now: [HostInstant; eigentime_timeline::CLOCKS]) -> Segment {
+    let mut today = *map;
+    let monotonic = map.anchor(Clock::Monotonic).host;
+    let passed = now[Clock::Monotonic as usize].since(monotonic);
+    for clock in [Clock::Wall, Clock::Tai] {
+        let anchor = &mut today.anchors[clock as usize];
+        let then = map.anchor(clock).host.after(passed);
+        anchor.virt = map.virtual_at(clock, then);
+        anchor.host = now[clock as usize];
+    }
+    today
+}

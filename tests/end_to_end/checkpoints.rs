@@ -1,0 +1,123 @@
+//! `eigentime checkpoint` and `eigentime restore` on real programs, in a process namespace that stands for
+//! another host: the numbers of the processes are free there. `programs/checkpoints/move.py` does it and
+//! says what is wrong.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::command::run;
+use crate::needs::{Need, find_tool};
+use crate::programs::{Build, Program};
+use crate::suite::{Broken, Outcome, Suite};
+use crate::workspace;
+
+/// A checkpoint takes a second, on a machine that is busy several.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// How often the clocks are changed and the program is moved, and how often the command is killed.
+const ROUNDS: u32 = 3;
+const KILLING_ROUNDS: u32 = 3;
+
+const POLICIES: [(&str, &str); 3] = [
+    ("continue", "continue"),
+    ("catch_up", "catch-up"),
+    ("cured", "wall=catch-up,monotonic=continue"),
+];
+
+/// A program with its arguments.
+type Words = fn() -> Vec<OsString>;
+
+/// What `scripts/criu.sh` brings, or the machine has.
+fn criu() -> Option<PathBuf> {
+    let is_new = |path: &PathBuf| {
+        let told = Command::new(path).arg("--version").output();
+        let text = told.map(|told| String::from_utf8_lossy(&told.stdout).into_owned());
+        let major = |text: String| text.strip_prefix("Version: ")?.split('.').next()?.parse().ok();
+        text.ok().and_then(major).is_some_and(|major: u32| major >= 4)
+    };
+    let brought = workspace::root().join("build/criu/criu");
+    [Some(brought), find_tool("criu")].into_iter().flatten().find(is_new)
+}
+
+/// Adds the tests.
+pub fn add(suite: &mut Suite) {
+    let with = |other: &[Need]| {
+        let own = [
+            Need::Root,
+            Need::Tool("python3"),
+            Need::Tool("unshare"),
+            Need::Other(criu().is_some(), "CRIU 4 (make criu)".to_owned()),
+        ];
+        own.into_iter().chain(other.iter().cloned()).collect::<Vec<_>>()
+    };
+    let c = || vec![Program::Ticking.path(Build::Dynamic).into()];
+    let go = || vec![Program::Ticking.path(Build::Go).into()];
+    let python = || {
+        let script = workspace::sources().join("languages/ticking.py");
+        vec![OsString::from("/usr/bin/python3"), script.into()]
+    };
+    let tickers: [(&str, Need, Words); 3] = [
+        ("c", Need::Program(Build::Dynamic), c),
+        ("go", Need::Program(Build::Go), go),
+        ("python", Need::Tool("python3"), python),
+    ];
+    for kind in ["plain", "named"] {
+        for (label, policy) in POLICIES {
+            for (language, need, words) in tickers.clone() {
+                let name = format!("checkpoints::{kind}::{label}::{language}");
+                let case = format!("{kind}:{policy}");
+                suite.test(name, &with(&[need]), move || moves(&case, words()));
+            }
+        }
+        for (label, policy) in &POLICIES[..2] {
+            let case = format!("{kind}-waits:{policy}");
+            let name = format!("checkpoints::{kind}::{label}::waits");
+            let words = || vec![Program::Moving.path(Build::Dynamic).into()];
+            let needs = with(&[Need::Program(Build::Dynamic)]);
+            suite.test(name, &needs, move || moves(&case, words()));
+            let case = format!("{kind}-redis:{policy}");
+            let name = format!("checkpoints::{kind}::{label}::redis");
+            let needs = with(&[Need::Tool("redis-server")]);
+            suite.test(name, &needs, move || moves(&case, vec!["redis-server".into()]));
+        }
+    }
+    let needs = with(&[Need::Program(Build::Dynamic)]);
+    for (name, case) in [
+        ("leave_running", "left"),
+        ("refusals", "refusals"),
+        ("frozen", "frozen"),
+        ("plain::slew", "plain-slew"),
+        ("named::slew", "named-slew"),
+    ] {
+        suite.test(format!("checkpoints::{name}"), &needs, move || moves(case, c()));
+    }
+    suite.test("checkpoints::rounds", &needs, move || {
+        let rounds = workspace::number_set_by("EIGENTIME_CHECKPOINT_ROUNDS", ROUNDS)?;
+        moves(&format!("rounds:{rounds}"), c())
+    });
+    suite.test("checkpoints::killed_at_any_moment", &needs, move || {
+        let rounds = workspace::number_set_by("EIGENTIME_KILLING_ROUNDS", KILLING_ROUNDS)?;
+        moves(&format!("killing:{rounds}"), c())
+    });
+}
+
+fn moves(case: &str, program: Vec<OsString>) -> Outcome {
+    let directory = workspace::scratch()?;
+    let runtime = directory.join("run");
+    std::fs::create_dir(&runtime)?;
+    let criu = criu().ok_or_else(|| Broken("no CRIU".to_owned()))?;
+    let mut command = Command::new("unshare");
+    command
+        .args(["--pid", "--fork", "--mount-proc", "--kill-child", "python3"])
+        .arg(workspace::sources().join("checkpoints/move.py"))
+        .arg(case)
+        .args(program)
+        .current_dir(&directory)
+        .env("EIGENTIME", workspace::binary())
+        .env("EIGENTIME_CRIU", criu)
+        .env(workspace::ONLY_VARIABLE, &runtime)
+        .stdin(Stdio::null());
+    run(&mut command, LIMIT)?.expect_code(0).map(drop)
+}

@@ -1,0 +1,481 @@
+"""Moves programs through checkpoints, as the first process of a process namespace, where their numbers
+are free again once they have ended.
+
+    move.py CASE PROGRAM...     EIGENTIME names the command, EIGENTIME_CRIU that of CRIU
+
+Prints what is wrong and ends with status 1, or with 0.
+"""
+
+import ctypes
+import itertools
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+EIGENTIME = os.environ["EIGENTIME"]
+# A machine that is busy.
+LATE = 5.0
+
+
+class Wrong(Exception):
+    """What is not as it should be."""
+
+
+def ensure(holds, text):
+    if not holds:
+        raise Wrong(text)
+
+
+def command(*words, status=0):
+    done = subprocess.run(
+        [EIGENTIME, *map(str, words)],
+        check=False,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    said = f"eigentime {' '.join(map(str, words))}: {done.returncode}: {done.stdout}{done.stderr}"
+    ensure(done.returncode == status, said)
+    return done.stdout + done.stderr
+
+
+class Moving:
+    """A program, and what it has written."""
+
+    def __init__(self, name, words, timeline=None):
+        self.timeline, self.directory = timeline, Path(f"{name}.checkpoint")
+        self.out = Path(f"{name}.out")
+        before = (
+            []
+            if timeline is None
+            else [EIGENTIME, "run", "--timeline", name, *timeline, "--"]
+        )
+        with self.out.open("w") as out:
+            self.process = subprocess.Popen(
+                [*before, *words],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+            )
+        self.pid, self.name = self.process.pid, name
+
+    def lines(self):
+        text = self.out.read_text()
+        return text[: text.rfind("\n") + 1].splitlines()
+
+    def await_lines(self, count, limit=60):
+        end = time.monotonic() + limit
+        while len(self.lines()) < count:
+            ensure(time.monotonic() < end, f"it has written {self.lines()}")
+            time.sleep(0.02)
+
+    def checkpoint(self, *options):
+        shutil.rmtree(self.directory, ignore_errors=True)
+        of = ["--pid", self.pid] if self.timeline is None else [self.name]
+        command("checkpoint", *of, "-o", self.directory, *options)
+
+    def reap(self):
+        """Once it has ended: only then its number is free."""
+        end = time.monotonic() + 60
+        while any(session == self.pid for session in sessions()):
+            ensure(time.monotonic() < end, "it has not ended")
+            try:
+                os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                pass
+            time.sleep(0.01)
+
+    def restore(self, *options):
+        command("restore", self.directory, "--timeline", self.name, *options)
+
+    def end(self):
+        ended = [self.pid, *(int(pid) for pid in children(self.pid))]
+        for pid in ended:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        self.reap()
+
+    def stood(self):
+        return json.loads((self.directory / "manifest.json").read_text())["moved"][
+            "saved"
+        ]
+
+
+def sessions():
+    """Those of all processes, also of ones that nobody has waited for."""
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            yield int(path.read_text().rsplit(")", 1)[1].split()[3])
+        except OSError:
+            pass
+
+
+def children(pid):
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        yield from path.read_text().split()
+
+
+def ticks(lines):
+    """The readings of a ticker: number, wall clock, monotonic clock, in seconds."""
+    return [[float(word) for word in line.split()[:3]] for line in lines]
+
+
+def check_steps(found):
+    for before, after in itertools.pairwise(found):
+        ensure(after[0] == before[0] + 1, f"{after} follows {before}")
+        ensure(
+            after[2] >= before[2], f"its monotonic clock went back: {before}, {after}"
+        )
+
+
+def clocks(program, timeline, policy, rate):
+    """A ticker is moved; its first reading is what the policy says."""
+    moving = Moving("ticker", program, timeline)
+    moving.await_lines(5)
+    moving.checkpoint()
+    moving.reap()
+    before = moving.lines()
+    pause = 2.0
+    time.sleep(pause)
+    began = time.time()
+    moving.restore("--policy", policy)
+    done = time.time()
+    moving.await_lines(len(before) + 5)
+    found = ticks(moving.lines())
+    check_steps(found)
+    saved = moving.stood()
+    host, clocks = saved["host_realtime_ns"] / 1e9, saved["clocks"]
+    first = found[len(before)]
+    policies = (
+        dict(part.split("=") for part in policy.split(",")) if "=" in policy else {}
+    )
+    for index, clock, kind in [(1, "realtime", "wall"), (2, "monotonic", "monotonic")]:
+        stood = clocks[clock] / 1e9
+        last = found[len(before) - 1][index]
+        ensure(
+            last <= stood + 1e-6, f"{clock} showed {last} before it stood at {stood}"
+        )
+        passed = 0.0
+        if policies.get(kind, policy) == "catch-up":
+            passed = (began - host) * rate
+        least = stood + passed
+        # It has slept meanwhile; it is started by a command that needs time.
+        most = stood + passed + (done - began + LATE) * rate
+        ensure(
+            least <= first[index] <= most,
+            f"{clock} is {first[index]}, not {least} to {most}",
+        )
+    moving.end()
+
+
+def waits(program, timeline, policy):
+    """Threads wait in every way: none is early, each ends once."""
+    moving = Moving("waits", program, timeline)
+    moving.await_lines(1)
+    time.sleep(0.5)
+    moving.checkpoint()
+    moving.reap()
+    time.sleep(3)
+    moving.restore("--policy", policy)
+    moving.await_lines(1 + len(WAITS))
+    time.sleep(0.5)
+    lines = moving.lines()[1:]
+    # A reading that a thread of a process without a timeline was in the middle of is the kernel's.
+    told = sorted(
+        line.split()[0] for line in lines if line.split()[0] not in ("BACK", "jump")
+    )
+    ensure(told == sorted(WAITS), f"{lines}")
+    late = {line.split()[0]: float(line.split()[-1]) for line in lines}
+    early = {name: by for name, by in late.items() if by < -0.002}
+    ensure(not early, f"too early: {early}")
+    if timeline is not None:
+        ensure("BACK" not in late, f"a clock went back: {lines}")
+    moving.end()
+
+
+WAITS = [
+    *[
+        "abs-sleep",
+        "rel-sleep",
+        "poll",
+        "cond-wall",
+        "tfd-wall-abs",
+        "tfd-mono-abs",
+        "tfd-rel",
+    ],
+    *["posix", "itimer", "child-sleep"],
+]
+
+
+def redis(program, timeline, policy, rate):
+    """Keys expire when the virtual time says so."""
+    moving = Moving(
+        "redis",
+        [*program, "--unixsocket", "redis.sock", "--port", "0", "--save", ""],
+        timeline,
+    )
+    path = Path("redis.sock")
+
+    def ask(*words):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(path))
+            request = f"*{len(words)}\r\n" + "".join(
+                f"${len(word)}\r\n{word}\r\n" for word in words
+            )
+            client.sendall(request.encode())
+            return client.recv(4096).decode().splitlines()[0]
+
+    end = time.monotonic() + 60
+    while not path.exists():
+        ensure(time.monotonic() < end, "redis does not start")
+        time.sleep(0.05)
+    for key, span in [("short", "5000"), ("long", "60000")]:
+        ensure(ask("SET", key, "value", "PX", span) == "+OK", "SET fails")
+    before = int(ask("PTTL", "long")[1:])
+    moving.checkpoint()
+    moving.reap()
+    host = moving.stood()["host_realtime_ns"] / 1e9
+    time.sleep(6 / rate)
+    moving.restore("--policy", policy)
+    left = int(ask("PTTL", "long")[1:])
+    away = (time.time() - host) * 1000 * rate
+    if policy == "catch-up":
+        ensure(ask("GET", "short") == "$-1", "a key outlived its time")
+        ensure(
+            before - away - LATE * 1000 <= left <= before - 5900, f"{left} of {before}"
+        )
+    else:
+        ensure(before - LATE * 1000 * rate <= left <= before, f"{left} of {before}")
+    moving.end()
+
+
+def leave_running(program):
+    """It goes on, and what was written can be restored later."""
+    moving = Moving("left", program, ["--date", "2038-01-01", "--rate", "2"])
+    moving.await_lines(3)
+    moving.checkpoint("--leave-running")
+    written = len(moving.lines())
+    moving.await_lines(written + 5)
+    check_steps(ticks(moving.lines()))
+    said = command("checkpoint", "left", "-o", moving.directory, status=125)
+    ensure("exists already" in said, said)
+    command("ctl", "set", "left", "--rate", "3")
+    moving.end()
+
+
+def refusals(program):
+    """What cannot be done is said, and leaves everything as it was."""
+    moving = Moving("refused", program, ["--rate", "2"])
+    moving.await_lines(3)
+    directory = moving.directory
+    said = command(
+        "checkpoint", "refused", "-o", directory, "--criu", "/nonexistent", status=125
+    )
+    ensure("4.0" in said and "ctl save" in said, said)
+    old = Path("old-criu")
+    old.write_text("#!/bin/sh\necho 'Version: 3.17.1'\n")
+    old.chmod(0o755)
+    said = command(
+        "checkpoint", "refused", "-o", directory, "--criu", "./old-criu", status=125
+    )
+    ensure("3.17.1" in said and "4.0" in said, said)
+    said = command("checkpoint", "nowhere", "-o", directory, status=125)
+    ensure("no timeline 'nowhere'" in said, said)
+    said = command("checkpoint", "--pid", "4000000", "-o", directory, status=125)
+    ensure("no process 4000000" in said, said)
+    ensure(not directory.exists(), "something is left")
+    written = len(moving.lines())
+    moving.await_lines(written + 3)
+    moving.checkpoint()
+    moving.reap()
+    manifest = directory / "manifest.json"
+    whole = manifest.read_text()
+    manifest.write_text(whole.replace('"version": 1,', '"version": 7,', 1))
+    said = command("restore", directory, status=125)
+    ensure("version 7" in said, said)
+    manifest.write_text(whole[:-20])
+    said = command("restore", directory, status=125)
+    ensure("no whole checkpoint" in said, said)
+    manifest.write_text(whole)
+    images = sorted((directory / "images").glob("pages-*.img"))
+    content = images[0].read_bytes()
+    images[0].write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    said = command("restore", directory, status=125)
+    ensure("pages-" in said and "not what was written" in said, said)
+    images[0].unlink()
+    said = command("restore", directory, status=125)
+    ensure("pages-" in said, said)
+    images[0].write_bytes(content)
+    moving.restore()
+    said = command("restore", directory, "--timeline", "other", status=125)
+    ensure("another process namespace" in said or "bad size" in said, said)
+    moving.await_lines(written + 5)
+    moving.end()
+
+
+def frozen(program):
+    """Clocks that stand still do so afterwards, and others can be told to."""
+    moving = Moving("frozen", program, ["--date", "2038-01-01", "--rate", "2"])
+    moving.await_lines(3)
+    command("ctl", "freeze", "frozen")
+    for options in [], ["--freeze"]:
+        moving.checkpoint()
+        stood = moving.stood()["clocks"]["monotonic"]
+        moving.reap()
+        written = len(moving.lines())
+        moving.restore(*options)
+        shown = json.loads(command("ctl", "show", "frozen", "--json"))
+        clocks = {clock["clock"]: clock["virtual_ns"] for clock in shown["clocks"]}
+        ensure(int(clocks["monotonic"]) == stood, f"{clocks} is not {stood}")
+        time.sleep(0.5)
+        ensure(len(moving.lines()) <= written + 1, "it does not stand still")
+        command("ctl", "thaw", "frozen")
+        moving.await_lines(written + 3)
+    check_steps(ticks(moving.lines()))
+    moving.end()
+
+
+def slew(program, timeline, rate):
+    """The wall clock reaches what it would have shown without a step."""
+    moving = Moving("slew", program, timeline)
+    moving.await_lines(5)
+    moving.checkpoint()
+    moving.reap()
+    before = len(moving.lines())
+    time.sleep(2)
+    moving.restore("--policy", "slew", "--slew-rate", "0.5")
+    saved = moving.stood()
+    stood, host = saved["clocks"]["realtime"] / 1e9, saved["host_realtime_ns"] / 1e9
+    moving.await_lines(before + 2)
+    first = ticks(moving.lines())[before]
+    ensure(stood <= first[1] <= stood + LATE * rate * 1.5, f"{first} is not {stood}")
+    end = time.monotonic() + 60
+    while True:
+        shown = json.loads(command("ctl", "show", "slew", "--json"))
+        clocks = {clock["clock"]: clock for clock in shown["clocks"]}
+        wall = int(clocks["realtime"]["virtual_ns"]) / 1e9
+        behind = stood + (int(clocks["realtime"]["host_ns"]) / 1e9 - host) * rate - wall
+        if abs(shown["rate"] - rate) < 1e-6:
+            break
+        ensure(time.monotonic() < end, f"it is still {behind} s behind")
+        time.sleep(0.05)
+    # As late as the supervisor was to slow down.
+    ensure(abs(behind) < 1, f"it is {behind} s behind")
+    check_steps(ticks(moving.lines()))
+    moving.end()
+
+
+def rounds(program, count):
+    """Again and again at random moments, with changes of the map in between."""
+    moving = Moving("rounds", program, ["--date", "2038-01-01", "--rate", "2"])
+    for number in range(count):
+        moving.await_lines(len(moving.lines()) + 3)
+        time.sleep(random.random() / 5)
+        change = [
+            ["ctl", "set", "rounds", "--rate", random.choice("1234")],
+            ["ctl", "leap", "rounds", "3s"],
+        ]
+        command(*random.choice(change))
+        moving.checkpoint()
+        moving.reap()
+        moving.restore("--policy", random.choice(["continue", "catch-up"]))
+    moving.await_lines(len(moving.lines()) + 3)
+    check_steps(ticks(moving.lines()))
+    moving.end()
+
+
+def killing(program, count):
+    """The command is killed at a random moment: the program runs on, or it is in a whole checkpoint."""
+    moving = Moving("killing", program, ["--rate", "2"])
+    for number in range(count):
+        moving.await_lines(len(moving.lines()) + 2)
+        shutil.rmtree(moving.directory, ignore_errors=True)
+        words = [EIGENTIME, "checkpoint", "killing", "-o", str(moving.directory)]
+        asked = subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        time.sleep(random.random() / 2)
+        asked.kill()
+        asked.wait()
+        # CRIU is nobody's to kill, and brings to an end what it has begun.
+        end = time.monotonic() + 60
+        while any(b"criu" in path.read_bytes() for path in lines_of_all()):
+            ensure(time.monotonic() < end, "criu does not end")
+            time.sleep(0.05)
+        time.sleep(0.1)
+        try:
+            os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            pass
+        state = Path(f"/proc/{moving.pid}/stat")
+        runs = state.exists() and state.read_text().rsplit(")", 1)[1].split()[0] != "Z"
+        ensure(
+            runs != moving.directory.exists(), f"round {number}: runs {runs}, or both"
+        )
+        if not runs:
+            moving.reap()
+            subprocess.run(
+                [EIGENTIME, "ctl", "rm", "killing"], check=False, capture_output=True
+            )
+            moving.restore()
+    moving.await_lines(len(moving.lines()) + 3)
+    check_steps(ticks(moving.lines()))
+    moving.end()
+
+
+def lines_of_all():
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            path.read_bytes()
+            yield path
+        except OSError:
+            pass
+
+
+TIMELINE = ["--date", "2038-01-01", "--rate", "2"]
+
+
+def main(case, *program):
+    # The first numbers are taken again by those who restore.
+    Path("/proc/sys/kernel/ns_last_pid").write_text("500")
+    # Orphans come to this process.
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+    name, *rest = case.split(":")
+    cases = {
+        "plain": lambda policy: clocks(program, None, policy, 1),
+        "named": lambda policy: clocks(program, TIMELINE, policy, 2),
+        "plain-waits": lambda policy: waits(program, None, policy),
+        "named-waits": lambda policy: waits(program, TIMELINE, policy),
+        "plain-redis": lambda policy: redis(program, None, policy, 1),
+        "named-redis": lambda policy: redis(program, TIMELINE, policy, 2),
+        "plain-slew": lambda: slew(program, None, 1),
+        "named-slew": lambda: slew(program, TIMELINE, 2),
+        "frozen": lambda: frozen(program),
+        "left": lambda: leave_running(program),
+        "refusals": lambda: refusals(program),
+        "rounds": lambda count: rounds(program, int(count)),
+        "killing": lambda count: killing(program, int(count)),
+    }
+    try:
+        cases[name](*rest)
+    except Wrong as wrong:
+        print(f"{case}: {wrong}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
