@@ -15,15 +15,13 @@ use nix::sys::time::TimeSpec;
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use super::super::protocol::{
-    self, At, Code, Event, Method, Moment, Outcome, PROTOCOL, Refusal, Reply, Settings,
-};
-use super::super::{Allowance, Answer, Change, Leaps, Request, Shown};
+use super::super::protocol::{self, Code, Event, Method, Moment, Outcome, Refusal, Reply};
+use super::super::{Answer, Request};
 use super::connection::{Connection, TooLong};
+use super::methods;
 use super::schedule::Schedule;
 use super::waits::{Next, Wait};
 use super::{Asked, Post, Token, Told, wake_tracer};
-use crate::clock_request::{Form, Key};
 use crate::host;
 use crate::proc::{self, Pidfd};
 use crate::region::Region;
@@ -331,70 +329,35 @@ impl Callers {
         call: protocol::Call,
     ) -> Option<Result<Value, Refusal>> {
         let protocol::Call { id, method, .. } = call;
-        let request = match &method {
-            Method::Info {} => return Some(Ok(self.info())),
-            Method::Wait(_)
-                if self.waits.iter().filter(|it| it.caller == number).count() >= MOST_WAITS =>
-            {
-                let text = format!("more than {MOST_WAITS} waits on one connection");
-                return Some(Err(Refusal::new(Code::Refused, &text)));
+        match methods::request(&method) {
+            Err(text) => Some(Err(Refusal::new(Code::InvalidParams, text))),
+            Ok(Some(Request::Change(changes, Some(at)))) => {
+                Some(Ok(json!({ "scheduled": self.schedule.set(at, changes) })))
             }
-            Method::Wait(asked) => {
-                let wait = Wait::new(number, id, asked.clone(), &self.ends.region);
-                return wait.map(|wait| self.waits.push(wait)).err().map(Err);
-            }
-            Method::Show {} => Request::Show,
-            Method::Watch {} => {
-                if let Some(connection) = self.connections.get_mut(&number) {
-                    connection.watch();
+            Ok(Some(request)) => {
+                if let (Method::Watch {}, Some(caller)) =
+                    (&method, self.connections.get_mut(&number))
+                {
+                    caller.watch();
+                    // What happens from here on is told, also what is in the answer already.
+                    self.note_interest();
                 }
-                // What happens from here on is told, also what is in the answer already.
-                self.note_interest();
-                Request::Show
+                self.ask(Work::Public { caller: number, id, method }, pid, request);
+                None
             }
-            Method::Save {} => Request::Save,
-            Method::Skip(asked) => match skip(*asked) {
-                Ok(leaps) => Request::Skip(leaps),
-                Err(text) => return Some(Err(Refusal::new(Code::InvalidParams, text))),
+            Ok(None) => match method {
+                Method::Wait(asked) => self.wait(number, id, asked).err().map(Err),
+                _ => Some(Ok(methods::info(&self.ends.name, self.ends.socket.as_deref()))),
             },
-            Method::Remove { force } => Request::Remove { force: *force },
-            Method::Leap { span, at } => change([Change::Leap(span.0)], *at),
-            Method::Freeze { wall: true, at } => change([Change::FreezeWall], *at),
-            Method::Freeze { wall: false, at } => change([Change::Freeze], *at),
-            Method::Thaw { rate, at } => {
-                let rate = rate.map(|rate| Change::Rate(rate.0));
-                change([Change::Thaw].into_iter().chain(rate), *at)
-            }
-            Method::Set(settings) => match set(settings) {
-                Ok(request) => request,
-                Err(text) => return Some(Err(Refusal::new(Code::InvalidParams, text))),
-            },
-        };
-        match request {
-            Request::Change(changes, Some(at)) => {
-                return Some(Ok(json!({ "scheduled": self.schedule.set(at, changes) })));
-            }
-            request => drop(self.ask(Work::Public { caller: number, id, method }, pid, request)),
         }
-        None
     }
 
-    fn info(&self) -> Value {
-        let name = self.ends.name.to_string();
-        // Where the engine looks elsewhere, the container must not make another one of that name.
-        let joins = |form: Form| json!({ (form.of(Key::Timeline)): name, (form.of(Key::Existing)): "true" });
-        json!({
-            "name": name,
-            "protocol": PROTOCOL,
-            "version": env!("CARGO_PKG_VERSION"),
-            "supervisor": std::process::id(),
-            "socket": self.ends.socket,
-            "join": {
-                "command": ["eigentime", "run", "--timeline", name, "--existing", "--"],
-                "annotations": joins(Form::Annotation),
-                "environment": joins(Form::Variable),
-            },
-        })
+    fn wait(&mut self, caller: u64, id: Value, asked: protocol::Wait) -> Result<(), Refusal> {
+        if self.waits.iter().filter(|it| it.caller == caller).count() >= MOST_WAITS {
+            let text = format!("more than {MOST_WAITS} waits on one connection");
+            return Err(Refusal::new(Code::Refused, &text));
+        }
+        Wait::new(caller, id, asked, &self.ends.region).map(|wait| self.waits.push(wait))
     }
 
     /// Has a request carried out.
@@ -445,7 +408,7 @@ impl Callers {
                 if let (Method::Watch {}, Answer::Shown(shown)) = (&method, &answer) {
                     self.follow(shown.members.iter().map(|member| Pid::from_raw(member.pid)));
                 }
-                let outcome = self.outcome(&method, answer);
+                let outcome = methods::outcome(&method, answer, &self.ends.name, &self.schedule);
                 self.reply(caller, id, outcome);
                 if let Some(connection) = self.connections.get_mut(&caller) {
                     connection.tell_early();
@@ -469,24 +432,6 @@ impl Callers {
         if let Some(connection) = self.connections.get_mut(&caller) {
             connection.is_pending = false;
         }
-    }
-
-    fn outcome(&self, method: &Method, answer: Answer) -> Outcome {
-        let value = match answer {
-            Answer::Changed(timeline) => serde_json::to_value(timeline),
-            Answer::Shown(shown) => {
-                serde_json::to_value(Shown { scheduled: self.schedule.shown(), ..*shown })
-            }
-            Answer::Saved(saved) => serde_json::to_value(saved),
-            Answer::Refused(reason) => {
-                return Outcome::Error(Refusal::new(Code::Refused, &reason));
-            }
-            _ if matches!(method, Method::Remove { .. }) => {
-                Ok(json!({ "removed": self.ends.name.to_string() }))
-            }
-            _ => Ok(json!({})),
-        };
-        Outcome::Result(value.expect("answers are plain data"))
     }
 
     /// Has a change made whose instant has come; tells when to look again.
@@ -612,44 +557,4 @@ fn is_own_request(line: &Value) -> bool {
         _ => None,
     };
     name.is_some_and(|name| name.starts_with(|letter: char| letter.is_ascii_uppercase()))
-}
-
-/// The leaps that `skip` allows.
-fn skip(asked: protocol::Skip) -> Result<Leaps, &'static str> {
-    match (asked.times, asked.until, asked.span) {
-        (None, None, None) => Ok(Leaps::All),
-        (Some(times), None, None) => Ok(Leaps::Times(times)),
-        (None, Some(date), None) => Ok(Leaps::Until(Clock::Wall, date.0)),
-        (None, None, Some(span)) => Ok(Leaps::For(span.0)),
-        _ => Err("skip takes only one of times, until and for"),
-    }
-}
-
-/// The request for changes.
-fn change(changes: impl IntoIterator<Item = Change>, at: Option<At>) -> Request {
-    Request::Change(changes.into_iter().collect(), at.map(|at| at.0))
-}
-
-/// The request that `set` stands for.
-fn set(settings: &Settings) -> Result<Request, &'static str> {
-    let Settings { rate, date, offset, leap, frozen, at, joinable, settable_by } = *settings;
-    let rate = rate.map(|rate| Change::Rate(rate.0));
-    let date_change = date.map(|date| Change::Date(date.0));
-    let offset_change = offset.map(|offset| Change::Offset(offset.0));
-    let leap = leap.map(|span| Change::Leap(span.0));
-    let frozen = frozen.map(|frozen| if frozen { Change::Freeze } else { Change::Thaw });
-    let changes = [rate, leap, date_change, offset_change, frozen];
-    let changes: Vec<_> = changes.into_iter().flatten().collect();
-    match (changes.is_empty(), joinable.is_some() || settable_by.is_some()) {
-        (true, true) if at.is_some() => Err("only the clocks are changed at an instant"),
-        (true, true) => Ok(Request::Allow(Allowance { joinable, settable_by })),
-        (true, false) => {
-            Err("set needs one of rate, date, offset, leap, frozen, joinable and settable_by")
-        }
-        (false, true) => Err("set changes either the clocks or what others may do"),
-        (false, false) if date.is_some() && offset.is_some() => {
-            Err("date and offset cannot both be set")
-        }
-        (false, false) => Ok(change(changes, at)),
-    }
 }

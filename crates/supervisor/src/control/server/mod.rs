@@ -7,11 +7,13 @@
 //!
 //! - `callers`: the thread that serves them.
 //! - `connection`: what is read from a caller, and written to it.
+//! - `methods`: what the methods of the protocol ask of the tracing thread.
 //! - `schedule`: a change that is to take hold at an instant of the host's wall clock.
 //! - `waits`: conditions that callers wait for.
 
 mod callers;
 mod connection;
+mod methods;
 mod schedule;
 mod waits;
 
