@@ -249,7 +249,15 @@ class Existing:
             replace = "import os, sys; os.execvp(sys.argv[1], sys.argv[2:])"
             words = [sys.executable, "-ISc", replace, executable, *words]
         options["env"] = self.environment(options.get("env"))
-        return [self.eigentime, "run", "--timeline", self.name, "--existing", "--", *words], options
+        return [
+            self.eigentime,
+            "run",
+            "--timeline",
+            self.name,
+            "--existing",
+            "--",
+            *words,
+        ], options
 
     def connect(self) -> socket.socket:
         """A connection of its own for each request: threads and forked processes do not share it,
