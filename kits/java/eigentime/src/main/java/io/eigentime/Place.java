@@ -84,7 +84,8 @@ record Place(String name, Path command, String runtime, boolean own) {
     ProcessBuilder command(String... program) {
         // Not in the environment of the ProcessBuilder, since callers may clear that: the command would make another
         // timeline of the same name then.
-        var words = Stream.of("env", RUNTIME + "=" + runtime, command.toString(), "run", "--timeline", name, "--existing", "--");
+        var words = Stream.of(
+                "env", RUNTIME + "=" + runtime, command.toString(), "run", "--timeline", name, "--existing", "--");
         return new ProcessBuilder(Stream.concat(words, Stream.of(program)).toArray(String[]::new));
     }
 
