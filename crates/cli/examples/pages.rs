@@ -27,6 +27,7 @@ fn main() -> io::Result<()> {
 
 fn write_all(mut command: Command, share: &Path) -> io::Result<()> {
     let name = command.get_name().to_owned();
+    let page = without_help(command.clone());
     for (shell, folder) in SHELLS {
         let folder = share.join(folder);
         fs::create_dir_all(&folder)?;
@@ -40,5 +41,10 @@ fn write_all(mut command: Command, share: &Path) -> io::Result<()> {
     }
     let pages = share.join("man/man1");
     fs::create_dir_all(&pages)?;
-    clap_mangen::generate_to(command, pages)
+    clap_mangen::generate_to(page, pages)
+}
+
+/// `eigentime help run` prints what the page says: pages on `help` itself say nothing.
+fn without_help(command: Command) -> Command {
+    command.disable_help_subcommand(true).mut_subcommands(without_help)
 }
