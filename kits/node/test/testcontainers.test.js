@@ -27,12 +27,12 @@ class Database extends Told {
 test("an engine is told of the timeline, and of everything else", async (t) => {
   const directory = mkdtempSync(join(tmpdir(), "kit-"));
   process.env.EIGENTIME_RUNTIME_DIR = directory;
-  t.after(() => {
+  const timeline = await Timeline.create({ joinable: true });
+  t.after(async () => {
+    await timeline.close();
     delete process.env.EIGENTIME_RUNTIME_DIR;
     rmSync(directory, { recursive: true });
   });
-  const timeline = await Timeline.create({ joinable: true });
-  t.after(() => timeline.close());
   const { host, environment } = await onTimeline(new Database("postgres"), timeline)
     .withSharedMemorySize(1 << 20)
     .told();
