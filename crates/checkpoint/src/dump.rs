@@ -10,12 +10,13 @@ use std::fs::{self, File, Permissions};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use eigentime_supervisor::control::client;
-use eigentime_supervisor::control::protocol::Method;
+use eigentime_supervisor::control::protocol::{Method, Span, Wait};
 use eigentime_supervisor::registry::Registry;
 use eigentime_supervisor::{Rest, Resting, look_at};
+use eigentime_timeline::Nanos;
 use nix::unistd::{Pid, getsid};
 use serde::{Deserialize, Serialize};
 
@@ -139,16 +140,12 @@ fn kernel() -> String {
 
 /// Removes a timeline whose members are in the checkpoint.
 fn remove_timeline(name: &eigentime_supervisor::registry::Name) {
-    let deadline = Instant::now() + Duration::from_secs(2);
-    while Instant::now() < deadline {
-        let Ok(registries) = Registry::all() else { return };
-        let Ok((registry, name)) = client::timeline_of(&registries, name) else { return };
-        let removed =
-            client::call::<serde_json::Value>(registry, &name, Method::Remove { force: false });
-        if removed.is_ok() {
-            return;
-        }
-    }
+    let Ok(registries) = Registry::all() else { return };
+    let Ok((registry, name)) = client::timeline_of(&registries, name) else { return };
+    let empty = Wait { empty: true, timeout: Some(Span(Nanos::from_secs(2))), ..Wait::default() };
+    // If it has members still, it is not removed; if it has ended, it need not be.
+    let _ = client::wait(registry, &name, &empty);
+    let _ = client::call::<serde_json::Value>(registry, &name, Method::Remove { force: false });
 }
 
 /// Puts what the script needs into the directory; the script.
