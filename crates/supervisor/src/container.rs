@@ -113,12 +113,12 @@ fn prepare(contained: &Contained<'_>) -> Result<Infallible, Error> {
         rewrites,
         tracing,
         keep_running: false,
-        existing: false,
+        existing: contained.existing,
     };
     // Without privilege, no namespace of another user namespace can be entered.
     let inherits = || !namespace::is_privileged() || !contained.bundle.is_heeded();
     named::find(&name, |found| match found {
-        Lookup::Absent(..) if contained.existing => Err(is_missing(&name).into()),
+        Lookup::Absent(..) if entry.existing => Err(is_missing(&name).into()),
         Lookup::Absent(registry, lock) => {
             let needs = contained.time_namespace || entry.clocks().offsets() != [Nanos::ZERO; 2];
             let inherits = needs && inherits();

@@ -3,8 +3,10 @@
 //! What the public protocol asks for never goes over the socket in this form.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use eigentime_timeline::{Clock, HostInstant, Nanos, Rate, VirtualInstant};
+use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 use super::{Shown, Timeline};
@@ -12,6 +14,7 @@ use crate::consent::{Consent, NamedBy, SettableBy};
 use crate::container_id::Container;
 use crate::moved::{Resting, Restored};
 use crate::plan::{Clocks, Lifelong};
+use crate::proc;
 use crate::region::Image;
 use crate::saved::Saved;
 
@@ -255,4 +258,12 @@ pub struct Attached {
     pub stopped_ns: u64,
     /// What its user should know.
     pub notes: Vec<String>,
+}
+
+impl Attached {
+    /// Of a process that is there.
+    pub fn new(pid: Pid, threads: usize, stopped: Duration, notes: Vec<String>) -> Self {
+        let command = proc::command_of(pid);
+        Self { pid: pid.as_raw(), command, threads, stopped_ns: stopped.as_nanos() as u64, notes }
+    }
 }

@@ -55,17 +55,13 @@ impl Supervisor {
             };
             format!("cannot detach process {pid}: {reason}")
         })?;
-        Ok(Attached {
-            pid: pid.as_raw(),
-            command: proc::command_of(pid),
-            threads: threads.len(),
-            stopped_ns: begin.elapsed().as_nanos() as u64,
-            notes: self.step_back(pid).into_iter().chain([
-                "the supervisor keeps following it until it ends, since a seccomp filter cannot be removed: \
-                 no debugger can follow it, and it ends with the supervisor"
-                    .to_owned(),
-            ]).collect(),
-        })
+        let stopped = begin.elapsed();
+        let notes = self.step_back(pid).into_iter().chain([
+            "the supervisor keeps following it until it ends, since a seccomp filter cannot be removed: \
+             no debugger can follow it, and it ends with the supervisor"
+                .to_owned(),
+        ]);
+        Ok(Attached::new(pid, threads.len(), stopped, notes.collect()))
     }
 
     /// What a process that is returned to host time may stumble over.

@@ -84,13 +84,7 @@ impl Supervisor {
             Ok(Taken { notes, listener }) => {
                 self.note_attached(pid, is_first);
                 self.adopt(stopped, listener, &target);
-                Ok(Attached {
-                    pid: pid.as_raw(),
-                    command: proc::command_of(pid),
-                    threads,
-                    stopped_ns: begin.elapsed().as_nanos() as u64,
-                    notes,
-                })
+                Ok(Attached::new(pid, threads, begin.elapsed(), notes))
             }
             Err(reason) => {
                 stopped.release();

@@ -27,7 +27,6 @@ use crate::control::Attached;
 use crate::host;
 use crate::moved::{InCall, Restored};
 use crate::plan::Lifelong;
-use crate::proc;
 
 impl Supervisor {
     /// Brings it in and lets it go on. If that fails, it is still stopped, or to be ended.
@@ -60,13 +59,7 @@ impl Supervisor {
         } else {
             self.adopt(stopped, listener, &target);
         }
-        Ok(Attached {
-            pid: pid.as_raw(),
-            command: proc::command_of(pid),
-            threads,
-            stopped_ns: begin.elapsed().as_nanos() as u64,
-            notes,
-        })
+        Ok(Attached::new(pid, threads, begin.elapsed(), notes))
     }
 
     /// Follows the threads of a process that has the image, and lets them go on.
