@@ -118,6 +118,7 @@ import_shop
 export EIGENTIME TESTCONTAINERS_RYUK_DISABLED=true TESTCONTAINERS_HOST_OVERRIDE=localhost
 if [ -n "$shell" ]; then
     echo "DOCKER_HOST=$DOCKER_HOST, until this shell ends" >&2
+    # Its status is that of the last command in it, and says nothing of the examples.
     "${SHELL:-bash}" || true
     exit
 fi

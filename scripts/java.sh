@@ -28,7 +28,8 @@ esac
 # at_least NEED HAVE: is it that version or a later one?
 at_least() { [ "$(printf '%s\n' "$1" "$2" | sort --version-sort | head -n 1)" = "$1" ]; }
 
-# They print `javac 17.0.15` and `Apache Maven 3.8.7`, in colour or with more after it.
+# They print `javac 17.0.15` and `Apache Maven 3.8.7`, in colour or with more after it. One that is missing, or does not
+# run, has no version, and is too old below.
 javac=$(javac -version 2>/dev/null | sed -nE 's/^javac ([0-9.]+).*/\1/p') || true
 maven=$(mvn --version 2>/dev/null | sed -nE 's/.*Apache Maven ([0-9.]+).*/\1/p') || true
 if ! at_least 17 "${javac:-0}" || ! at_least 3.6.3 "${maven:-0}"; then
