@@ -105,13 +105,8 @@ impl Descriptors {
     /// Arms them anew that a change concerns.
     pub fn rearm(&self, change: &Rearm) {
         for (timer, _) in self.0.iter().filter(|(_, timeline)| *timeline == change.timeline) {
-            let info = Info::read("self", timer.as_raw_fd() as u32);
-            if let Some(info) = info
-                && let Some(line) = info.line().filter(|line| change.concerns(*line))
-            {
-                // A timer that cannot be set keeps its old instant.
-                let _ = rearm_one(timer, &info, line, change);
-            }
+            // A timer that cannot be set keeps its old instant.
+            let _ = rearm_one(timer, change);
         }
     }
 }
@@ -132,13 +127,12 @@ pub fn armed_descriptors(process: Pid) -> Vec<Armed> {
 pub fn restore_descriptors(process: Pid, timers: &[Armed], change: &Rearm) {
     for Armed { descriptor, line, timer, ticks } in timers {
         if let Ok(descriptor) = Tracee(process).borrow_descriptor(*descriptor)
-            && let Some(info) = Info::read("self", descriptor.as_raw_fd() as u32)
+            && let Some(info) = info_of(&descriptor)
         {
-            let next = change.always(*line, *timer);
             // CRIU arms one for an instant up to a second early, so that it may have gone off.
             let info = Info { ticks: *ticks, ..info };
             // A timer that cannot be set keeps the instant that CRIU gave it.
-            let _ = set(&descriptor, &info, *line, next);
+            let _ = set(&descriptor, &info, *line, || Some(change.always(*line, *timer)));
         }
     }
 }
@@ -157,56 +151,112 @@ pub fn running(processes: &HashSet<Pid>) -> Vec<(Holder, Info)> {
     all.filter(|(_, info)| info.left > Nanos::ZERO || info.ticks == 0).collect()
 }
 
-fn rearm_one(timer: &OwnedFd, info: &Info, line: Clock, change: &Rearm) -> nix::Result<()> {
-    // SAFETY: all-zero bytes are a valid itimerspec.
-    let mut setting: libc::itimerspec = unsafe { std::mem::zeroed() };
-    let before = host::read(line.id());
-    // SAFETY: the pointer is to an itimerspec of ours.
-    let got = unsafe { libc::timerfd_gettime(timer.as_raw_fd(), &raw mut setting) };
-    Errno::result(got)?;
-    let after = host::read(line.id());
-    let [left, interval] = [setting.it_value, setting.it_interval]
-        .map(|time| Timespec { sec: time.tv_sec, nsec: time.tv_nsec }.nanos());
-    if left == Nanos::ZERO {
+/// How often a timer is read or set again that goes off meanwhile. One that still does has so short an
+/// interval that one tick more or less says nothing.
+const ATTEMPTS: usize = 16;
+
+fn rearm_one(timer: &OwnedFd, change: &Rearm) -> nix::Result<()> {
+    let Some(info) = info_of(timer) else { return Ok(()) };
+    let Some(line) = info.line().filter(|line| change.concerns(*line)) else { return Ok(()) };
+    let Some(Reading { ticks, before, after, left, interval }) = read(timer, line)? else {
         return Ok(());
-    }
+    };
     let rearm = |now: HostInstant| change.rearm(line, Pending { at: now.after(left), interval });
     // It goes off between these. None goes off early, but a leap to the very instant of one that is
     // parked does not miss it.
     let is_parked = before.after(left) >= PARKED;
-    let due = rearm(before).filter(|next| is_parked && next.missed > 0);
-    due.or_else(|| rearm(after)).map_or(Ok(()), |next| set(timer, info, line, next))
+    let due = || rearm(before).filter(|next| is_parked && next.missed > 0);
+    set(timer, &Info { ticks, ..info }, line, || due().or_else(|| rearm(after)))
 }
 
-/// Sets a timer, which goes on telling how often it has gone off.
-fn set(timer: &OwnedFd, info: &Info, line: Clock, next: Rearmed) -> nix::Result<()> {
-    let Rearmed { timer: next, missed, .. } = next;
+fn info_of(timer: &OwnedFd) -> Option<Info> {
+    Info::read("self", timer.as_raw_fd() as u32)
+}
+
+/// What a timer that is set had left at some instant between two readings of its clock, and how often
+/// it had gone off then without having been read.
+struct Reading {
+    ticks: u64,
+    before: HostInstant,
+    after: HostInstant,
+    left: Nanos,
+    interval: Nanos,
+}
+
+/// Reads a timer; `None` if it is not set. The kernel tells in two ways what is left and how often it has
+/// gone off: that was so often at the time of the one if it was so before and after.
+fn read(timer: &OwnedFd, line: Clock) -> nix::Result<Option<Reading>> {
     // SAFETY: all-zero bytes are a valid itimerspec.
     let mut setting: libc::itimerspec = unsafe { std::mem::zeroed() };
-    // As it was set before: an instant or a span, neither of them zero, which would
-    // disarm it.
+    let mut last = None;
+    for _ in 0..ATTEMPTS {
+        let ticks = info_of(timer).map_or(0, |info| info.ticks);
+        let before = host::read(line.id());
+        // One that has gone off, and is to go off again, goes on by this (fs/timerfd.c).
+        // SAFETY: the pointer is to an itimerspec of ours.
+        let got = unsafe { libc::timerfd_gettime(timer.as_raw_fd(), &raw mut setting) };
+        Errno::result(got)?;
+        let after = host::read(line.id());
+        let [left, interval] = [setting.it_value, setting.it_interval]
+            .map(|time| Timespec { sec: time.tv_sec, nsec: time.tv_nsec }.nanos());
+        last = (left > Nanos::ZERO).then_some(Reading { ticks, before, after, left, interval });
+        let is_settled = match left {
+            // Either it is not set, or it is just about to go off.
+            Nanos::ZERO => interval == Nanos::ZERO,
+            _ => info_of(timer).is_none_or(|info| info.ticks == ticks),
+        };
+        if is_settled {
+            break;
+        }
+    }
+    Ok(last)
+}
+
+/// Sets a timer, which goes on telling how often it has gone off, to what `next` says at the time.
+fn set(
+    timer: &OwnedFd,
+    info: &Info,
+    line: Clock,
+    next: impl Fn() -> Option<Rearmed>,
+) -> nix::Result<()> {
+    for _ in 0..ATTEMPTS {
+        let Some(Rearmed { timer: next, missed, .. }) = next() else { break };
+        set_time(timer, info, line, next)?;
+        // Setting it has forgotten how often it has gone off. Once more, and it goes off by
+        // itself; how often meanwhile, only we know.
+        let passed = if next.interval == Nanos::ZERO { 0 } else { missed };
+        let ticks = info.ticks.saturating_add(passed);
+        if ticks == 0 {
+            break;
+        }
+        // SAFETY: the pointer is to a word of ours.
+        let told = unsafe { libc::ioctl(timer.as_raw_fd(), SET_TICKS, &raw const ticks) };
+        Errno::result(told)?;
+        // If it has gone off since it was set, that may have been forgotten as well.
+        if host::read(line.id()) < next.at {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Sets a timer as it was set before: to an instant or a span, neither of them zero, which would disarm
+/// it.
+fn set_time(timer: &OwnedFd, info: &Info, line: Clock, next: Pending) -> nix::Result<()> {
     let value = match info.absolute {
         true => next.at.0,
         false => next.at.since(host::read(line.id())),
     };
-    setting.it_value = timespec(value.max(Nanos(1)));
-    setting.it_interval = timespec(next.interval);
+    let setting = libc::itimerspec {
+        it_value: timespec(value.max(Nanos(1))),
+        it_interval: timespec(next.interval),
+    };
     let flags = if info.absolute { libc::TFD_TIMER_ABSTIME } else { 0 };
     // SAFETY: the pointers are to an itimerspec of ours, and null.
     let set = unsafe {
         libc::timerfd_settime(timer.as_raw_fd(), flags, &raw const setting, std::ptr::null_mut())
     };
-    Errno::result(set)?;
-    // Setting it has forgotten how often it has gone off. Once more, and it goes off by
-    // itself; how often meanwhile, only we know.
-    let passed = if next.interval == Nanos::ZERO { 0 } else { missed };
-    let ticks = info.ticks.saturating_add(passed);
-    if ticks > 0 {
-        // SAFETY: the pointer is to a word of ours.
-        let told = unsafe { libc::ioctl(timer.as_raw_fd(), SET_TICKS, &raw const ticks) };
-        Errno::result(told)?;
-    }
-    Ok(())
+    Errno::result(set).map(drop)
 }
 
 fn timespec(time: Nanos) -> libc::timespec {
@@ -223,6 +273,10 @@ fn is_same_file(one: &OwnedFd, other: &OwnedFd) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::FromRawFd;
+
+    use eigentime_timeline::Segment;
+
     use super::*;
 
     #[test]
@@ -242,5 +296,43 @@ mod tests {
         let spans = [info(1, "01").left, info(1, "01").interval];
         assert_eq!(spans, [Nanos(1_000_000_002), Nanos::from_secs(3)]);
         assert_eq!(Info::parse("pos:\t0\n"), None);
+    }
+
+    /// What a timer that does not block tells, until `ticks` have come or a second has passed.
+    fn read_ticks(timer: &OwnedFd, ticks: u64) -> u64 {
+        let end = host::read(Clock::Monotonic.id()).after(Nanos::from_secs(1));
+        let mut told = 0;
+        while told < ticks && host::read(Clock::Monotonic.id()) < end {
+            let mut word = [0; 8];
+            if let Ok(8) = nix::unistd::read(timer, &mut word) {
+                told += u64::from_ne_bytes(word);
+            }
+        }
+        told
+    }
+
+    #[test]
+    fn a_tick_during_a_change_is_told_once() {
+        const HOUR: Nanos = Nanos::from_secs(3600);
+        const LINE: Clock = Clock::Monotonic;
+        let before = Segment::IDENTITY;
+        let mut after = before;
+        after.anchors[LINE as usize].virt = before.anchor(LINE).virt.after(HOUR);
+        let timeline = Number::OUTERMOST;
+        let change = Rearm { timeline, before, after, wall_only: false };
+        // SAFETY: no memory is involved.
+        let timer = unsafe { libc::timerfd_create(LINE.id().0, libc::TFD_NONBLOCK) };
+        // SAFETY: it is a new descriptor.
+        let timer = unsafe { OwnedFd::from_raw_fd(Errno::result(timer).unwrap()) };
+        let info =
+            Info { absolute: true, clock: LINE.id(), ticks: 0, left: Nanos::ZERO, interval: HOUR };
+        for ahead in (0..60_000).step_by(20) {
+            let at = host::read(LINE.id()).after(Nanos(ahead));
+            let first = Pending { at, interval: HOUR };
+            set_time(&timer, &info, LINE, first).unwrap();
+            rearm_one(&timer, &change).unwrap();
+            // The instant that it was set for, and an hour later, to which time has leapt.
+            assert_eq!(read_ticks(&timer, 2), 2, "{ahead} ns ahead");
+        }
     }
 }
