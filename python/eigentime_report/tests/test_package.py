@@ -33,9 +33,7 @@ def test_the_examples_of_the_readme_run(
     for seed, name in enumerate(("results", "before", "after")):
         making.folder(
             tmp_path / name,
-            calls=[
-                making.Calls("vdso_gettimeofday", 20.0 + 2 * seed, sd=0.2, records=60)
-            ],
+            calls=[making.Calls("vdso_gettimeofday", 20.0 + 2 * seed, sd=0.2, records=60)],
             sleeps=[making.Sleeps("nanosleep", 1_000_000, 60_000, sd=900)],
             seed=seed,
             run=name,
@@ -65,13 +63,7 @@ def test_every_public_name_is_there_and_documented() -> None:
 
 def test_it_is_typed_strictly() -> None:
     pytest.importorskip("mypy", reason="skipped: needs mypy")
-    command = [
-        sys.executable,
-        "-m",
-        "mypy",
-        "--config-file",
-        PACKAGE / "pyproject.toml",
-    ]
+    command = [sys.executable, "-m", "mypy", "--config-file", PACKAGE / "pyproject.toml"]
     done = subprocess.run(
         [*command, "--cache-dir", CACHE, "--package", "eigentime_report"],
         capture_output=True,

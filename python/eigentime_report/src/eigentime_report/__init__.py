@@ -20,26 +20,13 @@ if TYPE_CHECKING:
     from eigentime_report.analysis import Analysis, analyse
     from eigentime_report.charts.chart import Chart
     from eigentime_report.charts.effects import forest, overview
-    from eigentime_report.charts.kinds import (
-        ccdf,
-        distribution,
-        interval_histogram,
-        qq,
-        raw_series,
-    )
+    from eigentime_report.charts.kinds import ccdf, distribution, interval_histogram, qq, raw_series
     from eigentime_report.comparison import compare_results, judge, parse
     from eigentime_report.conclusions import Sentence, conclude
     from eigentime_report.page import Page
     from eigentime_report.page.render import render
     from eigentime_report.report import comparison_page, report_page
-    from eigentime_report.results import (
-        Cell,
-        FolderError,
-        Quantity,
-        Replicates,
-        Results,
-        load,
-    )
+    from eigentime_report.results import Cell, FolderError, Quantity, Replicates, Results, load
     from eigentime_report.tables import (
         Table,
         descriptives_table,
@@ -60,16 +47,7 @@ if TYPE_CHECKING:
     )
 
 # Where names are, those first that are imported soonest.
-_PLACES = (
-    "results",
-    "analysis",
-    "tables",
-    "charts",
-    "conclusions",
-    "comparison",
-    "page",
-    "report",
-)
+_PLACES = ("results", "analysis", "tables", "charts", "conclusions", "comparison", "page", "report")
 
 __all__ = [
     "Analysis",

@@ -133,38 +133,15 @@ LISTS: tuple[tuple[str, str, Callable[[str], object], str], ...] = (
         Path,
         "write a page (.html), text with all tables (.md, .tex, .json) or a folder of tables (.csv)",
     ),
-    (
-        "--fail-if",
-        "CONDITION",
-        str,
-        "end with status 1 if this is so (missed); see below",
-    ),
+    ("--fail-if", "CONDITION", str, "end with status 1 if this is so (missed); see below"),
 )
 # What can be given once, with its default.
 VALUES: tuple[tuple[str, str, Callable[[str], object], object, str], ...] = (
-    (
-        "--tables",
-        "DIR",
-        Path,
-        None,
-        "write each table as CSV, HTML, Markdown and LaTeX",
-    ),
+    ("--tables", "DIR", Path, None, "write each table as CSV, HTML, Markdown and LaTeX"),
     ("--figures", "DIR", Path, None, "write each chart as an image"),
     ("--figure-format", "FORMAT,...", _formats, ["svg"], "of these: png, svg (svg)"),
-    (
-        "--confidence",
-        "SHARE",
-        _confidence,
-        0.95,
-        "at which intervals hold and tests decide (0.95)",
-    ),
-    (
-        "--same-within",
-        "SHARE",
-        _share,
-        0.01,
-        "up to which differences do not matter (1%%)",
-    ),
+    ("--confidence", "SHARE", _confidence, 0.95, "at which intervals hold and tests decide (0.95)"),
+    ("--same-within", "SHARE", _share, 0.01, "up to which differences do not matter (1%%)"),
     ("--title", "TEXT", str, None, "the page's title"),
     (
         "--only",
@@ -228,9 +205,7 @@ def _run(options: argparse.Namespace) -> int:
         with _progress(options.quiet) as tell:
             before, after = _load(options.folders, tell)
             tell("judging conditions")
-            judgements = comparison.judge(
-                conditions, before, after, confidence=options.confidence
-            )
+            judgements = comparison.judge(conditions, before, after, confidence=options.confidence)
             page = _page(options, before, after, judgements, tell)
             short = outputs.only(page, options.only) if options.only else page
             for path in options.output:
@@ -322,9 +297,7 @@ def _page(
         )
     tell("comparing")
     changes = compare_results(before, after, **limits)
-    return comparison_page(
-        changes, title=options.title, judgements=judgements, detail=detail
-    )
+    return comparison_page(changes, title=options.title, judgements=judgements, detail=detail)
 
 
 def _outcome(judgements: Sequence[Judgement], fails_undecided: bool) -> int:
@@ -335,9 +308,7 @@ def _outcome(judgements: Sequence[Judgement], fails_undecided: bool) -> int:
         if it.outcome is not Outcome.REACHED:
             print(it, file=sys.stderr)
     outcomes = {it.outcome for it in judgements}
-    if Outcome.MISSED in outcomes or (
-        fails_undecided and Outcome.UNDECIDED in outcomes
-    ):
+    if Outcome.MISSED in outcomes or (fails_undecided and Outcome.UNDECIDED in outcomes):
         return FAILED
     return REFUSED if Outcome.NOT_JUDGED in outcomes else 0
 

@@ -88,11 +88,7 @@ PARTS = (
         (interval_histogram, ccdf, raw_series),
         ("ticker", "timerfd"),
     ),
-    Part(
-        "clocks",
-        "Who serves clocks, and whether they go backwards",
-        ("served", "warps"),
-    ),
+    Part("clocks", "Who serves clocks, and whether they go backwards", ("served", "warps")),
     Part("beside", "Beside what was published", ("published",)),
     Part("places", "Where and under which loads was measured", ("levels", "loads")),
 )
@@ -130,9 +126,7 @@ def _main(compared: Iterable[Some]) -> list[Some]:
     return found
 
 
-def sections_of(
-    analysis: Analysis, detail: Detail, tell: Tell = unheard
-) -> Iterator[Section]:
+def sections_of(analysis: Analysis, detail: Detail, tell: Tell = unheard) -> Iterator[Section]:
     """The sections of a report on a set of results."""
     if detail < Detail.TABLES:
         return
@@ -149,10 +143,7 @@ def sections_of(
         blocks: tuple[Block, ...] = (
             *_matching(tables, part.tables),
             *drawn,
-            *(
-                Fold(f"{it.key}-fold", it.title, (it,))
-                for it in _matching(tables, part.folded)
-            ),
+            *(Fold(f"{it.key}-fold", it.title, (it,)) for it in _matching(tables, part.folded)),
         )
         yield Section(f"about-{part.key}", part.title, blocks=blocks)
 
@@ -173,8 +164,7 @@ def sections_of_changes(changes: Changes, detail: Detail) -> Iterator[Section]:
         ]
 
     quantities = {
-        kind: tuple(dict.fromkeys(it.quantity for it in changes.of(kind)))
-        for kind in changes.kinds
+        kind: tuple(dict.fromkeys(it.quantity for it in changes.of(kind))) for kind in changes.kinds
     }
     levels = [f"{level}, {when}" for level in changes.after.levels for when in both]
     charts = Charts(quantities, cells, levels, changes.after.loads)
@@ -203,25 +193,20 @@ class Charts:
         for quantity in quantities:
             cells = self.cells(quantity)
             charts = tuple(
-                kind(cells, levels=self.levels, loads=self.loads)
-                for kind in part.charts
+                kind(cells, levels=self.levels, loads=self.loads) for kind in part.charts
             )
             options.append(Option(f"{charts[0].key}-option", quantity.title, charts))
         if len(options) == 1:
             yield from options[0].charts
         elif options:
-            main = (
-                at for at, it in enumerate(quantities) if it.subject == part.main[0]
-            )
+            main = (at for at, it in enumerate(quantities) if it.subject == part.main[0])
             first = next(main, 0)
             key = f"quantities-{part.key}"
             yield Choice(key, "Quantity by quantity", "Quantity", tuple(options), first)
 
 
 def _matching(tables: Iterable[Table], patterns: Iterable[str]) -> list[Table]:
-    return [
-        it for it in tables if any(fnmatchcase(it.key, pattern) for pattern in patterns)
-    ]
+    return [it for it in tables if any(fnmatchcase(it.key, pattern) for pattern in patterns)]
 
 
 def _forests(part: Part, analysis: Analysis) -> Iterator[Chart]:

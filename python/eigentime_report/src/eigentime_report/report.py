@@ -121,10 +121,7 @@ def _page(
         title=title,
         subtitle=subtitle,
         picture=picture,
-        sentences=(
-            *_outcomes(judgements),
-            *(it for it in conclusions if it.weight >= MAIN),
-        ),
+        sentences=(*_outcomes(judgements), *(it for it in conclusions if it.weight >= MAIN)),
         more_sentences=tuple(it for it in conclusions if it.weight < MAIN),
         notes=tuple(it.text for it in sentences if it.about == TRUST),
         facts=tuple(facts),
@@ -137,9 +134,7 @@ def _outcomes(judgements: Sequence[Judgement]) -> Iterator[Sentence]:
     for it in judgements:
         if it.outcome is not Outcome.REACHED:
             text = str(it)
-            yield Sentence(
-                f"{text[0].upper()}{text[1:]}.", CONDITIONS, CONDITIONS_WEIGHT
-            )
+            yield Sentence(f"{text[0].upper()}{text[1:]}.", CONDITIONS, CONDITIONS_WEIGHT)
     held = sum(it.outcome is Outcome.REACHED for it in judgements)
     if held:
         text = f"Conditions are reached at {held} of {len(judgements)} places."
@@ -184,11 +179,7 @@ def _facts(results: Results) -> Iterator[Facts]:
             for fact in dict.fromkeys(
                 [
                     *known.notes.items(),
-                    *(
-                        (it.verdict, it.found)
-                        for it in known.findings
-                        if it.verdict in AMISS
-                    ),
+                    *((it.verdict, it.found) for it in known.findings if it.verdict in AMISS),
                 ]
             )
         )
@@ -214,8 +205,5 @@ def _run_facts(results: Results) -> Iterator[Facts]:
     for (machine, kernel), all_measured in runs.items():
         yield Facts(
             f"Machine {machine}",
-            (
-                ("kernel", kernel),
-                *(("measured", measured) for measured in all_measured),
-            ),
+            (("kernel", kernel), *(("measured", measured) for measured in all_measured)),
         )

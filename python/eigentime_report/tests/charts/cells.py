@@ -11,12 +11,7 @@ from eigentime_report.results import Cell, Quantity
 from eigentime_report.statistics import compare
 
 CALL = Quantity(
-    "calls",
-    "calls/vdso_gettimeofday",
-    "vdso_gettimeofday",
-    {},
-    None,
-    "time of one call",
+    "calls", "calls/vdso_gettimeofday", "vdso_gettimeofday", {}, None, "time of one call"
 )
 SLEEP = Quantity(
     "sleep",
@@ -34,9 +29,7 @@ EVENT = Quantity(
     50_000,
     "deviation of the interval",
 )
-READ = Quantity(
-    "read", "read/tsc/hot", "tsc", {"cache": "hot"}, None, "time of one reading"
-)
+READ = Quantity("read", "read/tsc/hot", "tsc", {"cache": "hot"}, None, "time of one reading")
 
 
 def cell(
@@ -72,9 +65,7 @@ def lognormal(
 
 
 def places(
-    medians: Mapping[tuple[str, str], float],
-    quantity: Quantity = SLEEP,
-    count: int = 500,
+    medians: Mapping[tuple[str, str], float], quantity: Quantity = SLEEP, count: int = 500
 ) -> list[Cell]:
     """A cell for each level and load, with these medians."""
     return [
@@ -84,9 +75,7 @@ def places(
 
 
 def compared(
-    groups: Mapping[str, tuple[float, float, int]],
-    quantity: Quantity = CALL,
-    held: str = "idle",
+    groups: Mapping[str, tuple[float, float, int]], quantity: Quantity = CALL, held: str = "idle"
 ) -> Compared:
     """A comparison of normal samples: mean, standard deviation and size by name."""
     random = np.random.default_rng(8)

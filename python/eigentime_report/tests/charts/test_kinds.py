@@ -37,9 +37,7 @@ CELLS = {
     "both signs": [cell(lognormal(400, 9) - 9, quantity=EVENT)],
     "one far beyond": [cell([*lognormal(200, 9), 1e12])],
     "coarse clock": [cell(np.repeat([0.0, 4e6], [900, 100]), quantity=SLEEP)],
-    "histograms": [
-        cell([1.0, 2.0, 5.0, 900.0], weights=[3, 9_000_000, 40, 1], quantity=READ)
-    ],
+    "histograms": [cell([1.0, 2.0, 5.0, 900.0], weights=[3, 9_000_000, 40, 1], quantity=READ)],
     "many": [cell(lognormal(40_000, 9, 1.5), quantity=SLEEP)],
     "all levels and loads": places(LOADED),
     "twelve levels": [cell(lognormal(20, 9), f"level {n}") for n in range(12)],
@@ -211,9 +209,7 @@ def test_a_series_of_readings_has_a_piece_for_each_block():
     values, blocks = [1.0, 5.0, 2.0, 9.0], [0, 0, 1, 1]
     weights = [9, 1, 1, 9]
     chart = charts.raw_series([cell(values, weights=weights, blocks=blocks)])
-    low, high, median = (
-        chart.rows[it].drop_nulls() * 1e9 for it in ("low", "high", "median")
-    )
+    low, high, median = (chart.rows[it].drop_nulls() * 1e9 for it in ("low", "high", "median"))
     assert low.to_list() == pytest.approx([1, 2])
     assert high.to_list() == pytest.approx([5, 9])
     assert median.to_list() == pytest.approx([1, 9])

@@ -58,12 +58,7 @@ CALL = Measured(CALLS.quantity({"metric": "gettimeofday"}), 25, 0.1, 0.05)
 NOISY_CALL = Measured(CALLS.quantity({"metric": "gettimeofday"}), 25, 8, 0.5)
 MISS = Measured(
     SLEEP.quantity(
-        {
-            "method": "epoll",
-            "interval_ns": 1_000_000,
-            "policy": "fifo:50",
-            "slack_ns": 0,
-        }
+        {"method": "epoll", "interval_ns": 1_000_000, "policy": "fifo:50", "slack_ns": 0}
     ),
     50_000,
     900,
@@ -76,9 +71,7 @@ STATISTIC = {"calls": "mean", "sleep": "median"}
 
 
 @cache
-def pairs(
-    what: Measured, grid: float, change: float
-) -> Sequence[tuple[Cell, Cell, Contrast]]:
+def pairs(what: Measured, grid: float, change: float) -> Sequence[tuple[Cell, Cell, Contrast]]:
     """What was before, what afterwards, and the comparison of both, again and again."""
     statistic = STATISTIC[what.quantity.kind]
     found = []
@@ -114,9 +107,7 @@ def test_no_verdict_is_wrong_more_often_than_is_said(
 @pytest.mark.parametrize("change", [0.0, 0.03, 0.10, 0.50])
 @pytest.mark.parametrize("grid", [0, 1, 13, 100])
 @pytest.mark.parametrize("what", ALL.values(), ids=ALL)
-def test_no_condition_passes_or_fails_wrongly(
-    what: Measured, grid: float, change: float
-) -> None:
+def test_no_condition_passes_or_fails_wrongly(what: Measured, grid: float, change: float) -> None:
     condition = parse("x > +5%")
     outcomes: Counter[Outcome] = Counter()
     for before, after, _ in pairs(what, grid, change):

@@ -7,13 +7,7 @@ import making
 import numpy as np
 import pytest
 from eigentime_report import cli
-from eigentime_report.comparison.shifts import (
-    STATISTICS,
-    Shift,
-    Untold,
-    measure,
-    shift,
-)
+from eigentime_report.comparison.shifts import STATISTICS, Shift, Untold, measure, shift
 from eigentime_report.results import Cell, load
 
 BLOCKS = 10
@@ -62,9 +56,7 @@ def unchanged(tmp_path_factory: pytest.TempPathFactory) -> list[Cell]:
 
 
 @pytest.mark.parametrize("statistic", STATISTICS)
-def test_a_statistic_is_what_it_is_called(
-    both: tuple[Cell, Cell], statistic: str
-) -> None:
+def test_a_statistic_is_what_it_is_called(both: tuple[Cell, Cell], statistic: str) -> None:
     own, _ = both
     values = own.values
     blocks = [values[own.blocks == block] for block in range(BLOCKS)]
@@ -86,9 +78,7 @@ def test_a_statistic_is_what_it_is_called(
 
 
 @pytest.mark.parametrize("statistic", ["mean", "median", "p90", "p99", "sd", "mad"])
-def test_what_is_a_quarter_more_is_seen(
-    both: tuple[Cell, Cell], statistic: str
-) -> None:
+def test_what_is_a_quarter_more_is_seen(both: tuple[Cell, Cell], statistic: str) -> None:
     found = shift(statistic, *both, 0.95)
     assert is_significant(found)
     assert found.low is not None and found.high is not None
@@ -96,15 +86,9 @@ def test_what_is_a_quarter_more_is_seen(
     assert found.percents[0] == pytest.approx(25, abs=5)
 
 
-@pytest.mark.parametrize(
-    "statistic", ["mean", "median", "p90", "p99", "max", "sd", "mad"]
-)
-def test_chance_is_seldom_taken_for_a_change(
-    unchanged: list[Cell], statistic: str
-) -> None:
-    wrong = sum(
-        is_significant(shift(statistic, *pair, 0.95)) for pair in pairwise(unchanged)
-    )
+@pytest.mark.parametrize("statistic", ["mean", "median", "p90", "p99", "max", "sd", "mad"])
+def test_chance_is_seldom_taken_for_a_change(unchanged: list[Cell], statistic: str) -> None:
+    wrong = sum(is_significant(shift(statistic, *pair, 0.95)) for pair in pairwise(unchanged))
     assert wrong <= MOST
 
 
@@ -119,9 +103,7 @@ def test_percent_of_nothing_cannot_be_told(tmp_path: Path) -> None:
         _ = found.percents
 
 
-@pytest.mark.parametrize(
-    ("statistic", "least"), [("p90", 36), ("p99", 368), ("p99.9", 3_688)]
-)
+@pytest.mark.parametrize(("statistic", "least"), [("p90", 36), ("p99", 368), ("p99.9", 3_688)])
 def test_quantiles_need_as_many_samples_as_help_says(
     tmp_path: Path, statistic: str, least: int
 ) -> None:

@@ -22,19 +22,11 @@ class Skip:
 
     def document(self) -> dict[str, Any]:
         """As the manifest has it."""
-        return {
-            "level": self.level,
-            "load": self.load,
-            "what": self.what,
-            "why": self.why,
-        }
+        return {"level": self.level, "load": self.load, "what": self.what, "why": self.why}
 
 
 def plan_of(
-    quantities: Sequence[Quantity],
-    warps: Sequence[str],
-    levels: Sequence[str],
-    load: str,
+    quantities: Sequence[Quantity], warps: Sequence[str], levels: Sequence[str], load: str
 ) -> dict[str, Any]:
     """What is to be measured under a load."""
     measurements = [

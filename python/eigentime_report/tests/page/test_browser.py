@@ -11,9 +11,7 @@ from page.pages import HOSTILE, hostile, whole
 # What is folded, and the options that are not chosen, too; until all of them are drawn.
 EVERYTHING = """document.querySelectorAll('details, .option').forEach((it) => {
     it.open = true; it.hidden = false; })"""
-STATES = (
-    "[...document.querySelectorAll('.plot')].map((plot) => plot.dataset.state ?? '')"
-)
+STATES = "[...document.querySelectorAll('.plot')].map((plot) => plot.dataset.state ?? '')"
 # What is seen is drawn, or could not be, and nothing is being drawn.
 SETTLED = """new Promise((done) => {
     const look = () => [...document.querySelectorAll('.plot')].every((plot) =>

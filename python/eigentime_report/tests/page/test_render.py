@@ -109,9 +109,7 @@ def test_the_picture_comes_first_then_sentences_that_link_to_their_tables(html, 
     sentence = html.index("costs 3.1\N{NO-BREAK SPACE}% more")
     assert html.index('id="overview"') < sentence < html.index('id="facts"')
     assert sentence < html.index("<table")
-    links = [
-        a for a in parsed.all("a") if a.get("aria-label", "").startswith("Table of")
-    ]
+    links = [a for a in parsed.all("a") if a.get("aria-label", "").startswith("Table of")]
     assert [a["href"] for a in links] == ["#overhead", "#miss-times", "#overhead"]
 
 

@@ -5,9 +5,7 @@ from eigentime_report import papers, statistics
 from eigentime_report.results.quantity import METRICS
 
 OVERHEAD = papers.overhead()
-METRIC = pytest.mark.parametrize(
-    "metric", OVERHEAD.metrics.values(), ids=lambda it: it.metric
-)
+METRIC = pytest.mark.parametrize("metric", OVERHEAD.metrics.values(), ids=lambda it: it.metric)
 # Half of the last digit of means, which are printed with two.
 ROUNDING = 0.006
 
@@ -38,11 +36,7 @@ def test_post_hoc_tests_follow_significant_ones_only(metric: papers.Metric) -> N
     assert len(metric.post_hoc) == (3 if is_significant else 0)
     assert [(it.i, it.j) for it in metric.post_hoc] in (
         [],
-        [
-            ("namespace", "baseline"),
-            ("namespace", "container"),
-            ("container", "baseline"),
-        ],
+        [("namespace", "baseline"), ("namespace", "container"), ("container", "baseline")],
     )
 
 
@@ -78,13 +72,10 @@ SWAPPED = {"timer_settime": "ANOVA", "timerfd_settime": "Welch"}
 
 
 @METRIC
-def test_post_hoc_intervals_come_out_of_the_printed_means(
-    metric: papers.Metric,
-) -> None:
-    test = {
-        "Welch": statistics.games_howell_from_summary,
-        "ANOVA": statistics.tukey_from_summary,
-    }[SWAPPED.get(metric.metric, metric.test)]
+def test_post_hoc_intervals_come_out_of_the_printed_means(metric: papers.Metric) -> None:
+    test = {"Welch": statistics.games_howell_from_summary, "ANOVA": statistics.tukey_from_summary}[
+        SWAPPED.get(metric.metric, metric.test)
+    ]
     found = {(it.i, it.j): it for it in test(*groups(metric))}
     place = OVERHEAD.levels.index
     for pair in metric.post_hoc:
@@ -119,9 +110,7 @@ TIMING = papers.timing()
         ("miss_time", "uSleep", {"Host OS": 61996.3, "Xen": 109411, "QEMU": 97351.3, "VBox": 131252, "ESXi": 63085.2}),
     ],
 )  # fmt: skip
-def test_medians_of_an_idle_system(
-    table: str, function: str, medians: dict[str, float]
-) -> None:
+def test_medians_of_an_idle_system(table: str, function: str, medians: dict[str, float]) -> None:
     found = {
         row.platform: row.median_ns
         for row in TIMING.tables[table]
@@ -132,13 +121,9 @@ def test_medians_of_an_idle_system(
 
 def test_rows_of_the_timing_paper_are_in_order() -> None:
     for rows in TIMING.tables.values():
-        assert len({(row.function, row.platform, row.load) for row in rows}) == len(
-            rows
-        )
+        assert len({(row.function, row.platform, row.load) for row in rows}) == len(rows)
         for row in rows:
-            known = [
-                it for it in (row.min_ns, row.median_ns, row.max_ns) if it is not None
-            ]
+            known = [it for it in (row.min_ns, row.median_ns, row.max_ns) if it is not None]
             assert known == sorted(known)
 
 
@@ -154,17 +139,13 @@ def test_pairs_are_a_call_each() -> None:
     assert (slow.first.value, slow.second.value) == pytest.approx((24.494, 109.212))
     assert 1 - slow.first.value / slow.second.value == pytest.approx(0.776, abs=0.001)
     hot = pairs["clock_gettime, hot caches"]
-    assert (hot.first.value, hot.second.value) == pytest.approx(
-        (18.155, 21.577), abs=0.001
-    )
+    assert (hot.first.value, hot.second.value) == pytest.approx((18.155, 21.577), abs=0.001)
     assert pairs["clock_gettime, cold caches"].unit == "ticks"
 
 
 def test_events_are_113_times_more_even() -> None:
     sds = {it["platform"]: it["sd_ns"] for it in papers.events().rows}
-    assert sds["native Xen"] / sds["Xen with the paper's timer"] == pytest.approx(
-        113, abs=0.5
-    )
+    assert sds["native Xen"] / sds["Xen with the paper's timer"] == pytest.approx(113, abs=0.5)
 
 
 def test_sources_are_cited_with_an_address() -> None:

@@ -103,9 +103,7 @@ def test_blocks_are_drawn_whole(is_weighted: bool, sizes: list[int], q: float) -
     values = lots.lognormal(3, 1, blocks.size) + 3.0 * (blocks / 10 % 5)
     counts = lots.integers(1, 4, values.size) if is_weighted else None
     times = np.ones(values.size, dtype=int) if counts is None else counts
-    parts = [
-        np.repeat(values[blocks == it], times[blocks == it]) for it in np.unique(blocks)
-    ]
+    parts = [np.repeat(values[blocks == it], times[blocks == it]) for it in np.unique(blocks)]
     drawn = []
     for _ in range(2000):
         together = np.concatenate([parts[at] for at in lots.integers(0, n, n)])

@@ -40,8 +40,7 @@ def test_groups_that_do_not_overlap(sound: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shift", "magnitude"),
-    [(0.1, "negligible"), (0.3, "small"), (0.6, "medium"), (1.0, "large")],
+    ("shift", "magnitude"), [(0.1, "negligible"), (0.3, "small"), (0.6, "medium"), (1.0, "large")]
 )
 def test_magnitudes(shift: float, magnitude: str) -> None:
     scores = stats.norm.ppf((np.arange(200) + 0.5) / 200)

@@ -56,9 +56,7 @@ def groups(one_way: dict[str, Any]) -> list[list[float]]:
     return list(one_way["groups"].values())
 
 
-def test_analyses_of_variance(
-    one_way: dict[str, Any], groups: list[list[float]]
-) -> None:
+def test_analyses_of_variance(one_way: dict[str, Any], groups: list[list[float]]) -> None:
     for name, test in (("anova", anova), ("welch", welch_anova)):
         expected, found = one_way[name], test(summarize(groups))
         assert found.statistic == near(expected["F"])

@@ -10,13 +10,7 @@ values of a chart), `kinds` (a function for each kind of chart) and `effects` (c
 
 from eigentime_report.charts.chart import FORMATS, Chart
 from eigentime_report.charts.effects import forest, overview
-from eigentime_report.charts.kinds import (
-    ccdf,
-    distribution,
-    interval_histogram,
-    qq,
-    raw_series,
-)
+from eigentime_report.charts.kinds import ccdf, distribution, interval_histogram, qq, raw_series
 from eigentime_report.charts.theme import DARK, LIGHT, Theme
 
 __all__ = [

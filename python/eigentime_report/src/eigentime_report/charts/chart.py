@@ -120,9 +120,7 @@ def panels(
     if not own:
         # A wheel alone is for the page.
         wheel = "wheel![event.shiftKey]"
-        bound = alt.selection_interval(
-            "zoom", bind="scales", zoom=wheel, encodings=list(zoom)
-        )
+        bound = alt.selection_interval("zoom", bind="scales", zoom=wheel, encodings=list(zoom))
         its = its.add_params(bound)
     drawn = its.facet(facet, data=data)
     drawn = drawn.properties(columns=columns)
@@ -135,12 +133,7 @@ def seconds(field: str, title: str, scaled: Scaled = "linear") -> dict[str, Any]
     """The channel of a field of times."""
     label = SECONDS.format("datum.value")
     axis = alt.Axis(labelExpr=label, title=title, tickCount=5)
-    return {
-        "field": field,
-        "type": "quantitative",
-        "axis": axis,
-        "scale": scale(scaled),
-    }
+    return {"field": field, "type": "quantitative", "axis": axis, "scale": scale(scaled)}
 
 
 def scale(scaled: Scaled) -> alt.Scale:

@@ -19,14 +19,7 @@ from eigentime_report.charts.chart import (
     scale,
     seconds,
 )
-from eigentime_report.charts.sample import (
-    Floats,
-    Sample,
-    Selection,
-    Shown,
-    both_ranks,
-    top_ranks,
-)
+from eigentime_report.charts.sample import Floats, Sample, Selection, Shown, both_ranks, top_ranks
 from eigentime_report.results import Cell
 
 Names = Sequence[str] | None
@@ -88,17 +81,14 @@ def ccdf(cells: Iterable[Cell], *, levels: Names = None, loads: Names = None) ->
     )
 
 
-def distribution(
-    cells: Iterable[Cell], *, levels: Names = None, loads: Names = None
-) -> Chart:
+def distribution(cells: Iterable[Cell], *, levels: Names = None, loads: Names = None) -> Chart:
     """The percentiles of each level's samples, a panel for each load."""
     its = Selection.of("Percentiles", cells, levels, loads)
     scaled = its.scaled
 
     def percentiles(one: Shown) -> Mapping[str, Any]:
         found: dict[str, Any] = {
-            name: [_shown(one, share, scaled) * 1e-9]
-            for name, share in PERCENTILES.items()
+            name: [_shown(one, share, scaled) * 1e-9] for name, share in PERCENTILES.items()
         }
         medians = one.cell.replicates.median[:REPLICATES]
         kept = medians[np.isfinite(medians) & ((medians > 0) | (scaled == "linear"))]
@@ -110,21 +100,15 @@ def distribution(
     base = alt.Chart().encode(y=place, color=colour)
     told = [alt.Tooltip(f"{name}_told:N", title=name) for name in PERCENTILES]
     for name in PERCENTILES:
-        base = base.transform_calculate(
-            **{f"{name}_told": SECONDS.format(f"datum.{name}")}
-        )
-    boxes = base.transform_filter("isValid(datum.p50)").encode(
-        tooltip=["level:N", "load:N", *told]
-    )
+        base = base.transform_calculate(**{f"{name}_told": SECONDS.format(f"datum.{name}")})
+    boxes = base.transform_filter("isValid(datum.p50)").encode(tooltip=["level:N", "load:N", *told])
     axis = seconds("p1", its.meaning, scaled)
     layers = (
         boxes.mark_rule(strokeWidth=1.5).encode(x=alt.X(**axis), x2="p99"),
         boxes.mark_bar(height=11, opacity=0.55).encode(
             x=alt.X(**{**axis, "field": "p25"}), x2="p75"
         ),
-        boxes.mark_tick(thickness=3, height=17).encode(
-            x=alt.X(**{**axis, "field": "p50"})
-        ),
+        boxes.mark_tick(thickness=3, height=17).encode(x=alt.X(**{**axis, "field": "p50"})),
         alt.Chart()
         .transform_filter("isValid(datum.value)")
         .mark_point(size=14, filled=True, opacity=0.5, style="ink", yOffset=13)
@@ -133,8 +117,7 @@ def distribution(
     blocks = sorted({_plural(one.cell.replicates.unit) for one in its.shown})
     return its.chart(
         rows,
-        rows.is_empty()
-        or panels(rows, *layers, columns=2, height=alt.Step(40), zoom=["x"]),
+        rows.is_empty() or panels(rows, *layers, columns=2, height=alt.Step(40), zoom=["x"]),
         "Each bar reaches from the 25th to the 75th percentile, the line through it from the 1st "
         "to the 99th, and the upright stroke is the median. Points are the medians of single "
         f"{' or '.join(blocks)}.",
@@ -142,9 +125,7 @@ def distribution(
     )
 
 
-def raw_series(
-    cells: Iterable[Cell], *, levels: Names = None, loads: Names = None
-) -> Chart:
+def raw_series(cells: Iterable[Cell], *, levels: Names = None, loads: Names = None) -> Chart:
     """The samples in order, a panel for each level and load, with each block's median bold."""
     its = Selection.of("Series", cells, levels, loads)
     scaled = its.scaled
@@ -175,9 +156,7 @@ def raw_series(
         return _stacked(found, whole)
 
     rows = its.rows(pieces)
-    x = alt.X(
-        "x:Q", title="block", scale=alt.Scale(nice=False), axis=alt.Axis(tickMinStep=1)
-    )
+    x = alt.X("x:Q", title="block", scale=alt.Scale(nice=False), axis=alt.Axis(tickMinStep=1))
     axis = seconds("low", its.meaning, scaled)
     span = alt.Chart().encode(x=x, x2="x2")
     legend, colours = alt.Legend(values=its.shown_levels), alt.Scale(domain=its.levels)
@@ -197,10 +176,7 @@ def raw_series(
         span.transform_filter("isValid(datum.median)")
         .transform_calculate(time=SECONDS.format("datum.median"))
         .mark_rule(strokeWidth=2.6, style="ink")
-        .encode(
-            y=alt.Y(**{**axis, "field": "median"}),
-            tooltip=["level:N", "load:N", "time:N"],
-        ),
+        .encode(y=alt.Y(**{**axis, "field": "median"}), tooltip=["level:N", "load:N", "time:N"]),
     )
     return its.chart(
         rows,
@@ -229,9 +205,7 @@ def interval_histogram(
     y = alt.Axis(format="~%", title="share of samples")
     layers = (
         alt.Chart()
-        .transform_calculate(
-            begin=SECONDS.format("datum.x"), end=SECONDS.format("datum.x2")
-        )
+        .transform_calculate(begin=SECONDS.format("datum.x"), end=SECONDS.format("datum.x2"))
         .mark_rect()
         .encode(
             x=alt.X(**seconds("x", its.meaning)),
@@ -254,9 +228,7 @@ def interval_histogram(
         rows.is_empty() or panels(rows, *layers, columns=4, height=170, own=["x", "y"]),
         f"The share of samples in each of up to {BINS} bins, without the least and the greatest 0.5 %. "
         "Each panel has its own scales.",
-        "0 is an event exactly one interval after the one before it."
-        if _is_event(its)
-        else "",
+        "0 is an event exactly one interval after the one before it." if _is_event(its) else "",
     )
 
 
@@ -273,9 +245,7 @@ def qq(cells: Iterable[Cell], *, levels: Names = None, loads: Names = None) -> C
         begin, end = ndtri(QUARTILES)
         slope = (upper - lower) / (end - begin)
         at = expected[[0, -1]]
-        return _stacked(
-            points, {"x": at, "line": (lower + slope * (at - begin)) * 1e-9}
-        )
+        return _stacked(points, {"x": at, "line": (lower + slope * (at - begin)) * 1e-9})
 
     rows = its.rows(quantiles)
     x = alt.X("x:Q", title="expected, in SD")
@@ -324,9 +294,7 @@ def _interval_itself(its: Selection) -> list[alt.Chart]:
     """A line where events are exactly as far from each other as was asked for."""
     if not _is_event(its):
         return []
-    return [
-        alt.Chart().mark_rule(strokeDash=[4, 3], style="muted").encode(x=alt.datum(0))
-    ]
+    return [alt.Chart().mark_rule(strokeDash=[4, 3], style="muted").encode(x=alt.datum(0))]
 
 
 def _plural(unit: str) -> str:

@@ -129,18 +129,12 @@ class Selection:
                 f"a chart shows one quantity, and these are {len(names)}: "
                 f"{', '.join(sorted(names))}; choose the cells of one"
             )
-        all_levels = tuple(
-            dict.fromkeys([*(levels or ()), *(it.level for it in given)])
-        )
+        all_levels = tuple(dict.fromkeys([*(levels or ()), *(it.level for it in given)]))
         all_loads = list(dict.fromkeys([*(loads or ()), *(it.load for it in given)]))
-        given.sort(
-            key=lambda it: (all_loads.index(it.load), all_levels.index(it.level))
-        )
+        given.sort(key=lambda it: (all_loads.index(it.load), all_levels.index(it.level)))
         shown = (Shown(it, Sample.of(value(it.values), it.weights)) for it in given)
         quantity = given[0].quantity if given else None
-        return cls(
-            kind, quantity, tuple(it for it in shown if it.sample.count), all_levels
-        )
+        return cls(kind, quantity, tuple(it for it in shown if it.sample.count), all_levels)
 
     @property
     def meaning(self) -> str:
@@ -163,9 +157,7 @@ class Selection:
         return one.name if several else one.cell.level
 
     def rows(
-        self,
-        of: Callable[[Shown], Mapping[str, Any]],
-        panel: Callable[[Shown], str] | None = None,
+        self, of: Callable[[Shown], Mapping[str, Any]], panel: Callable[[Shown], str] | None = None
     ) -> pl.DataFrame:
         """The columns that `of` makes of each cell, with level, load and panel beside them."""
         frames = [
@@ -200,9 +192,7 @@ class Selection:
     def said(self, what: str, lost: Callable[[Shown], int]) -> str:
         """How many values of each cell a chart does not show: `Beyond: vm 3 of 9 (33 %).`"""
         found = [
-            f"{one.name} {_share(lost(one), one.sample.count)}"
-            for one in self.shown
-            if lost(one)
+            f"{one.name} {_share(lost(one), one.sample.count)}" for one in self.shown if lost(one)
         ]
         return f"{what}: {'; '.join(found)}." if found else ""
 

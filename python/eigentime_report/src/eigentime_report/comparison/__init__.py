@@ -7,12 +7,7 @@ Read in this order: `shifts` (one statistic in two cells), `changes` (all of two
 `shown` and `sentences` (how they are shown), `conditions` (what `--fail-if` may say) and `judgement`.
 """
 
-from eigentime_report.comparison.changes import (
-    Change,
-    Changes,
-    ComparisonError,
-    compare_results,
-)
+from eigentime_report.comparison.changes import Change, Changes, ComparisonError, compare_results
 from eigentime_report.comparison.conditions import Condition, ConditionError, parse
 from eigentime_report.comparison.judgement import Judgement, Outcome, judge
 from eigentime_report.comparison.sentences import changes_sentences

@@ -90,11 +90,7 @@ class Changes:
 
 
 def compare_results(
-    before: Results,
-    after: Results,
-    *,
-    confidence: float = 0.95,
-    same_within: float = 0.01,
+    before: Results, after: Results, *, confidence: float = 0.95, same_within: float = 0.01
 ) -> Changes:
     """Compares what both have measured at the same levels under the same loads."""
     known = {run.run for run in before.runs}
@@ -105,9 +101,7 @@ def compare_results(
         )
     common = set(_places(before))
     changes = tuple(
-        _change(at, before, after, confidence, same_within)
-        for at in _places(after)
-        if at in common
+        _change(at, before, after, confidence, same_within) for at in _places(after) if at in common
     )
     if not changes:
         raise ComparisonError(
@@ -134,9 +128,7 @@ def _change(
         unit=BLOCK,
         why=least.why,
         blocks=least.blocks,
-        comparison=compare(
-            statistic, one, other, confidence=confidence, same_within=same_within
-        ),
+        comparison=compare(statistic, one, other, confidence=confidence, same_within=same_within),
         level=level,
         load=load,
         medians=(one.median - quantity.asked_ns, other.median - quantity.asked_ns),

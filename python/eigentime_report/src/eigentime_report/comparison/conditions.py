@@ -11,14 +11,11 @@ from operator import ge, gt, le, lt
 from eigentime_report import units
 from eigentime_report.comparison.shifts import STATISTICS
 
-OPERATORS: dict[str, Callable[[float, float], bool]] = {
-    ">=": ge,
-    "<=": le,
-    ">": gt,
-    "<": lt,
-}
+OPERATORS: dict[str, Callable[[float, float], bool]] = {">=": ge, "<=": le, ">": gt, "<": lt}
 FILTERS = ("level", "load")
-FORM = "[STATISTIC] QUANTITY[@level=…,load=…] OP LIMIT, as in 'p99 sleep/nanosleep/1ms@load=io > +10%'"
+FORM = (
+    "[STATISTIC] QUANTITY[@level=…,load=…] OP LIMIT, as in 'p99 sleep/nanosleep/1ms@load=io > +10%'"
+)
 
 _LIMIT = re.compile(r"(?P<sign>[+-]?)(?P<number>\d+(?:\.\d*)?|\.\d+)\s*(?P<unit>\S*)")
 # Levels that are commands have spaces and commas in their names.
@@ -30,9 +27,7 @@ class ConditionError(ValueError):
 
     def __init__(self, text: str, column: int, reason: str) -> None:
         mark = " " * column + "^"
-        super().__init__(
-            f"condition '{text}': {reason}\n  {text}\n  {mark}\nhelp: {FORM}"
-        )
+        super().__init__(f"condition '{text}': {reason}\n  {text}\n  {mark}\nhelp: {FORM}")
         self.column = column
         self.reason = reason
 

@@ -63,9 +63,7 @@ class Judgement:
         place = ""
         if self.quantity:
             place = f"{self.quantity.name} at {self.level}, {self.load}: "
-        return (
-            f"{self.outcome.value}: {self.condition.text.strip()}: {place}{self.text}"
-        )
+        return f"{self.outcome.value}: {self.condition.text.strip()}: {place}{self.text}"
 
 
 def judge(
@@ -132,9 +130,7 @@ def verdict(
     statistic = condition.statistic or COMPARED[after.quantity.kind]
     if before is None:
         _check_blocks(statistic, after)
-        return _of_value(
-            condition, statistic, measure(statistic, after, confidence), confidence
-        )
+        return _of_value(condition, statistic, measure(statistic, after, confidence), confidence)
     found = shift(statistic, before, after, confidence)
     what = f"{statistic} miss time" if asked_of(statistic, after) else statistic
     return _of_change(condition, found, _changed(what, found, confidence))
@@ -171,9 +167,7 @@ def _of_change(condition: Condition, it: Shift, text: str) -> tuple[Outcome, str
     return _decided(condition, low, high, text)
 
 
-def _decided(
-    condition: Condition, low: float, high: float, text: str
-) -> tuple[Outcome, str]:
+def _decided(condition: Condition, low: float, high: float, text: str) -> tuple[Outcome, str]:
     """By whether the whole interval keeps the limit, is beyond it, or has it within."""
     verdict = decide(low, high, condition.limit.value, at_least=not condition.is_upper)
     if verdict is Verdict.UNDECIDED:
@@ -199,9 +193,7 @@ def _measured(statistic: str, it: Measured, confidence: float) -> str:
     text = f"{statistic} {DURATION.one(it.value, it.low, it.high)}"
     if it.low == it.high:
         return text
-    return (
-        f"{text} ({100 * confidence:g} % interval {DURATION.between(it.low, it.high)})"
-    )
+    return f"{text} ({100 * confidence:g} % interval {DURATION.between(it.low, it.high)})"
 
 
 def _changed(statistic: str, it: Shift, confidence: float) -> str:
@@ -233,7 +225,6 @@ def why_nothing(condition: Condition, folders: Sequence[Results]) -> str:
             if wanted is not None and wanted not in known:
                 return f"there is no {what} '{wanted}'{where}: there are {', '.join(known)}"
     places = ", ".join(filter(None, (condition.level, condition.load)))
-    return (
-        f"it was not measured {f'at {places}' if places else 'at the same level and load'}"
-        + (" in both folders" if len(folders) > 1 else "")
+    return f"it was not measured {f'at {places}' if places else 'at the same level and load'}" + (
+        " in both folders" if len(folders) > 1 else ""
     )

@@ -62,9 +62,7 @@ def changes_sentences(changes: Changes) -> list[Sentence]:
 
 def _circumstances(changes: Changes) -> Iterator[Sentence]:
     if few := [it for it in changes.changes if min(it.sides) < ENOUGH_BLOCKS]:
-        yield Sentence(
-            _few_blocks(few, len(changes.changes)), "circumstances", FEW_BLOCKS
-        )
+        yield Sentence(_few_blocks(few, len(changes.changes)), "circumstances", FEW_BLOCKS)
     if "probe" in {name for name, _, _ in changes.circumstances}:
         yield Sentence(
             "Before and afterwards were measured by different builds of eigentime-probe: what "
@@ -110,9 +108,7 @@ def _by_family(changes: Changes) -> Iterator[Sentence]:
             yield from _of_family(family, decidable, changes)
 
 
-def _plainly(
-    family: Family, its: Sequence[Change], changes: Changes
-) -> Iterator[Sentence]:
+def _plainly(family: Family, its: Sequence[Change], changes: Changes) -> Iterator[Sentence]:
     """What was measured, where nothing is decided: an interval would be taken for an answer."""
     at: dict[Place, list[Change]] = {}
     for it in its:
@@ -132,15 +128,11 @@ def _plainly(
         )
 
 
-def _of_family(
-    family: Family, its: Sequence[Change], changes: Changes
-) -> Iterator[Sentence]:
+def _of_family(family: Family, its: Sequence[Change], changes: Changes) -> Iterator[Sentence]:
     """A sentence for all levels and loads at which the same has changed, and another for others."""
     tested = [finding(it, AFTER) for it in its]
     at: dict[Place, list[Finding]] = {}
-    for change, each in zip(
-        its, beyond_chance(tested, 1 - changes.confidence), strict=True
-    ):
+    for change, each in zip(its, beyond_chance(tested, 1 - changes.confidence), strict=True):
         at.setdefault((change.level, change.load), []).append(each)
     alike: dict[tuple[tuple[str, Verdict], ...], list[Place]] = {}
     for place, own in at.items():
@@ -176,9 +168,7 @@ def _opening(where: Sequence[Place], of: int, changes: Changes) -> str:
     return capital("; ".join(named))
 
 
-def _clauses(
-    family: Family, alike: Sequence[Sequence[Finding]], changes: Changes
-) -> str:
+def _clauses(family: Family, alike: Sequence[Sequence[Finding]], changes: Changes) -> str:
     """What has changed, where the same has at several places."""
     clauses, of = [], len(alike[0])
     for verdict in ORDER:

@@ -34,12 +34,7 @@ REPLICATED: Mapping[str, str] = {
 SD = "sd"
 # Taken of all values: a replicate has too few for its tail, and the mean of the blocks' medians
 # would hang on one block that was disturbed.
-QUANTILES: Mapping[str, float] = {
-    "median": 0.5,
-    "p90": 0.9,
-    "p99": 0.99,
-    "p99.9": 0.999,
-}
+QUANTILES: Mapping[str, float] = {"median": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
 STATISTICS = ("mean", *QUANTILES, "max", "min", SD, "mad")
 
 # Statistics of which what was asked for is a part.
@@ -138,12 +133,8 @@ def shift(statistic: str, before: Cell, after: Cell, confidence: float) -> Shift
             f"{units.count(before.count)} before and {units.count(after.count)} afterwards: "
             "measure as many"
         )
-    one, other = (
-        replicated(statistic, it) - asked_of(statistic, it) for it in (before, after)
-    )
-    resolution = max(
-        before.resolution(statistic, one), after.resolution(statistic, other)
-    )
+    one, other = (replicated(statistic, it) - asked_of(statistic, it) for it in (before, after))
+    resolution = max(before.resolution(statistic, one), after.resolution(statistic, other))
     return _of_blocks(one, other, resolution, confidence)
 
 
@@ -166,12 +157,7 @@ def _means_drawn(row: Floats, seed: int = 0) -> Floats:
 
 
 def compare(
-    statistic: str,
-    before: Cell,
-    after: Cell,
-    *,
-    confidence: float,
-    same_within: float = 0.01,
+    statistic: str, before: Cell, after: Cell, *, confidence: float, same_within: float = 0.01
 ) -> statistics.Comparison:
     """The comparison of both, block by block; nothing is decided from too few of them.
 

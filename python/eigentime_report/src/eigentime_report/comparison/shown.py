@@ -45,12 +45,7 @@ CONDITIONS = "conditions"
 # Circumstances by words, where their names say too little.
 CALLED = {"eigentime": "version of Eigentime", "probe": "measuring program"}
 
-TITLES = {
-    "calls": "Calls",
-    "read": "Single readings",
-    "sleep": "Sleeps",
-    "events": "Timer events",
-}
+TITLES = {"calls": "Calls", "read": "Single readings", "sleep": "Sleeps", "events": "Timer events"}
 
 
 def key(kind: str) -> str:
@@ -131,11 +126,7 @@ def changes_chart(changes: Changes, kind: str) -> Chart:
 
 def circumstances_table(changes: Changes) -> Table:
     """Which folders were compared, and what their runs differ in besides."""
-    columns = (
-        Column("what", "What"),
-        Column("before", "Before"),
-        Column("after", "Afterwards"),
-    )
+    columns = (Column("what", "What"), Column("before", "Before"), Column("after", "Afterwards"))
     both = (changes.before, changes.after)
     known = (
         ("folder", *(", ".join(map(str, it.folders)) for it in both)),

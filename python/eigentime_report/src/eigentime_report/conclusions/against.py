@@ -113,9 +113,7 @@ def against_first(analysis: Analysis, groups: Sequence[Group]) -> Iterator[Told]
         by_family: dict[Family, list[Group]] = {}
         for group in own:
             by_family.setdefault(group.family, []).append(group)
-        ordered = sorted(
-            by_family.values(), key=lambda its: -max(it.importance for it in its)
-        )
+        ordered = sorted(by_family.values(), key=lambda its: -max(it.importance for it in its))
         clauses = [it for its in ordered for it in _clauses(its)]
         if not clauses:
             continue
@@ -185,11 +183,7 @@ def still_open(analysis: Analysis, groups: Sequence[Group]) -> Iterator[Sentence
     for group, own in left:
         whole = len(own) == len(group.findings) > 1
         quantities = (it.quantity for it in own)
-        name = (
-            group.family.many
-            if whole
-            else group.family.of_all(quantities, len(group.findings))
-        )
+        name = group.family.many if whole else group.family.of_all(quantities, len(group.findings))
         if len(own) == 1:
             name = own[0].quantity.title
         there = group.varied(group.other, analysis.results).there

@@ -27,15 +27,11 @@ KERNEL = "system_call"
 Row: TypeAlias = Mapping[str, Any]
 
 
-def backwards(
-    analysis: Analysis,
-) -> tuple[list[Sentence], list[Sentence], list[Sentence]]:
+def backwards(analysis: Analysis) -> tuple[list[Sentence], list[Sentence], list[Sentence]]:
     """Of each clock that went back, that which did furthest first; of all that never did; of the others."""
     results, confidence = analysis.results, analysis.confidence
     rows = list(_clocks(results))
-    back = sorted(
-        (it for it in rows if it["backwards"]), key=lambda it: -it["worst_ns"]
-    )
+    back = sorted((it for it in rows if it["backwards"]), key=lambda it: -it["worst_ns"])
     steady = [it for it in rows if not it["backwards"] and it["readings"] >= ENOUGH]
     few = [it for it in rows if not it["backwards"] and it["readings"] < ENOUGH]
     told = [_went_back(row, results, confidence) for row in back]
@@ -43,9 +39,7 @@ def backwards(
     if steady:
         readings = sum(row["readings"] for row in steady)
         visible = sorted(row["smallest_visible_ns"] for row in steady)
-        most = (
-            stats.binomtest(0, readings).proportion_ci(confidence, method="exact").high
-        )
+        most = stats.binomtest(0, readings).proportion_ci(confidence, method="exact").high
         finest, coarsest = units.duration(visible[0]), units.duration(visible[-1])
         seen = f"from {finest} on"
         if finest != coarsest:
@@ -62,8 +56,7 @@ def backwards(
             "a longer look (`--warp`) would decide it."
         )
     back_, never_, unclear_ = (
-        [Sentence(text, WARPS, MAIN, WARPS) for text in texts]
-        for texts in (told, never, unclear)
+        [Sentence(text, WARPS, MAIN, WARPS) for text in texts] for texts in (told, never, unclear)
     )
     return back_, never_, unclear_
 
@@ -72,10 +65,7 @@ def _clocks(results: Results) -> Iterator[Row]:
     """What is known of each clock at each level."""
     return (
         results.warps.group_by("level", "clock", maintain_order=True)
-        .agg(
-            pl.col("readings", "backwards").sum(),
-            pl.col("worst_ns", "smallest_visible_ns").max(),
-        )
+        .agg(pl.col("readings", "backwards").sum(), pl.col("worst_ns", "smallest_visible_ns").max())
         .iter_rows(named=True)
     )
 
@@ -121,8 +111,7 @@ def served(analysis: Analysis) -> Iterator[Sentence]:
     asked = [
         it
         for it in results.quantities
-        if it.subject.startswith("vdso_")
-        or (it.kind, it.subject) == ("read", "clock_gettime")
+        if it.subject.startswith("vdso_") or (it.kind, it.subject) == ("read", "clock_gettime")
     ]
     # Those that the kernel serves at a level, with their means under the first load.
     by_kernel: dict[str, dict[Quantity, float]] = {}

@@ -4,14 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
 from eigentime_report import units
-from eigentime_report.analysis import (
-    COMPARED,
-    MISSED,
-    Analysis,
-    describe,
-    keeps_time,
-    missed_share,
-)
+from eigentime_report.analysis import COMPARED, MISSED, Analysis, describe, keeps_time, missed_share
 from eigentime_report.conclusions import places
 from eigentime_report.conclusions.families import SCATTER, Family, by_family
 from eigentime_report.conclusions.sentence import MAIN, Sentence, below_main, capital
@@ -116,9 +109,7 @@ def _named(known: Mapping[str, float], amount: str, wanted: Sequence[str] = ()) 
 
     Instead of the middle, those that are `wanted`, unless they are too many to be told.
     """
-    (first, low), *_, (last, high) = sorted(
-        (*known.items(), *known.items()), key=lambda it: it[1]
-    )
+    (first, low), *_, (last, high) = sorted((*known.items(), *known.items()), key=lambda it: it[1])
     if len(known) == 1:
         return amount.format(DURATION.reach([low]))
     ends = f"{DURATION.reach([low])} ({first}) to {DURATION.reach([high])} ({last})"

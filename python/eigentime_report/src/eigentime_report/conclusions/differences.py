@@ -4,13 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from eigentime_report import units
 from eigentime_report.analysis import Analysis
-from eigentime_report.conclusions.findings import (
-    DECIDED,
-    ORDER,
-    Finding,
-    Verdict,
-    times_as_many,
-)
+from eigentime_report.conclusions.findings import DECIDED, ORDER, Finding, Verdict, times_as_many
 from eigentime_report.conclusions.groups import Group, in_series
 from eigentime_report.conclusions.sentence import Sentence, below_main, capital
 from eigentime_report.conclusions.wording import amount, detail, effects, words
@@ -45,7 +39,9 @@ FEW_BLOCKS = (
 
 # What would decide what is undecided.
 BLOCKS = "about {times} times as many blocks would decide {it}"
-MANY_BLOCKS = "a change of {margin} is too little to see in this scatter: more blocks would decide {it}"
+MANY_BLOCKS = (
+    "a change of {margin} is too little to see in this scatter: more blocks would decide {it}"
+)
 SOME_BLOCKS = "more blocks would decide {it}"
 # What no number of blocks would decide.
 COARSE = "{steps}, and what is smaller does not show"
@@ -87,9 +83,7 @@ def _text(analysis: Analysis, group: Group) -> str:
     return f"{capital(', '.join(where))}, {'; '.join(parts)}."
 
 
-def _words(
-    analysis: Analysis, group: Group, its: Sequence[Finding]
-) -> Mapping[str, str]:
+def _words(analysis: Analysis, group: Group, its: Sequence[Finding]) -> Mapping[str, str]:
     """What templates may ask for."""
     of = len(group.findings)
     base = group.varied(group.base, analysis.results)
@@ -112,9 +106,7 @@ def _words(
 def _remedy(its: Sequence[Finding], same_within: float, of: int) -> str:
     """Why they are open, and what would decide them."""
     told = [
-        AGAINST.format(what=listed(it.against), name=it.quantity.title)
-        for it in its
-        if it.against
+        AGAINST.format(what=listed(it.against), name=it.quantity.title) for it in its if it.against
     ]
     if by_itself := [it.among for it in its if it.among is not None]:
         told.append(AMONG.format(of=of, p=units.p_value(min(by_itself))))

@@ -7,12 +7,7 @@ from typing import Literal, TypeAlias
 
 from eigentime_report.analysis import COMPARED, Compared, missed_share
 from eigentime_report.results import Cell, Quantity
-from eigentime_report.statistics import (
-    DIFFERS,
-    NOT_TESTED,
-    UNDECIDED,
-    Contrast,
-)
+from eigentime_report.statistics import DIFFERS, NOT_TESTED, UNDECIDED, Contrast
 from eigentime_report.statistics.tests import holm
 
 Verdict: TypeAlias = Literal["more", "less", "slight", "same", "undecided", "untested"]
@@ -78,11 +73,7 @@ class Finding:
     def in_ns(self) -> "Finding":
         """The same in nanoseconds."""
         return replace(
-            self,
-            change=self.difference,
-            low=self.low_ns,
-            high=self.high_ns,
-            is_relative=False,
+            self, change=self.difference, low=self.low_ns, high=self.high_ns, is_relative=False
         )
 
     @property
@@ -93,9 +84,7 @@ class Finding:
         was, now = self.shown
         is_relative = self.is_relative and was > 0
         change = (now - was) / (was if is_relative else 1.0)
-        return replace(
-            self, change=change, difference=now - was, is_relative=is_relative
-        )
+        return replace(self, change=change, difference=now - was, is_relative=is_relative)
 
 
 def finding(compared: Compared, other: str) -> Finding:

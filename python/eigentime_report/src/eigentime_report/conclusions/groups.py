@@ -8,13 +8,7 @@ import numpy as np
 from eigentime_report.analysis import Analysis, Compared, Factor
 from eigentime_report.conclusions import places
 from eigentime_report.conclusions.families import Family, family_of
-from eigentime_report.conclusions.findings import (
-    DECIDED,
-    Finding,
-    beside,
-    beyond_chance,
-    finding,
-)
+from eigentime_report.conclusions.findings import DECIDED, Finding, beside, beyond_chance, finding
 from eigentime_report.conclusions.places import Place
 from eigentime_report.conclusions.trust import failed_loads
 from eigentime_report.results import Results
@@ -55,15 +49,12 @@ class Group:
         """Does anything differ here that did not there, or did to the other side?"""
         there = {it.quantity: it.verdict for it in known.findings}
         return any(
-            it.verdict in DECIDED and there.get(it.quantity) != it.verdict
-            for it in self.findings
+            it.verdict in DECIDED and there.get(it.quantity) != it.verdict for it in self.findings
         )
 
     def varied(self, name: str, results: Results) -> Place:
         """A level, or a load, of those that differ."""
-        return (
-            places.level(name, results) if self.factor == "level" else places.load(name)
-        )
+        return places.level(name, results) if self.factor == "level" else places.load(name)
 
     def steady(self, results: Results) -> Place:
         """The load, or the level, that is the same."""
@@ -82,9 +73,7 @@ def in_series(groups: Sequence[Group]) -> list[list[Group]]:
     for group in groups:
         key = (group.factor, group.family, group.other)
         series.setdefault(key, []).append(group)
-    return [
-        sorted(its, key=lambda it: not it.says_something) for its in series.values()
-    ]
+    return [sorted(its, key=lambda it: not it.says_something) for its in series.values()]
 
 
 def groups_of(analysis: Analysis, factor: Factor) -> Iterator[Group]:

@@ -15,9 +15,7 @@ from eigentime_report.conclusions.trust import assurance
 MOST = 9
 
 
-def opening(
-    analysis: Analysis, groups: Sequence[Group]
-) -> tuple[list[Sentence], list[Sentence]]:
+def opening(analysis: Analysis, groups: Sequence[Group]) -> tuple[list[Sentence], list[Sentence]]:
     """Costs, clocks, what levels add, what loads do, what to trust, what is open; and the rest.
 
     Of comparisons there are as many as there is room for, the most important ones.
@@ -33,8 +31,7 @@ def opening(
     chosen = _chosen(compared, MOST - len(begin) - len(end))
     sentences = [*begin, *(it.sentence for it in compared if it in chosen), *end]
     first = [
-        replace(it, weight=MAIN + len(sentences) - place)
-        for place, it in enumerate(sentences)
+        replace(it, weight=MAIN + len(sentences) - place) for place, it in enumerate(sentences)
     ]
     left = [*back[1:], *unclear, *readings]
     return first, [replace(it, weight=MAIN / 2) for it in left]

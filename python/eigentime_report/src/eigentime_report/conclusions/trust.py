@@ -76,18 +76,13 @@ def trust(analysis: Analysis) -> list[Sentence]:
         ),
     ]
     # The gravest are the first.
-    return [
-        Sentence(text, key, -float(place), ABOUT)
-        for place, (key, text) in enumerate(told)
-    ]
+    return [Sentence(text, key, -float(place), ABOUT) for place, (key, text) in enumerate(told)]
 
 
 def _machines(results: Results) -> Iterator[str]:
     for level in results.levels:
         if places.is_translated(level, results):
-            reasons = [
-                it.notes.get(WHY_TRANSLATED, "") for _, it in results.places(level)
-            ]
+            reasons = [it.notes.get(WHY_TRANSLATED, "") for _, it in results.places(level)]
             # The first line of a reason, with the last one where it announces more.
             first, *more = next(filter(None, reasons), "").strip().splitlines() or [""]
             why = f"{first} {more[-1]}".rstrip(".") if more else first.rstrip(".:; ")
@@ -116,9 +111,7 @@ def _units(analysis: Analysis) -> Iterator[tuple[str, str]]:
             if it.unit != "block":
                 small.setdefault(it.unit, {}).setdefault(kind, {})[it.held] = None
     for unit, kinds in small.items():
-        names = listed(
-            [f"{kind} ({', '.join(loads)})" for kind, loads in kinds.items()]
-        )
+        names = listed([f"{kind} ({', '.join(loads)})" for kind, loads in kinds.items()])
         text = (
             f"The tests of {names} take each {unit} by itself, because there are fewer than five blocks "
             "of them: small differences may look surer than they are. `--blocks 5` or more, or another "

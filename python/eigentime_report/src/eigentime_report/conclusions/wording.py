@@ -39,18 +39,13 @@ class Writer:
 
     def reach(self, values: Sequence[float]) -> str:
         """`20 to 24 ns`, or one number if one does not see that they differ."""
-        return _joined(
-            self.write(min(values), self.figures), self.write(max(values), self.figures)
-        )
+        return _joined(self.write(min(values), self.figures), self.write(max(values), self.figures))
 
     def _figures(self, low: float | None, high: float | None) -> int:
         if low is None or high is None or low == high:
             return self.figures
         tried = range(self.figures, self.most)
-        return next(
-            (it for it in tried if self.write(low, it) != self.write(high, it)),
-            self.most,
-        )
+        return next((it for it in tried if self.write(low, it) != self.write(high, it)), self.most)
 
 
 def _joined(first: str, last: str) -> str:
@@ -63,14 +58,10 @@ def _joined(first: str, last: str) -> str:
 
 DURATION = Writer(lambda ns, figures: units.duration(ns, figures=figures), 3)
 LENGTH = Writer(DURATION.write, 2)
-CHANGE = Writer(
-    lambda ns, figures: f"{'+' if ns > 0 else ''}{DURATION.write(ns, figures)}", 3
-)
+CHANGE = Writer(lambda ns, figures: f"{'+' if ns > 0 else ''}{DURATION.write(ns, figures)}", 3)
 PERCENT = Writer(lambda part, figures: units.percent(part, figures), 2)
 SHARE = Writer(lambda part, figures: units.percent(part, figures, sign=False), 2)
-TIMES = Writer(
-    lambda part, figures: units.times(1 + part, figures + (0 <= part < 1)), 2
-)
+TIMES = Writer(lambda part, figures: units.times(1 + part, figures + (0 <= part < 1)), 2)
 
 
 def words(
@@ -117,9 +108,7 @@ def _effect(finding: Finding, writer: Writer, *, is_named: bool) -> str:
     return f"{writer.one(change, low, high)} ({writer.between(low, high)}{name})"
 
 
-def amount(
-    findings: Sequence[Finding], measure: Measure, *, is_short: bool = True
-) -> str:
+def amount(findings: Sequence[Finding], measure: Measure, *, is_short: bool = True) -> str:
     """Of some that differ to one side: `38 to 53 times as long`, `2.4 % (0.5 ns) longer`.
 
     Where nothing but that is told, the middle one is, too, and the greatest if it is far off.
@@ -133,9 +122,7 @@ def amount(
     word = measure.more if changes[0] > 0 else measure.less
     if not all(it.is_relative for it in findings):
         return f"{LENGTH.reach(lengths)} {word}"
-    return (
-        f"{SHARE.reach([abs(it) for it in changes])} ({LENGTH.reach(lengths)}) {word}"
-    )
+    return f"{SHARE.reach([abs(it) for it in changes])} ({LENGTH.reach(lengths)}) {word}"
 
 
 def _far_apart(findings: Sequence[Finding]) -> Iterator[str]:
@@ -192,9 +179,7 @@ def _on_one_scale(findings: Sequence[Finding]) -> Sequence[Finding]:
 
 def _is_open_in_times(finding: Finding) -> bool:
     low = -1.0 if finding.low is None and finding.high is not None else finding.low
-    return finding.verdict == "undecided" and (
-        finding.is_in_times or low is not None and low <= -1
-    )
+    return finding.verdict == "undecided" and (finding.is_in_times or low is not None and low <= -1)
 
 
 def _writer(findings: Sequence[Finding]) -> Writer:

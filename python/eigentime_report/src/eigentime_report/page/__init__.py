@@ -19,14 +19,4 @@ from eigentime_report.page.sections import (
     Sentence,
 )
 
-__all__ = [
-    "Block",
-    "Choice",
-    "Facts",
-    "Fold",
-    "Option",
-    "Page",
-    "Section",
-    "Sentence",
-    "render",
-]
+__all__ = ["Block", "Choice", "Facts", "Fold", "Option", "Page", "Section", "Sentence", "render"]

@@ -61,9 +61,7 @@ def render(page: Page) -> str:
             shown=SHOWN,
             block=_block,
             # The page itself is behind the charts.
-            configs=data(
-                {it.name: {**it.config, "background": None} for it in (LIGHT, DARK)}
-            ),
+            configs=data({it.name: {**it.config, "background": None} for it in (LIGHT, DARK)}),
         )
     )
 
@@ -142,9 +140,7 @@ def _vega() -> str:
     # It has a browser's engine, which those who draw nothing need not wait for.
     import vl_convert
 
-    text = _ENDS.sub(
-        r"\\x3c", vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    )
+    text = _ENDS.sub(r"\\x3c", vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
     # Line ends are what the browser makes of them: the hash is of that.
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return f"(() => {{{text}\n}})();"

@@ -106,9 +106,7 @@ class Timing:
         """The paper's row for one of our levels and loads."""
         wanted = (function, self.platforms.get(level), self.loads.get(load))
         rows = self.tables[table]
-        return next(
-            (it for it in rows if (it.function, it.platform, it.load) == wanted), None
-        )
+        return next((it for it in rows if (it.function, it.platform, it.load) == wanted), None)
 
 
 @dataclass(frozen=True)
@@ -168,8 +166,7 @@ def timing() -> Timing:
     tables = {
         # Where a number is from, table or text, is for those who check the file.
         name: tuple(
-            TimingRow(**{key: it for key, it in row.items() if key != "from"})
-            for row in rows
+            TimingRow(**{key: it for key, it in row.items() if key != "from"}) for row in rows
         )
         for name, rows in table["tables"].items()
     }

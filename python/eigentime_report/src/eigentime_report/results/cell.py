@@ -9,13 +9,7 @@ import numpy as np
 from eigentime_report.results import replicates
 from eigentime_report.results.histogram import Blocks, Counts, Floats, Histogram
 from eigentime_report.results.quantity import CALLS, Quantity
-from eigentime_report.results.replicates import (
-    BATCH,
-    BLOCK,
-    ENOUGH_BLOCKS,
-    RECORD,
-    Replicates,
-)
+from eigentime_report.results.replicates import BATCH, BLOCK, ENOUGH_BLOCKS, RECORD, Replicates
 from eigentime_report.results.resolution import averages_out
 
 Fact = float | int | str
@@ -119,9 +113,7 @@ class Cell:
         Means, deviations, and medians between the steps of the counter, are finer than a step where values
         scatter over several of them; so is the mean of all statistics, where replicates do.
         """
-        is_fine = statistic in ("mean", "sd") or (
-            self.histogram and statistic == "median"
-        )
+        is_fine = statistic in ("mean", "sd") or (self.histogram and statistic == "median")
         if is_fine and averages_out(self.values, self.step_ns, self.weights):
             return 0.0
         return 0.0 if averages_out(row, self.step_ns) else self.step_ns

@@ -9,9 +9,7 @@ AGAIN = "take it from a copy, or measure again"
 VERSION = "report with the version of Eigentime that has measured it"
 
 # Control characters, those that turn the direction of writing, and halves of characters.
-_HIDDEN = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-)
+_HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _SPACES = "\t\n\v\f\r\x85\u2028\u2029"
 
 
@@ -51,8 +49,5 @@ def visible(text: str) -> str:
 def visible_rows(rows: pl.DataFrame) -> pl.DataFrame:
     """The same of all columns of text."""
     texts = [name for name, kind in rows.schema.items() if kind == pl.String]
-    told = {
-        it: {word: visible(word) for word in rows[it].unique().drop_nulls()}
-        for it in texts
-    }
+    told = {it: {word: visible(word) for word in rows[it].unique().drop_nulls()} for it in texts}
     return rows.with_columns(pl.col(it).replace(told[it]) for it in texts)

@@ -24,9 +24,7 @@ TOGETHER = "take all files of one folder, or merge folders by `eigentime bench m
 class Folder:
     """A folder, whose runs and blocks are numbered on from those of the folders before."""
 
-    def __init__(
-        self, path: Path, runs: Sequence[Run], first_run: int, first_block: int
-    ) -> None:
+    def __init__(self, path: Path, runs: Sequence[Run], first_run: int, first_block: int) -> None:
         self.path = path
         self.runs = runs
         # What a reader must know of it, in words.
@@ -53,7 +51,9 @@ class Folder:
         if steps.is_empty():
             wanted = plan.asked(self.runs, table.kind)
             if not wanted.filter(pl.col("asked") > pl.col("excused")).is_empty():
-                reason = "it has no rows, although its run is complete and has not left all of it out"
+                reason = (
+                    "it has no rows, although its run is complete and has not left all of it out"
+                )
                 raise FolderError(path, reason)
             if self._is_planned(table):
                 self.notes.append(f"{path}: nothing of it could be measured.")

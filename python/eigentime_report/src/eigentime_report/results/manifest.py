@@ -225,9 +225,7 @@ def _run(folder: Path, it: Mapping[str, Any], at: str) -> Run:
         preset=plan["preset"],
         blocks=plan["blocks"],
         # A level at which nobody has looked yet has no facts.
-        levels=tuple(
-            _level(place, it["levels"].get(place["name"])) for place in plan["levels"]
-        ),
+        levels=tuple(_level(place, it["levels"].get(place["name"])) for place in plan["levels"]),
         loads=tuple(under["load"] for under in plan["loads"]),
         planned=tuple(filter(None, planned)),
         state=it["state"],
@@ -279,23 +277,16 @@ def _taken(shape: Any, value: Any, at: str = "") -> Any:
     if isinstance(shape, list):
         if not isinstance(value, list):
             raise _Wrong(at, "is no list")
-        return tuple(
-            _taken(shape[0], it, f"{at}[{place}]") for place, it in enumerate(value)
-        )
+        return tuple(_taken(shape[0], it, f"{at}[{place}]") for place, it in enumerate(value))
     if not isinstance(value, dict):
         raise _Wrong(at, "is no object")
     if "*" in shape:
-        return {
-            visible(key): _taken(shape["*"], it, f"{at}.{key}")
-            for key, it in value.items()
-        }
+        return {visible(key): _taken(shape["*"], it, f"{at}.{key}") for key, it in value.items()}
     found = {}
     for name, own in shape.items():
         key = name.rstrip("?")
         if name not in value and key == name:
             raise _Wrong(at, f"has no {key!r}")
         is_there = key == name or value.get(key) is not None
-        found[key] = (
-            _taken(own, value[key], f"{at}.{key}".lstrip(".")) if is_there else None
-        )
+        found[key] = _taken(own, value[key], f"{at}.{key}".lstrip(".")) if is_there else None
     return found

@@ -92,18 +92,14 @@ def _places(skips: Iterable[Skip], run: Run) -> str:
     for level, own in loads.items():
         levels[tuple(own)].append(level)
     return "; ".join(
-        ", ".join(alike)
-        + ("" if set(own) >= set(run.loads) else f" under {', '.join(own)}")
+        ", ".join(alike) + ("" if set(own) >= set(run.loads) else f" under {', '.join(own)}")
         for own, alike in levels.items()
     )
 
 
 def _incomparable(levels: Sequence[str], measured: Measured) -> Iterator[str]:
     """Levels of which nothing can be compared with the first one."""
-    of = {
-        level: {(what, load) for what, at, load in measured if at == level}
-        for level in levels
-    }
+    of = {level: {(what, load) for what, at, load in measured if at == level} for level in levels}
     first, *others = levels or ("",)
     for level in others:
         if of[level] | of[first] and not of[level] & of[first]:
@@ -113,9 +109,7 @@ def _incomparable(levels: Sequence[str], measured: Measured) -> Iterator[str]:
             )
 
 
-def _without_load(
-    levels: Sequence[str], loads: Sequence[str], measured: Measured
-) -> Iterator[str]:
+def _without_load(levels: Sequence[str], loads: Sequence[str], measured: Measured) -> Iterator[str]:
     for load in loads:
         there = {level for _, level, under in measured if under == load}
         missing = [level for level in levels if level not in there]

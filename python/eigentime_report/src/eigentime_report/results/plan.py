@@ -49,9 +49,7 @@ def check(file: Path, kind: str, runs: Sequence[Run], steps: pl.DataFrame) -> No
         wanted.group_by(key, maintain_order=True)
         .agg(pl.col("asked", "excused").sum())
         .join(counted, on=key, how="left", maintain_order="left")
-        .with_columns(
-            pl.col("came", "missed").fill_null(0), pl.col("again").fill_null(False)
-        )
+        .with_columns(pl.col("came", "missed").fill_null(0), pl.col("again").fill_null(False))
     )
     more = pl.col("again") | (pl.col("came") > pl.col("asked"))
     less = pl.col("came") + pl.col("missed") + pl.col("excused") < pl.col("asked")
@@ -98,10 +96,7 @@ def check_warps(file: Path, runs: Sequence[Run], rows: pl.DataFrame) -> None:
     found = wanted.join(sizes, on=STEP, how="left", maintain_order="left")
     for is_wrong, what in (
         (pl.col("rows").is_null(), "comparison of clocks"),
-        (
-            pl.col("rows") < pl.col("clocks") * pl.col("pairs"),
-            "part of a comparison of clocks",
-        ),
+        (pl.col("rows") < pl.col("clocks") * pl.col("pairs"), "part of a comparison of clocks"),
     ):
         wrong = found.filter(is_wrong)
         if len(wrong):
@@ -112,9 +107,7 @@ def check_warps(file: Path, runs: Sequence[Run], rows: pl.DataFrame) -> None:
 def check_loads(file: Path, runs: Sequence[Run], rows: pl.DataFrame) -> Iterator[str]:
     """Each load of a complete run was looked at; a probe that failed at its end may have lost a block."""
     _check_once(file, rows, rows.columns)
-    planned = pl.concat(
-        [asked(runs, kind).select(*STEP, "asked") for kind in TOLD_APART]
-    )
+    planned = pl.concat([asked(runs, kind).select(*STEP, "asked") for kind in TOLD_APART])
     excused = {
         (run.run, level.name, load)
         for run in runs
@@ -122,9 +115,7 @@ def check_loads(file: Path, runs: Sequence[Run], rows: pl.DataFrame) -> Iterator
         for load in run.loads
         if _is_excused(run, level.name, Planned(load, "", (), 0))
     }
-    wanted = (
-        planned.filter(pl.col("asked") > 0).select(STEP).unique(maintain_order=True)
-    )
+    wanted = planned.filter(pl.col("asked") > 0).select(STEP).unique(maintain_order=True)
     places = wanted.group_by("run", "level", "load", maintain_order=True)
     seen = set(rows.select(STEP).unique().iter_rows())
     for place, blocks in places:

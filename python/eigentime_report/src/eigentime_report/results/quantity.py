@@ -108,9 +108,7 @@ class Kind:
         if self.name == CALLS and subject in ASLEEP:
             meaning = f"time of one call, asked for {span(ASLEEP_NS)}"
         interval_ns = row.get("interval_ns")
-        return Quantity(
-            self.name, "/".join(words), subject, factors, interval_ns, meaning
-        )
+        return Quantity(self.name, "/".join(words), subject, factors, interval_ns, meaning)
 
     def place(self, row: Mapping[str, Any]) -> tuple[Any, ...]:
         """Where its quantity stands among those of this kind."""

@@ -37,9 +37,7 @@ class Results:
         planned = _once(run.name_of(it.name) for run in self.runs for it in run.levels)
         loads = in_order(load for run in self.runs for load in run.loads)
         self._samples = {
-            kind.name: Samples(
-                kind, table, [it.samples(table) for it in folders], planned, loads
-            )
+            kind.name: Samples(kind, table, [it.samples(table) for it in folders], planned, loads)
             for kind, table in zip(KINDS, SAMPLES, strict=True)
         }
         keys = [key for samples in self._samples.values() for key in samples.keys]
@@ -55,9 +53,7 @@ class Results:
         self.levels: tuple[str, ...] = tuple(it for it in planned if it in at)
         self.loads: tuple[str, ...] = tuple(it for it in loads if it in under)
         self.quantities: tuple[Quantity, ...] = tuple(_once(it for it, _, _ in keys))
-        self._keys = {
-            (str(it), level, load): (it, level, load) for it, level, load in keys
-        }
+        self._keys = {(str(it), level, load): (it, level, load) for it, level, load in keys}
         self._cells: dict[Key, Cell] = {}
         self._found = [text for it in folders for text in it.notes]
 
@@ -110,10 +106,7 @@ class Results:
     def places(self, level: str) -> list[tuple[Run, Level]]:
         """What each run knows of a level."""
         return [
-            (run, it)
-            for run in self.runs
-            for it in run.levels
-            if run.name_of(it.name) == level
+            (run, it) for run in self.runs for it in run.levels if run.name_of(it.name) == level
         ]
 
     @cached_property
@@ -147,13 +140,9 @@ def load(*folders: str | Path, labels: Sequence[str] | None = None) -> Results:
     Raises `FolderError` for what cannot be read.
     """
     if not folders:
-        raise ValueError(
-            "no folder is named: at least one that eigentime bench has written"
-        )
+        raise ValueError("no folder is named: at least one that eigentime bench has written")
     if labels is not None and not len(set(labels)) == len(labels) == len(folders):
-        raise ValueError(
-            f"{len(folders)} folders need as many labels, each of them once"
-        )
+        raise ValueError(f"{len(folders)} folders need as many labels, each of them once")
     paths = [Path(it) for it in folders]
     runs = [manifest.read(path) for path in paths]
     _check_once([run for each in runs for run in each])

@@ -9,14 +9,7 @@ from numpy.typing import NDArray
 
 from eigentime_report.results.cell import Cell, Fact
 from eigentime_report.results.folder import RUN
-from eigentime_report.results.histogram import (
-    DIGITS,
-    Blocks,
-    Floats,
-    Histogram,
-    Part,
-    spans,
-)
+from eigentime_report.results.histogram import DIGITS, Blocks, Floats, Histogram, Part, spans
 from eigentime_report.results.quantity import CALLS, EVENTS, READ, SLEEP, Kind, Quantity
 from eigentime_report.results.resolution import step_of
 from eigentime_report.results.tables import Table
@@ -45,10 +38,7 @@ FACTS: Mapping[str, Mapping[str, pl.Expr]] = {
         "policy": _texts("policy"),
         "slack_ns": pl.col("slack_ns").max(),
     },
-    READ: {
-        "step_ticks": pl.col("step_ticks").max(),
-        "ticks_per_ns": _mean("ticks_per_ns"),
-    },
+    READ: {"step_ticks": pl.col("step_ticks").max(), "ticks_per_ns": _mean("ticks_per_ns")},
     SLEEP: {
         "cpu_ns": _mean("cpu_ns"),
         "reading_ns": _mean("reading_ns"),
@@ -100,9 +90,7 @@ class Samples:
         length = pl.col(next(iter(table.varying))).list.len().cast(pl.Int64)
         self._steps = steps.select(pl.exclude(list(table.varying)), length=length)
         for name in table.varying:
-            self._arrays[name] = (
-                steps[name].explode().to_numpy(writable=kind.name == EVENTS)
-            )
+            self._arrays[name] = steps[name].explode().to_numpy(writable=kind.name == EVENTS)
             # One column at a time is in memory twice.
             steps = steps.drop(name)
         if kind.name == EVENTS:
@@ -122,9 +110,7 @@ class Samples:
         columns = {name: array[samples] for name, array in self._arrays.items()}
         blocks = np.repeat(steps["block"].to_numpy().astype(np.int32), steps["length"])
         known = FACTS[self._kind.name]
-        facts = steps.select(it.alias(name) for name, it in known.items()).row(
-            0, named=True
-        )
+        facts = steps.select(it.alias(name) for name, it in known.items()).row(0, named=True)
         facts = {name: it for name, it in facts.items() if it not in (None, "")}
         served = set(steps["served"].drop_nulls()) if "served" in steps.columns else ()
         values = columns[VALUES[self._kind.name]]
@@ -166,9 +152,7 @@ def _step_of_calls(
     return step_of((values + loop) * calls, blocks, 1.0) / float(calls.min())
 
 
-def _step_of_readings(
-    ticks: NDArray[Any], blocks: Blocks, steps: pl.DataFrame
-) -> float:
+def _step_of_readings(ticks: NDArray[Any], blocks: Blocks, steps: pl.DataFrame) -> float:
     """The step that the probe has found, or if it has not, the one that is seen."""
     known = float((steps["step_ticks"] / steps["ticks_per_ns"]).to_numpy().max())
     exact = ticks < 1 << DIGITS

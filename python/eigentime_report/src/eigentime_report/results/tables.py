@@ -8,12 +8,7 @@ from typing import TypeAlias
 
 import polars as pl
 
-from eigentime_report.results.errors import (
-    VERSION,
-    FolderError,
-    unreadable,
-    visible_rows,
-)
+from eigentime_report.results.errors import VERSION, FolderError, unreadable, visible_rows
 from eigentime_report.results.manifest import MOST
 
 # Rows that are read at once.
@@ -85,9 +80,7 @@ SAMPLES = (
         "sleep",
         "sleeps.parquet",
         EVERYWHERE
-        | _columns(
-            "method policy degradation", "interval_ns slack_ns reading_ns", "cpu_ns"
-        ),
+        | _columns("method policy degradation", "interval_ns slack_ns reading_ns", "cpu_ns"),
         _columns("", "missed", "miss_ns"),
         index="sleep",
     ),
@@ -95,8 +88,7 @@ SAMPLES = (
     Table(
         "events",
         "events.parquet",
-        EVERYWHERE
-        | _columns("source place degradation policy", "interval_ns missed_of_all"),
+        EVERYWHERE | _columns("source place degradation policy", "interval_ns missed_of_all"),
         _columns(number="after_ns"),
         optional="after_ns",
         index="event",
@@ -107,9 +99,7 @@ WARPS = Table(
     "warps.parquet",
     EVERYWHERE
     | _columns(
-        "clock",
-        "cpu other_cpu looked_ns readings backwards",
-        "worst_ns smallest_visible_ns",
+        "clock", "cpu other_cpu looked_ns readings backwards", "worst_ns smallest_visible_ns"
     ),
 )
 LOADS = Table(
@@ -180,14 +170,10 @@ def steps(path: Path, table: Table) -> pl.DataFrame:
     """
     found = []
     for part in _parts(path, table):
-        twice = (
-            pl.col(table.index).n_unique() < pl.len() if table.index else pl.lit(False)
-        )
+        twice = pl.col(table.index).n_unique() < pl.len() if table.index else pl.lit(False)
         found.append(
             part.group_by(list(table.steady), maintain_order=True).agg(
-                pl.col(list(table.varying)).drop_nulls(),
-                rows=pl.len().cast(pl.Int64),
-                again=twice,
+                pl.col(list(table.varying)).drop_nulls(), rows=pl.len().cast(pl.Int64), again=twice
             )
         )
     return visible_rows(pl.concat(found)) if found else pl.DataFrame()
@@ -239,10 +225,7 @@ def _wrong(part: pl.DataFrame, table: Table) -> str | None:
             return f"column {name!r} has {missing} rows without a value"
         if name in table.varying and name == table.optional:
             for is_wrong, where in (
-                (
-                    value.is_null() & (index != 0),
-                    "without a value that are not the first",
-                ),
+                (value.is_null() & (index != 0), "without a value that are not the first"),
                 (value.is_not_null() & (index == 0), "with a value that are the first"),
             ):
                 if rows := part.select(is_wrong.sum()).item():
@@ -250,10 +233,7 @@ def _wrong(part: pl.DataFrame, table: Table) -> str | None:
         if not kind.is_numeric():
             continue
         column, (least, most) = pl.col(name), BOUNDS.get(name, COUNTS)
-        reasons = {
-            "less than it can be": column < least,
-            "more than it can be": column > most,
-        }
+        reasons = {"less than it can be": column < least, "more than it can be": column > most}
         if kind.is_float():
             reasons = {"no finite number": ~column.is_finite(), **reasons}
         for reason, is_beyond in reasons.items():

@@ -14,12 +14,7 @@ from eigentime_report.statistics.contrasts import (
     coarse_text,
     same_within_text,
 )
-from eigentime_report.statistics.description import (
-    Descriptives,
-    Outliers,
-    describe,
-    outliers,
-)
+from eigentime_report.statistics.description import Descriptives, Outliers, describe, outliers
 from eigentime_report.statistics.effects import (
     CLIFFS_DELTA,
     HEDGES_G,

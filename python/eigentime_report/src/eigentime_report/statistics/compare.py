@@ -10,13 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from eigentime_report.statistics import tests
-from eigentime_report.statistics.contrasts import (
-    Contrast,
-    Terms,
-    contrast,
-    identical,
-    not_tested,
-)
+from eigentime_report.statistics.contrasts import Contrast, Terms, contrast, identical, not_tested
 from eigentime_report.statistics.decisions import (
     ANOVA_TUKEY,
     IDENTICAL,
@@ -108,9 +102,7 @@ def compare(
     names = [group.name for group in described if not group.note]
     values = [rows[name] for name in names]
     scatter = tests.levene(values)
-    chosen, because = choose(
-        dict(zip(names, values, strict=True)), scatter, alpha, as_in_paper
-    )
+    chosen, because = choose(dict(zip(names, values, strict=True)), scatter, alpha, as_in_paper)
     of_ranks = tests.kruskal(values, confidence=1 - alpha)
     dunn = tests.dunn(values)
     omnibus, pairs = _tested(chosen, because, values, alpha, of_ranks, dunn)
@@ -127,15 +119,11 @@ def compare(
             return identical(i, j, rows[i], rows[j], terms)
         why = {it.name: it.note for it in described if it.note}
         notes = [f"{name}: {why[name]}" for name in (i, j) if name in why]
-        return not_tested(
-            i, j, rows[i].size + rows[j].size, "; ".join(notes) or because
-        )
+        return not_tested(i, j, rows[i].size + rows[j].size, "; ".join(notes) or because)
 
     ordered = list(rows)
     found = tuple(contrasted(ordered[i], ordered[j]) for i, j in pairs_of(len(ordered)))
-    ranked = tuple(
-        Ranked(names[it.i], names[it.j], it.test, it.difference, it.p) for it in dunn
-    )
+    ranked = tuple(Ranked(names[it.i], names[it.j], it.test, it.difference, it.p) for it in dunn)
     return Comparison(
         groups=described,
         alpha=alpha,
@@ -189,11 +177,7 @@ def _disagreements(
     others = {(it.i, it.j): it for it in ranked}
     both: list[tuple[str, Omnibus | Contrast, Omnibus | Ranked]] = [
         ("all groups", omnibus, of_ranks),
-        *(
-            (f"{it.i} and {it.j}", it, others[it.i, it.j])
-            for it in pairs
-            if (it.i, it.j) in others
-        ),
+        *((f"{it.i} and {it.j}", it, others[it.i, it.j]) for it in pairs if (it.i, it.j) in others),
     ]
     for what, one, other in both:
         if one.p is None or other.p is None or one.test == other.test:

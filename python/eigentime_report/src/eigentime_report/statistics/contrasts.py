@@ -213,9 +213,7 @@ def mean_ratio(a: Values, b: Values, difference: Interval) -> Interval | None:
     return found if found.leaves_out_zero == own.leaves_out_zero else own
 
 
-def median_difference(
-    a: Values, b: Values, confidence: float
-) -> tuple[Interval, Interval | None]:
+def median_difference(a: Values, b: Values, confidence: float) -> tuple[Interval, Interval | None]:
     """The difference of the medians, and as a share of the second one where it is above 0."""
     one, other = float(np.median(a)), float(np.median(b))
     difference = Interval(one - other, None, None)
@@ -236,7 +234,5 @@ def _reach(percent: Interval | None, terms: Terms) -> str:
         return "no per cent, as what they are of is not greater than 0"
     if percent.low is None or percent.high is None:
         return "too few values for an interval of the difference"
-    low, high = (
-        units.percent(end / 100, figures=3) for end in (percent.low, percent.high)
-    )
+    low, high = (units.percent(end / 100, figures=3) for end in (percent.low, percent.high))
     return f"the {100 * (1 - terms.alpha):g} % interval is {low} to {high}"

@@ -72,11 +72,7 @@ def hedges_g(a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE) -> E
         why = "neither group scatters: there is no deviation to measure by"
         return Effect(HEDGES_G, note=why)
     share_a, share_b = one.variance / variance / 2, other.variance / variance / 2
-    df = 1 / sum(
-        share**2 / (it.n - 1)
-        for share, it in ((share_a, one), (share_b, other))
-        if share
-    )
+    df = 1 / sum(share**2 / (it.n - 1) for share, it in ((share_a, one), (share_b, other)) if share)
     if df < 2:
         why = f"{one.n} and {other.n} values are too few for a standard deviation"
         return Effect(HEDGES_G, note=why)
@@ -97,9 +93,7 @@ def _t_noncentrality(t: float, df: float, confidence: float) -> tuple[float, flo
     return float(ends[0]), float(ends[1])
 
 
-def cliffs_delta(
-    a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE
-) -> Effect:
+def cliffs_delta(a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE) -> Effect:
     """How much more often a value of the first group is greater than one of the second than less.
 
     The interval is that of Feng and Cliff (2004), with Student's t.
@@ -150,9 +144,7 @@ def omega_squared(
     return Effect(OMEGA_SQUARED, value, *explained(f, df1, df2, n, confidence))
 
 
-def explained(
-    f: float, df1: float, df2: float, n: int, confidence: float
-) -> tuple[float, float]:
+def explained(f: float, df1: float, df2: float, n: int, confidence: float) -> tuple[float, float]:
     """The interval of the share of the variance that is explained."""
     alpha = (1 - confidence) / 2
     if f * df1 > FAR_SQUARED:

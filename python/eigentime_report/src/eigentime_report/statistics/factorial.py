@@ -53,10 +53,7 @@ class FactorEffect:
 
 
 def factorial(
-    values: ArrayLike,
-    factors: Mapping[str, Sequence[str]],
-    *,
-    confidence: float = CONFIDENCE,
+    values: ArrayLike, factors: Mapping[str, Sequence[str]], *, confidence: float = CONFIDENCE
 ) -> list[FactorEffect]:
     """Each factor and each interaction of crossed factors.
 
@@ -66,9 +63,7 @@ def factorial(
     design = _Design.of(factors)
 
     def untested(term: Sequence[str], why: str) -> FactorEffect:
-        return FactorEffect(
-            TIMES.join(term), row.size, Effect(RANGE, note=why), note=why
-        )
+        return FactorEffect(TIMES.join(term), row.size, Effect(RANGE, note=why), note=why)
 
     if reason := design.lacks():
         tested = [untested(term, reason) for term in design.terms()]
@@ -190,9 +185,7 @@ def _share_below(cell: Values, values: Values) -> Values:
     return np.asarray((less + up_to) / (2 * cell.size), dtype=np.float64)
 
 
-def _test(
-    term: tuple[str, ...], design: _Design, cells: _Cells, confidence: float
-) -> FactorEffect:
+def _test(term: tuple[str, ...], design: _Design, cells: _Cells, confidence: float) -> FactorEffect:
     centring = design.centring(term)
     scatter = centring * cells.variance
     trace = float(np.trace(scatter))

@@ -11,13 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from eigentime_report.statistics.samples import (
-    Counts,
-    Ordered,
-    Values,
-    is_constant,
-    usable,
-)
+from eigentime_report.statistics.samples import Counts, Ordered, Values, is_constant, usable
 from eigentime_report.verdicts import SEED, percentile_share, times_drawn
 
 DRAWS = 4000
@@ -37,9 +31,7 @@ class Interval:
 
     def times(self, factor: float) -> Interval:
         """The same in another unit."""
-        low, high = (
-            None if it is None else factor * it for it in (self.low, self.high)
-        )
+        low, high = (None if it is None else factor * it for it in (self.low, self.high))
         return replace(self, value=factor * self.value, low=low, high=high)
 
     def widened(self, by: float, least: float = -inf) -> Interval:
@@ -107,9 +99,7 @@ def quantile_intervals(
     within = []
     if present.size >= FEWEST_BLOCKS:
         parts = [labels == block for block in present]
-        within = [
-            Ordered.of(row[it], None if counts is None else counts[it]) for it in parts
-        ]
+        within = [Ordered.of(row[it], None if counts is None else counts[it]) for it in parts]
     ordered = Ordered.of(row, counts)
     note = ""
     if 1 < present.size < FEWEST_BLOCKS:

@@ -290,6 +290,5 @@ def dunn(groups: Groups) -> list[Pair]:
     ]
     p = holm([float(2 * special.ndtr(-abs(it))) for it in z])
     return [
-        Pair(i, j, DUNN, apart[at], p=p[at], statistic=z[at])
-        for at, (i, j) in enumerate(pairs)
+        Pair(i, j, DUNN, apart[at], p=p[at], statistic=z[at]) for at, (i, j) in enumerate(pairs)
     ]

@@ -7,12 +7,7 @@ from eigentime_report.tables.descriptives import descriptives_table
 from eigentime_report.tables.events import events_table
 from eigentime_report.tables.factors import factors_table
 from eigentime_report.tables.overhead import overhead_table
-from eigentime_report.tables.places import (
-    levels_table,
-    loads_table,
-    served_table,
-    warps_table,
-)
+from eigentime_report.tables.places import levels_table, loads_table, served_table, warps_table
 from eigentime_report.tables.published import published_table
 from eigentime_report.tables.table import Between, Cell, Column, Marked, Row, Table
 from eigentime_report.tables.tested import pairs_table, tests_table
@@ -31,10 +26,7 @@ def _tables(analysis: Analysis) -> Iterator[Table]:
     results = analysis.results
     for load in results.loads:
         yield overhead_table(
-            results,
-            load,
-            confidence=analysis.confidence,
-            as_in_paper=analysis.as_in_paper,
+            results, load, confidence=analysis.confidence, as_in_paper=analysis.as_in_paper
         )
     yield timer_cost_table(results)
     yield miss_time_table(results)

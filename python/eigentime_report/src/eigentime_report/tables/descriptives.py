@@ -72,9 +72,7 @@ NOTES = (
 )
 
 
-def descriptives_table(
-    results: Results, kind: str, *, analysis: Analysis | None = None
-) -> Table:
+def descriptives_table(results: Results, kind: str, *, analysis: Analysis | None = None) -> Table:
     """Mean ± SD, median, MAD, extremes, percentiles with their intervals, outliers."""
     found = analysis or analyse(results)
     given = list(found.descriptions(kind))

@@ -25,14 +25,7 @@ COLUMNS = (
     Column("n", "n", "count", of="numbers.n"),
     Column("mean", "Mean", "ns", figures=5, of=lambda it: _asked(it) + it.numbers.mean),
     Column("sd", "Std. dev.", "ns", of="numbers.sd_uncorrected"),
-    Column(
-        "mean_interval",
-        "99 % CI of the mean",
-        "ns",
-        figures=5,
-        is_interval=True,
-        of=_interval,
-    ),
+    Column("mean_interval", "99 % CI of the mean", "ns", figures=5, is_interval=True, of=_interval),
     Column("missed", "Missed", "count", of=lambda it: it.facts.get("missed")),
     Column("paper_sd", "Std. dev. in the paper", "ns", of=lambda it: None),
 )

@@ -38,9 +38,7 @@ COLUMNS = (
         is_interval=True,
         of=lambda it: Between.of(it.effect.effect.low, it.effect.effect.high),
     ),
-    Column(
-        "says", "What it says", of=lambda it: it.effect.note or it.effect.effect.note
-    ),
+    Column("says", "What it says", of=lambda it: it.effect.note or it.effect.effect.note),
 )
 
 NOTES = (
@@ -57,9 +55,7 @@ NOTES = (
 )
 
 
-def factors_table(
-    results: Results, kind: str, *, analysis: Analysis | None = None
-) -> Table:
+def factors_table(results: Results, kind: str, *, analysis: Analysis | None = None) -> Table:
     """Function × level × load and their interactions on median, MAD, maximum and minimum."""
     tests = (analysis or analyse(results)).factor_tests(kind)
     names = {"batches" if it.unit == "batch" else f"{it.unit}s" for it in tests}

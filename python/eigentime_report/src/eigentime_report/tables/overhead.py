@@ -35,9 +35,7 @@ COLUMNS = (
     Column("paper_mean", "Mean", "ns", band="In the paper", figures=5),
     Column("paper_sd", "Std. dev.", "ns", band="In the paper", figures=4),
     Column("paper_overhead", "Overhead", "+%", band="In the paper"),
-    Column(
-        "paper_difference", "Mean diff. (I − J)", "ns", band="In the paper", figures=4
-    ),
+    Column("paper_difference", "Mean diff. (I − J)", "ns", band="In the paper", figures=4),
     Column("paper_significance", "Sig.", band="In the paper"),
 )
 
@@ -73,11 +71,7 @@ TESTS = {
 
 
 def overhead_table(
-    results: Results,
-    load: str = "idle",
-    *,
-    confidence: float = 0.95,
-    as_in_paper: bool = False,
+    results: Results, load: str = "idle", *, confidence: float = 0.95, as_in_paper: bool = False
 ) -> Table:
     """Mean, deviation, ANOVA and post hoc tests of each metric of the paper, over all levels."""
     if load not in results.loads:
@@ -94,9 +88,7 @@ def overhead_table(
             continue
         rows += _rows(metric, cells, 1 - confidence, as_in_paper)
     notes = [
-        note.format(
-            alpha=1 - confidence, confidence=100 * confidence, tests=TESTS[as_in_paper]
-        )
+        note.format(alpha=1 - confidence, confidence=100 * confidence, tests=TESTS[as_in_paper])
         for note in NOTES
     ]
     if absent and rows:
@@ -111,9 +103,7 @@ def overhead_table(
 
 
 def _cells(results: Results, metric: str, load: str) -> dict[str, Cell]:
-    quantity = next(
-        (it for it in results.quantities if it.name == f"calls/{metric}"), None
-    )
+    quantity = next((it for it in results.quantities if it.name == f"calls/{metric}"), None)
     if quantity is None:
         return {}
     return {cell.level: cell for cell in results.cells(quantity, load)}
@@ -136,9 +126,7 @@ class _Measured:
     @property
     def is_welch(self) -> bool:
         """Was it Welch's test that suited?"""
-        return (
-            self.comparison is not None and self.comparison.chosen == WELCH_GAMES_HOWELL
-        )
+        return self.comparison is not None and self.comparison.chosen == WELCH_GAMES_HOWELL
 
     @property
     def is_significant(self) -> bool:

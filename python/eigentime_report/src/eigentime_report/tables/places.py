@@ -81,18 +81,8 @@ WARPS = (
         of=lambda it: it.rows.select("cpu", "other_cpu").n_unique(),
     ),
     Column("looked", "Looked for", "ns", of=lambda it: _sum(it, "looked_ns")),
-    Column(
-        "readings",
-        "Readings compared",
-        "count",
-        of=lambda it: _sum(it, "readings"),
-    ),
-    Column(
-        "backwards",
-        "Behind one before",
-        "count",
-        of=lambda it: _sum(it, "backwards"),
-    ),
+    Column("readings", "Readings compared", "count", of=lambda it: _sum(it, "readings")),
+    Column("backwards", "Behind one before", "count", of=lambda it: _sum(it, "backwards")),
     Column("worst", "Furthest back", "ns", of=_of("worst_ns", np.max)),
     Column("visible", "Seen from", "ns", of=_of("smallest_visible_ns", np.max)),
 )
@@ -112,20 +102,12 @@ def served_table(results: Results) -> Table:
     rows = []
     for quantity in results.quantities:
         for level in results.levels:
-            cells = [
-                it
-                for load in results.loads
-                if (it := results.cell(quantity, level, load))
-            ]
+            cells = [it for load in results.loads if (it := results.cell(quantity, level, load))]
             names = sorted({name for cell in cells for name in cell.served})
-            if not names or not (
-                quantity.subject.startswith("vdso_") or quantity.kind == "read"
-            ):
+            if not names or not (quantity.subject.startswith("vdso_") or quantity.kind == "read"):
                 continue
             served = " and ".join(SERVERS.get(name, name) for name in names)
-            rows.append(
-                Row((quantity.name, level, served, cells[0].mean), quantity.name)
-            )
+            rows.append(Row((quantity.name, level, served, cells[0].mean), quantity.name))
     return Table(
         key="served",
         title="Who serves reads of clocks",
@@ -180,9 +162,7 @@ def _made(level: Level) -> str:
     if level.unavailable:
         return f"could not be had: {level.unavailable}"
     words = [f"by {' '.join(level.command)}"] if level.command else []
-    return "; ".join(
-        [*words, *(f"{name}: {value}" for name, value in level.notes.items())]
-    )
+    return "; ".join([*words, *(f"{name}: {value}" for name, value in level.notes.items())])
 
 
 def _by(frame: pl.DataFrame, results: Results, *columns: str) -> list[_Part]:

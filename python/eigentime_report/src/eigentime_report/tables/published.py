@@ -22,12 +22,7 @@ COLUMNS = (
     Column("second", "Second", band="Published", of="pair.second.name"),
     *(
         Column(
-            f"{it}_value",
-            it.title(),
-            "number",
-            band="Published",
-            figures=4,
-            of=f"pair.{it}.value",
+            f"{it}_value", it.title(), "number", band="Published", figures=4, of=f"pair.{it}.value"
         )
         for it in ("first", "second")
     ),
@@ -39,12 +34,8 @@ COLUMNS = (
         band="Published",
         of=lambda it: _change(it.pair.first.value, it.pair.second.value),
     ),
-    Column(
-        "first_ours", "First", "ns", band="Here", figures=4, of=lambda it: it.ours[0]
-    ),
-    Column(
-        "second_ours", "Second", "ns", band="Here", figures=4, of=lambda it: it.ours[1]
-    ),
+    Column("first_ours", "First", "ns", band="Here", figures=4, of=lambda it: it.ours[0]),
+    Column("second_ours", "Second", "ns", band="Here", figures=4, of=lambda it: it.ours[1]),
     Column("change_ours", "Change", "+%", band="Here", of=lambda it: _change(*it.ours)),
     Column("quantities", "Of", band="Here", of=lambda it: _named(it.pair)),
 )

@@ -122,9 +122,7 @@ class Table:
         """The cells of a column."""
         keys = [column.key for column in self.columns]
         if key not in keys:
-            raise KeyError(
-                f"table {self.key} has no column {key}; it has {', '.join(keys)}"
-            )
+            raise KeyError(f"table {self.key} has no column {key}; it has {', '.join(keys)}")
         place = keys.index(key)
         return tuple(row.cells[place] for row in self.rows)
 
@@ -132,8 +130,7 @@ class Table:
         """Rows that stand together; a row without a group stands alone."""
         numbered = enumerate(self.rows)
         for (group, _), rows in groupby(
-            numbered,
-            key=lambda item: (item[1].group, item[0] if item[1].group is None else -1),
+            numbered, key=lambda item: (item[1].group, item[0] if item[1].group is None else -1)
         ):
             yield group, tuple(row for _, row in rows)
 

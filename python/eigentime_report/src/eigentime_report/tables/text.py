@@ -12,20 +12,13 @@ WRITTEN: Mapping[str, Callable[[float, int], str]] = {
     "%": lambda percent, figures: units.percent(percent / 100, sign=False),
     "+%": lambda percent, figures: units.percent(percent / 100),
     "p": lambda p, figures: units.p_value(p),
-    "df": lambda df, figures: (
-        units.count(int(df)) if df == int(df) else units.number(df, 4)
-    ),
+    "df": lambda df, figures: units.count(int(df)) if df == int(df) else units.number(df, 4),
     "count": lambda things, figures: units.count(int(things)),
     "times": units.times,
 }
 
 # What is added to the name of a column in a file of bare numbers.
-SUFFIXES: Mapping[str, str] = {
-    "ns": "_ns",
-    "%": "_percent",
-    "+%": "_percent",
-    "times": "_times",
-}
+SUFFIXES: Mapping[str, str] = {"ns": "_ns", "%": "_percent", "+%": "_percent", "times": "_times"}
 
 
 # How a title says under which load something was measured.
@@ -55,8 +48,7 @@ def text(cell: Cell, column: Column) -> str:
     if not isinstance(value, Between):
         return write(value, column.figures)
     low, high = (
-        None if end is None else write(end, column.figures)
-        for end in (value.low, value.high)
+        None if end is None else write(end, column.figures) for end in (value.low, value.high)
     )
     if low is None or high is None:
         return f"from {low}" if high is None else f"up to {high}"

@@ -56,12 +56,7 @@ def miss_time_table(results: Results) -> Table:
 
 
 def _table(
-    results: Results,
-    ours: Callable[[Quantity], str],
-    *,
-    paper: str,
-    title: str,
-    caption: str,
+    results: Results, ours: Callable[[Quantity], str], *, paper: str, title: str, caption: str
 ) -> Table:
     """`ours`: what the paper's functions are called here."""
     published = papers.timing()
@@ -87,18 +82,10 @@ def _row(cell: Cell, function: str, paper: str) -> Row:
     numbers = describe(cell)
     # The paper's threads have the policy that all threads have.
     is_theirs = cell.quantity.factors.get("policy", "other") == "other"
-    theirs = (
-        papers.timing().row(paper, function, cell.level, cell.load)
-        if is_theirs
-        else None
-    )
+    theirs = papers.timing().row(paper, function, cell.level, cell.load) if is_theirs else None
     ours = (numbers.half_iqr, numbers.maximum, numbers.median, numbers.minimum)
     title = cell.quantity.title
-    shown = (
-        ""
-        if paper == "timer_cost"
-        else title.removeprefix(cell.quantity.subject).strip()
-    )
+    shown = "" if paper == "timer_cost" else title.removeprefix(cell.quantity.subject).strip()
     return Row(
         (function, shown, cell.level, cell.load, *ours, *_numbers(theirs)),
         group=f"{function} {shown}",
