@@ -5,6 +5,7 @@ from pathlib import Path
 import making
 import numpy as np
 import pytest
+
 from eigentime_report import load, statistics
 from eigentime_report.analysis import analyse, of_one_unit
 

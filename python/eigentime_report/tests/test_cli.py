@@ -18,6 +18,7 @@ import making
 import pytest
 from comparison import folders
 from comparison.folders import VDSO
+
 from eigentime_report import __version__, cli, outputs
 from eigentime_report.report import told_apart
 

@@ -7,10 +7,11 @@ import sys
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-import eigentime_report
 import making
 import pytest
 import tomllib
+
+import eigentime_report
 
 PACKAGE = Path(__file__).resolve().parents[1]
 REPOSITORY = PACKAGE.parents[1]

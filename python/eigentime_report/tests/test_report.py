@@ -6,6 +6,7 @@ import making
 import pytest
 from comparison import folders
 from comparison.folders import VDSO
+
 from eigentime_report import outputs
 from eigentime_report.charts import Chart
 from eigentime_report.comparison import compare_results, judge, parse

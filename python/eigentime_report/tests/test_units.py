@@ -3,6 +3,7 @@
 import math
 
 import pytest
+
 from eigentime_report import units
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+
 from eigentime_report.analysis import Compared
 from eigentime_report.results import Cell, Quantity
 from eigentime_report.statistics import compare

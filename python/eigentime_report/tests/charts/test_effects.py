@@ -1,5 +1,6 @@
 import pytest
 from charts.cells import LEVELS, SLEEP, compared
+
 from eigentime_report.charts import forest, overview
 from eigentime_report.charts.effects import BEYOND_POINTS
 

@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 from charts.cells import EVENT, LEVELS, READ, SLEEP, cell, lognormal, places
+
 from eigentime_report import charts
 from eigentime_report.charts import DARK, LIGHT, Chart
 from eigentime_report.charts.kinds import bin_edges, normal_scores

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import making
+
 from eigentime_report.results import Results, load
 
 VDSO = "vdso_clock_gettime_monotonic"

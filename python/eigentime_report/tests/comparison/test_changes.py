@@ -8,6 +8,7 @@ import making
 import pytest
 from comparison import folders
 from comparison.folders import GROWN, SHRUNK, VDSO
+
 from eigentime_report.comparison import (
     Changes,
     ComparisonError,

@@ -7,6 +7,8 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scipy import stats
+
 from eigentime_report.comparison import Outcome, parse
 from eigentime_report.comparison.judgement import verdict
 from eigentime_report.comparison.shifts import AFTER, BEFORE, Untold, compare
@@ -14,7 +16,6 @@ from eigentime_report.results import Cell
 from eigentime_report.results.quantity import KINDS, Quantity
 from eigentime_report.results.resolution import step_of
 from eigentime_report.statistics import DIFFERS, UNDECIDED, Contrast
-from scipy import stats
 
 BLOCKS = 6
 EACH = 40

@@ -1,6 +1,7 @@
 """What a condition may say, and what is said of one that cannot be understood."""
 
 import pytest
+
 from eigentime_report.comparison.conditions import Condition, ConditionError, Limit, Of, parse
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from comparison import folders
 from comparison.folders import VDSO
+
 from eigentime_report.comparison import Outcome, changes_table, compare_results, judge, parse
 from eigentime_report.results import Results, load
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import making
 import numpy as np
 import pytest
+
 from eigentime_report import cli
 from eigentime_report.comparison.shifts import STATISTICS, Shift, Untold, measure, shift
 from eigentime_report.results import Cell, load

@@ -8,6 +8,7 @@ from typing import Any
 import making
 import numpy as np
 import pytest
+
 from eigentime_report import load
 from eigentime_report.analysis import analyse
 from eigentime_report.conclusions import MAIN, conclude

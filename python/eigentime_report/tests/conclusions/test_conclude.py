@@ -7,6 +7,7 @@ from pathlib import Path
 import making
 import polars as pl
 import pytest
+
 from eigentime_report import load
 from eigentime_report.analysis import analyse
 from eigentime_report.conclusions import MAIN, Sentence, conclude

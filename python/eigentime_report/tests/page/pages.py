@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from charts.cells import EVENT, READ, SLEEP, cell, compared, lognormal, places
+
 from eigentime_report.charts import (
     Chart,
     ccdf,

@@ -3,10 +3,11 @@
 import re
 
 import pytest
-from eigentime_report.charts import DARK, LIGHT
-from eigentime_report.page import Page, render
 from page.browser import Browser, program
 from page.pages import HOSTILE, hostile, whole
+
+from eigentime_report.charts import DARK, LIGHT
+from eigentime_report.page import Page, render
 
 # What is folded, and the options that are not chosen, too; until all of them are drawn.
 EVERYTHING = """document.querySelectorAll('details, .option').forEach((it) => {

@@ -8,10 +8,11 @@ from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
+from page.pages import HOSTILE, Said, hostile, table, whole
+
 from eigentime_report.charts import DARK, LIGHT, ccdf
 from eigentime_report.page import Fold, Page, Section, render
 from eigentime_report.page.render import _ENDS, data, unbroken
-from page.pages import HOSTILE, Said, hostile, table, whole
 
 VOID = {"meta", "link", "input", "br", "img", "hr"}
 

@@ -1,6 +1,7 @@
 """The published numbers agree with each other, and with statistics made of them."""
 
 import pytest
+
 from eigentime_report import papers, statistics
 from eigentime_report.results.quantity import METRICS
 

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import eigentime_report as report
 import making
 import polars as pl
 import pytest
+
+import eigentime_report as report
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from eigentime_report.results.histogram import Histogram, Part, spans
 
 

@@ -3,11 +3,12 @@
 import shutil
 from pathlib import Path
 
-import eigentime_report as report
 import making
 import numpy as np
 import polars as pl
 import pytest
+
+import eigentime_report as report
 from eigentime_report.results import tables
 
 # Each row of the files, of the cell of a quantity.

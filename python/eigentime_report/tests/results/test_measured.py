@@ -3,9 +3,10 @@
 import json
 from pathlib import Path
 
-import eigentime_report as report
 import numpy as np
 import pytest
+
+import eigentime_report as report
 
 MEASURED = Path(__file__).parents[4] / "docs" / "results" / "data"
 

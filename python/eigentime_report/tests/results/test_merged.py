@@ -3,10 +3,11 @@
 import shutil
 from pathlib import Path
 
-import eigentime_report as report
 import making
 import numpy as np
 import pytest
+
+import eigentime_report as report
 
 NAME = "calls/gettimeofday"
 

@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
-import eigentime_report as report
 import making
 import pytest
 from making import Skip
+
+import eigentime_report as report
 
 CALLS = [making.Calls("gettimeofday", 100, sd=1)]
 

@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
-import eigentime_report as report
 import making
 import numpy as np
 import pytest
+
+import eigentime_report as report
 from eigentime_report.results.replicates import of_values
 
 

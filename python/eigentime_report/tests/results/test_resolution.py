@@ -5,6 +5,7 @@ from pathlib import Path
 import making
 import numpy as np
 import pytest
+
 from eigentime_report.results import load
 from eigentime_report.results.resolution import averages_out, step_of
 

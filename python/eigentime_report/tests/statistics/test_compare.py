@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
+
 from eigentime_report.statistics import (
     CLIFFS_DELTA,
     DIFFERS,
@@ -16,7 +18,6 @@ from eigentime_report.statistics import (
     compare,
     same_within_text,
 )
-from numpy.typing import NDArray
 
 
 def normal(seed: int, mean: float, sd: float, n: int = 30) -> NDArray[np.float64]:

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
+
 from eigentime_report.statistics import (
     describe,
     mean_interval,
@@ -15,7 +17,6 @@ from eigentime_report.statistics import (
     quantile_intervals,
 )
 from eigentime_report.statistics.samples import Ordered
-from scipy import stats
 
 
 def test_histograms_are_described_like_their_values(sound: Any) -> None:

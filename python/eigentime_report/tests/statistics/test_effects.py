@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
+
 from eigentime_report.statistics import (
     MEAN_RATIO,
     MEDIAN_RATIO,
@@ -12,7 +14,6 @@ from eigentime_report.statistics import (
     hedges_g,
     omega_squared,
 )
-from scipy import stats
 
 
 @pytest.mark.parametrize("effect", [hedges_g, cliffs_delta])

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from eigentime_report.statistics import FactorEffect, factorial
 from numpy.typing import NDArray
+
+from eigentime_report.statistics import FactorEffect, factorial
 
 LEVELS = {
     "function": ("tsc", "clock_gettime", "nanosleep"),

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+
 from eigentime_report.statistics import (
     Pair,
     anova,

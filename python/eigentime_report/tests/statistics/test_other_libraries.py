@@ -2,6 +2,9 @@
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
 from eigentime_report.statistics import (
     anova,
     games_howell,
@@ -14,8 +17,6 @@ from eigentime_report.statistics import (
 )
 from eigentime_report.statistics.factorial import factorial
 from eigentime_report.statistics.studentized_range import critical, exceeds
-from numpy.typing import NDArray
-from scipy import stats
 
 Groups = list[NDArray[np.float64]]
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
+
 from eigentime_report.statistics import (
     DIFFERS,
     Omnibus,
@@ -15,7 +17,6 @@ from eigentime_report.statistics import (
     tukey_from_summary,
     welch_from_summary,
 )
-from scipy import stats
 
 TESTS: dict[str, Callable[..., Omnibus]] = {
     "anova": anova_from_summary,

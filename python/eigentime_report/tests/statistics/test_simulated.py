@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
 from eigentime_report.statistics import (
     DIFFERS,
     Effect,
@@ -27,8 +30,6 @@ from eigentime_report.statistics import (
     welch_anova,
 )
 from eigentime_report.statistics.contrasts import mean_ratio, median_difference
-from numpy.typing import NDArray
-from scipy import stats
 
 ALPHA = 0.05
 CHANCE = 1e-3

@@ -1,6 +1,7 @@
 """Tables as data."""
 
 import pytest
+
 from eigentime_report.tables import Between, Column, Marked, Row, Table
 from eigentime_report.tables.text import mark, text
 

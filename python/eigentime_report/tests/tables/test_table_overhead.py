@@ -6,11 +6,12 @@ from typing import Any
 import making
 import numpy as np
 import pytest
+from scipy import stats
+
 from eigentime_report import load, papers
 from eigentime_report.results import Results
 from eigentime_report.tables import Marked, Table, overhead_table
 from eigentime_report.tables.text import under
-from scipy import stats
 
 PAPER = papers.overhead()
 

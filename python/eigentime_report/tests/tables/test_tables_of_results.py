@@ -7,6 +7,7 @@ from typing import Any
 import making
 import numpy as np
 import pytest
+
 from eigentime_report import load, tables
 from eigentime_report.analysis import Analysis, analyse
 from eigentime_report.results import Results

@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+
 from eigentime_report.tables import Between, Column, Marked, Row, Table, write
 from eigentime_report.tables.writers import PACKAGES, escape
 
