@@ -11,8 +11,7 @@ from eigentime_report import outputs
 from eigentime_report.charts import Chart
 from eigentime_report.comparison import compare_results, judge, parse
 from eigentime_report.page import Choice, Page, Section, render
-from eigentime_report.parts import Detail
-from eigentime_report.report import comparison_page, report_page
+from eigentime_report.report import Detail, comparison_page, report_page
 from eigentime_report.results import Results, load
 
 

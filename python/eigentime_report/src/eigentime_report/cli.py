@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NoReturn
 if TYPE_CHECKING:
     from eigentime_report.comparison import Judgement
     from eigentime_report.page import Page
-    from eigentime_report.parts import Detail, Tell
+    from eigentime_report.report import Detail, Tell
     from eigentime_report.results import Results
 
 FAILED = 1
@@ -249,7 +249,7 @@ def _print(text: str) -> None:
 
 def _detail(options: argparse.Namespace) -> Detail:
     """How much of a report anybody will see."""
-    from eigentime_report.parts import Detail
+    from eigentime_report.report import Detail
 
     if options.figures or any(it.suffix.lower() == ".html" for it in options.output):
         return Detail.CHARTS

@@ -16,10 +16,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from eigentime_report.charts.chart import replacing
 from eigentime_report.comparison import CONDITIONS, Judgement
-from eigentime_report.files import replacing
 from eigentime_report.page import Fold, Page, Section, Sentence, render
-from eigentime_report.parts import Tell, unheard
+from eigentime_report.report import Tell, unheard
 from eigentime_report.tables import Between, Form, Table, write
 from eigentime_report.tables.table import plain
 from eigentime_report.tables.writers import escape

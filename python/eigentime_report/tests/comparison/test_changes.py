@@ -20,8 +20,7 @@ from eigentime_report.comparison import (
     judge,
     parse,
 )
-from eigentime_report.parts import Detail
-from eigentime_report.report import comparison_page
+from eigentime_report.report import Detail, comparison_page
 from eigentime_report.results import load
 from eigentime_report.tables import write
 

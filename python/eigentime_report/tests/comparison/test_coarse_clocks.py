@@ -10,11 +10,11 @@ import pytest
 from scipy import stats
 
 from eigentime_report.comparison import Outcome, parse
+from eigentime_report.comparison.changes import AFTER, BEFORE, Untold, compare
 from eigentime_report.comparison.judgement import verdict
-from eigentime_report.comparison.shifts import AFTER, BEFORE, Untold, compare
 from eigentime_report.results import Cell
+from eigentime_report.results.cell import step_of
 from eigentime_report.results.quantity import KINDS, Quantity
-from eigentime_report.results.resolution import step_of
 from eigentime_report.statistics import DIFFERS, UNDECIDED, Contrast
 
 BLOCKS = 6

@@ -2,7 +2,7 @@
 
 import pytest
 
-from eigentime_report.comparison.conditions import Condition, ConditionError, Limit, Of, parse
+from eigentime_report.comparison.judgement import Condition, ConditionError, Limit, Of, parse
 
 
 def test_the_shortest_condition() -> None:

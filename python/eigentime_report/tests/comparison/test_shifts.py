@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from eigentime_report import cli
-from eigentime_report.comparison.shifts import STATISTICS, Shift, Untold, measure, shift
+from eigentime_report.comparison.changes import STATISTICS, Shift, Untold, measure, shift
 from eigentime_report.results import Cell, load
 
 BLOCKS = 10

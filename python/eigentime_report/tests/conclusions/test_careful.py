@@ -12,7 +12,7 @@ import pytest
 from eigentime_report import load
 from eigentime_report.analysis import analyse
 from eigentime_report.conclusions import MAIN, conclude
-from eigentime_report.conclusions.groups import groups_of
+from eigentime_report.conclusions.against import groups_of
 from eigentime_report.results import Results
 
 Draw = Callable[[making.Place, np.random.Generator, int], Any]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from eigentime_report.results.histogram import Histogram, Part, spans
+from eigentime_report.results.cell import Histogram, Part, spans
 
 
 def histogram(ticks: list[int], counts: list[int], step: int, empty: float = 0.0) -> Histogram:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import eigentime_report as report
-from eigentime_report.results.replicates import of_values
+from eigentime_report.results.cell import of_values
 
 
 def made(

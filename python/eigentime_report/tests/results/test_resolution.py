@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from eigentime_report.results import load
-from eigentime_report.results.resolution import averages_out, step_of
+from eigentime_report.results.cell import averages_out, step_of
 
 COUNT = 400
 

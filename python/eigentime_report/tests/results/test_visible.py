@@ -8,7 +8,7 @@ import pytest
 
 import eigentime_report as report
 from eigentime_report import cli
-from eigentime_report.results.errors import visible
+from eigentime_report.results.tables import visible
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from eigentime_report.statistics import (
     quantile_interval,
     quantile_intervals,
 )
-from eigentime_report.statistics.samples import Ordered
+from eigentime_report.statistics.intervals import Ordered
 
 
 def test_histograms_are_described_like_their_values(sound: Any) -> None:

@@ -23,7 +23,7 @@ from eigentime_report.statistics import (
     tukey_hsd,
     welch_anova,
 )
-from eigentime_report.statistics.studentized_range import critical, exceeds
+from eigentime_report.statistics.tests import critical, exceeds
 
 ONE_WAY = (
     "PlantGrowth",

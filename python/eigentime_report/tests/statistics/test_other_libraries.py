@@ -16,7 +16,7 @@ from eigentime_report.statistics import (
     welch_anova,
 )
 from eigentime_report.statistics.factorial import factorial
-from eigentime_report.statistics.studentized_range import critical, exceeds
+from eigentime_report.statistics.tests import critical, exceeds
 
 Groups = list[NDArray[np.float64]]
 

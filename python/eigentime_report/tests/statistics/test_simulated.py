@@ -29,7 +29,7 @@ from eigentime_report.statistics import (
     tukey_hsd,
     welch_anova,
 )
-from eigentime_report.statistics.contrasts import mean_ratio, median_difference
+from eigentime_report.statistics.compare import mean_ratio, median_difference
 
 ALPHA = 0.05
 CHANCE = 1e-3

@@ -3,7 +3,7 @@
 import pytest
 
 from eigentime_report.tables import Between, Column, Marked, Row, Table
-from eigentime_report.tables.text import mark, text
+from eigentime_report.tables.table import mark, text
 
 COLUMNS = (Column("what", "What"), Column("cost", "Cost", "ns"), Column("n", "n", "count"))
 

@@ -11,7 +11,7 @@ from scipy import stats
 from eigentime_report import load, papers
 from eigentime_report.results import Results
 from eigentime_report.tables import Marked, Table, overhead_table
-from eigentime_report.tables.text import under
+from eigentime_report.tables.table import under
 
 PAPER = papers.overhead()
 

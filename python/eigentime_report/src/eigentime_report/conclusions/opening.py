@@ -4,12 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from eigentime_report.analysis import Analysis
-from eigentime_report.conclusions.against import Told, against_first, still_open
-from eigentime_report.conclusions.clocks import backwards, served
-from eigentime_report.conclusions.costs import costs
-from eigentime_report.conclusions.groups import Group
-from eigentime_report.conclusions.sentence import MAIN, Sentence
-from eigentime_report.conclusions.trust import assurance
+from eigentime_report.conclusions.against import Group, Told, against_first, still_open
+from eigentime_report.conclusions.measured import assurance, backwards, costs, served
+from eigentime_report.conclusions.wording import MAIN, Sentence
 
 # With more of them, what matters would not be seen.
 MOST = 9

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eigentime_report.results import Results
-from eigentime_report.tables.text import listed
+from eigentime_report.tables.table import listed
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eigentime_report.results.errors import VERSION, FolderError, unreadable, visible
+from eigentime_report.results.tables import MOST, VERSION, FolderError, unreadable, visible
 
 FILE = "manifest.json"
 # The version of the form that this code reads.
@@ -14,8 +14,7 @@ FORM = 1
 COMPLETE = "complete"
 RUNNING = "running"
 STATES = (RUNNING, "interrupted", "incomplete", COMPLETE)
-# Counts are kept in 64 bits with a sign; each block is looked for in the tables.
-MOST = 2**63 - 1
+# Each block is looked for in the tables.
 MOST_BLOCKS = 100_000
 
 MEASURE = "name a folder that `eigentime bench --out` has written"

@@ -7,11 +7,19 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from eigentime_report.results.cell import Cell, Fact
+from eigentime_report.results.cell import (
+    DIGITS,
+    Blocks,
+    Cell,
+    Fact,
+    Floats,
+    Histogram,
+    Part,
+    spans,
+    step_of,
+)
 from eigentime_report.results.folder import RUN
-from eigentime_report.results.histogram import DIGITS, Blocks, Floats, Histogram, Part, spans
 from eigentime_report.results.quantity import CALLS, EVENTS, READ, SLEEP, Kind, Quantity
-from eigentime_report.results.resolution import step_of
 from eigentime_report.results.tables import Table
 
 Key: TypeAlias = tuple[Quantity, str, str]

@@ -4,26 +4,32 @@ Whatever cannot be reckoned is None, with a note that says why: no result has a 
 nothing warns.
 """
 
-from eigentime_report.statistics.compare import Comparison, Group, Ranked, compare
-from eigentime_report.statistics.contrasts import (
+from eigentime_report.statistics.compare import (
     DIFFERS,
     IDENTICAL,
     NOT_TESTED,
     UNDECIDED,
+    Comparison,
     Contrast,
+    Group,
+    Ranked,
     coarse_text,
+    compare,
     same_within_text,
 )
-from eigentime_report.statistics.description import Descriptives, Outliers, describe, outliers
-from eigentime_report.statistics.effects import (
+from eigentime_report.statistics.description import (
     CLIFFS_DELTA,
     HEDGES_G,
     MEAN_RATIO,
     MEDIAN_RATIO,
+    Descriptives,
     Effect,
+    Outliers,
     cliffs_delta,
+    describe,
     hedges_g,
     omega_squared,
+    outliers,
 )
 from eigentime_report.statistics.factorial import FactorEffect, factorial
 from eigentime_report.statistics.intervals import (

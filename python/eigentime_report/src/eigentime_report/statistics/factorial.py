@@ -23,9 +23,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from eigentime_report.statistics.effects import CONFIDENCE, Effect
-from eigentime_report.statistics.intervals import t_beyond
-from eigentime_report.statistics.samples import Values, usable
+from eigentime_report.statistics.description import CONFIDENCE, Effect
+from eigentime_report.statistics.intervals import Values, t_beyond, usable
 
 TEST = "ANOVA-type statistic"
 RANGE = "range of relative effects"

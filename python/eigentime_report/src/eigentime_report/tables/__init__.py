@@ -3,11 +3,16 @@
 from collections.abc import Iterator
 
 from eigentime_report.analysis import Analysis, Factor
-from eigentime_report.tables.descriptives import descriptives_table
 from eigentime_report.tables.events import events_table
-from eigentime_report.tables.factors import factors_table
+from eigentime_report.tables.measured import (
+    descriptives_table,
+    factors_table,
+    levels_table,
+    loads_table,
+    served_table,
+    warps_table,
+)
 from eigentime_report.tables.overhead import overhead_table
-from eigentime_report.tables.places import levels_table, loads_table, served_table, warps_table
 from eigentime_report.tables.published import published_table
 from eigentime_report.tables.table import Between, Cell, Column, Marked, Row, Table
 from eigentime_report.tables.tested import pairs_table, tests_table

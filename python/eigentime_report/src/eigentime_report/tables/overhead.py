@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 
 from eigentime_report import papers, statistics
 from eigentime_report.results import Cell, Results
-from eigentime_report.statistics.decisions import WELCH_GAMES_HOWELL
+from eigentime_report.statistics.compare import WELCH_GAMES_HOWELL
 from eigentime_report.tables.table import Cell as TableCell
-from eigentime_report.tables.table import Column, Marked, Row, Table
-from eigentime_report.tables.text import under
+from eigentime_report.tables.table import Column, Marked, Row, Table, under
 
 COLUMNS = (
     Column("metric", "Metric"),

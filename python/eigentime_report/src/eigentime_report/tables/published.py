@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 from eigentime_report import papers
 from eigentime_report.results import Results
-from eigentime_report.tables.table import Column, Row, Table
-from eigentime_report.tables.text import under
+from eigentime_report.tables.table import Column, Row, Table, under
 
 
 @dataclass(frozen=True)

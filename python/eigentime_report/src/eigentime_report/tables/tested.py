@@ -17,9 +17,8 @@ from eigentime_report.statistics import (
     Omnibus,
     TestResult,
 )
-from eigentime_report.tables.descriptives import TITLES
-from eigentime_report.tables.table import Between, Cell, Column, Row, Table
-from eigentime_report.tables.text import listed
+from eigentime_report.tables.measured import TITLES
+from eigentime_report.tables.table import Between, Cell, Column, Row, Table, listed
 
 TESTS = (
     Column("quantity", "Quantity"),

@@ -12,8 +12,7 @@ from typing import Literal, TypeAlias
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from eigentime_report.tables.table import Between, Cell, Column, Table, plain
-from eigentime_report.tables.text import SUFFIXES, mark, text
+from eigentime_report.tables.table import SUFFIXES, Between, Cell, Column, Table, mark, plain, text
 
 Form: TypeAlias = Literal["html", "csv", "latex", "markdown"]
 # Some columns of a table, by their places.

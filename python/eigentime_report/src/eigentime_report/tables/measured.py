@@ -1,15 +1,103 @@
-"""Where was measured: levels, loads, and whether clocks went backwards there."""
+"""What was measured: values, places, and which of function, level and load matter."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from eigentime_report.analysis import Analysis, Description, FactorTest, analyse
 from eigentime_report.results import Results
 from eigentime_report.results.manifest import Level, Run
-from eigentime_report.tables.table import Column, Row, Table
+from eigentime_report.statistics import FactorEffect
+from eigentime_report.statistics.description import TAIL
+from eigentime_report.tables.table import Between, Cell, Column, Row, Table
+
+TITLES: Mapping[str, str] = {
+    "calls": "Overhead of calls",
+    "read": "Overhead of single clock reads",
+    "sleep": "Latency of sleeps",
+    "events": "Jitter of timer events",
+}
+
+
+def percentile(quantile: float) -> str:
+    """The name of a quantile: `p99.9`."""
+    return f"p{100 * quantile:.10g}"
+
+
+def _tail(quantile: float, is_interval: bool) -> Callable[[Description], Cell]:
+    def cell(description: Description) -> Cell:
+        found = description.tails.get(quantile)
+        if found is None:
+            return None
+        return Between.of(found.low, found.high) if is_interval else found.value
+
+    return cell
+
+
+COLUMNS = (
+    Column("quantity", "Quantity", of="quantity.name"),
+    Column("level", "Level"),
+    Column("load", "Load"),
+    Column("n", "n", "count", of="numbers.n"),
+    Column("mean", "Mean", "ns", figures=4, of="numbers.mean"),
+    Column("sd", "± SD", "ns", of="numbers.sd"),
+    Column("median", "Median", "ns", figures=4, of="numbers.median"),
+    Column("mad", "MAD", "ns", of="numbers.mad"),
+    Column("min", "Min", "ns", of="numbers.minimum"),
+    Column("max", "Max", "ns", of="numbers.maximum"),
+    *(
+        Column(
+            f"{percentile(it)}_interval" if is_interval else percentile(it),
+            "CI" if is_interval else percentile(it),
+            "ns",
+            band="Percentiles",
+            is_interval=is_interval,
+            of=_tail(it, is_interval),
+        )
+        for it in TAIL
+        for is_interval in (False, True)
+    ),
+    Column("mild", "Mild", "count", band="Outliers", of="outliers.mild"),
+    Column("severe", "Severe", "count", band="Outliers", of="outliers.severe"),
+    Column("units", "n", "count", band="Units of tests", of="replicates"),
+    Column("unit", "are", band="Units of tests"),
+)
+
+NOTES = (
+    "SD divides by n − 1. MAD is the median of the distances from the median.",
+    (
+        "Percentiles are told where at least ten values lie beyond them, with {confidence:g} % "
+        "bootstrap intervals: over blocks where there are five or more of them."
+    ),
+    (
+        "Outliers are values beyond 1.5 (mild) or 3 (severe) interquartile ranges from the quartiles. "
+        "They are flagged here, and kept in everything."
+    ),
+)
+
+
+def descriptives_table(results: Results, kind: str, *, analysis: Analysis | None = None) -> Table:
+    """Mean ± SD, median, MAD, extremes, percentiles with their intervals, outliers."""
+    found = analysis or analyse(results)
+    given = list(found.descriptions(kind))
+    why: dict[str, list[str]] = {}
+    for it in given:
+        if note := it.outliers.note:
+            place = f"{it.quantity.name} at {it.level} under {it.load}"
+            why.setdefault(note, []).append(place)
+    return Table(
+        key=f"descriptives-{kind}",
+        title=TITLES.get(kind, kind),
+        columns=COLUMNS,
+        rows=tuple(Row.of(COLUMNS, it, it.quantity.name) for it in given),
+        notes=(
+            *(note.format(confidence=100 * found.confidence) for note in NOTES),
+            *(f"Of {', '.join(places)}: {note}." for note, places in why.items()),
+        ),
+    )
 
 
 @dataclass(frozen=True)
@@ -192,3 +280,70 @@ def _how(column: pl.Series) -> str:
 
 def _sum(part: _Part, name: str) -> int:
     return int(part.rows[name].sum())
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """A test, and one of its effects."""
+
+    test: FactorTest
+    effect: FactorEffect
+
+
+BAND = "Effect size"
+TRIED = (
+    Column("among", "Among", of=lambda it: it.test.among or "all"),
+    Column("statistic", "Statistic", of="test.statistic"),
+    Column("term", "Factor or interaction", of="effect.term"),
+    Column("test", "Test", of="effect.test"),
+    Column("value", "Test's value", "number", of="effect.statistic"),
+    Column("df1", "df1", "df", of="effect.df1"),
+    Column("df2", "df2", "df", of="effect.df2"),
+    Column("p", "p", "p", of="effect.p"),
+    Column("n", "n", "count", of="effect.n"),
+    Column("effect", "Effect", band=BAND, of="effect.effect.name"),
+    Column("size", "Size", "number", band=BAND, of="effect.effect.value"),
+    Column(
+        "size_interval",
+        "CI",
+        "number",
+        band=BAND,
+        is_interval=True,
+        of=lambda it: Between.of(it.effect.effect.low, it.effect.effect.high),
+    ),
+    Column("says", "What it says", of=lambda it: it.effect.note or it.effect.effect.note),
+)
+
+TRIED_NOTES = (
+    (
+        "Tried on the median, MAD, maximum and minimum of each unit: {units}. The factors are those that "
+        "were varied: the function (what is called, read or slept by), the level (the paper's platform) "
+        "and the load."
+    ),
+    (
+        "ANOVA-type statistic of ranks (Brunner, Dette and Munk 1997): it assumes no distribution. The "
+        "effect is the range of relative effects: how much more likely a value at one of the factor's "
+        "levels is greater than any other, than at another of its levels."
+    ),
+)
+
+
+def factors_table(results: Results, kind: str, *, analysis: Analysis | None = None) -> Table:
+    """Function × level × load and their interactions on median, MAD, maximum and minimum."""
+    tests = (analysis or analyse(results)).factor_tests(kind)
+    names = {"batches" if it.unit == "batch" else f"{it.unit}s" for it in tests}
+    left_out = sorted({name for test in tests for name in test.left_out})
+    notes = [note.format(units=" or ".join(sorted(names))) for note in TRIED_NOTES]
+    if left_out:
+        notes.append(f"Not measured everywhere, and not in it: {', '.join(left_out)}.")
+    return Table(
+        key=f"factors-{kind}",
+        title=f"{TITLES.get(kind, kind)}: which of function, level and load matter",
+        columns=TRIED,
+        rows=tuple(
+            Row.of(TRIED, _Tried(test, effect), f"{test.among} {test.statistic}")
+            for test in tests
+            for effect in test.effects
+        ),
+        notes=tuple(notes),
+    )
