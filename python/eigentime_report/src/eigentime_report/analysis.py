@@ -149,7 +149,7 @@ class Analysis:
             return None
         numbers = describe(cell)
         values, weights, blocks = sample(cell)
-        is_even = quantity.kind == "events"
+        is_even = quantity.is_deviation
         return Description(
             quantity=quantity,
             level=level,
@@ -311,5 +311,5 @@ def _stratum(quantity: Quantity) -> str:
     """What is the same of quantities whose functions are compared with each other."""
     words = list(quantity.factors.values())
     if quantity.kind == "calls":
-        words.append("sleeps of 100 ms" if quantity.subject.endswith("nanosleep") else "calls")
+        words.append("sleeps of 100 ms" if quantity.asked_ns else "calls")
     return ", ".join(words)

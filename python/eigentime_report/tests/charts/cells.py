@@ -28,7 +28,8 @@ EVENT = Quantity(
     "timerfd",
     {"interval": "50 µs"},
     50_000,
-    "deviation of the interval",
+    "Interval between two events of a timerfd",
+    is_deviation=True,
 )
 READ = Quantity("read", "read/tsc/hot", "tsc", {"cache": "hot"}, None, "time of one reading")
 

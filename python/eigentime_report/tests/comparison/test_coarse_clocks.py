@@ -14,6 +14,7 @@ from eigentime_report.comparison.changes import AFTER, BEFORE, Untold, compare
 from eigentime_report.comparison.judgement import verdict
 from eigentime_report.results import Cell
 from eigentime_report.results.cell import step_of
+from eigentime_report.results.manifest import Metric
 from eigentime_report.results.quantity import KINDS, Quantity
 from eigentime_report.statistics import DIFFERS, UNDECIDED, Contrast
 
@@ -24,6 +25,10 @@ ALPHA = 0.05
 CHANCE = 1e-3
 
 CALLS, _, SLEEP, _ = KINDS
+METRICS = [
+    Metric("calls", "gettimeofday", "Duration of a call", "lower", None),
+    Metric("sleep", "epoll", "Latency of a sleep", "lower", None),
+]
 
 
 @dataclass(frozen=True)
@@ -55,11 +60,11 @@ class Measured:
 
 
 # Steady, and scattering as much as the finer steps are wide.
-CALL = Measured(CALLS.quantity({"metric": "gettimeofday"}), 25, 0.1, 0.05)
-NOISY_CALL = Measured(CALLS.quantity({"metric": "gettimeofday"}), 25, 8, 0.5)
+CALL = Measured(CALLS.quantity({"metric": "gettimeofday"}, METRICS), 25, 0.1, 0.05)
+NOISY_CALL = Measured(CALLS.quantity({"metric": "gettimeofday"}, METRICS), 25, 8, 0.5)
 MISS = Measured(
     SLEEP.quantity(
-        {"method": "epoll", "interval_ns": 1_000_000, "policy": "fifo:50", "slack_ns": 0}
+        {"method": "epoll", "interval_ns": 1_000_000, "policy": "fifo:50", "slack_ns": 0}, METRICS
     ),
     50_000,
     900,

@@ -1,9 +1,9 @@
 """The published numbers agree with each other, and with statistics made of them."""
 
 import pytest
+from making.manifest import metrics
 
 from eigentime_report import papers, statistics
-from eigentime_report.results.quantity import METRICS
 
 OVERHEAD = papers.overhead()
 METRIC = pytest.mark.parametrize("metric", OVERHEAD.metrics.values(), ids=lambda it: it.metric)
@@ -19,7 +19,7 @@ def groups(metric: papers.Metric) -> tuple[list[float], list[float], list[int]]:
 
 
 def test_metrics_are_those_of_the_bench_in_its_order() -> None:
-    assert tuple(OVERHEAD.metrics) == METRICS
+    assert tuple(OVERHEAD.metrics) == tuple(it["name"] for it in metrics() if it["kind"] == "calls")
 
 
 @METRIC

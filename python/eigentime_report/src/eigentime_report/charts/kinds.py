@@ -48,7 +48,7 @@ def ccdf(cells: Iterable[Cell], *, levels: Names = None, loads: Names = None) ->
     Events are shown by how far they are from the interval, early or late.
     """
     cells = list(cells)
-    is_event = any(cell.quantity.kind == "events" for cell in cells)
+    is_event = any(cell.quantity.is_deviation for cell in cells)
     value = np.abs if is_event else np.asarray
     its = Selection.of("Tail latency", cells, levels, loads, value)
     medians = [it for one in its.shown if (it := one.sample.quantile(0.5)) > 0]
@@ -63,7 +63,7 @@ def ccdf(cells: Iterable[Cell], *, levels: Names = None, loads: Names = None) ->
         return {"value": values * 1e-9, "share": share}
 
     rows = its.rows(tail, lambda one: one.cell.load)
-    meaning = "distance from the interval, early or late" if is_event else its.meaning
+    meaning = "distance from the interval, early or late" if is_event else its.measure
     y = alt.Axis(format="~%", title="at least as long")
     base = _told(alt.Chart()).mark_line(interpolate="step-before", strokeWidth=1.8)
     line = base.encode(
@@ -102,7 +102,7 @@ def distribution(cells: Iterable[Cell], *, levels: Names = None, loads: Names = 
     for name in PERCENTILES:
         base = base.transform_calculate(**{f"{name}_told": SECONDS.format(f"datum.{name}")})
     boxes = base.transform_filter("isValid(datum.p50)").encode(tooltip=["level:N", "load:N", *told])
-    axis = seconds("p1", its.meaning, scaled)
+    axis = seconds("p1", its.measure, scaled)
     layers = (
         boxes.mark_rule(strokeWidth=1.5).encode(x=alt.X(**axis), x2="p99"),
         boxes.mark_bar(height=11, opacity=0.55).encode(
@@ -157,7 +157,7 @@ def raw_series(cells: Iterable[Cell], *, levels: Names = None, loads: Names = No
 
     rows = its.rows(pieces)
     x = alt.X("x:Q", title="block", scale=alt.Scale(nice=False), axis=alt.Axis(tickMinStep=1))
-    axis = seconds("low", its.meaning, scaled)
+    axis = seconds("low", its.measure, scaled)
     span = alt.Chart().encode(x=x, x2="x2")
     legend, colours = alt.Legend(values=its.shown_levels), alt.Scale(domain=its.levels)
     layers = (
@@ -208,7 +208,7 @@ def interval_histogram(
         .transform_calculate(begin=SECONDS.format("datum.x"), end=SECONDS.format("datum.x2"))
         .mark_rect()
         .encode(
-            x=alt.X(**seconds("x", its.meaning)),
+            x=alt.X(**seconds("x", its.measure)),
             x2="x2",
             y=alt.Y("share:Q", axis=y),
             y2=alt.datum(0),
@@ -228,7 +228,7 @@ def interval_histogram(
         rows.is_empty() or panels(rows, *layers, columns=4, height=170, own=["x", "y"]),
         f"The share of samples in each of up to {BINS} bins, without the least and the greatest 0.5 %. "
         "Each panel has its own scales.",
-        "0 is an event exactly one interval after the one before it." if _is_event(its) else "",
+        "0 is an event exactly one interval after the one before it." if its.is_deviation else "",
     )
 
 
@@ -249,7 +249,7 @@ def qq(cells: Iterable[Cell], *, levels: Names = None, loads: Names = None) -> C
 
     rows = its.rows(quantiles)
     x = alt.X("x:Q", title="expected, in SD")
-    axis = seconds("value", its.meaning)
+    axis = seconds("value", its.measure)
     layers = (
         _told(alt.Chart().transform_filter("isValid(datum.value)"))
         .mark_point(size=14, filled=True)
@@ -292,17 +292,13 @@ def bin_edges(low: float, high: float, step: float) -> Floats:
 
 def _interval_itself(its: Selection) -> list[alt.Chart]:
     """A line where events are exactly as far from each other as was asked for."""
-    if not _is_event(its):
+    if not its.is_deviation:
         return []
     return [alt.Chart().mark_rule(strokeDash=[4, 3], style="muted").encode(x=alt.datum(0))]
 
 
 def _plural(unit: str) -> str:
     return f"{unit}{'es' if unit.endswith('h') else 's'}"
-
-
-def _is_event(its: Selection) -> bool:
-    return its.quantity is not None and its.quantity.kind == "events"
 
 
 def _told(chart: alt.Chart) -> alt.Chart:

@@ -137,9 +137,14 @@ class Selection:
         return cls(kind, quantity, tuple(it for it in shown if it.sample.count), all_levels)
 
     @property
-    def meaning(self) -> str:
-        """What the values are."""
-        return self.quantity.meaning if self.quantity else ""
+    def measure(self) -> str:
+        """What the values are, in a word."""
+        return self.quantity.measure if self.quantity else ""
+
+    @property
+    def is_deviation(self) -> bool:
+        """Is it by how far events are from their interval?"""
+        return self.quantity is not None and self.quantity.is_deviation
 
     @property
     def shown_levels(self) -> list[str]:
@@ -173,6 +178,7 @@ class Selection:
     def chart(self, rows: pl.DataFrame, drawn: Any, *caption: str) -> Chart:
         """The chart; without rows it says that there is nothing to show."""
         key = slug(self.kind, self.quantity.name if self.quantity else "nothing")
+        caption = (f"{self.quantity.meaning}." if self.quantity else "", *caption)
         if rows.is_empty():
             return Chart(key, self.title, sentences(NOTHING, *caption), rows)
         return Chart(key, self.title, sentences(*caption), rows, drawn)

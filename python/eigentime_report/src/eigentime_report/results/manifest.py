@@ -54,6 +54,34 @@ class Skip:
     load: str | None = None
 
 
+CLOSER = "closer_to_interval"
+UNIT = "ns"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What a name in the rows of a kind means."""
+
+    kind: str
+    name: str
+    meaning: str
+    # `lower`, or `CLOSER` of two values.
+    better: str
+    # How much of each value was asked for.
+    asked: int | None
+
+
+# Of manifests of earlier versions, which have no metrics: by kind what they are, and those that
+# were called with a sleep of so many nanoseconds.
+EARLIER = {
+    "calls": "Duration of a call",
+    "read": "Duration of a reading",
+    "sleep": "Latency of a sleep",
+    "events": "Interval between two events",
+}
+ASKED = {"clock_nanosleep": 100_000_000, "nanosleep": 100_000_000}
+
+
 # Clocks are compared once in each block.
 WARP = "warp"
 
@@ -100,6 +128,7 @@ class Run:
     levels: tuple[Level, ...]
     loads: tuple[str, ...]
     planned: tuple[Planned, ...]
+    metrics: tuple[Metric, ...]
     state: str
     begin: str
     steps: int
@@ -130,6 +159,14 @@ class Run:
 # or in objects whose members have any names (`*`).
 TEXT, LINES, COUNT, ANY = "text", "lines", MOST, None
 SKIP = {"level": TEXT, "load?": TEXT, "what": TEXT, "why": TEXT}
+METRIC = {
+    "kind": TEXT,
+    "name": TEXT,
+    "unit": TEXT,
+    "meaning": TEXT,
+    "better": TEXT,
+    "asked?": COUNT,
+}
 FACTS = {
     "notes": {"*": LINES},
     "facts?": {"findings": [{"verdict": TEXT, "found": TEXT}]},
@@ -171,8 +208,13 @@ def read(folder: Path) -> tuple[Run, ...]:
         if form != FORM:
             reason = f"its form is {form}, and this version knows {FORM}"
             raise FolderError(file, reason, VERSION)
-        found = _taken({"runs": [RUN]}, document)["runs"]
-        runs = tuple(_run(folder, it, f"runs[{at}]") for at, it in enumerate(found))
+        found = _taken({"metrics?": [METRIC], "runs": [RUN]}, document)
+        metrics = tuple(
+            _metric(it, f"metrics[{at}]") for at, it in enumerate(found["metrics"] or ())
+        )
+        runs = tuple(
+            _run(folder, it, f"runs[{at}]", metrics) for at, it in enumerate(found["runs"])
+        )
     except _Wrong as wrong:
         raise FolderError(file, str(wrong)) from None
     if not runs:
@@ -207,7 +249,20 @@ def _document(folder: Path, file: Path) -> Any:
         raise FolderError(file, f"it is no JSON: {error}") from error
 
 
-def _run(folder: Path, it: Mapping[str, Any], at: str) -> Run:
+def _metric(it: dict[str, Any], at: str) -> Metric:
+    if (unit := it.pop("unit")) != UNIT:
+        raise _Wrong(f"{at}.unit", f"is {unit!r}, and this version reads values in {UNIT}")
+    return Metric(**it)
+
+
+def _earlier(kind: str, name: str) -> Metric:
+    """What is known of a name without the manifest's metrics."""
+    better = CLOSER if kind == "events" else "lower"
+    asked = ASKED.get(name) if kind == "calls" else None
+    return Metric(kind, name, EARLIER[kind], better, asked)
+
+
+def _run(folder: Path, it: Mapping[str, Any], at: str, metrics: tuple[Metric, ...]) -> Run:
     plan = it["plan"]
     if it["steps_done"] > it["steps"]:
         raise _Wrong(f"{at}.steps_done", f"is more than {it['steps']}")
@@ -217,6 +272,9 @@ def _run(folder: Path, it: Mapping[str, Any], at: str) -> Run:
         for number, measurement in enumerate(under["measurements"])
         for where in [f"{at}.plan.loads[{place}].measurements[{number}]"]
     ]
+    known = {(metric.kind, metric.name) for metric in metrics}
+    names = {(it.kind, str(it.key[0])): None for it in planned if it and it.kind != WARP}
+    unknown = [name for name in names if name not in known]
     return Run(
         folder=folder,
         run=it["run"],
@@ -227,6 +285,7 @@ def _run(folder: Path, it: Mapping[str, Any], at: str) -> Run:
         levels=tuple(_level(place, it["levels"].get(place["name"])) for place in plan["levels"]),
         loads=tuple(under["load"] for under in plan["loads"]),
         planned=tuple(filter(None, planned)),
+        metrics=metrics + tuple(_earlier(kind, name) for kind, name in unknown),
         state=it["state"],
         begin=it["sessions"][0]["begin"] if it["sessions"] else "an unknown time",
         steps=it["steps"],

@@ -155,8 +155,11 @@ class Results:
         self.load_checks: pl.DataFrame = pl.concat(it.whole(LOADS) for it in folders)
         planned = _once(run.name_of(it.name) for run in self.runs for it in run.levels)
         loads = in_order(load for run in self.runs for load in run.loads)
+        metrics = _once(it for run in self.runs for it in run.metrics)
         self._samples = {
-            kind.name: Samples(kind, table, [it.samples(table) for it in folders], planned, loads)
+            kind.name: Samples(
+                kind, table, [it.samples(table) for it in folders], planned, loads, metrics
+            )
             for kind, table in zip(KINDS, SAMPLES, strict=True)
         }
         keys = [key for samples in self._samples.values() for key in samples.keys]

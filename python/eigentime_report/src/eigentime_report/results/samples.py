@@ -19,6 +19,7 @@ from eigentime_report.results.cell import (
     step_of,
 )
 from eigentime_report.results.folder import RUN
+from eigentime_report.results.manifest import Metric
 from eigentime_report.results.quantity import CALLS, EVENTS, READ, SLEEP, Kind, Quantity
 from eigentime_report.results.tables import Table
 
@@ -33,13 +34,7 @@ def _mean(column: str) -> pl.Expr:
     return (pl.col(column) * pl.col("length")).sum() / pl.col("length").sum()
 
 
-# The column of a sample's value, and what is to be known of a cell beside its values.
-VALUES: Mapping[str, str] = {
-    CALLS: "call_ns",
-    READ: "value_ns",
-    SLEEP: "miss_ns",
-    EVENTS: "after_ns",
-}
+# What is to be known of a cell beside its values.
 FACTS: Mapping[str, Mapping[str, pl.Expr]] = {
     CALLS: {
         "calls": pl.col("calls").max(),
@@ -74,6 +69,7 @@ class Samples:
         found: Sequence[pl.DataFrame],
         levels: Sequence[str],
         loads: Sequence[str],
+        metrics: Sequence[Metric],
     ) -> None:
         self._kind = kind
         # Of each cell, where its steps are.
@@ -85,7 +81,7 @@ class Samples:
         steps = pl.concat(there)
 
         def place(row: Mapping[str, Any]) -> tuple[Any, ...]:
-            return kind.place(row), loads.index(row["load"]), levels.index(row["level"])
+            return kind.place(row, metrics), loads.index(row["load"]), levels.index(row["level"])
 
         rows = sorted(steps.select(columns).unique().iter_rows(named=True), key=place)
         numbered = pl.DataFrame(rows, schema=steps.select(columns).schema)
@@ -93,7 +89,7 @@ class Samples:
         steps = steps.sort("cell", RUN, "order", maintain_order=True)
         ends = np.cumsum(steps.group_by("cell", maintain_order=True).len()["len"])
         for row, begin, end in zip(rows, [0, *ends], ends):
-            self.keys[kind.quantity(row), row["level"], row["load"]] = slice(begin, end)
+            self.keys[kind.quantity(row, metrics), row["level"], row["load"]] = slice(begin, end)
         self._arrays: dict[str, NDArray[Any]] = {}
         length = pl.col(next(iter(table.varying))).list.len().cast(pl.Int64)
         self._steps = steps.select(pl.exclude(list(table.varying)), length=length)
@@ -103,7 +99,7 @@ class Samples:
             steps = steps.drop(name)
         if kind.name == EVENTS:
             asked = self._steps["interval_ns"].to_numpy()
-            self._arrays[VALUES[EVENTS]] -= np.repeat(asked, self._steps["length"])
+            self._arrays[kind.value] -= np.repeat(asked, self._steps["length"])
         for array in self._arrays.values():
             # Who sorts the values of a cell sorts a copy.
             array.flags.writeable = False
@@ -121,7 +117,7 @@ class Samples:
         facts = steps.select(it.alias(name) for name, it in known.items()).row(0, named=True)
         facts = {name: it for name, it in facts.items() if it not in (None, "")}
         served = set(steps["served"].drop_nulls()) if "served" in steps.columns else ()
-        values = columns[VALUES[self._kind.name]]
+        values = columns[self._kind.value]
         missed = columns.get("missed")
         if missed is not None:
             facts["missed"] = int(missed.sum())
