@@ -36,8 +36,9 @@ from eigentime_report.comparison.changes import AFTER, BEFORE
 from eigentime_report.conclusions import MAIN, Sentence, conclude
 from eigentime_report.conclusions.measured import ABOUT as TRUST
 from eigentime_report.page import Block, Choice, Facts, Fold, Option, Page, Section
+from eigentime_report.papers import papers_tables
 from eigentime_report.results import Cell, Quantity, Results
-from eigentime_report.tables import FACTORS, Table, every_table
+from eigentime_report.tables import FACTORS, Table, measured_tables
 
 ChartOf: TypeAlias = Callable[..., Chart]
 # Hears what is done at the moment.
@@ -138,6 +139,12 @@ def _main(compared: Iterable[Some]) -> list[Some]:
         chosen = chosen or list(first.values())[-1:]
         found += [it for quantity in chosen for it in own if it.quantity == quantity]
     return found
+
+
+def every_table(analysis: Analysis) -> Iterator[Table]:
+    """Those that have rows: the papers' first, then kind by kind, then what was measured where."""
+    tables = (*papers_tables(analysis), *measured_tables(analysis))
+    return (table for table in tables if not table.is_empty)
 
 
 def sections_of(analysis: Analysis, detail: Detail, tell: Tell = unheard) -> Iterator[Section]:

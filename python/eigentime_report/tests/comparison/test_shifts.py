@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import making
 import numpy as np
@@ -15,8 +16,10 @@ BLOCKS = 10
 NAME = "sleep/epoll/1ms/other/slack=50us"
 
 
-def cell(path: Path, seed: int, *, times: float = 1.0, count: int = 3_000) -> Cell:
-    """Sleeps with a long tail, whose blocks differ."""
+def cells(
+    path: Path, seed: int, *, times: float = 1.0, count: int = 3_000, number: int = 1
+) -> list[Cell]:
+    """Sleeps with a long tail, whose blocks differ: at so many levels that do not."""
     sleeps = making.Sleeps(
         method="epoll",
         interval_ns=1_000_000,
@@ -26,11 +29,16 @@ def cell(path: Path, seed: int, *, times: float = 1.0, count: int = 3_000) -> Ce
         steps_sd=300,
         count=count,
     )
+    levels = [f"level {place}" for place in range(number)]
     folder = making.folder(
-        path / f"{seed}", sleeps=[sleeps], levels=("a",), blocks=BLOCKS, seed=seed
+        path / f"{seed}", sleeps=[sleeps], levels=levels, blocks=BLOCKS, seed=seed
     )
-    found = load(folder).cell(NAME, "a", "idle")
-    assert found is not None
+    return load(folder).cells(NAME)
+
+
+def cell(path: Path, seed: int, **options: Any) -> Cell:
+    """The same at one level."""
+    (found,) = cells(path, seed, **options)
     return found
 
 
@@ -53,7 +61,7 @@ TRIALS, MOST = 60, 10
 @pytest.fixture(scope="module")
 def unchanged(tmp_path_factory: pytest.TempPathFactory) -> list[Cell]:
     path = tmp_path_factory.mktemp("unchanged")
-    return [cell(path, seed, count=1_500) for seed in range(TRIALS + 1)]
+    return cells(path, 3, count=1_500, number=TRIALS + 1)
 
 
 @pytest.mark.parametrize("statistic", STATISTICS)

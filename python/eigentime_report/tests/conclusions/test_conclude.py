@@ -11,8 +11,8 @@ import pytest
 from eigentime_report import load
 from eigentime_report.analysis import analyse
 from eigentime_report.conclusions import MAIN, Sentence, conclude
+from eigentime_report.report import every_table
 from eigentime_report.results import Results
-from eigentime_report.tables import every_table
 
 VDSO = ("vdso_clock_gettime_boottime", "vdso_clock_gettime_monotonic", "vdso_gettimeofday")
 LEVELS = ("baseline", "namespace", "container")

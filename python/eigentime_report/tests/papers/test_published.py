@@ -3,15 +3,16 @@
 import pytest
 from making.manifest import metrics
 
-from eigentime_report import papers, statistics
+from eigentime_report import statistics
+from eigentime_report.papers import sources
 
-OVERHEAD = papers.overhead()
+OVERHEAD = sources.overhead()
 METRIC = pytest.mark.parametrize("metric", OVERHEAD.metrics.values(), ids=lambda it: it.metric)
 # Half of the last digit of means, which are printed with two.
 ROUNDING = 0.006
 
 
-def groups(metric: papers.Metric) -> tuple[list[float], list[float], list[int]]:
+def groups(metric: sources.Metric) -> tuple[list[float], list[float], list[int]]:
     """As the statistics take them."""
     means = [metric.means_ns[level] for level in OVERHEAD.levels]
     sds = [metric.sds_ns[level] for level in OVERHEAD.levels]
@@ -23,7 +24,7 @@ def test_metrics_are_those_of_the_bench_in_its_order() -> None:
 
 
 @METRIC
-def test_differences_are_those_of_the_means(metric: papers.Metric) -> None:
+def test_differences_are_those_of_the_means(metric: sources.Metric) -> None:
     for pair in metric.post_hoc:
         difference = metric.means_ns[pair.i] - metric.means_ns[pair.j]
         assert pair.difference_ns == pytest.approx(difference, abs=2 * ROUNDING)
@@ -32,7 +33,7 @@ def test_differences_are_those_of_the_means(metric: papers.Metric) -> None:
 
 
 @METRIC
-def test_post_hoc_tests_follow_significant_ones_only(metric: papers.Metric) -> None:
+def test_post_hoc_tests_follow_significant_ones_only(metric: sources.Metric) -> None:
     is_significant = metric.significance == "<0.001"
     assert len(metric.post_hoc) == (3 if is_significant else 0)
     assert [(it.i, it.j) for it in metric.post_hoc] in (
@@ -43,7 +44,7 @@ def test_post_hoc_tests_follow_significant_ones_only(metric: papers.Metric) -> N
 
 @METRIC
 def test_the_test_of_the_printed_means_has_the_printed_freedom_and_verdict(
-    metric: papers.Metric,
+    metric: sources.Metric,
 ) -> None:
     if metric.test == "Welch":
         found = statistics.welch_from_summary(*groups(metric))
@@ -73,7 +74,7 @@ SWAPPED = {"timer_settime": "ANOVA", "timerfd_settime": "Welch"}
 
 
 @METRIC
-def test_post_hoc_intervals_come_out_of_the_printed_means(metric: papers.Metric) -> None:
+def test_post_hoc_intervals_come_out_of_the_printed_means(metric: sources.Metric) -> None:
     test = {"Welch": statistics.games_howell_from_summary, "ANOVA": statistics.tukey_from_summary}[
         SWAPPED.get(metric.metric, metric.test)
     ]
@@ -99,7 +100,7 @@ def test_overhead_is_what_the_paper_says() -> None:
     assert worst == pytest.approx(3.57, abs=0.01)
 
 
-TIMING = papers.timing()
+TIMING = sources.timing()
 
 
 @pytest.mark.parametrize(
@@ -135,7 +136,7 @@ def test_our_places_have_their_rows() -> None:
 
 
 def test_pairs_are_a_call_each() -> None:
-    pairs = {pair.what: pair for pair in papers.pairs()}
+    pairs = {pair.what: pair for pair in sources.pairs()}
     slow = pairs["gettimeofday, 500 million calls"]
     assert (slow.first.value, slow.second.value) == pytest.approx((24.494, 109.212))
     assert 1 - slow.first.value / slow.second.value == pytest.approx(0.776, abs=0.001)
@@ -145,14 +146,14 @@ def test_pairs_are_a_call_each() -> None:
 
 
 def test_events_are_113_times_more_even() -> None:
-    sds = {it["platform"]: it["sd_ns"] for it in papers.events().rows}
+    sds = {it["platform"]: it["sd_ns"] for it in sources.events().rows}
     assert sds["native Xen"] / sds["Xen with the paper's timer"] == pytest.approx(113, abs=0.5)
 
 
 def test_sources_are_cited_with_an_address() -> None:
-    sources = [OVERHEAD.source, TIMING.source, papers.events().source]
-    sources += [pair.source for pair in papers.pairs()]
-    for source in sources:
+    cited = [OVERHEAD.source, TIMING.source, sources.events().source]
+    cited += [pair.source for pair in sources.pairs()]
+    for source in cited:
         assert str(source.year) in source.citation
         assert all(author in source.citation for author in source.authors)
     assert "https://doi.org/10.3390/fi11080179" in TIMING.source.citation

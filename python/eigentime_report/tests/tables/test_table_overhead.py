@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from eigentime_report import load, papers
+from eigentime_report import load
+from eigentime_report.papers import overhead_table, sources
 from eigentime_report.results import Results
-from eigentime_report.tables import Marked, Table, overhead_table
+from eigentime_report.tables import Marked, Table
 from eigentime_report.tables.table import under
 
-PAPER = papers.overhead()
+PAPER = sources.overhead()
 
 
-def exactly(metric: papers.Metric):  # type: ignore[no-untyped-def]
+def exactly(metric: sources.Metric):  # type: ignore[no-untyped-def]
     """Records whose mean and deviation are the paper's to the last digit."""
 
     def values(place: making.Place, lots: np.random.Generator, count: int) -> np.ndarray:

@@ -10,22 +10,19 @@ import pytest
 
 from eigentime_report import load, tables
 from eigentime_report.analysis import Analysis, analyse
+from eigentime_report.papers import events_table, miss_time_table, published_table, timer_cost_table
+from eigentime_report.report import every_table
 from eigentime_report.results import Results
 from eigentime_report.tables import (
     Between,
     Marked,
     Table,
     descriptives_table,
-    events_table,
-    every_table,
     factors_table,
     levels_table,
     loads_table,
-    miss_time_table,
     pairs_table,
-    published_table,
     served_table,
-    timer_cost_table,
     warps_table,
     write,
 )

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from eigentime_report import papers
+from eigentime_report.papers import sources
 from eigentime_report.results import Results
 from eigentime_report.tables.table import Column, Row, Table, under
 
@@ -11,7 +11,7 @@ from eigentime_report.tables.table import Column, Row, Table, under
 class _Beside:
     """A published pair, and the means of the same here."""
 
-    pair: papers.Pair
+    pair: sources.Pair
     ours: tuple[float, float]
 
 
@@ -45,7 +45,7 @@ def published_table(results: Results) -> Table:
     load = results.loads[0] if results.loads else ""
     # By what is compared here: of pairs that differ in how long they were measured, one stands for all.
     found: dict[tuple[str, str], _Beside] = {}
-    for pair in papers.pairs():
+    for pair in sources.pairs():
         means = [
             mean
             for side in (pair.first, pair.second)
@@ -74,7 +74,7 @@ def _change(first: float, second: float) -> float | None:
     return (second / first - 1) * 100 if first > 0 else None
 
 
-def _mean(results: Results, side: papers.Side, load: str) -> float | None:
+def _mean(results: Results, side: sources.Side, load: str) -> float | None:
     quantity = next((it for it in results.quantities if it.name == side.ours), None)
     if quantity is None or side.level not in results.levels:
         return None
@@ -82,7 +82,7 @@ def _mean(results: Results, side: papers.Side, load: str) -> float | None:
     return cell.mean if cell else None
 
 
-def _named(pair: papers.Pair) -> str:
+def _named(pair: sources.Pair) -> str:
     first, second = pair.first, pair.second
     if first.ours == second.ours:
         return f"{first.ours} at {first.level} and {second.level}"

@@ -7,7 +7,8 @@ from itertools import zip_longest
 import numpy as np
 from numpy.typing import NDArray
 
-from eigentime_report import papers, statistics
+from eigentime_report import statistics
+from eigentime_report.papers import sources
 from eigentime_report.results import Cell, Results
 from eigentime_report.statistics.compare import WELCH_GAMES_HOWELL
 from eigentime_report.tables.table import Cell as TableCell
@@ -77,7 +78,7 @@ def overhead_table(
         raise ValueError(
             f"load {load}: nothing was measured under it; there is {', '.join(results.loads)}"
         )
-    published = papers.overhead()
+    published = sources.overhead()
     rows: list[Row] = []
     absent = []
     for metric in published.metrics.values():
@@ -135,7 +136,7 @@ class _Measured:
 
 
 def _rows(
-    metric: papers.Metric, cells: Mapping[str, Cell], alpha: float, as_in_paper: bool
+    metric: sources.Metric, cells: Mapping[str, Cell], alpha: float, as_in_paper: bool
 ) -> Iterator[Row]:
     records = {level: cell.by("record").mean for level, cell in cells.items()}
     comparison = None
@@ -209,7 +210,7 @@ def _negative(value: float | None) -> float | None:
 
 
 def _published(
-    metric: papers.Metric, level: str | None, pair: tuple[str, str] | None, base: str
+    metric: sources.Metric, level: str | None, pair: tuple[str, str] | None, base: str
 ) -> list[TableCell]:
     cells: list[TableCell] = [None] * 3
     if level is not None and level in metric.means_ns:
