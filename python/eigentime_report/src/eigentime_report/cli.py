@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from eigentime_report import __version__
+
 # What computes takes a second to import, which those who ask for help need not wait for.
 if TYPE_CHECKING:
     from eigentime_report.comparison import Judgement
@@ -106,16 +108,6 @@ def _wrong(reason: str) -> argparse.ArgumentTypeError:
     return argparse.ArgumentTypeError(reason)
 
 
-class _Version(argparse.Action):
-    """The package is imported for it, and not before."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *rest: object) -> NoReturn:
-        from eigentime_report import __version__
-
-        print(f"eigentime report {__version__}")
-        parser.exit()
-
-
 # By their flags.
 SWITCHES = {
     "--fail-undecided --fail-open": "end with status 1 also if a condition is undecided: its "
@@ -175,7 +167,8 @@ def parser() -> argparse.ArgumentParser:
         add(flags, metavar=name, type=kind, default=default, help=words)
     for flags, words in SWITCHES.items():
         add(*flags.split(), action="store_true", help=words)
-    add("--version", action=_Version, nargs=0, help="print the version")
+    version = f"eigentime report {__version__}"
+    add("--version", action="version", version=version, help="print the version")
     return found
 
 

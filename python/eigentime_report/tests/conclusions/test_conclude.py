@@ -402,7 +402,12 @@ def test_one_full_run_is_told_in_nine_sentences() -> None:
     folder = Path(__file__).parents[4] / "docs/results/data"
     if not folder.exists():
         pytest.skip("needs docs/results/data of a checkout")
-    sentences = said(load(folder))
+    results = load(folder)
+    # Of sleeps and events those of 1 ms and 100 µs stand for the others.
+    results.quantities = tuple(
+        it for it in results.quantities if it.interval_ns in (None, 100_000, 1_000_000)
+    )
+    sentences = said(results)
     first = opening(sentences)
     assert len(first) <= 9
     assert sum("Undecided, for want of blocks" in it.text for it in first) == 1
