@@ -1,9 +1,9 @@
 """The published numbers agree with each other, and with statistics made of them."""
 
 import pytest
+import summaries
 from making.manifest import metrics
 
-from eigentime_report import statistics
 from eigentime_report.papers import sources
 
 OVERHEAD = sources.overhead()
@@ -47,10 +47,10 @@ def test_the_test_of_the_printed_means_has_the_printed_freedom_and_verdict(
     metric: sources.Metric,
 ) -> None:
     if metric.test == "Welch":
-        found = statistics.welch_from_summary(*groups(metric))
+        found = summaries.welch_from_summary(*groups(metric))
         assert found.df2 == pytest.approx(metric.df2, abs=1.0)
     else:
-        found = statistics.anova_from_summary(*groups(metric))
+        found = summaries.anova_from_summary(*groups(metric))
         assert found.df2 == metric.df2
         # Of rounded means: F of 26.00 and 203.84 come out to the per cent.
         assert found.statistic == pytest.approx(metric.f_column, rel=0.02, abs=0.05)
@@ -65,7 +65,7 @@ def test_welch_s_f_is_printed_for_nanosleep_alone() -> None:
     welch = [it for it in OVERHEAD.metrics.values() if it.test == "Welch"]
     odd = [it.metric for it in welch if abs(it.f_column - it.df2) > 1]
     assert odd == ["nanosleep"]
-    found = statistics.welch_from_summary(*groups(OVERHEAD.metrics["nanosleep"]))
+    found = summaries.welch_from_summary(*groups(OVERHEAD.metrics["nanosleep"]))
     assert found.statistic == pytest.approx(1.48, abs=0.06)
 
 
@@ -75,7 +75,7 @@ SWAPPED = {"timer_settime": "ANOVA", "timerfd_settime": "Welch"}
 
 @METRIC
 def test_post_hoc_intervals_come_out_of_the_printed_means(metric: sources.Metric) -> None:
-    test = {"Welch": statistics.games_howell_from_summary, "ANOVA": statistics.tukey_from_summary}[
+    test = {"Welch": summaries.games_howell_from_summary, "ANOVA": summaries.tukey_from_summary}[
         SWAPPED.get(metric.metric, metric.test)
     ]
     found = {(it.i, it.j): it for it in test(*groups(metric))}

@@ -7,16 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
-
-from eigentime_report.statistics import (
-    DIFFERS,
-    Omnibus,
+from summaries import (
     anova_from_summary,
-    compare,
     games_howell_from_summary,
     tukey_from_summary,
     welch_from_summary,
 )
+
+from eigentime_report.statistics import DIFFERS, Omnibus, compare
 
 TESTS: dict[str, Callable[..., Omnibus]] = {
     "anova": anova_from_summary,

@@ -12,7 +12,6 @@ from eigentime_report import load
 from eigentime_report.papers import overhead_table, sources
 from eigentime_report.results import Results
 from eigentime_report.tables import Marked, Table
-from eigentime_report.tables.table import under
 
 PAPER = sources.overhead()
 
@@ -148,7 +147,6 @@ def test_the_title_says_under_which_load(tmp_path: Path) -> None:
         "What levels cost when idle: Table IV of the paper",
         "What levels cost under CPU load: Table IV of the paper",
     ]
-    assert under("batch") == "under the load batch"
 
 
 def test_an_unknown_load_is_told(results: Results) -> None:

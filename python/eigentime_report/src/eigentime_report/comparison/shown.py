@@ -27,6 +27,7 @@ from eigentime_report.conclusions.wording import (
 from eigentime_report.results.cell import ENOUGH_BLOCKS, things
 from eigentime_report.statistics import HEDGES_G, NOT_TESTED, coarse_text
 from eigentime_report.tables import Between, Column, Row, Table
+from eigentime_report.tables.measured import TITLES
 from eigentime_report.tables.table import listed
 
 # Medians of all values, which one disturbed block does not move.
@@ -60,8 +61,6 @@ CONDITIONS = "conditions"
 
 # Circumstances by words, where their names say too little.
 CALLED = {"eigentime": "version of Eigentime", "probe": "measuring program"}
-
-TITLES = {"calls": "Calls", "read": "Single readings", "sleep": "Sleeps", "events": "Timer events"}
 
 
 def key(kind: str) -> str:

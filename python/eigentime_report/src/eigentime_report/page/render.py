@@ -12,26 +12,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from eigentime_report.charts import DARK, LIGHT, Chart
+from eigentime_report.conclusions import Sentence
 from eigentime_report.tables import Table, write
 
 # With more sentences than this, what matters most would not be seen.
 OPENING = 9
-
-
-class Sentence(Protocol):
-    """What a reader should conclude, and the table that says so."""
-
-    @property
-    def text(self) -> str: ...
-
-    @property
-    def table_key(self) -> str: ...
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigentime_report import statistics
+from eigentime_report.conclusions import places
 from eigentime_report.papers import sources
 from eigentime_report.results import Cell, Results
 from eigentime_report.statistics.compare import WELCH_GAMES_HOWELL
 from eigentime_report.tables.table import Cell as TableCell
-from eigentime_report.tables.table import Column, Marked, Row, Table, under
+from eigentime_report.tables.table import Column, Marked, Row, Table
 
 COLUMNS = (
     Column("metric", "Metric"),
@@ -92,10 +93,10 @@ def overhead_table(
         for note in NOTES
     ]
     if absent and rows:
-        notes.append(f"Not measured here {under(load)}: {', '.join(absent)}.")
+        notes.append(f"Not measured here {places.load(load).there}: {', '.join(absent)}.")
     return Table(
         key=f"overhead-{load}",
-        title=f"What levels cost {under(load)}: Table IV of the paper",
+        title=f"What levels cost {places.load(load).there}: Table IV of the paper",
         columns=COLUMNS,
         rows=tuple(rows),
         notes=(*notes, f"The paper: {published.source.citation}", *published.remarks),

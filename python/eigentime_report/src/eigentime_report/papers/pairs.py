@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
+from eigentime_report.conclusions import places
 from eigentime_report.papers import sources
 from eigentime_report.results import Results
-from eigentime_report.tables.table import Column, Row, Table, under
+from eigentime_report.tables.table import Column, Row, Table
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def published_table(results: Results) -> Table:
         rows=tuple(Row.of(COLUMNS, it) for it in found.values()),
         notes=(
             (
-                f"Ours are means {under(load)}. Where the unit is ticks, the published numbers hold the "
+                f"Ours are means {places.load(load).there}. Where the unit is ticks, the published numbers hold the "
                 "reading of the counter around each call as well, so that only the changes compare."
             ),
             "What others have measured several times stands here once, as they measured it longest.",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
 from math import exp, log, sqrt
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -168,14 +168,6 @@ def levene(groups: Groups) -> TestResult:
 
 
 Summaries: TypeAlias = Sequence[Summary]
-Found = TypeVar("Found")
-
-
-def _published(
-    test: Callable[[Summaries], Found],
-) -> Callable[[Sequence[float], Sequence[float], Sequence[int]], Found]:
-    """A test of published means, corrected standard deviations and sizes."""
-    return lambda means, sds, ns: test(list(map(Summary, ns, means, sds)))
 
 
 def summarize(groups: Groups) -> list[Summary]:
@@ -283,12 +275,6 @@ def games_howell(groups: Summaries, confidence: float = CONFIDENCE) -> list[Pair
         return sqrt(both), 1 / parts
 
     return _by_range(GAMES_HOWELL, groups, error, confidence)
-
-
-anova_from_summary = _published(anova)
-welch_from_summary = _published(welch_anova)
-tukey_from_summary = _published(tukey_hsd)
-games_howell_from_summary = _published(games_howell)
 
 
 def _by_range(

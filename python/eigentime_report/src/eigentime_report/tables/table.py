@@ -166,20 +166,6 @@ WRITTEN: Mapping[str, Callable[[float, int], str]] = {
 SUFFIXES: Mapping[str, str] = {"ns": "_ns", "%": "_percent", "+%": "_percent", "times": "_times"}
 
 
-# How a title says under which load something was measured.
-UNDER: Mapping[str, str] = {
-    "idle": "when idle",
-    "cpu": "under CPU load",
-    "io": "under I/O load",
-    "network": "under network load",
-}
-
-
-def under(load: str) -> str:
-    """The load in words: `under CPU load`; one that has another name is called by that."""
-    return UNDER.get(load, f"under the load {load}")
-
-
 def text(cell: Cell, column: Column) -> str:
     """The cell as a reader sees it, without its mark; nothing where nothing is."""
     value = plain(cell)
