@@ -1,10 +1,10 @@
 """What was measured: values, places, and which of function, level and load matter."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from eigentime_report.analysis import Analysis, Description, FactorTest, analyse
@@ -101,28 +101,11 @@ def descriptives_table(results: Results, kind: str, *, analysis: Analysis | None
 
 
 @dataclass(frozen=True)
-class _Part:
-    """The rows of a table of results from one place."""
-
-    place: tuple[str, ...]
-    rows: pl.DataFrame
-
-
-@dataclass(frozen=True)
 class _Level:
     """A run, and one of its levels."""
 
     run: Run
     level: Level
-
-
-def _of(name: str, of: Callable[[Any], float]) -> Callable[[_Part], float]:
-    """A number of all values of a column."""
-    return lambda part: float(of(part.rows[name].cast(pl.Float64).to_numpy()))
-
-
-def _at(number: int) -> Callable[[_Part], str]:
-    return lambda part: part.place[number]
 
 
 LEVELS = (
@@ -136,43 +119,27 @@ LEVELS = (
     Column("state", "State", of="run.state"),
 )
 
-LOADED = "Looks at which it did what it is for"
 LOADS = (
-    Column("level", "Level", of=_at(0)),
-    Column("load", "Load", of=_at(1)),
-    Column("looks", "Looks", "count", of=lambda it: len(it.rows)),
-    Column("loading", LOADED, "%", of=_of("is_loading", lambda it: 100 * it.mean())),
-    Column("cpu", "CPU, median", "%", of=_of("cpu_percent", np.median)),
-    Column(
-        "switches",
-        "Context switches a second, median",
-        "number",
-        of=_of("context_switches_per_second", np.median),
-    ),
-    Column(
-        "interrupts",
-        "Interrupts a second, median",
-        "number",
-        of=_of("interrupts_per_second", np.median),
-    ),
-    Column("how", "What it did", of=lambda it: _how(it.rows["how"])),
+    Column("level", "Level"),
+    Column("load", "Load"),
+    Column("looks", "Looks", "count"),
+    Column("loading", "Looks at which it did what it is for", "%"),
+    Column("cpu", "CPU, median", "%"),
+    Column("switches", "Context switches a second, median", "number"),
+    Column("interrupts", "Interrupts a second, median", "number"),
+    Column("how", "What it did"),
 )
 
 WARPS = (
-    Column("level", "Level", of=_at(0)),
-    Column("load", "Load", of=_at(1)),
-    Column("clock", "Clock", of=_at(2)),
-    Column(
-        "pairs",
-        "Pairs of processors",
-        "count",
-        of=lambda it: it.rows.select("cpu", "other_cpu").n_unique(),
-    ),
-    Column("looked", "Looked for", "ns", of=lambda it: _sum(it, "looked_ns")),
-    Column("readings", "Readings compared", "count", of=lambda it: _sum(it, "readings")),
-    Column("backwards", "Behind one before", "count", of=lambda it: _sum(it, "backwards")),
-    Column("worst", "Furthest back", "ns", of=_of("worst_ns", np.max)),
-    Column("visible", "Seen from", "ns", of=_of("smallest_visible_ns", np.max)),
+    Column("level", "Level"),
+    Column("load", "Load"),
+    Column("clock", "Clock"),
+    Column("pairs", "Pairs of processors", "count"),
+    Column("looked", "Looked for", "ns"),
+    Column("readings", "Readings compared", "count"),
+    Column("backwards", "Behind one before", "count"),
+    Column("worst", "Furthest back", "ns"),
+    Column("visible", "Seen from", "ns"),
 )
 
 SERVED = (
@@ -219,31 +186,67 @@ def levels_table(results: Results) -> Table:
 
 def loads_table(results: Results) -> Table:
     """What each load did at each level, looked at once a second."""
-    parts = _by(results.load_checks, results, "level", "load")
+    numbers = {
+        "looks": pl.len(),
+        "loading": 100 * pl.col("is_loading").mean(),
+        "cpu": pl.median("cpu_percent"),
+        "switches": pl.median("context_switches_per_second"),
+        "interrupts": pl.median("interrupts_per_second"),
+        "how": pl.col("how"),
+    }
+    rows = _grouped(results.load_checks, results, ("level", "load"), numbers)
     return Table(
         key="loads",
         title="What ran beside the measurements",
         columns=LOADS,
-        rows=tuple(Row.of(LOADS, it, it.place[0]) for it in parts),
+        rows=tuple(Row((*numbers, _most(how)), numbers[0]) for *numbers, how in rows),
         notes=("CPU: of all processors' time, the part that was not idle.",),
     )
 
 
 def warps_table(results: Results) -> Table:
     """Clocks compared with themselves, within threads and between processors."""
-    parts = _by(results.warps, results, "level", "load", "clock")
+    numbers = {
+        "pairs": pl.struct("cpu", "other_cpu").n_unique(),
+        "looked": pl.sum("looked_ns"),
+        "readings": pl.sum("readings"),
+        "backwards": pl.sum("backwards"),
+        "worst": pl.max("worst_ns"),
+        "visible": pl.max("smallest_visible_ns"),
+    }
+    rows = _grouped(results.warps, results, ("level", "load", "clock"), numbers)
     return Table(
         key="warps",
         title="Whether clocks went backwards",
         columns=WARPS,
-        rows=tuple(Row.of(WARPS, it, " ".join(it.place[:2])) for it in parts),
+        rows=tuple(Row(row, " ".join(row[:2])) for row in rows),
         notes=(
             (
-                "Seen from: a step back of so much would have been seen, between the pair of processors "
-                "where it is seen worst."
+                "Seen from: a step back of so much would have been seen, between the pair of "
+                "processors where it is seen worst."
             ),
         ),
     )
+
+
+def _grouped(
+    frame: pl.DataFrame, results: Results, keys: tuple[str, ...], numbers: Mapping[str, pl.Expr]
+) -> list[tuple[Any, ...]]:
+    """The numbers of each part of a frame, levels and loads in the order of the results."""
+    parts = frame.group_by(keys, maintain_order=True).agg(**numbers).rows()
+    orders = (results.levels, results.loads)
+
+    def place(row: tuple[Any, ...]) -> list[int]:
+        known = zip(row, orders, strict=False)
+        return [order.index(word) if word in order else 0 for word, order in known]
+
+    return sorted(parts, key=place)
+
+
+def _most(ways: list[str]) -> str:
+    """What a load did, the most frequent first."""
+    (first, _), *others = Counter(ways).most_common()
+    return f"{first}; and {len(others)} more" if others else first
 
 
 def _made(level: Level) -> str:
@@ -251,35 +254,6 @@ def _made(level: Level) -> str:
         return f"could not be had: {level.unavailable}"
     words = [f"by {' '.join(level.command)}"] if level.command else []
     return "; ".join([*words, *(f"{name}: {value}" for name, value in level.notes.items())])
-
-
-def _by(frame: pl.DataFrame, results: Results, *columns: str) -> list[_Part]:
-    """Its parts, levels and loads in the order of the results."""
-    places = {"level": results.levels, "load": results.loads}
-    parts = [
-        _Part(tuple(map(str, key)), part)
-        for key, part in frame.group_by(columns, maintain_order=True)
-    ]
-
-    def place(part: _Part) -> tuple[int, ...]:
-        known = zip(columns, part.place, strict=True)
-        return tuple(
-            places[column].index(word) if word in places.get(column, ()) else 0
-            for column, word in known
-        )
-
-    return sorted(parts, key=place)
-
-
-def _how(column: pl.Series) -> str:
-    """What the load did, the most frequent first."""
-    ways = column.value_counts(sort=True)[column.name].to_list()
-    more = f"; and {len(ways) - 1} more" if len(ways) > 1 else ""
-    return f"{ways[0]}{more}"
-
-
-def _sum(part: _Part, name: str) -> int:
-    return int(part.rows[name].sum())
 
 
 @dataclass(frozen=True)
