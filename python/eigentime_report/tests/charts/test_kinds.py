@@ -11,7 +11,8 @@ from charts.cells import EVENT, LEVELS, READ, SLEEP, cell, lognormal, places
 from eigentime_report import charts
 from eigentime_report.charts import DARK, LIGHT, Chart
 from eigentime_report.charts.kinds import bin_edges, normal_scores
-from eigentime_report.charts.sample import Sample, both_ranks, top_ranks
+from eigentime_report.charts.sample import both_ranks, top_ranks
+from eigentime_report.statistics.intervals import Ordered
 
 KINDS = {
     it.__name__: it
@@ -257,11 +258,11 @@ def test_ranks_have_both_ends():
 
 def test_quantiles_of_counts_are_those_of_values():
     values, counts = [3.0, 1.0, 2.0], [2, 5, 3]
-    sample = Sample.of(values, counts)
+    sample = Ordered.of(values, counts)
     plain = np.repeat(values, counts)
     for part in (0.0, 0.25, 0.5, 0.51, 0.8, 0.81, 1.0):
         exact = np.quantile(plain, part, method="inverted_cdf")
-        assert sample.quantile(part) == exact
+        assert sample.reached_by(part) == exact
     assert sample.below([1.0, 2.5, 9.0]).tolist() == [0, 8, 10]
 
 

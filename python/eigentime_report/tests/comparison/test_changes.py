@@ -21,14 +21,13 @@ from eigentime_report.comparison import (
     parse,
 )
 from eigentime_report.report import Detail, comparison_page
-from eigentime_report.results import load
+from eigentime_report.results import Results, load
 from eigentime_report.tables import write
 
 
 @pytest.fixture(scope="module")
-def changes(tmp_path_factory: pytest.TempPathFactory) -> Changes:
-    before, after = folders.pair(tmp_path_factory.mktemp("folders"))
-    return compare_results(before, after)
+def changes(both: tuple[Results, Results]) -> Changes:
+    return compare_results(*both)
 
 
 def test_each_quantity_level_and_load_is_compared(changes: Changes) -> None:

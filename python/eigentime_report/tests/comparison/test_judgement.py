@@ -18,11 +18,6 @@ UNDECIDED = Outcome.UNDECIDED
 Both = tuple[Results, Results]
 
 
-@pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Both:
-    return folders.pair(tmp_path_factory.mktemp("folders"))
-
-
 def outcomes(both: Both, condition: str) -> list[Outcome]:
     return [it.outcome for it in judge([parse(condition)], *both)]
 

@@ -19,8 +19,9 @@ from eigentime_report.charts.chart import (
     scale,
     seconds,
 )
-from eigentime_report.charts.sample import Floats, Sample, Selection, Shown, both_ranks, top_ranks
+from eigentime_report.charts.sample import Floats, Selection, Shown, both_ranks, top_ranks
 from eigentime_report.results import Cell
+from eigentime_report.statistics.intervals import Ordered
 
 Names = Sequence[str] | None
 
@@ -51,15 +52,15 @@ def ccdf(cells: Iterable[Cell], *, levels: Names = None, loads: Names = None) ->
     is_event = any(cell.quantity.is_deviation for cell in cells)
     value = np.abs if is_event else np.asarray
     its = Selection.of("Tail latency", cells, levels, loads, value)
-    medians = [it for one in its.shown if (it := one.sample.quantile(0.5)) > 0]
+    medians = [it for one in its.shown if (it := one.sample.reached_by(0.5)) > 0]
     left = min(medians, default=0.0) / BELOW_MEDIAN
     points = int(np.clip(POINTS // max(len(its.shown), 1), *LINE_POINTS))
 
     def tail(one: Shown) -> Mapping[str, Any]:
         sample = one.sample
-        values = np.unique(sample.at_rank(top_ranks(sample.count, points)))
+        values = np.unique(sample.at(top_ranks(sample.n, points)))
         values = values[values > left]
-        share = (sample.count - sample.below(values)) / sample.count
+        share = (sample.n - sample.below(values)) / sample.n
         return {"value": values * 1e-9, "share": share}
 
     rows = its.rows(tail, lambda one: one.cell.load)
@@ -151,7 +152,7 @@ def raw_series(cells: Iterable[Cell], *, levels: Names = None, loads: Names = No
                 found[name] += np.maximum(ends, least * 1e-9).tolist()
             whole["x"].append(place)
             whole["x2"].append(place + 1)
-            median = Sample.of(values, weights).quantile(0.5)
+            median = Ordered.of(values, weights).reached_by(0.5)
             whole["median"].append(max(median, least) * 1e-9)
         return _stacked(found, whole)
 
@@ -193,12 +194,12 @@ def interval_histogram(
 ) -> Chart:
     """The deviation from the interval asked for (jitter), a panel for each level and load."""
     its = Selection.of("Histogram", cells, levels, loads)
-    ends = {one: [one.sample.quantile(it) for it in CENTRAL] for one in its.shown}
+    ends = {one: [one.sample.reached_by(it) for it in CENTRAL] for one in its.shown}
 
     def bins(one: Shown) -> Mapping[str, Any]:
         low, high = ends[one]
         edges = bin_edges(low, high, one.cell.step_ns)
-        share = np.diff(one.sample.below(edges)) / one.sample.count
+        share = np.diff(one.sample.below(edges)) / one.sample.n
         return {"x": edges[:-1] * 1e-9, "x2": edges[1:] * 1e-9, "share": share}
 
     rows = its.rows(bins)
@@ -238,10 +239,10 @@ def qq(cells: Iterable[Cell], *, levels: Names = None, loads: Names = None) -> C
 
     def quantiles(one: Shown) -> Mapping[str, Any]:
         sample = one.sample
-        ranks = both_ranks(sample.count, LINE_POINTS[0] * 2)
-        expected = normal_scores(sample.count, ranks)
-        points = {"x": expected, "value": sample.at_rank(ranks) * 1e-9}
-        lower, upper = (sample.quantile(share) for share in QUARTILES)
+        ranks = both_ranks(sample.n, LINE_POINTS[0] * 2)
+        expected = normal_scores(sample.n, ranks)
+        points = {"x": expected, "value": sample.at(ranks) * 1e-9}
+        lower, upper = (sample.reached_by(share) for share in QUARTILES)
         begin, end = ndtri(QUARTILES)
         slope = (upper - lower) / (end - begin)
         at = expected[[0, -1]]
@@ -308,11 +309,11 @@ def _told(chart: alt.Chart) -> alt.Chart:
 
 def _lowest(one: Shown, scaled: Scaled) -> float:
     """The least value that the scale can show."""
-    return float(one.sample.at_rank(one.sample.not_positive if scaled == "log" else 0))
+    return float(one.sample.at(one.not_positive if scaled == "log" else 0))
 
 
 def _shown(one: Shown, share: float, scaled: Scaled) -> float:
-    return max(one.sample.quantile(share), _lowest(one, scaled))
+    return max(one.sample.reached_by(share), _lowest(one, scaled))
 
 
 def _stacked(first: Mapping[str, Any], second: Mapping[str, Any]) -> Mapping[str, Any]:

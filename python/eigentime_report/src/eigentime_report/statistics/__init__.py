@@ -12,7 +12,6 @@ from eigentime_report.statistics.compare import (
     Comparison,
     Contrast,
     Group,
-    Ranked,
     coarse_text,
     compare,
     same_within_text,
@@ -58,7 +57,7 @@ from eigentime_report.statistics.tests import (
 __all__ = [
     "CLIFFS_DELTA", "DIFFERS", "HEDGES_G", "IDENTICAL", "MEAN_RATIO", "MEDIAN_RATIO",
     "NOT_TESTED", "UNDECIDED", "Comparison", "Contrast", "Descriptives", "Effect",
-    "FactorEffect", "Group", "Interval", "Omnibus", "Outliers", "Pair", "Ranked",
+    "FactorEffect", "Group", "Interval", "Omnibus", "Outliers", "Pair",
     "TestResult", "anova", "cliffs_delta", "coarse_text", "compare",
     "describe", "dunn", "factorial", "games_howell", "hedges_g",
     "holm", "kruskal", "levene", "mean_interval", 

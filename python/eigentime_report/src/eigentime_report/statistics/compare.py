@@ -286,17 +286,6 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Ranked:
-    """Dunn's test of a pair of groups; the difference is of mean ranks."""
-
-    i: str
-    j: str
-    test: str
-    difference: float
-    p: float | None
-
-
-@dataclass(frozen=True)
 class Comparison:
     """Groups compared, in the order in which they were given."""
 
@@ -312,7 +301,8 @@ class Comparison:
     # Each later group against each earlier one.
     pairs: tuple[Contrast, ...]
     kruskal: Omnibus
-    dunn: tuple[Ranked, ...]
+    # Dunn's test by the names of each pair; the differences are of mean ranks.
+    dunn: Mapping[tuple[str, str], Pair]
     # Where tests of means and of ranks say different things.
     disagreements: tuple[str, ...]
 
@@ -374,7 +364,7 @@ def compare(
 
     ordered = list(rows)
     found = tuple(contrasted(ordered[i], ordered[j]) for i, j in pairs_of(len(ordered)))
-    ranked = tuple(Ranked(names[it.i], names[it.j], it.test, it.difference, it.p) for it in dunn)
+    ranked = {(names[it.i], names[it.j]): it for it in dunn}
     return Comparison(
         groups=described,
         alpha=alpha,
@@ -422,13 +412,12 @@ def _disagreements(
     omnibus: Omnibus,
     pairs: Sequence[Contrast],
     of_ranks: Omnibus,
-    ranked: Sequence[Ranked],
+    ranked: Mapping[tuple[str, str], Pair],
     alpha: float,
 ) -> Iterator[str]:
-    others = {(it.i, it.j): it for it in ranked}
-    both: list[tuple[str, Omnibus | Contrast, Omnibus | Ranked]] = [
+    both: list[tuple[str, Omnibus | Contrast, Omnibus | Pair]] = [
         ("all groups", omnibus, of_ranks),
-        *((f"{it.i} and {it.j}", it, others[it.i, it.j]) for it in pairs if (it.i, it.j) in others),
+        *((f"{it.i} and {it.j}", it, ranked[it.i, it.j]) for it in pairs if (it.i, it.j) in ranked),
     ]
     for what, one, other in both:
         if one.p is None or other.p is None or one.test == other.test:

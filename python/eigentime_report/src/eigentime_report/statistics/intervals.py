@@ -106,6 +106,15 @@ class Ordered:
         found = int(self.values.searchsorted(limit, side="right"))
         return int(self.through[found - 1]) if found else 0
 
+    def below(self, limits: ArrayLike) -> Counts:
+        """How many values are less than each of the limits."""
+        places = np.searchsorted(self.values, limits, side="left")
+        return np.concatenate([[0], self.through])[places].astype(np.int64)
+
+    def reached_by(self, share: float) -> float:
+        """The least value that at least this share of all does not exceed (type 1)."""
+        return float(self.at(max(ceil(share * self.n) - 1, 0)))
+
     def quantile(self, q: float) -> float:
         """Linear between the ranks, as numpy has it (Hyndman and Fan's type 7)."""
         position = (self.n - 1) * q

@@ -220,10 +220,9 @@ class _Pair:
 
 
 def _pairs(compared: Compared) -> Iterator[Row]:
-    ranks = {(it.i, it.j): it for it in compared.comparison.dunn}
     group = f"{compared.quantity.name} {compared.held}"
     for pair in compared.comparison.pairs:
-        rank = ranks.get((pair.i, pair.j))
+        rank = compared.comparison.dunn.get((pair.i, pair.j))
         yield Row.of(PAIRS, _Pair(compared, pair, rank), group)
 
 
