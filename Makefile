@@ -124,6 +124,7 @@ lint: $(call setup,build lint) $(tools) ## check formatting, lints, licences, la
 	scripts/check-layers
 	ruff check --quiet --target-version py310 $(python_files)
 	ruff format --quiet --check --target-version py310 $(python_files)
+	scripts/report.sh types
 	shellcheck $(shell_files)
 	scripts/go.sh lint
 	scripts/java.sh lint

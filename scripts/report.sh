@@ -6,6 +6,7 @@
 #   scripts/report.sh          for `make build`
 #   scripts/report.sh wheel    for `make packages`: no more than the wheel, build/report/*.whl
 #   scripts/report.sh tests    for `make test`: also build/report/tests, where its tests run
+#   scripts/report.sh types    for `make lint`: checks the types of the package
 #   scripts/report.sh lock     writes the lists of versions anew, from pyproject.toml: requirements.lock,
 #                              and requirements-build.lock and requirements-tests.lock of what only
 #                              building and testing need
@@ -137,8 +138,8 @@ main() {
     fi
     case ${1-} in
         lock) lock; return ;;
-        "" | tests | wheel) ;;
-        *) say "unknown argument '$1'; there are wheel, tests and lock"; return 1 ;;
+        "" | tests | types | wheel) ;;
+        *) say "unknown argument '$1'; there are wheel, tests, types and lock"; return 1 ;;
     esac
     mkdir -p "$WORK"
     environment "$TOOLS" requirements-build.lock
@@ -149,7 +150,13 @@ main() {
     environment "$VENV" requirements.lock --without-pip
     package
     launcher
-    if [ "${1-}" = tests ]; then tests; fi
+    case ${1-} in
+        tests) tests ;;
+        types)
+            tests
+            "$TESTS/bin/python" -m mypy --config-file "$SOURCE/pyproject.toml" --cache-dir "$WORK/mypy" --package eigentime_report
+            ;;
+    esac
 }
 
 main "$@"

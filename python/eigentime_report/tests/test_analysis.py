@@ -5,17 +5,14 @@ from pathlib import Path
 import making
 import numpy as np
 import pytest
+
 from eigentime_report import load, statistics
 from eigentime_report.analysis import analyse, of_one_unit
 
 
-def test_a_comparison_is_made_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_comparison_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = making.folder(
-        tmp_path / "run",
-        calls=[making.Calls("clock_getres", 130, sd=1)],
-        loads=("idle", "cpu"),
+        tmp_path / "run", calls=[making.Calls("clock_getres", 130, sd=1)], loads=("idle", "cpu")
     )
     made = []
 
@@ -39,29 +36,19 @@ def test_a_comparison_is_made_once(
 def test_a_comparison_knows_what_it_is_of(tmp_path: Path) -> None:
     levels = ("baseline", "namespace", "container")
     calls = [
-        making.Calls(
-            "clock_getres", 130, sd=1, levels={"container": 1.2}, without=["namespace"]
-        )
+        making.Calls("clock_getres", 130, sd=1, levels={"container": 1.2}, without=["namespace"])
     ]
-    analysis = analyse(
-        load(making.folder(tmp_path / "run", calls=calls, levels=levels))
-    )
+    analysis = analyse(load(making.folder(tmp_path / "run", calls=calls, levels=levels)))
     (quantity,) = analysis.results.quantities
     found = analysis.compared(quantity, "level", "idle")
     assert found is not None
-    assert (found.base, found.others, found.unit) == (
-        "baseline",
-        ("container",),
-        "block",
-    )
+    assert (found.base, found.others, found.unit) == ("baseline", ("container",), "block")
     assert found.against_base("container").percent == pytest.approx(20, abs=1)
 
 
 def test_events_are_compared_by_their_scatter(tmp_path: Path) -> None:
     wide = making.Effect(scatter=3.0)
-    events = [
-        making.Events("timerfd", 50_000, sd=500, count=4000, levels={"namespace": wide})
-    ]
+    events = [making.Events("timerfd", 50_000, sd=500, count=4000, levels={"namespace": wide})]
     analysis = analyse(load(making.folder(tmp_path / "run", events=events)))
     (quantity,) = analysis.results.quantities
     found = analysis.compared(quantity, "level", "idle")
@@ -72,9 +59,7 @@ def test_events_are_compared_by_their_scatter(tmp_path: Path) -> None:
 def test_cells_of_several_units_are_compared_by_the_smallest(tmp_path: Path) -> None:
     """A level that was measured in three blocks only has its records as units."""
     calls = [making.Calls("clock_getres", 130, sd=1, records=30)]
-    few = making.folder(
-        tmp_path / "few", calls=calls, blocks=3, levels=["vm"], machine="b"
-    )
+    few = making.folder(tmp_path / "few", calls=calls, blocks=3, levels=["vm"], machine="b")
     many = making.folder(tmp_path / "many", calls=calls, blocks=10, levels=["baseline"])
     results = load(many, few)
     cells = results.cells("calls/clock_getres")
@@ -89,9 +74,7 @@ def test_cells_of_several_units_are_compared_by_the_smallest(tmp_path: Path) -> 
     assert all(np.all(its.mad > 0) for its in replicates)
 
 
-def test_functions_that_are_not_everywhere_are_left_out_of_factors(
-    tmp_path: Path,
-) -> None:
+def test_functions_that_are_not_everywhere_are_left_out_of_factors(tmp_path: Path) -> None:
     events = [
         making.Events("timerfd", 50_000, sd=500),
         making.Events("ticker", 50_000, sd=500),
@@ -100,11 +83,7 @@ def test_functions_that_are_not_everywhere_are_left_out_of_factors(
     analysis = analyse(load(making.folder(tmp_path / "run", events=events)))
     tests = analysis.factor_tests("events")
     assert {test.left_out for test in tests} == {("bpf_timer",)}
-    assert {effect.term for effect in tests[0].effects} == {
-        "function",
-        "level",
-        "function × level",
-    }
+    assert {effect.term for effect in tests[0].effects} == {"function", "level", "function × level"}
     assert all(effect.p is not None for test in tests for effect in test.effects)
 
 
@@ -114,31 +93,18 @@ def test_a_stratum_is_what_functions_have_in_common(tmp_path: Path) -> None:
         for method in ("usleep", "nanosleep")
         for interval in (100_000, 1_000_000)
     ]
-    calls = [
-        making.Calls("nanosleep", 1e8, sd=1e4),
-        making.Calls("clock_getres", 130, sd=1),
-    ]
-    analysis = analyse(
-        load(making.folder(tmp_path / "run", sleeps=sleeps, calls=calls))
-    )
+    calls = [making.Calls("nanosleep", 1e8, sd=1e4), making.Calls("clock_getres", 130, sd=1)]
+    analysis = analyse(load(making.folder(tmp_path / "run", sleeps=sleeps, calls=calls)))
     among = {test.among for test in analysis.factor_tests("sleep")}
     assert among == {"100 µs, other, 50 µs", "1 ms, other, 50 µs"}
-    assert {test.among for test in analysis.factor_tests("calls")} == {
-        "sleeps of 100 ms",
-        "calls",
-    }
+    assert {test.among for test in analysis.factor_tests("calls")} == {"sleeps of 100 ms", "calls"}
 
 
 def test_tails_of_readings_are_beyond_their_median(tmp_path: Path) -> None:
     """Also where an empty bracket takes mostly less than in the mean, and the counter has steps."""
     reads = [
         making.Reads(
-            "tsc",
-            10,
-            sd=0.5,
-            step_ticks=20,
-            empty_mean_ticks=44.0,
-            empty_median_ticks=40.0,
+            "tsc", 10, sd=0.5, step_ticks=20, empty_mean_ticks=44.0, empty_median_ticks=40.0
         )
     ]
     analysis = analyse(load(making.folder(tmp_path / "run", reads=reads)))
@@ -154,9 +120,7 @@ def test_tails_of_readings_are_beyond_their_median(tmp_path: Path) -> None:
 
 def test_the_side_that_has_few_blocks_is_named(tmp_path: Path) -> None:
     calls = [making.Calls("clock_getres", 130, sd=1, records=30)]
-    few = making.folder(
-        tmp_path / "few", calls=calls, blocks=2, levels=["vm"], machine="b"
-    )
+    few = making.folder(tmp_path / "few", calls=calls, blocks=2, levels=["vm"], machine="b")
     # Of fewer records each, but of enough blocks.
     less = [making.Calls("clock_getres", 130, sd=1, records=10)]
     many = making.folder(tmp_path / "many", calls=less, blocks=5, levels=["baseline"])
@@ -177,9 +141,7 @@ def few2(path: Path) -> Path:
 def test_sleeps_of_100_ms_are_compared_by_how_late_they_end(tmp_path: Path) -> None:
     """A quarter more lateness is 0.02 % of 100 ms, and no sameness."""
     late, later = 1e8 + 1e5, 1e8 + 1.25e5
-    calls = [
-        making.Calls("nanosleep", late, sd=1e3, levels={"namespace": later / late})
-    ]
+    calls = [making.Calls("nanosleep", late, sd=1e3, levels={"namespace": later / late})]
     analysis = analyse(load(making.folder(tmp_path / "run", calls=calls)))
     (found,) = analysis.comparisons("calls", "level")
     pair = found.against_base("namespace")

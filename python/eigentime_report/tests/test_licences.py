@@ -17,9 +17,7 @@ from packaging.requirements import Requirement
 
 PACKAGE = Path(__file__).resolve().parents[1]
 REPOSITORY = PACKAGE.parents[1]
-NEEDS = tomllib.loads((PACKAGE / "pyproject.toml").read_text())["project"][
-    "dependencies"
-]
+NEEDS = tomllib.loads((PACKAGE / "pyproject.toml").read_text())["project"]["dependencies"]
 
 # What Python packages and their parts are under besides what deny.toml allows: permissive, too.
 ALSO_ALLOWED = {
@@ -182,10 +180,7 @@ def test_all_that_is_installed_is_under_licences_that_are_allowed(
 
 def test_the_list_names_what_is_there(installed: dict[str, Distribution]) -> None:
     known = parts()
-    assert {it for part in known for it in part.packages} <= {
-        *installed,
-        "eigentime-report",
-    }
+    assert {it for part in known for it in part.packages} <= {*installed, "eigentime-report"}
     for part in known:
         assert is_allowed(part.licence) or part.meaning, part
     if platform.machine() != "x86_64":

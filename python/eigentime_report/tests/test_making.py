@@ -56,9 +56,7 @@ def test_tables_have_the_columns_that_are_documented(folder: Path) -> None:
     text = (DOCUMENTS / "columns.md").read_text("utf-8")
     parts = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
     documented = {
-        part.split("\n", 1)[0].strip("`"): re.findall(
-            r"^\| `(\w+)` \|", part, re.MULTILINE
-        )
+        part.split("\n", 1)[0].strip("`"): re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE)
         for part in parts
     }
     everywhere = documented.pop("In every table")
@@ -105,10 +103,7 @@ def test_effects_are_in_the_values(tmp_path: Path) -> None:
         (("slow", "cpu", 0), 307, 2),
         (("noisy", "cpu", 0), 260, 8),
     ]:
-        assert found[place] == (
-            pytest.approx(mean, abs=0.6),
-            pytest.approx(sd, rel=0.08),
-        )
+        assert found[place] == (pytest.approx(mean, abs=0.6), pytest.approx(sd, rel=0.08))
 
 
 def test_many_rows_are_written_in_parts(tmp_path: Path) -> None:

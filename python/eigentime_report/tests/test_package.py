@@ -1,21 +1,18 @@
-"""The package as it is shipped: its version, its names, its types."""
+"""The package as it is shipped: its version and its names."""
 
 import re
 import runpy
-import subprocess
-import sys
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-import eigentime_report
 import making
 import pytest
 import tomllib
 
+import eigentime_report
+
 PACKAGE = Path(__file__).resolve().parents[1]
 REPOSITORY = PACKAGE.parents[1]
-# What mypy has found out last time, beside the environment of the tests.
-CACHE = REPOSITORY / "build" / "report" / "mypy"
 
 
 def test_the_version_is_that_of_the_workspace() -> None:
@@ -33,9 +30,7 @@ def test_the_examples_of_the_readme_run(
     for seed, name in enumerate(("results", "before", "after")):
         making.folder(
             tmp_path / name,
-            calls=[
-                making.Calls("vdso_gettimeofday", 20.0 + 2 * seed, sd=0.2, records=60)
-            ],
+            calls=[making.Calls("vdso_gettimeofday", 20.0 + 2 * seed, sd=0.2, records=60)],
             sleeps=[making.Sleeps("nanosleep", 1_000_000, 60_000, sd=900)],
             seed=seed,
             run=name,
@@ -61,21 +56,3 @@ def test_every_public_name_is_there_and_documented() -> None:
     assert bare == []
     with pytest.raises(AttributeError, match="no attribute 'overhead'"):
         _ = eigentime_report.overhead
-
-
-def test_it_is_typed_strictly() -> None:
-    pytest.importorskip("mypy", reason="skipped: needs mypy")
-    command = [
-        sys.executable,
-        "-m",
-        "mypy",
-        "--config-file",
-        PACKAGE / "pyproject.toml",
-    ]
-    done = subprocess.run(
-        [*command, "--cache-dir", CACHE, "--package", "eigentime_report"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+
 from eigentime_report import units
 
 
@@ -42,21 +43,13 @@ def test_a_duration_may_be_asked_for_in_a_unit_and_with_more_figures() -> None:
         (3, 1, "3"),
     ],
 )
-def test_a_number_has_the_figures_that_count(
-    value: float, figures: int, text: str
-) -> None:
+def test_a_number_has_the_figures_that_count(value: float, figures: int, text: str) -> None:
     assert units.number(value, figures) == text
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_what_is_no_number_is_not_shown(value: float) -> None:
-    for write in (
-        units.number,
-        units.duration,
-        units.percent,
-        units.p_value,
-        units.times,
-    ):
+    for write in (units.number, units.duration, units.percent, units.p_value, units.times):
         with pytest.raises(ValueError, match="no number to show"):
             write(value)
 

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from eigentime_report.verdicts import Verdict, decide, ends, times_drawn
 from scipy import stats
+
+from eigentime_report.verdicts import Verdict, decide, ends, times_drawn
 
 REACHED, MISSED, UNDECIDED = Verdict.REACHED, Verdict.MISSED, Verdict.UNDECIDED
 ALPHA = 0.05

@@ -6,9 +6,9 @@
     for sentence in conclude(results):
         print(sentence.text)
 
-Read in this order: `units`, `results` (what was measured), `statistics`, `papers` (what was
-published), `analysis` (all comparisons, made once), `tables`, `charts`, `conclusions`,
-`comparison` (two sets of results), `page`, `report` (all put together), `outputs` and `cli`.
+Read in this order: `units`, `results` (what was measured), `statistics`, `analysis` (all comparisons,
+made once), `tables`, `papers` (what was published, beside it), `charts`, `conclusions`, `comparison`
+(two sets of results), `page`, `report` (all put together), `outputs` and `cli`.
 """
 
 from importlib import import_module
@@ -18,12 +18,13 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from eigentime_report.analysis import Analysis, analyse
-    from eigentime_report.charts.chart import Chart
-    from eigentime_report.charts.effects import forest, overview
-    from eigentime_report.charts.kinds import (
+    from eigentime_report.charts import (
+        Chart,
         ccdf,
         distribution,
+        forest,
         interval_histogram,
+        overview,
         qq,
         raw_series,
     )
@@ -31,89 +32,50 @@ if TYPE_CHECKING:
     from eigentime_report.conclusions import Sentence, conclude
     from eigentime_report.page import Page
     from eigentime_report.page.render import render
-    from eigentime_report.report import comparison_page, report_page
-    from eigentime_report.results import (
-        Cell,
-        FolderError,
-        Quantity,
-        Replicates,
-        Results,
-        load,
+    from eigentime_report.papers import (
+        events_table,
+        miss_time_table,
+        overhead_table,
+        published_table,
+        timer_cost_table,
     )
+    from eigentime_report.report import comparison_page, every_table, report_page
+    from eigentime_report.results import Cell, FolderError, Quantity, Replicates, Results, load
     from eigentime_report.tables import (
         Table,
         descriptives_table,
-        events_table,
-        every_table,
         factors_table,
         levels_table,
         loads_table,
-        miss_time_table,
-        overhead_table,
         pairs_table,
-        published_table,
         served_table,
         tests_table,
-        timer_cost_table,
         warps_table,
         write,
     )
 
 # Where names are, those first that are imported soonest.
-_PLACES = (
+_PLACES = [
     "results",
     "analysis",
     "tables",
+    "papers",
     "charts",
     "conclusions",
     "comparison",
     "page",
     "report",
-)
+]
 
 __all__ = [
-    "Analysis",
-    "Cell",
-    "Chart",
-    "FolderError",
-    "Page",
-    "Quantity",
-    "Replicates",
-    "Results",
-    "Sentence",
-    "Table",
-    "analyse",
-    "ccdf",
-    "compare_results",
-    "comparison_page",
-    "conclude",
-    "descriptives_table",
-    "distribution",
-    "events_table",
-    "every_table",
-    "factors_table",
-    "forest",
-    "interval_histogram",
-    "judge",
-    "levels_table",
-    "load",
-    "loads_table",
-    "miss_time_table",
-    "overhead_table",
-    "overview",
-    "pairs_table",
-    "parse",
-    "published_table",
-    "qq",
-    "raw_series",
-    "render",
-    "report_page",
-    "served_table",
-    "tests_table",
-    "timer_cost_table",
-    "warps_table",
+    "Analysis", "Cell", "Chart", "FolderError", "Page", "Quantity", "Replicates", "Results",
+    "Sentence", "Table", "analyse", "ccdf", "compare_results", "comparison_page", "conclude",
+    "descriptives_table", "distribution", "events_table", "every_table", "factors_table", "forest",
+    "interval_histogram", "judge", "levels_table", "load", "loads_table", "miss_time_table",
+    "overhead_table", "overview", "pairs_table", "parse", "published_table", "qq", "raw_series",
+    "render", "report_page", "served_table", "tests_table", "timer_cost_table", "warps_table",
     "write",
-]
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -16,12 +16,7 @@ Factor: TypeAlias = Literal["level", "load"]
 # What is taken of each replicate, and compared. Of events it is their standard
 # deviation, as in the timer-event paper: the mean interval of a periodic timer is what was asked
 # for, however late single events are.
-COMPARED: Mapping[str, str] = {
-    "calls": "mean",
-    "read": "median",
-    "sleep": "median",
-    "events": "sd",
-}
+COMPARED: Mapping[str, str] = {"calls": "mean", "read": "median", "sleep": "median", "events": "sd"}
 
 # What the timing paper's factors are tried on, in its order.
 FACTORED = ("median", "mad", "maximum", "minimum")
@@ -148,26 +143,20 @@ class Analysis:
                 if found := self.compared(quantity, factor, held):
                     yield found
 
-    def _description(
-        self, quantity: Quantity, level: str, load: str
-    ) -> Description | None:
+    def _description(self, quantity: Quantity, level: str, load: str) -> Description | None:
         cell = self.results.cell(quantity, level, load)
         if cell is None:
             return None
         numbers = describe(cell)
         values, weights, blocks = sample(cell)
-        is_even = quantity.kind == "events"
+        is_even = quantity.is_deviation
         return Description(
             quantity=quantity,
             level=level,
             load=load,
             numbers=numbers,
             tails=statistics.quantile_intervals(
-                values,
-                tuple(numbers.quantiles),
-                weights,
-                blocks,
-                confidence=self.confidence,
+                values, tuple(numbers.quantiles), weights, blocks, confidence=self.confidence
             ),
             mean_99=statistics.mean_interval(values, 0.99) if is_even else None,
             outliers=statistics.outliers(values, weights),
@@ -176,9 +165,7 @@ class Analysis:
             facts=cell.facts,
         )
 
-    def _compared(
-        self, quantity: Quantity, factor: Factor, held: str
-    ) -> Compared | None:
+    def _compared(self, quantity: Quantity, factor: Factor, held: str) -> Compared | None:
         places = (
             [(level, held) for level in self.results.levels]
             if factor == "level"
@@ -227,12 +214,8 @@ class Analysis:
         for among, quantities in strata.items():
             by_function = {it: self.results.cells(it) for it in quantities}
             most = max(map(len, by_function.values()))
-            left_out = [
-                it.subject for it, its in by_function.items() if len(its) < most
-            ]
-            cells = [
-                cell for its in by_function.values() if len(its) == most for cell in its
-            ]
+            left_out = [it.subject for it, its in by_function.items() if len(its) < most]
+            cells = [cell for its in by_function.values() if len(its) == most for cell in its]
             # A single record has no scatter of its own.
             unit, replicates = of_one_unit(cells, ("batch", "block"))
             counts = [its.count for its in replicates]
@@ -250,12 +233,8 @@ class Analysis:
                 continue
             for statistic in FACTORED:
                 values = np.concatenate([getattr(its, statistic) for its in replicates])
-                effects = statistics.factorial(
-                    values, labels, confidence=self.confidence
-                )
-                yield FactorTest(
-                    kind, among, statistic, unit, tuple(effects), tuple(left_out)
-                )
+                effects = statistics.factorial(values, labels, confidence=self.confidence)
+                yield FactorTest(kind, among, statistic, unit, tuple(effects), tuple(left_out))
 
 
 # The analysis of a set of results: what is compared in it is compared once.
@@ -294,9 +273,7 @@ def describe(cell: Cell) -> statistics.Descriptives:
     )
 
 
-def sample(
-    cell: Cell,
-) -> tuple[NDArray[np.float64], NDArray[np.int64] | None, NDArray[np.int32]]:
+def sample(cell: Cell) -> tuple[NDArray[np.float64], NDArray[np.int64] | None, NDArray[np.int32]]:
     """Values, how often each came, and their blocks; of readings the middles of their buckets.
 
     So they are measured as the median is, between the steps of the counter.
@@ -318,8 +295,7 @@ def of_one_unit(
     places = [UNITS.index(cell.replicates.unit) for cell in cells]
     unit = max(UNITS[min(places)], units[0], key=UNITS.index)
     return unit, [
-        cell.replicates if cell.replicates.unit == unit else cell.by(unit)
-        for cell in cells
+        cell.replicates if cell.replicates.unit == unit else cell.by(unit) for cell in cells
     ]
 
 
@@ -335,7 +311,5 @@ def _stratum(quantity: Quantity) -> str:
     """What is the same of quantities whose functions are compared with each other."""
     words = list(quantity.factors.values())
     if quantity.kind == "calls":
-        words.append(
-            "sleeps of 100 ms" if quantity.subject.endswith("nanosleep") else "calls"
-        )
+        words.append("sleeps of 100 ms" if quantity.asked_ns else "calls")
     return ", ".join(words)

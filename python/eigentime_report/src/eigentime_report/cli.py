@@ -13,11 +13,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from eigentime_report import __version__
+
 # What computes takes a second to import, which those who ask for help need not wait for.
 if TYPE_CHECKING:
     from eigentime_report.comparison import Judgement
     from eigentime_report.page import Page
-    from eigentime_report.parts import Detail, Tell
+    from eigentime_report.report import Detail, Tell
     from eigentime_report.results import Results
 
 FAILED = 1
@@ -106,16 +108,6 @@ def _wrong(reason: str) -> argparse.ArgumentTypeError:
     return argparse.ArgumentTypeError(reason)
 
 
-class _Version(argparse.Action):
-    """The package is imported for it, and not before."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *rest: object) -> NoReturn:
-        from eigentime_report import __version__
-
-        print(f"eigentime report {__version__}")
-        parser.exit()
-
-
 # By their flags.
 SWITCHES = {
     "--fail-undecided --fail-open": "end with status 1 also if a condition is undecided: its "
@@ -133,38 +125,15 @@ LISTS: tuple[tuple[str, str, Callable[[str], object], str], ...] = (
         Path,
         "write a page (.html), text with all tables (.md, .tex, .json) or a folder of tables (.csv)",
     ),
-    (
-        "--fail-if",
-        "CONDITION",
-        str,
-        "end with status 1 if this is so (missed); see below",
-    ),
+    ("--fail-if", "CONDITION", str, "end with status 1 if this is so (missed); see below"),
 )
 # What can be given once, with its default.
 VALUES: tuple[tuple[str, str, Callable[[str], object], object, str], ...] = (
-    (
-        "--tables",
-        "DIR",
-        Path,
-        None,
-        "write each table as CSV, HTML, Markdown and LaTeX",
-    ),
+    ("--tables", "DIR", Path, None, "write each table as CSV, HTML, Markdown and LaTeX"),
     ("--figures", "DIR", Path, None, "write each chart as an image"),
     ("--figure-format", "FORMAT,...", _formats, ["svg"], "of these: png, svg (svg)"),
-    (
-        "--confidence",
-        "SHARE",
-        _confidence,
-        0.95,
-        "at which intervals hold and tests decide (0.95)",
-    ),
-    (
-        "--same-within",
-        "SHARE",
-        _share,
-        0.01,
-        "up to which differences do not matter (1%%)",
-    ),
+    ("--confidence", "SHARE", _confidence, 0.95, "at which intervals hold and tests decide (0.95)"),
+    ("--same-within", "SHARE", _share, 0.01, "up to which differences do not matter (1%%)"),
     ("--title", "TEXT", str, None, "the page's title"),
     (
         "--only",
@@ -198,7 +167,8 @@ def parser() -> argparse.ArgumentParser:
         add(flags, metavar=name, type=kind, default=default, help=words)
     for flags, words in SWITCHES.items():
         add(*flags.split(), action="store_true", help=words)
-    add("--version", action=_Version, nargs=0, help="print the version")
+    version = f"eigentime report {__version__}"
+    add("--version", action="version", version=version, help="print the version")
     return found
 
 
@@ -228,9 +198,7 @@ def _run(options: argparse.Namespace) -> int:
         with _progress(options.quiet) as tell:
             before, after = _load(options.folders, tell)
             tell("judging conditions")
-            judgements = comparison.judge(
-                conditions, before, after, confidence=options.confidence
-            )
+            judgements = comparison.judge(conditions, before, after, confidence=options.confidence)
             page = _page(options, before, after, judgements, tell)
             short = outputs.only(page, options.only) if options.only else page
             for path in options.output:
@@ -274,7 +242,7 @@ def _print(text: str) -> None:
 
 def _detail(options: argparse.Namespace) -> Detail:
     """How much of a report anybody will see."""
-    from eigentime_report.parts import Detail
+    from eigentime_report.report import Detail
 
     if options.figures or any(it.suffix.lower() == ".html" for it in options.output):
         return Detail.CHARTS
@@ -322,9 +290,7 @@ def _page(
         )
     tell("comparing")
     changes = compare_results(before, after, **limits)
-    return comparison_page(
-        changes, title=options.title, judgements=judgements, detail=detail
-    )
+    return comparison_page(changes, title=options.title, judgements=judgements, detail=detail)
 
 
 def _outcome(judgements: Sequence[Judgement], fails_undecided: bool) -> int:
@@ -335,9 +301,7 @@ def _outcome(judgements: Sequence[Judgement], fails_undecided: bool) -> int:
         if it.outcome is not Outcome.REACHED:
             print(it, file=sys.stderr)
     outcomes = {it.outcome for it in judgements}
-    if Outcome.MISSED in outcomes or (
-        fails_undecided and Outcome.UNDECIDED in outcomes
-    ):
+    if Outcome.MISSED in outcomes or (fails_undecided and Outcome.UNDECIDED in outcomes):
         return FAILED
     return REFUSED if Outcome.NOT_JUDGED in outcomes else 0
 

@@ -16,10 +16,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from eigentime_report.charts.chart import replacing
 from eigentime_report.comparison import CONDITIONS, Judgement
-from eigentime_report.files import replacing
 from eigentime_report.page import Fold, Page, Section, Sentence, render
-from eigentime_report.parts import Tell, unheard
+from eigentime_report.report import Tell, unheard
 from eigentime_report.tables import Between, Form, Table, write
 from eigentime_report.tables.table import plain
 from eigentime_report.tables.writers import escape
@@ -59,8 +59,7 @@ def only(page: Page, patterns: Sequence[str]) -> Page:
             near = get_close_matches(pattern, known)
             offered = f"near it: {', '.join(near)}; " if near else ""
             raise OutputError(
-                f"no table is called '{pattern}'\n"
-                f"help: {offered}there are {', '.join(known)}"
+                f"no table is called '{pattern}'\nhelp: {offered}there are {', '.join(known)}"
             )
 
     def chosen(section: Section) -> Section:
@@ -121,18 +120,14 @@ def write_report(path: Path, page: Page, judgements: Sequence[Judgement]) -> Non
         _write(path, TEXTS[suffix](page, judgements))
 
 
-def write_tables(
-    folder: Path, page: Page, suffixes: Sequence[str] = tuple(TABLE_FORMS)
-) -> None:
+def write_tables(folder: Path, page: Page, suffixes: Sequence[str] = tuple(TABLE_FORMS)) -> None:
     """Writes each table to files of its own, called by the table's key."""
     for table in page.tables():
         for suffix in suffixes:
             _write(folder / f"{table.key}{suffix}", write(table, TABLE_FORMS[suffix]))
 
 
-def write_figures(
-    folder: Path, page: Page, suffixes: Sequence[str], tell: Tell = unheard
-) -> None:
+def write_figures(folder: Path, page: Page, suffixes: Sequence[str], tell: Tell = unheard) -> None:
     """Writes each chart as images, called by the chart's key."""
     charts = list(page.charts())
     for done, chart in enumerate(charts, start=1):
@@ -187,8 +182,7 @@ def _prose(text: str) -> str:
         return escape(text)
     # Within words a `_` is one, and names are to be found.
     return "`".join(
-        part if place % 2 else escape(part).replace("\\_", "_")
-        for place, part in enumerate(parts)
+        part if place % 2 else escape(part).replace("\\_", "_") for place, part in enumerate(parts)
     )
 
 
@@ -238,9 +232,7 @@ def _table(table: Table) -> dict[str, Any]:
     return {
         "title": table.title,
         "units": {column.key: column.unit for column in table.columns if column.unit},
-        "rows": [
-            dict(zip(keys, map(_plain, row.cells), strict=True)) for row in table.rows
-        ],
+        "rows": [dict(zip(keys, map(_plain, row.cells), strict=True)) for row in table.rows],
         "notes": list(table.notes),
     }
 
@@ -274,17 +266,10 @@ def on_terminal(page: Page) -> str:
             lines += _wrapped(sentence.text, "- ", "  ")
     more = [
         f"{count} {what}{'s' if count > 1 else ''}"
-        for count, what in (
-            (len(page.more_sentences), "more sentence"),
-            (len(page.notes), "note"),
-        )
+        for count, what in ((len(page.more_sentences), "more sentence"), (len(page.notes), "note"))
         if count
     ]
-    rest = (
-        f"{' and '.join(more)}, all tables and plots"
-        if more
-        else "All tables and plots"
-    )
+    rest = f"{' and '.join(more)}, all tables and plots" if more else "All tables and plots"
     lines += ["", *_wrapped(f"{rest} are on the page: -o report.html")]
     return "\n".join(lines)
 

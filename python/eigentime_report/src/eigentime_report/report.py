@@ -1,40 +1,245 @@
-"""A report put together: results in, a page out, whatever it is then written as."""
+"""A report put together: results in, a page with its sections out."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TypeAlias, TypeVar
 
-from eigentime_report.analysis import analyse
-from eigentime_report.charts import Chart
+from eigentime_report.analysis import Analysis, Compared, Factor, analyse
+from eigentime_report.charts import (
+    Chart,
+    ccdf,
+    distribution,
+    forest,
+    interval_histogram,
+    overview,
+    qq,
+    raw_series,
+)
 from eigentime_report.comparison import (
     CONDITIONS,
     Changes,
     Judgement,
     Outcome,
+    changes_chart,
     changes_sentences,
+    changes_table,
     circumstances_table,
     conditions_table,
 )
-from eigentime_report.comparison.shifts import AFTER, BEFORE
+from eigentime_report.comparison.changes import AFTER, BEFORE
 from eigentime_report.conclusions import MAIN, Sentence, conclude
+from eigentime_report.conclusions.measured import ABOUT as TRUST
+from eigentime_report.page import Block, Choice, Facts, Fold, Option, Page, Section
+from eigentime_report.papers import papers_tables
+from eigentime_report.results import Cell, Quantity, Results
+from eigentime_report.tables import FACTORS, Table, measured_tables
+
+ChartOf: TypeAlias = Callable[..., Chart]
+# Hears what is done at the moment.
+Tell: TypeAlias = Callable[[str], None]
+Some = TypeVar("Some", bound=Compared)
+
+
+class Detail(IntEnum):
+    """How much of a report is wanted: each has what those before it have."""
+
+    WORDS = 1
+    TABLES = 2
+    CHARTS = 3
+
+
+@dataclass(frozen=True)
+class Part:
+    """A section of the page: its tables, by patterns of their keys, and its charts."""
+
+    key: str
+    title: str
+    tables: tuple[str, ...]
+    # Of each quantity of the kind that is called as the part is.
+    charts: tuple[ChartOf, ...] = ()
+    # By their subjects, what the page's first picture has of it; the charts of the first of
+    # these are seen first. Without one of them, it is the first quantity.
+    main: tuple[str, ...] = ()
+
+    @property
+    def folded(self) -> tuple[str, ...]:
+        """Tables for those who want to know it exactly."""
+        names = ("pairs-{}-*", "descriptives-{}", "tests-{}-*", "factors-{}")
+        return tuple(it.format(self.key) for it in names)
+
+
+PARTS = (
+    Part(
+        "calls",
+        "Overhead of calls",
+        ("overhead-*",),
+        (distribution, raw_series, qq),
+        ("vdso_clock_gettime_monotonic", "clock_gettime_monotonic", "timerfd_settime"),
+    ),
+    Part(
+        "read",
+        "Overhead of single clock reads",
+        ("timer-cost",),
+        (ccdf, distribution, raw_series),
+        ("clock_gettime",),
+    ),
+    Part(
+        "sleep",
+        "Latency of sleeps: how late they end",
+        ("miss-time",),
+        (ccdf, distribution, raw_series, qq),
+        ("nanosleep", "epoll", "sleeper"),
+    ),
+    Part(
+        "events",
+        "Jitter of timer events",
+        ("events",),
+        (interval_histogram, ccdf, raw_series),
+        ("ticker", "timerfd"),
+    ),
+    Part("clocks", "Who serves clocks, and whether they go backwards", ("served", "warps")),
+    Part("beside", "Beside what was published", ("published",)),
+    Part("places", "Where and under which loads was measured", ("levels", "loads")),
+)
+
+
+def unheard(words: str) -> None:
+    """Tells nobody."""
+
+
+def picture_of(analysis: Analysis) -> Chart | None:
+    """What each level costs, under the first load; None where there is one level."""
+    load = analysis.results.loads[0]
+    compared = [it for part in PARTS for it in analysis.comparisons(part.key, "level")]
+    main = _main(it for it in compared if it.held == load)
+    return overview(main, analysis.results.levels) if main else None
+
+
+def picture_of_changes(changes: Changes) -> Chart | None:
+    """What has changed at all levels, under the first load."""
+    load = changes.after.loads[0]
+    main = _main(it for it in changes.changes if it.load == load)
+    return overview(main, title="What has changed") if main else None
+
+
+def _main(compared: Iterable[Some]) -> list[Some]:
+    """The comparisons of each part's main quantities, in the parts' order."""
+    given = list(compared)
+    found: list[Some] = []
+    for part in PARTS:
+        own = [it for it in given if it.quantity.kind == part.key]
+        first = {it.quantity.subject: it.quantity for it in reversed(own)}
+        chosen = [first[it] for it in part.main if it in first]
+        chosen = chosen or list(first.values())[-1:]
+        found += [it for quantity in chosen for it in own if it.quantity == quantity]
+    return found
+
+
+def every_table(analysis: Analysis) -> Iterator[Table]:
+    """Those that have rows: the papers' first, then kind by kind, then what was measured where."""
+    tables = (*papers_tables(analysis), *measured_tables(analysis))
+    return (table for table in tables if not table.is_empty)
+
+
+def sections_of(analysis: Analysis, detail: Detail, tell: Tell = unheard) -> Iterator[Section]:
+    """The sections of a report on a set of results."""
+    if detail < Detail.TABLES:
+        return
+    results = analysis.results
+    tell("describing all quantities")
+    tables = list(every_table(analysis))
+    quantities = {part.key: analysis.quantities(part.key) for part in PARTS}
+    charts = Charts(quantities, results.cells, results.levels, results.loads)
+    for part in PARTS:
+        drawn: list[Block] = []
+        if detail >= Detail.CHARTS and part.charts:
+            tell(f"drawing {part.key}")
+            drawn = [*_forests(part, analysis), *charts.blocks(part)]
+        blocks: tuple[Block, ...] = (
+            *_matching(tables, part.tables),
+            *drawn,
+            *(Fold(f"{it.key}-fold", it.title, (it,)) for it in _matching(tables, part.folded)),
+        )
+        yield Section(f"about-{part.key}", part.title, blocks=blocks)
+
+
+def sections_of_changes(changes: Changes, detail: Detail) -> Iterator[Section]:
+    """The sections of a comparison of two sets of results."""
+    if detail < Detail.TABLES:
+        return
+    both = {BEFORE: changes.before, AFTER: changes.after}
+
+    def cells(quantity: Quantity) -> list[Cell]:
+        return [
+            replace(cell, level=f"{it.level}, {when}")
+            for it in changes.of(quantity.kind)
+            if it.quantity == quantity
+            for when, results in both.items()
+            if (cell := results.cell(quantity, it.level, it.load))
+        ]
+
+    quantities = {
+        kind: tuple(dict.fromkeys(it.quantity for it in changes.of(kind))) for kind in changes.kinds
+    }
+    levels = [f"{level}, {when}" for level in changes.after.levels for when in both]
+    charts = Charts(quantities, cells, levels, changes.after.loads)
+    for part in PARTS:
+        if part.key not in quantities:
+            continue
+        blocks: list[Block] = [changes_table(changes, part.key)]
+        if detail >= Detail.CHARTS:
+            blocks += [changes_chart(changes, part.key), *charts.blocks(part)]
+        yield Section(f"about-{part.key}", part.title, blocks=tuple(blocks))
+
+
+@dataclass(frozen=True)
+class Charts:
+    """The charts of single quantities, of which one is seen at a time."""
+
+    quantities: Mapping[str, Sequence[Quantity]]
+    cells: Callable[[Quantity], list[Cell]]
+    levels: Sequence[str]
+    loads: Sequence[str]
+
+    def blocks(self, part: Part) -> Iterator[Block]:
+        """The charts of a part: a choice of quantities, where there are several."""
+        quantities = self.quantities[part.key]
+        options = []
+        for quantity in quantities:
+            cells = self.cells(quantity)
+            charts = tuple(
+                kind(cells, levels=self.levels, loads=self.loads) for kind in part.charts
+            )
+            options.append(Option(f"{charts[0].key}-option", quantity.title, charts))
+        if len(options) == 1:
+            yield from options[0].charts
+        elif options:
+            main = (at for at, it in enumerate(quantities) if it.subject == part.main[0])
+            first = next(main, 0)
+            key = f"quantities-{part.key}"
+            yield Choice(key, "Quantity by quantity", "Quantity", tuple(options), first)
+
+
+def _matching(tables: Iterable[Table], patterns: Iterable[str]) -> list[Table]:
+    return [it for it in tables if any(fnmatchcase(it.key, pattern) for pattern in patterns)]
+
+
+def _forests(part: Part, analysis: Analysis) -> Iterator[Chart]:
+    """How levels differ from the first one, and loads."""
+    factors: tuple[Factor, ...] = FACTORS
+    for factor in factors:
+        if compared := list(analysis.comparisons(part.key, factor)):
+            title = f"{part.title}: how {factor}s differ"
+            yield forest(compared, key=f"effects-{part.key}-{factor}s", title=title)
+
 
 # Sentences about this are notes of the page: what speaks against its numbers, or for them.
-from eigentime_report.conclusions.trust import ABOUT as TRUST
-from eigentime_report.page import Facts, Page, Section
-from eigentime_report.parts import (
-    Detail,
-    Tell,
-    picture_of,
-    picture_of_changes,
-    sections_of,
-    sections_of_changes,
-    unheard,
-)
-from eigentime_report.results import Results
-from eigentime_report.tables import FACTORS
 
 # What was not to be, and is, matters most.
 CONDITIONS_WEIGHT = 200
@@ -121,10 +326,7 @@ def _page(
         title=title,
         subtitle=subtitle,
         picture=picture,
-        sentences=(
-            *_outcomes(judgements),
-            *(it for it in conclusions if it.weight >= MAIN),
-        ),
+        sentences=(*_outcomes(judgements), *(it for it in conclusions if it.weight >= MAIN)),
         more_sentences=tuple(it for it in conclusions if it.weight < MAIN),
         notes=tuple(it.text for it in sentences if it.about == TRUST),
         facts=tuple(facts),
@@ -137,9 +339,7 @@ def _outcomes(judgements: Sequence[Judgement]) -> Iterator[Sentence]:
     for it in judgements:
         if it.outcome is not Outcome.REACHED:
             text = str(it)
-            yield Sentence(
-                f"{text[0].upper()}{text[1:]}.", CONDITIONS, CONDITIONS_WEIGHT
-            )
+            yield Sentence(f"{text[0].upper()}{text[1:]}.", CONDITIONS, CONDITIONS_WEIGHT)
     held = sum(it.outcome is Outcome.REACHED for it in judgements)
     if held:
         text = f"Conditions are reached at {held} of {len(judgements)} places."
@@ -184,11 +384,7 @@ def _facts(results: Results) -> Iterator[Facts]:
             for fact in dict.fromkeys(
                 [
                     *known.notes.items(),
-                    *(
-                        (it.verdict, it.found)
-                        for it in known.findings
-                        if it.verdict in AMISS
-                    ),
+                    *((it.verdict, it.found) for it in known.findings if it.verdict in AMISS),
                 ]
             )
         )
@@ -214,8 +410,5 @@ def _run_facts(results: Results) -> Iterator[Facts]:
     for (machine, kernel), all_measured in runs.items():
         yield Facts(
             f"Machine {machine}",
-            (
-                ("kernel", kernel),
-                *(("measured", measured) for measured in all_measured),
-            ),
+            (("kernel", kernel), *(("measured", measured) for measured in all_measured)),
         )

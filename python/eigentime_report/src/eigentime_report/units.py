@@ -35,9 +35,7 @@ UNITS = (NANOSECONDS, MICROSECONDS, MILLISECONDS, SECONDS)
 _TYPED = {name: unit for unit in UNITS for name in (unit.typed, unit.name)}
 # The Greek letter as well as the sign.
 _TYPED["μs"] = MICROSECONDS
-_LENGTH = re.compile(
-    r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*(\D+?)\s*", re.IGNORECASE
-)
+_LENGTH = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*(\D+?)\s*", re.IGNORECASE)
 
 
 def unit_for(lengths: Iterable[float | None]) -> Unit:
@@ -148,9 +146,7 @@ def _places(value: float, figures: int) -> int:
 
 def _finite(value: float) -> float:
     if not math.isfinite(value):
-        raise ValueError(
-            f"{value} is no number to show: whoever counted it has to say why"
-        )
+        raise ValueError(f"{value} is no number to show: whoever counted it has to say why")
     return value
 
 

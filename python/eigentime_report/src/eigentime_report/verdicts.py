@@ -45,9 +45,7 @@ def decide(
 
 
 @lru_cache(maxsize=16)
-def times_drawn(
-    rounds: int, draws: int = DRAWS, seed: int = SEED
-) -> NDArray[np.float64]:
+def times_drawn(rounds: int, draws: int = DRAWS, seed: int = SEED) -> NDArray[np.float64]:
     """How often each round is in each of so many draws."""
     even = np.full(rounds, 1 / rounds)
     drawn = np.random.default_rng(seed).multinomial(rounds, even, draws)
@@ -60,9 +58,7 @@ def percentile_share(rounds: int, confidence: float) -> float:
     return float(special.ndtr(-reach * (rounds / (rounds - 1)) ** 0.5))
 
 
-def ends(
-    drawn: ArrayLike, rounds: int, confidence: float = 0.95
-) -> tuple[float, float]:
+def ends(drawn: ArrayLike, rounds: int, confidence: float = 0.95) -> tuple[float, float]:
     """The percentile interval of draws, wide enough for so few rounds."""
     share = percentile_share(rounds, confidence)
     low, high = np.quantile(np.asarray(drawn), (share, 1 - share))

@@ -6,17 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+
 from eigentime_report.analysis import Compared
 from eigentime_report.results import Cell, Quantity
 from eigentime_report.statistics import compare
 
 CALL = Quantity(
-    "calls",
-    "calls/vdso_gettimeofday",
-    "vdso_gettimeofday",
-    {},
-    None,
-    "time of one call",
+    "calls", "calls/vdso_gettimeofday", "vdso_gettimeofday", {}, None, "time of one call"
 )
 SLEEP = Quantity(
     "sleep",
@@ -32,11 +28,10 @@ EVENT = Quantity(
     "timerfd",
     {"interval": "50 µs"},
     50_000,
-    "deviation of the interval",
+    "Interval between two events of a timerfd",
+    is_deviation=True,
 )
-READ = Quantity(
-    "read", "read/tsc/hot", "tsc", {"cache": "hot"}, None, "time of one reading"
-)
+READ = Quantity("read", "read/tsc/hot", "tsc", {"cache": "hot"}, None, "time of one reading")
 
 
 def cell(
@@ -72,9 +67,7 @@ def lognormal(
 
 
 def places(
-    medians: Mapping[tuple[str, str], float],
-    quantity: Quantity = SLEEP,
-    count: int = 500,
+    medians: Mapping[tuple[str, str], float], quantity: Quantity = SLEEP, count: int = 500
 ) -> list[Cell]:
     """A cell for each level and load, with these medians."""
     return [
@@ -84,9 +77,7 @@ def places(
 
 
 def compared(
-    groups: Mapping[str, tuple[float, float, int]],
-    quantity: Quantity = CALL,
-    held: str = "idle",
+    groups: Mapping[str, tuple[float, float, int]], quantity: Quantity = CALL, held: str = "idle"
 ) -> Compared:
     """A comparison of normal samples: mean, standard deviation and size by name."""
     random = np.random.default_rng(8)

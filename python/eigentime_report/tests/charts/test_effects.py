@@ -1,5 +1,6 @@
 import pytest
 from charts.cells import LEVELS, SLEEP, compared
+
 from eigentime_report.charts import forest, overview
 from eigentime_report.charts.effects import BEYOND_POINTS
 
@@ -40,9 +41,7 @@ def test_what_was_not_tested_has_no_row():
     assert forest([]).is_empty and overview([]).is_empty
 
 
-@pytest.mark.parametrize(
-    ("vm", "is_log"), [(105.0, False), (50.0, True), (9_000.0, True)]
-)
+@pytest.mark.parametrize(("vm", "is_log"), [(105.0, False), (50.0, True), (9_000.0, True)])
 def test_large_differences_are_ratios_on_a_logarithmic_scale(vm, is_log):
     given = compared({"baseline": (100, 0.1, 20), "vm": (vm, 0.1, 20)})
     for chart in forest([given]), overview([given]):
@@ -75,7 +74,4 @@ def test_the_opening_picture_has_a_row_for_each_metric():
     for word in ("overhead", "latency", "randomized", "95 %"):
         assert word in chart.caption
     interval, point, _ = chart.spec()["spec"]["layer"]
-    assert (
-        "x2" in interval["encoding"]
-        and point["encoding"]["yOffset"]["field"] == "level"
-    )
+    assert "x2" in interval["encoding"] and point["encoding"]["yOffset"]["field"] == "level"

@@ -2,6 +2,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+
 from eigentime_report.charts import DARK, LIGHT
 
 THEMES = pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)

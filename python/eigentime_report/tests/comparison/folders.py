@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import making
+
 from eigentime_report.results import Results, load
 
 VDSO = "vdso_clock_gettime_monotonic"
@@ -11,9 +12,7 @@ GROWN = 1.08
 SHRUNK = 0.9
 
 
-def folder(
-    path: Path, *, seed: int, vdso: float = 1.0, getres: float = 1.0, **rest: Any
-) -> Path:
+def folder(path: Path, *, seed: int, vdso: float = 1.0, getres: float = 1.0, **rest: Any) -> Path:
     """A folder in which two calls take so many times as long."""
     options: dict[str, Any] = {
         "levels": ("baseline", "namespace"),
@@ -27,24 +26,16 @@ def folder(
         path,
         calls=[
             making.Calls(metric=VDSO, centre=20.0 * vdso, sd=0.2, records=100),
-            making.Calls(
-                metric="clock_getres", centre=130.0 * getres, sd=2.0, records=100
-            ),
+            making.Calls(metric="clock_getres", centre=130.0 * getres, sd=2.0, records=100),
             making.Calls(metric="timer_create", centre=280.0, sd=3.0, records=100),
         ],
         reads=[making.Reads(source="tsc", centre=20.0, sd=2.0)],
         sleeps=[
             making.Sleeps(
-                method="nanosleep",
-                interval_ns=1_000_000,
-                centre=60_000 * vdso,
-                sd=500,
-                count=3_000,
+                method="nanosleep", interval_ns=1_000_000, centre=60_000 * vdso, sd=500, count=3_000
             )
         ],
-        events=[
-            making.Events(source="timerfd", interval_ns=50_000, sd=800, count=2_000)
-        ],
+        events=[making.Events(source="timerfd", interval_ns=50_000, sd=800, count=2_000)],
         **options,
     )
 

@@ -8,6 +8,7 @@ import making
 import pytest
 from comparison import folders
 from comparison.folders import GROWN, SHRUNK, VDSO
+
 from eigentime_report.comparison import (
     Changes,
     ComparisonError,
@@ -19,16 +20,14 @@ from eigentime_report.comparison import (
     judge,
     parse,
 )
-from eigentime_report.parts import Detail
-from eigentime_report.report import comparison_page
-from eigentime_report.results import load
+from eigentime_report.report import Detail, comparison_page
+from eigentime_report.results import Results, load
 from eigentime_report.tables import write
 
 
 @pytest.fixture(scope="module")
-def changes(tmp_path_factory: pytest.TempPathFactory) -> Changes:
-    before, after = folders.pair(tmp_path_factory.mktemp("folders"))
-    return compare_results(before, after)
+def changes(both: tuple[Results, Results]) -> Changes:
+    return compare_results(*both)
 
 
 def test_each_quantity_level_and_load_is_compared(changes: Changes) -> None:
@@ -89,13 +88,9 @@ def test_sentences_say_what_has_changed(changes: Changes) -> None:
 
 
 def test_what_the_runs_differ_in_is_told(tmp_path: Path) -> None:
-    before = load(
-        folders.folder(tmp_path / "before", seed=1, kernel="Linux 6.1 x86_64")
-    )
+    before = load(folders.folder(tmp_path / "before", seed=1, kernel="Linux 6.1 x86_64"))
     after = load(
-        folders.folder(
-            tmp_path / "after", seed=2, kernel="Linux 6.18 x86_64", probe="other"
-        )
+        folders.folder(tmp_path / "after", seed=2, kernel="Linux 6.18 x86_64", probe="other")
     )
     changes = compare_results(before, after)
     assert [name for name, _, _ in changes.circumstances] == ["kernel", "probe"]
@@ -105,14 +100,10 @@ def test_what_the_runs_differ_in_is_told(tmp_path: Path) -> None:
 
 
 def test_what_one_of_both_has_alone_is_told(tmp_path: Path) -> None:
-    before = load(
-        folders.folder(tmp_path / "before", seed=1, levels=("baseline", "vm"))
-    )
+    before = load(folders.folder(tmp_path / "before", seed=1, levels=("baseline", "vm")))
     after = load(folders.folder(tmp_path / "after", seed=2, levels=("baseline",)))
     (sentence,) = compare_results(before, after).unmatched
-    assert sentence.startswith(
-        "Measured before only: calls/clock_getres at vm, cpu, and "
-    )
+    assert sentence.startswith("Measured before only: calls/clock_getres at vm, cpu, and ")
 
 
 def test_a_run_is_not_compared_with_itself(tmp_path: Path) -> None:
@@ -144,15 +135,10 @@ def short(path: Path, name: str, blocks: int, drift: float = 1.0, **rest: Any) -
 
 
 @pytest.mark.parametrize(
-    ("blocks", "said"),
-    [(1, "nothing is decided"), (2, "nothing is decided"), (4, "drifts")],
+    ("blocks", "said"), [(1, "nothing is decided"), (2, "nothing is decided"), (4, "drifts")]
 )
-def test_few_blocks_are_said_before_all_else(
-    tmp_path: Path, blocks: int, said: str
-) -> None:
-    remark = (
-        "others kept the processors up to 51 % busy while idle was measured (baseline)"
-    )
+def test_few_blocks_are_said_before_all_else(tmp_path: Path, blocks: int, said: str) -> None:
+    remark = "others kept the processors up to 51 % busy while idle was measured (baseline)"
     before = load(short(tmp_path, "before", blocks))
     after = load(short(tmp_path, "after", 6, remarks=[remark]))
     few, busy, *_ = changes_sentences(compare_results(before, after))
@@ -191,9 +177,7 @@ def test_blocks_that_differ_make_wide_intervals(tmp_path: Path) -> None:
     apart = (0.0, 9.0, 3.0)
     before = load(short(tmp_path, "before", 3, begin="2026-09-21T14:13:20Z"))
     calls = [making.Calls(VDSO, 18.0, sd=0.2, records=40, blocks=apart)]
-    after = load(
-        making.folder(tmp_path / "after", calls=calls, levels=("baseline",), blocks=3)
-    )
+    after = load(making.folder(tmp_path / "after", calls=calls, levels=("baseline",), blocks=3))
     (change,) = compare_results(before, after).changes
     assert change.unit == "block"
     assert change.pair.verdict == "undecided"
@@ -206,9 +190,7 @@ def test_sleeps_are_compared_by_how_late_they_end(tmp_path: Path) -> None:
     both = []
     for name, late in (("before", 100_000), ("after", 110_000)):
         calls = [making.Calls("nanosleep", 1e8 + late, sd=900, records=60)]
-        folder = making.folder(
-            tmp_path / name, calls=calls, levels=("baseline",), run=name
-        )
+        folder = making.folder(tmp_path / name, calls=calls, levels=("baseline",), run=name)
         both.append(load(folder))
     changes = compare_results(*both)
     (change,) = changes.changes
@@ -237,10 +219,6 @@ def test_intervals_of_ratios_do_not_end_at_nothing(tmp_path: Path) -> None:
         both.append(load(folder))
     (change,) = compare_results(*both).changes
     pair = change.pair
-    assert (
-        pair.low is not None
-        and pair.percent_low is not None
-        and pair.percent is not None
-    )
+    assert pair.low is not None and pair.percent_low is not None and pair.percent is not None
     assert pair.low < -20
     assert -100 < pair.percent_low < pair.percent

@@ -7,14 +7,16 @@ from functools import cache
 
 import numpy as np
 import pytest
-from eigentime_report.comparison import Outcome, parse
-from eigentime_report.comparison.judgement import verdict
-from eigentime_report.comparison.shifts import AFTER, BEFORE, Untold, compare
-from eigentime_report.results import Cell
-from eigentime_report.results.quantity import KINDS, Quantity
-from eigentime_report.results.resolution import step_of
-from eigentime_report.statistics import DIFFERS, UNDECIDED, Contrast
 from scipy import stats
+
+from eigentime_report.comparison import Outcome, parse
+from eigentime_report.comparison.changes import AFTER, BEFORE, Untold, compare
+from eigentime_report.comparison.judgement import verdict
+from eigentime_report.results import Cell
+from eigentime_report.results.cell import step_of
+from eigentime_report.results.manifest import Metric
+from eigentime_report.results.quantity import KINDS, Quantity
+from eigentime_report.statistics import DIFFERS, UNDECIDED, Contrast
 
 BLOCKS = 6
 EACH = 40
@@ -23,6 +25,10 @@ ALPHA = 0.05
 CHANCE = 1e-3
 
 CALLS, _, SLEEP, _ = KINDS
+METRICS = [
+    Metric("calls", "gettimeofday", "Duration of a call", "lower", None),
+    Metric("sleep", "epoll", "Latency of a sleep", "lower", None),
+]
 
 
 @dataclass(frozen=True)
@@ -54,16 +60,11 @@ class Measured:
 
 
 # Steady, and scattering as much as the finer steps are wide.
-CALL = Measured(CALLS.quantity({"metric": "gettimeofday"}), 25, 0.1, 0.05)
-NOISY_CALL = Measured(CALLS.quantity({"metric": "gettimeofday"}), 25, 8, 0.5)
+CALL = Measured(CALLS.quantity({"metric": "gettimeofday"}, METRICS), 25, 0.1, 0.05)
+NOISY_CALL = Measured(CALLS.quantity({"metric": "gettimeofday"}, METRICS), 25, 8, 0.5)
 MISS = Measured(
     SLEEP.quantity(
-        {
-            "method": "epoll",
-            "interval_ns": 1_000_000,
-            "policy": "fifo:50",
-            "slack_ns": 0,
-        }
+        {"method": "epoll", "interval_ns": 1_000_000, "policy": "fifo:50", "slack_ns": 0}, METRICS
     ),
     50_000,
     900,
@@ -76,9 +77,7 @@ STATISTIC = {"calls": "mean", "sleep": "median"}
 
 
 @cache
-def pairs(
-    what: Measured, grid: float, change: float
-) -> Sequence[tuple[Cell, Cell, Contrast]]:
+def pairs(what: Measured, grid: float, change: float) -> Sequence[tuple[Cell, Cell, Contrast]]:
     """What was before, what afterwards, and the comparison of both, again and again."""
     statistic = STATISTIC[what.quantity.kind]
     found = []
@@ -114,9 +113,7 @@ def test_no_verdict_is_wrong_more_often_than_is_said(
 @pytest.mark.parametrize("change", [0.0, 0.03, 0.10, 0.50])
 @pytest.mark.parametrize("grid", [0, 1, 13, 100])
 @pytest.mark.parametrize("what", ALL.values(), ids=ALL)
-def test_no_condition_passes_or_fails_wrongly(
-    what: Measured, grid: float, change: float
-) -> None:
+def test_no_condition_passes_or_fails_wrongly(what: Measured, grid: float, change: float) -> None:
     condition = parse("x > +5%")
     outcomes: Counter[Outcome] = Counter()
     for before, after, _ in pairs(what, grid, change):

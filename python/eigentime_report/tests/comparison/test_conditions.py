@@ -1,13 +1,8 @@
 """What a condition may say, and what is said of one that cannot be understood."""
 
 import pytest
-from eigentime_report.comparison.conditions import (
-    Condition,
-    ConditionError,
-    Limit,
-    Of,
-    parse,
-)
+
+from eigentime_report.comparison.judgement import Condition, ConditionError, Limit, Of, parse
 
 
 def test_the_shortest_condition() -> None:
@@ -54,9 +49,7 @@ def test_a_level_that_is_a_command_keeps_its_commas_and_spaces() -> None:
         (">= 2s", Limit(Of.VALUE, 2e9)),
     ],
 )
-def test_limits_have_a_sign_if_they_are_changes_and_a_unit_always(
-    said: str, limit: Limit
-) -> None:
+def test_limits_have_a_sign_if_they_are_changes_and_a_unit_always(said: str, limit: Limit) -> None:
     assert parse(f"tsc {said}").limit == limit
 
 

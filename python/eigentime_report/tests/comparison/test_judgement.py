@@ -8,24 +8,14 @@ import numpy as np
 import pytest
 from comparison import folders
 from comparison.folders import VDSO
-from eigentime_report.comparison import (
-    Outcome,
-    changes_table,
-    compare_results,
-    judge,
-    parse,
-)
+
+from eigentime_report.comparison import Outcome, changes_table, compare_results, judge, parse
 from eigentime_report.results import Results, load
 
 REACHED, MISSED, NOT_JUDGED = Outcome.REACHED, Outcome.MISSED, Outcome.NOT_JUDGED
 UNDECIDED = Outcome.UNDECIDED
 
 Both = tuple[Results, Results]
-
-
-@pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Both:
-    return folders.pair(tmp_path_factory.mktemp("folders"))
 
 
 def outcomes(both: Both, condition: str) -> list[Outcome]:
@@ -64,9 +54,7 @@ def test_outcomes_are_those_of_the_known_changes(
     assert found == [outcome] * 4
 
 
-@pytest.mark.parametrize(
-    "statistic", ["mean", "median", "p90", "p99", "max", "min", "sd", "mad"]
-)
+@pytest.mark.parametrize("statistic", ["mean", "median", "p90", "p99", "max", "min", "sd", "mad"])
 def test_each_statistic_of_sleeps_is_judged(both: Both, statistic: str) -> None:
     quantity = "sleep/nanosleep/1ms"
     assert NOT_JUDGED not in outcomes(both, f"{statistic} {quantity} > +50%")
@@ -87,11 +75,7 @@ def test_a_change_that_may_be_chance_does_not_fail(tmp_path: Path) -> None:
                 tmp_path / name,
                 calls=[
                     making.Calls(
-                        metric="clock_getres",
-                        centre=centre,
-                        sd=1,
-                        records=100,
-                        blocks=blocks,
+                        metric="clock_getres", centre=centre, sd=1, records=100, blocks=blocks
                     )
                 ],
                 levels=("baseline",),
@@ -102,9 +86,7 @@ def test_a_change_that_may_be_chance_does_not_fail(tmp_path: Path) -> None:
     ]
     (judgement,) = judge([parse("clock_getres > +5%")], *sides)
     assert judgement.outcome is UNDECIDED
-    assert (
-        "the limit is within the interval: more blocks would decide" in judgement.text
-    )
+    assert "the limit is within the interval: more blocks would decide" in judgement.text
 
 
 def test_what_is_missing_afterwards_does_not_pass(tmp_path: Path) -> None:
@@ -155,9 +137,7 @@ def test_parts_of_a_name_select_all_that_have_them(both: Both) -> None:
         (f"{VDSO}@load=io > +5%", "there is no load 'io'"),
     ],
 )
-def test_what_was_not_measured_is_said_with_what_was(
-    both: Both, condition: str, said: str
-) -> None:
+def test_what_was_not_measured_is_said_with_what_was(both: Both, condition: str, said: str) -> None:
     assert said in reason(both, condition)
 
 
@@ -175,11 +155,7 @@ def test_too_few_values_are_not_judged(tmp_path: Path) -> None:
             method="epoll", interval_ns=1_000_000, centre=60_000, sd=900, count=8
         )
         path = tmp_path / name
-        return load(
-            making.folder(
-                path, sleeps=[sleeps], blocks=1, levels=("baseline",), run=name
-            )
-        )
+        return load(making.folder(path, sleeps=[sleeps], blocks=1, levels=("baseline",), run=name))
 
     both = few("before"), few("after")
     assert "in 1 block before and 1 afterwards" in reason(both, "epoll > +5%")
@@ -193,9 +169,7 @@ def test_too_few_values_are_not_judged(tmp_path: Path) -> None:
 def test_values_are_judged_from_three_blocks(tmp_path: Path, blocks: int) -> None:
     """With fewer, what drifts between steps would fail; extremes are what was seen."""
     calls = making.Calls(metric="clock_getres", centre=100.0, sd=1, records=30)
-    path = making.folder(
-        tmp_path / "run", calls=[calls], levels=("baseline",), blocks=blocks
-    )
+    path = making.folder(tmp_path / "run", calls=[calls], levels=("baseline",), blocks=blocks)
     both = (load(path), load(path))
 
     def outcome(condition: str) -> Outcome:
@@ -213,12 +187,8 @@ def test_values_are_judged_from_three_blocks(tmp_path: Path, blocks: int) -> Non
 
 
 def test_too_few_samples_have_no_tail(tmp_path: Path) -> None:
-    sleeps = making.Sleeps(
-        method="epoll", interval_ns=1_000_000, centre=60_000, sd=900, count=9
-    )
-    path = making.folder(
-        tmp_path / "run", sleeps=[sleeps], blocks=3, levels=("baseline",)
-    )
+    sleeps = making.Sleeps(method="epoll", interval_ns=1_000_000, centre=60_000, sd=900, count=9)
+    path = making.folder(tmp_path / "run", sleeps=[sleeps], blocks=3, levels=("baseline",))
     results = load(path)
     assert "too few" in reason((results, results), "p99 epoll > 1s")
 
@@ -229,9 +199,7 @@ def test_the_greatest_of_more_samples_is_no_change(tmp_path: Path) -> None:
             method="epoll", interval_ns=1_000_000, centre=60_000, sd=900, count=count
         )
         path = tmp_path / name
-        return load(
-            making.folder(path, sleeps=[sleeps], levels=("baseline",), run=name)
-        )
+        return load(making.folder(path, sleeps=[sleeps], levels=("baseline",), run=name))
 
     both = of("before", 400), of("after", 4_000)
     assert "400 before and 4,000 afterwards" in reason(both, "max epoll > +5%")
@@ -283,9 +251,7 @@ def test_one_block_far_away_hides_no_change(tmp_path: Path, times: float) -> Non
             return 25 * factor + lots.normal(0, 0.3, count) + off
 
         calls = [making.Calls(VDSO, 25, exactly=values)]
-        made = making.folder(
-            tmp_path / name, calls=calls, levels=["baseline"], blocks=10
-        )
+        made = making.folder(tmp_path / name, calls=calls, levels=["baseline"], blocks=10)
         return load(made)
 
     both = results("before", 1.0, 0.0), results("after", times, 500.0)

@@ -2,26 +2,24 @@
 
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import making
 import numpy as np
 import pytest
+
 from eigentime_report import cli
-from eigentime_report.comparison.shifts import (
-    STATISTICS,
-    Shift,
-    Untold,
-    measure,
-    shift,
-)
+from eigentime_report.comparison.changes import STATISTICS, Shift, Untold, measure, shift
 from eigentime_report.results import Cell, load
 
 BLOCKS = 10
 NAME = "sleep/epoll/1ms/other/slack=50us"
 
 
-def cell(path: Path, seed: int, *, times: float = 1.0, count: int = 3_000) -> Cell:
-    """Sleeps with a long tail, whose blocks differ."""
+def cells(
+    path: Path, seed: int, *, times: float = 1.0, count: int = 3_000, number: int = 1
+) -> list[Cell]:
+    """Sleeps with a long tail, whose blocks differ: at so many levels that do not."""
     sleeps = making.Sleeps(
         method="epoll",
         interval_ns=1_000_000,
@@ -31,11 +29,16 @@ def cell(path: Path, seed: int, *, times: float = 1.0, count: int = 3_000) -> Ce
         steps_sd=300,
         count=count,
     )
+    levels = [f"level {place}" for place in range(number)]
     folder = making.folder(
-        path / f"{seed}", sleeps=[sleeps], levels=("a",), blocks=BLOCKS, seed=seed
+        path / f"{seed}", sleeps=[sleeps], levels=levels, blocks=BLOCKS, seed=seed
     )
-    found = load(folder).cell(NAME, "a", "idle")
-    assert found is not None
+    return load(folder).cells(NAME)
+
+
+def cell(path: Path, seed: int, **options: Any) -> Cell:
+    """The same at one level."""
+    (found,) = cells(path, seed, **options)
     return found
 
 
@@ -58,13 +61,11 @@ TRIALS, MOST = 60, 10
 @pytest.fixture(scope="module")
 def unchanged(tmp_path_factory: pytest.TempPathFactory) -> list[Cell]:
     path = tmp_path_factory.mktemp("unchanged")
-    return [cell(path, seed, count=1_500) for seed in range(TRIALS + 1)]
+    return cells(path, 3, count=1_500, number=TRIALS + 1)
 
 
 @pytest.mark.parametrize("statistic", STATISTICS)
-def test_a_statistic_is_what_it_is_called(
-    both: tuple[Cell, Cell], statistic: str
-) -> None:
+def test_a_statistic_is_what_it_is_called(both: tuple[Cell, Cell], statistic: str) -> None:
     own, _ = both
     values = own.values
     blocks = [values[own.blocks == block] for block in range(BLOCKS)]
@@ -86,9 +87,7 @@ def test_a_statistic_is_what_it_is_called(
 
 
 @pytest.mark.parametrize("statistic", ["mean", "median", "p90", "p99", "sd", "mad"])
-def test_what_is_a_quarter_more_is_seen(
-    both: tuple[Cell, Cell], statistic: str
-) -> None:
+def test_what_is_a_quarter_more_is_seen(both: tuple[Cell, Cell], statistic: str) -> None:
     found = shift(statistic, *both, 0.95)
     assert is_significant(found)
     assert found.low is not None and found.high is not None
@@ -96,15 +95,9 @@ def test_what_is_a_quarter_more_is_seen(
     assert found.percents[0] == pytest.approx(25, abs=5)
 
 
-@pytest.mark.parametrize(
-    "statistic", ["mean", "median", "p90", "p99", "max", "sd", "mad"]
-)
-def test_chance_is_seldom_taken_for_a_change(
-    unchanged: list[Cell], statistic: str
-) -> None:
-    wrong = sum(
-        is_significant(shift(statistic, *pair, 0.95)) for pair in pairwise(unchanged)
-    )
+@pytest.mark.parametrize("statistic", ["mean", "median", "p90", "p99", "max", "sd", "mad"])
+def test_chance_is_seldom_taken_for_a_change(unchanged: list[Cell], statistic: str) -> None:
+    wrong = sum(is_significant(shift(statistic, *pair, 0.95)) for pair in pairwise(unchanged))
     assert wrong <= MOST
 
 
@@ -119,9 +112,7 @@ def test_percent_of_nothing_cannot_be_told(tmp_path: Path) -> None:
         _ = found.percents
 
 
-@pytest.mark.parametrize(
-    ("statistic", "least"), [("p90", 36), ("p99", 368), ("p99.9", 3_688)]
-)
+@pytest.mark.parametrize(("statistic", "least"), [("p90", 36), ("p99", 368), ("p99.9", 3_688)])
 def test_quantiles_need_as_many_samples_as_help_says(
     tmp_path: Path, statistic: str, least: int
 ) -> None:

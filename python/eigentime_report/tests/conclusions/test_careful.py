@@ -8,10 +8,11 @@ from typing import Any
 import making
 import numpy as np
 import pytest
+
 from eigentime_report import load
 from eigentime_report.analysis import analyse
 from eigentime_report.conclusions import MAIN, conclude
-from eigentime_report.conclusions.groups import groups_of
+from eigentime_report.conclusions.against import groups_of
 from eigentime_report.results import Results
 
 Draw = Callable[[making.Place, np.random.Generator, int], Any]
@@ -32,19 +33,14 @@ def test_few_blocks_are_no_facts(tmp_path: Path, blocks: int, is_fact: bool) -> 
         assert "seem" not in told and "block" not in told
     else:
         number = "1 block" if blocks == 1 else "2 blocks"
-        assert (
-            f"in a time namespace, by {number} only, clock_getres seems to take 1"
-            in told
-        ), told
+        assert f"in a time namespace, by {number} only, clock_getres seems to take 1" in told, told
 
 
 def test_the_side_that_has_few_blocks_is_what_counts(tmp_path: Path) -> None:
     """Five blocks of the one do not make a fact of one block of the other."""
     calls = [making.Calls("clock_getres", 130, sd=0.1, levels={"vm": 1.1})]
     many = making.folder(tmp_path / "a", calls=calls, levels=["baseline"], blocks=5)
-    few = making.folder(
-        tmp_path / "b", calls=calls, levels=["vm"], blocks=1, machine="b"
-    )
+    few = making.folder(tmp_path / "b", calls=calls, levels=["vm"], blocks=1, machine="b")
     (told,) = (it for it in opening(load(many, few)) if it.startswith("Against"))
     assert "in a virtual machine, by 1 block only, clock_getres seems to" in told
 
@@ -80,9 +76,7 @@ def test_timers_with_a_longer_tail_are_not_better(
     (found,) = group.findings
     assert (found.change or 0) < -0.2
     texts = [it.text for it in conclude(results)]
-    is_better = any(
-        re.search(r"scatters .* (as much|less)", it) for it in texts if "timerfd" in it
-    )
+    is_better = any(re.search(r"scatters .* (as much|less)", it) for it in texts if "timerfd" in it)
     assert is_better == (not worse)
     assert found.verdict == ("undecided" if worse else "less")
     if worse:
@@ -109,8 +103,7 @@ def test_times_are_of_what_the_page_shows(tmp_path: Path) -> None:
     assert re.search(r"sleep ends 1(\.00)? µs \(sleeper 1 ms\)", told[0]), told[0]
     (against,) = (it for it in told if it.startswith("Against"))
     assert re.search(
-        r"sleeps end 5\.0 to 100 times as late \(sleeper 1 ms from 1(\.00)? µs to 100 µs\)",
-        against,
+        r"sleeps end 5\.0 to 100 times as late \(sleeper 1 ms from 1(\.00)? µs to 100 µs\)", against
     ), against
 
 
@@ -124,13 +117,9 @@ def test_what_is_open_is_told_by_the_difference_that_was_tested(tmp_path: Path) 
     sleeps = [making.Sleeps("sleeper", 1_000_000, 1_000, count=2000, exactly=drawn)]
     results = load(making.folder(tmp_path / "run", sleeps=sleeps, blocks=6))
     (text,) = (
-        it.text
-        for it in conclude(results)
-        if it.weight < MAIN and "undecided" in it.text.split()
+        it.text for it in conclude(results) if it.weight < MAIN and "undecided" in it.text.split()
     )
-    assert re.search(
-        r"is undecided against the host: \+1\d\.\d µs \(−\S+ to \+\S+ µs\)", text
-    )
+    assert re.search(r"is undecided against the host: \+1\d\.\d µs \(−\S+ to \+\S+ µs\)", text)
 
 
 def test_what_chance_may_have_done_is_told_as_that(tmp_path: Path) -> None:
@@ -158,7 +147,4 @@ def test_what_chance_may_have_done_is_told_as_that(tmp_path: Path) -> None:
         if any(it.among is not None for it in group.findings):
             break
     told = [it.text for it in conclude(results)]
-    assert any(
-        re.search(r"may do so by chance among 6 \(p = 0\.\d+ by Holm\)", it)
-        for it in told
-    )
+    assert any(re.search(r"may do so by chance among 6 \(p = 0\.\d+ by Holm\)", it) for it in told)

@@ -18,8 +18,6 @@ def merge(out: Path | str, *folders: Path) -> Path:
         pl.concat(tables).write_parquet(
             out / f"{name}.parquet", compression="snappy", row_group_size=ROW_GROUP
         )
-    said = [
-        json.loads((folder / "manifest.json").read_text("utf-8")) for folder in folders
-    ]
+    said = [json.loads((folder / "manifest.json").read_text("utf-8")) for folder in folders]
     manifest.write(out, [run for each in said for run in each["runs"]])
     return out

@@ -80,9 +80,7 @@ class Drawn:
         """Is it measured there?"""
         return not {level, load, (level, load)} & set(self.without)
 
-    def draw(
-        self, centre: float, place: Place, lots: np.random.Generator, count: int
-    ) -> Floats:
+    def draw(self, centre: float, place: Place, lots: np.random.Generator, count: int) -> Floats:
         """Values of a step."""
         if self.exactly:
             return np.asarray(self.exactly(place, lots, count), dtype=np.float64)
@@ -136,9 +134,7 @@ class Calls(Drawn):
         calls = 1 if self.sleeps else self.calls
         return {"metric": self.metric, "records": self.records, "calls": calls}
 
-    def step(
-        self, place: Place, lots: np.random.Generator, count: int
-    ) -> list[Columns]:
+    def step(self, place: Place, lots: np.random.Generator, count: int) -> list[Columns]:
         """A step's rows: what is the same in all of them, and lists of what is not."""
         calls, loop = (1, 0.0) if self.sleeps else (self.calls, self.loop_ns)
         drawn = self.draw(self.centre, place, lots, count)
@@ -184,9 +180,7 @@ class Reads(Drawn):
         """As the manifest has it."""
         return {"source": self.source, "cache": self.cache, "count": self.count}
 
-    def step(
-        self, place: Place, lots: np.random.Generator, count: int
-    ) -> list[Columns]:
+    def step(self, place: Place, lots: np.random.Generator, count: int) -> list[Columns]:
         """A step's rows: a histogram."""
         drawn = self.draw(self.centre, place, lots, count)
         shown = (drawn * self.ticks_per_ns + self.empty_mean_ticks) / self.step_ticks
@@ -258,9 +252,7 @@ class Sleeps(Drawn):
             "count": self.count,
         }
 
-    def step(
-        self, place: Place, lots: np.random.Generator, count: int
-    ) -> list[Columns]:
+    def step(self, place: Place, lots: np.random.Generator, count: int) -> list[Columns]:
         """A step's rows, in the probe's chunks."""
         drawn = self.draw(self.centre, place, lots, count)
         miss = np.rint(drawn).astype(np.int64)
@@ -310,15 +302,9 @@ class Events(Drawn):
 
     def plan(self) -> Columns:
         """As the manifest has it."""
-        return {
-            "source": self.source,
-            "interval_ns": self.interval_ns,
-            "count": self.count,
-        }
+        return {"source": self.source, "interval_ns": self.interval_ns, "count": self.count}
 
-    def step(
-        self, place: Place, lots: np.random.Generator, count: int
-    ) -> list[Columns]:
+    def step(self, place: Place, lots: np.random.Generator, count: int) -> list[Columns]:
         """A step's rows: the first event has none before it."""
         drawn = np.rint(self.draw(self.centre, place, lots, count)).astype(np.int64)
         after = self.interval_ns + drawn

@@ -80,26 +80,17 @@ def folder(
     steps, done = study.write(path, blocks if blocks_done is None else blocks_done)
     said = {
         "run": name,
-        "by": {
-            "machine": machine,
-            "kernel": kernel,
-            "eigentime": eigentime,
-            "probe": probe,
-        },
+        "by": {"machine": machine, "kernel": kernel, "eigentime": eigentime, "probe": probe},
         "plan": {
             "preset": preset,
             "levels": [{"name": it, "command": None} for it in levels],
             "blocks": blocks,
             "seed": seed,
             "cpu": None,
-            "loads": [
-                manifest.plan_of(quantities, warps, levels, load) for load in loads
-            ],
+            "loads": [manifest.plan_of(quantities, warps, levels, load) for load in loads],
         },
         "state": state,
-        "sessions": [
-            {"begin": begin, "end": None if state == "running" else _after(begin, done)}
-        ],
+        "sessions": [{"begin": begin, "end": None if state == "running" else _after(begin, done)}],
         "levels": {
             level: manifest.facts_of(
                 probe,
@@ -215,9 +206,7 @@ class _Study:
         if it is not None:
             return it.step(place, self.lots, self._share(it, place.block))
         return [
-            self._warp(clock, pair, place)
-            for clock in self.clocks
-            for pair in ((0, 0), (0, 1))
+            self._warp(clock, pair, place) for clock in self.clocks for pair in ((0, 0), (0, 1))
         ]
 
     def _warp(self, clock: str, pair: tuple[int, int], place: Place) -> dict[str, Any]:

@@ -129,12 +129,9 @@ class Writer:
 
     def add(self, columns: Mapping[str, Any]) -> None:
         """Add rows: columns are arrays of one length, or a value for all of these rows."""
-        rows = max(
-            len(it) if isinstance(it, np.ndarray) else 1 for it in columns.values()
-        )
+        rows = max(len(it) if isinstance(it, np.ndarray) else 1 for it in columns.values())
         made = {
-            name: _series(name, columns[name], kind, rows)
-            for name, kind in self._schema.items()
+            name: _series(name, columns[name], kind, rows) for name, kind in self._schema.items()
         }
         self._waiting.append(pl.DataFrame(made))
         self._rows += rows
@@ -147,15 +144,11 @@ class Writer:
     def finish(self) -> None:
         """Write the file."""
         if not self._written:
-            self._taken().write_parquet(
-                self._file, compression="snappy", row_group_size=ROW_GROUP
-            )
+            self._taken().write_parquet(self._file, compression="snappy", row_group_size=ROW_GROUP)
             return
         parts = [pl.scan_parquet(part) for part in self._written]
         parts.append(self._taken().lazy())
-        pl.concat(parts).sink_parquet(
-            self._file, compression="snappy", row_group_size=ROW_GROUP
-        )
+        pl.concat(parts).sink_parquet(self._file, compression="snappy", row_group_size=ROW_GROUP)
         shutil.rmtree(self._parts)
 
     def _taken(self) -> pl.DataFrame:
@@ -169,9 +162,7 @@ def _series(name: str, values: Any, kind: type[pl.DataType], rows: int) -> pl.Se
     if isinstance(values, np.ma.MaskedArray):
         whole = pl.Series(name, values.data)
         there = pl.Series(~np.ma.getmaskarray(values))
-        return whole.zip_with(there, pl.Series(name, [None], dtype=whole.dtype)).cast(
-            kind
-        )
+        return whole.zip_with(there, pl.Series(name, [None], dtype=whole.dtype)).cast(kind)
     if isinstance(values, np.ndarray):
         return pl.Series(name, values).cast(kind)
     return pl.Series(name, [values], dtype=kind).new_from_index(0, rows)

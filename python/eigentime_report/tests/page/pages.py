@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from charts.cells import EVENT, READ, SLEEP, cell, compared, lognormal, places
+
 from eigentime_report.charts import (
     Chart,
     ccdf,
@@ -38,10 +39,7 @@ def table(key: str = "overhead", columns: int = 4, first: str = "baseline") -> T
         f"Table of {key}",
         (
             Column("level", "level"),
-            *(
-                Column(f"c{number}", f"column {number}", "ns")
-                for number in range(columns)
-            ),
+            *(Column(f"c{number}", f"column {number}", "ns") for number in range(columns)),
         ),
         tuple(
             Row((level, *(19.25 * (number + 1) for number in range(columns))))
@@ -73,9 +71,7 @@ def whole() -> Page:
         cell(lognormal(3_000, 900, seed=n) - 900, level, "idle", EVENT)
         for n, level in enumerate(LEVELS)
     ]
-    reads = [
-        cell([-2.0, 17.0, 18.0, 90.0], "vm", weights=[9, 900, 80, 2], quantity=READ)
-    ]
+    reads = [cell([-2.0, 17.0, 18.0, 90.0], "vm", weights=[9, 900, 80, 2], quantity=READ)]
     costs = compared({level: (50 + n, 0.4, 20) for n, level in enumerate(LEVELS)})
     effects = forest([costs])
     tail, series, spread = sleeps()
@@ -108,11 +104,7 @@ def whole() -> Page:
                         "Quantity",
                         (
                             Option("reads", "Reads", (ccdf(reads),)),
-                            Option(
-                                "ticks",
-                                "Ticks",
-                                (interval_histogram(events), qq(events)),
-                            ),
+                            Option("ticks", "Ticks", (interval_histogram(events), qq(events))),
                         ),
                         first=1,
                     ),

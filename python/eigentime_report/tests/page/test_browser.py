@@ -3,17 +3,16 @@
 import re
 
 import pytest
-from eigentime_report.charts import DARK, LIGHT
-from eigentime_report.page import Page, render
 from page.browser import Browser, program
 from page.pages import HOSTILE, hostile, whole
+
+from eigentime_report.charts import DARK, LIGHT
+from eigentime_report.page import Page, render
 
 # What is folded, and the options that are not chosen, too; until all of them are drawn.
 EVERYTHING = """document.querySelectorAll('details, .option').forEach((it) => {
     it.open = true; it.hidden = false; })"""
-STATES = (
-    "[...document.querySelectorAll('.plot')].map((plot) => plot.dataset.state ?? '')"
-)
+STATES = "[...document.querySelectorAll('.plot')].map((plot) => plot.dataset.state ?? '')"
 # What is seen is drawn, or could not be, and nothing is being drawn.
 SETTLED = """new Promise((done) => {
     const look = () => [...document.querySelectorAll('.plot')].every((plot) =>

@@ -8,10 +8,11 @@ from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
+from page.pages import HOSTILE, Said, hostile, table, whole
+
 from eigentime_report.charts import DARK, LIGHT, ccdf
 from eigentime_report.page import Fold, Page, Section, render
 from eigentime_report.page.render import _ENDS, data, unbroken
-from page.pages import HOSTILE, Said, hostile, table, whole
 
 VOID = {"meta", "link", "input", "br", "img", "hr"}
 
@@ -109,9 +110,7 @@ def test_the_picture_comes_first_then_sentences_that_link_to_their_tables(html, 
     sentence = html.index("costs 3.1\N{NO-BREAK SPACE}% more")
     assert html.index('id="overview"') < sentence < html.index('id="facts"')
     assert sentence < html.index("<table")
-    links = [
-        a for a in parsed.all("a") if a.get("aria-label", "").startswith("Table of")
-    ]
+    links = [a for a in parsed.all("a") if a.get("aria-label", "").startswith("Table of")]
     assert [a["href"] for a in links] == ["#overhead", "#miss-times", "#overhead"]
 
 

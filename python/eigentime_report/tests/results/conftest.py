@@ -21,12 +21,8 @@ READS = [
     making.Reads("tsc", 15.0, sd=2.0, step_ticks=26, without=[("vm", "cpu")]),
 ]
 SLEEPS = [
-    making.Sleeps(
-        "epoll", 1_000_000, 60_000, sd=900, shape="lognormal", loads={"cpu": 50.0}
-    ),
-    making.Sleeps(
-        "epoll", 100_000, 55_000, sd=900, slack_ns=1, degradation="not locked"
-    ),
+    making.Sleeps("epoll", 1_000_000, 60_000, sd=900, shape="lognormal", loads={"cpu": 50.0}),
+    making.Sleeps("epoll", 100_000, 55_000, sd=900, slack_ns=1, degradation="not locked"),
     making.Sleeps("epoll", 100_000, 6_000, sd=90, policy="fifo:50"),
 ]
 EVENTS = [

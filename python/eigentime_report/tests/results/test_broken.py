@@ -7,10 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import eigentime_report as report
 import making
 import polars as pl
 import pytest
+
+import eigentime_report as report
 
 
 @pytest.fixture
@@ -42,9 +43,7 @@ def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
     file.write_text(json.dumps(said))
 
 
-def rewrite(
-    folder: Path, file: str, change: Callable[[pl.DataFrame], pl.DataFrame]
-) -> None:
+def rewrite(folder: Path, file: str, change: Callable[[pl.DataFrame], pl.DataFrame]) -> None:
     """Change a table."""
     change(pl.read_parquet(folder / file)).write_parquet(folder / file)
 
@@ -88,16 +87,11 @@ def test_what_is_wrong_in_a_manifest_is_told_by_its_place(folder: Path) -> None:
     refused(folder, "manifest.json", "runs[0].plan has no 'blocks'")
     edit(folder, lambda said: said["runs"][0]["plan"].update(blocks=-3))
     refused(folder, "manifest.json", "runs[0].plan.blocks is no count")
-    edit(
-        folder,
-        lambda said: said["runs"][0]["plan"].update(blocks=3, levels=[{"name": None}]),
-    )
+    edit(folder, lambda said: said["runs"][0]["plan"].update(blocks=3, levels=[{"name": None}]))
     refused(folder, "manifest.json", "runs[0].plan.levels[0].name is no text")
 
 
-@pytest.mark.parametrize(
-    "file", ["calls", "reads", "sleeps", "events", "warps", "loads"]
-)
+@pytest.mark.parametrize("file", ["calls", "reads", "sleeps", "events", "warps", "loads"])
 def test_a_table_that_is_missing(folder: Path, file: str) -> None:
     (folder / f"{file}.parquet").unlink()
     refused(folder, f"{file}.parquet", "not there", "measured")
@@ -172,16 +166,8 @@ def test_a_column_of_another_type(
 @pytest.mark.parametrize(
     ("file", "change", "words"),
     [
-        (
-            "calls.parquet",
-            {"call_ns": float("nan")},
-            ("'call_ns' has nan", "no finite"),
-        ),
-        (
-            "calls.parquet",
-            {"call_ns": float("inf")},
-            ("'call_ns' has inf", "no finite"),
-        ),
+        ("calls.parquet", {"call_ns": float("nan")}, ("'call_ns' has nan", "no finite")),
+        ("calls.parquet", {"call_ns": float("inf")}, ("'call_ns' has inf", "no finite")),
         ("calls.parquet", {"call_ns": 1e300}, ("'call_ns' has 1e+300", "more than")),
         ("calls.parquet", {"call_ns": 1e25}, ("'call_ns' has 1e+25", "more than")),
         ("calls.parquet", {"call_ns": -5e5}, ("'call_ns' has -500000", "less than")),
@@ -199,21 +185,13 @@ def test_a_column_of_another_type(
         ("calls.parquet", {"level": None}, ("'level'", "5 rows without a value")),
         ("sleeps.parquet", {"miss_ns": None}, ("'miss_ns'", "5 rows without a value")),
         ("reads.parquet", {"count": 0}, ("'count' has 0", "less than")),
-        (
-            "reads.parquet",
-            {"ticks_per_ns": 0.0},
-            ("'ticks_per_ns' has 0.0", "less than"),
-        ),
+        ("reads.parquet", {"ticks_per_ns": 0.0}, ("'ticks_per_ns' has 0.0", "less than")),
         ("events.parquet", {"run": "another"}, ("'another'", "another folder")),
         ("warps.parquet", {"level": "moon"}, ("'moon'", "does not know")),
         ("sleeps.parquet", {"load": "io"}, ("'io'", "does not know")),
         ("warps.parquet", {"machine": "moon"}, ("'machine' has 'moon'", "'testbed'")),
         ("calls.parquet", {"machine": "moon"}, ("'machine' has 'moon'", "'testbed'")),
-        (
-            "sleeps.parquet",
-            {"interval_ns": 0},
-            ("plan does not have", "another folder"),
-        ),
+        ("sleeps.parquet", {"interval_ns": 0}, ("plan does not have", "another folder")),
         ("sleeps.parquet", {"method": "zzz"}, ("sleep/zzz/", "plan does not have")),
         ("calls.parquet", {"block": 3}, ("'block' has 3", "3 blocks")),
     ],
@@ -226,9 +204,7 @@ def test_values_that_cannot_be(
     def spoil(table: pl.DataFrame) -> pl.DataFrame:
         spoilt = pl.lit(value, dtype=table.schema[column])
         which = pl.int_range(pl.len()).is_between(10, 14)
-        return table.with_columns(
-            pl.when(which).then(spoilt).otherwise(column).alias(column)
-        )
+        return table.with_columns(pl.when(which).then(spoilt).otherwise(column).alias(column))
 
     rewrite(folder, file, spoil)
     refused(folder, file, *words)
@@ -253,9 +229,7 @@ def test_counts_of_wider_types_that_cannot_be(
     rewrite(
         folder,
         file,
-        lambda it: it.with_columns(
-            spoilt.otherwise(pl.col(column).cast(kind)).alias(column)
-        ),
+        lambda it: it.with_columns(spoilt.otherwise(pl.col(column).cast(kind)).alias(column)),
     )
     refused(folder, file, f"'{column}' has {value}", "than it can be")
 
@@ -267,9 +241,7 @@ def test_counts_of_wider_types_that_cannot_be(
         ({"steps_done": 10**9}, "runs[0].steps_done is more than "),
     ],
 )
-def test_outcomes_of_a_run_that_cannot_be(
-    folder: Path, change: dict[str, Any], word: str
-) -> None:
+def test_outcomes_of_a_run_that_cannot_be(folder: Path, change: dict[str, Any], word: str) -> None:
     edit(folder, lambda said: said["runs"][0].update(change))
     refused(folder, "manifest.json", word)
 
@@ -285,9 +257,7 @@ def test_a_run_that_was_to_measure_nothing(folder: Path) -> None:
 
 def test_a_table_of_another_run(folder: Path, tmp_path: Path) -> None:
     other = making.folder(
-        tmp_path / "other",
-        calls=[making.Calls("gettimeofday", 100)],
-        levels=["baseline"],
+        tmp_path / "other", calls=[making.Calls("gettimeofday", 100)], levels=["baseline"]
     )
     shutil.copy(other / "calls.parquet", folder / "calls.parquet")
     error = refused(folder, "calls.parquet", "of another folder")
@@ -313,21 +283,13 @@ def test_a_table_without_rows_of_a_run_that_left_something_out(folder: Path) -> 
     results = report.load(folder)
     assert "events" not in {it.kind for it in results.quantities}
     assert len(results.quantities) == 8
-    assert (
-        f"{folder / 'events.parquet'}: nothing of it could be measured."
-        in results.notes
-    )
+    assert f"{folder / 'events.parquet'}: nothing of it could be measured." in results.notes
 
 
 AT = {"level": "vm", "load": "cpu", "block": 1}
 STEPS = [
     ("calls.parquet", {**AT, "metric": "nanosleep"}, "calls/nanosleep", "3"),
-    (
-        "reads.parquet",
-        {**AT, "source": "clock_gettime"},
-        "read/clock_gettime/cold",
-        "6,667",
-    ),
+    ("reads.parquet", {**AT, "source": "clock_gettime"}, "read/clock_gettime/cold", "6,667"),
     ("sleeps.parquet", {**AT, "policy": "fifo:50"}, "sleep/epoll/100us/fifo:50", "133"),
     ("events.parquet", {**AT, "source": "timerfd"}, "events/timerfd/10us", "133"),
 ]
@@ -355,9 +317,7 @@ def test_rows_that_are_missing_of_a_step(
         return pl.concat([table.remove(**which), own[: len(own) // 2]])
 
     rewrite(folder, file, thin)
-    refused(
-        folder, file, f"{name} at vm, cpu, block 1 has ", f" of {asked} ", "missing"
-    )
+    refused(folder, file, f"{name} at vm, cpu, block 1 has ", f" of {asked} ", "missing")
 
 
 @pytest.mark.parametrize(("file", "which", "name", "asked"), STEPS)
@@ -389,9 +349,7 @@ def test_a_single_event_is_none_that_is_missing(folder: Path) -> None:
 
     def alone(table: pl.DataFrame) -> pl.DataFrame:
         own = table.filter(level="vm", source="timerfd")
-        first = own.filter(event=0).with_columns(
-            missed_of_all=pl.lit(132 + 1, dtype=pl.UInt64)
-        )
+        first = own.filter(event=0).with_columns(missed_of_all=pl.lit(132 + 1, dtype=pl.UInt64))
         return pl.concat([table.remove(level="vm", source="timerfd"), first])
 
     rewrite(folder, "events.parquet", alone)
@@ -431,10 +389,7 @@ def test_clocks_and_loads_that_are_there_twice(
     ("left", "word"),
     [
         (lambda it: it[: len(it) // 2], "a comparison of clocks at "),
-        (
-            lambda it: it.remove(level="vm"),
-            "at vm, cpu, block 0 and 5 more are missing",
-        ),
+        (lambda it: it.remove(level="vm"), "at vm, cpu, block 0 and 5 more are missing"),
         (lambda it: it.remove(**AT), "a comparison of clocks at vm, cpu, block 1 is "),
         (lambda it: it.clear(), "although the run is complete"),
         (lambda it: it[1:], "a part of a comparison of clocks at "),
@@ -458,9 +413,7 @@ def test_comparisons_of_clocks_that_the_manifest_has_left_out(folder: Path) -> N
 
 
 def test_looks_at_loads_that_are_missing(folder: Path) -> None:
-    rewrite(
-        folder, "loads.parquet", lambda it: it.remove(level="vm", load="cpu", block=1)
-    )
+    rewrite(folder, "loads.parquet", lambda it: it.remove(level="vm", load="cpu", block=1))
     note = "loads.parquet: what the load did at vm, cpu is not known of 1 of 3 blocks."
     assert any(it.endswith(note) for it in report.load(folder).notes)
     rewrite(folder, "loads.parquet", lambda it: it.remove(level="vm", load="cpu"))

@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
-from eigentime_report.results.histogram import Histogram, Part, spans
+
+from eigentime_report.results.cell import Histogram, Part, spans
 
 
-def histogram(
-    ticks: list[int], counts: list[int], step: int, empty: float = 0.0
-) -> Histogram:
+def histogram(ticks: list[int], counts: list[int], step: int, empty: float = 0.0) -> Histogram:
     """Of a counter of one tick a nanosecond."""
     values = np.array(ticks)
     low, high = spans(values, step)
@@ -44,10 +43,7 @@ def test_what_was_not_seen_is_no_quantile() -> None:
 
 
 def test_an_empty_bracket_is_subtracted() -> None:
-    one, other = (
-        histogram([20, 30], [3, 4], 10),
-        histogram([20, 30], [3, 4], 10, empty=12.5),
-    )
+    one, other = (histogram([20, 30], [3, 4], 10), histogram([20, 30], [3, 4], 10, empty=12.5))
     assert other.median == pytest.approx(one.median - 12.5)
     assert other.mad == pytest.approx(one.mad)
 

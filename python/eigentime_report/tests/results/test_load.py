@@ -3,11 +3,12 @@
 import shutil
 from pathlib import Path
 
-import eigentime_report as report
 import making
 import numpy as np
 import polars as pl
 import pytest
+
+import eigentime_report as report
 from eigentime_report.results import tables
 
 # Each row of the files, of the cell of a quantity.
@@ -108,9 +109,7 @@ def test_readings_come_back_by_their_weights(whole: Path, level: str) -> None:
 
 def test_parts_of_a_name_are_enough_and_misspelt_ones_are_told(whole: Path) -> None:
     results = report.load(whole)
-    assert results.cell("tsc", "vm", "idle") is results.cell(
-        "read/tsc/hot", "vm", "idle"
-    )
+    assert results.cell("tsc", "vm", "idle") is results.cell("read/tsc/hot", "vm", "idle")
     assert {str(it.quantity) for it in results.cells("epoll/100us")} == {
         "sleep/epoll/100us/other/slack=1ns",
         "sleep/epoll/100us/fifo:50",
@@ -171,9 +170,7 @@ def test_other_tables_are_whole(whole: Path) -> None:
     warps = results.warps.filter(level="vm", clock="tsc")
     assert warps["backwards"].sum() == 4 * 2, "under two loads"
     assert results.warps.filter(level="baseline")["backwards"].sum() == 0
-    assert len(results.warps) == 3 * 3 * 2 * 2 * 2, (
-        "blocks, levels, loads, clocks, pairs"
-    )
+    assert len(results.warps) == 3 * 3 * 2 * 2 * 2, "blocks, levels, loads, clocks, pairs"
     checks = results.load_checks.group_by("load").agg(pl.col("cpu_percent").mean())
     percent = dict(checks.iter_rows())
     assert percent["idle"] < 2 and percent["cpu"] >= 99
@@ -184,11 +181,7 @@ def test_names_of_levels_may_be_anything(tmp_path: Path) -> None:
     names = ["héß/<b>&\"'", "a|b\\c", "ö:*[0]?", "🕰"]
     folder = making.folder(
         tmp_path / "odd [name] *",
-        calls=[
-            making.Calls(
-                "gettimeofday", 100, levels={it: n + 1 for n, it in enumerate(names)}
-            )
-        ],
+        calls=[making.Calls("gettimeofday", 100, levels={it: n + 1 for n, it in enumerate(names)})],
         levels=names,
         blocks=2,
     )
@@ -204,9 +197,7 @@ def test_a_table_is_read_in_parts(whole: Path, monkeypatch: pytest.MonkeyPatch) 
     in_parts = report.load(whole)
     assert in_parts.quantities == at_once.quantities
     for quantity in at_once.quantities:
-        for one, other in zip(
-            at_once.cells(quantity), in_parts.cells(quantity), strict=True
-        ):
+        for one, other in zip(at_once.cells(quantity), in_parts.cells(quantity), strict=True):
             np.testing.assert_array_equal(one.values, other.values)
             np.testing.assert_array_equal(one.blocks, other.blocks)
             assert one.facts == other.facts
@@ -226,14 +217,10 @@ def test_nothing_is_kept_twice(whole: Path) -> None:
 def test_rows_may_be_in_any_order(whole: Path, tmp_path: Path) -> None:
     shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
     calls = pl.read_parquet(whole / "calls.parquet")
-    calls.sample(fraction=1.0, shuffle=True, seed=3).write_parquet(
-        tmp_path / "calls.parquet"
-    )
+    calls.sample(fraction=1.0, shuffle=True, seed=3).write_parquet(tmp_path / "calls.parquet")
     shuffled, sorted_ = report.load(tmp_path), report.load(whole)
     for quantity in sorted_.quantities[:3]:
-        for one, other in zip(
-            sorted_.cells(quantity), shuffled.cells(quantity), strict=True
-        ):
+        for one, other in zip(sorted_.cells(quantity), shuffled.cells(quantity), strict=True):
             assert sorted(one.values) == sorted(other.values)
             np.testing.assert_array_equal(one.blocks, other.blocks)
 

@@ -3,9 +3,10 @@
 import json
 from pathlib import Path
 
-import eigentime_report as report
 import numpy as np
 import pytest
+
+import eigentime_report as report
 
 MEASURED = Path(__file__).parents[4] / "docs" / "results" / "data"
 
@@ -22,9 +23,7 @@ def test_numbers_are_those_of_the_manifest() -> None:
         kind, _, title = row["measurement"].partition(" ")
         cell = results.cell(titles[kind, title], row["level"], row["load"])
         assert cell, row
-        assert (cell.count, cell.served) == (row["count"], frozenset(row["served"])), (
-            row
-        )
+        assert (cell.count, cell.served) == (row["count"], frozenset(row["served"])), row
         assert cell.facts.get("missed", 0) == row["missed"], row
         # There, events are the intervals themselves.
         interval = row["interval_ns"] if kind == "events" else 0
@@ -37,9 +36,7 @@ def test_numbers_are_those_of_the_manifest() -> None:
             "max_ns": cell.maximum + interval,
         }
         if row["corrected_p99_ns"] is not None:
-            all_late = np.quantile(
-                cell.with_slept_through(), 0.99, method="inverted_cdf"
-            )
+            all_late = np.quantile(cell.with_slept_through(), 0.99, method="inverted_cdf")
             ours["corrected_p99_ns"] = float(all_late)
         theirs = {name: row[name] for name in ours}
         # To a picosecond: more digits are not written.

@@ -3,10 +3,11 @@
 import shutil
 from pathlib import Path
 
-import eigentime_report as report
 import making
 import numpy as np
 import pytest
+
+import eigentime_report as report
 
 NAME = "calls/gettimeofday"
 
@@ -23,17 +24,13 @@ def two(tmp_path: Path) -> list[Path]:
     return [monday, run(tmp_path / "tuesday", 200.0, machine="tuesday", seed=8)]
 
 
-def test_a_merged_folder_is_the_same_as_its_folders(
-    two: list[Path], tmp_path: Path
-) -> None:
+def test_a_merged_folder_is_the_same_as_its_folders(two: list[Path], tmp_path: Path) -> None:
     merged = report.load(making.merge(tmp_path / "both", *two))
     apart = report.load(*two)
     assert [it.machine for it in merged.runs] == ["monday", "tuesday"]
     assert merged.quantities == apart.quantities
     for quantity in merged.quantities:
-        for one, other in zip(
-            merged.cells(quantity), apart.cells(quantity), strict=True
-        ):
+        for one, other in zip(merged.cells(quantity), apart.cells(quantity), strict=True):
             np.testing.assert_array_equal(one.values, other.values)
             np.testing.assert_array_equal(one.blocks, other.blocks)
             assert one.median == other.median
@@ -52,12 +49,7 @@ def test_blocks_of_different_runs_are_different(two: list[Path]) -> None:
 
 def test_labels_keep_folders_apart(two: list[Path]) -> None:
     results = report.load(*two, labels=["A", "B"])
-    assert results.levels == (
-        "A: baseline",
-        "A: namespace",
-        "B: baseline",
-        "B: namespace",
-    )
+    assert results.levels == ("A: baseline", "A: namespace", "B: baseline", "B: namespace")
     means = {it.level: round(it.mean, -1) for it in results.cells(NAME)}
     assert means == {
         "A: baseline": 100,

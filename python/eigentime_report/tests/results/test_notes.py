@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
-import eigentime_report as report
 import making
 import pytest
 from making import Skip
+
+import eigentime_report as report
 
 CALLS = [making.Calls("gettimeofday", 100, sd=1)]
 
@@ -16,9 +17,7 @@ def test_there_is_nothing_to_say_of_a_good_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("state", ["interrupted", "incomplete", "running"])
 def test_an_unfinished_run_is_used_and_said(tmp_path: Path, state: str) -> None:
-    folder = making.folder(
-        tmp_path / "run", calls=CALLS, blocks=10, blocks_done=6, state=state
-    )
+    folder = making.folder(tmp_path / "run", calls=CALLS, blocks=10, blocks_done=6, state=state)
     assert (folder / "journal").is_dir()
     results = report.load(folder)
     cell = results.cell("calls/gettimeofday", "baseline", "idle")
@@ -62,9 +61,7 @@ def test_what_was_left_out_is_said_once(tmp_path: Path) -> None:
 
 def test_runs_are_named_where_only_some_say_something(tmp_path: Path) -> None:
     quiet = making.folder(tmp_path / "quiet", calls=CALLS, remarks=["both"])
-    loud = making.folder(
-        tmp_path / "loud", calls=CALLS, remarks=["both", "loud"], seed=2
-    )
+    loud = making.folder(tmp_path / "loud", calls=CALLS, remarks=["both", "loud"], seed=2)
     notes = report.load(quiet, loud).notes
     assert notes == ("both", "The run of 2026-09-21T14:13:20Z on testbed: loud")
 
@@ -73,9 +70,7 @@ def test_levels_that_cannot_be_compared_are_said(tmp_path: Path) -> None:
     folder = making.folder(
         tmp_path / "run",
         calls=[making.Calls("gettimeofday", 100, without=["vm"])],
-        sleeps=[
-            making.Sleeps("epoll", 1_000, 50_000, without=["baseline", "namespace"])
-        ],
+        sleeps=[making.Sleeps("epoll", 1_000, 50_000, without=["baseline", "namespace"])],
         levels=["baseline", "namespace", "vm"],
     )
     results = report.load(folder)

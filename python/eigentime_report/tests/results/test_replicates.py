@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
-import eigentime_report as report
 import making
 import numpy as np
 import pytest
-from eigentime_report.results.replicates import of_values
+
+import eigentime_report as report
+from eigentime_report.results.cell import of_values
 
 
 def made(
@@ -72,18 +73,14 @@ def test_batches_of_samples_where_blocks_are_few(
     for block in range(blocks):
         own = cell.values[cell.blocks == block]
         parts = np.array_split(own, share)
-        np.testing.assert_allclose(
-            units.mean[units.block == block], [it.mean() for it in parts]
-        )
+        np.testing.assert_allclose(units.mean[units.block == block], [it.mean() for it in parts])
         np.testing.assert_array_equal(
             units.maximum[units.block == block], [it.max() for it in parts]
         )
 
 
 def test_readings_have_blocks_only(tmp_path: Path) -> None:
-    cell = made(
-        tmp_path, making.Reads("tsc", 20, sd=2, blocks=[0.0, 5.0], count=9_000), 2
-    )
+    cell = made(tmp_path, making.Reads("tsc", 20, sd=2, blocks=[0.0, 5.0], count=9_000), 2)
     units = cell.replicates
     assert (units.unit, units.count) == ("block", 2)
     np.testing.assert_allclose(units.mean, [20, 25], atol=0.1)
@@ -91,9 +88,7 @@ def test_readings_have_blocks_only(tmp_path: Path) -> None:
     # Of a normal distribution.
     np.testing.assert_allclose(units.mad, [0.6745 * 2] * 2, atol=0.1)
     assert "few" in units.why
-    with pytest.raises(
-        ValueError, match=r"read/tsc/hot has no 'batch': its units are block"
-    ):
+    with pytest.raises(ValueError, match=r"read/tsc/hot has no 'batch': its units are block"):
         cell.by("batch")
 
 

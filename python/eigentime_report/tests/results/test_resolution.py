@@ -5,8 +5,9 @@ from pathlib import Path
 import making
 import numpy as np
 import pytest
+
 from eigentime_report.results import load
-from eigentime_report.results.resolution import averages_out, step_of
+from eigentime_report.results.cell import averages_out, step_of
 
 COUNT = 400
 
@@ -32,9 +33,7 @@ def test_a_grid_is_seen_wherever_it_begins(step: int) -> None:
 
 @pytest.mark.parametrize("step", [41.666, 18.518, 69.841])
 def test_a_step_that_is_no_whole_number_is_seen(step: float) -> None:
-    assert seen(np.floor(np.rint(scattered(2) / step) * step)) == pytest.approx(
-        step, rel=0.01
-    )
+    assert seen(np.floor(np.rint(scattered(2) / step) * step)) == pytest.approx(step, rel=0.01)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -75,9 +74,7 @@ def test_cells_know_their_step(tmp_path: Path) -> None:
             making.Reads(
                 "library",
                 25,
-                exactly=lambda place, lots, count: (
-                    np.rint(lots.normal(200, 30, count) / 17) * 17
-                ),
+                exactly=lambda place, lots, count: np.rint(lots.normal(200, 30, count) / 17) * 17,
             ),
         ],
         sleeps=[

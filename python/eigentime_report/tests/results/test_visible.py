@@ -3,11 +3,12 @@
 from pathlib import Path
 from xml.etree import ElementTree
 
-import eigentime_report as report
 import making
 import pytest
+
+import eigentime_report as report
 from eigentime_report import cli
-from eigentime_report.results.errors import visible
+from eigentime_report.results.tables import visible
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from eigentime_report.statistics import (
     DIFFERS,
     IDENTICAL,

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
+
 from eigentime_report.statistics import (
     describe,
     mean_interval,
@@ -14,8 +16,7 @@ from eigentime_report.statistics import (
     quantile_interval,
     quantile_intervals,
 )
-from eigentime_report.statistics.samples import Ordered
-from scipy import stats
+from eigentime_report.statistics.intervals import Ordered
 
 
 def test_histograms_are_described_like_their_values(sound: Any) -> None:
@@ -103,9 +104,7 @@ def test_blocks_are_drawn_whole(is_weighted: bool, sizes: list[int], q: float) -
     values = lots.lognormal(3, 1, blocks.size) + 3.0 * (blocks / 10 % 5)
     counts = lots.integers(1, 4, values.size) if is_weighted else None
     times = np.ones(values.size, dtype=int) if counts is None else counts
-    parts = [
-        np.repeat(values[blocks == it], times[blocks == it]) for it in np.unique(blocks)
-    ]
+    parts = [np.repeat(values[blocks == it], times[blocks == it]) for it in np.unique(blocks)]
     drawn = []
     for _ in range(2000):
         together = np.concatenate([parts[at] for at in lots.integers(0, n, n)])

@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
+
 from eigentime_report.statistics import (
     MEAN_RATIO,
     MEDIAN_RATIO,
@@ -12,7 +14,6 @@ from eigentime_report.statistics import (
     hedges_g,
     omega_squared,
 )
-from scipy import stats
 
 
 @pytest.mark.parametrize("effect", [hedges_g, cliffs_delta])
@@ -40,8 +41,7 @@ def test_groups_that_do_not_overlap(sound: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shift", "magnitude"),
-    [(0.1, "negligible"), (0.3, "small"), (0.6, "medium"), (1.0, "large")],
+    ("shift", "magnitude"), [(0.1, "negligible"), (0.3, "small"), (0.6, "medium"), (1.0, "large")]
 )
 def test_magnitudes(shift: float, magnitude: str) -> None:
     scores = stats.norm.ppf((np.arange(200) + 0.5) / 200)

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from eigentime_report.statistics import FactorEffect, factorial
 from numpy.typing import NDArray
+
+from eigentime_report.statistics import FactorEffect, factorial
 
 LEVELS = {
     "function": ("tsc", "clock_gettime", "nanosleep"),
@@ -60,9 +61,7 @@ def test_order_and_units_do_not_matter() -> None:
     factors = crossed(6, **LEVELS)
     values = np.random.default_rng(11).normal(size=len(factors["load"]))
     shuffled = np.random.default_rng(12).permutation(values.size)
-    again = {
-        name: [its[at] for at in shuffled] for name, its in reversed(factors.items())
-    }
+    again = {name: [its[at] for at in shuffled] for name, its in reversed(factors.items())}
     first = by_term(factorial(values, factors))
     second = by_term(factorial(np.exp(values[shuffled]), again))
     for term, effect in first.items():
@@ -114,10 +113,7 @@ def test_cells_with_one_value_are_named(sound: Any) -> None:
     keep[::2] = False
     for effect in sound(lacking(keep)):
         assert effect.p is None
-        assert (
-            "a single value, which does not scatter, at tsc × host × idle"
-            in effect.note
-        )
+        assert "a single value, which does not scatter, at tsc × host × idle" in effect.note
         assert effect.note.endswith("and 15 more")
 
 

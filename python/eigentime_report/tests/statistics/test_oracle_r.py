@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+
 from eigentime_report.statistics import (
     Pair,
     anova,
@@ -22,7 +23,7 @@ from eigentime_report.statistics import (
     tukey_hsd,
     welch_anova,
 )
-from eigentime_report.statistics.studentized_range import critical, exceeds
+from eigentime_report.statistics.tests import critical, exceeds
 
 ONE_WAY = (
     "PlantGrowth",
@@ -56,9 +57,7 @@ def groups(one_way: dict[str, Any]) -> list[list[float]]:
     return list(one_way["groups"].values())
 
 
-def test_analyses_of_variance(
-    one_way: dict[str, Any], groups: list[list[float]]
-) -> None:
+def test_analyses_of_variance(one_way: dict[str, Any], groups: list[list[float]]) -> None:
     for name, test in (("anova", anova), ("welch", welch_anova)):
         expected, found = one_way[name], test(summarize(groups))
         assert found.statistic == near(expected["F"])

@@ -2,6 +2,9 @@
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
 from eigentime_report.statistics import (
     anova,
     games_howell,
@@ -13,9 +16,7 @@ from eigentime_report.statistics import (
     welch_anova,
 )
 from eigentime_report.statistics.factorial import factorial
-from eigentime_report.statistics.studentized_range import critical, exceeds
-from numpy.typing import NDArray
-from scipy import stats
+from eigentime_report.statistics.tests import critical, exceeds
 
 Groups = list[NDArray[np.float64]]
 
@@ -32,8 +33,7 @@ def groups(request: pytest.FixtureRequest) -> Groups:
     """Normal values, of some design."""
     generator = np.random.default_rng(request.param)
     return [
-        generator.normal(mean, sd, n)
-        for n, sd, mean in zip(*DESIGNS[request.param], strict=True)
+        generator.normal(mean, sd, n) for n, sd, mean in zip(*DESIGNS[request.param], strict=True)
     ]
 
 
@@ -48,9 +48,7 @@ def test_statsmodels_analyses_of_variance(groups: Groups) -> None:
 
 
 def test_statsmodels_tukey(groups: Groups) -> None:
-    multicomp = pytest.importorskip(
-        "statsmodels.stats.multicomp", reason="needs statsmodels"
-    )
+    multicomp = pytest.importorskip("statsmodels.stats.multicomp", reason="needs statsmodels")
     values = np.concatenate(groups)
     labels = np.repeat(range(len(groups)), [group.size for group in groups])
     expected = multicomp.MultiComparison(values, labels).tukeyhsd()
@@ -80,9 +78,7 @@ def test_scipy_pairs(groups: Groups, equal: bool) -> None:
 
 
 def test_statsmodels_adjusts_as_we_do() -> None:
-    multitest = pytest.importorskip(
-        "statsmodels.stats.multitest", reason="needs statsmodels"
-    )
+    multitest = pytest.importorskip("statsmodels.stats.multitest", reason="needs statsmodels")
     for seed in range(20):
         raw = np.random.default_rng(seed).random(7) ** 3
         expected = multitest.multipletests(raw, method="holm")[1]

@@ -6,16 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from eigentime_report.statistics import (
-    DIFFERS,
-    Omnibus,
+from scipy import stats
+from summaries import (
     anova_from_summary,
-    compare,
     games_howell_from_summary,
     tukey_from_summary,
     welch_from_summary,
 )
-from scipy import stats
+
+from eigentime_report.statistics import DIFFERS, Omnibus, compare
 
 TESTS: dict[str, Callable[..., Omnibus]] = {
     "anova": anova_from_summary,
@@ -77,9 +76,7 @@ def made(paper: dict[str, Any], metric: str) -> Omnibus:
     return TESTS[it["test"]](it["means"], it["sds"], [paper["n"]] * 3)
 
 
-def within_rounding(
-    paper: dict[str, Any], metric: str, what: str
-) -> tuple[float, float]:
+def within_rounding(paper: dict[str, Any], metric: str, what: str) -> tuple[float, float]:
     """Between which values a result is, each number being as far off as rounding lets it be."""
     it = row(paper, metric)
     half = 0.5 * 10 ** -it["sd_digits"]
@@ -146,9 +143,7 @@ def test_pairs_are_as_printed(paper: dict[str, Any], metric: str) -> None:
         (by_groups[2, 1].reversed(), rounded[2, 1].reversed()),
         (by_groups[2, 0], rounded[2, 0]),
     )
-    for (pair, of_means), (difference, p, low, high) in zip(
-        named, printed["pairs"], strict=True
-    ):
+    for (pair, of_means), (difference, p, low, high) in zip(named, printed["pairs"], strict=True):
         assert of_means.difference == pytest.approx(difference, abs=0.0101)
         assert pair.difference == pytest.approx(difference, abs=1e-9)
         assert pair.low == pytest.approx(low, abs=0.0065)
@@ -169,9 +164,7 @@ def test_verdicts_are_as_found(paper: dict[str, Any], metric: str) -> None:
     found = compare(
         {
             level: mean + sd * scores
-            for level, mean, sd in zip(
-                paper["levels"], it["means"], it["sds"], strict=True
-            )
+            for level, mean, sd in zip(paper["levels"], it["means"], it["sds"], strict=True)
         }
     )
     apart = {(each.i, each.j) for each in found.pairs if each.verdict == DIFFERS}

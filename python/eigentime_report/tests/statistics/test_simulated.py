@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
 from eigentime_report.statistics import (
     DIFFERS,
     Effect,
@@ -26,9 +29,7 @@ from eigentime_report.statistics import (
     tukey_hsd,
     welch_anova,
 )
-from eigentime_report.statistics.contrasts import mean_ratio, median_difference
-from numpy.typing import NDArray
-from scipy import stats
+from eigentime_report.statistics.compare import mean_ratio, median_difference
 
 ALPHA = 0.05
 CHANCE = 1e-3
@@ -59,9 +60,7 @@ SCATTER: dict[str, Callable[[Generator], list[Values]]] = {
     "equal": lambda g: [g.normal(100, 2, 12) for _ in range(3)],
     "few and unequal": lambda g: [g.normal(100, sd, 5) for sd in (1, 1, 3)],
     "unequal": lambda g: [g.normal(100, sd, 15) for sd in (1, 2, 6)],
-    "unequal sizes": lambda g: [
-        g.normal(100, sd, n) for sd, n in ((1, 30), (2, 20), (4, 12))
-    ],
+    "unequal sizes": lambda g: [g.normal(100, sd, n) for sd, n in ((1, 30), (2, 20), (4, 12))],
     "skewed": lambda g: [100 + skewed(g, 20) for _ in range(3)],
     "steps": lambda g: [np.round(g.normal(100, 1, 20)) for _ in range(3)],
 }
@@ -163,43 +162,23 @@ NORMAL_OVERLAP = 2 * stats.norm.cdf(0.8 / np.sqrt(2)) - 1
     ("interval", "truth", "low", "high"),
     [
         (lambda g: hedges_g(g.normal(0.8, 1, 10), g.normal(0, 1, 10)), 0.8, 0.94, 0.96),
-        (
-            lambda g: hedges_g(g.normal(2, 1, 15), g.normal(0, 3, 15)),
-            2 / np.sqrt(5),
-            0.94,
-            0.965,
-        ),
+        (lambda g: hedges_g(g.normal(2, 1, 15), g.normal(0, 3, 15)), 2 / np.sqrt(5), 0.94, 0.965),
         (
             lambda g: cliffs_delta(g.normal(0.8, 1, 15), g.normal(0, 1, 15)),
             NORMAL_OVERLAP,
             0.93,
             0.98,
         ),
-        (
-            lambda g: means_apart(g.normal(12, 1, 8), g.normal(10, 3, 8)),
-            0.2,
-            0.93,
-            0.97,
-        ),
+        (lambda g: means_apart(g.normal(12, 1, 8), g.normal(10, 3, 8)), 0.2, 0.93, 0.97),
         (
             lambda g: medians_apart(g.lognormal(0.3, 0.5, 25), g.lognormal(0, 0.5, 25)),
             np.exp(0.3) - 1,
             0.93,
             0.98,
         ),
-        (
-            lambda g: medians_apart(g.normal(110, 9, 5), g.normal(100, 9, 5)),
-            0.1,
-            0.88,
-            0.98,
-        ),
+        (lambda g: medians_apart(g.normal(110, 9, 5), g.normal(100, 9, 5)), 0.1, 0.88, 0.98),
         (lambda g: mean_interval(g.normal(5, 2, 6), 0.95), 5, 0.94, 0.96),
-        (
-            lambda g: quantile_interval(g.exponential(1, 400), 0.9),
-            np.log(10),
-            0.93,
-            0.97,
-        ),
+        (lambda g: quantile_interval(g.exponential(1, 400), 0.9), np.log(10), 0.93, 0.97),
         (lambda g: quantile_interval(g.exponential(1, 41), 0.5), np.log(2), 0.93, 0.98),
     ],
     ids=[
@@ -215,10 +194,7 @@ NORMAL_OVERLAP = 2 * stats.norm.cdf(0.8 / np.sqrt(2)) - 1
     ],
 )
 def test_intervals_hold_the_truth(
-    interval: Callable[[Generator], Effect | Interval],
-    truth: float,
-    low: float,
-    high: float,
+    interval: Callable[[Generator], Effect | Interval], truth: float, low: float, high: float
 ) -> None:
     count, held = 400, 0
     for generator in generators(count, 104):
@@ -254,12 +230,8 @@ def test_blocks_are_compared_by_their_means() -> None:
     by_blocks = by_values = found = 0
     for generator in generators(count, 107):
         a, b, far = (in_blocks(generator, mean) for mean in (100, 100, 103))
-        by_blocks += (
-            compare({"a": a.mean(1), "b": b.mean(1)}).pairs[0].verdict == DIFFERS
-        )
-        by_values += (
-            compare({"a": a.ravel(), "b": b.ravel()}).pairs[0].verdict == DIFFERS
-        )
+        by_blocks += compare({"a": a.mean(1), "b": b.mean(1)}).pairs[0].verdict == DIFFERS
+        by_values += compare({"a": a.ravel(), "b": b.ravel()}).pairs[0].verdict == DIFFERS
         found += compare({"a": a.mean(1), "b": far.mean(1)}).pairs[0].verdict == DIFFERS
     assert_rate(by_blocks, count, 0.02, ALPHA)
     assert by_values > 0.5 * count
@@ -273,9 +245,7 @@ def test_intervals_of_quantiles_reckon_with_blocks() -> None:
     for generator in generators(count, 108):
         sample = in_blocks(generator, 100).ravel()
         for is_known in held:
-            interval = quantile_interval(
-                sample, 0.5, None, blocks if is_known else None
-            )
+            interval = quantile_interval(sample, 0.5, None, blocks if is_known else None)
             assert interval.low is not None and interval.high is not None
             held[is_known] += interval.low <= 100 <= interval.high
     assert_rate(held[True], count, 0.91, 0.98)
@@ -287,10 +257,7 @@ def factorial_rejections(
 ) -> dict[str, int]:
     """How often each term of a 3 x 2 design of 8 values a cell is significant."""
     cells = [(a, b) for a in range(3) for b in range(2) for _ in range(8)]
-    factors = {
-        "function": [f"f{a}" for a, _ in cells],
-        "load": [f"l{b}" for _, b in cells],
-    }
+    factors = {"function": [f"f{a}" for a, _ in cells], "load": [f"l{b}" for _, b in cells]}
     times: dict[str, int] = {}
     for generator in generators(count, seed):
         for effect in factorial(effects(generator), factors):
@@ -313,9 +280,7 @@ LOAD = np.tile(np.repeat([0, 1], 8), 3)
     ],
     ids=["skewed", "heavy tails with ties", "the other factor scatters"],
 )
-def test_factors_that_do_nothing_are_not_found(
-    noise: Callable[[Generator], Values],
-) -> None:
+def test_factors_that_do_nothing_are_not_found(noise: Callable[[Generator], Values]) -> None:
     count = 200
     times = factorial_rejections(noise, count, 109)
     for term in ("function", "function × load"):
@@ -341,9 +306,7 @@ def test_relative_effects_hold_the_truth() -> None:
     # Of two normal cells, 1 apart: from the probability of being less to that of being greater.
     truth = stats.norm.cdf(1 / np.sqrt(2)) - 0.5
     for generator in generators(count, 112):
-        values = np.concatenate(
-            (generator.normal(0, 1, 15), generator.normal(1, 1, 15))
-        )
+        values = np.concatenate((generator.normal(0, 1, 15), generator.normal(1, 1, 15)))
         (found,) = factorial(values, {"level": ["a"] * 15 + ["b"] * 15})
         assert found.effect.low is not None and found.effect.high is not None
         held += found.effect.low <= truth <= found.effect.high
@@ -353,7 +316,6 @@ def test_relative_effects_hold_the_truth() -> None:
 def test_ranks_keep_alpha() -> None:
     count = 300
     times = sum(
-        (kruskal([skewed(g, 12) for _ in range(3)]).p or 0) < ALPHA
-        for g in generators(count, 113)
+        (kruskal([skewed(g, 12) for _ in range(3)]).p or 0) < ALPHA for g in generators(count, 113)
     )
     assert_rate(times, count, 0.03, ALPHA)

@@ -1,14 +1,11 @@
 """Tables as data."""
 
 import pytest
-from eigentime_report.tables import Between, Column, Marked, Row, Table
-from eigentime_report.tables.text import mark, text
 
-COLUMNS = (
-    Column("what", "What"),
-    Column("cost", "Cost", "ns"),
-    Column("n", "n", "count"),
-)
+from eigentime_report.tables import Between, Column, Marked, Row, Table
+from eigentime_report.tables.table import mark, text
+
+COLUMNS = (Column("what", "What"), Column("cost", "Cost", "ns"), Column("n", "n", "count"))
 
 
 def table(*rows: Row) -> Table:
@@ -16,30 +13,19 @@ def table(*rows: Row) -> Table:
 
 
 def test_rows_of_a_group_stand_together() -> None:
-    a, b, c, d = (
-        Row((name, 1.0, 2), group)
-        for name, group in zip("abcd", ("x", "x", None, None))
-    )
-    assert list(table(a, b, c, d).groups()) == [
-        ("x", (a, b)),
-        (None, (c,)),
-        (None, (d,)),
-    ]
+    a, b, c, d = (Row((name, 1.0, 2), group) for name, group in zip("abcd", ("x", "x", None, None)))
+    assert list(table(a, b, c, d).groups()) == [("x", (a, b)), (None, (c,)), (None, (d,))]
 
 
 def test_a_column_by_its_key() -> None:
     found = table(Row(("a", 1.5, 2)), Row(("b", None, 3)))
     assert found.column("cost") == (1.5, None)
-    with pytest.raises(
-        KeyError, match="costs has no column price; it has what, cost, n"
-    ):
+    with pytest.raises(KeyError, match="costs has no column price; it has what, cost, n"):
         found.column("price")
 
 
 def test_a_row_that_is_too_short_is_told() -> None:
-    with pytest.raises(
-        ValueError, match="table costs: a row has 2 cells, and there are 3 columns"
-    ):
+    with pytest.raises(ValueError, match="table costs: a row has 2 cells, and there are 3 columns"):
         table(Row(("a", 1.0)))
 
 
@@ -63,9 +49,7 @@ def test_a_row_that_is_too_short_is_told() -> None:
         (Between(1.0, None), "ns", "from 1.00 ns"),
     ],
 )
-def test_cells_are_written_with_their_units(
-    cell: object, unit: str, expected: str
-) -> None:
+def test_cells_are_written_with_their_units(cell: object, unit: str, expected: str) -> None:
     assert text(cell, Column("it", "It", unit)) == expected  # type: ignore[arg-type]
 
 

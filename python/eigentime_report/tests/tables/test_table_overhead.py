@@ -6,21 +6,20 @@ from typing import Any
 import making
 import numpy as np
 import pytest
-from eigentime_report import load, papers
-from eigentime_report.results import Results
-from eigentime_report.tables import Marked, Table, overhead_table
-from eigentime_report.tables.text import under
 from scipy import stats
 
-PAPER = papers.overhead()
+from eigentime_report import load
+from eigentime_report.papers import overhead_table, sources
+from eigentime_report.results import Results
+from eigentime_report.tables import Marked, Table
+
+PAPER = sources.overhead()
 
 
-def exactly(metric: papers.Metric):  # type: ignore[no-untyped-def]
+def exactly(metric: sources.Metric):  # type: ignore[no-untyped-def]
     """Records whose mean and deviation are the paper's to the last digit."""
 
-    def values(
-        place: making.Place, lots: np.random.Generator, count: int
-    ) -> np.ndarray:
+    def values(place: making.Place, lots: np.random.Generator, count: int) -> np.ndarray:
         drawn = lots.standard_normal(count)
         drawn = (drawn - drawn.mean()) / drawn.std(ddof=1)
         return metric.means_ns[place.level] + metric.sds_ns[place.level] * drawn
@@ -31,16 +30,11 @@ def exactly(metric: papers.Metric):  # type: ignore[no-untyped-def]
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     calls = [
-        making.Calls(
-            metric.metric, 0, records=200, calls=1_000_000, exactly=exactly(metric)
-        )
+        making.Calls(metric.metric, 0, records=200, calls=1_000_000, exactly=exactly(metric))
         for metric in PAPER.metrics.values()
     ]
     path = making.folder(
-        tmp_path_factory.mktemp("paper") / "run",
-        calls=calls,
-        levels=PAPER.levels,
-        blocks=1,
+        tmp_path_factory.mktemp("paper") / "run", calls=calls, levels=PAPER.levels, blocks=1
     )
     return load(path)
 
@@ -55,11 +49,7 @@ def bare(cell: Any) -> Any:
 
 
 def test_rows_and_columns_are_the_paper_s(table: Table) -> None:
-    assert [column.title for column in table.columns][1:4] == [
-        "Level",
-        "Mean",
-        "Std. dev.",
-    ]
+    assert [column.title for column in table.columns][1:4] == ["Level", "Mean", "Std. dev."]
     assert len(table.rows) == 3 * len(PAPER.metrics)
     names = [str(bare(cell)) for cell in table.column("metric")]
     assert list(dict.fromkeys(names)) == list(PAPER.metrics)
@@ -74,10 +64,7 @@ def test_means_deviations_and_overheads_are_as_they_were_made(table: Table) -> N
         assert (overhead is None) == (published is None)
         assert overhead is None or overhead == pytest.approx(published, abs=0.002)
     row = table.rows[
-        [str(bare(it)) for it in table.column("metric")].index(
-            "vdso_clock_gettime_monotonic"
-        )
-        + 1
+        [str(bare(it)) for it in table.column("metric")].index("vdso_clock_gettime_monotonic") + 1
     ]
     assert row.cells[5] == pytest.approx(6.33, abs=0.01)
 
@@ -101,9 +88,7 @@ def test_the_test_is_another_implementation_s(results: Results, table: Table) ->
 def test_verdicts_are_the_paper_s(table: Table) -> None:
     """Sleeps differ nowhere, all other calls do; c marks the same pairs as in the paper."""
     for row in table.rows:
-        cells = dict(
-            zip((column.key for column in table.columns), row.cells, strict=True)
-        )
+        cells = dict(zip((column.key for column in table.columns), row.cells, strict=True))
         if str(bare(cells["metric"])).endswith("nanosleep"):
             assert cells["difference"] == "N/A" and cells["pair_p"] is None
             assert cells["paper_difference"] is None
@@ -111,9 +96,7 @@ def test_verdicts_are_the_paper_s(table: Table) -> None:
         significance = str(cells["paper_significance"])
         is_marked = isinstance(cells["difference"], Marked)
         assert is_marked == (significance in ("<0.001", "0.001"))
-        assert bare(cells["difference"]) == pytest.approx(
-            cells["paper_difference"], abs=0.02
-        )
+        assert bare(cells["difference"]) == pytest.approx(cells["paper_difference"], abs=0.02)
         assert cells["lower"] < bare(cells["difference"]) < cells["upper"]
 
 
@@ -125,9 +108,7 @@ def test_welch_is_marked(table: Table) -> None:
 
 def test_one_level_has_no_tests(tmp_path: Path) -> None:
     path = making.folder(
-        tmp_path / "run",
-        calls=[making.Calls("clock_getres", 130, sd=2)],
-        levels=["baseline"],
+        tmp_path / "run", calls=[making.Calls("clock_getres", 130, sd=2)], levels=["baseline"]
     )
     table = overhead_table(load(path))
     assert len(table.rows) == 1
@@ -137,12 +118,8 @@ def test_one_level_has_no_tests(tmp_path: Path) -> None:
 
 def test_four_levels_have_all_pairs(tmp_path: Path) -> None:
     levels = ("baseline", "namespace", "container", "vm")
-    calls = [
-        making.Calls("clock_getres", 130, sd=0.5, levels={"vm": 2.0, "container": 1.5})
-    ]
-    table = overhead_table(
-        load(making.folder(tmp_path / "run", calls=calls, levels=levels))
-    )
+    calls = [making.Calls("clock_getres", 130, sd=0.5, levels={"vm": 2.0, "container": 1.5})]
+    table = overhead_table(load(making.folder(tmp_path / "run", calls=calls, levels=levels)))
     pairs = list(zip(table.column("i"), table.column("j"), strict=True))
     assert len(set(map(frozenset, pairs))) == 6
     assert pairs[0] == ("namespace", "baseline")
@@ -163,27 +140,20 @@ def test_values_that_do_not_scatter(tmp_path: Path) -> None:
 
 def test_the_title_says_under_which_load(tmp_path: Path) -> None:
     path = making.folder(
-        tmp_path / "run",
-        calls=[making.Calls("clock_getres", 130, sd=2)],
-        loads=["idle", "cpu"],
+        tmp_path / "run", calls=[making.Calls("clock_getres", 130, sd=2)], loads=["idle", "cpu"]
     )
     titles = [overhead_table(load(path), it).title for it in ("idle", "cpu")]
     assert titles == [
         "What levels cost when idle: Table IV of the paper",
         "What levels cost under CPU load: Table IV of the paper",
     ]
-    assert under("batch") == "under the load batch"
 
 
 def test_an_unknown_load_is_told(results: Results) -> None:
-    with pytest.raises(
-        ValueError, match="load io: nothing was measured under it; there is idle"
-    ):
+    with pytest.raises(ValueError, match="load io: nothing was measured under it; there is idle"):
         overhead_table(results, "io")
 
 
 def test_nothing_of_it_measured(tmp_path: Path) -> None:
-    path = making.folder(
-        tmp_path / "run", events=[making.Events("timerfd", 50_000, sd=500)]
-    )
+    path = making.folder(tmp_path / "run", events=[making.Events("timerfd", 50_000, sd=500)])
     assert overhead_table(load(path)).is_empty

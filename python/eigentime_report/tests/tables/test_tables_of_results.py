@@ -7,24 +7,22 @@ from typing import Any
 import making
 import numpy as np
 import pytest
+
 from eigentime_report import load, tables
 from eigentime_report.analysis import Analysis, analyse
+from eigentime_report.papers import events_table, miss_time_table, published_table, timer_cost_table
+from eigentime_report.report import every_table
 from eigentime_report.results import Results
 from eigentime_report.tables import (
     Between,
     Marked,
     Table,
     descriptives_table,
-    events_table,
-    every_table,
     factors_table,
     levels_table,
     loads_table,
-    miss_time_table,
     pairs_table,
-    published_table,
     served_table,
-    timer_cost_table,
     warps_table,
     write,
 )
@@ -37,9 +35,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
         tmp_path_factory.mktemp("all") / "run",
         calls=[
             making.Calls("vdso_clock_gettime_monotonic", 24, sd=0.1, levels=slower),
-            making.Calls(
-                "vdso_gettimeofday", 22, sd=0.1, served_at={"namespace": "system_call"}
-            ),
+            making.Calls("vdso_gettimeofday", 22, sd=0.1, served_at={"namespace": "system_call"}),
             making.Calls("gettimeofday", 99, sd=0.5),
         ],
         reads=[
@@ -84,17 +80,13 @@ def test_every_table_can_be_written_in_every_form(analysis: Analysis) -> None:
     for table in found:
         for form in ("html", "csv", "latex", "markdown"):
             text = write(table, form)
-            assert "nan" not in text.lower().replace("nanosleep", "").replace(
-                "nano", ""
-            )
+            assert "nan" not in text.lower().replace("nanosleep", "").replace("nano", "")
         for row in table.rows:
             for cell in row.cells:
                 assert not isinstance(cell, float) or math.isfinite(cell)
 
 
-def test_table_1_has_both_functions_with_half_the_interquartile_range(
-    results: Results,
-) -> None:
+def test_table_1_has_both_functions_with_half_the_interquartile_range(results: Results) -> None:
     found = rows(timer_cost_table(results))
     ours = [row for row in found if row["median"] is not None]
     assert {(row["function"], row["platform"], row["load"]) for row in ours} == {
@@ -110,14 +102,10 @@ def test_table_1_has_both_functions_with_half_the_interquartile_range(
     assert tsc["paper_median"] == 17.2
     theirs = [row for row in found if row["median"] is None]
     assert {row["platform"] for row in theirs} >= {"Xen", "VBox", "ESXi", "QEMU"}
-    assert ("Host OS", "Idle System") not in {
-        (row["platform"], row["load"]) for row in theirs
-    }
+    assert ("Host OS", "Idle System") not in {(row["platform"], row["load"]) for row in theirs}
 
 
-def test_table_2_has_the_paper_s_numbers_beside_ordinary_threads_only(
-    results: Results,
-) -> None:
+def test_table_2_has_the_paper_s_numbers_beside_ordinary_threads_only(results: Results) -> None:
     found = {
         (row["function"], row["condition"], row["platform"], row["load"]): row
         for row in rows(miss_time_table(results))
@@ -127,9 +115,7 @@ def test_table_2_has_the_paper_s_numbers_beside_ordinary_threads_only(
     assert usleep["paper_median"] == 61_996.3
     assert found["uSleep", "1 ms", "baseline", "cpu"]["paper_median"] == 54_674.9
     assert found["HPTSleep", "1 ms", "baseline", "idle"]["paper_median"] == 82.0
-    assert (
-        found["HPTSleep", "1 ms, fifo:50", "baseline", "idle"]["paper_median"] is None
-    )
+    assert found["HPTSleep", "1 ms, fifo:50", "baseline", "idle"]["paper_median"] is None
 
 
 def test_events_have_mean_uncorrected_deviation_and_interval(results: Results) -> None:
@@ -147,13 +133,9 @@ def test_events_have_mean_uncorrected_deviation_and_interval(results: Results) -
     assert [row["paper_sd"] for row in rows(table)[-3:]] == [17_628.0, 156.0, 100.0]
 
 
-def test_descriptives_are_those_of_the_values(
-    results: Results, analysis: Analysis
-) -> None:
+def test_descriptives_are_those_of_the_values(results: Results, analysis: Analysis) -> None:
     found = rows(descriptives_table(results, "sleep", analysis=analysis))
-    row = next(
-        it for it in found if it["quantity"] == "sleep/usleep/1ms/other/slack=50us"
-    )
+    row = next(it for it in found if it["quantity"] == "sleep/usleep/1ms/other/slack=50us")
     values = results.cell(str(row["quantity"]), "baseline", "idle").values
     median = np.median(values)
     assert row["mean"] == pytest.approx(values.mean())
@@ -180,11 +162,7 @@ def test_readings_are_described_between_the_steps(results: Results) -> None:
 
 
 def test_every_p_has_its_test_and_its_n(analysis: Analysis) -> None:
-    found = [
-        table
-        for table in every_table(analysis)
-        if "p" in [it.key for it in table.columns]
-    ]
+    found = [table for table in every_table(analysis) if "p" in [it.key for it in table.columns]]
     assert found
     for table in found:
         for row in rows(table):
@@ -198,8 +176,7 @@ def test_tests_of_a_quantity(results: Results, analysis: Analysis) -> None:
     found = [
         row
         for row in rows(tables.tests_table(results, "calls", analysis=analysis))
-        if row["quantity"] == "calls/vdso_clock_gettime_monotonic"
-        and row["held"] == "idle"
+        if row["quantity"] == "calls/vdso_clock_gettime_monotonic" and row["held"] == "idle"
     ]
     assert [row["what"] for row in found] == [
         "normal: baseline",
@@ -214,19 +191,13 @@ def test_tests_of_a_quantity(results: Results, analysis: Analysis) -> None:
     assert found[3]["effect"] == "omega squared" and found[3]["size"] > 0.9
 
 
-def test_pairs_have_verdicts_with_effect_sizes(
-    results: Results, analysis: Analysis
-) -> None:
+def test_pairs_have_verdicts_with_effect_sizes(results: Results, analysis: Analysis) -> None:
     found = {
         (row["quantity"], row["held"]): row
         for row in rows(pairs_table(results, "calls", analysis=analysis))
     }
     slower = found["calls/vdso_clock_gettime_monotonic", "idle"]
-    assert (slower["i"], slower["j"], slower["verdict"]) == (
-        "namespace",
-        "baseline",
-        "differs",
-    )
+    assert (slower["i"], slower["j"], slower["verdict"]) == ("namespace", "baseline", "differs")
     assert slower["change"] == pytest.approx(10, abs=0.5)
     interval = slower["change_interval"]
     assert isinstance(interval, Between) and interval.low < 10 < interval.high
@@ -247,12 +218,7 @@ def test_loads_are_compared_at_each_level(results: Results, analysis: Analysis) 
 
 def test_factors_and_interactions(results: Results, analysis: Analysis) -> None:
     found = rows(factors_table(results, "calls", analysis=analysis))
-    assert {row["statistic"] for row in found} == {
-        "median",
-        "mad",
-        "maximum",
-        "minimum",
-    }
+    assert {row["statistic"] for row in found} == {"median", "mad", "maximum", "minimum"}
     medians = {row["term"]: row for row in found if row["statistic"] == "median"}
     assert set(medians) == {
         "function",
@@ -269,20 +235,14 @@ def test_factors_and_interactions(results: Results, analysis: Analysis) -> None:
 
 
 def test_who_serves(results: Results) -> None:
-    found = {
-        (row["quantity"], row["level"]): row["served"]
-        for row in rows(served_table(results))
-    }
+    found = {(row["quantity"], row["level"]): row["served"] for row in rows(served_table(results))}
     assert found["calls/vdso_clock_gettime_monotonic", "namespace"] == "the vDSO"
     assert found["calls/vdso_gettimeofday", "namespace"] == "the kernel"
     assert ("calls/gettimeofday", "baseline") not in found
 
 
 def test_warps_are_added_up_over_blocks(results: Results) -> None:
-    found = {
-        (row["level"], row["load"], row["clock"]): row
-        for row in rows(warps_table(results))
-    }
+    found = {(row["level"], row["load"], row["clock"]): row for row in rows(warps_table(results))}
     back = found["namespace", "idle", "tsc"]
     assert (back["backwards"], back["worst"], back["pairs"]) == (4, 70.0, 2)
     assert back["readings"] == 2 * 10 * 100_000
@@ -291,9 +251,7 @@ def test_warps_are_added_up_over_blocks(results: Results) -> None:
 
 def test_loads_and_levels(results: Results) -> None:
     found = {(row["level"], row["load"]): row for row in rows(loads_table(results))}
-    assert list(found) == [
-        (level, load) for level in results.levels for load in results.loads
-    ]
+    assert list(found) == [(level, load) for level in results.levels for load in results.loads]
     assert found["baseline", "cpu"]["loading"] == 100
     assert found["baseline", "cpu"]["cpu"] == pytest.approx(99.25, abs=0.3)
     levels = rows(levels_table(results))
@@ -324,28 +282,17 @@ def test_notes_on_units_say_of_what_they_are(tmp_path: Path) -> None:
     """Idle has six blocks, and the load of the second run two."""
     sleeps = [
         making.Sleeps("nanosleep", 1_000_000, 60_000, count=400, sd=600),
-        making.Sleeps(
-            "usleep", 1_000_000, 60_000, count=400, sd=600, without=[("vm", "cpu")]
-        ),
+        making.Sleeps("usleep", 1_000_000, 60_000, count=400, sd=600, without=[("vm", "cpu")]),
     ]
     levels = ("baseline", "vm")
     idle = making.folder(tmp_path / "a", sleeps=sleeps, levels=levels, blocks=6)
     loaded = making.folder(
-        tmp_path / "b",
-        sleeps=sleeps,
-        levels=levels,
-        loads=["cpu"],
-        blocks=2,
-        machine="b",
+        tmp_path / "b", sleeps=sleeps, levels=levels, loads=["cpu"], blocks=2, machine="b"
     )
     analysis = analyse(load(idle, loaded))
-    over_levels = " ".join(
-        pairs_table(analysis.results, "sleep", analysis=analysis).notes
-    )
+    over_levels = " ".join(pairs_table(analysis.results, "sleep", analysis=analysis).notes)
     assert "All (idle): Each of 6 blocks was measured anew" in over_levels
     assert "nanosleep 1 ms (cpu): There are fewer than 5 blocks (2)" in over_levels
     over_loads = pairs_table(analysis.results, "sleep", "load", analysis=analysis).notes
-    assert over_loads[1].startswith(
-        "cpu: There are fewer than 5 blocks (2), so each of"
-    )
+    assert over_loads[1].startswith("cpu: There are fewer than 5 blocks (2), so each of")
     assert not any("blocks (6)" in note for note in (over_levels, *over_loads))

@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+
 from eigentime_report.tables import Between, Column, Marked, Row, Table, write
 from eigentime_report.tables.writers import PACKAGES, escape
 
@@ -98,14 +99,7 @@ def test_html_closes_what_it_opens_and_is_found_by_its_key() -> None:
 
 def test_csv_has_full_precision_and_units_in_names() -> None:
     rows = list(csv.reader(io.StringIO(write(TABLE, "csv"))))
-    assert rows[0] == [
-        "what",
-        "level",
-        "mean_ns",
-        "overhead_percent",
-        "ci_low_ns",
-        "ci_high_ns",
-    ]
+    assert rows[0] == ["what", "level", "mean_ns", "overhead_percent", "ci_low_ns", "ci_high_ns"]
     assert float(rows[1][2]) == 1 / 3
     assert rows[1] == ["vdso_x", "baseline", repr(1 / 3), "", "0.1", "0.7"]
     assert rows[2] == ["vdso_x", "vm", "2.5", "650.0", "", ""]
@@ -144,9 +138,7 @@ def test_csv_has_other_words_as_they_are(name: str) -> None:
 
 
 def test_markdown_has_as_many_cells_in_each_row() -> None:
-    lines = [
-        line for line in write(TABLE, "markdown").splitlines() if line.startswith("|")
-    ]
+    lines = [line for line in write(TABLE, "markdown").splitlines() if line.startswith("|")]
     counts = {len(re.findall(r"(?<!\\)\|", line)) for line in lines}
     assert counts == {len(TABLE.columns) + 1}
     assert lines[1] == "| :--- | :--- | ---: | ---: | ---: |"
@@ -192,9 +184,7 @@ LATEX = {
     ),
 }
 # A command, a character with a backslash, a brace, an ampersand, a comment, or what else there is.
-TOKENS = re.compile(
-    r"\\[a-zA-Z]+\*?|\\.|[{}&]|%[^\n]*|[#$^_~]|[^\\{}&%#$^_~]+", re.DOTALL
-)
+TOKENS = re.compile(r"\\[a-zA-Z]+\*?|\\.|[{}&]|%[^\n]*|[#$^_~]|[^\\{}&%#$^_~]+", re.DOTALL)
 
 
 def tokens(text: str) -> list[str]:
@@ -222,9 +212,7 @@ def tokens(text: str) -> list[str]:
 def longtables(text: str) -> list[tuple[int, list[int]]]:
     """How many columns each part of a table has, and how many each of its rows has."""
     found = []
-    for part in re.findall(
-        r"\\begin\{longtable\}(.*?)\\end\{longtable\}", text, re.DOTALL
-    ):
+    for part in re.findall(r"\\begin\{longtable\}(.*?)\\end\{longtable\}", text, re.DOTALL):
         columns, body = part.split("\n", 1)
         rows = []
         for row in re.findall(r"^(.*) \\\\$", body, re.MULTILINE):

@@ -8,16 +8,9 @@ Read in this order: `theme` (colours), `chart` (what all charts have in common),
 values of a chart), `kinds` (a function for each kind of chart) and `effects` (comparisons).
 """
 
-from eigentime_report.charts.chart import FORMATS, Chart
+from eigentime_report.charts.chart import DARK, FORMATS, LIGHT, Chart, Theme
 from eigentime_report.charts.effects import forest, overview
-from eigentime_report.charts.kinds import (
-    ccdf,
-    distribution,
-    interval_histogram,
-    qq,
-    raw_series,
-)
-from eigentime_report.charts.theme import DARK, LIGHT, Theme
+from eigentime_report.charts.kinds import ccdf, distribution, interval_histogram, qq, raw_series
 
 __all__ = [
     "DARK",

@@ -1,10 +1,12 @@
-"""What all charts have in common: data, panels, scales, and how they are shown and saved."""
+"""What all charts have in common: colours, data, panels, scales, and how they are shown and saved."""
 
 from __future__ import annotations
 
+import os
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -12,8 +14,88 @@ from typing import Any, Literal, TypeAlias
 import altair as alt
 import polars as pl
 
-from eigentime_report.charts.theme import LIGHT, Theme
-from eigentime_report.files import replacing
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+
+# Role, in light, in dark.
+_ROLES: tuple[tuple[str, str, str], ...] = (
+    ("page", "#f6f7f9", "#12151a"),
+    ("surface", "#ffffff", "#1a1e25"),
+    ("raised", "#eef1f5", "#232933"),
+    ("ink", "#1b2330", "#e8ebf0"),
+    ("muted", "#5a6575", "#a0abbb"),
+    ("grid", "#e3e7ed", "#2d3440"),
+    ("edge", "#d3d9e2", "#38414f"),
+    ("accent", "#2558b8", "#8ab4ff"),
+    ("level-0", "#175cab", "#559ff0"),
+    ("level-1", "#d4650c", "#f29a4a"),
+    ("level-2", "#149a6e", "#3fd6a2"),
+    ("level-3", "#8c2a5c", "#f0a6da"),
+    ("level-4", "#5c5000", "#efe57a"),
+    ("level-5", "#3395c6", "#a8e6fc"),
+    ("level-6", "#c73a44", "#ec6464"),
+    ("level-7", "#788291", "#8c95a3"),
+    ("differs", "#b42318", "#ff8577"),
+    ("same", "#14785c", "#4fd0a9"),
+    ("undecided", "#6b7585", "#98a3b3"),
+)
+
+
+@dataclass(frozen=True)
+class Theme:
+    """The colour of each role."""
+
+    name: str
+    roles: Mapping[str, str]
+
+    @property
+    def levels(self) -> list[str]:
+        """The colours of levels, in the order of these; there may be more levels."""
+        return [it for role, it in self.roles.items() if role.startswith("level-")]
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """What Vega-Lite takes for all charts: `ordinal` colours are those of verdicts."""
+        its = self.roles
+        verdicts = [its[name] for name in ("differs", "same", "undecided", "undecided")]
+        return {
+            "background": its["surface"],
+            "font": FONT,
+            "range": {"category": self.levels, "ordinal": verdicts},
+            "axis": {
+                "gridColor": its["grid"],
+                "domainColor": its["edge"],
+                "tickColor": its["edge"],
+                "labelColor": its["muted"],
+                "labelFontSize": 11.5,
+                "labelLimit": 260,
+                "labelSeparation": 6,
+                "titleColor": its["muted"],
+                "titleFontSize": 12,
+                "titleFontWeight": "normal",
+            },
+            "header": {"labelColor": its["ink"], "labelFontSize": 12.5},
+            "legend": {
+                "orient": "top",
+                "title": None,
+                "labelColor": its["ink"],
+                "labelFontSize": 12,
+                "labelLimit": 260,
+            },
+            "style": {"ink": {"color": its["ink"]}, "muted": {"color": its["muted"]}},
+            "title": {
+                "anchor": "start",
+                "color": its["ink"],
+                "fontSize": 15,
+                "subtitleColor": its["muted"],
+                "subtitleFontSize": 11,
+            },
+            "view": {"stroke": its["edge"]},
+        }
+
+
+LIGHT = Theme("light", {role: light for role, light, _ in _ROLES})
+DARK = Theme("dark", {role: dark for role, _, dark in _ROLES})
+
 
 Scaled: TypeAlias = Literal["log", "linear"]
 
@@ -120,9 +202,7 @@ def panels(
     if not own:
         # A wheel alone is for the page.
         wheel = "wheel![event.shiftKey]"
-        bound = alt.selection_interval(
-            "zoom", bind="scales", zoom=wheel, encodings=list(zoom)
-        )
+        bound = alt.selection_interval("zoom", bind="scales", zoom=wheel, encodings=list(zoom))
         its = its.add_params(bound)
     drawn = its.facet(facet, data=data)
     drawn = drawn.properties(columns=columns)
@@ -135,12 +215,7 @@ def seconds(field: str, title: str, scaled: Scaled = "linear") -> dict[str, Any]
     """The channel of a field of times."""
     label = SECONDS.format("datum.value")
     axis = alt.Axis(labelExpr=label, title=title, tickCount=5)
-    return {
-        "field": field,
-        "type": "quantitative",
-        "axis": axis,
-        "scale": scale(scaled),
-    }
+    return {"field": field, "type": "quantitative", "axis": axis, "scale": scale(scaled)}
 
 
 def scale(scaled: Scaled) -> alt.Scale:
@@ -165,3 +240,18 @@ def slug(*words: str) -> str:
 def sentences(*parts: str) -> str:
     """Those that say something, one after the other."""
     return " ".join(part for part in parts if part)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A file to write to, which takes the place of `path` when it is whole.
+
+    If `path` is a link, what it leads to is replaced, and the link stays.
+    """
+    place = Path(os.path.realpath(path))
+    new = place.with_name(f".{os.getpid()}.{place.name}")
+    try:
+        yield new
+        new.replace(place)
+    finally:
+        new.unlink(missing_ok=True)

@@ -9,14 +9,7 @@ import polars as pl
 
 from eigentime_report import units
 from eigentime_report.analysis import Compared
-from eigentime_report.charts.chart import (
-    NOTHING,
-    Chart,
-    level_colour,
-    panels,
-    sentences,
-    slug,
-)
+from eigentime_report.charts.chart import NOTHING, Chart, level_colour, panels, sentences, slug
 
 # Percentages up to this are shown on a linear scale.
 LINEAR_UP_TO = 20.0
@@ -33,12 +26,7 @@ VERDICTS = {
     "not": ("not tested", "cross"),
 }
 # What is measured of each kind, in the words of the field.
-METRICS = {
-    "calls": "overhead",
-    "read": "overhead",
-    "sleep": "latency",
-    "events": "jitter",
-}
+METRICS = {"calls": "overhead", "read": "overhead", "sleep": "latency", "events": "jitter"}
 
 
 def forest(
@@ -94,10 +82,7 @@ def forest(
 
 
 def overview(
-    comparisons: Iterable[Compared],
-    levels: Sequence[str] | None = None,
-    *,
-    title: str = "",
+    comparisons: Iterable[Compared], levels: Sequence[str] | None = None, *, title: str = ""
 ) -> Chart:
     """What each level costs against the first one: a row for each metric, a point for each level."""
     given = list(comparisons)
@@ -117,13 +102,9 @@ def overview(
     every = [*dict.fromkeys([*(levels or ()), *shown])]
     place = alt.Y("name:N", sort=names, title=None)
     layers = [
-        it
-        if place_of is None
-        else it.encode(yOffset=alt.YOffset("level:N", sort=shown))
+        it if place_of is None else it.encode(yOffset=alt.YOffset("level:N", sort=shown))
         for it, place_of in zip(
-            _intervals(place, level_colour(every, shown), is_log),
-            (1, 1, None),
-            strict=True,
+            _intervals(place, level_colour(every, shown), is_log), (1, 1, None), strict=True
         )
     ]
     return Chart(
@@ -137,13 +118,7 @@ def overview(
             _missing(given),
         ),
         rows,
-        panels(
-            rows,
-            *layers,
-            columns=1,
-            height=alt.Step(max(11, 30 // len(shown))),
-            zoom=["x"],
-        ),
+        panels(rows, *layers, columns=1, height=alt.Step(max(11, 30 // len(shown))), zoom=["x"]),
     )
 
 
@@ -152,23 +127,15 @@ def _intervals(
 ) -> list[alt.Chart]:
     """Points with their intervals, and a line where no difference is."""
     if is_log:
-        axis = alt.Axis(
-            labelExpr="format(datum.value, '~') + '×'", title="times as much"
-        )
+        axis = alt.Axis(labelExpr="format(datum.value, '~') + '×'", title="times as much")
         its = alt.Scale(type="log", nice=False, padding=8)
     else:
-        axis = alt.Axis(
-            labelExpr="format(datum.value, '+~') + ' %'", title="difference"
-        )
+        axis = alt.Axis(labelExpr="format(datum.value, '+~') + ' %'", title="difference")
         its = alt.Scale(nice=False, padding=8)
-    base = alt.Chart().encode(
-        y=place, color=colour, tooltip=alt.Tooltip("said:N", title="what")
-    )
+    base = alt.Chart().encode(y=place, color=colour, tooltip=alt.Tooltip("said:N", title="what"))
     points = base.mark_point(filled=True, size=60).encode(x=alt.X("at:Q"))
     return [
-        base.mark_rule(strokeWidth=2).encode(
-            x=alt.X("low:Q", scale=its, axis=axis), x2="high"
-        ),
+        base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", scale=its, axis=axis), x2="high"),
         points if shape is None else points.encode(shape=shape),
         alt.Chart()
         .mark_rule(strokeDash=[4, 3], style="muted")
@@ -176,9 +143,7 @@ def _intervals(
     ]
 
 
-def _rows(
-    given: Sequence[Compared], among: Sequence[Compared]
-) -> Iterator[dict[str, str | float]]:
+def _rows(given: Sequence[Compared], among: Sequence[Compared]) -> Iterator[dict[str, str | float]]:
     """Each level or load against the first one, where there is a percentage."""
     for each in given:
         for other in each.others:
@@ -230,9 +195,7 @@ def _listed(given: Sequence[Compared]) -> str:
         "sleep": "latency of sleeps",
         "events": "jitter (SD) of timer events",
     }
-    return ", ".join(
-        words[it] for it in dict.fromkeys(each.quantity.kind for each in given)
-    )
+    return ", ".join(words[it] for it in dict.fromkeys(each.quantity.kind for each in given))
 
 
 def _name(compared: Compared, among: Sequence[Compared]) -> str:

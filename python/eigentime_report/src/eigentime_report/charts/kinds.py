@@ -19,15 +19,9 @@ from eigentime_report.charts.chart import (
     scale,
     seconds,
 )
-from eigentime_report.charts.sample import (
-    Floats,
-    Sample,
-    Selection,
-    Shown,
-    both_ranks,
-    top_ranks,
-)
+from eigentime_report.charts.sample import Floats, Selection, Shown, both_ranks, top_ranks
 from eigentime_report.results import Cell
+from eigentime_report.statistics.intervals import Ordered
 
 Names = Sequence[str] | None
 
@@ -55,22 +49,22 @@ def ccdf(cells: Iterable[Cell], *, levels: Names = None, loads: Names = None) ->
     Events are shown by how far they are from the interval, early or late.
     """
     cells = list(cells)
-    is_event = any(cell.quantity.kind == "events" for cell in cells)
+    is_event = any(cell.quantity.is_deviation for cell in cells)
     value = np.abs if is_event else np.asarray
     its = Selection.of("Tail latency", cells, levels, loads, value)
-    medians = [it for one in its.shown if (it := one.sample.quantile(0.5)) > 0]
+    medians = [it for one in its.shown if (it := one.sample.reached_by(0.5)) > 0]
     left = min(medians, default=0.0) / BELOW_MEDIAN
     points = int(np.clip(POINTS // max(len(its.shown), 1), *LINE_POINTS))
 
     def tail(one: Shown) -> Mapping[str, Any]:
         sample = one.sample
-        values = np.unique(sample.at_rank(top_ranks(sample.count, points)))
+        values = np.unique(sample.at(top_ranks(sample.n, points)))
         values = values[values > left]
-        share = (sample.count - sample.below(values)) / sample.count
+        share = (sample.n - sample.below(values)) / sample.n
         return {"value": values * 1e-9, "share": share}
 
     rows = its.rows(tail, lambda one: one.cell.load)
-    meaning = "distance from the interval, early or late" if is_event else its.meaning
+    meaning = "distance from the interval, early or late" if is_event else its.measure
     y = alt.Axis(format="~%", title="at least as long")
     base = _told(alt.Chart()).mark_line(interpolate="step-before", strokeWidth=1.8)
     line = base.encode(
@@ -88,17 +82,14 @@ def ccdf(cells: Iterable[Cell], *, levels: Names = None, loads: Names = None) ->
     )
 
 
-def distribution(
-    cells: Iterable[Cell], *, levels: Names = None, loads: Names = None
-) -> Chart:
+def distribution(cells: Iterable[Cell], *, levels: Names = None, loads: Names = None) -> Chart:
     """The percentiles of each level's samples, a panel for each load."""
     its = Selection.of("Percentiles", cells, levels, loads)
     scaled = its.scaled
 
     def percentiles(one: Shown) -> Mapping[str, Any]:
         found: dict[str, Any] = {
-            name: [_shown(one, share, scaled) * 1e-9]
-            for name, share in PERCENTILES.items()
+            name: [_shown(one, share, scaled) * 1e-9] for name, share in PERCENTILES.items()
         }
         medians = one.cell.replicates.median[:REPLICATES]
         kept = medians[np.isfinite(medians) & ((medians > 0) | (scaled == "linear"))]
@@ -110,21 +101,15 @@ def distribution(
     base = alt.Chart().encode(y=place, color=colour)
     told = [alt.Tooltip(f"{name}_told:N", title=name) for name in PERCENTILES]
     for name in PERCENTILES:
-        base = base.transform_calculate(
-            **{f"{name}_told": SECONDS.format(f"datum.{name}")}
-        )
-    boxes = base.transform_filter("isValid(datum.p50)").encode(
-        tooltip=["level:N", "load:N", *told]
-    )
-    axis = seconds("p1", its.meaning, scaled)
+        base = base.transform_calculate(**{f"{name}_told": SECONDS.format(f"datum.{name}")})
+    boxes = base.transform_filter("isValid(datum.p50)").encode(tooltip=["level:N", "load:N", *told])
+    axis = seconds("p1", its.measure, scaled)
     layers = (
         boxes.mark_rule(strokeWidth=1.5).encode(x=alt.X(**axis), x2="p99"),
         boxes.mark_bar(height=11, opacity=0.55).encode(
             x=alt.X(**{**axis, "field": "p25"}), x2="p75"
         ),
-        boxes.mark_tick(thickness=3, height=17).encode(
-            x=alt.X(**{**axis, "field": "p50"})
-        ),
+        boxes.mark_tick(thickness=3, height=17).encode(x=alt.X(**{**axis, "field": "p50"})),
         alt.Chart()
         .transform_filter("isValid(datum.value)")
         .mark_point(size=14, filled=True, opacity=0.5, style="ink", yOffset=13)
@@ -133,8 +118,7 @@ def distribution(
     blocks = sorted({_plural(one.cell.replicates.unit) for one in its.shown})
     return its.chart(
         rows,
-        rows.is_empty()
-        or panels(rows, *layers, columns=2, height=alt.Step(40), zoom=["x"]),
+        rows.is_empty() or panels(rows, *layers, columns=2, height=alt.Step(40), zoom=["x"]),
         "Each bar reaches from the 25th to the 75th percentile, the line through it from the 1st "
         "to the 99th, and the upright stroke is the median. Points are the medians of single "
         f"{' or '.join(blocks)}.",
@@ -142,9 +126,7 @@ def distribution(
     )
 
 
-def raw_series(
-    cells: Iterable[Cell], *, levels: Names = None, loads: Names = None
-) -> Chart:
+def raw_series(cells: Iterable[Cell], *, levels: Names = None, loads: Names = None) -> Chart:
     """The samples in order, a panel for each level and load, with each block's median bold."""
     its = Selection.of("Series", cells, levels, loads)
     scaled = its.scaled
@@ -170,15 +152,13 @@ def raw_series(
                 found[name] += np.maximum(ends, least * 1e-9).tolist()
             whole["x"].append(place)
             whole["x2"].append(place + 1)
-            median = Sample.of(values, weights).quantile(0.5)
+            median = Ordered.of(values, weights).reached_by(0.5)
             whole["median"].append(max(median, least) * 1e-9)
         return _stacked(found, whole)
 
     rows = its.rows(pieces)
-    x = alt.X(
-        "x:Q", title="block", scale=alt.Scale(nice=False), axis=alt.Axis(tickMinStep=1)
-    )
-    axis = seconds("low", its.meaning, scaled)
+    x = alt.X("x:Q", title="block", scale=alt.Scale(nice=False), axis=alt.Axis(tickMinStep=1))
+    axis = seconds("low", its.measure, scaled)
     span = alt.Chart().encode(x=x, x2="x2")
     legend, colours = alt.Legend(values=its.shown_levels), alt.Scale(domain=its.levels)
     layers = (
@@ -197,10 +177,7 @@ def raw_series(
         span.transform_filter("isValid(datum.median)")
         .transform_calculate(time=SECONDS.format("datum.median"))
         .mark_rule(strokeWidth=2.6, style="ink")
-        .encode(
-            y=alt.Y(**{**axis, "field": "median"}),
-            tooltip=["level:N", "load:N", "time:N"],
-        ),
+        .encode(y=alt.Y(**{**axis, "field": "median"}), tooltip=["level:N", "load:N", "time:N"]),
     )
     return its.chart(
         rows,
@@ -217,24 +194,22 @@ def interval_histogram(
 ) -> Chart:
     """The deviation from the interval asked for (jitter), a panel for each level and load."""
     its = Selection.of("Histogram", cells, levels, loads)
-    ends = {one: [one.sample.quantile(it) for it in CENTRAL] for one in its.shown}
+    ends = {one: [one.sample.reached_by(it) for it in CENTRAL] for one in its.shown}
 
     def bins(one: Shown) -> Mapping[str, Any]:
         low, high = ends[one]
         edges = bin_edges(low, high, one.cell.step_ns)
-        share = np.diff(one.sample.below(edges)) / one.sample.count
+        share = np.diff(one.sample.below(edges)) / one.sample.n
         return {"x": edges[:-1] * 1e-9, "x2": edges[1:] * 1e-9, "share": share}
 
     rows = its.rows(bins)
     y = alt.Axis(format="~%", title="share of samples")
     layers = (
         alt.Chart()
-        .transform_calculate(
-            begin=SECONDS.format("datum.x"), end=SECONDS.format("datum.x2")
-        )
+        .transform_calculate(begin=SECONDS.format("datum.x"), end=SECONDS.format("datum.x2"))
         .mark_rect()
         .encode(
-            x=alt.X(**seconds("x", its.meaning)),
+            x=alt.X(**seconds("x", its.measure)),
             x2="x2",
             y=alt.Y("share:Q", axis=y),
             y2=alt.datum(0),
@@ -254,9 +229,7 @@ def interval_histogram(
         rows.is_empty() or panels(rows, *layers, columns=4, height=170, own=["x", "y"]),
         f"The share of samples in each of up to {BINS} bins, without the least and the greatest 0.5 %. "
         "Each panel has its own scales.",
-        "0 is an event exactly one interval after the one before it."
-        if _is_event(its)
-        else "",
+        "0 is an event exactly one interval after the one before it." if its.is_deviation else "",
     )
 
 
@@ -266,20 +239,18 @@ def qq(cells: Iterable[Cell], *, levels: Names = None, loads: Names = None) -> C
 
     def quantiles(one: Shown) -> Mapping[str, Any]:
         sample = one.sample
-        ranks = both_ranks(sample.count, LINE_POINTS[0] * 2)
-        expected = normal_scores(sample.count, ranks)
-        points = {"x": expected, "value": sample.at_rank(ranks) * 1e-9}
-        lower, upper = (sample.quantile(share) for share in QUARTILES)
+        ranks = both_ranks(sample.n, LINE_POINTS[0] * 2)
+        expected = normal_scores(sample.n, ranks)
+        points = {"x": expected, "value": sample.at(ranks) * 1e-9}
+        lower, upper = (sample.reached_by(share) for share in QUARTILES)
         begin, end = ndtri(QUARTILES)
         slope = (upper - lower) / (end - begin)
         at = expected[[0, -1]]
-        return _stacked(
-            points, {"x": at, "line": (lower + slope * (at - begin)) * 1e-9}
-        )
+        return _stacked(points, {"x": at, "line": (lower + slope * (at - begin)) * 1e-9})
 
     rows = its.rows(quantiles)
     x = alt.X("x:Q", title="expected, in SD")
-    axis = seconds("value", its.meaning)
+    axis = seconds("value", its.measure)
     layers = (
         _told(alt.Chart().transform_filter("isValid(datum.value)"))
         .mark_point(size=14, filled=True)
@@ -322,19 +293,13 @@ def bin_edges(low: float, high: float, step: float) -> Floats:
 
 def _interval_itself(its: Selection) -> list[alt.Chart]:
     """A line where events are exactly as far from each other as was asked for."""
-    if not _is_event(its):
+    if not its.is_deviation:
         return []
-    return [
-        alt.Chart().mark_rule(strokeDash=[4, 3], style="muted").encode(x=alt.datum(0))
-    ]
+    return [alt.Chart().mark_rule(strokeDash=[4, 3], style="muted").encode(x=alt.datum(0))]
 
 
 def _plural(unit: str) -> str:
     return f"{unit}{'es' if unit.endswith('h') else 's'}"
-
-
-def _is_event(its: Selection) -> bool:
-    return its.quantity is not None and its.quantity.kind == "events"
 
 
 def _told(chart: alt.Chart) -> alt.Chart:
@@ -344,11 +309,11 @@ def _told(chart: alt.Chart) -> alt.Chart:
 
 def _lowest(one: Shown, scaled: Scaled) -> float:
     """The least value that the scale can show."""
-    return float(one.sample.at_rank(one.sample.not_positive if scaled == "log" else 0))
+    return float(one.sample.at(one.not_positive if scaled == "log" else 0))
 
 
 def _shown(one: Shown, share: float, scaled: Scaled) -> float:
-    return max(one.sample.quantile(share), _lowest(one, scaled))
+    return max(one.sample.reached_by(share), _lowest(one, scaled))
 
 
 def _stacked(first: Mapping[str, Any], second: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -13,6 +13,7 @@ import polars as pl
 from eigentime_report import units
 from eigentime_report.charts.chart import NOTHING, Chart, Scaled, sentences, slug
 from eigentime_report.results import Cell, Quantity
+from eigentime_report.statistics.intervals import Ordered
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -25,48 +26,6 @@ WIDE = 20.0
 FEW = 0.05
 # Less than this percentage of something is not written as a number.
 LEAST_PERCENT = 0.01
-
-
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """Sorted values; `through` is how many there are up to each."""
-
-    values: Floats
-    through: Ints
-
-    @classmethod
-    def of(cls, values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Sample:
-        """Values in any order, each as often as its weight says."""
-        given = np.asarray(values, dtype=np.float64)
-        if weights is None:
-            return cls(np.sort(given), np.arange(1, len(given) + 1))
-        counts = np.asarray(weights, dtype=np.int64)
-        order = np.argsort(given, kind="stable")
-        order = order[counts[order] > 0]
-        return cls(given[order], np.cumsum(counts[order]))
-
-    @property
-    def count(self) -> int:
-        """How many values there are, each as often as it came."""
-        return int(self.through[-1]) if len(self.through) else 0
-
-    def at_rank(self, ranks: npt.ArrayLike) -> Floats:
-        """The values of these ranks; the least one's is 0."""
-        return self.values[np.searchsorted(self.through, ranks, side="right")]
-
-    def quantile(self, share: float) -> float:
-        """The least value that at least this share of all does not exceed."""
-        return float(self.at_rank(max(int(np.ceil(share * self.count)) - 1, 0)))
-
-    def below(self, limits: npt.ArrayLike) -> Ints:
-        """How many values are less than each of the limits."""
-        places = np.searchsorted(self.values, limits, side="left")
-        return np.concatenate([[0], self.through])[places].astype(np.int64)
-
-    @property
-    def not_positive(self) -> int:
-        """How many values a logarithmic scale cannot show."""
-        return int(self.below(np.nextafter(0.0, 1.0)))
 
 
 def top_ranks(count: int, points: int) -> Ints:
@@ -94,12 +53,17 @@ class Shown:
     """A cell in a chart, with its values in order of size."""
 
     cell: Cell
-    sample: Sample
+    sample: Ordered
 
     @property
     def name(self) -> str:
         """The level and the load."""
         return f"{self.cell.level}, {self.cell.load}"
+
+    @property
+    def not_positive(self) -> int:
+        """How many values a logarithmic scale cannot show."""
+        return self.sample.up_to(0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,23 +93,22 @@ class Selection:
                 f"a chart shows one quantity, and these are {len(names)}: "
                 f"{', '.join(sorted(names))}; choose the cells of one"
             )
-        all_levels = tuple(
-            dict.fromkeys([*(levels or ()), *(it.level for it in given)])
-        )
+        all_levels = tuple(dict.fromkeys([*(levels or ()), *(it.level for it in given)]))
         all_loads = list(dict.fromkeys([*(loads or ()), *(it.load for it in given)]))
-        given.sort(
-            key=lambda it: (all_loads.index(it.load), all_levels.index(it.level))
-        )
-        shown = (Shown(it, Sample.of(value(it.values), it.weights)) for it in given)
+        given.sort(key=lambda it: (all_loads.index(it.load), all_levels.index(it.level)))
+        shown = (Shown(it, Ordered.of(value(it.values), it.weights)) for it in given if it.count)
         quantity = given[0].quantity if given else None
-        return cls(
-            kind, quantity, tuple(it for it in shown if it.sample.count), all_levels
-        )
+        return cls(kind, quantity, tuple(shown), all_levels)
 
     @property
-    def meaning(self) -> str:
-        """What the values are."""
-        return self.quantity.meaning if self.quantity else ""
+    def measure(self) -> str:
+        """What the values are, in a word."""
+        return self.quantity.measure if self.quantity else ""
+
+    @property
+    def is_deviation(self) -> bool:
+        """Is it by how far events are from their interval?"""
+        return self.quantity is not None and self.quantity.is_deviation
 
     @property
     def shown_levels(self) -> list[str]:
@@ -163,9 +126,7 @@ class Selection:
         return one.name if several else one.cell.level
 
     def rows(
-        self,
-        of: Callable[[Shown], Mapping[str, Any]],
-        panel: Callable[[Shown], str] | None = None,
+        self, of: Callable[[Shown], Mapping[str, Any]], panel: Callable[[Shown], str] | None = None
     ) -> pl.DataFrame:
         """The columns that `of` makes of each cell, with level, load and panel beside them."""
         frames = [
@@ -181,6 +142,7 @@ class Selection:
     def chart(self, rows: pl.DataFrame, drawn: Any, *caption: str) -> Chart:
         """The chart; without rows it says that there is nothing to show."""
         key = slug(self.kind, self.quantity.name if self.quantity else "nothing")
+        caption = (f"{self.quantity.meaning}." if self.quantity else "", *caption)
         if rows.is_empty():
             return Chart(key, self.title, sentences(NOTHING, *caption), rows)
         return Chart(key, self.title, sentences(*caption), rows, drawn)
@@ -190,26 +152,22 @@ class Selection:
         """Logarithmic if values differ much, and few are 0 or less."""
         lows = []
         for one in self.shown:
-            lost = one.sample.not_positive
-            if lost > FEW * one.sample.count:
+            lost = one.not_positive
+            if lost > FEW * one.sample.n:
                 return "linear"
-            lows.append(float(one.sample.at_rank(lost)))
+            lows.append(float(one.sample.at(lost)))
         highest = max((one.sample.values[-1] for one in self.shown), default=0.0)
         return "log" if lows and highest > WIDE * min(lows) else "linear"
 
     def said(self, what: str, lost: Callable[[Shown], int]) -> str:
         """How many values of each cell a chart does not show: `Beyond: vm 3 of 9 (33 %).`"""
-        found = [
-            f"{one.name} {_share(lost(one), one.sample.count)}"
-            for one in self.shown
-            if lost(one)
-        ]
+        found = [f"{one.name} {_share(lost(one), one.sample.n)}" for one in self.shown if lost(one)]
         return f"{what}: {'; '.join(found)}." if found else ""
 
     def off_scale(self) -> str:
         """What is said of values that a logarithmic scale cannot show."""
         what = "0 or less, for which a logarithmic scale has no place, are"
-        return self.said(what, lambda one: one.sample.not_positive)
+        return self.said(what, lambda one: one.not_positive)
 
 
 def _share(part: int, whole: int) -> str:

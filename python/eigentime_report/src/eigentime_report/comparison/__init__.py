@@ -7,18 +7,19 @@ Read in this order: `shifts` (one statistic in two cells), `changes` (all of two
 `shown` and `sentences` (how they are shown), `conditions` (what `--fail-if` may say) and `judgement`.
 """
 
-from eigentime_report.comparison.changes import (
-    Change,
-    Changes,
-    ComparisonError,
-    compare_results,
+from eigentime_report.comparison.changes import Change, Changes, ComparisonError, compare_results
+from eigentime_report.comparison.judgement import (
+    Condition,
+    ConditionError,
+    Judgement,
+    Outcome,
+    judge,
+    parse,
 )
-from eigentime_report.comparison.conditions import Condition, ConditionError, parse
-from eigentime_report.comparison.judgement import Judgement, Outcome, judge
-from eigentime_report.comparison.sentences import changes_sentences
 from eigentime_report.comparison.shown import (
     CONDITIONS,
     changes_chart,
+    changes_sentences,
     changes_table,
     circumstances_table,
     conditions_table,

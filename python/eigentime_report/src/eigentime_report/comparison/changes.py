@@ -2,16 +2,264 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
+from math import ceil, expm1, hypot, log
 from typing import TypeAlias
 
-from eigentime_report import statistics
-from eigentime_report.analysis import COMPARED, Compared
-from eigentime_report.comparison.shifts import AFTER, BEFORE, FEWEST_BLOCKS, compare
-from eigentime_report.results import Quantity, Results
+import numpy as np
+from numpy.typing import NDArray
+
+from eigentime_report import statistics, units
+from eigentime_report.analysis import COMPARED, Compared, sample
+from eigentime_report.results import Cell, Quantity, Results
+from eigentime_report.results.cell import BLOCK, ENOUGH_BLOCKS, things
 from eigentime_report.results.manifest import Run
-from eigentime_report.results.replicates import BLOCK
+from eigentime_report.results.quantity import CALLS
+from eigentime_report.statistics.compare import KRUSKAL_DUNN
+from eigentime_report.verdicts import FEWEST_ROUNDS, ends, times_drawn
+
+Floats: TypeAlias = NDArray[np.float64]
+
+BEFORE, AFTER = "before", "afterwards"
+
+# Taken of each replicate, and then compared as levels are; by the names that replicates have.
+REPLICATED: Mapping[str, str] = {
+    "mean": "mean",
+    "median": "median",
+    "mad": "mad",
+    "max": "maximum",
+    "min": "minimum",
+    "sd": "sd",
+}
+SD = "sd"
+# Taken of all values: a replicate has too few for its tail, and the mean of the blocks' medians
+# would hang on one block that was disturbed.
+QUANTILES: Mapping[str, float] = {"median": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
+STATISTICS = ("mean", *QUANTILES, "max", "min", SD, "mad")
+
+# Statistics of which what was asked for is a part.
+PLACES = tuple(it for it in STATISTICS if it not in (SD, "mad"))
+
+# Blocks of one run are more alike than two runs are. From fewer than these nobody can say how much
+# anything differs, and nothing is decided from them.
+FEWEST_BLOCKS = FEWEST_ROUNDS
+
+# These grow, or shrink, with the number of samples alone.
+EXTREMES = ("max", "min")
+# By how much that number may differ, as a ratio.
+ALIKE = 1.1
+
+
+class Untold(Exception):
+    """Whether there is a change, or how large a value is, cannot be told, for this reason."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A statistic of a cell with its interval, in nanoseconds, and what the clock does not show of it."""
+
+    value: float
+    low: float
+    high: float
+    resolution: float
+
+
+@dataclass(frozen=True)
+class Shift:
+    """How a statistic has changed, in nanoseconds.
+
+    What the clock does not show (`resolution`) is in the interval.
+    """
+
+    before: float
+    after: float
+    low: float
+    high: float
+    resolution: float
+    # The interval as parts of what there was before, where that is above 0.
+    shares: tuple[float, float] | None = None
+
+    @property
+    def difference(self) -> float:
+        """By how much there is more of it afterwards."""
+        return self.after - self.before
+
+    @property
+    def percents(self) -> tuple[float, float, float, float]:
+        """The difference, its interval and what the clock does not show, in percent of what was."""
+        if self.before <= 0:
+            raise Untold(
+                f"it was {units.duration(self.before)} before, of which percent say nothing: "
+                "a limit such as +100ns can be judged"
+            )
+        one = 100 / self.before
+        low, high = self.shares or (self.low / self.before, self.high / self.before)
+        return one * self.difference, 100 * low, 100 * high, one * self.resolution
+
+
+def asked_of(statistic: str, cell: Cell) -> int:
+    """What was asked for of it: a sleep of 100 ms is compared by how late it ends."""
+    return cell.quantity.asked_ns if statistic in PLACES else 0
+
+
+def measure(statistic: str, cell: Cell, confidence: float) -> Measured:
+    """The statistic of one cell; the greatest and the least value are facts, not estimates."""
+    if statistic in EXTREMES:
+        value = getattr(cell, REPLICATED[statistic])
+        return Measured(value, value, value, cell.step_ns)
+    if statistic in QUANTILES:
+        return _quantile(statistic, cell, confidence)
+    row = replicated(statistic, cell)
+    low, high = ends(_means_drawn(row), len(row), confidence)
+    step = cell.resolution(statistic, row)
+    return Measured(float(row.mean()), low - step, high + step, step)
+
+
+def shift(statistic: str, before: Cell, after: Cell, confidence: float) -> Shift:
+    """The change of the statistic from one cell to the other."""
+    fewest = ENOUGH_BLOCKS if statistic in QUANTILES else FEWEST_BLOCKS
+    if reason := too_few(before, after, fewest):
+        raise Untold(reason)
+    if statistic in QUANTILES:
+        return _of_intervals(
+            _quantile(statistic, before, confidence),
+            _quantile(statistic, after, confidence),
+            asked_of(statistic, after),
+        )
+    most, least = max(before.count, after.count), min(before.count, after.count)
+    if statistic in EXTREMES and most > ALIKE * least:
+        raise Untold(
+            f"the {statistic} of more samples lies further out, and there were "
+            f"{units.count(before.count)} before and {units.count(after.count)} afterwards: "
+            "measure as many"
+        )
+    one, other = (replicated(statistic, it) - asked_of(statistic, it) for it in (before, after))
+    resolution = max(before.resolution(statistic, one), after.resolution(statistic, other))
+    return _of_blocks(one, other, resolution, confidence)
+
+
+def _of_blocks(before: Floats, after: Floats, step: float, confidence: float) -> Shift:
+    """The change of a mean of blocks, as a difference, and as a ratio if there is one."""
+    rounds = min(len(before), len(after))
+    one, other = _means_drawn(before, seed=1), _means_drawn(after, seed=2)
+    low, high = ends(other - one, rounds, confidence)
+    was, now = float(before.mean()), float(after.mean())
+    shares = None
+    if was > 0 and one.min() > 0:
+        least, most = ends(other / one - 1, rounds, confidence)
+        shares = (least - step / was, most + step / was)
+    return Shift(was, now, low - step, high + step, step, shares)
+
+
+def _means_drawn(row: Floats, seed: int = 0) -> Floats:
+    """The mean in each of many draws of whole blocks."""
+    return times_drawn(len(row), seed=seed) @ row / len(row)
+
+
+def compare(
+    statistic: str, before: Cell, after: Cell, *, confidence: float, same_within: float = 0.01
+) -> statistics.Comparison:
+    """The comparison of both, block by block; nothing is decided from too few of them.
+
+    What is smaller than a block says how alike its samples are, and not how alike runs are.
+    """
+    cells = {BEFORE: before, AFTER: after}
+    rows = {name: replicated(statistic, it) for name, it in cells.items()}
+    steps = {name: cells[name].resolution(statistic, row) for name, row in rows.items()}
+    found = statistics.compare(
+        {name: row - asked_of(statistic, cells[name]) for name, row in rows.items()},
+        alpha=1 - confidence,
+        same_within=same_within,
+        resolutions=steps,
+    )
+    (pair,) = found.pairs
+    reason = too_few(before, after, FEWEST_BLOCKS)
+    if reason and pair.verdict != statistics.NOT_TESTED:
+        pair = replace(pair, verdict=statistics.UNDECIDED, because=reason)
+    return replace(found, pairs=(pair,))
+
+
+def too_few(before: Cell, after: Cell, fewest: int) -> str:
+    """Why nothing is decided, if there are fewer blocks than these on a side."""
+    blocks = [len(np.unique(it.blocks)) for it in (before, after)]
+    if min(blocks) >= fewest:
+        return ""
+    return (
+        f"it was measured in {things(blocks[0], 'block')} before and {blocks[1]} afterwards, "
+        f"and it takes {fewest} on each side to tell a change from drift: "
+        f"`eigentime bench --blocks {ENOUGH_BLOCKS}`"
+    )
+
+
+def middles(comparison: statistics.Comparison) -> list[float]:
+    """What the difference of each pair is a difference of: means, or medians of what was ranked."""
+    by_ranks = comparison.chosen == KRUSKAL_DUNN
+    return [it.median if by_ranks else it.mean for it in comparison.groups]
+
+
+def replicated(statistic: str, cell: Cell) -> Floats:
+    """The statistic of each block."""
+    if statistic != SD or cell.histogram:
+        row: Floats = getattr(cell.by(BLOCK), REPLICATED[statistic])
+        return row
+    parts = [cell.values[cell.blocks == block] for block in np.unique(cell.blocks)]
+    return np.array([part.std(ddof=1) for part in parts if len(part) > 1])
+
+
+def _quantile(statistic: str, cell: Cell, confidence: float) -> Measured:
+    values, weights, blocks = sample(cell)
+    found = statistics.quantile_interval(
+        values, QUANTILES[statistic], weights, blocks, confidence=confidence
+    )
+    if found.low is None or found.high is None:
+        raise Untold(_more_values(statistic, cell, confidence))
+    # As it is shown elsewhere: of readings, between the steps of the counter.
+    value = cell.median if statistic == "median" else found.value
+    low, high = min(found.low, value), max(found.high, value)
+    step = cell.resolution(statistic, np.array([value]))
+    return Measured(value, low - step, high + step, step)
+
+
+def _more_values(statistic: str, cell: Cell, confidence: float) -> str:
+    """How many values it takes so that some lie on both sides of a quantile, with that confidence."""
+    q = QUANTILES[statistic]
+    needed = units.count(ceil(log((1 - confidence) / 2) / log(max(q, 1 - q))))
+    option = "--records" if cell.quantity.kind == CALLS else "--count"
+    return (
+        f"{units.count(cell.count)} values are too few for the {statistic}: it takes {needed} at "
+        f"{100 * confidence:.4g} %, so that some lie beyond it: `eigentime bench {option} N`, "
+        f"{needed} or more in all blocks together"
+    )
+
+
+def _of_intervals(before: Measured, after: Measured, asked_ns: int) -> Shift:
+    """A change from the intervals of its two sides, as a difference, and as a ratio if there is one."""
+    sides = [np.array([it.low, it.value, it.high]) - asked_ns for it in (before, after)]
+    low, high = _apart(*sides)
+    shares = None
+    if min(it[0] for it in sides) > 0:
+        # A ratio's logarithm is a difference, and no ratio is below 0.
+        least, most = (expm1(end) for end in _apart(*np.log(sides)))
+        shares = (least, most)
+    return Shift(
+        float(sides[0][1]),
+        float(sides[1][1]),
+        low,
+        high,
+        max(before.resolution, after.resolution),
+        shares,
+    )
+
+
+def _apart(before: Floats, after: Floats) -> tuple[float, float]:
+    """The interval of a difference from those of its two sides (Zou and Donner 2008)."""
+    difference = after[1] - before[1]
+    below = hypot(after[1] - after[0], before[2] - before[1])
+    above = hypot(after[2] - after[1], before[1] - before[0])
+    return float(difference - below), float(difference + above)
+
 
 # What runs are expected to have in common, or to differ in on purpose, by the names of `Run`.
 # A quantity, a level and a load.
@@ -90,11 +338,7 @@ class Changes:
 
 
 def compare_results(
-    before: Results,
-    after: Results,
-    *,
-    confidence: float = 0.95,
-    same_within: float = 0.01,
+    before: Results, after: Results, *, confidence: float = 0.95, same_within: float = 0.01
 ) -> Changes:
     """Compares what both have measured at the same levels under the same loads."""
     known = {run.run for run in before.runs}
@@ -105,9 +349,7 @@ def compare_results(
         )
     common = set(_places(before))
     changes = tuple(
-        _change(at, before, after, confidence, same_within)
-        for at in _places(after)
-        if at in common
+        _change(at, before, after, confidence, same_within) for at in _places(after) if at in common
     )
     if not changes:
         raise ComparisonError(
@@ -134,9 +376,7 @@ def _change(
         unit=BLOCK,
         why=least.why,
         blocks=least.blocks,
-        comparison=compare(
-            statistic, one, other, confidence=confidence, same_within=same_within
-        ),
+        comparison=compare(statistic, one, other, confidence=confidence, same_within=same_within),
         level=level,
         load=load,
         medians=(one.median - quantity.asked_ns, other.median - quantity.asked_ns),

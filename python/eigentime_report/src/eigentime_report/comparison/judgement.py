@@ -1,19 +1,21 @@
-"""Whether what conditions forbid has happened."""
+"""Conditions of `--fail-if`, `[STATISTIC] QUANTITY[@level=…,load=…] OP LIMIT`, and what became of them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from operator import ge, gt, le, lt
 
 import numpy as np
 
 from eigentime_report import units
 from eigentime_report.analysis import COMPARED
-from eigentime_report.comparison.conditions import Condition, Of
-from eigentime_report.comparison.shifts import (
+from eigentime_report.comparison.changes import (
     EXTREMES,
     FEWEST_BLOCKS,
+    STATISTICS,
     Measured,
     Shift,
     Untold,
@@ -23,10 +25,173 @@ from eigentime_report.comparison.shifts import (
 )
 from eigentime_report.conclusions.wording import CHANGE, DURATION, PERCENT
 from eigentime_report.results import Cell, Quantity, Results
-from eigentime_report.results.replicates import ENOUGH_BLOCKS, things
+from eigentime_report.results.cell import ENOUGH_BLOCKS, things
 from eigentime_report.results.results import having, offered
 from eigentime_report.statistics import coarse_text
 from eigentime_report.verdicts import Verdict, decide
+
+OPERATORS: dict[str, Callable[[float, float], bool]] = {">=": ge, "<=": le, ">": gt, "<": lt}
+FILTERS = ("level", "load")
+FORM = (
+    "[STATISTIC] QUANTITY[@level=…,load=…] OP LIMIT, as in 'p99 sleep/nanosleep/1ms@load=io > +10%'"
+)
+
+_LIMIT = re.compile(r"(?P<sign>[+-]?)(?P<number>\d+(?:\.\d*)?|\.\d+)\s*(?P<unit>\S*)")
+# Levels that are commands have spaces and commas in their names.
+_FILTER = re.compile(r",(?=\s*(?:level|load)\s*=)")
+
+
+class ConditionError(ValueError):
+    """A condition that cannot be understood, with a mark where it went wrong."""
+
+    def __init__(self, text: str, column: int, reason: str) -> None:
+        mark = " " * column + "^"
+        super().__init__(f"condition '{text}': {reason}\n  {text}\n  {mark}\nhelp: {FORM}")
+        self.column = column
+        self.reason = reason
+
+
+class Of(Enum):
+    """What a limit is a limit of."""
+
+    PERCENT = "the change in percent"
+    CHANGE = "the change"
+    VALUE = "the value"
+
+
+@dataclass(frozen=True)
+class Limit:
+    """`+5%`, `+100ns` or `200us`: percent, or nanoseconds."""
+
+    of: Of
+    value: float
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What must not be: `p99 sleep/nanosleep/1ms@load=io > +10%`."""
+
+    text: str
+    # None: what is compared of its kind, the mean of calls, the median of sleeps.
+    statistic: str | None
+    parts: tuple[str, ...]
+    level: str | None
+    load: str | None
+    operator: str
+    limit: Limit
+
+    def is_met(self, value: float) -> bool:
+        """Whether `value`, of what the limit is of, is beyond the limit."""
+        return OPERATORS[self.operator](value, self.limit.value)
+
+    @property
+    def is_upper(self) -> bool:
+        """Whether it forbids what is above the limit."""
+        return self.operator.startswith(">")
+
+    @property
+    def is_of_change(self) -> bool:
+        """Whether it takes two folders."""
+        return self.limit.of is not Of.VALUE
+
+
+def parse(text: str) -> Condition:
+    """Reads a condition; `ConditionError` says what is wrong with it, and where."""
+    found = list(re.finditer(r"[<>]=?", text))
+    if not found:
+        reason = "an operator is missing: >, >=, < or <="
+        raise ConditionError(text, len(text.rstrip()), reason)
+    if swapped := re.search(r"(?<!level)(?<!load)=([<>])", text):
+        reason = f"the operator is written {swapped[1]}="
+        raise ConditionError(text, swapped.start(), reason)
+    if len(found) > 1:
+        reason = "one operator is enough, and names have none"
+        raise ConditionError(text, found[1].start(), reason)
+    (operator,) = found
+    statistic, parts = _subject(text, text[: operator.start()].split("@", 1)[0])
+    filters = _filters(text, operator.start())
+    return Condition(
+        text=text,
+        statistic=statistic,
+        parts=parts,
+        level=filters.get("level"),
+        load=filters.get("load"),
+        operator=operator.group(),
+        limit=_limit(text, operator),
+    )
+
+
+def _subject(text: str, subject: str) -> tuple[str | None, tuple[str, ...]]:
+    """The statistic, if one is named, and the parts of the quantity's name."""
+    words = list(re.finditer(r"\S+", subject))
+    names = [it.group() for it in words]
+    wrong = None
+    if not words:
+        wrong = len(subject.rstrip()), "a quantity is missing before this"
+    elif len(words) > 1 and names[0] not in STATISTICS:
+        reason = f"there is no statistic '{names[0]}': {', '.join(STATISTICS)}"
+        wrong = words[0].start(), reason
+    elif len(words) > 2:
+        wrong = words[2].start(), "one quantity is enough, and its name has no space"
+    elif len(words) == 1 and names[0] in STATISTICS:
+        wrong = words[0].end(), f"the {names[0]} of which quantity is missing"
+    elif gap := re.search(r"(?:^|/)(?=/|$)", names[-1]):
+        reason = "there is nothing between the slashes of the quantity's name"
+        wrong = words[-1].start() + gap.end(), reason
+    if wrong:
+        raise ConditionError(text, *wrong)
+    return (names[0] if len(names) > 1 else None), tuple(names[-1].split("/"))
+
+
+def _filters(text: str, end: int) -> dict[str, str]:
+    """`level` and `load`, of what is between `@` and the operator."""
+    start = text.find("@", 0, end) + 1
+    filters: dict[str, str] = {}
+    for part in _FILTER.split(text[start:end]) if start else ():
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        reason = ""
+        if name not in FILTERS or not equals:
+            reason = "behind @ there can be level=NAME and load=NAME"
+        elif not value:
+            reason = f"the name of the {name} is missing"
+        elif name in filters:
+            reason = f"{name} is named twice"
+        if reason:
+            raise ConditionError(text, start, reason)
+        filters[name] = value
+        start += len(part) + 1
+    return filters
+
+
+def _limit(text: str, operator: re.Match[str]) -> Limit:
+    """What is behind the operator."""
+    start = len(text) - len(text[operator.end() :].lstrip())
+    said = text[start:].rstrip()
+    found = _LIMIT.fullmatch(said)
+    if not found:
+        reason = "a limit is a change, +5% or +100ns, or a value with its unit, 200us"
+        raise ConditionError(text, start, reason)
+    sign, unit, number = found["sign"], found["unit"], float(found[1] + found[2])
+    if unit != "%":
+        try:
+            number = units.nanoseconds(f"{number!r}{unit}")
+        except ValueError:
+            known = ", ".join(["%", *(it.typed for it in units.UNITS)])
+            reason = f"there is no unit '{unit}'" if unit else "the unit is missing"
+            column = start + found.start("unit")
+            raise ConditionError(text, column, f"{reason}: {known}") from None
+    if not sign and unit == "%":
+        raise ConditionError(text, start, f"say +{said} or -{said}")
+    if sign and (sign == "+") != (operator.group()[0] == ">"):
+        reason = (
+            "this holds where nothing has changed: "
+            f"say '> +{said[1:]}' for what has grown, '< -{said[1:]}' for what has shrunk"
+        )
+        raise ConditionError(text, operator.start(), reason)
+    if not sign:
+        return Limit(Of.VALUE, number)
+    return Limit(Of.PERCENT if unit == "%" else Of.CHANGE, number)
+
 
 UNDECIDED = "the limit is within the interval: more blocks would decide"
 
@@ -63,9 +228,7 @@ class Judgement:
         place = ""
         if self.quantity:
             place = f"{self.quantity.name} at {self.level}, {self.load}: "
-        return (
-            f"{self.outcome.value}: {self.condition.text.strip()}: {place}{self.text}"
-        )
+        return f"{self.outcome.value}: {self.condition.text.strip()}: {place}{self.text}"
 
 
 def judge(
@@ -132,9 +295,7 @@ def verdict(
     statistic = condition.statistic or COMPARED[after.quantity.kind]
     if before is None:
         _check_blocks(statistic, after)
-        return _of_value(
-            condition, statistic, measure(statistic, after, confidence), confidence
-        )
+        return _of_value(condition, statistic, measure(statistic, after, confidence), confidence)
     found = shift(statistic, before, after, confidence)
     what = f"{statistic} miss time" if asked_of(statistic, after) else statistic
     return _of_change(condition, found, _changed(what, found, confidence))
@@ -171,9 +332,7 @@ def _of_change(condition: Condition, it: Shift, text: str) -> tuple[Outcome, str
     return _decided(condition, low, high, text)
 
 
-def _decided(
-    condition: Condition, low: float, high: float, text: str
-) -> tuple[Outcome, str]:
+def _decided(condition: Condition, low: float, high: float, text: str) -> tuple[Outcome, str]:
     """By whether the whole interval keeps the limit, is beyond it, or has it within."""
     verdict = decide(low, high, condition.limit.value, at_least=not condition.is_upper)
     if verdict is Verdict.UNDECIDED:
@@ -199,9 +358,7 @@ def _measured(statistic: str, it: Measured, confidence: float) -> str:
     text = f"{statistic} {DURATION.one(it.value, it.low, it.high)}"
     if it.low == it.high:
         return text
-    return (
-        f"{text} ({100 * confidence:g} % interval {DURATION.between(it.low, it.high)})"
-    )
+    return f"{text} ({100 * confidence:g} % interval {DURATION.between(it.low, it.high)})"
 
 
 def _changed(statistic: str, it: Shift, confidence: float) -> str:
@@ -233,7 +390,6 @@ def why_nothing(condition: Condition, folders: Sequence[Results]) -> str:
             if wanted is not None and wanted not in known:
                 return f"there is no {what} '{wanted}'{where}: there are {', '.join(known)}"
     places = ", ".join(filter(None, (condition.level, condition.load)))
-    return (
-        f"it was not measured {f'at {places}' if places else 'at the same level and load'}"
-        + (" in both folders" if len(folders) > 1 else "")
+    return f"it was not measured {f'at {places}' if places else 'at the same level and load'}" + (
+        " in both folders" if len(folders) > 1 else ""
     )

@@ -1,17 +1,34 @@
-"""Changes and outcomes as tables, and as a forest plot."""
+"""Changes and outcomes as tables, as a forest plot and in plain sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from eigentime_report.charts import Chart, forest
-from eigentime_report.comparison.changes import Change, Changes
+from eigentime_report.comparison.changes import AFTER, FEWEST_BLOCKS, Change, Changes, middles
 from eigentime_report.comparison.judgement import Judgement
-from eigentime_report.comparison.shifts import middles
-from eigentime_report.statistics import HEDGES_G, NOT_TESTED
+from eigentime_report.conclusions import Family, Sentence, places
+from eigentime_report.conclusions.measured import ABOUT as TRUST
+from eigentime_report.conclusions.wording import (
+    DECIDED,
+    DURATION,
+    ORDER,
+    Finding,
+    Verdict,
+    beyond_chance,
+    capital,
+    effects,
+    family_of,
+    finding,
+    words,
+)
+from eigentime_report.results.cell import ENOUGH_BLOCKS, things
+from eigentime_report.statistics import HEDGES_G, NOT_TESTED, coarse_text
 from eigentime_report.tables import Between, Column, Row, Table
-from eigentime_report.tables.text import listed
+from eigentime_report.tables.measured import TITLES
+from eigentime_report.tables.table import listed
 
 # Medians of all values, which one disturbed block does not move.
 MEDIANS = "Median of all"
@@ -44,13 +61,6 @@ CONDITIONS = "conditions"
 
 # Circumstances by words, where their names say too little.
 CALLED = {"eigentime": "version of Eigentime", "probe": "measuring program"}
-
-TITLES = {
-    "calls": "Calls",
-    "read": "Single readings",
-    "sleep": "Sleeps",
-    "events": "Timer events",
-}
 
 
 def key(kind: str) -> str:
@@ -131,11 +141,7 @@ def changes_chart(changes: Changes, kind: str) -> Chart:
 
 def circumstances_table(changes: Changes) -> Table:
     """Which folders were compared, and what their runs differ in besides."""
-    columns = (
-        Column("what", "What"),
-        Column("before", "Before"),
-        Column("after", "Afterwards"),
-    )
+    columns = (Column("what", "What"), Column("before", "Before"), Column("after", "Afterwards"))
     both = (changes.before, changes.after)
     known = (
         ("folder", *(", ".join(map(str, it.folders)) for it in both)),
@@ -171,3 +177,175 @@ def conditions_table(judgements: Sequence[Judgement]) -> Table:
         for it in judgements
     )
     return Table(CONDITIONS, "What was not to be", columns, rows)
+
+
+TEMPLATES: Mapping[Verdict, str] = {
+    "more": "{all} {verb} {more} than before: {effects}",
+    "less": "{all} {verb} {less} than before: {effects}",
+    "slight": "{all} {differ} by less than {margin}: {effects}",
+    "same": "nothing measurable has changed for {all}: {effects}, within {margin}",
+    "undecided": "{all} {are} undecided: {effects}{unseen}",
+    "untested": "{all} {are} not tested: {why}",
+}
+
+Place: TypeAlias = tuple[str, str]
+
+# What is at the head of all: too few blocks on a side to tell a change from drift, or to tell it well,
+# and machines that did something else.
+UNDECIDABLE = "nothing is decided from so few"
+UNSURE = "what drifts between runs may look like a change, and intervals are wide"
+BUSY = "others kept the processors"
+
+# How much a sentence matters: few blocks and busy machines, different programs that measured before all else;
+# each family by its own weight, less at other levels and loads than the first, above all where nothing has
+# changed, and less where little was found out.
+FEW_BLOCKS = 130
+OTHERS_BUSY = 120
+OTHER_PROBE = 110
+OTHER_PLACE = 10
+UNCHANGED_THERE = 45
+NOTHING_FOUND = 12
+PLAIN_THERE = 60
+NOTED = 40
+
+
+def changes_sentences(changes: Changes) -> list[Sentence]:
+    """A sentence for each family at each level and load, and what speaks against all of them."""
+    sentences = [*_circumstances(changes), *_by_family(changes)]
+    return sorted(sentences, key=lambda sentence: -sentence.weight)
+
+
+def _circumstances(changes: Changes) -> Iterator[Sentence]:
+    if few := [it for it in changes.changes if min(it.sides) < ENOUGH_BLOCKS]:
+        yield Sentence(_few_blocks(few, len(changes.changes)), "circumstances", FEW_BLOCKS)
+    if "probe" in {name for name, _, _ in changes.circumstances}:
+        yield Sentence(
+            "Before and afterwards were measured by different builds of eigentime-probe: what "
+            "differs may be theirs. `eigentime bench --probe FILE` measures by the same.",
+            "circumstances",
+            OTHER_PROBE,
+            TRUST,
+        )
+    notes = [
+        f"{when}: {note.rstrip('.:; ')}."
+        for results, when in ((changes.before, "Before"), (changes.after, "Afterwards"))
+        for note in results.notes
+    ]
+    for text in (*notes, *changes.unmatched):
+        if BUSY in text:
+            yield Sentence(text, "circumstances", OTHERS_BUSY)
+        else:
+            yield Sentence(text, "circumstances", NOTED, TRUST)
+
+
+def _few_blocks(few: Sequence[Change], of: int) -> str:
+    fewest = min(few, key=lambda it: min(it.sides))
+    before, after = fewest.sides
+    some = "" if len(few) == of else f" ({fewest.quantity.name})"
+    least = [min(sides) for sides in zip(*(it.sides for it in few), strict=True)]
+    names = ("what is from before", "what is from afterwards")
+    needy = [it for it, n in zip(names, least, strict=True) if n < ENOUGH_BLOCKS]
+    meaning = UNDECIDABLE if min(fewest.sides) < FEWEST_BLOCKS else UNSURE
+    return (
+        f"There are {things(before, 'block')} before and {after} afterwards{some}: {meaning}. "
+        f"Measure {'both' if len(needy) > 1 else needy[0]} again by `eigentime bench --blocks "
+        f"{ENOUGH_BLOCKS}` or more."
+    )
+
+
+def _by_family(changes: Changes) -> Iterator[Sentence]:
+    groups: dict[Family, list[Change]] = {}
+    for change in changes.changes:
+        groups.setdefault(family_of(change.quantity), []).append(change)
+    for family, its in groups.items():
+        yield from _plainly(family, [it for it in its if not it.is_decidable], changes)
+        if decidable := [it for it in its if it.is_decidable]:
+            yield from _of_family(family, decidable, changes)
+
+
+def _plainly(family: Family, its: Sequence[Change], changes: Changes) -> Iterator[Sentence]:
+    """What was measured, where nothing is decided: an interval would be taken for an answer."""
+    at: dict[Place, list[Change]] = {}
+    for it in its:
+        at.setdefault((it.level, it.load), []).append(it)
+    for number, (place, own) in enumerate(at.items()):
+        sides = zip(*(middles(it.comparison) for it in own), strict=True)
+        amount = family.measure.amount
+        before, after = (amount.format(DURATION.reach(side)) for side in sides)
+        many = len(own) > 1
+        subject = family.counted(len(own)) if many else own[0].quantity.title
+        yield Sentence(
+            f"{_opening([place], len(at), changes)}, {subject} {family.measure.verb[many]} "
+            f"{before} before, and {after} afterwards.",
+            key(family.kind),
+            family.weight - (PLAIN_THERE if number else 0),
+            family.key,
+        )
+
+
+def _of_family(family: Family, its: Sequence[Change], changes: Changes) -> Iterator[Sentence]:
+    """A sentence for all levels and loads at which the same has changed, and another for others."""
+    tested = [finding(it, AFTER) for it in its]
+    at: dict[Place, list[Finding]] = {}
+    for change, each in zip(its, beyond_chance(tested, 1 - changes.confidence), strict=True):
+        at.setdefault((change.level, change.load), []).append(each)
+    alike: dict[tuple[tuple[str, Verdict], ...], list[Place]] = {}
+    for place, own in at.items():
+        signature = tuple((it.quantity.name, it.verdict) for it in own)
+        alike.setdefault(signature, []).append(place)
+    first = next(iter(at))
+    for signature, where in alike.items():
+        verdicts = {verdict for _, verdict in signature}
+        elsewhere = OTHER_PLACE if verdicts & {*DECIDED} else UNCHANGED_THERE
+        is_silent = verdicts <= {"undecided", "untested"}
+        clauses = _clauses(family, [at[place] for place in where], changes)
+        yield Sentence(
+            f"{_opening(where, len(at), changes)}, {clauses}.",
+            key(family.kind),
+            family.weight
+            - (0 if first in where else elsewhere)
+            - (NOTHING_FOUND if is_silent else 0),
+            family.key,
+        )
+
+
+def _opening(where: Sequence[Place], of: int, changes: Changes) -> str:
+    """`On the host, when idle`; of several places together, whether that is all of them."""
+    if len(where) == of > 1:
+        levels, loads = ({place[at] for place in where} for at in (0, 1))
+        parts = ["at all levels"] if len(levels) > 1 else []
+        parts += ["under all loads"] if len(loads) > 1 else []
+        return capital(" and ".join(parts))
+    named = [
+        f"{places.level(level, changes.after).there}, {places.load(load).there}"
+        for level, load in where
+    ]
+    return capital("; ".join(named))
+
+
+def _clauses(family: Family, alike: Sequence[Sequence[Finding]], changes: Changes) -> str:
+    """What has changed, where the same has at several places."""
+    clauses, of = [], len(alike[0])
+    for verdict in ORDER:
+        here = [it for it in alike[0] if it.verdict == verdict]
+        if not here:
+            continue
+        everywhere = [it for own in alike for it in own if it.verdict == verdict]
+        # That no number of blocks would decide them, if that is so.
+        unseen = [it.unseen_ns for it in everywhere if it.unseen_ns is not None]
+        known = words(family, here, of, changes.same_within)
+        known["effects"] = _effects(everywhere, are_named=len(here) < of)
+        known["unseen"] = f"; {coarse_text(max(unseen))}" if unseen else ""
+        known |= {"more": family.measure.more, "less": family.measure.less}
+        clauses.append(TEMPLATES[verdict].format(**known))
+    return "; ".join(clauses)
+
+
+def _effects(its: Sequence[Finding], *, are_named: bool) -> str:
+    """Of one quantity at several places the least and the greatest; else as levels have it."""
+    is_one = len({it.quantity for it in its}) == 1
+    if len(its) == 1 or not is_one or its[0].verdict not in DECIDED:
+        return effects(its, is_named=are_named)
+    ordered = sorted(its, key=lambda it: (it.is_relative, it.change or 0.0))
+    ends = (effects([it], is_named=False) for it in (ordered[0], ordered[-1]))
+    return " to ".join(ends) + (f"; {its[0].quantity.title}" if are_named else "")

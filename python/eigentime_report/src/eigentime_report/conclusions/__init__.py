@@ -1,13 +1,10 @@
 """What a reader should conclude, in plain sentences, each linked to the table of its numbers."""
 
 from eigentime_report.analysis import Analysis
-from eigentime_report.conclusions.costs import missed
-from eigentime_report.conclusions.differences import differences
-from eigentime_report.conclusions.families import Family
-from eigentime_report.conclusions.groups import groups_of
+from eigentime_report.conclusions.against import differences, groups_of
+from eigentime_report.conclusions.measured import missed, trust
 from eigentime_report.conclusions.opening import opening
-from eigentime_report.conclusions.sentence import MAIN, Sentence
-from eigentime_report.conclusions.trust import trust
+from eigentime_report.conclusions.wording import MAIN, Family, Sentence
 from eigentime_report.results import Results
 
 __all__ = ["MAIN", "Family", "Sentence", "conclude"]

@@ -1,20 +1,262 @@
-"""What levels add and what loads do, in one sentence for each kind, and what is open, in one for all."""
+"""What levels add and what loads do: in one sentence for each kind, and family by family."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+import numpy as np
+
 from eigentime_report import units
-from eigentime_report.analysis import Analysis
+from eigentime_report.analysis import Analysis, Compared, Factor
 from eigentime_report.conclusions import places
-from eigentime_report.conclusions.families import Family
-from eigentime_report.conclusions.findings import DECIDED, Finding
-from eigentime_report.conclusions.groups import Group, in_series
-from eigentime_report.conclusions.sentence import MAIN, Sentence
-from eigentime_report.conclusions.wording import amount, intervals
-from eigentime_report.results.replicates import things
-from eigentime_report.tables.text import listed
+from eigentime_report.conclusions.measured import failed_loads
+from eigentime_report.conclusions.places import Place
+from eigentime_report.conclusions.wording import (
+    DECIDED,
+    MAIN,
+    ORDER,
+    Family,
+    Finding,
+    Sentence,
+    Verdict,
+    amount,
+    below_main,
+    beside,
+    beyond_chance,
+    capital,
+    detail,
+    effects,
+    family_of,
+    finding,
+    intervals,
+    times_as_many,
+    words,
+)
+from eigentime_report.results import Results
+from eigentime_report.results.cell import things
+from eigentime_report.statistics import coarse_text
+from eigentime_report.tables.table import listed
 from eigentime_report.verdicts import FEWEST_ROUNDS
+
+
+@dataclass(frozen=True)
+class Group:
+    """Quantities of a family that are compared in the same places."""
+
+    family: Family
+    factor: Factor
+    # The load or level that is the same, and the two levels or loads that differ.
+    held: str
+    base: str
+    other: str
+    findings: tuple[Finding, ...]
+    # In how many blocks they were measured, if these are too few to be the units of tests.
+    few_blocks: int | None
+    # In how many blocks the least of them were measured at either.
+    blocks: int
+
+    @property
+    def importance(self) -> float:
+        """How much it matters: the mean of all in it."""
+        return sum(it.importance for it in self.findings) / len(self.findings)
+
+    @property
+    def table_key(self) -> str:
+        """The table that has its numbers."""
+        return f"pairs-{self.family.kind}-{self.factor}s"
+
+    @property
+    def says_something(self) -> bool:
+        """Was anything tested?"""
+        return any(it.verdict != "untested" for it in self.findings)
+
+    def has_news(self, known: "Group") -> bool:
+        """Does anything differ here that did not there, or did to the other side?"""
+        there = {it.quantity: it.verdict for it in known.findings}
+        return any(
+            it.verdict in DECIDED and there.get(it.quantity) != it.verdict for it in self.findings
+        )
+
+    def varied(self, name: str, results: Results) -> Place:
+        """A level, or a load, of those that differ."""
+        return places.level(name, results) if self.factor == "level" else places.load(name)
+
+    def steady(self, results: Results) -> Place:
+        """The load, or the level, that is the same."""
+        if self.factor == "level":
+            return places.load(self.held)
+        return places.level(self.held, results)
+
+    def is_alone(self, results: Results) -> bool:
+        """Is there no other load, or level, than the one that is the same?"""
+        return len(results.loads if self.factor == "level" else results.levels) == 1
+
+
+def in_series(groups: Sequence[Group]) -> list[list[Group]]:
+    """Groups that differ in the load, or level, only; first the first one that says something."""
+    series: dict[tuple[Factor, Family, str], list[Group]] = {}
+    for group in groups:
+        key = (group.factor, group.family, group.other)
+        series.setdefault(key, []).append(group)
+    return [sorted(its, key=lambda it: not it.says_something) for its in series.values()]
+
+
+def groups_of(analysis: Analysis, factor: Factor) -> Iterator[Group]:
+    """Families at each level or load, the first load or level first."""
+    results = analysis.results
+    skipped = failed_loads(results)
+    found: dict[tuple[str, Family, str, str], list[Compared]] = {}
+    for kind in analysis.kinds:
+        for compared in analysis.comparisons(kind, factor):
+            for other in compared.others:
+                both = (other, compared.base)
+                if not {_place(factor, it, compared.held) for it in both} & skipped:
+                    family = family_of(compared.quantity)
+                    key = (compared.held, family, compared.base, other)
+                    found.setdefault(key, []).append(compared)
+    steady = results.loads if factor == "level" else results.levels
+    ordered = sorted(found.items(), key=lambda item: steady.index(item[0][0]))
+    for (held, family, base, other), its in ordered:
+        told, blocks = [], []
+        for it in its:
+            cells = [
+                cell
+                for name in (base, other)
+                if (cell := results.cell(it.quantity, *_place(factor, name, held)))
+            ]
+            told.append(beside(finding(it, other), *cells))
+            blocks += [len(np.unique(cell.blocks)) for cell in cells]
+        few = [it.blocks for it in its if it.unit != "block"]
+        yield Group(
+            family,
+            factor,
+            held,
+            base,
+            other,
+            tuple(beyond_chance(told, 1 - analysis.confidence)),
+            few_blocks=min(few, default=None),
+            blocks=min(blocks),
+        )
+
+
+def _place(factor: Factor, varied: str, held: str) -> tuple[str, str]:
+    """A level and a load."""
+    return (varied, held) if factor == "level" else (held, varied)
+
+
+# The first part of a sentence. {all} is `all 3 vDSO reads`, `2 of 3 vDSO reads` or a name.
+FIRST: Mapping[Verdict, str] = {
+    "more": "{all} {verb} {amount} {than} {base}{detail}",
+    "less": "{all} {verb} {amount} {than} {base}{detail}",
+    "slight": "{all} {differ} from {base_noun} by less than {margin}: {effects}",
+    "same": "nothing measurable changes for {all} against {base_noun}: {effects}, within {margin}",
+    "undecided": "{all} {are} undecided against {base_noun}: {effects}; {remedy}",
+    "untested": "{all} {are} not tested against {base_noun}: {why}",
+}
+
+# The other parts, of those that the first one does not hold.
+NEXT: Mapping[Verdict, str] = {
+    "more": "{number} {verb} {amount}{detail}",
+    "less": "{number} {verb} {amount}{detail}",
+    "slight": "{number} {differ} by less than {margin}: {next_effects}",
+    "same": "nothing measurable changes for {number}: {next_effects}, within {margin}",
+    "undecided": "{number} {are} undecided: {next_effects}; {remedy}",
+    "untested": "{number} {are} not tested: {why}",
+}
+
+# Of one block, and of several that are too few.
+FEW_BLOCKS = (
+    "it was measured in one block only, and what drifts from block to block is not in these numbers",
+    "it was measured in {blocks} blocks only, whose drift may look like a difference",
+)
+
+# What would decide what is undecided.
+BLOCKS = "about {times} times as many blocks would decide {it}"
+MANY_BLOCKS = (
+    "a change of {margin} is too little to see in this scatter: more blocks would decide {it}"
+)
+SOME_BLOCKS = "more blocks would decide {it}"
+# What no number of blocks would decide.
+COARSE = "{steps}, and what is smaller does not show"
+# What would be a difference by its own test.
+AMONG = "what differs by itself may do so by chance among {of} (p = {p} by Holm)"
+AGAINST = "{what} of {name} went the other way"
+# More blocks than these times as many are no advice.
+PRACTICAL = 20
+
+
+def differences(analysis: Analysis, groups: Sequence[Group]) -> Iterator[Sentence]:
+    """A sentence for each family at each level against the first one, or under each load.
+
+    It is that of the first load, or level, at which anything could be tested; of the others
+    those are told that have something new.
+    """
+    for first, *others in in_series(groups):
+        for group in (first, *(it for it in others if it.has_news(first))):
+            yield Sentence(
+                _text(analysis, group),
+                group.table_key,
+                below_main(group.importance),
+                group.family.key,
+            )
+
+
+def _text(analysis: Analysis, group: Group) -> str:
+    results = analysis.results
+    where = [group.varied(group.other, results).there]
+    if not group.is_alone(results):
+        where.append(group.steady(results).there)
+    parts: list[str] = []
+    for verdict in ORDER:
+        if its := [it for it in group.findings if it.verdict == verdict]:
+            template = (NEXT if parts else FIRST)[verdict]
+            parts.append(template.format(**_words(analysis, group, its)))
+    if group.few_blocks is not None and group.says_something:
+        parts.append(FEW_BLOCKS[group.few_blocks > 1].format(blocks=group.few_blocks))
+    return f"{capital(', '.join(where))}, {'; '.join(parts)}."
+
+
+def _words(analysis: Analysis, group: Group, its: Sequence[Finding]) -> Mapping[str, str]:
+    """What templates may ask for."""
+    of = len(group.findings)
+    base = group.varied(group.base, analysis.results)
+    many, whole = len(its) > 1, len(its) == of
+    is_decided = its[0].verdict in DECIDED
+    measure = group.family.measure
+    return {
+        **words(group.family, its, of, analysis.same_within),
+        "number": f"{len(its)} of them" if many else its[0].quantity.title,
+        "amount": amount(its, measure, is_short=False) if is_decided else "",
+        "than": "as" if any(it.is_in_times for it in its) else "than",
+        "detail": detail(its, is_named=not whole) if is_decided else "",
+        "base": base.there,
+        "base_noun": base.noun,
+        "next_effects": effects(its, is_named=many),
+        "remedy": _remedy(its, analysis.same_within, of),
+    }
+
+
+def _remedy(its: Sequence[Finding], same_within: float, of: int) -> str:
+    """Why they are open, and what would decide them."""
+    told = [
+        AGAINST.format(what=listed(it.against), name=it.quantity.title) for it in its if it.against
+    ]
+    if by_itself := [it.among for it in its if it.among is not None]:
+        told.append(AMONG.format(of=of, p=units.p_value(min(by_itself))))
+    others = [it for it in its if not it.against]
+    unseen = [it.unseen_ns for it in others if it.unseen_ns is not None]
+    if unseen:
+        told.append(COARSE.format(steps=coarse_text(max(unseen))))
+    elif others:
+        needed = [times_as_many(it, same_within) for it in others]
+        known = [times for times in needed if times is not None]
+        template = SOME_BLOCKS
+        if len(known) == len(needed):
+            template = BLOCKS if max(known) <= PRACTICAL else MANY_BLOCKS
+        it, margin = "them" if len(others) > 1 else "it", units.margin(same_within)
+        told.append(template.format(times=max(known, default=0), it=it, margin=margin))
+    return "; ".join(told)
+
 
 # What differs to one side, and what does not measurably.
 SIDES = (("more",), ("less",), ("slight", "same"))
@@ -113,9 +355,7 @@ def against_first(analysis: Analysis, groups: Sequence[Group]) -> Iterator[Told]
         by_family: dict[Family, list[Group]] = {}
         for group in own:
             by_family.setdefault(group.family, []).append(group)
-        ordered = sorted(
-            by_family.values(), key=lambda its: -max(it.importance for it in its)
-        )
+        ordered = sorted(by_family.values(), key=lambda its: -max(it.importance for it in its))
         clauses = [it for its in ordered for it in _clauses(its)]
         if not clauses:
             continue
@@ -185,11 +425,7 @@ def still_open(analysis: Analysis, groups: Sequence[Group]) -> Iterator[Sentence
     for group, own in left:
         whole = len(own) == len(group.findings) > 1
         quantities = (it.quantity for it in own)
-        name = (
-            group.family.many
-            if whole
-            else group.family.of_all(quantities, len(group.findings))
-        )
+        name = group.family.many if whole else group.family.of_all(quantities, len(group.findings))
         if len(own) == 1:
             name = own[0].quantity.title
         there = group.varied(group.other, analysis.results).there

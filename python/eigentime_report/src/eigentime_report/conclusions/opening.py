@@ -4,20 +4,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from eigentime_report.analysis import Analysis
-from eigentime_report.conclusions.against import Told, against_first, still_open
-from eigentime_report.conclusions.clocks import backwards, served
-from eigentime_report.conclusions.costs import costs
-from eigentime_report.conclusions.groups import Group
-from eigentime_report.conclusions.sentence import MAIN, Sentence
-from eigentime_report.conclusions.trust import assurance
+from eigentime_report.conclusions.against import Group, Told, against_first, still_open
+from eigentime_report.conclusions.measured import assurance, backwards, costs, served
+from eigentime_report.conclusions.wording import MAIN, Sentence
 
 # With more of them, what matters would not be seen.
 MOST = 9
 
 
-def opening(
-    analysis: Analysis, groups: Sequence[Group]
-) -> tuple[list[Sentence], list[Sentence]]:
+def opening(analysis: Analysis, groups: Sequence[Group]) -> tuple[list[Sentence], list[Sentence]]:
     """Costs, clocks, what levels add, what loads do, what to trust, what is open; and the rest.
 
     Of comparisons there are as many as there is room for, the most important ones.
@@ -33,8 +28,7 @@ def opening(
     chosen = _chosen(compared, MOST - len(begin) - len(end))
     sentences = [*begin, *(it.sentence for it in compared if it in chosen), *end]
     first = [
-        replace(it, weight=MAIN + len(sentences) - place)
-        for place, it in enumerate(sentences)
+        replace(it, weight=MAIN + len(sentences) - place) for place, it in enumerate(sentences)
     ]
     left = [*back[1:], *unclear, *readings]
     return first, [replace(it, weight=MAIN / 2) for it in left]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eigentime_report.results import Results
-from eigentime_report.tables.text import listed
+from eigentime_report.tables.table import listed
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,7 @@ def level(name: str, results: Results) -> Place:
 def label_of(level: str, results: Results) -> str:
     """The folder that a level is of, where several are kept apart; else nothing."""
     labels = [run.label for run in results.runs if run.label]
-    return max(
-        (it for it in labels if level.startswith(f"{it}: ")), key=len, default=""
-    )
+    return max((it for it in labels if level.startswith(f"{it}: ")), key=len, default="")
 
 
 def at(names: Sequence[str], results: Results) -> str:
@@ -58,9 +56,7 @@ def at(names: Sequence[str], results: Results) -> str:
     for it in results.levels:
         levels.setdefault(label_of(it, results), []).append(it)
     whole = [label for label, own in levels.items() if label and {*own} <= {*names}]
-    told = [
-        level(it, results).there for it in names if label_of(it, results) not in whole
-    ]
+    told = [level(it, results).there for it in names if label_of(it, results) not in whole]
     return listed([*told, f"in {listed(whole)}"] if whole else told)
 
 

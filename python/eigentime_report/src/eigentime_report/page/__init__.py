@@ -7,26 +7,7 @@ Read in this order: `sections` (what a page is), `render` (its HTML), `templates
 (what it looks like and does).
 """
 
-from eigentime_report.page.render import render
-from eigentime_report.page.sections import (
-    Block,
-    Choice,
-    Facts,
-    Fold,
-    Option,
-    Page,
-    Section,
-    Sentence,
-)
+from eigentime_report.conclusions import Sentence
+from eigentime_report.page.render import Block, Choice, Facts, Fold, Option, Page, Section, render
 
-__all__ = [
-    "Block",
-    "Choice",
-    "Facts",
-    "Fold",
-    "Option",
-    "Page",
-    "Section",
-    "Sentence",
-    "render",
-]
+__all__ = ["Block", "Choice", "Facts", "Fold", "Option", "Page", "Section", "Sentence", "render"]

@@ -1,4 +1,4 @@
-"""A page as one file of HTML that needs nothing else, and asks nobody for anything."""
+"""A page, and its one file of HTML that needs nothing else, and asks nobody for anything."""
 
 from __future__ import annotations
 
@@ -8,16 +8,125 @@ import hashlib
 import json
 import re
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeAlias
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from eigentime_report.charts import DARK, LIGHT, Chart
-from eigentime_report.page.sections import Block, Choice, Fold, Page
-from eigentime_report.tables import write
+from eigentime_report.conclusions import Sentence
+from eigentime_report.tables import Table, write
+
+# With more sentences than this, what matters most would not be seen.
+OPENING = 9
+
+
+@dataclass(frozen=True)
+class Fold:
+    """What is folded away until somebody asks for it."""
+
+    key: str
+    title: str
+    blocks: tuple[Table | Chart, ...]
+
+
+@dataclass(frozen=True)
+class Option:
+    """The charts of one thing among several."""
+
+    key: str
+    title: str
+    charts: tuple[Chart, ...]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Things of which the charts of one are seen at a time: the reader says which."""
+
+    key: str
+    title: str
+    # What they are, in a word.
+    label: str
+    options: tuple[Option, ...]
+    # The place of the one that is seen first.
+    first: int = 0
+
+
+Block: TypeAlias = Table | Chart | Fold | Choice
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading with some words, tables and charts."""
+
+    key: str
+    title: str
+    # Paragraphs.
+    words: tuple[str, ...] = ()
+    blocks: tuple[Block, ...] = ()
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a machine or a level, by name."""
+
+    title: str
+    facts: tuple[tuple[str, str], ...]
+    # Folded away below them: what holds for some of the runs only.
+    of_some: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Page:
+    """A report: what to conclude, what to know, what was measured where, and the rest."""
+
+    title: str
+    subtitle: str = ""
+    # What it opens with.
+    picture: Chart | None = None
+    sentences: tuple[Sentence, ...] = ()
+    # Folded away below them, as are the last ones of many.
+    more_sentences: tuple[Sentence, ...] = ()
+    notes: tuple[str, ...] = ()
+    facts: tuple[Facts, ...] = ()
+    sections: tuple[Section, ...] = ()
+
+    @property
+    def opening(self) -> tuple[Sentence, ...]:
+        """The sentences that the page begins with."""
+        return self.sentences[:OPENING]
+
+    @property
+    def further(self) -> tuple[Sentence, ...]:
+        """Those that are folded away below them."""
+        return (*self.sentences[OPENING:], *self.more_sentences)
+
+    def blocks(self) -> Iterator[Block | Option]:
+        """All that has a key, with what is in folds and choices."""
+        if self.picture:
+            yield self.picture
+        for section in self.sections:
+            for block in section.blocks:
+                yield block
+                if isinstance(block, Fold):
+                    yield from block.blocks
+                if isinstance(block, Choice):
+                    for option in block.options:
+                        yield option
+                        yield from option.charts
+
+    def charts(self) -> Iterator[Chart]:
+        """All charts."""
+        return (block for block in self.blocks() if isinstance(block, Chart))
+
+    def tables(self) -> Iterator[Table]:
+        """All tables."""
+        return (block for block in self.blocks() if isinstance(block, Table))
+
 
 # Parts of the page that always have these ids.
 FIXED_KEYS = ("conclusions", "notes", "facts", "contents", "themes")
@@ -61,9 +170,7 @@ def render(page: Page) -> str:
             shown=SHOWN,
             block=_block,
             # The page itself is behind the charts.
-            configs=data(
-                {it.name: {**it.config, "background": None} for it in (LIGHT, DARK)}
-            ),
+            configs=data({it.name: {**it.config, "background": None} for it in (LIGHT, DARK)}),
         )
     )
 
@@ -142,9 +249,7 @@ def _vega() -> str:
     # It has a browser's engine, which those who draw nothing need not wait for.
     import vl_convert
 
-    text = _ENDS.sub(
-        r"\\x3c", vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    )
+    text = _ENDS.sub(r"\\x3c", vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
     # Line ends are what the browser makes of them: the hash is of that.
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return f"(() => {{{text}\n}})();"

@@ -6,10 +6,9 @@ level under a load), `replicates` and `histogram` (what tests and medians are ma
 what has to be), `samples` (their rows, kept once), `notes` (what a reader must know) and `errors`.
 """
 
-from eigentime_report.results.cell import Cell
-from eigentime_report.results.errors import FolderError
+from eigentime_report.results.cell import Cell, Replicates
 from eigentime_report.results.quantity import Quantity
-from eigentime_report.results.replicates import Replicates
 from eigentime_report.results.results import Results, load
+from eigentime_report.results.tables import FolderError
 
 __all__ = ["Cell", "FolderError", "Quantity", "Replicates", "Results", "load"]

@@ -1,14 +1,198 @@
-"""A folder of results: its tables, as its manifest says they are."""
+"""A folder of results: its tables, with the rows that its manifest asks for, all of them and once."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
-from eigentime_report.results import plan, tables
-from eigentime_report.results.errors import AGAIN, FolderError
-from eigentime_report.results.manifest import RUNNING, Run
-from eigentime_report.results.tables import WARPS, Table
+from eigentime_report.results import tables
+from eigentime_report.results.manifest import RUNNING, TOLD_APART, WARP, Planned, Run
+from eigentime_report.results.tables import AGAIN, WARPS, FolderError, Table
+from eigentime_report.units import count, typed_span
+
+# What rows of a kind are, in words.
+NAMES = {"calls": "records", "read": "readings", "sleep": "sleeps", "events": "events"}
+# What a step is told by, beside what is measured in it.
+STEP = ("run", "level", "load", "block")
+# What tells the comparisons of clocks of a step apart.
+PAIR = ("cpu", "other_cpu")
+
+MERGE = (
+    "take the file from a copy; folders are put together by `eigentime bench merge`, which "
+    "keeps each row once"
+)
+
+
+def check(file: Path, kind: str, runs: Sequence[Run], steps: pl.DataFrame) -> None:
+    """Raises `FolderError` for samples that are there twice, or missing of a run that is complete."""
+    key = [*STEP, *TOLD_APART[kind]]
+    # Readings are counted in the rows, and events that were missed in each of them.
+    came = pl.col("count").list.sum() if kind == "read" else pl.col("rows")
+    missed = pl.col("missed_of_all") if kind == "events" else pl.lit(0)
+    counted = (
+        steps.with_columns(came=came, missed=missed)
+        .group_by(*key, "order", maintain_order=True)
+        .agg(pl.col("came").sum(), pl.col("missed").first(), pl.col("again").any())
+        .group_by(key, maintain_order=True)
+        .agg(pl.col("came", "missed").sum(), pl.col("again").any())
+    )
+    wanted = asked(runs, kind)
+    strange = counted.join(wanted, on=key, how="anti", maintain_order="left")
+    if len(strange):
+        row = strange.row(0, named=True)
+        reason = (
+            f"it has {_name(kind, row)} at {row['level']}, {row['load']}, block {row['block']}, "
+            "which the manifest's plan does not have: the file is of another folder"
+        )
+        raise FolderError(file, reason)
+    both = (
+        wanted.group_by(key, maintain_order=True)
+        .agg(pl.col("asked", "excused").sum())
+        .join(counted, on=key, how="left", maintain_order="left")
+        .with_columns(pl.col("came", "missed").fill_null(0), pl.col("again").fill_null(False))
+    )
+    more = pl.col("again") | (pl.col("came") > pl.col("asked"))
+    less = pl.col("came") + pl.col("missed") + pl.col("excused") < pl.col("asked")
+    for is_wrong, meaning in (
+        (more, "some are there twice"),
+        (less, "some are missing, although its run is complete"),
+    ):
+        wrong = both.filter(is_wrong)
+        if len(wrong):
+            row, others = wrong.row(0, named=True), len(wrong) - 1
+            told = f", as have {count(others)} more steps" if others else ""
+            reason = (
+                f"{_name(kind, row)} at {row['level']}, {row['load']}, block {row['block']} has "
+                f"{count(row['came'])} of {count(row['asked'])} {NAMES[kind]}{told}: {meaning}"
+            )
+            raise FolderError(file, reason, *([MERGE] if is_wrong is more else []))
+
+
+def lone(kind: str, steps: pl.DataFrame) -> Iterator[str]:
+    """Of which steps a single event came, so that nothing is known of its timer; in words."""
+    if kind != "events":
+        return
+    alone = steps.filter(pl.col("after_ns").list.len() == 0)
+    places = ["level", "load", *TOLD_APART[kind]]
+    by_place = alone.group_by(places, maintain_order=True)
+    found = by_place.agg(pl.len().alias("steps"), pl.col("missed_of_all").sum())
+    for row in found.iter_rows(named=True):
+        blocks = "a block" if row["steps"] == 1 else f"{count(row['steps'])} blocks"
+        yield (
+            f"{_name(kind, row)} at {row['level']}, {row['load']}: a single event came in {blocks}, "
+            f"and {count(row['missed_of_all'])} were missed, so there is no time from one to the next."
+        )
+
+
+def check_warps(file: Path, runs: Sequence[Run], rows: pl.DataFrame) -> None:
+    """Each block compares clocks, all of them between the same processors, and once."""
+    _check_once(file, rows, [*STEP, "clock", *PAIR])
+    wanted = asked(runs, WARP).filter(pl.col("asked") > pl.col("excused"))
+    sizes = rows.group_by(STEP).agg(
+        pl.len().alias("rows"),
+        pl.struct("clock").n_unique().alias("clocks"),
+        pl.struct(PAIR).n_unique().alias("pairs"),
+    )
+    found = wanted.join(sizes, on=STEP, how="left", maintain_order="left")
+    for is_wrong, what in (
+        (pl.col("rows").is_null(), "comparison of clocks"),
+        (pl.col("rows") < pl.col("clocks") * pl.col("pairs"), "part of a comparison of clocks"),
+    ):
+        wrong = found.filter(is_wrong)
+        if len(wrong):
+            reason = f"{_at(wrong, what)} missing, although the run is complete"
+            raise FolderError(file, reason)
+
+
+def check_loads(file: Path, runs: Sequence[Run], rows: pl.DataFrame) -> Iterator[str]:
+    """Each load of a complete run was looked at; a probe that failed at its end may have lost a block."""
+    _check_once(file, rows, rows.columns)
+    planned = pl.concat([asked(runs, kind).select(*STEP, "asked") for kind in TOLD_APART])
+    excused = {
+        (run.run, level.name, load)
+        for run in runs
+        for level in run.levels
+        for load in run.loads
+        if _is_excused(run, level.name, Planned(load, "", (), 0))
+    }
+    wanted = planned.filter(pl.col("asked") > 0).select(STEP).unique(maintain_order=True)
+    places = wanted.group_by("run", "level", "load", maintain_order=True)
+    seen = set(rows.select(STEP).unique().iter_rows())
+    for place, blocks in places:
+        unseen = [row for row in blocks.iter_rows() if row not in seen]
+        if place in excused or not unseen:
+            continue
+        at = f"{place[1]}, {place[2]}"
+        if len(unseen) == len(blocks):
+            reason = f"all of {at} is missing, although the run is complete"
+            raise FolderError(file, reason)
+        yield (
+            f"{file}: what the load did at {at} is not known of {count(len(unseen))} "
+            f"of {count(len(blocks))} blocks."
+        )
+
+
+def asked(runs: Sequence[Run], kind: str) -> pl.DataFrame:
+    """What was to be measured in each step, and how much of it may be missing."""
+    rows = [
+        (run.run, level.name, it.load, block, *it.key, share, excused and share)
+        for run in runs
+        for it in run.planned
+        if it.kind == kind
+        for level in run.levels
+        for excused in [_is_excused(run, level.name, it)]
+        for block in range(run.blocks)
+        for share in [it.share(block, run.blocks)]
+    ]
+    names = (*STEP, *TOLD_APART[kind], "asked", "excused")
+    counts = {"block", "interval_ns", "asked", "excused"}
+    schema = {it: pl.Int64 if it in counts else pl.String for it in names}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _is_excused(run: Run, level: str, it: Planned) -> bool:
+    """May it be missing: as the run goes on, or as the manifest says why it does not?"""
+    if not run.is_complete:
+        return True
+    if any(at.name == level and at.unavailable for at in run.levels):
+        return True
+    skips = [
+        set(skip.what.replace(",", " ").split())
+        for skip in (*run.skipped, *run.failed)
+        if skip.level == level and skip.load in (None, it.load)
+    ]
+    if not skips:
+        return False
+    own = set(map(str, it.key))
+    named = {word for planned in run.planned for word in map(str, planned.key)}
+    # A skip names this measurement, or none at all, as that of a load does not. Clocks that were not
+    # compared say nothing of readings of the same ones.
+    return any(
+        it.kind == WARP if WARP in words else bool(words & own) or not words & named
+        for words in skips
+    )
+
+
+def _name(kind: str, row: Mapping[str, Any]) -> str:
+    """`sleep/epoll/1ms/other`."""
+    columns = TOLD_APART[kind]
+    words = [typed_span(row[it]) if it == "interval_ns" else row[it] for it in columns]
+    return "/".join([kind, *words])
+
+
+def _check_once(file: Path, rows: pl.DataFrame, told_apart: Sequence[str]) -> None:
+    again = rows.filter(rows.select(told_apart).is_duplicated())
+    if len(again):
+        raise FolderError(file, f"{_at(again, 'row')} there more than once", MERGE)
+
+
+def _at(rows: pl.DataFrame, what: str) -> str:
+    """Where the first one is, and how many others there are."""
+    row, others = rows.row(0, named=True), len(rows) - 1
+    more = f" and {count(others)} more are" if others else " is"
+    return f"a {what} at {row['level']}, {row['load']}, block {row['block']}{more}"
+
 
 # What the manifest knows of rows.
 PLACE = ("run", "level", "load")
@@ -24,9 +208,7 @@ TOGETHER = "take all files of one folder, or merge folders by `eigentime bench m
 class Folder:
     """A folder, whose runs and blocks are numbered on from those of the folders before."""
 
-    def __init__(
-        self, path: Path, runs: Sequence[Run], first_run: int, first_block: int
-    ) -> None:
+    def __init__(self, path: Path, runs: Sequence[Run], first_run: int, first_block: int) -> None:
         self.path = path
         self.runs = runs
         # What a reader must know of it, in words.
@@ -51,16 +233,18 @@ class Folder:
             return pl.DataFrame()
         steps = tables.steps(path, table)
         if steps.is_empty():
-            wanted = plan.asked(self.runs, table.kind)
+            wanted = asked(self.runs, table.kind)
             if not wanted.filter(pl.col("asked") > pl.col("excused")).is_empty():
-                reason = "it has no rows, although its run is complete and has not left all of it out"
+                reason = (
+                    "it has no rows, although its run is complete and has not left all of it out"
+                )
                 raise FolderError(path, reason)
             if self._is_planned(table):
                 self.notes.append(f"{path}: nothing of it could be measured.")
             return steps
         placed = self._placed(steps, path)
-        plan.check(path, table.kind, self.runs, steps)
-        self.notes += plan.lone(table.kind, placed)
+        check(path, table.kind, self.runs, steps)
+        self.notes += lone(table.kind, placed)
         return placed.filter(pl.col(next(iter(table.varying))).list.len() > 0)
 
     def whole(self, table: Table) -> pl.DataFrame:
@@ -70,9 +254,9 @@ class Folder:
             return pl.DataFrame(schema=dict(table.columns))
         rows = tables.whole(path, table)
         if table is WARPS:
-            plan.check_warps(path, self.runs, rows)
+            check_warps(path, self.runs, rows)
         else:
-            self.notes += plan.check_loads(path, self.runs, rows)
+            self.notes += check_loads(path, self.runs, rows)
         return self._placed(rows, path).select(list(table.columns))
 
     def _path(self, table: Table) -> Path | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eigentime_report.results.errors import VERSION, FolderError, unreadable, visible
+from eigentime_report.results.tables import MOST, VERSION, FolderError, unreadable, visible
 
 FILE = "manifest.json"
 # The version of the form that this code reads.
@@ -14,8 +14,7 @@ FORM = 1
 COMPLETE = "complete"
 RUNNING = "running"
 STATES = (RUNNING, "interrupted", "incomplete", COMPLETE)
-# Counts are kept in 64 bits with a sign; each block is looked for in the tables.
-MOST = 2**63 - 1
+# Each block is looked for in the tables.
 MOST_BLOCKS = 100_000
 
 MEASURE = "name a folder that `eigentime bench --out` has written"
@@ -53,6 +52,34 @@ class Skip:
     what: str
     why: str
     load: str | None = None
+
+
+CLOSER = "closer_to_interval"
+UNIT = "ns"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What a name in the rows of a kind means."""
+
+    kind: str
+    name: str
+    meaning: str
+    # `lower`, or `CLOSER` of two values.
+    better: str
+    # How much of each value was asked for.
+    asked: int | None
+
+
+# Of manifests of earlier versions, which have no metrics: by kind what they are, and those that
+# were called with a sleep of so many nanoseconds.
+EARLIER = {
+    "calls": "Duration of a call",
+    "read": "Duration of a reading",
+    "sleep": "Latency of a sleep",
+    "events": "Interval between two events",
+}
+ASKED = {"clock_nanosleep": 100_000_000, "nanosleep": 100_000_000}
 
 
 # Clocks are compared once in each block.
@@ -101,6 +128,7 @@ class Run:
     levels: tuple[Level, ...]
     loads: tuple[str, ...]
     planned: tuple[Planned, ...]
+    metrics: tuple[Metric, ...]
     state: str
     begin: str
     steps: int
@@ -131,6 +159,14 @@ class Run:
 # or in objects whose members have any names (`*`).
 TEXT, LINES, COUNT, ANY = "text", "lines", MOST, None
 SKIP = {"level": TEXT, "load?": TEXT, "what": TEXT, "why": TEXT}
+METRIC = {
+    "kind": TEXT,
+    "name": TEXT,
+    "unit": TEXT,
+    "meaning": TEXT,
+    "better": TEXT,
+    "asked?": COUNT,
+}
 FACTS = {
     "notes": {"*": LINES},
     "facts?": {"findings": [{"verdict": TEXT, "found": TEXT}]},
@@ -172,8 +208,13 @@ def read(folder: Path) -> tuple[Run, ...]:
         if form != FORM:
             reason = f"its form is {form}, and this version knows {FORM}"
             raise FolderError(file, reason, VERSION)
-        found = _taken({"runs": [RUN]}, document)["runs"]
-        runs = tuple(_run(folder, it, f"runs[{at}]") for at, it in enumerate(found))
+        found = _taken({"metrics?": [METRIC], "runs": [RUN]}, document)
+        metrics = tuple(
+            _metric(it, f"metrics[{at}]") for at, it in enumerate(found["metrics"] or ())
+        )
+        runs = tuple(
+            _run(folder, it, f"runs[{at}]", metrics) for at, it in enumerate(found["runs"])
+        )
     except _Wrong as wrong:
         raise FolderError(file, str(wrong)) from None
     if not runs:
@@ -208,7 +249,20 @@ def _document(folder: Path, file: Path) -> Any:
         raise FolderError(file, f"it is no JSON: {error}") from error
 
 
-def _run(folder: Path, it: Mapping[str, Any], at: str) -> Run:
+def _metric(it: dict[str, Any], at: str) -> Metric:
+    if (unit := it.pop("unit")) != UNIT:
+        raise _Wrong(f"{at}.unit", f"is {unit!r}, and this version reads values in {UNIT}")
+    return Metric(**it)
+
+
+def _earlier(kind: str, name: str) -> Metric:
+    """What is known of a name without the manifest's metrics."""
+    better = CLOSER if kind == "events" else "lower"
+    asked = ASKED.get(name) if kind == "calls" else None
+    return Metric(kind, name, EARLIER[kind], better, asked)
+
+
+def _run(folder: Path, it: Mapping[str, Any], at: str, metrics: tuple[Metric, ...]) -> Run:
     plan = it["plan"]
     if it["steps_done"] > it["steps"]:
         raise _Wrong(f"{at}.steps_done", f"is more than {it['steps']}")
@@ -218,6 +272,9 @@ def _run(folder: Path, it: Mapping[str, Any], at: str) -> Run:
         for number, measurement in enumerate(under["measurements"])
         for where in [f"{at}.plan.loads[{place}].measurements[{number}]"]
     ]
+    known = {(metric.kind, metric.name) for metric in metrics}
+    names = {(it.kind, str(it.key[0])): None for it in planned if it and it.kind != WARP}
+    unknown = [name for name in names if name not in known]
     return Run(
         folder=folder,
         run=it["run"],
@@ -225,11 +282,10 @@ def _run(folder: Path, it: Mapping[str, Any], at: str) -> Run:
         preset=plan["preset"],
         blocks=plan["blocks"],
         # A level at which nobody has looked yet has no facts.
-        levels=tuple(
-            _level(place, it["levels"].get(place["name"])) for place in plan["levels"]
-        ),
+        levels=tuple(_level(place, it["levels"].get(place["name"])) for place in plan["levels"]),
         loads=tuple(under["load"] for under in plan["loads"]),
         planned=tuple(filter(None, planned)),
+        metrics=metrics + tuple(_earlier(kind, name) for kind, name in unknown),
         state=it["state"],
         begin=it["sessions"][0]["begin"] if it["sessions"] else "an unknown time",
         steps=it["steps"],
@@ -279,23 +335,16 @@ def _taken(shape: Any, value: Any, at: str = "") -> Any:
     if isinstance(shape, list):
         if not isinstance(value, list):
             raise _Wrong(at, "is no list")
-        return tuple(
-            _taken(shape[0], it, f"{at}[{place}]") for place, it in enumerate(value)
-        )
+        return tuple(_taken(shape[0], it, f"{at}[{place}]") for place, it in enumerate(value))
     if not isinstance(value, dict):
         raise _Wrong(at, "is no object")
     if "*" in shape:
-        return {
-            visible(key): _taken(shape["*"], it, f"{at}.{key}")
-            for key, it in value.items()
-        }
+        return {visible(key): _taken(shape["*"], it, f"{at}.{key}") for key, it in value.items()}
     found = {}
     for name, own in shape.items():
         key = name.rstrip("?")
         if name not in value and key == name:
             raise _Wrong(at, f"has no {key!r}")
         is_there = key == name or value.get(key) is not None
-        found[key] = (
-            _taken(own, value[key], f"{at}.{key}".lstrip(".")) if is_there else None
-        )
+        found[key] = _taken(own, value[key], f"{at}.{key}".lstrip(".")) if is_there else None
     return found

@@ -4,31 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from eigentime_report.results.manifest import CLOSER, Metric
 from eigentime_report.units import span, typed_span
 
-CALLS = "calls"
-READ = "read"
-SLEEP = "sleep"
-EVENTS = "events"
+CALLS, READ, SLEEP, EVENTS = "calls", "read", "sleep", "events"
 
-# The probe's lists, in its order.
-METRICS = (
-    "clock_nanosleep", "nanosleep", "clock_getres", "clock_gettime_boottime",
-    "clock_gettime_monotonic", "gettimeofday", "timer_create", "timer_settime", "timer_delete",
-    "timer_getoverrun", "timerfd_create", "timerfd_settime", "vdso_clock_gettime_boottime",
-    "vdso_clock_gettime_monotonic", "vdso_gettimeofday",
-)  # fmt: skip
-READS = ("tsc", "clock_gettime", "clock_gettime_raw", "library")
 CACHES = ("hot", "cold")
-METHODS = (
-    "usleep", "nanosleep", "clock_nanosleep", "timerfd", "posix_timer", "epoll", "sleeper",
-)  # fmt: skip
-SOURCES = ("timerfd", "clock_nanosleep", "ticker", "bpf_timer", "hrtimer")
 LOADS = ("idle", "cpu", "io", "network")
-
-# Metrics of calls that sleep, and what for.
-ASLEEP = frozenset(METRICS[:2])
-ASLEEP_NS = 100_000_000
 # The policy of threads that nobody gave another, and the kernel's own timer slack.
 ORDINARY = "other"
 USUAL_SLACK_NS = 50_000
@@ -38,7 +20,8 @@ USUAL_SLACK_NS = 50_000
 class Quantity:
     """Something that is measured at levels and under loads.
 
-    `name` is all of it: kind, subject and factors.
+    `name` is all of it: kind, subject and factors. `asked_ns` is how much of each value was asked
+    for; what is more than this is how late it was.
     """
 
     kind: str
@@ -47,6 +30,10 @@ class Quantity:
     factors: Mapping[str, str] = field(compare=False)
     interval_ns: int | None = field(compare=False)
     meaning: str = field(compare=False)
+    asked_ns: int = field(default=0, compare=False)
+    # Whether values are better the closer they are to the interval: what is shown is by how much
+    # they are not.
+    is_deviation: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
         return self.name
@@ -55,10 +42,11 @@ class Quantity:
     __repr__ = __str__
 
     @property
-    def asked_ns(self) -> int:
-        """How much of each value was asked for; what is more than this is how late it was."""
-        is_asleep = self.kind == CALLS and self.subject in ASLEEP
-        return ASLEEP_NS if is_asleep else 0
+    def measure(self) -> str:
+        """What its values are, in a word: `duration`, `latency`."""
+        if self.is_deviation:
+            return "deviation of the interval"
+        return self.meaning.partition(" of ")[0].lower()
 
     @property
     def title(self) -> str:
@@ -76,21 +64,19 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Kind:
-    """What the quantities of a table are told apart by: its columns."""
+    """What the quantities of a table are told apart by, its columns, and the column of their values."""
 
     name: str
+    value: str
     subject: str
-    factors: tuple[str, ...]
-    meaning: str
-    # Known subjects, in the order in which they are shown.
-    subjects: tuple[str, ...]
+    factors: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that a quantity is a combination of."""
         return (self.subject, *self.factors)
 
-    def quantity(self, row: Mapping[str, Any]) -> Quantity:
+    def quantity(self, row: Mapping[str, Any], metrics: Sequence[Metric]) -> Quantity:
         """The quantity of a row."""
         subject = row[self.subject]
         factors = {it: row[it] for it in self.factors}
@@ -104,17 +90,22 @@ class Kind:
         if slack is not None and factors["policy"] == ORDINARY:
             factors["slack"] = span(slack)
             words.append(f"slack={typed_span(slack)}")
-        meaning = self.meaning
-        if self.name == CALLS and subject in ASLEEP:
-            meaning = f"time of one call, asked for {span(ASLEEP_NS)}"
-        interval_ns = row.get("interval_ns")
+        its = next(it for it in metrics if (it.kind, it.name) == (self.name, subject))
         return Quantity(
-            self.name, "/".join(words), subject, factors, interval_ns, meaning
+            self.name,
+            "/".join(words),
+            subject,
+            factors,
+            row.get("interval_ns"),
+            its.meaning,
+            its.asked or 0,
+            its.better == CLOSER,
         )
 
-    def place(self, row: Mapping[str, Any]) -> tuple[Any, ...]:
+    def place(self, row: Mapping[str, Any], metrics: Sequence[Metric]) -> tuple[Any, ...]:
         """Where its quantity stands among those of this kind."""
-        known = {self.subject: self.subjects, "cache": CACHES, "policy": (ORDINARY,)}
+        subjects = [it.name for it in metrics if it.kind == self.name]
+        known = {self.subject: subjects, "cache": CACHES, "policy": (ORDINARY,)}
         return tuple(_order(known.get(it, ()))(row[it]) for it in self.columns)
 
 
@@ -125,10 +116,10 @@ def _order(known: Sequence[str]) -> Any:
 
 
 KINDS = (
-    Kind(CALLS, "metric", (), "time of one call", METRICS),
-    Kind(READ, "source", ("cache",), "time of one reading", READS),
-    Kind(SLEEP, "method", ("interval_ns", "policy", "slack_ns"), "miss time", METHODS),
-    Kind(EVENTS, "source", ("interval_ns",), "deviation of the interval", SOURCES),
+    Kind(CALLS, "call_ns", "metric"),
+    Kind(READ, "value_ns", "source", ("cache",)),
+    Kind(SLEEP, "miss_ns", "method", ("interval_ns", "policy", "slack_ns")),
+    Kind(EVENTS, "after_ns", "source", ("interval_ns",)),
 )
 
 

@@ -1,6 +1,7 @@
-"""What one or several folders of results have, and reading them."""
+"""What one or several folders of results have, reading them, and what a reader must know."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import cached_property
@@ -11,13 +12,131 @@ import polars as pl
 
 from eigentime_report.results import manifest
 from eigentime_report.results.cell import Cell, Fact
-from eigentime_report.results.errors import FolderError
 from eigentime_report.results.folder import Folder
-from eigentime_report.results.manifest import Level, Run
-from eigentime_report.results.notes import about
+from eigentime_report.results.manifest import RUNNING, Level, Run, Skip
 from eigentime_report.results.quantity import KINDS, Quantity, in_order
 from eigentime_report.results.samples import Key, Samples
-from eigentime_report.results.tables import LOADS, SAMPLES, WARPS
+from eigentime_report.results.tables import LOADS, SAMPLES, WARPS, FolderError
+from eigentime_report.units import count
+
+# Quantity, level and load of something that was measured.
+Measured = Collection[tuple[str, str, str]]
+
+
+def about(
+    runs: Sequence[Run],
+    levels: Sequence[str],
+    loads: Sequence[str],
+    measured: Measured,
+    found: Sequence[str],
+) -> Iterator[str]:
+    """All of it, the gravest first."""
+    yield from _unfinished(runs)
+    yield from _mixed(runs)
+    yield from _of_runs(runs, lambda run: run.remarks)
+    yield from _of_runs(runs, _unavailable)
+    yield from _of_runs(runs, _left_out)
+    yield from found
+    yield from _incomparable(levels, measured)
+    yield from _without_load(levels, loads, measured)
+
+
+def _unfinished(runs: Sequence[Run]) -> Iterator[str]:
+    for run in runs:
+        done = f"{count(run.steps_done)} of {count(run.steps)} steps are done"
+        told = f"is {run.state}: {done}, and these are used"
+        if run.state == RUNNING:
+            told = f"has not ended in order: the tables are what was there when it last did, and {done}"
+        if not run.is_complete:
+            yield f"{_named(run)} {told}. The same command goes on with it."
+
+
+def _mixed(runs: Sequence[Run]) -> Iterator[str]:
+    """Runs whose values are taken together, and should not be without a thought."""
+    together = defaultdict(list)
+    for run in runs:
+        together[run.label].append(run)
+    for label, alike in together.items():
+        of = f" of {label}" if label else ""
+        for what in ("machine", "kernel", "eigentime", "probe"):
+            values = dict.fromkeys(str(getattr(run, what)) for run in alike)
+            if len(values) > 1:
+                yield (
+                    f"The runs{of} differ in {what} ({', '.join(values)}), and their values are "
+                    "taken together: to keep them apart, name their folders one by one."
+                )
+
+
+def _of_runs(runs: Sequence[Run], say: Callable[[Run], Iterable[str]]) -> Iterator[str]:
+    """What runs say: where only some of several do, with their names."""
+    said: dict[str, list[Run]] = defaultdict(list)
+    for run in runs:
+        for sentence in dict.fromkeys(say(run)):
+            said[sentence].append(run)
+    for sentence, by in said.items():
+        if len(by) == len(runs):
+            yield sentence
+        else:
+            yield f"{_named(*by)}: {sentence}"
+
+
+def _unavailable(run: Run) -> Iterator[str]:
+    for level in run.levels:
+        if level.unavailable:
+            yield f"Level {level.name} could not be had: {level.unavailable}"
+
+
+def _left_out(run: Run) -> Iterator[str]:
+    for what, skips in (("was not measured", run.skipped), ("failed", run.failed)):
+        places: dict[tuple[str, str], list[Skip]] = defaultdict(list)
+        for skip in skips:
+            places[skip.what, skip.why].append(skip)
+        for (name, why), there in places.items():
+            yield f"{name} {what} ({_places(there, run)}): {why}"
+
+
+def _places(skips: Iterable[Skip], run: Run) -> str:
+    """Levels, each with its loads unless that is all of them."""
+    loads: dict[str, dict[str, None]] = defaultdict(dict)
+    for skip in skips:
+        loads[skip.level].update(dict.fromkeys([skip.load] if skip.load else run.loads))
+    # Levels of the same loads together.
+    levels: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for level, own in loads.items():
+        levels[tuple(own)].append(level)
+    return "; ".join(
+        ", ".join(alike) + ("" if set(own) >= set(run.loads) else f" under {', '.join(own)}")
+        for own, alike in levels.items()
+    )
+
+
+def _incomparable(levels: Sequence[str], measured: Measured) -> Iterator[str]:
+    """Levels of which nothing can be compared with the first one."""
+    of = {level: {(what, load) for what, at, load in measured if at == level} for level in levels}
+    first, *others = levels or ("",)
+    for level in others:
+        if of[level] | of[first] and not of[level] & of[first]:
+            yield (
+                f"Level {level} has no quantity in common with {first}, so it is compared with "
+                "nothing: measure both by the same arguments."
+            )
+
+
+def _without_load(levels: Sequence[str], loads: Sequence[str], measured: Measured) -> Iterator[str]:
+    for load in loads:
+        there = {level for _, level, under in measured if under == load}
+        missing = [level for level in levels if level not in there]
+        if there and missing:
+            yield f"Nothing was measured under load {load} at {', '.join(missing)}."
+
+
+def _named(*runs: Run) -> str:
+    """`The run of 2026-01-02 on vm`, or `The runs of 2026-01-02 and 2026-01-03 on vm`."""
+    machines = dict.fromkeys(run.machine for run in runs)
+    *first, last = sorted(run.begin for run in runs)
+    begun = f"{', '.join(first)} and {last}" if first else last
+    return f"The run{'s' if first else ''} of {begun} on {' and '.join(machines)}"
+
 
 Item = TypeVar("Item")
 
@@ -36,9 +155,10 @@ class Results:
         self.load_checks: pl.DataFrame = pl.concat(it.whole(LOADS) for it in folders)
         planned = _once(run.name_of(it.name) for run in self.runs for it in run.levels)
         loads = in_order(load for run in self.runs for load in run.loads)
+        metrics = _once(it for run in self.runs for it in run.metrics)
         self._samples = {
             kind.name: Samples(
-                kind, table, [it.samples(table) for it in folders], planned, loads
+                kind, table, [it.samples(table) for it in folders], planned, loads, metrics
             )
             for kind, table in zip(KINDS, SAMPLES, strict=True)
         }
@@ -55,9 +175,7 @@ class Results:
         self.levels: tuple[str, ...] = tuple(it for it in planned if it in at)
         self.loads: tuple[str, ...] = tuple(it for it in loads if it in under)
         self.quantities: tuple[Quantity, ...] = tuple(_once(it for it, _, _ in keys))
-        self._keys = {
-            (str(it), level, load): (it, level, load) for it, level, load in keys
-        }
+        self._keys = {(str(it), level, load): (it, level, load) for it, level, load in keys}
         self._cells: dict[Key, Cell] = {}
         self._found = [text for it in folders for text in it.notes]
 
@@ -110,10 +228,7 @@ class Results:
     def places(self, level: str) -> list[tuple[Run, Level]]:
         """What each run knows of a level."""
         return [
-            (run, it)
-            for run in self.runs
-            for it in run.levels
-            if run.name_of(it.name) == level
+            (run, it) for run in self.runs for it in run.levels if run.name_of(it.name) == level
         ]
 
     @cached_property
@@ -147,13 +262,9 @@ def load(*folders: str | Path, labels: Sequence[str] | None = None) -> Results:
     Raises `FolderError` for what cannot be read.
     """
     if not folders:
-        raise ValueError(
-            "no folder is named: at least one that eigentime bench has written"
-        )
+        raise ValueError("no folder is named: at least one that eigentime bench has written")
     if labels is not None and not len(set(labels)) == len(labels) == len(folders):
-        raise ValueError(
-            f"{len(folders)} folders need as many labels, each of them once"
-        )
+        raise ValueError(f"{len(folders)} folders need as many labels, each of them once")
     paths = [Path(it) for it in folders]
     runs = [manifest.read(path) for path in paths]
     _check_once([run for each in runs for run in each])

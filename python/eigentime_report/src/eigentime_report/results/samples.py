@@ -7,18 +7,20 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from eigentime_report.results.cell import Cell, Fact
-from eigentime_report.results.folder import RUN
-from eigentime_report.results.histogram import (
+from eigentime_report.results.cell import (
     DIGITS,
     Blocks,
+    Cell,
+    Fact,
     Floats,
     Histogram,
     Part,
     spans,
+    step_of,
 )
+from eigentime_report.results.folder import RUN
+from eigentime_report.results.manifest import Metric
 from eigentime_report.results.quantity import CALLS, EVENTS, READ, SLEEP, Kind, Quantity
-from eigentime_report.results.resolution import step_of
 from eigentime_report.results.tables import Table
 
 Key: TypeAlias = tuple[Quantity, str, str]
@@ -32,23 +34,14 @@ def _mean(column: str) -> pl.Expr:
     return (pl.col(column) * pl.col("length")).sum() / pl.col("length").sum()
 
 
-# The column of a sample's value, and what is to be known of a cell beside its values.
-VALUES: Mapping[str, str] = {
-    CALLS: "call_ns",
-    READ: "value_ns",
-    SLEEP: "miss_ns",
-    EVENTS: "after_ns",
-}
+# What is to be known of a cell beside its values.
 FACTS: Mapping[str, Mapping[str, pl.Expr]] = {
     CALLS: {
         "calls": pl.col("calls").max(),
         "policy": _texts("policy"),
         "slack_ns": pl.col("slack_ns").max(),
     },
-    READ: {
-        "step_ticks": pl.col("step_ticks").max(),
-        "ticks_per_ns": _mean("ticks_per_ns"),
-    },
+    READ: {"step_ticks": pl.col("step_ticks").max(), "ticks_per_ns": _mean("ticks_per_ns")},
     SLEEP: {
         "cpu_ns": _mean("cpu_ns"),
         "reading_ns": _mean("reading_ns"),
@@ -76,6 +69,7 @@ class Samples:
         found: Sequence[pl.DataFrame],
         levels: Sequence[str],
         loads: Sequence[str],
+        metrics: Sequence[Metric],
     ) -> None:
         self._kind = kind
         # Of each cell, where its steps are.
@@ -87,7 +81,7 @@ class Samples:
         steps = pl.concat(there)
 
         def place(row: Mapping[str, Any]) -> tuple[Any, ...]:
-            return kind.place(row), loads.index(row["load"]), levels.index(row["level"])
+            return kind.place(row, metrics), loads.index(row["load"]), levels.index(row["level"])
 
         rows = sorted(steps.select(columns).unique().iter_rows(named=True), key=place)
         numbered = pl.DataFrame(rows, schema=steps.select(columns).schema)
@@ -95,19 +89,17 @@ class Samples:
         steps = steps.sort("cell", RUN, "order", maintain_order=True)
         ends = np.cumsum(steps.group_by("cell", maintain_order=True).len()["len"])
         for row, begin, end in zip(rows, [0, *ends], ends):
-            self.keys[kind.quantity(row), row["level"], row["load"]] = slice(begin, end)
+            self.keys[kind.quantity(row, metrics), row["level"], row["load"]] = slice(begin, end)
         self._arrays: dict[str, NDArray[Any]] = {}
         length = pl.col(next(iter(table.varying))).list.len().cast(pl.Int64)
         self._steps = steps.select(pl.exclude(list(table.varying)), length=length)
         for name in table.varying:
-            self._arrays[name] = (
-                steps[name].explode().to_numpy(writable=kind.name == EVENTS)
-            )
+            self._arrays[name] = steps[name].explode().to_numpy(writable=kind.name == EVENTS)
             # One column at a time is in memory twice.
             steps = steps.drop(name)
         if kind.name == EVENTS:
             asked = self._steps["interval_ns"].to_numpy()
-            self._arrays[VALUES[EVENTS]] -= np.repeat(asked, self._steps["length"])
+            self._arrays[kind.value] -= np.repeat(asked, self._steps["length"])
         for array in self._arrays.values():
             # Who sorts the values of a cell sorts a copy.
             array.flags.writeable = False
@@ -122,12 +114,10 @@ class Samples:
         columns = {name: array[samples] for name, array in self._arrays.items()}
         blocks = np.repeat(steps["block"].to_numpy().astype(np.int32), steps["length"])
         known = FACTS[self._kind.name]
-        facts = steps.select(it.alias(name) for name, it in known.items()).row(
-            0, named=True
-        )
+        facts = steps.select(it.alias(name) for name, it in known.items()).row(0, named=True)
         facts = {name: it for name, it in facts.items() if it not in (None, "")}
         served = set(steps["served"].drop_nulls()) if "served" in steps.columns else ()
-        values = columns[VALUES[self._kind.name]]
+        values = columns[self._kind.value]
         missed = columns.get("missed")
         if missed is not None:
             facts["missed"] = int(missed.sum())
@@ -166,9 +156,7 @@ def _step_of_calls(
     return step_of((values + loop) * calls, blocks, 1.0) / float(calls.min())
 
 
-def _step_of_readings(
-    ticks: NDArray[Any], blocks: Blocks, steps: pl.DataFrame
-) -> float:
+def _step_of_readings(ticks: NDArray[Any], blocks: Blocks, steps: pl.DataFrame) -> float:
     """The step that the probe has found, or if it has not, the one that is seen."""
     known = float((steps["step_ticks"] / steps["ticks_per_ns"]).to_numpy().max())
     exact = ticks < 1 << DIGITS

@@ -1,5 +1,6 @@
-"""The Parquet files: what is read of each, and which values cannot be."""
+"""The Parquet files: what is read of each, which values cannot be, and what is said of them."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -8,14 +9,56 @@ from typing import TypeAlias
 
 import polars as pl
 
-from eigentime_report.results.errors import (
-    VERSION,
-    FolderError,
-    unreadable,
-    visible_rows,
-)
-from eigentime_report.results.manifest import MOST
+AGAIN = "take it from a copy, or measure again"
+VERSION = "report with the version of Eigentime that has measured it"
 
+# Control characters, those that turn the direction of writing, and halves of characters.
+_HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_SPACES = "\t\n\v\f\r\x85\u2028\u2029"
+
+
+class FolderError(Exception):
+    """A folder that cannot be read: which file of it, for what reason, and what to do."""
+
+    def __init__(self, path: Path, reason: str, way_out: str = AGAIN) -> None:
+        super().__init__(path, reason, way_out)
+        self.path = path
+        self.reason = reason
+        self.way_out = way_out
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}\nhelp: {self.way_out}"
+
+
+def unreadable(path: Path, error: OSError) -> FolderError:
+    """A file that this user cannot read, whatever is in it."""
+    return FolderError(
+        path,
+        f"it cannot be read: {error.strerror or error}",
+        "let this user read it, or name a copy that this user can read",
+    )
+
+
+def visible(text: str) -> str:
+    r"""The text, in which ends of lines are spaces, and what nobody sees is told: `\x1b`."""
+
+    def told(found: re.Match[str]) -> str:
+        if found[0] in _SPACES:
+            return " "
+        return found[0].encode("unicode_escape").decode("ascii")
+
+    return _HIDDEN.sub(told, text)
+
+
+def visible_rows(rows: pl.DataFrame) -> pl.DataFrame:
+    """The same of all columns of text."""
+    texts = [name for name, kind in rows.schema.items() if kind == pl.String]
+    told = {it: {word: visible(word) for word in rows[it].unique().drop_nulls()} for it in texts}
+    return rows.with_columns(pl.col(it).replace(told[it]) for it in texts)
+
+
+# Counts are kept in 64 bits with a sign.
+MOST = 2**63 - 1
 # Rows that are read at once.
 PART = 500_000
 
@@ -85,9 +128,7 @@ SAMPLES = (
         "sleep",
         "sleeps.parquet",
         EVERYWHERE
-        | _columns(
-            "method policy degradation", "interval_ns slack_ns reading_ns", "cpu_ns"
-        ),
+        | _columns("method policy degradation", "interval_ns slack_ns reading_ns", "cpu_ns"),
         _columns("", "missed", "miss_ns"),
         index="sleep",
     ),
@@ -95,8 +136,7 @@ SAMPLES = (
     Table(
         "events",
         "events.parquet",
-        EVERYWHERE
-        | _columns("source place degradation policy", "interval_ns missed_of_all"),
+        EVERYWHERE | _columns("source place degradation policy", "interval_ns missed_of_all"),
         _columns(number="after_ns"),
         optional="after_ns",
         index="event",
@@ -107,9 +147,7 @@ WARPS = Table(
     "warps.parquet",
     EVERYWHERE
     | _columns(
-        "clock",
-        "cpu other_cpu looked_ns readings backwards",
-        "worst_ns smallest_visible_ns",
+        "clock", "cpu other_cpu looked_ns readings backwards", "worst_ns smallest_visible_ns"
     ),
 )
 LOADS = Table(
@@ -180,14 +218,10 @@ def steps(path: Path, table: Table) -> pl.DataFrame:
     """
     found = []
     for part in _parts(path, table):
-        twice = (
-            pl.col(table.index).n_unique() < pl.len() if table.index else pl.lit(False)
-        )
+        twice = pl.col(table.index).n_unique() < pl.len() if table.index else pl.lit(False)
         found.append(
             part.group_by(list(table.steady), maintain_order=True).agg(
-                pl.col(list(table.varying)).drop_nulls(),
-                rows=pl.len().cast(pl.Int64),
-                again=twice,
+                pl.col(list(table.varying)).drop_nulls(), rows=pl.len().cast(pl.Int64), again=twice
             )
         )
     return visible_rows(pl.concat(found)) if found else pl.DataFrame()
@@ -239,10 +273,7 @@ def _wrong(part: pl.DataFrame, table: Table) -> str | None:
             return f"column {name!r} has {missing} rows without a value"
         if name in table.varying and name == table.optional:
             for is_wrong, where in (
-                (
-                    value.is_null() & (index != 0),
-                    "without a value that are not the first",
-                ),
+                (value.is_null() & (index != 0), "without a value that are not the first"),
                 (value.is_not_null() & (index == 0), "with a value that are the first"),
             ):
                 if rows := part.select(is_wrong.sum()).item():
@@ -250,10 +281,7 @@ def _wrong(part: pl.DataFrame, table: Table) -> str | None:
         if not kind.is_numeric():
             continue
         column, (least, most) = pl.col(name), BOUNDS.get(name, COUNTS)
-        reasons = {
-            "less than it can be": column < least,
-            "more than it can be": column > most,
-        }
+        reasons = {"less than it can be": column < least, "more than it can be": column > most}
         if kind.is_float():
             reasons = {"no finite number": ~column.is_finite(), **reasons}
         for reason, is_beyond in reasons.items():

@@ -4,31 +4,31 @@ Whatever cannot be reckoned is None, with a note that says why: no result has a 
 nothing warns.
 """
 
-from eigentime_report.statistics.compare import Comparison, Group, Ranked, compare
-from eigentime_report.statistics.contrasts import (
+from eigentime_report.statistics.compare import (
     DIFFERS,
     IDENTICAL,
     NOT_TESTED,
     UNDECIDED,
+    Comparison,
     Contrast,
+    Group,
     coarse_text,
+    compare,
     same_within_text,
 )
 from eigentime_report.statistics.description import (
-    Descriptives,
-    Outliers,
-    describe,
-    outliers,
-)
-from eigentime_report.statistics.effects import (
     CLIFFS_DELTA,
     HEDGES_G,
     MEAN_RATIO,
     MEDIAN_RATIO,
+    Descriptives,
     Effect,
+    Outliers,
     cliffs_delta,
+    describe,
     hedges_g,
     omega_squared,
+    outliers,
 )
 from eigentime_report.statistics.factorial import FactorEffect, factorial
 from eigentime_report.statistics.intervals import (
@@ -43,29 +43,25 @@ from eigentime_report.statistics.tests import (
     Pair,
     TestResult,
     anova,
-    anova_from_summary,
     dunn,
     games_howell,
-    games_howell_from_summary,
     holm,
     kruskal,
     levene,
     shapiro,
     summarize,
-    tukey_from_summary,
     tukey_hsd,
     welch_anova,
-    welch_from_summary,
 )
 
 __all__ = [
     "CLIFFS_DELTA", "DIFFERS", "HEDGES_G", "IDENTICAL", "MEAN_RATIO", "MEDIAN_RATIO",
     "NOT_TESTED", "UNDECIDED", "Comparison", "Contrast", "Descriptives", "Effect",
-    "FactorEffect", "Group", "Interval", "Omnibus", "Outliers", "Pair", "Ranked",
-    "TestResult", "anova", "anova_from_summary", "cliffs_delta", "coarse_text", "compare",
-    "describe", "dunn", "factorial", "games_howell", "games_howell_from_summary", "hedges_g",
+    "FactorEffect", "Group", "Interval", "Omnibus", "Outliers", "Pair",
+    "TestResult", "anova", "cliffs_delta", "coarse_text", "compare",
+    "describe", "dunn", "factorial", "games_howell", "hedges_g",
     "holm", "kruskal", "levene", "mean_interval", 
     "omega_squared", "outliers", "quantile_draws", "quantile_interval",
-    "quantile_intervals", "same_within_text", "shapiro", "summarize", "tukey_from_summary", "tukey_hsd",
-    "welch_anova", "welch_from_summary",
+    "quantile_intervals", "same_within_text", "shapiro", "summarize", "tukey_hsd",
+    "welch_anova",
 ]  # fmt: skip

@@ -1,31 +1,276 @@
-"""Groups compared: which tests suit them, what they say, and whether others agree."""
+"""Groups compared: which tests suit them, what they say, and a verdict for each pair."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import exp, hypot, inf, log
 from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from eigentime_report import units
 from eigentime_report.statistics import tests
-from eigentime_report.statistics.contrasts import (
-    Contrast,
-    Terms,
-    contrast,
-    identical,
-    not_tested,
+from eigentime_report.statistics.description import (
+    FEWEST_FOR_MEDIANS,
+    MEAN_RATIO,
+    MEDIAN_RATIO,
+    Effect,
+    cliffs_delta,
+    hedges_g,
+    median_draws,
 )
-from eigentime_report.statistics.decisions import (
-    ANOVA_TUKEY,
-    IDENTICAL,
-    KRUSKAL_DUNN,
-    NOTHING,
-    choose,
-)
-from eigentime_report.statistics.samples import Summary, Values, usable
+from eigentime_report.statistics.intervals import Interval, Summary, Values, is_constant, usable
 from eigentime_report.statistics.tests import Omnibus, Pair, TestResult, pairs_of
+
+ANOVA_TUKEY = "anova+tukey"
+WELCH_GAMES_HOWELL = "welch+games-howell"
+KRUSKAL_DUNN = "kruskal+dunn"
+IDENTICAL = "identical"
+NOTHING = "nothing"
+
+# With fewer values, Levene's test hardly ever sees that scatter differs: taken at its word, it
+# makes Tukey's test err twice as often as it says (tests/statistics/test_simulated.py).
+FEWEST_FOR_LEVENE = 10
+
+
+def choose(
+    groups: Mapping[str, Values], levene: TestResult, alpha: float, as_in_paper: bool
+) -> tuple[str, str]:
+    """What is done with groups of two values or more, and why in words."""
+    if len(groups) < 2:
+        return NOTHING, "a test needs two groups with two values or more"
+    if is_constant(np.concatenate(list(groups.values()))):
+        return IDENTICAL, "all values of all groups are the same"
+    if steady := [name for name, values in groups.items() if is_constant(values)]:
+        return KRUSKAL_DUNN, (
+            f"all values of {' and of '.join(steady)} are the same: "
+            "tests of means need scatter, those of ranks do not"
+        )
+    if not as_in_paper or levene.p is None:
+        return WELCH_GAMES_HOWELL, "groups may scatter differently"
+    told = f"{levene.test}, p = {levene.p:.2g}, n = {units.count(levene.n)}"
+    least = min(values.size for values in groups.values())
+    if levene.p >= alpha and least >= FEWEST_FOR_LEVENE:
+        return ANOVA_TUKEY, f"no difference in scatter is seen ({told})"
+    return WELCH_GAMES_HOWELL, f"the groups scatter differently ({told})"
+
+
+DIFFERS = "differs"
+UNDECIDED = "undecided"
+NOT_TESTED = "not tested"
+
+# No ratio whose logarithm is greater can be told from infinity.
+FARTHEST = 200.0
+
+
+def same_within_text(same_within: float) -> str:
+    """The verdict of equivalence: `same within 1 %`."""
+    return f"same within {units.margin(same_within)}"
+
+
+def coarse_text(resolution: float) -> str:
+    """Why a difference cannot be seen: `the clock steps by up to 13 ns`."""
+    return f"the clock steps by up to {units.duration(resolution)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contrast:
+    """Group i minus group j, and what is to be thought of it.
+
+    Differences are of means, or of medians where ranks were tested. All intervals of a
+    comparison hold together: those of means by the test itself, the others by Bonferroni.
+    """
+
+    i: str
+    j: str
+    test: str
+    n: int
+    verdict: str
+    because: str
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    # Of group j's mean or median.
+    percent: float | None = None
+    percent_low: float | None = None
+    percent_high: float | None = None
+    p: float | None = None
+    effects: tuple[Effect, ...] = ()
+    # Whether the interval lies within the limit of `same`, also where groups differ.
+    is_within: bool = False
+    # Up to which difference the values say nothing, as their clock goes in steps: the intervals
+    # have it in them.
+    resolution: float = 0.0
+    # Whether it is undecided for that reason alone, so that more values would not help.
+    is_coarse: bool = False
+
+    def effect(self, name: str) -> Effect | None:
+        """The effect of this name."""
+        return next((each for each in self.effects if each.name == name), None)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What verdicts are given by."""
+
+    alpha: float
+    same_within: float
+    # The confidence of each interval with which all hold together.
+    each: float
+    resolution: float
+
+
+def contrast(
+    i: str, j: str, a: Values, b: Values, tested: Pair, of_ranks: bool, terms: Terms
+) -> Contrast:
+    """A pair of groups that a test has a p for, if their values are not all the same."""
+    if is_constant(np.concatenate((a, b))):
+        return identical(i, j, a, b, terms)
+    step, p = terms.resolution, tested.p
+    if p is None:
+        return not_tested(i, j, a.size + b.size, tested.note)
+    medians, of_medians = median_difference(a, b, terms.each)
+    sure = Interval(tested.difference, tested.low, tested.high)
+    of_means = None if of_ranks else mean_ratio(a, b, sure)
+    ratio, middle = of_means, float(b.mean())
+    if of_ranks:
+        sure, ratio, middle = medians, of_medians, float(np.median(b))
+    unseen = step / middle if middle > 0 else inf
+    # One that is of a logarithm has no end below -1.
+    is_bounded = ratio is not None and (ratio.low or 0.0) > -1
+    percent = ratio and ratio.widened(unseen, -1.0 if is_bounded else -inf).times(100)
+    known = sure.widened(step)
+    differs = p < terms.alpha
+    is_within = percent is not None and percent.is_within(100 * terms.same_within)
+    verdict = UNDECIDED
+    if differs and _shows(sure, step):
+        verdict = DIFFERS
+    elif is_within:
+        verdict = same_within_text(terms.same_within)
+    would_be = ratio is not None and ratio.is_within(terms.same_within)
+    is_coarse = verdict == UNDECIDED and (differs or would_be)
+    because = f"{tested.test}, p = {p:.2g}; {_reach(percent, terms)}"
+    return Contrast(
+        i=i,
+        j=j,
+        test=tested.test,
+        n=a.size + b.size,
+        verdict=verdict,
+        because=f"{coarse_text(step)}; {because}" if is_coarse else because,
+        difference=known.value,
+        low=known.low,
+        high=known.high,
+        percent=percent.value if percent else None,
+        percent_low=percent.low if percent else None,
+        percent_high=percent.high if percent else None,
+        p=p,
+        effects=(
+            hedges_g(a, b, confidence=terms.each),
+            cliffs_delta(a, b, confidence=terms.each),
+            _ratio(MEAN_RATIO, of_means),
+            _ratio(MEDIAN_RATIO, of_medians),
+        ),
+        is_within=is_within,
+        resolution=step,
+        is_coarse=is_coarse,
+    )
+
+
+def identical(i: str, j: str, a: Values, b: Values, terms: Terms) -> Contrast:
+    """Two groups with one and the same value, as far as their clock can tell."""
+    n, step, value = a.size + b.size, terms.resolution, float(b[0])
+    share = step and (step / value if value > 0 else inf)
+    is_within = share <= terms.same_within
+    because = f"all {units.count(n)} values are the same"
+    is_known = share < inf
+    return Contrast(
+        i=i,
+        j=j,
+        test="none",
+        n=n,
+        verdict=IDENTICAL if is_within else UNDECIDED,
+        because=because if is_within else f"{coarse_text(step)}, and {because}",
+        difference=0.0,
+        low=-step,
+        high=step,
+        percent=0.0 if is_known else None,
+        percent_low=max(-100 * share, -100.0) if is_known else None,
+        percent_high=100 * share if is_known else None,
+        is_within=is_within,
+        resolution=step,
+        is_coarse=not is_within,
+    )
+
+
+def not_tested(i: str, j: str, n: int, because: str) -> Contrast:
+    """Two groups that cannot be tested."""
+    return Contrast(i=i, j=j, test="none", n=n, verdict=NOT_TESTED, because=because)
+
+
+def _ratio(name: str, share: Interval | None) -> Effect:
+    """How many times as much it is, by which share it is more."""
+    if share is None:
+        return Effect(name, note="it is not of what is 0 or less, or was not tested")
+    low, high = (None if it is None else 1 + it for it in (share.low, share.high))
+    return Effect(name, 1 + share.value, low, high)
+
+
+def _shows(sure: Interval, resolution: float) -> bool:
+    """Is it more than what the clock does not show, with its interval if there is one?"""
+    if resolution == 0:
+        return True
+    if sure.low is None or sure.high is None:
+        return abs(sure.value) > resolution
+    return sure.low > resolution or sure.high < -resolution
+
+
+def mean_ratio(a: Values, b: Values, difference: Interval) -> Interval | None:
+    """By which share the first mean is more, with an interval of the logarithm of their ratio.
+
+    It is as wide as the test's, divided between both means as they scatter. Beside a verdict stands
+    no interval that says otherwise: where they differ, it is the test's own. None where a mean is
+    not above 0.
+    """
+    one, other = Summary.of(a), Summary.of(b)
+    if other.mean <= 0:
+        return None
+    own = difference.times(1 / other.mean)
+    scatter = hypot(one.error**0.5, other.error**0.5)
+    if one.mean <= 0 or own.low is None or own.high is None or scatter == 0:
+        return own
+    reach = (own.high - own.low) / 2 * other.mean / scatter
+    reach *= hypot(one.error**0.5 / one.mean, other.error**0.5 / other.mean)
+    middle = log(one.mean) - log(other.mean)
+    low, high = (exp(min(middle + it, FARTHEST)) - 1 for it in (-reach, reach))
+    found = Interval(own.value, low, high)
+    return found if found.leaves_out_zero == own.leaves_out_zero else own
+
+
+def median_difference(a: Values, b: Values, confidence: float) -> tuple[Interval, Interval | None]:
+    """The difference of the medians, and as a share of the second one where it is above 0."""
+    one, other = float(np.median(a)), float(np.median(b))
+    difference = Interval(one - other, None, None)
+    if min(a.size, b.size) < FEWEST_FOR_MEDIANS:
+        return difference, difference.times(1 / other) if other > 0 else None
+    first, second = median_draws(a, b)
+    alpha = (1 - confidence) / 2
+    low, high = map(float, np.quantile(first - second, (alpha, 1 - alpha)))
+    difference = Interval(one - other, low, high)
+    if min(one, other, float(second.min())) <= 0:
+        return difference, difference.times(1 / other) if other > 0 else None
+    low, high = map(float, np.quantile(first / second - 1, (alpha, 1 - alpha)))
+    return difference, Interval((one - other) / other, low, high)
+
+
+def _reach(percent: Interval | None, terms: Terms) -> str:
+    if percent is None:
+        return "no per cent, as what they are of is not greater than 0"
+    if percent.low is None or percent.high is None:
+        return "too few values for an interval of the difference"
+    low, high = (units.percent(end / 100, figures=3) for end in (percent.low, percent.high))
+    return f"the {100 * (1 - terms.alpha):g} % interval is {low} to {high}"
 
 
 @dataclass(frozen=True)
@@ -38,17 +283,6 @@ class Group:
     sd: float | None
     median: float
     note: str = ""
-
-
-@dataclass(frozen=True)
-class Ranked:
-    """Dunn's test of a pair of groups; the difference is of mean ranks."""
-
-    i: str
-    j: str
-    test: str
-    difference: float
-    p: float | None
 
 
 @dataclass(frozen=True)
@@ -67,7 +301,8 @@ class Comparison:
     # Each later group against each earlier one.
     pairs: tuple[Contrast, ...]
     kruskal: Omnibus
-    dunn: tuple[Ranked, ...]
+    # Dunn's test by the names of each pair; the differences are of mean ranks.
+    dunn: Mapping[tuple[str, str], Pair]
     # Where tests of means and of ranks say different things.
     disagreements: tuple[str, ...]
 
@@ -108,9 +343,7 @@ def compare(
     names = [group.name for group in described if not group.note]
     values = [rows[name] for name in names]
     scatter = tests.levene(values)
-    chosen, because = choose(
-        dict(zip(names, values, strict=True)), scatter, alpha, as_in_paper
-    )
+    chosen, because = choose(dict(zip(names, values, strict=True)), scatter, alpha, as_in_paper)
     of_ranks = tests.kruskal(values, confidence=1 - alpha)
     dunn = tests.dunn(values)
     omnibus, pairs = _tested(chosen, because, values, alpha, of_ranks, dunn)
@@ -127,15 +360,11 @@ def compare(
             return identical(i, j, rows[i], rows[j], terms)
         why = {it.name: it.note for it in described if it.note}
         notes = [f"{name}: {why[name]}" for name in (i, j) if name in why]
-        return not_tested(
-            i, j, rows[i].size + rows[j].size, "; ".join(notes) or because
-        )
+        return not_tested(i, j, rows[i].size + rows[j].size, "; ".join(notes) or because)
 
     ordered = list(rows)
     found = tuple(contrasted(ordered[i], ordered[j]) for i, j in pairs_of(len(ordered)))
-    ranked = tuple(
-        Ranked(names[it.i], names[it.j], it.test, it.difference, it.p) for it in dunn
-    )
+    ranked = {(names[it.i], names[it.j]): it for it in dunn}
     return Comparison(
         groups=described,
         alpha=alpha,
@@ -183,17 +412,12 @@ def _disagreements(
     omnibus: Omnibus,
     pairs: Sequence[Contrast],
     of_ranks: Omnibus,
-    ranked: Sequence[Ranked],
+    ranked: Mapping[tuple[str, str], Pair],
     alpha: float,
 ) -> Iterator[str]:
-    others = {(it.i, it.j): it for it in ranked}
-    both: list[tuple[str, Omnibus | Contrast, Omnibus | Ranked]] = [
+    both: list[tuple[str, Omnibus | Contrast, Omnibus | Pair]] = [
         ("all groups", omnibus, of_ranks),
-        *(
-            (f"{it.i} and {it.j}", it, others[it.i, it.j])
-            for it in pairs
-            if (it.i, it.j) in others
-        ),
+        *((f"{it.i} and {it.j}", it, ranked[it.i, it.j]) for it in pairs if (it.i, it.j) in ranked),
     ]
     for what, one, other in both:
         if one.p is None or other.p is None or one.test == other.test:

@@ -23,9 +23,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from eigentime_report.statistics.effects import CONFIDENCE, Effect
-from eigentime_report.statistics.intervals import t_beyond
-from eigentime_report.statistics.samples import Values, usable
+from eigentime_report.statistics.description import CONFIDENCE, Effect
+from eigentime_report.statistics.intervals import Values, t_beyond, usable
 
 TEST = "ANOVA-type statistic"
 RANGE = "range of relative effects"
@@ -53,10 +52,7 @@ class FactorEffect:
 
 
 def factorial(
-    values: ArrayLike,
-    factors: Mapping[str, Sequence[str]],
-    *,
-    confidence: float = CONFIDENCE,
+    values: ArrayLike, factors: Mapping[str, Sequence[str]], *, confidence: float = CONFIDENCE
 ) -> list[FactorEffect]:
     """Each factor and each interaction of crossed factors.
 
@@ -66,9 +62,7 @@ def factorial(
     design = _Design.of(factors)
 
     def untested(term: Sequence[str], why: str) -> FactorEffect:
-        return FactorEffect(
-            TIMES.join(term), row.size, Effect(RANGE, note=why), note=why
-        )
+        return FactorEffect(TIMES.join(term), row.size, Effect(RANGE, note=why), note=why)
 
     if reason := design.lacks():
         tested = [untested(term, reason) for term in design.terms()]
@@ -190,9 +184,7 @@ def _share_below(cell: Values, values: Values) -> Values:
     return np.asarray((less + up_to) / (2 * cell.size), dtype=np.float64)
 
 
-def _test(
-    term: tuple[str, ...], design: _Design, cells: _Cells, confidence: float
-) -> FactorEffect:
+def _test(term: tuple[str, ...], design: _Design, cells: _Cells, confidence: float) -> FactorEffect:
     centring = design.centring(term)
     scatter = centring * cells.variance
     trace = float(np.trace(scatter))

@@ -7,18 +7,71 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import combinations
-from math import sqrt
-from typing import TypeAlias, TypeVar
+from math import exp, log, sqrt
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special, stats
+from scipy import optimize, special, stats
 
-from eigentime_report.statistics import effects
-from eigentime_report.statistics.effects import CONFIDENCE, Effect
-from eigentime_report.statistics.samples import Summary, Values, is_constant, usable
-from eigentime_report.statistics.studentized_range import critical, exceeds
+from eigentime_report.statistics.description import (
+    CONFIDENCE,
+    OMEGA_SQUARED,
+    RANK_ETA_SQUARED,
+    Effect,
+    explained,
+    omega_squared,
+)
+from eigentime_report.statistics.intervals import Summary, Values, is_constant, t_beyond, usable
+
+# Of a normal variable, as far as it is ever seen.
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
+Z = 8.5 * _NODES
+BELOW, DENSITY = special.ndtr(Z), 8.5 * _WEIGHTS * stats.norm.pdf(Z)
+# Of the estimated deviation, squared: near 0 its density goes like a power, which need not be whole.
+_HALVES, _HALF_WEIGHTS = np.polynomial.legendre.leggauss(48)
+NODES, WEIGHTS = np.square((_HALVES + 1) / 2), _HALF_WEIGHTS * (_HALVES + 1) / 2
+# What is rarer cannot be seen in a probability.
+RARE = 1e-18
+
+
+def exceeds(q: float, k: int, df: float) -> float:
+    """The probability of a larger studentized range; of two means it is Student's t."""
+    if k == 2:
+        return float(2 * special.stdtr(df, -q / sqrt(2)))
+    half = df / 2
+    low = np.sqrt(special.gammaincinv(half, RARE) / half)
+    high = np.sqrt(special.gammainccinv(half, RARE) / half)
+    s = low + (high - low) * NODES
+    log_density = (
+        log(2) + half * log(half) - special.gammaln(half)
+        + (df - 1) * np.log(s) - half * np.square(s)
+    )  # fmt: skip
+    share = np.clip(special.ndtr(Z - q * s[:, np.newaxis]) / BELOW, 0.0, 1 - 1e-16)
+    # One of k is the greatest, and not all others are nearer to it than q s.
+    lost = -np.power(BELOW, k - 1) * np.expm1((k - 1) * np.log1p(-share))
+    tail = k * lost @ DENSITY
+    found = float((high - low) * np.dot(WEIGHTS * np.exp(log_density), tail))
+    return min(max(found, 0.0), 1.0)
+
+
+# All pairs of Tukey's test have the same one.
+@lru_cache(maxsize=64)
+def critical(alpha: float, k: int, df: float) -> float:
+    """The studentized range that is exceeded with probability alpha."""
+    # Bonferroni's is a little larger.
+    bound = t_beyond(alpha / (k * (k - 1)), df) * sqrt(2)
+    if k == 2:
+        return bound
+
+    def excess(log_q: float) -> float:
+        return log(exceeds(exp(log_q), k, df) / alpha)
+
+    start = log(bound)
+    return exp(optimize.newton(excess, start, x1=start - 0.02, rtol=1e-9))
+
 
 SHAPIRO = "Shapiro-Wilk"
 # Royston (1995, AS R94) gives p for so many values.
@@ -115,14 +168,6 @@ def levene(groups: Groups) -> TestResult:
 
 
 Summaries: TypeAlias = Sequence[Summary]
-Found = TypeVar("Found")
-
-
-def _published(
-    test: Callable[[Summaries], Found],
-) -> Callable[[Sequence[float], Sequence[float], Sequence[int]], Found]:
-    """A test of published means, corrected standard deviations and sizes."""
-    return lambda means, sds, ns: test(list(map(Summary, ns, means, sds)))
 
 
 def summarize(groups: Groups) -> list[Summary]:
@@ -132,7 +177,7 @@ def summarize(groups: Groups) -> list[Summary]:
 
 def untested(test: str, n: int, why: str) -> Omnibus:
     """A test that could not be made, and why."""
-    return Omnibus(test, n, Effect(effects.OMEGA_SQUARED, note=why), note=why)
+    return Omnibus(test, n, Effect(OMEGA_SQUARED, note=why), note=why)
 
 
 def _within(groups: Summaries) -> tuple[float, int]:
@@ -179,7 +224,7 @@ def _by_f(
     offsets = np.array([group.mean - groups[0].mean for group in groups])
     around = offsets - np.average(offsets, weights=weights)
     f = float(np.dot(weights, np.square(around))) / df1 / correction
-    size = effects.omega_squared(f, df1, df2, n, confidence=confidence)
+    size = omega_squared(f, df1, df2, n, confidence=confidence)
     return Omnibus(test, n, size, f, df1, df2, float(special.fdtrc(df1, df2, f)))
 
 
@@ -192,16 +237,16 @@ def kruskal(groups: Groups, *, confidence: float = CONFIDENCE) -> Omnibus:
     n, k = sum(row.size for row in rows), len(rows)
     if k < 2 or n == k or is_constant(np.concatenate(rows)):
         why = "all values are the same, or there are too few"
-        return Omnibus(KRUSKAL, n, Effect(effects.RANK_ETA_SQUARED, note=why), note=why)
+        return Omnibus(KRUSKAL, n, Effect(RANK_ETA_SQUARED, note=why), note=why)
     found = stats.kruskal(*rows)
     h = float(found.statistic)
     left = n - 1 - h
-    size = Effect(effects.RANK_ETA_SQUARED, 1.0, note="no ranks are mixed in a group")
+    size = Effect(RANK_ETA_SQUARED, 1.0, note="no ranks are mixed in a group")
     if left > 1e-9 * n:
         # The analysis of variance of ranks has an F that H tells (Conover and Iman 1981).
         f = max(h, 0.0) / (k - 1) * (n - k) / left
-        ends = effects.explained(f, k - 1, n - k, n, confidence)
-        size = Effect(effects.RANK_ETA_SQUARED, h / (n - 1), *ends)
+        ends = explained(f, k - 1, n - k, n, confidence)
+        size = Effect(RANK_ETA_SQUARED, h / (n - 1), *ends)
     return Omnibus(KRUSKAL, n, size, h, k - 1, None, float(found.pvalue))
 
 
@@ -230,12 +275,6 @@ def games_howell(groups: Summaries, confidence: float = CONFIDENCE) -> list[Pair
         return sqrt(both), 1 / parts
 
     return _by_range(GAMES_HOWELL, groups, error, confidence)
-
-
-anova_from_summary = _published(anova)
-welch_from_summary = _published(welch_anova)
-tukey_from_summary = _published(tukey_hsd)
-games_howell_from_summary = _published(games_howell)
 
 
 def _by_range(
@@ -290,6 +329,5 @@ def dunn(groups: Groups) -> list[Pair]:
     ]
     p = holm([float(2 * special.ndtr(-abs(it))) for it in z])
     return [
-        Pair(i, j, DUNN, apart[at], p=p[at], statistic=z[at])
-        for at, (i, j) in enumerate(pairs)
+        Pair(i, j, DUNN, apart[at], p=p[at], statistic=z[at]) for at, (i, j) in enumerate(pairs)
     ]

@@ -1,8 +1,8 @@
-"""A table as data: numbers in columns with units. How they are written is the writers' business."""
+"""A table as data, and its cells as text."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
@@ -122,9 +122,7 @@ class Table:
         """The cells of a column."""
         keys = [column.key for column in self.columns]
         if key not in keys:
-            raise KeyError(
-                f"table {self.key} has no column {key}; it has {', '.join(keys)}"
-            )
+            raise KeyError(f"table {self.key} has no column {key}; it has {', '.join(keys)}")
         place = keys.index(key)
         return tuple(row.cells[place] for row in self.rows)
 
@@ -132,8 +130,7 @@ class Table:
         """Rows that stand together; a row without a group stands alone."""
         numbered = enumerate(self.rows)
         for (group, _), rows in groupby(
-            numbered,
-            key=lambda item: (item[1].group, item[0] if item[1].group is None else -1),
+            numbered, key=lambda item: (item[1].group, item[0] if item[1].group is None else -1)
         ):
             yield group, tuple(row for _, row in rows)
 
@@ -151,3 +148,52 @@ class Table:
 def plain(cell: Cell) -> float | int | str | bool | Between | None:
     """The cell without its mark."""
     return cell.value if isinstance(cell, Marked) else cell
+
+
+WRITTEN: Mapping[str, Callable[[float, int], str]] = {
+    "": units.number,
+    "number": units.number,
+    "ns": lambda ns, figures: units.duration(ns, figures=figures),
+    "%": lambda percent, figures: units.percent(percent / 100, sign=False),
+    "+%": lambda percent, figures: units.percent(percent / 100),
+    "p": lambda p, figures: units.p_value(p),
+    "df": lambda df, figures: units.count(int(df)) if df == int(df) else units.number(df, 4),
+    "count": lambda things, figures: units.count(int(things)),
+    "times": units.times,
+}
+
+# What is added to the name of a column in a file of bare numbers.
+SUFFIXES: Mapping[str, str] = {"ns": "_ns", "%": "_percent", "+%": "_percent", "times": "_times"}
+
+
+def text(cell: Cell, column: Column) -> str:
+    """The cell as a reader sees it, without its mark; nothing where nothing is."""
+    value = plain(cell)
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    write = WRITTEN[column.unit]
+    if not isinstance(value, Between):
+        return write(value, column.figures)
+    low, high = (
+        None if end is None else write(end, column.figures) for end in (value.low, value.high)
+    )
+    if low is None or high is None:
+        return f"from {low}" if high is None else f"up to {high}"
+    return f"{low} to {high}"
+
+
+def mark(cell: Cell) -> str:
+    """The letter of the note, if there is one."""
+    return cell.mark if isinstance(cell, Marked) else ""
+
+
+def listed(words: Sequence[str], most: int = 6) -> str:
+    """`a, b and c`; of many the first ones, and how many more there are."""
+    shown = list(words)
+    if len(shown) > most:
+        shown = [*shown[: most - 1], f"{len(shown) - most + 1} more"]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

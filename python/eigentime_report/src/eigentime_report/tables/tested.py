@@ -17,9 +17,8 @@ from eigentime_report.statistics import (
     Omnibus,
     TestResult,
 )
-from eigentime_report.tables.descriptives import TITLES
-from eigentime_report.tables.table import Between, Cell, Column, Row, Table
-from eigentime_report.tables.text import listed
+from eigentime_report.tables.measured import TITLES
+from eigentime_report.tables.table import Between, Cell, Column, Row, Table, listed
 
 TESTS = (
     Column("quantity", "Quantity"),
@@ -83,11 +82,7 @@ PAIRS = (
         column
         for name, effect in EFFECTS.items()
         for column in (
-            replace(
-                effect,
-                band="Effect sizes",
-                of=_size(name, 0),
-            ),
+            replace(effect, band="Effect sizes", of=_size(name, 0)),
             Column(
                 f"{effect.key}_interval",
                 "CI",
@@ -107,11 +102,7 @@ STATISTICS = {"mean": "mean", "median": "median", "sd": "SD"}
 
 
 def tests_table(
-    results: Results,
-    kind: str,
-    factor: Factor = "level",
-    *,
-    analysis: Analysis | None = None,
+    results: Results, kind: str, factor: Factor = "level", *, analysis: Analysis | None = None
 ) -> Table:
     """Of each quantity: normality, equal scatter, the test that suits, and the one of ranks."""
     found = analysis or analyse(results)
@@ -133,11 +124,7 @@ def tests_table(
 
 
 def pairs_table(
-    results: Results,
-    kind: str,
-    factor: Factor = "level",
-    *,
-    analysis: Analysis | None = None,
+    results: Results, kind: str, factor: Factor = "level", *, analysis: Analysis | None = None
 ) -> Table:
     """Of each two levels, or loads: difference, interval, test, effect sizes and verdict."""
     found = analysis or analyse(results)
@@ -198,14 +185,10 @@ def _tests(compared: Compared) -> Iterator[Row]:
     all_equal = f"equal {compared.factor}s"
     if comparison.omnibus.test != comparison.kruskal.test:
         yield _row(compared, all_equal, comparison.omnibus, comparison.because)
-    yield _row(
-        compared, all_equal, comparison.kruskal, "; ".join(comparison.disagreements)
-    )
+    yield _row(compared, all_equal, comparison.kruskal, "; ".join(comparison.disagreements))
 
 
-def _row(
-    compared: Compared, what: str, test: TestResult | Omnibus, says: str = ""
-) -> Row:
+def _row(compared: Compared, what: str, test: TestResult | Omnibus, says: str = "") -> Row:
     freedom: tuple[Cell, ...] = (None, None)
     size: tuple[Cell, ...] = (None,) * 4
     if isinstance(test, Omnibus):
@@ -237,10 +220,9 @@ class _Pair:
 
 
 def _pairs(compared: Compared) -> Iterator[Row]:
-    ranks = {(it.i, it.j): it for it in compared.comparison.dunn}
     group = f"{compared.quantity.name} {compared.held}"
     for pair in compared.comparison.pairs:
-        rank = ranks.get((pair.i, pair.j))
+        rank = compared.comparison.dunn.get((pair.i, pair.j))
         yield Row.of(PAIRS, _Pair(compared, pair, rank), group)
 
 
@@ -254,6 +236,4 @@ def verdict(pair: Contrast) -> str:
 
 
 def _sized(effect: Effect | None) -> tuple[float | None, Between | None]:
-    return (
-        (effect.value, Between.of(effect.low, effect.high)) if effect else (None, None)
-    )
+    return (effect.value, Between.of(effect.low, effect.high)) if effect else (None, None)

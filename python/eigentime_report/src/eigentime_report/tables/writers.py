@@ -12,8 +12,7 @@ from typing import Literal, TypeAlias
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from eigentime_report.tables.table import Between, Cell, Column, Table, plain
-from eigentime_report.tables.text import SUFFIXES, mark, text
+from eigentime_report.tables.table import SUFFIXES, Between, Cell, Column, Table, mark, plain, text
 
 Form: TypeAlias = Literal["html", "csv", "latex", "markdown"]
 # Some columns of a table, by their places.
@@ -147,14 +146,9 @@ def write_markdown(table: Table) -> str:
     if table.is_empty:
         lines.append(NOTHING)
     else:
-        titles = (
-            f"{it.band}: {it.title}" if it.band else it.title for it in table.columns
-        )
+        titles = (f"{it.band}: {it.title}" if it.band else it.title for it in table.columns)
         sides = {"right": "---:", "left": ":---"}
-        lines += [
-            _bars(map(escape, titles)),
-            _bars(sides[it.align] for it in table.columns),
-        ]
+        lines += [_bars(map(escape, titles)), _bars(sides[it.align] for it in table.columns)]
         lines += [_bars(map(_markdown, row.cells, table.columns)) for row in table.rows]
     notes = [f"- {escape(note)}" for note in table.notes]
     return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
@@ -194,9 +188,7 @@ def write_latex(table: Table) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _part(
-    table: Table, places: Places, widths: list[float], number: int, of: int
-) -> Iterator[str]:
+def _part(table: Table, places: Places, widths: list[float], number: int, of: int) -> Iterator[str]:
     columns = [table.columns[it] for it in places]
     sides = "".join(
         rf">{{\ragged{'right' if it.align == 'left' else 'left'}\arraybackslash}}"
@@ -249,9 +241,7 @@ def _head(columns: list[Column]) -> Iterator[str]:
 
 def _names_in_front(table: Table) -> Places:
     """The columns of words before the first one of numbers."""
-    first = next(
-        (at for at, it in enumerate(table.columns) if it.align == "right"), None
-    )
+    first = next((at for at, it in enumerate(table.columns) if it.align == "right"), None)
     return tuple(range(len(table.columns) - 1 if first is None else first))
 
 
@@ -271,9 +261,7 @@ def _widths(table: Table) -> list[float]:
     return widths
 
 
-def _fitted(
-    table: Table, widths: list[float]
-) -> tuple[list[Places], tuple[str, float, int, bool]]:
+def _fitted(table: Table, widths: list[float]) -> tuple[list[Places], tuple[str, float, int, bool]]:
     """The columns of each part and the size: one part, if all columns fit in any size."""
     everything = tuple(range(len(widths)))
     for size in SIZES:

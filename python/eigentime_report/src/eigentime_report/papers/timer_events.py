@@ -1,7 +1,8 @@
 """The summary of the timer-event paper: the intervals that were measured."""
 
-from eigentime_report import papers, units
+from eigentime_report import units
 from eigentime_report.analysis import Analysis, Description, analyse
+from eigentime_report.papers import sources
 from eigentime_report.results import Results
 from eigentime_report.tables.table import Between, Cell, Column, Row, Table
 
@@ -25,14 +26,7 @@ COLUMNS = (
     Column("n", "n", "count", of="numbers.n"),
     Column("mean", "Mean", "ns", figures=5, of=lambda it: _asked(it) + it.numbers.mean),
     Column("sd", "Std. dev.", "ns", of="numbers.sd_uncorrected"),
-    Column(
-        "mean_interval",
-        "99 % CI of the mean",
-        "ns",
-        figures=5,
-        is_interval=True,
-        of=_interval,
-    ),
+    Column("mean_interval", "99 % CI of the mean", "ns", figures=5, is_interval=True, of=_interval),
     Column("missed", "Missed", "count", of=lambda it: it.facts.get("missed")),
     Column("paper_sd", "Std. dev. in the paper", "ns", of=lambda it: None),
 )
@@ -53,7 +47,7 @@ NOTES = (
 def events_table(results: Results, *, analysis: Analysis | None = None) -> Table:
     """Mean, deviation and interval of each source of events, at each level, under each load."""
     found = analysis or analyse(results)
-    published = papers.events()
+    published = sources.events()
     given = list(found.descriptions("events"))
     rows = [Row.of(COLUMNS, it, it.quantity.name) for it in given]
     if rows:

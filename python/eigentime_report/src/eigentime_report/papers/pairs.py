@@ -2,17 +2,17 @@
 
 from dataclasses import dataclass
 
-from eigentime_report import papers
+from eigentime_report.conclusions import places
+from eigentime_report.papers import sources
 from eigentime_report.results import Results
 from eigentime_report.tables.table import Column, Row, Table
-from eigentime_report.tables.text import under
 
 
 @dataclass(frozen=True)
 class _Beside:
     """A published pair, and the means of the same here."""
 
-    pair: papers.Pair
+    pair: sources.Pair
     ours: tuple[float, float]
 
 
@@ -22,12 +22,7 @@ COLUMNS = (
     Column("second", "Second", band="Published", of="pair.second.name"),
     *(
         Column(
-            f"{it}_value",
-            it.title(),
-            "number",
-            band="Published",
-            figures=4,
-            of=f"pair.{it}.value",
+            f"{it}_value", it.title(), "number", band="Published", figures=4, of=f"pair.{it}.value"
         )
         for it in ("first", "second")
     ),
@@ -39,12 +34,8 @@ COLUMNS = (
         band="Published",
         of=lambda it: _change(it.pair.first.value, it.pair.second.value),
     ),
-    Column(
-        "first_ours", "First", "ns", band="Here", figures=4, of=lambda it: it.ours[0]
-    ),
-    Column(
-        "second_ours", "Second", "ns", band="Here", figures=4, of=lambda it: it.ours[1]
-    ),
+    Column("first_ours", "First", "ns", band="Here", figures=4, of=lambda it: it.ours[0]),
+    Column("second_ours", "Second", "ns", band="Here", figures=4, of=lambda it: it.ours[1]),
     Column("change_ours", "Change", "+%", band="Here", of=lambda it: _change(*it.ours)),
     Column("quantities", "Of", band="Here", of=lambda it: _named(it.pair)),
 )
@@ -55,7 +46,7 @@ def published_table(results: Results) -> Table:
     load = results.loads[0] if results.loads else ""
     # By what is compared here: of pairs that differ in how long they were measured, one stands for all.
     found: dict[tuple[str, str], _Beside] = {}
-    for pair in papers.pairs():
+    for pair in sources.pairs():
         means = [
             mean
             for side in (pair.first, pair.second)
@@ -71,7 +62,7 @@ def published_table(results: Results) -> Table:
         rows=tuple(Row.of(COLUMNS, it) for it in found.values()),
         notes=(
             (
-                f"Ours are means {under(load)}. Where the unit is ticks, the published numbers hold the "
+                f"Ours are means {places.load(load).there}. Where the unit is ticks, the published numbers hold the "
                 "reading of the counter around each call as well, so that only the changes compare."
             ),
             "What others have measured several times stands here once, as they measured it longest.",
@@ -84,7 +75,7 @@ def _change(first: float, second: float) -> float | None:
     return (second / first - 1) * 100 if first > 0 else None
 
 
-def _mean(results: Results, side: papers.Side, load: str) -> float | None:
+def _mean(results: Results, side: sources.Side, load: str) -> float | None:
     quantity = next((it for it in results.quantities if it.name == side.ours), None)
     if quantity is None or side.level not in results.levels:
         return None
@@ -92,7 +83,7 @@ def _mean(results: Results, side: papers.Side, load: str) -> float | None:
     return cell.mean if cell else None
 
 
-def _named(pair: papers.Pair) -> str:
+def _named(pair: sources.Pair) -> str:
     first, second = pair.first, pair.second
     if first.ours == second.ours:
         return f"{first.ours} at {first.level} and {second.level}"

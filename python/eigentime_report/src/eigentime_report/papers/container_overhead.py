@@ -7,12 +7,13 @@ from itertools import zip_longest
 import numpy as np
 from numpy.typing import NDArray
 
-from eigentime_report import papers, statistics
+from eigentime_report import statistics
+from eigentime_report.conclusions import places
+from eigentime_report.papers import sources
 from eigentime_report.results import Cell, Results
-from eigentime_report.statistics.decisions import WELCH_GAMES_HOWELL
+from eigentime_report.statistics.compare import WELCH_GAMES_HOWELL
 from eigentime_report.tables.table import Cell as TableCell
 from eigentime_report.tables.table import Column, Marked, Row, Table
-from eigentime_report.tables.text import under
 
 COLUMNS = (
     Column("metric", "Metric"),
@@ -35,9 +36,7 @@ COLUMNS = (
     Column("paper_mean", "Mean", "ns", band="In the paper", figures=5),
     Column("paper_sd", "Std. dev.", "ns", band="In the paper", figures=4),
     Column("paper_overhead", "Overhead", "+%", band="In the paper"),
-    Column(
-        "paper_difference", "Mean diff. (I − J)", "ns", band="In the paper", figures=4
-    ),
+    Column("paper_difference", "Mean diff. (I − J)", "ns", band="In the paper", figures=4),
     Column("paper_significance", "Sig.", band="In the paper"),
 )
 
@@ -73,18 +72,14 @@ TESTS = {
 
 
 def overhead_table(
-    results: Results,
-    load: str = "idle",
-    *,
-    confidence: float = 0.95,
-    as_in_paper: bool = False,
+    results: Results, load: str = "idle", *, confidence: float = 0.95, as_in_paper: bool = False
 ) -> Table:
     """Mean, deviation, ANOVA and post hoc tests of each metric of the paper, over all levels."""
     if load not in results.loads:
         raise ValueError(
             f"load {load}: nothing was measured under it; there is {', '.join(results.loads)}"
         )
-    published = papers.overhead()
+    published = sources.overhead()
     rows: list[Row] = []
     absent = []
     for metric in published.metrics.values():
@@ -94,16 +89,14 @@ def overhead_table(
             continue
         rows += _rows(metric, cells, 1 - confidence, as_in_paper)
     notes = [
-        note.format(
-            alpha=1 - confidence, confidence=100 * confidence, tests=TESTS[as_in_paper]
-        )
+        note.format(alpha=1 - confidence, confidence=100 * confidence, tests=TESTS[as_in_paper])
         for note in NOTES
     ]
     if absent and rows:
-        notes.append(f"Not measured here {under(load)}: {', '.join(absent)}.")
+        notes.append(f"Not measured here {places.load(load).there}: {', '.join(absent)}.")
     return Table(
         key=f"overhead-{load}",
-        title=f"What levels cost {under(load)}: Table IV of the paper",
+        title=f"What levels cost {places.load(load).there}: Table IV of the paper",
         columns=COLUMNS,
         rows=tuple(rows),
         notes=(*notes, f"The paper: {published.source.citation}", *published.remarks),
@@ -111,9 +104,7 @@ def overhead_table(
 
 
 def _cells(results: Results, metric: str, load: str) -> dict[str, Cell]:
-    quantity = next(
-        (it for it in results.quantities if it.name == f"calls/{metric}"), None
-    )
+    quantity = next((it for it in results.quantities if it.name == f"calls/{metric}"), None)
     if quantity is None:
         return {}
     return {cell.level: cell for cell in results.cells(quantity, load)}
@@ -136,9 +127,7 @@ class _Measured:
     @property
     def is_welch(self) -> bool:
         """Was it Welch's test that suited?"""
-        return (
-            self.comparison is not None and self.comparison.chosen == WELCH_GAMES_HOWELL
-        )
+        return self.comparison is not None and self.comparison.chosen == WELCH_GAMES_HOWELL
 
     @property
     def is_significant(self) -> bool:
@@ -148,7 +137,7 @@ class _Measured:
 
 
 def _rows(
-    metric: papers.Metric, cells: Mapping[str, Cell], alpha: float, as_in_paper: bool
+    metric: sources.Metric, cells: Mapping[str, Cell], alpha: float, as_in_paper: bool
 ) -> Iterator[Row]:
     records = {level: cell.by("record").mean for level, cell in cells.items()}
     comparison = None
@@ -222,7 +211,7 @@ def _negative(value: float | None) -> float | None:
 
 
 def _published(
-    metric: papers.Metric, level: str | None, pair: tuple[str, str] | None, base: str
+    metric: sources.Metric, level: str | None, pair: tuple[str, str] | None, base: str
 ) -> list[TableCell]:
     cells: list[TableCell] = [None] * 3
     if level is not None and level in metric.means_ns:

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator
 
-from eigentime_report import papers
 from eigentime_report.analysis import describe
+from eigentime_report.papers import sources
 from eigentime_report.results import Cell, Quantity, Results
 from eigentime_report.tables.table import Cell as TableCell
 from eigentime_report.tables.table import Column, Row, Table
@@ -56,15 +56,10 @@ def miss_time_table(results: Results) -> Table:
 
 
 def _table(
-    results: Results,
-    ours: Callable[[Quantity], str],
-    *,
-    paper: str,
-    title: str,
-    caption: str,
+    results: Results, ours: Callable[[Quantity], str], *, paper: str, title: str, caption: str
 ) -> Table:
     """`ours`: what the paper's functions are called here."""
-    published = papers.timing()
+    published = sources.timing()
     functions = {name: it for it, name in published.functions[paper].items()}
     rows = [
         _row(cell, functions[ours(quantity)], paper)
@@ -87,18 +82,10 @@ def _row(cell: Cell, function: str, paper: str) -> Row:
     numbers = describe(cell)
     # The paper's threads have the policy that all threads have.
     is_theirs = cell.quantity.factors.get("policy", "other") == "other"
-    theirs = (
-        papers.timing().row(paper, function, cell.level, cell.load)
-        if is_theirs
-        else None
-    )
+    theirs = sources.timing().row(paper, function, cell.level, cell.load) if is_theirs else None
     ours = (numbers.half_iqr, numbers.maximum, numbers.median, numbers.minimum)
     title = cell.quantity.title
-    shown = (
-        ""
-        if paper == "timer_cost"
-        else title.removeprefix(cell.quantity.subject).strip()
-    )
+    shown = "" if paper == "timer_cost" else title.removeprefix(cell.quantity.subject).strip()
     return Row(
         (function, shown, cell.level, cell.load, *ours, *_numbers(theirs)),
         group=f"{function} {shown}",
@@ -107,7 +94,7 @@ def _row(cell: Cell, function: str, paper: str) -> Row:
 
 def _theirs(results: Results, functions: set[str], paper: str) -> Iterator[Row]:
     """Rows of platforms or loads that are none of ours."""
-    published = papers.timing()
+    published = sources.timing()
     have = {
         (published.platforms.get(level), published.loads.get(load))
         for level in results.levels
@@ -121,5 +108,5 @@ def _theirs(results: Results, functions: set[str], paper: str) -> Iterator[Row]:
             )
 
 
-def _numbers(row: papers.TimingRow | None) -> tuple[TableCell, ...]:
+def _numbers(row: sources.TimingRow | None) -> tuple[TableCell, ...]:
     return (row.mad_ns, row.max_ns, row.median_ns, row.min_ns) if row else (None,) * 4

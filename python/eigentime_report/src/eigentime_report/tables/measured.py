@@ -1,0 +1,323 @@
+"""What was measured: values, places, and which of function, level and load matter."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from eigentime_report.analysis import Analysis, Description, FactorTest, analyse
+from eigentime_report.results import Results
+from eigentime_report.results.manifest import Level, Run
+from eigentime_report.statistics import FactorEffect
+from eigentime_report.statistics.description import TAIL
+from eigentime_report.tables.table import Between, Cell, Column, Row, Table
+
+TITLES: Mapping[str, str] = {
+    "calls": "Overhead of calls",
+    "read": "Overhead of single clock reads",
+    "sleep": "Latency of sleeps",
+    "events": "Jitter of timer events",
+}
+
+
+def percentile(quantile: float) -> str:
+    """The name of a quantile: `p99.9`."""
+    return f"p{100 * quantile:.10g}"
+
+
+def _tail(quantile: float, is_interval: bool) -> Callable[[Description], Cell]:
+    def cell(description: Description) -> Cell:
+        found = description.tails.get(quantile)
+        if found is None:
+            return None
+        return Between.of(found.low, found.high) if is_interval else found.value
+
+    return cell
+
+
+COLUMNS = (
+    Column("quantity", "Quantity", of="quantity.name"),
+    Column("level", "Level"),
+    Column("load", "Load"),
+    Column("n", "n", "count", of="numbers.n"),
+    Column("mean", "Mean", "ns", figures=4, of="numbers.mean"),
+    Column("sd", "± SD", "ns", of="numbers.sd"),
+    Column("median", "Median", "ns", figures=4, of="numbers.median"),
+    Column("mad", "MAD", "ns", of="numbers.mad"),
+    Column("min", "Min", "ns", of="numbers.minimum"),
+    Column("max", "Max", "ns", of="numbers.maximum"),
+    *(
+        Column(
+            f"{percentile(it)}_interval" if is_interval else percentile(it),
+            "CI" if is_interval else percentile(it),
+            "ns",
+            band="Percentiles",
+            is_interval=is_interval,
+            of=_tail(it, is_interval),
+        )
+        for it in TAIL
+        for is_interval in (False, True)
+    ),
+    Column("mild", "Mild", "count", band="Outliers", of="outliers.mild"),
+    Column("severe", "Severe", "count", band="Outliers", of="outliers.severe"),
+    Column("units", "n", "count", band="Units of tests", of="replicates"),
+    Column("unit", "are", band="Units of tests"),
+)
+
+NOTES = (
+    "SD divides by n − 1. MAD is the median of the distances from the median.",
+    (
+        "Percentiles are told where at least ten values lie beyond them, with {confidence:g} % "
+        "bootstrap intervals: over blocks where there are five or more of them."
+    ),
+    (
+        "Outliers are values beyond 1.5 (mild) or 3 (severe) interquartile ranges from the quartiles. "
+        "They are flagged here, and kept in everything."
+    ),
+)
+
+
+def descriptives_table(results: Results, kind: str, *, analysis: Analysis | None = None) -> Table:
+    """Mean ± SD, median, MAD, extremes, percentiles with their intervals, outliers."""
+    found = analysis or analyse(results)
+    given = list(found.descriptions(kind))
+    why: dict[str, list[str]] = {}
+    for it in given:
+        if note := it.outliers.note:
+            place = f"{it.quantity.name} at {it.level} under {it.load}"
+            why.setdefault(note, []).append(place)
+    return Table(
+        key=f"descriptives-{kind}",
+        title=TITLES.get(kind, kind),
+        columns=COLUMNS,
+        rows=tuple(Row.of(COLUMNS, it, it.quantity.name) for it in given),
+        notes=(
+            *(note.format(confidence=100 * found.confidence) for note in NOTES),
+            *(f"Of {', '.join(places)}: {note}." for note, places in why.items()),
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class _Level:
+    """A run, and one of its levels."""
+
+    run: Run
+    level: Level
+
+
+LEVELS = (
+    Column("level", "Level", of=lambda it: it.run.name_of(it.level.name)),
+    Column("machine", "Machine", of="run.machine"),
+    Column("kernel", "Kernel", of="run.kernel"),
+    Column("run", "Run", of="run.run"),
+    Column("begin", "Begun", of="run.begin"),
+    Column("blocks", "Blocks", "count", of="run.blocks"),
+    Column("made", "How it was made", of=lambda it: _made(it.level)),
+    Column("state", "State", of="run.state"),
+)
+
+LOADS = (
+    Column("level", "Level"),
+    Column("load", "Load"),
+    Column("looks", "Looks", "count"),
+    Column("loading", "Looks at which it did what it is for", "%"),
+    Column("cpu", "CPU, median", "%"),
+    Column("switches", "Context switches a second, median", "number"),
+    Column("interrupts", "Interrupts a second, median", "number"),
+    Column("how", "What it did"),
+)
+
+WARPS = (
+    Column("level", "Level"),
+    Column("load", "Load"),
+    Column("clock", "Clock"),
+    Column("pairs", "Pairs of processors", "count"),
+    Column("looked", "Looked for", "ns"),
+    Column("readings", "Readings compared", "count"),
+    Column("backwards", "Behind one before", "count"),
+    Column("worst", "Furthest back", "ns"),
+    Column("visible", "Seen from", "ns"),
+)
+
+SERVED = (
+    Column("quantity", "Quantity"),
+    Column("level", "Level"),
+    Column("served", "Served by"),
+    Column("mean", "Mean", "ns"),
+)
+
+SERVERS = {"vdso": "the vDSO", "system_call": "the kernel"}
+
+
+def served_table(results: Results) -> Table:
+    """Who serves what asks the vDSO: it, or the kernel behind it."""
+    rows = []
+    for quantity in results.quantities:
+        for level in results.levels:
+            cells = [it for load in results.loads if (it := results.cell(quantity, level, load))]
+            names = sorted({name for cell in cells for name in cell.served})
+            if not names or not (quantity.subject.startswith("vdso_") or quantity.kind == "read"):
+                continue
+            served = " and ".join(SERVERS.get(name, name) for name in names)
+            rows.append(Row((quantity.name, level, served, cells[0].mean), quantity.name))
+    return Table(
+        key="served",
+        title="Who serves reads of clocks",
+        columns=SERVED,
+        rows=tuple(rows),
+        notes=("The mean is that under the first load that was measured.",),
+    )
+
+
+def levels_table(results: Results) -> Table:
+    """Each level of each run: on which machine, how it was made."""
+    levels = [_Level(run, level) for run in results.runs for level in run.levels]
+    return Table(
+        key="levels",
+        title="Where was measured",
+        columns=LEVELS,
+        rows=tuple(Row.of(LEVELS, it) for it in levels),
+        notes=("The first level is what the others are compared with.", *results.notes),
+    )
+
+
+def loads_table(results: Results) -> Table:
+    """What each load did at each level, looked at once a second."""
+    numbers = {
+        "looks": pl.len(),
+        "loading": 100 * pl.col("is_loading").mean(),
+        "cpu": pl.median("cpu_percent"),
+        "switches": pl.median("context_switches_per_second"),
+        "interrupts": pl.median("interrupts_per_second"),
+        "how": pl.col("how"),
+    }
+    rows = _grouped(results.load_checks, results, ("level", "load"), numbers)
+    return Table(
+        key="loads",
+        title="What ran beside the measurements",
+        columns=LOADS,
+        rows=tuple(Row((*numbers, _most(how)), numbers[0]) for *numbers, how in rows),
+        notes=("CPU: of all processors' time, the part that was not idle.",),
+    )
+
+
+def warps_table(results: Results) -> Table:
+    """Clocks compared with themselves, within threads and between processors."""
+    numbers = {
+        "pairs": pl.struct("cpu", "other_cpu").n_unique(),
+        "looked": pl.sum("looked_ns"),
+        "readings": pl.sum("readings"),
+        "backwards": pl.sum("backwards"),
+        "worst": pl.max("worst_ns"),
+        "visible": pl.max("smallest_visible_ns"),
+    }
+    rows = _grouped(results.warps, results, ("level", "load", "clock"), numbers)
+    return Table(
+        key="warps",
+        title="Whether clocks went backwards",
+        columns=WARPS,
+        rows=tuple(Row(row, " ".join(row[:2])) for row in rows),
+        notes=(
+            (
+                "Seen from: a step back of so much would have been seen, between the pair of "
+                "processors where it is seen worst."
+            ),
+        ),
+    )
+
+
+def _grouped(
+    frame: pl.DataFrame, results: Results, keys: tuple[str, ...], numbers: Mapping[str, pl.Expr]
+) -> list[tuple[Any, ...]]:
+    """The numbers of each part of a frame, levels and loads in the order of the results."""
+    parts = frame.group_by(keys, maintain_order=True).agg(**numbers).rows()
+    orders = (results.levels, results.loads)
+
+    def place(row: tuple[Any, ...]) -> list[int]:
+        known = zip(row, orders, strict=False)
+        return [order.index(word) if word in order else 0 for word, order in known]
+
+    return sorted(parts, key=place)
+
+
+def _most(ways: list[str]) -> str:
+    """What a load did, the most frequent first."""
+    (first, _), *others = Counter(ways).most_common()
+    return f"{first}; and {len(others)} more" if others else first
+
+
+def _made(level: Level) -> str:
+    if level.unavailable:
+        return f"could not be had: {level.unavailable}"
+    words = [f"by {' '.join(level.command)}"] if level.command else []
+    return "; ".join([*words, *(f"{name}: {value}" for name, value in level.notes.items())])
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """A test, and one of its effects."""
+
+    test: FactorTest
+    effect: FactorEffect
+
+
+BAND = "Effect size"
+TRIED = (
+    Column("among", "Among", of=lambda it: it.test.among or "all"),
+    Column("statistic", "Statistic", of="test.statistic"),
+    Column("term", "Factor or interaction", of="effect.term"),
+    Column("test", "Test", of="effect.test"),
+    Column("value", "Test's value", "number", of="effect.statistic"),
+    Column("df1", "df1", "df", of="effect.df1"),
+    Column("df2", "df2", "df", of="effect.df2"),
+    Column("p", "p", "p", of="effect.p"),
+    Column("n", "n", "count", of="effect.n"),
+    Column("effect", "Effect", band=BAND, of="effect.effect.name"),
+    Column("size", "Size", "number", band=BAND, of="effect.effect.value"),
+    Column(
+        "size_interval",
+        "CI",
+        "number",
+        band=BAND,
+        is_interval=True,
+        of=lambda it: Between.of(it.effect.effect.low, it.effect.effect.high),
+    ),
+    Column("says", "What it says", of=lambda it: it.effect.note or it.effect.effect.note),
+)
+
+TRIED_NOTES = (
+    (
+        "Tried on the median, MAD, maximum and minimum of each unit: {units}. The factors are those that "
+        "were varied: the function (what is called, read or slept by), the level (the paper's platform) "
+        "and the load."
+    ),
+    (
+        "ANOVA-type statistic of ranks (Brunner, Dette and Munk 1997): it assumes no distribution. The "
+        "effect is the range of relative effects: how much more likely a value at one of the factor's "
+        "levels is greater than any other, than at another of its levels."
+    ),
+)
+
+
+def factors_table(results: Results, kind: str, *, analysis: Analysis | None = None) -> Table:
+    """Function × level × load and their interactions on median, MAD, maximum and minimum."""
+    tests = (analysis or analyse(results)).factor_tests(kind)
+    names = {"batches" if it.unit == "batch" else f"{it.unit}s" for it in tests}
+    left_out = sorted({name for test in tests for name in test.left_out})
+    notes = [note.format(units=" or ".join(sorted(names))) for note in TRIED_NOTES]
+    if left_out:
+        notes.append(f"Not measured everywhere, and not in it: {', '.join(left_out)}.")
+    return Table(
+        key=f"factors-{kind}",
+        title=f"{TITLES.get(kind, kind)}: which of function, level and load matter",
+        columns=TRIED,
+        rows=tuple(
+            Row.of(TRIED, _Tried(test, effect), f"{test.among} {test.statistic}")
+            for test in tests
+            for effect in test.effects
+        ),
+        notes=tuple(notes),
+    )
