@@ -218,22 +218,22 @@ checksums() {
     echo "$sums" >SHA256SUMS
 }
 
-# Two copies of what is committed, each with a target folder of its own.
+# Builds a copy of what is committed. In which folder, for whom and where on earth is not to matter.
+build_copy() { # FOLDER UMASK TZ PACKAGE...
+    mkdir -p "$1/build/packages" "$TOOLS"
+    git archive HEAD | tar --directory="$1" -xf -
+    ln -s "$TOOLS" "$1/build/packages/tools"
+    say "building in $1"
+    (umask "$2" && TZ=$3 CARGO_TARGET_DIR=$1/build/target "$1/scripts/packages.sh" "${@:4}")
+}
+
 reproduce() {
-    local work copy mask zone
+    local work
     work=$(mktemp --directory)
     # shellcheck disable=SC2064 # where it is now
     trap "rm -rf '$work'" EXIT
-    while read -r copy mask zone; do
-        mkdir -p "$work/$copy"
-        git archive HEAD | tar --directory="$work/$copy" -xf -
-        mkdir -p "$work/$copy/build/packages"
-        ln -s "$TOOLS" "$work/$copy/build/packages/tools"
-        say "building in $work/$copy"
-        # Whose files they are, and where on earth, is not to matter either.
-        (umask "$mask" && TZ=$zone CARGO_TARGET_DIR=$work/$copy/build/target "$work/$copy/scripts/packages.sh" "${@:-${ALL[@]}}")
-    done <<<"one 022 UTC
-two/of 077 Asia/Tokyo"
+    build_copy "$work/one" 022 UTC "$@"
+    build_copy "$work/two/of" 077 Asia/Tokyo "$@"
     diff "$work"/{one,two/of}/build/packages/SHA256SUMS || die "the two builds differ"
     cat "$work/one/build/packages/SHA256SUMS"
     say "the two builds are the same"
