@@ -383,9 +383,18 @@ fn freeze(text: &str) -> Result<Freeze, String> {
     })
 }
 
+/// A document in JSON, and nothing that follows it.
+fn document(input: impl io::Read) -> io::Result<String> {
+    let mut documents = serde_json::Deserializer::from_reader(input).into_iter();
+    Ok(documents
+        .next()
+        .transpose()?
+        .map_or_else(String::new, |one: serde_json::Value| one.to_string()))
+}
+
 fn read_saved(file: &Path) -> Result<Saved, String> {
     let text = match file.to_str() {
-        Some("-") => io::read_to_string(io::stdin()),
+        Some("-") => document(io::stdin().lock()),
         _ => fs::read_to_string(file),
     };
     text.map_err(|error| error.to_string())?.parse().map_err(|error: Unreadable| error.to_string())

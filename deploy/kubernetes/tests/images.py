@@ -96,7 +96,9 @@ def java(archive, reference, scratch):
         str(runtime),
     ]
     subprocess.run(command, check=True)
-    files = [(f"java/{name}", data, mode) for name, data, mode in image.contents(runtime)]
+    files = [
+        (f"java/{name}", data, mode) for name, data, mode in image.contents(runtime)
+    ]
     files += [("Clock.class", (scratch / "Clock.class").read_bytes(), 0o644)]
     files += libraries(runtime / "bin/java", runtime / "lib/server/libjvm.so")
     config = {"Entrypoint": ["/java/bin/java", "-Xshare:off", "-cp", "/", "Clock"]}

@@ -408,7 +408,9 @@ class Cluster(unittest.TestCase):
         archive = self.scratch / "upgraded.tar"
         files = [(file.name, file.read_bytes(), 0o755) for file in programs]
         config = {"Entrypoint": ["/eigentime-installer"]}
-        images.image.write(archive, f"localhost/eigentime-cluster:{UPGRADED}", files, config)
+        images.image.write(
+            archive, f"localhost/eigentime-cluster:{UPGRADED}", files, config
+        )
         load_image(archive)
         versions = ["ls", "/opt/eigentime/versions"]
         old = on_node(node, *versions).split()

@@ -150,7 +150,13 @@ pub enum Action {
 #[command(mut_arg("timeline", |arg| arg.hide(true).conflicts_with("name")))]
 pub struct CreateOptions {
     /// Its name
-    pub name: Name,
+    #[arg(required_unless_present = "hold")]
+    pub name: Option<Name>,
+
+    /// Remove it when standard input ends. Without a NAME, it has one that no other has, and unless it
+    /// is --joinable a runtime directory of its own, in which only those who are told find it
+    #[arg(long)]
+    pub hold: bool,
 
     /// Trace programs for their whole life
     #[arg(long)]
