@@ -43,4 +43,5 @@ if ! { apt-get "${options[@]}" update && apt-get "${options[@]}" "${get[@]}" "$P
     die "$PACKAGE could not be fetched"
 fi
 rm -rf "$FOLDER"
+mkdir -p "$FOLDER"
 for file in *.deb; do dpkg-deb --extract "$file" "$FOLDER"; done

@@ -12,7 +12,7 @@ use eigentime_supervisor::control::client::{self, Failure};
 use eigentime_supervisor::control::protocol::Method;
 use eigentime_supervisor::registry::{Name, Registry};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGTERM};
 
 use super::{print, text};
 
@@ -82,10 +82,10 @@ fn tell(registry: &Registry, name: &Name, json: bool) -> Result<(), String> {
     print(&line)
 }
 
-/// What can be read when a signal has asked for the end.
+/// What can be read when a signal has asked for the end, or nobody reads any longer what is printed.
 fn ends() -> io::Result<UnixStream> {
     let (ends, signalled) = UnixStream::pair()?;
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
+    for signal in [SIGINT, SIGTERM, SIGHUP, SIGPIPE] {
         signal_hook::low_level::pipe::register(signal, signalled.try_clone()?)?;
     }
     Ok(ends)
