@@ -30,7 +30,7 @@ helm := build/kubernetes/built-$(shell sha256sum scripts/helm.sh | cut -c1-12)
 python_files = scripts/check-layers .
 shell_files = .ci/run scripts/report/eigentime-report $(wildcard examples/*/run) examples/postgres/entrypoint $(shell find . -path ./build -prune -o -path ./.git -prune -o -name '*.sh' -print)
 
-.PHONY: help build install uninstall python packages test-packages vm criu image manifests demo test test-kubernetes storm bench docs header lint clean distclean
+.PHONY: help build install uninstall python packages test-packages vm criu docker image manifests demo test test-kubernetes storm bench docs header lint clean distclean
 
 help: ## list what there is to make
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' Makefile | expand --tabs=24
@@ -65,8 +65,8 @@ test-packages: $(call setup,build python packages tests) build packages ## insta
 vm: $(call setup,build) ## fetch the distribution's kernel for virtual machines, build/share/eigentime/vm
 	scripts/vm.sh
 
-image: $(call setup,build) ## build the image for clusters, build/eigentime-image.tar
-	scripts/image.sh
+image: $(call setup,build packages) ## build the image for clusters, build/packages/eigentime-cluster-*-oci.tar
+	scripts/packages.sh cluster
 
 manifests: $(helm) ## write deploy/kubernetes/manifests anew from the chart
 	scripts/manifests.sh
@@ -74,11 +74,14 @@ manifests: $(helm) ## write deploy/kubernetes/manifests anew from the chart
 criu: $(call setup,build) ## fetch CRIU 4 for the tests of checkpoints, build/criu, unless the machine has it
 	scripts/criu.sh
 
+docker: $(call setup,build) ## fetch a dockerd that passes annotations for the examples, build/docker, unless the machine has it
+	scripts/docker.sh
+
 demo: build ## show it: three programs live through 19 January 2038, ten times as fast
 	scripts/demo.sh
 
 test: export EIGENTIME_OTHER_BIN := $(CARGO_TARGET_DIR)/upgraded/eigentime
-test: $(call setup,build python tests) build python vm criu $(helm) ## run all tests: of Python, the unit and property tests, end to end
+test: $(call setup,build python tests) build python vm criu docker $(helm) ## run all tests: of Python, the unit and property tests, end to end
 	EIGENTIME_IMAGE_PADDING=4160 cargo build --profile upgraded --package eigentime-cli
 	scripts/test.sh
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests in examples/, each in its ecosystem, with containers of a dockerd of their own; its state
-# is in a directory that ends with it. examples/README.md says what the tests find there.
+# is in a directory that ends with it. Where that of the machine passes no annotations, they run once more with
+# the one that `make docker` has fetched. examples/README.md says what the tests find there.
 #
 #   scripts/examples.sh [ECOSYSTEM...]      all, unless some are named
 #   scripts/examples.sh --shell             a shell where the tests would run
@@ -11,7 +12,7 @@ cd "$(dirname "$0")/.."
 
 # A distribution's administrative commands, which are not on the PATH of all users.
 export PATH=$PATH:/usr/sbin:/sbin
-readonly EIGENTIME=$PWD/build/bin/eigentime KEPT=$PWD/build/examples
+readonly EIGENTIME=$PWD/build/bin/eigentime KEPT=$PWD/build/examples NEWER=$PWD/build/docker/usr/sbin
 # How `run` says that something is missing.
 readonly SKIPPED=77
 readonly ECOSYSTEMS=(python go java node compose)
@@ -39,20 +40,25 @@ daemon='' running=''
 stop() {
     set +e
     if [ -n "$running" ]; then kill -- -"$running" 2>/dev/null; wait "$running"; fi
-    if [ -n "$daemon" ]; then
-        docker ps --all --quiet | xargs --no-run-if-empty docker rm --force --volumes >/dev/null
-        docker network prune --force >/dev/null
-        kill "$daemon" && wait "$daemon"
-    fi
-    ip link delete "$BRIDGE" 2>/dev/null
+    stop_daemon
     rm -rf "$scratch"
 }
 trap stop EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
+stop_daemon() {
+    if [ -z "$daemon" ]; then return; fi
+    docker ps --all --quiet | xargs --no-run-if-empty docker rm --force --volumes >/dev/null
+    docker network prune --force >/dev/null
+    kill "$daemon" && wait "$daemon"
+    daemon=
+    ip link delete "$BRIDGE"
+}
+
 # Nothing of the host's network is changed but for bridges, which end with the daemon.
 start_daemon() {
+    rm -rf "${scratch:?}"/*
     mkdir "$scratch/client" "$scratch/timelines"
     export DOCKER_HOST=unix://$scratch/socket DOCKER_CONFIG=$scratch/client EIGENTIME_RUNTIME_DIR=$scratch/timelines
     cat >"$scratch/daemon.json" <<EOF
@@ -111,36 +117,50 @@ run() { # ECOSYSTEM: how it ended
     return "$status"
 }
 
-mkdir -p "$KEPT"
-start_daemon
-import_postgres
-import_shop
-export EIGENTIME TESTCONTAINERS_RYUK_DISABLED=true TESTCONTAINERS_HOST_OVERRIDE=localhost
-if [ -n "$shell" ]; then
-    echo "DOCKER_HOST=$DOCKER_HOST, until this shell ends" >&2
-    # Its status is that of the last command in it, and says nothing of the examples.
-    "${SHELL:-bash}" || true
-    exit
-fi
-
 passed=0 failed=0 skipped=0
-for ecosystem in "${chosen[@]}"; do
-    echo "---- $ecosystem"
-    if [ ! -x "examples/$ecosystem/run" ]; then
-        echo "skipped: the example of $ecosystem: there is none"
-        skipped=$((skipped + 1))
-        continue
+run_all() {
+    local ecosystem status
+    for ecosystem in "${chosen[@]}"; do
+        echo "---- $ecosystem, Docker $1"
+        status=0
+        run "$ecosystem" || status=$?
+        case $status in
+            0) passed=$((passed + 1)) ;;
+            "$SKIPPED") skipped=$((skipped + 1)) ;;
+            *)
+                failed=$((failed + 1))
+                echo "the example of $ecosystem failed, with status $status" >&2
+                ;;
+        esac
+    done
+}
+
+# Does the engine that runs pass annotations to the runtime?
+passes_annotations() {
+    printf '%s\n' 1.43 "$(docker version --format '{{.Server.APIVersion}}')" | sort --version-sort --check=quiet
+}
+
+mkdir -p "$KEPT"
+export EIGENTIME TESTCONTAINERS_RYUK_DISABLED=true TESTCONTAINERS_HOST_OVERRIDE=localhost
+for folder in '' "$NEWER:"; do
+    PATH=$folder$PATH
+    start_daemon
+    import_postgres
+    import_shop
+    if [ -n "$shell" ]; then
+        echo "DOCKER_HOST=$DOCKER_HOST, until this shell ends" >&2
+        # Its status is that of the last command in it, and says nothing of the examples.
+        "${SHELL:-bash}" || true
+        exit
     fi
-    status=0
-    run "$ecosystem" || status=$?
-    case $status in
-        0) passed=$((passed + 1)) ;;
-        "$SKIPPED") skipped=$((skipped + 1)) ;;
-        *)
-            failed=$((failed + 1))
-            echo "the example of $ecosystem failed, with status $status" >&2
-            ;;
-    esac
+    run_all "$(docker version --format '{{.Server.Version}}')"
+    if passes_annotations; then break; fi
+    stop_daemon
+    if [ ! -x "$NEWER/dockerd" ]; then
+        echo "skipped: the examples with annotations: need Docker 24 or later: make docker"
+        skipped=$((skipped + ${#chosen[@]}))
+        break
+    fi
 done
 echo "$passed passed, $failed failed, $skipped skipped of the examples"
 [ "$failed" = 0 ]

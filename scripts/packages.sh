@@ -3,16 +3,16 @@
 # source is built. `make packages` calls it.
 #
 #   scripts/packages.sh              makes all
-#   scripts/packages.sh PACKAGE...   makes these, the static release first: static, image, bill, report,
-#                                    deb, rpm, wheel, recipes, crates
-#   scripts/packages.sh pack         packs again what is built: the static release and the image
+#   scripts/packages.sh PACKAGE...   makes these, the static release first: static, image, cluster, bill,
+#                                    report, deb, rpm, wheel, recipes, crates
+#   scripts/packages.sh pack         packs again what is built: the static release and its image
 #   scripts/packages.sh reproduce    builds the committed source in two other folders, and compares
 #
 # What the packages are is in deploy/packages/ and in the manifests of crates/cli and crates/capi.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-readonly ALL=(image bill report deb rpm wheel recipes crates)
+readonly ALL=(image cluster bill report deb rpm wheel recipes crates)
 readonly OUT=$PWD/build/packages
 # What packs, built from source or taken from the registries once.
 readonly TOOLS=$OUT/tools
@@ -27,6 +27,8 @@ version=$(sed -nE 's/^version *= *"(.*)"/\1/p' Cargo.toml)
 # The commands with what belongs to them, as the static release has them.
 readonly NAME=eigentime-$version-x86_64-linux
 readonly TREE=$OUT/tree
+# The files of an image.
+readonly ROOT=$OUT/root
 
 say() { echo "packages: $*" >&2; }
 die() { say "$@"; exit 1; }
@@ -70,17 +72,22 @@ build() { # what the static release has, and the pages
     cargo build --locked --package eigentime-cli --example pages
 }
 
+all_static() { # FOLDER of programs
+    local file
+    for file in "$1"/*; do
+        if readelf --program-headers "$file" | grep -q INTERP; then die "$file is not static: it asks for an interpreter"; fi
+    done
+}
+
 # Lays the tree out.
 lay_out() {
-    local command file doc=$TREE/share/doc/eigentime built=$CARGO_TARGET_DIR/$MUSL
+    local command doc=$TREE/share/doc/eigentime built=$CARGO_TARGET_DIR/$MUSL
     rm -rf "$TREE"
     for command in "${COMMANDS[@]}"; do
         install -D --mode=755 --strip "$built/release/$command" "$TREE/bin/$command"
     done
     install -D --mode=755 --strip "$built/static/eigentime-probe" "$TREE/bin/eigentime-probe"
-    for file in "$TREE"/bin/*; do
-        if readelf --program-headers "$file" | grep -q INTERP; then die "$file is not static: it asks for an interpreter"; fi
-    done
+    all_static "$TREE/bin"
     "$CARGO_TARGET_DIR/debug/examples/pages" "$TREE"
     install -D --mode=644 --target-directory="$doc" README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT docs/install.md
     cargo metadata --locked --format-version 1 --filter-platform "$MUSL" |
@@ -162,8 +169,31 @@ make_wheel() {
     rmdir "$OUT/wheel"
 }
 
+# Writes the image of what is in build/packages/root.
+image() { # NAME CONFIGURATION
+    local of=org.opencontainers.image
+    local labels="{\"$of.title\": \"$1\", \"$of.version\": \"$version\", \"$of.licenses\": \"MIT OR Apache-2.0\"}"
+    say "$1 is $(python3 deploy/image.py "$ROOT" "$OUT/$1-$version-oci.tar" "localhost/$1:$version" "{$2, \"Labels\": $labels}" "$SOURCE_DATE_EPOCH")"
+}
+
 make_image() {
-    python3 deploy/packages/image.py "$TREE" "$version" "$SOURCE_DATE_EPOCH" "$OUT/eigentime-$version-oci.tar"
+    rm -rf "$ROOT"
+    mkdir -p "$ROOT"/{dev,etc,proc,root,run,sys,tmp,usr/share/doc}
+    cp --recursive "$TREE/bin" "$ROOT/usr/bin"
+    cp --recursive "$TREE/share/doc/eigentime" "$ROOT/usr/share/doc/eigentime"
+    chmod --recursive u=rwX,go=rX "$ROOT"
+    chmod 1777 "$ROOT/tmp"
+    image eigentime '"Entrypoint": ["/usr/bin/eigentime"], "Cmd": ["--help"], "Env": ["PATH=/usr/bin"]'
+}
+
+# The image for clusters: static programs and nothing else, run by no user of any machine if nobody else is named.
+make_cluster() {
+    cargo build --locked --release --target "$MUSL" --package eigentime-installer --package eigentime-operator
+    rm -rf "$ROOT" "$OUT"/eigentime-cluster-*
+    install -D --mode=755 --strip --target-directory="$ROOT" "$CARGO_TARGET_DIR/$MUSL"/release/eigentime-{installer,operator}
+    install --mode=755 --target-directory="$ROOT" "$TREE"/bin/eigentime{,-oci}
+    all_static "$ROOT"
+    image eigentime-cluster '"Entrypoint": ["/eigentime-installer"], "User": "65532:65532"'
 }
 
 # The Nix expression and the Homebrew formula, with the version and the checksum of the static release.
@@ -188,20 +218,22 @@ checksums() {
     echo "$sums" >SHA256SUMS
 }
 
-# Two copies of what is committed, each with a target folder of its own.
+# Builds a copy of what is committed. In which folder, for whom and where on earth is not to matter.
+build_copy() { # FOLDER UMASK TZ PACKAGE...
+    mkdir -p "$1/build/packages" "$TOOLS"
+    git archive HEAD | tar --directory="$1" -xf -
+    ln -s "$TOOLS" "$1/build/packages/tools"
+    say "building in $1"
+    (umask "$2" && TZ=$3 CARGO_TARGET_DIR=$1/build/target "$1/scripts/packages.sh" "${@:4}")
+}
+
 reproduce() {
-    local work copy
+    local work
     work=$(mktemp --directory)
     # shellcheck disable=SC2064 # where it is now
     trap "rm -rf '$work'" EXIT
-    for copy in one two/of; do
-        mkdir -p "$work/$copy"
-        git archive HEAD | tar --directory="$work/$copy" -xf -
-        mkdir -p "$work/$copy/build/packages"
-        ln -s "$TOOLS" "$work/$copy/build/packages/tools"
-        say "building in $work/$copy"
-        CARGO_TARGET_DIR="$work/$copy/build/target" "$work/$copy/scripts/packages.sh" "${@:-${ALL[@]}}"
-    done
+    build_copy "$work/one" 022 UTC "$@"
+    build_copy "$work/two/of" 077 Asia/Tokyo "$@"
     diff "$work"/{one,two/of}/build/packages/SHA256SUMS || die "the two builds differ"
     cat "$work/one/build/packages/SHA256SUMS"
     say "the two builds are the same"

@@ -15,66 +15,71 @@
 package eigentime
 
 import (
-	"bytes"
+	"bufio"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 )
 
 // Timeline is a timeline of Eigentime. Its methods may be called by several goroutines at a time.
 type Timeline struct {
 	name    string
 	binary  string
+	socket  string
 	runtime string // EIGENTIME_RUNTIME_DIR of its programs, or "" for the directories of the user
-	own     string // the same, if it was made for this timeline alone
 
-	mutex      sync.Mutex // of connection, on which one request is made at a time
-	connection *connection
+	holder *exec.Cmd // removes the timeline when its standard input ends, or nil if this process did not make it
+	held   io.Closer // that input
+	ending sync.Once
 }
 
-// Create makes a timeline. Without [Name] and [Joinable], no other program finds it. Close ends it.
+// Create makes a timeline. Without [Name] and [Joinable], no other program finds it. It ends by Close, or with this
+// process, however that ends.
 func Create(ctx context.Context, options ...Option) (*Timeline, error) {
 	var creation creation
 	for _, option := range options {
 		option.create(&creation)
 	}
-	timeline, err := newTimeline(creation.name)
-	switch {
-	case err != nil:
+	timeline, err := newTimeline()
+	if err != nil {
 		return nil, err
-	case creation.name == "" && creation.joinable:
-		timeline.name = fmt.Sprintf("test-%016x", rand.Uint64())
-	case creation.name == "":
-		// Its path may be longer than that of a socket, since both sides reach the socket by /proc/self/fd.
-		timeline.name = "test"
-		if timeline.own, err = os.MkdirTemp("", "eigentime-"); err != nil {
-			return nil, err
-		}
-		timeline.runtime = timeline.own
 	}
-	if err := timeline.create(ctx, creation); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(timeline.own))
+	words := append([]string{"ctl", "create", "--hold", "--json"}, creation.arguments...)
+	if creation.name != "" {
+		words = append(words, creation.name)
+	}
+	if err := timeline.make(ctx, words, creation.saved); err != nil {
+		return nil, err
+	}
+	if creation.name == "" && !creation.joinable {
+		timeline.runtime = filepath.Dir(filepath.Dir(timeline.socket))
 	}
 	return timeline, nil
 }
 
 // Open finds an existing timeline of the user by its name, such as the timeline of a container.
 func Open(name string) (*Timeline, error) {
-	timeline, err := newTimeline(name)
+	timeline, err := newTimeline()
 	if err != nil {
 		return nil, err
 	}
-	if _, err := timeline.Info(); err != nil {
-		return nil, err
+	var complaints strings.Builder
+	command := exec.Command(timeline.binary, "ctl", "show", name, "--json")
+	command.Stderr = &complaints
+	shown, err := command.Output()
+	if err != nil {
+		return nil, commandError(complaints.String(), err)
 	}
-	return timeline, nil
+	return timeline, timeline.found(shown)
 }
 
 // Name is its name, by which `eigentime ctl` and containers find it, unless it is private.
@@ -101,46 +106,59 @@ func (timeline *Timeline) Close() error {
 	if errors.Is(err, errGone) {
 		err = nil
 	}
-	timeline.mutex.Lock()
-	defer timeline.mutex.Unlock()
-	timeline.hangUp()
-	return errors.Join(err, os.RemoveAll(timeline.own))
+	timeline.ending.Do(func() {
+		if timeline.holder != nil {
+			err = errors.Join(err, timeline.held.Close(), timeline.holder.Wait())
+		}
+	})
+	return err
 }
 
-// create runs the command that makes the timeline, and connects to it.
-func (timeline *Timeline) create(ctx context.Context, creation creation) error {
-	// A file and not a pipe, since the supervisor of the timeline keeps it open.
-	complaints, err := os.CreateTemp("", "eigentime-")
-	if err != nil {
+// make runs the command that makes the timeline, and goes on from what is saved, if anything is.
+func (timeline *Timeline) make(ctx context.Context, words []string, saved []byte) error {
+	var complaints strings.Builder
+	command := exec.Command(timeline.binary, words...)
+	command.Stderr = &complaints
+	// Ctrl-C is for the process that has started it.
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	input, inputError := command.StdinPipe()
+	output, outputError := command.StdoutPipe()
+	if err := errors.Join(inputError, outputError, command.Start()); err != nil {
 		return err
 	}
-	defer os.Remove(complaints.Name())
-	defer complaints.Close()
-	words := append([]string{"ctl", "create", timeline.name}, creation.arguments...)
-	command := exec.CommandContext(ctx, timeline.binary, words...)
-	// If it is empty, the variable counts as missing.
-	command.Env = append(os.Environ(), runtimeVariable+"="+timeline.runtime)
-	command.Stderr = complaints
-	command.Stdin = bytes.NewReader(creation.saved)
-	if err := command.Run(); err != nil {
-		if ctx.Err() != nil {
-			return fmt.Errorf("eigentime ctl create: %w", ctx.Err())
-		}
-		text := make([]byte, 1<<16)
-		length, _ := complaints.ReadAt(text, 0) // at the end of the file, the error is io.EOF
-		// Lines of a message, then one of help.
-		message, help, _ := strings.Cut(strings.TrimSpace(string(text[:length])), "\nhelp: ")
-		message = strings.TrimPrefix(message, "eigentime: ")
-		return &Error{Code: CodeCommand, Message: cmp.Or(message, err.Error()), Help: help}
+	defer context.AfterFunc(ctx, func() { input.Close() })()
+	input.Write(saved) // If that fails, the command says why.
+	told, err := bufio.NewReader(output).ReadBytes('\n')
+	if ctx.Err() == nil && err == nil {
+		timeline.holder, timeline.held = command, input
+		return timeline.found(told)
 	}
-	_, err = timeline.Info()
+	input.Close()
+	if err := command.Wait(); err != nil && ctx.Err() == nil {
+		return commandError(complaints.String(), err)
+	}
+	return fmt.Errorf("eigentime ctl create: %w", cmp.Or(ctx.Err(), err))
+}
+
+// found takes what the command says of the timeline.
+func (timeline *Timeline) found(told []byte) error {
+	place := struct{ Name, Socket string }{}
+	err := json.Unmarshal(told, &place)
+	timeline.name, timeline.socket = place.Name, place.Socket
 	return err
+}
+
+// commandError is a message of the command, and its help.
+func commandError(said string, err error) *Error {
+	message, help, _ := strings.Cut(strings.TrimSpace(said), "\nhelp: ")
+	message = strings.TrimPrefix(message, "eigentime: ")
+	return &Error{Code: CodeCommand, Message: cmp.Or(message, err.Error()), Help: help}
 }
 
 const runtimeVariable = "EIGENTIME_RUNTIME_DIR"
 
-// newTimeline finds the command eigentime for a timeline of this name.
-func newTimeline(name string) (*Timeline, error) {
+// newTimeline finds the command eigentime for a timeline.
+func newTimeline() (*Timeline, error) {
 	binary, err := exec.LookPath(cmp.Or(os.Getenv("EIGENTIME"), "eigentime"))
 	if err != nil {
 		return nil, &Error{
@@ -152,5 +170,5 @@ func newTimeline(name string) (*Timeline, error) {
 	if binary, err = filepath.Abs(binary); err != nil {
 		return nil, err
 	}
-	return &Timeline{name: name, binary: binary, runtime: os.Getenv(runtimeVariable)}, nil
+	return &Timeline{binary: binary, runtime: os.Getenv(runtimeVariable)}, nil
 }

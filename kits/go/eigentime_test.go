@@ -445,6 +445,26 @@ func TestNamedTimelines(t *testing.T) {
 	}
 }
 
+func TestNothingIsLeftOfATestThatIsKilled(t *testing.T) {
+	if os.Getenv("EIGENTIME_VICTIM") != "" {
+		eigentime.New(t, eigentime.Name("victim"))
+		fmt.Println("made")
+		time.Sleep(time.Hour)
+	}
+	t.Setenv("EIGENTIME_RUNTIME_DIR", t.TempDir())
+	t.Setenv("EIGENTIME_VICTIM", "1")
+	victim := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$")
+	printed, err := victim.StdoutPipe()
+	must(t, err)
+	must(t, victim.Start())
+	bufio.NewScanner(printed).Scan()
+	tl, err := eigentime.Open("victim")
+	must(t, err)
+	must(t, victim.Process.Kill())
+	victim.Wait() // It says that the process was killed.
+	must(t, tl.Wait(patient(t), eigentime.Ended()))
+}
+
 func TestManyTimelinesAndManyCallers(t *testing.T) {
 	t.Parallel()
 	for hour := range 8 {

@@ -1,7 +1,6 @@
 package eigentime
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -103,60 +102,20 @@ func (timeline *Timeline) Save() (saved json.RawMessage, err error) {
 
 // Skip allows leaps over idle time, on a timeline made with [SkipIdle] or [SkipWhenTold]: so many or so far
 // as limit says. It does not wait for them: [Timeline.Wait] for [Skipped] does.
-func (timeline *Timeline) Skip(limit Limit) error {
-	return timeline.call("skip", limit.limit(), nil)
-}
+func (timeline *Timeline) Skip(limit Limit) error { return timeline.call("skip", limit.limit(), nil) }
 
 // Wait waits until the condition holds. If the deadline of ctx passes before, which is one of the test's
 // clock, the error is an [*Error] with [CodeTimeout] that says why the condition does not hold.
 func (timeline *Timeline) Wait(ctx context.Context, condition Condition) error {
 	request := maps.Clone(condition.condition())
-	for {
-		deadline, limited := ctx.Deadline()
-		if limited {
-			request["timeout"] = max(time.Until(deadline), 0).Nanoseconds()
-		}
-		_, hangUp, err := timeline.begin(ctx, "wait", request)
-		if err == nil {
-			hangUp()
-		}
-		var refusal *Error
-		if !errors.As(err, &refusal) || refusal.Code != CodeMoved {
-			return err
-		}
+	if deadline, limited := ctx.Deadline(); limited {
+		request["timeout"] = max(time.Until(deadline), 0).Nanoseconds()
 	}
-}
-
-// How much later than a deadline a timeline may say why the condition does not hold.
-const lateness = 10 * time.Second
-
-// begin makes a request on a connection of its own, which is closed when ctx is done: that is how a timeline
-// learns that nobody waits any longer.
-func (timeline *Timeline) begin(ctx context.Context, method string, params params) (*connection, func(), error) {
-	connection, err := timeline.dial()
-	if err != nil {
-		return nil, nil, err
+	_, hangUp, err := timeline.begin(ctx, "wait", request)
+	if err == nil {
+		hangUp()
 	}
-	stop := context.AfterFunc(ctx, func() {
-		if method == "wait" && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			connection.SetDeadline(time.Now().Add(lateness)) // the answer is on its way
-		} else {
-			connection.Close()
-		}
-	})
-	hangUp := func() {
-		stop()
-		connection.Close()
-	}
-	if _, err = connection.ask(method, params); err == nil {
-		return connection, hangUp, nil
-	}
-	hangUp()
-	var refusal *Error
-	if !errors.As(err, &refusal) {
-		err = timeline.wrap(method, cmp.Or(ctx.Err(), err))
-	}
-	return nil, nil, err
+	return err
 }
 
 // Event is something that has happened on a timeline. Which fields it has depends on its kind; see "Events" in

@@ -1,6 +1,7 @@
 package eigentime
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -70,56 +71,78 @@ type answer struct {
 	Error   *Error          `json:"error"`
 }
 
-// connection is a connection to the socket of a timeline.
+// connection is a connection to the socket of a timeline, for one request.
 type connection struct {
 	net.Conn
-	lines *json.Decoder
+	lines  *json.Decoder
+	answer answer
 }
 
-// ask makes one request and reads its answer.
-func (connection *connection) ask(method string, params params) (answer, error) {
+// ask makes the request and reads its answer.
+func (connection *connection) ask(method string, params params) error {
 	if params == nil {
 		params = map[string]any{}
 	}
-	var answer answer
 	request := map[string]any{"method": method, "params": params, "protocol": protocolVersion}
 	if err := json.NewEncoder(connection).Encode(request); err != nil {
-		return answer, err
+		return err
 	}
-	if err := connection.lines.Decode(&answer); err != nil {
-		return answer, err
+	if err := connection.lines.Decode(&connection.answer); err != nil {
+		return err
 	}
-	if answer.Error != nil {
-		return answer, answer.Error
+	if connection.answer.Error != nil {
+		return connection.answer.Error
 	}
-	return answer, nil
+	return nil
 }
 
-// exchange makes a request that is answered at once. Where another supervisor has taken the timeline over, it
-// is made again, to that one: the request has changed nothing then.
-func (timeline *Timeline) exchange(method string, params params) (answer, error) {
-	timeline.mutex.Lock()
-	defer timeline.mutex.Unlock()
+// How much later than a deadline a timeline may say why the condition does not hold.
+const lateness = 10 * time.Second
+
+// begin makes a request on a connection of its own, which is closed when ctx is done: that is how a timeline
+// learns that nobody waits any longer. Where another supervisor has taken the timeline over, it is made again, to
+// that one: the request has changed nothing then.
+func (timeline *Timeline) begin(ctx context.Context, method string, params params) (*connection, func(), error) {
 	for {
-		if timeline.connection == nil {
-			connection, err := timeline.dial()
-			if err != nil {
-				return answer{}, err
+		connection, err := timeline.dial()
+		if err != nil {
+			return nil, nil, err
+		}
+		stop := context.AfterFunc(ctx, func() {
+			if method == "wait" && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				connection.SetDeadline(time.Now().Add(lateness)) // the answer is on its way
+			} else {
+				connection.Close()
 			}
-			timeline.connection = connection
+		})
+		hangUp := func() {
+			stop()
+			connection.Close()
 		}
-		timeline.connection.SetDeadline(time.Now().Add(answerTime))
-		answer, err := timeline.connection.ask(method, params)
+		if err = connection.ask(method, params); err == nil {
+			return connection, hangUp, nil
+		}
+		hangUp()
 		var refusal *Error
-		if errors.As(err, &refusal) && refusal.Code != CodeMoved || err == nil {
-			return answer, err
+		if !errors.As(err, &refusal) {
+			return nil, nil, timeline.wrap(method, cmp.Or(ctx.Err(), err))
 		}
-		timeline.hangUp()
-		// Nobody has read a request that could not be written.
-		if refusal == nil && !errors.Is(err, syscall.EPIPE) {
-			return answer, timeline.wrap(method, err)
+		if refusal.Code != CodeMoved {
+			return nil, nil, err
 		}
 	}
+}
+
+// exchange makes a request that is answered at once.
+func (timeline *Timeline) exchange(method string, params params) (answer, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	defer cancel()
+	connection, hangUp, err := timeline.begin(ctx, method, params)
+	if err != nil {
+		return answer{}, err
+	}
+	hangUp()
+	return connection.answer, nil
 }
 
 func (timeline *Timeline) call(method string, params params, result any) error {
@@ -130,51 +153,19 @@ func (timeline *Timeline) call(method string, params params, result any) error {
 	return json.Unmarshal(answer.Result, result)
 }
 
-// hangUp closes the connection, if there is one. The caller holds the mutex.
-func (timeline *Timeline) hangUp() {
-	if timeline.connection != nil {
-		timeline.connection.Close()
-		timeline.connection = nil
-	}
-}
-
-// dial opens a connection. The timeline is in one of the directories of the user, unless it is known in which.
+// dial opens a connection, by a path that is short, however long that of the directory is.
 func (timeline *Timeline) dial() (*connection, error) {
-	for _, directory := range timeline.directories() {
-		socket, err := dialIn(directory, timeline.name)
-		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-			continue
+	directory, err := os.Open(filepath.Dir(timeline.socket))
+	if err == nil {
+		defer directory.Close()
+		var socket net.Conn
+		near := filepath.Join("/proc/self/fd", strconv.Itoa(int(directory.Fd())), filepath.Base(timeline.socket))
+		if socket, err = net.Dial("unix", near); err == nil {
+			return &connection{Conn: socket, lines: json.NewDecoder(socket)}, nil
 		}
-		if err != nil {
-			return nil, timeline.wrap("connecting", err)
-		}
-		return &connection{Conn: socket, lines: json.NewDecoder(socket)}, nil
 	}
-	return nil, timeline.wrap("connecting", errGone)
-}
-
-// dialIn connects to a socket by a path that is short, however long that of its directory is.
-func dialIn(directory, name string) (net.Conn, error) {
-	open, err := os.Open(directory)
-	if err != nil {
-		return nil, err
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+		err = errGone
 	}
-	defer open.Close()
-	return net.Dial("unix", filepath.Join("/proc/self/fd", strconv.Itoa(int(open.Fd())), name))
-}
-
-// directories are those in which the timeline can be: "Where timelines are found" in docs/guide/timelines.md.
-func (timeline *Timeline) directories() []string {
-	if timeline.runtime != "" {
-		return []string{filepath.Join(timeline.runtime, "eigentime")}
-	}
-	user := strconv.Itoa(os.Geteuid())
-	var directories []string
-	if named := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(named) {
-		directories = append(directories, filepath.Join(named, "eigentime"))
-	}
-	if user == "0" {
-		directories = append(directories, "/run/eigentime")
-	}
-	return append(directories, filepath.Join("/run/user", user, "eigentime"), "/tmp/eigentime-"+user)
+	return nil, timeline.wrap("connecting", err)
 }

@@ -16,6 +16,7 @@ mod dates;
 mod errors;
 mod follows;
 mod frozen_member;
+mod hold;
 mod left;
 mod postgres;
 mod real_programs;
@@ -33,6 +34,7 @@ pub fn add(suite: &mut Suite) {
     creation::add(suite);
     strangers::add(suite);
     control::add(suite);
+    hold::add(suite);
     agreement::add(suite);
     steady::add(suite);
     follows::add(suite);

@@ -5,7 +5,8 @@ import unittest
 
 from roots import PACKAGES, InRoots, need, package, run
 
-NAME = "eigentime-*-oci.tar"
+NAME = "eigentime-[0-9]*-oci.tar"
+FOR_CLUSTERS = "eigentime-cluster-*-oci.tar"
 
 
 class Image(InRoots):
@@ -32,6 +33,13 @@ class Image(InRoots):
             command, "run", "--image", file, "--date", "2038-01-19", "--", "--version"
         )
         self.assertEqual(run(command, "--version"), said)
+
+    def test_for_clusters(self) -> None:
+        need("runc")
+        file = package(FOR_CLUSTERS)
+        command = PACKAGES / "tree/bin/eigentime"
+        said = run(command, "run", "--image", file, "--", "--version")
+        self.assertIn(run(command, "--version").split()[1], said)
 
     def test_podman_loads_it(self) -> None:
         need("podman")

@@ -2,6 +2,7 @@
 
 mod checkpoint;
 mod container;
+mod ctl;
 
 use std::ffi::OsString;
 use std::fs;
@@ -9,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
-use eigentime_supervisor::clock_request::{Form, parse_freeze, parse_switch};
+use eigentime_supervisor::clock_request::{Form, parse_freeze};
 use eigentime_supervisor::registry::Name;
 use eigentime_supervisor::{
     AtLimit, ClockRequest, Lifelong, Policy, Saved, SettableBy, Tracing, Unreadable,
@@ -20,6 +21,7 @@ use eigentime_timeline::{Freeze, HostInstant, Nanos, Rate, VirtualInstant};
 
 pub use checkpoint::{CheckpointOptions, RestoreOptions};
 pub use container::{ContainerOptions, ImagesAction, ImagesOptions, NetworkName};
+pub use ctl::{Action, CreateOptions, CtlOptions, SkipOptions, WaitOptions};
 
 /// Gives programs clocks of their own: another date, another start, another rate.
 #[derive(Debug, Parser)]
@@ -57,7 +59,7 @@ pub enum Command {
     Conformance(ConformanceOptions),
 
     /// Show named timelines and change their clocks
-    #[command(after_help = CTL_EXAMPLES)]
+    #[command(after_help = ctl::EXAMPLES)]
     Ctl(CtlOptions),
 
     /// List the images that `eigentime run --image` has fetched, or remove them
@@ -381,251 +383,21 @@ fn freeze(text: &str) -> Result<Freeze, String> {
     })
 }
 
+/// A document in JSON, and nothing that follows it.
+fn document(input: impl io::Read) -> io::Result<String> {
+    let mut documents = serde_json::Deserializer::from_reader(input).into_iter();
+    Ok(documents
+        .next()
+        .transpose()?
+        .map_or_else(String::new, |one: serde_json::Value| one.to_string()))
+}
+
 fn read_saved(file: &Path) -> Result<Saved, String> {
     let text = match file.to_str() {
-        Some("-") => io::read_to_string(io::stdin()),
+        Some("-") => document(io::stdin().lock()),
         _ => fs::read_to_string(file),
     };
     text.map_err(|error| error.to_string())?.parse().map_err(|error: Unreadable| error.to_string())
-}
-
-const CTL_EXAMPLES: &str = "\
-NAME can be left out if there is only one timeline.
-
-Examples:
-  eigentime ctl list
-  eigentime ctl show db
-  eigentime ctl set db --rate 100
-  eigentime ctl leap db +30d
-  eigentime ctl freeze db && ./inspect && eigentime ctl thaw db
-  eigentime ctl save db > db.json
-  eigentime ctl adopt db        # after an upgrade, of a timeline with --keep-running
-  eigentime ctl rm db
-
-Exit status: 0; 1 if the request failed; 125 if the arguments are wrong.";
-
-const SET_USAGE: &str = "\
-eigentime ctl set [OPTIONS] [NAME] [--rate R] [--date DATE | --offset OFF] [--at DATE]
-       eigentime ctl set [OPTIONS] [NAME] [--joinable true|false] [--settable-by WHO]";
-
-/// Options of `eigentime ctl`.
-#[derive(Debug, Args)]
-pub struct CtlOptions {
-    /// Print JSON
-    #[arg(long, global = true)]
-    pub json: bool,
-
-    /// What to do.
-    #[command(subcommand)]
-    pub action: Action,
-}
-
-/// What to do with a named timeline.
-#[derive(Debug, Subcommand)]
-pub enum Action {
-    /// List the timelines of this user
-    List,
-    /// Make a timeline, for programs and containers to join
-    Create(Box<CreateOptions>),
-    /// Show a timeline's clocks, and its members with what they wait for
-    Show {
-        /// The timeline
-        name: Option<Name>,
-    },
-    /// Change the rate, set the wall clock, or change what others may do
-    #[command(
-        group(clap::ArgGroup::new("what").required(true).multiple(true)),
-        override_usage = SET_USAGE
-    )]
-    Set {
-        /// The timeline
-        name: Option<Name>,
-        /// Let this many seconds pass in one second of the host (once it runs, if it is frozen)
-        #[arg(long, value_name = "R", value_parser = parse_rate, group = "what", allow_hyphen_values = true)]
-        rate: Option<Rate>,
-        /// Set the wall clock to this date
-        #[arg(long, value_parser = parse_date, group = "what", conflicts_with = "offset", allow_hyphen_values = true)]
-        date: Option<VirtualInstant>,
-        /// Set the wall clock this far from the host's
-        #[arg(long, value_name = "OFF", value_parser = parse_offset, group = "what", allow_hyphen_values = true)]
-        offset: Option<Nanos>,
-        /// When the host's wall clock shows this date; the command does not wait for it
-        #[arg(long, value_name = "DATE", value_parser = parse_date, conflicts_with_all = ["joinable", "settable_by"])]
-        at: Option<VirtualInstant>,
-        /// Whether containers may join it if their annotations name it
-        #[arg(long, value_name = "true|false", value_parser = parse_switch, group = "what", conflicts_with_all = ["rate", "date", "offset"])]
-        joinable: Option<bool>,
-        /// Who may set the wall clock from inside: nobody, privileged or anyone
-        #[arg(long, value_name = "WHO", group = "what", conflicts_with_all = ["rate", "date", "offset"])]
-        settable_by: Option<SettableBy>,
-    },
-    /// Move every clock forward by a span of time, at once
-    #[command(override_usage = "eigentime ctl leap [OPTIONS] [NAME] SPAN")]
-    Leap {
-        /// The timeline; if it is left out, the span
-        #[arg(value_name = "NAME|SPAN", allow_hyphen_values = true)]
-        first: String,
-        /// How far to leap: +30d, 1d2h30m, 1.5s
-        #[arg(value_name = "SPAN", allow_hyphen_values = true)]
-        second: Option<String>,
-        /// When the host's wall clock shows this date; the command does not wait for it
-        #[arg(long, value_name = "DATE", value_parser = parse_date)]
-        at: Option<VirtualInstant>,
-    },
-    /// Stop the clocks
-    Freeze {
-        /// The timeline
-        name: Option<Name>,
-        /// Stop only the wall clock
-        #[arg(long)]
-        wall: bool,
-        /// When the host's wall clock shows this date; the command does not wait for it
-        #[arg(long, value_name = "DATE", value_parser = parse_date)]
-        at: Option<VirtualInstant>,
-    },
-    /// Let the clocks run again
-    Thaw {
-        /// The timeline
-        name: Option<Name>,
-        /// At this rate
-        #[arg(long, value_name = "R", value_parser = parse_rate, allow_hyphen_values = true)]
-        rate: Option<Rate>,
-        /// When the host's wall clock shows this date; the command does not wait for it
-        #[arg(long, value_name = "DATE", value_parser = parse_date)]
-        at: Option<VirtualInstant>,
-    },
-    /// Print the state of every clock, for `eigentime run --continue`
-    Save {
-        /// The timeline
-        name: Option<Name>,
-    },
-    /// Allow leaps to a timeline with --skip-idle, and wait until it has made them
-    #[command(group(clap::ArgGroup::new("extent")))]
-    Skip(SkipOptions),
-    /// Wait for a condition
-    #[command(group(clap::ArgGroup::new("condition").required(true)))]
-    Wait(WaitOptions),
-    /// Print what happens in a timeline, until it ends
-    Watch {
-        /// The timeline
-        name: Option<Name>,
-    },
-    /// Replace the supervisor of a timeline by one of this command; its programs keep running
-    Adopt {
-        /// The timeline
-        name: Option<Name>,
-    },
-    /// Remove a timeline
-    Rm {
-        /// The timeline
-        name: Option<Name>,
-        /// End its members too
-        #[arg(long, short)]
-        force: bool,
-    },
-}
-
-/// A timeline to be made.
-#[derive(Debug, Args)]
-#[command(mut_arg("timeline", |arg| arg.hide(true).conflicts_with("name")))]
-pub struct CreateOptions {
-    /// Its name
-    pub name: Name,
-
-    /// Trace programs for their whole life
-    #[arg(long)]
-    pub traced: bool,
-
-    /// Let its programs go on if its supervisor is killed: another takes its place
-    #[arg(long, conflicts_with_all = ["skip_idle", "traced"])]
-    pub keep_running: bool,
-
-    /// The clocks.
-    #[command(flatten)]
-    pub clocks: ClockOptions,
-}
-
-impl CreateOptions {
-    /// When its programs are to be traced.
-    pub fn tracing(&self) -> Tracing {
-        match self.traced {
-            true => Tracing::Lifelong(Lifelong::Asked),
-            false => Tracing::Automatic,
-        }
-    }
-}
-
-/// Which leaps are allowed; if nothing is said, all.
-#[derive(Debug, Args)]
-pub struct SkipOptions {
-    /// The timeline
-    pub name: Option<Name>,
-
-    /// This many leaps, each to the next deadline; 0 allows no more
-    #[arg(long, value_name = "N", value_parser = parse_skips, group = "extent")]
-    pub times: Option<u64>,
-
-    /// Leaps until the wall clock shows this date
-    #[arg(long, value_name = "DATE", value_parser = parse_date, group = "extent", allow_hyphen_values = true)]
-    pub until: Option<VirtualInstant>,
-
-    /// Leaps over this much virtual time
-    #[arg(long = "for", id = "skip_span", value_name = "SPAN", value_parser = parse_pause, group = "extent")]
-    pub span: Option<Nanos>,
-
-    /// Give up waiting after this much time of the host
-    #[arg(long, value_name = "SPAN", value_parser = parse_pause)]
-    pub timeout: Option<Nanos>,
-}
-
-/// The other conditions than that a thread is blocked.
-const NOT_BLOCKED: [&str; 6] = ["until", "wait_span", "idle", "skipped", "empty", "ended"];
-
-/// What is waited for.
-#[derive(Debug, Args)]
-pub struct WaitOptions {
-    /// The timeline
-    pub name: Option<Name>,
-
-    /// Until the wall clock shows this date, or a later one
-    #[arg(long, value_name = "DATE", value_parser = parse_date, group = "condition", allow_hyphen_values = true)]
-    pub until: Option<VirtualInstant>,
-
-    /// Until this much virtual time has passed
-    #[arg(long = "for", id = "wait_span", value_name = "SPAN", value_parser = parse_pause, group = "condition")]
-    pub span: Option<Nanos>,
-
-    /// Until all threads of all programs wait
-    #[arg(long, group = "condition")]
-    pub idle: bool,
-
-    /// Until a thread waits in a system call
-    #[arg(long, group = "condition")]
-    pub blocked: bool,
-
-    /// With --blocked: only a thread of this process
-    #[arg(long, requires = "blocked", conflicts_with_all = NOT_BLOCKED)]
-    pub pid: Option<i32>,
-
-    /// With --blocked: only in this call
-    #[arg(long, value_name = "NAME", requires = "blocked", conflicts_with_all = NOT_BLOCKED)]
-    pub call: Option<String>,
-
-    /// Until it has made all leaps that are allowed
-    #[arg(long, group = "condition")]
-    pub skipped: bool,
-
-    /// Until it has no members
-    #[arg(long, group = "condition")]
-    pub empty: bool,
-
-    /// Until the timeline has ended
-    #[arg(long, group = "condition")]
-    pub ended: bool,
-
-    /// Give up after this much time of the host
-    #[arg(long, value_name = "SPAN", value_parser = parse_pause)]
-    pub timeout: Option<Nanos>,
 }
 
 #[cfg(test)]

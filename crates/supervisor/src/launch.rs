@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::filter::{self, Privileges, Told};
 use crate::plan::{Plan, Tracing, lifelong};
 use crate::region::Region;
-use crate::registry::Name;
+use crate::registry::{Name, Registry};
 use crate::tracer::{Opening, Subject, TimeNamespace};
 use crate::{named, namespace, nested};
 
@@ -48,15 +48,15 @@ fn prepare(plan: &Plan) -> Result<Infallible, Error> {
     }
 }
 
-/// Makes the named timeline of the plan, before any program: the plan's command is not started.
+/// Makes the named timeline of the plan in that directory, before any program: the plan's command is not started.
 ///
 /// The calling process must have a single thread.
 ///
 /// # Errors
 ///
 /// If it cannot be made, or exists.
-pub fn create(plan: &Plan, name: &Name) -> Result<(), Error> {
-    named::create(&entry(plan, name))
+pub fn create(plan: &Plan, name: &Name, registry: Registry) -> Result<(), Error> {
+    named::create(&entry(plan, name), registry)
 }
 
 fn entry<'a>(plan: &'a Plan, name: &'a Name) -> named::Entry<'a> {

@@ -208,14 +208,13 @@ fn is_missing(name: &Name) -> Error {
 }
 
 /// Makes a timeline that programs join later.
-pub fn create(entry: &Entry<'_>) -> Result<(), Error> {
+pub fn create(entry: &Entry<'_>, registry: Registry) -> Result<(), Error> {
     check_descriptors()?;
     if lives_in_timeline()? {
         return Err(Error::AlreadyInTimeline);
     }
     entry.clocks().check()?;
     check_this_process()?;
-    let registry = Registry::open()?;
     let lock = registry.lock()?;
     if connect(entry.name)?.is_some() {
         return Err(Error::Timeline(format!(

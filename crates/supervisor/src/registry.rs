@@ -93,6 +93,15 @@ impl Registry {
         Self::at(&paths()?[0])
     }
 
+    /// That of the timelines in a runtime directory; it is made if there is none.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be made, or belongs to another user.
+    pub fn within(directory: &Path) -> Result<Self, Unusable> {
+        Self::at(&directory.join(DIRECTORY))
+    }
+
     /// The same, if there is one.
     pub fn existing() -> Result<Option<Self>, Unusable> {
         let path = &paths()?[0];

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import image
 
@@ -40,19 +40,6 @@ time.sleep(2)
 print(int(time.time()), int((time.monotonic() - began) * 1000), flush=True)
 time.sleep(86400)
 """
-
-
-def contents(folder):
-    """All files and links of a folder."""
-    folder = Path(folder)
-    files = []
-    for path in sorted(folder.rglob("*")):
-        name = str(path.relative_to(folder))
-        if path.is_symlink():
-            files.append((name, str(path.readlink()), 0o777))
-        elif path.is_file():
-            files.append((name, path.read_bytes(), path.stat().st_mode & 0o777))
-    return files
 
 
 def libraries(*programs):
@@ -109,7 +96,9 @@ def java(archive, reference, scratch):
         str(runtime),
     ]
     subprocess.run(command, check=True)
-    files = [(f"java/{name}", data, mode) for name, data, mode in contents(runtime)]
+    files = [
+        (f"java/{name}", data, mode) for name, data, mode in image.contents(runtime)
+    ]
     files += [("Clock.class", (scratch / "Clock.class").read_bytes(), 0o644)]
     files += libraries(runtime / "bin/java", runtime / "lib/server/libjvm.so")
     config = {"Entrypoint": ["/java/bin/java", "-Xshare:off", "-cp", "/", "Clock"]}
@@ -131,7 +120,7 @@ def python(archive, reference, _):
     )
     files = [
         (str(library / name).lstrip("/"), data, mode)
-        for name, data, mode in contents(library)
+        for name, data, mode in image.contents(library)
         if not any(part in f"/{name}" for part in skipped)
     ]
     files += [(str(executable).lstrip("/"), executable.read_bytes(), 0o755)]

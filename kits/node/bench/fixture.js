@@ -1,11 +1,12 @@
-// How long it takes to make and to close a timeline, beside starting the command alone.
+// How long it takes to make and to close a timeline, beside the two commands that do so, in turn.
 
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { Timeline } from "eigentime";
 
 const ROUNDS = 100;
-const taken = { "set-up": [], "tear-down": [], "eigentime --version": [] };
+const taken = { "set-up": [], "tear-down": [], "ctl create and ctl rm": [] };
+const command = (words) => promisify(execFile)(process.env.EIGENTIME || "eigentime", words);
 
 async function timed(name, action) {
   const begin = performance.now();
@@ -17,7 +18,9 @@ async function timed(name, action) {
 for (let round = 0; round < ROUNDS; round++) {
   const timeline = await timed("set-up", () => Timeline.create());
   await timed("tear-down", () => timeline.close());
-  await timed("eigentime --version", () => promisify(execFile)(process.env.EIGENTIME || "eigentime", ["--version"]));
+  await timed("ctl create and ctl rm", async () => {
+    for (const words of [["create"], ["rm", "--force"]]) await command(["ctl", ...words, `bench-${process.pid}`]);
+  });
 }
 for (const [name, times] of Object.entries(taken)) {
   times.sort((one, other) => one - other);

@@ -1,26 +1,9 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
 import { accessSync, constants, statSync } from "node:fs";
-import type { Socket } from "node:net";
 import { delimiter, join, resolve } from "node:path";
 import { addAbortSignal } from "node:stream";
-import { EigentimeError, lines } from "./protocol.js";
-
-// What the script prints once the timeline is made; no message has a NUL.
-const MADE = "\0";
-// Makes a timeline, and removes it if standard input ends before a line says that this has been done: when the
-// process that started this has ended, in whichever way. Nobody may read any longer what it prints then.
-const SCRIPT = `
-eigentime=$1 name=$2 directory=$3 saved=$4
-shift 4
-trap '' PIPE
-trap '[ -z "$directory" ] || rm -rf -- "$directory"' EXIT
-"$eigentime" ctl create "$name" "$@" 2>&1 >/dev/null <<SAVED || exit
-$saved
-SAVED
-printf '\\0\\n' 2>/dev/null
-read -r _ || "$eigentime" ctl rm --force "$name" 2>&1
-`;
+import { type Code, EigentimeError, lines, type Place } from "./protocol.js";
 
 /** The path of the command `eigentime`: that in the environment variable EIGENTIME, or the one on PATH. */
 export function command(): string {
@@ -43,75 +26,69 @@ export function command(): string {
   );
 }
 
-/** What is to be made. */
-export interface Making {
-  eigentime: string;
-  name: string;
-  /** Its runtime directory, if that is removed with it. */
-  directory?: string;
-  /** A saved timeline, which is given to the command as its standard input. */
-  saved?: string;
-  /** Options of `eigentime ctl create`. */
-  flags: string[];
-  environment: NodeJS.ProcessEnv;
+/** A message of the command, and its help; how it is used is left out. */
+export function refused(code: Code, said: string): EigentimeError {
+  const [message = "", help] = (said.trim().split("\n\n")[0] ?? "").split("\nhelp: ");
+  return new EigentimeError(code, message.replace(/^(eigentime|error): /, ""), help);
 }
 
-/** The process that keeps a timeline from outliving this process. */
+/** The command that keeps a timeline from outliving this process: it removes it when its standard input ends. */
 export class Guard {
-  readonly #process: ChildProcess;
-  readonly #said: AsyncGenerator<string, void>;
+  readonly #process: ChildProcessWithoutNullStreams;
   readonly #exit: Promise<unknown[]>;
+  #complaints = "";
 
-  private constructor({ eigentime, name, directory = "", saved = "", flags, environment }: Making) {
-    const words = ["-c", SCRIPT, "eigentime-guard", eigentime, name, directory, saved, ...flags];
-    // Ctrl-C is for the process that has started it.
-    const options = {
-      env: environment,
-      detached: true,
-      stdio: ["pipe", "pipe", "inherit"] as ["pipe", "pipe", "inherit"],
-    };
-    const started = spawn("/bin/sh", words, options);
+  private constructor(
+    started: ChildProcessWithoutNullStreams,
+    exit: Promise<unknown[]>,
+  ) {
     this.#process = started;
-    this.#exit = once(started, "exit");
-    this.#said = lines(started.stdout);
+    this.#exit = exit;
+    started.stderr.setEncoding("utf8").on("data", (text) => (this.#complaints += text));
     // It may have ended before the pipe is closed.
     started.stdin.on("error", () => {});
   }
 
-  /** Makes a timeline. */
-  static async make(making: Making, signal?: AbortSignal): Promise<Guard> {
-    const guard = new Guard(making);
-    const { stdin, stdout } = guard.#process;
-    if (signal && stdout) addAbortSignal(signal, stdout);
-    const said: string[] = [];
+  /** Makes a timeline, and goes on from a saved one if there is one; also says where it is. */
+  static async make(
+    eigentime: string,
+    flags: string[],
+    saved: string,
+    signal?: AbortSignal,
+  ): Promise<Place & { guard: Guard }> {
+    // Ctrl-C is for the process that has started it.
+    const started = spawn(eigentime, ["ctl", "create", "--hold", "--json", ...flags], { detached: true });
+    const guard = new Guard(started, once(started, "close"));
+    const { stdin, stdout, stderr } = started;
+    if (signal) addAbortSignal(signal, stdout);
+    stdin.write(saved);
     try {
-      for (let line = await guard.#said.next(); !line.done; line = await guard.#said.next()) {
-        if (line.value === MADE) {
-          if (said.length > 0) process.stderr.write(`${said.join("\n")}\n`);
-          // This process ends when it has nothing else to do.
-          for (const end of [guard.#process, stdin as Socket, stdout as Socket]) end.unref();
-          return guard;
-        }
-        said.push(line.value);
-      }
+      const { value, done } = await lines(stdout).next();
+      if (done) throw refused("not_made", await guard.#end());
+      // This process ends when it has nothing else to do.
+      for (const end of [started, stdin, stdout, stderr] as Unreferenced[]) end.unref();
+      const { name, socket } = JSON.parse(value);
+      return { name, socket, guard };
     } catch (error) {
-      stdin?.end();
+      stdin.end();
       throw error;
     }
-    await guard.#exit;
-    // Lines of a message, then one of help.
-    const [message = "", help] = (said.join("\n").split("\n\n")[0] ?? "").split("\nhelp: ");
-    throw new EigentimeError(
-      "not_made",
-      `timeline '${making.name}': ${message.replace(/^(eigentime|error): /, "")}`,
-      help,
-    );
   }
 
-  /** Ends it, and removes the runtime directory; the timeline has ended before. */
+  /** Removes the timeline. */
   async release(): Promise<void> {
     this.#process.ref();
-    this.#process.stdin?.end("removed\n");
-    await this.#exit;
+    const complaints = await this.#end();
+    if (this.#process.exitCode !== 0) throw refused("refused", complaints);
   }
+
+  async #end(): Promise<string> {
+    this.#process.stdin.end();
+    await this.#exit;
+    return this.#complaints;
+  }
+}
+
+interface Unreferenced {
+  unref(): void;
 }

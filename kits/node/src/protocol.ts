@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import { createConnection, type Socket } from "node:net";
+import { basename, dirname } from "node:path";
 import { addAbortSignal, type Readable } from "node:stream";
 
 /** The version of the protocol that this package speaks. */
@@ -67,41 +68,28 @@ export function dateOf(nanoseconds: number): Date {
   return new Date(Math.floor((nanoseconds + 256) / 1e6));
 }
 
-/** A timeline, and in which directories its socket can be. */
+/** A timeline, and where its socket is. */
 export interface Place {
   name: string;
-  directories: string[];
-}
-
-/** The directories of the user: "Where timelines are found" in docs/guide/timelines.md. */
-export function userDirectories(): string[] {
-  const { EIGENTIME_RUNTIME_DIR: only, XDG_RUNTIME_DIR: session } = process.env;
-  if (only) return [`${only}/eigentime`];
-  const uid = process.geteuid?.();
-  const parents = [session, uid === 0 ? "/run" : undefined, `/run/user/${uid}`];
-  return [...parents.filter((parent) => parent).map((parent) => `${parent}/eigentime`), `/tmp/eigentime-${uid}`];
+  socket: string;
 }
 
 /** Connects to a timeline; undefined, if nothing listens. */
-export async function dial({ name, directories }: Place): Promise<Socket | undefined> {
-  for (const path of directories) {
-    let socket: Socket | undefined;
+async function dial({ socket: path }: Place): Promise<Socket | undefined> {
+  let socket: Socket | undefined;
+  try {
+    // By a path that is short, however long that of the directory is.
+    const directory = await open(dirname(path), constants.O_RDONLY | constants.O_DIRECTORY);
     try {
-      const directory = await open(path, constants.O_RDONLY | constants.O_DIRECTORY);
-      try {
-        // As the command does: a directory in /tmp may be another user's.
-        if ((await directory.stat()).uid !== process.geteuid?.()) continue;
-        // By a path that is short, however long that of the directory is.
-        socket = createConnection(`/proc/self/fd/${directory.fd}/${name}`);
-        await once(socket, "connect");
-        return socket;
-      } finally {
-        await directory.close();
-      }
-    } catch (error) {
-      socket?.destroy();
-      if (!["ENOENT", "ECONNREFUSED"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
+      socket = createConnection(`/proc/self/fd/${directory.fd}/${basename(path)}`);
+      await once(socket, "connect");
+      return socket;
+    } finally {
+      await directory.close();
     }
+  } catch (error) {
+    socket?.destroy();
+    if (!["ENOENT", "ECONNREFUSED"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
   }
   return undefined;
 }

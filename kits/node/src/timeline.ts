@@ -7,23 +7,17 @@ import {
   type SpawnOptions,
   type SpawnOptionsWithoutStdio,
 } from "node:child_process";
-import { randomBytes } from "node:crypto";
-import { mkdtempSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname } from "node:path";
 import { promisify } from "node:util";
-import { command, Guard } from "./guard.js";
+import { command, Guard, refused } from "./guard.js";
 import {
   type Answer,
   ask,
   dateOf,
-  dial,
-  EigentimeError,
   type Instant,
   type Place,
   type Rate,
   type Span,
-  userDirectories,
   written,
 } from "./protocol.js";
 
@@ -175,37 +169,28 @@ export class Timeline {
    */
   static async create(options: TimelineOptions = {}, { signal }: Abortable = {}): Promise<Timeline> {
     signal?.throwIfAborted();
-    const { continue: saved, ...others } = options;
-    const name = options.name ?? (options.joinable ? `test-${randomBytes(8).toString("hex")}` : "test");
-    const flags = written({ ...others, name: undefined, continue: saved && "-" })
+    const { name, continue: saved, ...others } = options;
+    const flags = written({ ...others, continue: saved && "-" })
       .filter(([, value]) => value !== false)
       .map(([option, value]) => {
         const flag = `--${option.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
         return value === true ? flag : `${flag}=${value}`;
       });
     const eigentime = command();
-    const own = options.name !== undefined || options.joinable ? undefined : mkdtempSync(join(tmpdir(), "eigentime-"));
-    const runtime = own ?? process.env.EIGENTIME_RUNTIME_DIR ?? "";
-    const environment = { ...process.env, EIGENTIME_RUNTIME_DIR: runtime };
-    const making = { eigentime, name, flags, environment, ...(own && { directory: own }), ...(saved && { saved }) };
-    const guard = await Guard.make(making, signal);
-    return new Timeline(
-      { name, directories: own ? [`${own}/eigentime`] : userDirectories() },
-      eigentime,
-      runtime,
-      guard,
-    );
+    const { guard, ...place } = await Guard.make(eigentime, name ? [...flags, name] : flags, saved ?? "", signal);
+    const isPrivate = name === undefined && !options.joinable;
+    const runtime = isPrivate ? dirname(dirname(place.socket)) : (process.env.EIGENTIME_RUNTIME_DIR ?? "");
+    return new Timeline(place, eigentime, runtime, guard);
   }
 
   /** A timeline that exists. To close it leaves it as it is. */
   static async connect(name: string, { signal }: Abortable = {}): Promise<Timeline> {
     signal?.throwIfAborted();
-    const place = { name, directories: userDirectories() };
-    const socket = await dial(place);
-    socket?.destroy();
-    if (!socket)
-      throw new EigentimeError("not_found", `there is no timeline '${name}' in ${place.directories.join(", ")}`);
-    return new Timeline(place, command(), process.env.EIGENTIME_RUNTIME_DIR ?? "");
+    const eigentime = command();
+    const { stdout } = await run(eigentime, ["ctl", "show", name, "--json"], { signal }).catch((error) => {
+      throw error.stderr ? refused("not_found", error.stderr) : error;
+    });
+    return new Timeline(JSON.parse(stdout), eigentime, process.env.EIGENTIME_RUNTIME_DIR ?? "");
   }
 
   /** By which `eigentime ctl` and containers find it, unless it is in a directory of its own. */
@@ -363,15 +348,7 @@ export class Timeline {
 
   /** Removes the timeline, and ends its members by SIGKILL. Once is enough. */
   async close(): Promise<void> {
-    if (!this.#guard) return;
-    try {
-      const { told } = await ask(this.#place, "remove", { force: true });
-      await told.return();
-    } catch (error) {
-      // By itself, or by `eigentime ctl rm`.
-      if (!(error instanceof EigentimeError && error.code === "ended")) throw error;
-    }
-    await this.#guard.release();
+    await this.#guard?.release();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

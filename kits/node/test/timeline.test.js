@@ -253,7 +253,7 @@ describe("a timeline", { concurrency: 4 }, () => {
     withTimeline({}, async (timeline) => {
       await refuses(timeline.set({ date: "soon" }), "invalid_params", /soon.*\nhelp: /s);
       await refuses(timeline.skip(), "refused", /./);
-      await refuses(Timeline.create({ rate: "soon" }), "not_made", /^timeline 'test': .*soon.*\nhelp: [^\n]*$/s);
+      await refuses(Timeline.create({ rate: "soon" }), "not_made", /^invalid .*soon.*\nhelp: [^\n]*$/s);
       await refuses(Timeline.create({ name: "a/b" }), "not_made", /a\/b/);
       await refuses(Timeline.connect("no-such-timeline"), "not_found", /'no-such-timeline' in \//);
     }),

@@ -27,7 +27,7 @@ from eigentime.timeline import Timeline
 
 timeline = Timeline()
 program = timeline.popen(["sleep", "1d"])
-pids = [timeline.info()["supervisor"], program.pid, timeline._at._guard.pid]
+pids = [timeline.info()["supervisor"], program.pid, timeline._at._holder.pid]
 print(timeline.environment()["EIGENTIME_RUNTIME_DIR"], *pids, flush=True)
 time.sleep(1000)
 """

@@ -1,7 +1,9 @@
 //! `eigentime ctl`.
 //!
+//! - `hold`: a timeline that ends with whoever has made it.
 //! - `text`: timelines as text.
 
+mod hold;
 mod text;
 
 use std::io::{self, ErrorKind, Write};
@@ -41,12 +43,18 @@ pub fn run(options: &CtlOptions) -> i32 {
         },
         _ => None,
     };
-    let created = plan.map_or(Ok(()), |(plan, name)| eigentime_supervisor::create(&plan, &name));
-    let done = created
-        .map_err(|error| error.to_string())
-        .and_then(|()| Registry::all().map_err(|error| error.to_string()))
-        .and_then(|registries| act(&registries, &options.action, options.json));
-    match done.and_then(|text| print(&text)) {
+    let done = match (&options.action, plan) {
+        (Action::Create(create), Some((plan, name))) if create.hold => {
+            let is_private = create.name.is_none() && !create.clocks.joinable;
+            hold::run(&plan, &name, is_private, options.json)
+        }
+        (action, plan) => plan
+            .map_or(Ok(()), |(plan, name)| make(&plan, &name))
+            .and_then(|()| Registry::all().map_err(|error| error.to_string()))
+            .and_then(|registries| act(&registries, action, options.json))
+            .and_then(|text| print(&text)),
+    };
+    match done {
         Ok(()) => 0,
         Err(reason) => {
             eprintln!("eigentime: {reason}");
@@ -57,7 +65,8 @@ pub fn run(options: &CtlOptions) -> i32 {
 
 /// The timeline to be made.
 fn plan(options: &CreateOptions) -> Result<(Plan, Name), String> {
-    let request = options.clocks.request_for(Some(&options.name))?;
+    let name = options.name.clone().unwrap_or_else(hold::any_name);
+    let request = options.clocks.request_for(Some(&name))?;
     let plan = Plan {
         command: Vec::new(),
         clocks: request.clocks(),
@@ -68,7 +77,12 @@ fn plan(options: &CreateOptions) -> Result<(Plan, Name), String> {
         keep_running: options.keep_running,
         existing: false,
     };
-    Ok((plan, options.name.clone()))
+    Ok((plan, name))
+}
+
+fn make(plan: &Plan, name: &Name) -> Result<(), String> {
+    let registry = Registry::open().map_err(|error| error.to_string())?;
+    eigentime_supervisor::create(plan, name, registry).map_err(|error| error.to_string())
 }
 
 /// Prints; whoever reads may have enough.
@@ -85,7 +99,7 @@ fn print(text: &str) -> Result<(), String> {
 fn act(registries: &[Registry], action: &Action, json: bool) -> Result<String, String> {
     let (name, method) = match action {
         Action::List => return list(registries, json),
-        Action::Create(options) => (Some(options.name.clone()), Method::Show {}),
+        Action::Create(options) => (options.name.clone(), Method::Show {}),
         Action::Show { name } | Action::Adopt { name } => (name.clone(), Method::Show {}),
         Action::Save { name } => (name.clone(), Method::Save {}),
         Action::Rm { name, force } => (name.clone(), Method::Remove { force: *force }),

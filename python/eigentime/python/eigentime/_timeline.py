@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
 import shutil
 import socket
 import subprocess
 import sys
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta, timezone
 from fractions import Fraction
 from typing import Any, NamedTuple, Union
@@ -25,21 +23,6 @@ Rate = Union[str, int, float, Fraction]  # noqa: UP007
 """Virtual seconds per host second, a number or text such as "1/3"."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-
-# What the guard says once the timeline is made; no message has a NUL.
-_MADE = "\0\n"
-# Makes a timeline, says so, and removes it when standard input ends: when the process that started
-# this closes the pipe, or ends, in whichever way.
-_GUARD = r"""
-eigentime=$1 name=$2 directory=$3
-shift 3
-trap '' PIPE
-trap '[ -z "$directory" ] || rm -rf -- "$directory"' EXIT
-"$eigentime" ctl create "$name" "$@" 2>&1 >/dev/null </dev/null || exit
-printf '\0\n'
-read -r _
-"$eigentime" ctl rm --force "$name" 2>&1
-"""
 
 
 class TimelineError(Exception):
@@ -105,29 +88,21 @@ def _date(value: Date) -> str:
 
 
 # What is a date and what a span, on the command line and in the protocol alike.
-_DATES = ("date", "until")
 _SPANS = ("boottime", "for", "idle_grace", "monotonic", "offset", "span", "timeout")
-
-
-def _plain(value: Any) -> Any:
-    return str(value) if isinstance(value, Fraction) else value
+_WRITTEN: dict[str, Callable[[Any], str]] = dict.fromkeys(_SPANS, _span)
+_WRITTEN.update(date=_date, until=_date)
 
 
 def written(given: Mapping[str, Any]) -> dict[str, Any]:
     """What was given, by the names of the protocol: `for_` is `for`, since that is a keyword."""
-    found = {}
-    for name, value in given.items():
-        name = name.rstrip("_")
-        if value is not None:
-            write = _date if name in _DATES else _span if name in _SPANS else _plain
-            found[name] = write(value)
-    return found
+    names = {name.rstrip("_"): it for name, it in given.items() if it is not None}
+    return {n: _WRITTEN[n](it) if n in _WRITTEN else it for n, it in names.items()}
 
 
 def request(method: str, given: Mapping[str, Any]) -> bytes:
     """A line that asks a timeline for something."""
     asked = {"method": method, "params": written(given), "protocol": 1}
-    return json.dumps(asked).encode() + b"\n"
+    return json.dumps(asked, default=str).encode() + b"\n"
 
 
 class Answer(NamedTuple):
@@ -160,14 +135,10 @@ def event(line: bytes) -> Event:
     return Event(fields["event"], _instant(fields["virtual_ns"]), fields)
 
 
-def has_joined(lines: bytes, pid: int) -> bool:
-    """Whether one of these events tells that this process has started its program."""
-    events = [
-        json.loads(line)
-        for line in lines.splitlines(keepends=True)
-        if line.endswith(b"\n")
-    ]
-    return any(told.get("event") == "joined" and told["pid"] == pid for told in events)
+def has_joined(line: bytes, pid: int) -> bool:
+    """Whether an event tells that this process has started its program."""
+    told = json.loads(line)
+    return told.get("event") == "joined" and bool(told["pid"] == pid)
 
 
 def ended(name: str) -> TimelineError:
@@ -183,49 +154,32 @@ def _command() -> str:
         raise TimelineError(
             "not_installed",
             f"there is no command '{name}', which makes timelines",
-            "install Eigentime, so that `eigentime` is on PATH, or name it in the environment "
-            "variable EIGENTIME",
+            "install Eigentime, and put the command on PATH or its path into EIGENTIME",
         )
     return os.path.abspath(found)
 
 
-def _directories() -> list[str]:
-    """Where the timelines of this user are: see docs/guide/timelines.md."""
-    only = os.environ.get("EIGENTIME_RUNTIME_DIR")
-    if only:
-        return [f"{only}/eigentime"]
-    uid = os.getuid()
-    parents = [
-        os.environ.get("XDG_RUNTIME_DIR"),
-        None if uid else "/run",
-        f"/run/user/{uid}",
-    ]
-    return [f"{parent}/eigentime" for parent in parents if parent] + [
-        f"/tmp/eigentime-{uid}"
-    ]
+def _failed(code: str, said: str) -> TimelineError:
+    """What the command says: a message, then help, then how it is used."""
+    text = re.sub("^(eigentime|error): ", "", said.strip().split("\n\n")[0])
+    message, _, help = text.partition("\nhelp: ")
+    return TimelineError(code, message, help or None)
 
 
 class Existing:
     """A timeline that something else has made, and removes."""
 
-    def __init__(self, name: str, directory: str | None = None) -> None:
+    # The runtime directory, where no other program looks for it.
+    directory: str | None = None
+
+    def __init__(self, name: str) -> None:
         self.eigentime = _command()
-        self.name = name
-        self.directory = directory
-        places = [f"{directory}/eigentime"] if directory else _directories()
-        found = [
-            f"{place}/{name}" for place in places if os.path.exists(f"{place}/{name}")
-        ]
-        # As `eigentime` does: a directory in /tmp may be another user's.
-        own = [
-            path
-            for path in found
-            if os.stat(os.path.dirname(path)).st_uid == os.getuid()
-        ]
-        if not own:
-            message = f"there is no timeline '{name}' in {', '.join(places)}"
-            raise TimelineError("not_found", message)
-        self.socket = own[0]
+        words = [self.eigentime, "ctl", "show", name, "--json"]
+        asked = subprocess.run(words, check=False, capture_output=True, text=True)
+        if asked.returncode != 0:
+            raise _failed("not_found", asked.stderr)
+        shown = json.loads(asked.stdout)
+        self.name, self.socket = shown["name"], shown["socket"]
 
     def environment(self, given: Mapping[Any, Any] | None = None) -> dict[Any, Any]:
         """The environment in which `eigentime` finds the timeline."""
@@ -249,15 +203,8 @@ class Existing:
             replace = "import os, sys; os.execvp(sys.argv[1], sys.argv[2:])"
             words = [sys.executable, "-ISc", replace, executable, *words]
         options["env"] = self.environment(options.get("env"))
-        return [
-            self.eigentime,
-            "run",
-            "--timeline",
-            self.name,
-            "--existing",
-            "--",
-            *words,
-        ], options
+        run = [self.eigentime, "run", "--timeline", self.name, "--existing", "--"]
+        return [*run, *words], options
 
     def connect(self) -> socket.socket:
         """A connection of its own for each request: threads and forked processes do not share it,
@@ -278,84 +225,51 @@ class Made(Existing):
     """A timeline that ends when it is closed, and at the latest with this process."""
 
     def __init__(self, name: str | None, options: Mapping[str, Any]) -> None:
+        self.eigentime = _command()
         self._process = os.getpid()
-        directory = None
-        if name is None and options.get("joinable"):
-            # Containers look for it where their engine does.
-            name = f"test-{secrets.token_hex(8)}"
-        elif name is None:
-            name, directory = "test", tempfile.mkdtemp(prefix="eigentime-")
-        self._guard: subprocess.Popen[str] | None = None
-        try:
-            self._make(name, directory, options)
-            super().__init__(name, directory)
-        except BaseException:
-            self._release()
-            # Unless the guard has removed it.
-            if directory:
-                shutil.rmtree(directory, ignore_errors=True)
-            raise
-
-    def _make(
-        self, name: str, directory: str | None, options: Mapping[str, Any]
-    ) -> None:
-        self.directory = directory
         flags = [
             f"--{option.replace('_', '-')}" + ("" if value is True else f"={value}")
             for option, value in written(options).items()
             if value is not False
         ]
-        guard = [
-            "/bin/sh",
-            "-c",
-            _GUARD,
-            "eigentime-guard",
-            _command(),
-            name,
-            directory or "",
-        ]
-        self._guard = subprocess.Popen(
-            [*guard, *flags],
+        words = [self.eigentime, "ctl", "create", "--hold", "--json", *flags]
+        self._holder: Any = subprocess.Popen(
+            words if name is None else [*words, name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
-            env=self.environment(),
             # Ctrl-C is for the program that has started it.
             start_new_session=True,
         )
-        assert self._guard.stdout is not None
-        said: list[str] = []
-        for line in self._guard.stdout:
-            if line == _MADE:
-                sys.stderr.writelines(said)
-                return
+        said = []
+        for line in self._holder.stdout or ():
+            if line.startswith("{"):
+                break
             said.append(line)
-        text = re.sub(
-            r"\n\n.*", "", re.sub("^(eigentime|error): ", "", "".join(said).strip())
-        )
-        raise TimelineError("not_made", f"timeline '{name}' was not made: {text}")
-
-    def _release(self) -> tuple[int, str]:
-        """Lets the guard do its work: its status, and what it says."""
-        guard, self._guard = self._guard, None
-        if guard is None:
-            return 0, ""
-        assert guard.stdin is not None and guard.stdout is not None
-        guard.stdin.close()
-        if os.getpid() != self._process:
-            # Of a forked process, it is no child; the one that has made the timeline ends it.
-            guard.returncode = 0
-            guard.stdout.close()
-            return 0, ""
-        with guard.stdout:
-            said = guard.stdout.read()
-        return guard.wait(), said
+        else:
+            self._holder.communicate()
+            raise _failed("not_made", "".join(said))
+        sys.stderr.writelines(said)
+        info = json.loads(line)
+        self.name, self.socket = info["name"], info["socket"]
+        if name is None and not options.get("joinable"):
+            self.directory = os.path.dirname(os.path.dirname(self.socket))
 
     def close(self) -> None:
         """Removes it, with its members. Once is enough."""
-        status, said = self._release()
-        if status != 0 and os.path.exists(self.socket):
-            raise TimelineError("refused", said.strip())
+        stdin, stdout = self._holder.stdin, self._holder.stdout
+        if stdin.closed:
+            return
+        stdin.close()
+        with stdout:
+            if os.getpid() != self._process:
+                # It is no child of a forked process; the one that has made the timeline ends it.
+                self._holder.returncode = 0
+                return
+            said = stdout.read()
+        if self._holder.wait() != 0:
+            raise _failed("refused", said)
 
 
 class Named:
@@ -366,7 +280,7 @@ class Named:
     @property
     def name(self) -> str:
         """Its name."""
-        return self._at.name
+        return str(self._at.name)
 
     def environment(self, env: Mapping[Any, Any] | None = None) -> dict[Any, Any]:
         """`env`, or that of this process, with what lets `eigentime` find the timeline."""

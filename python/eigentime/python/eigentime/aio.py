@@ -15,7 +15,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any, final
 
 from eigentime._timeline import (
     Answer,
@@ -30,9 +30,6 @@ from eigentime._timeline import (
     request,
 )
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
 __all__ = ["AsyncTimeline"]
 
 # The longest line that is read: `show` of a timeline with many threads.
@@ -45,6 +42,7 @@ async def _joined(reader: asyncio.StreamReader, pid: int) -> None:
             return
 
 
+@final
 class AsyncTimeline(Named):
     """A timeline that `async with` makes and removes; its options are those of `Timeline`."""
 
@@ -52,7 +50,7 @@ class AsyncTimeline(Named):
         self._name = name
         self._options = options
 
-    async def __aenter__(self) -> Self:
+    async def __aenter__(self) -> AsyncTimeline:
         self._at = await asyncio.to_thread(Made, self._name, self._options)
         return self
 

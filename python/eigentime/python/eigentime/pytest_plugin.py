@@ -30,9 +30,7 @@ def options(item: pytest.Item) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for marker in item.iter_markers("timeline"):
         if marker.args:
-            raise pytest.UsageError(
-                f"{item.nodeid}: the marker timeline takes keywords only"
-            )
+            raise pytest.UsageError(f"{item.nodeid}: timeline takes keywords only")
         found = {**marker.kwargs, **found}
     return found
 

@@ -17,11 +17,10 @@ from __future__ import annotations
 
 import os
 import select
-import socket
 import subprocess
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any, final
 
 from eigentime._timeline import (
     Answer,
@@ -39,12 +38,10 @@ from eigentime._timeline import (
     request,
 )
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
 __all__ = ["Date", "Event", "Rate", "Span", "State", "Timeline", "TimelineError"]
 
 
+@final
 class Timeline(Named):
     """A timeline of its own, which ends with the `with` block, and at the latest with this process.
 
@@ -72,13 +69,13 @@ class Timeline(Named):
         self._at = Made(name, options)
 
     @classmethod
-    def connect(cls, name: str) -> Self:
+    def connect(cls, name: str) -> Timeline:
         """A timeline that exists; to close it leaves it as it is."""
         self = cls.__new__(cls)
         self._at = Existing(name)
         return self
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> Timeline:
         return self
 
     def __exit__(self, *_exception: object) -> None:
@@ -101,22 +98,18 @@ class Timeline(Named):
         with self._at.connect() as connection:
             connection.sendall(request("watch", {}))
             process = subprocess.Popen(words, **options)
-            pidfd = os.pidfd_open(process.pid)
-            try:
-                self._until_joined(connection, process.pid, pidfd)
-            finally:
-                os.close(pidfd)
+            with open(os.pidfd_open(process.pid), "rb", 0) as ended:
+                self._until_joined(connection, process.pid, ended)
         return process
 
-    def _until_joined(self, connection: socket.socket, pid: int, pidfd: int) -> None:
-        lines = b""
-        while not has_joined(lines, pid):
-            watched: list[Any] = [connection, pidfd]
-            ready, _, _ = select.select(watched, [], [])
+    def _until_joined(self, connection: Any, pid: int, ended: Any) -> None:
+        lines = [b""]
+        while not any(has_joined(line, pid) for line in lines[:-1]):
+            ready, _, _ = select.select([connection, ended], [], [])
             told = connection.recv(1 << 16) if connection in ready else b""
             if not told:
                 return  # The process or the timeline has ended.
-            lines += told
+            lines = (lines[-1] + told).split(b"\n")
 
     def run(
         self, args: Any, *, check: bool = False, **options: Any

@@ -1,8 +1,11 @@
 package io.eigentime;
 
 import static io.eigentime.Option.date;
+import static org.junit.jupiter.api.Assertions.assertEquals;
 
-import java.util.stream.LongStream;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
 /** What a fixture takes; run by name: {@code mvn --projects eigentime test -Dtest=FixtureBenchmark}. */
@@ -10,19 +13,46 @@ class FixtureBenchmark {
     private static final int WARMUP = 50;
     private static final int ROUNDS = 200;
 
+    private interface Action {
+        void run() throws Exception;
+    }
+
+    private static double milliseconds(Action action) throws Exception {
+        long begin = System.nanoTime();
+        action.run();
+        return (System.nanoTime() - begin) / 1e6;
+    }
+
+    private static void command(String... words) throws Exception {
+        var command = Stream.concat(Stream.of(System.getenv("EIGENTIME"), "ctl"), Stream.of(words));
+        var builder = new ProcessBuilder(command.toList()).redirectOutput(ProcessBuilder.Redirect.DISCARD);
+        assertEquals(0, builder.start().waitFor());
+    }
+
+    /** In turn with the two commands that do the same. */
     @Test
-    void setUpAndTearDown() {
-        long[] nanoseconds = LongStream.range(0, WARMUP + ROUNDS)
-                .map(round -> {
-                    long begin = System.nanoTime();
-                    Timeline.create(date("2038-01-19")).close();
-                    return System.nanoTime() - begin;
-                })
-                .skip(WARMUP)
-                .sorted()
-                .toArray();
-        System.out.printf(
-                "set-up and tear-down: least %.1f ms, median %.1f ms, 95th percentile %.1f ms%n",
-                nanoseconds[0] / 1e6, nanoseconds[ROUNDS / 2] / 1e6, nanoseconds[ROUNDS * 95 / 100] / 1e6);
+    void setUpAndTearDown() throws Exception {
+        String name = "bench-" + ProcessHandle.current().pid();
+        var fixtures = new ArrayList<Double>();
+        var commands = new ArrayList<Double>();
+        for (int round = 0; round < WARMUP + ROUNDS; round++) {
+            double fixture =
+                    milliseconds(() -> Timeline.create(date("2038-01-19")).close());
+            double bare = milliseconds(() -> {
+                command("create", name);
+                command("rm", "--force", name);
+            });
+            if (round >= WARMUP) {
+                fixtures.add(fixture);
+                commands.add(bare);
+            }
+        }
+        tell("set-up and tear-down", fixtures);
+        tell("ctl create and ctl rm", commands);
+    }
+
+    private static void tell(String what, List<Double> milliseconds) {
+        var sorted = milliseconds.stream().sorted().toList();
+        System.out.printf("%s: median %.1f ms, minimum %.1f ms%n", what, sorted.get(ROUNDS / 2), sorted.get(0));
     }
 }

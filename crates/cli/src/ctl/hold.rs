@@ -1,0 +1,111 @@
+//! `eigentime ctl create --hold`: a timeline that ends with whoever has made it.
+
+use std::fs;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+use eigentime_supervisor::Plan;
+use eigentime_supervisor::control::Shown;
+use eigentime_supervisor::control::client::{self, Failure};
+use eigentime_supervisor::control::protocol::Method;
+use eigentime_supervisor::registry::{Name, Registry};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGTERM};
+
+use super::{print, text};
+
+/// A runtime directory, which is deleted with this.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new() -> Result<Self, String> {
+        let path = std::env::temp_dir().join("eigentime-XXXXXX");
+        nix::unistd::mkdtemp(&path)
+            .map(Self)
+            .map_err(|error| format!("cannot make a directory as {}: {error}", path.display()))
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.0) {
+            eprintln!("eigentime: cannot delete {}: {error}", self.0.display());
+        }
+    }
+}
+
+/// A name that no other timeline has.
+pub fn any_name() -> Name {
+    format!("test-{:016x}", fastrand::u64(..)).parse().expect("letters, digits and a hyphen")
+}
+
+/// Makes the timeline, in a directory of its own if it is to be private; prints what it is; and
+/// removes it when standard input ends, or by a signal.
+///
+/// # Errors
+///
+/// If the timeline cannot be made, or does not answer.
+pub fn run(plan: &Plan, name: &Name, is_private: bool, json: bool) -> Result<(), String> {
+    let own = is_private.then(Directory::new).transpose()?;
+    let open = || match &own {
+        Some(Directory(path)) => Registry::within(path),
+        None => Registry::open(),
+    };
+    let ends = ends().map_err(|error| format!("cannot wait for signals: {error}"))?;
+    let registry = open().map_err(|error| error.to_string())?;
+    eigentime_supervisor::create(plan, name, registry).map_err(|error| error.to_string())?;
+    let registry = open().map_err(|error| error.to_string())?;
+    let told = tell(&registry, name, json).and_then(|()| {
+        wait(&ends).map_err(|error| format!("cannot read the standard input: {error}"))
+    });
+    match client::call::<serde_json::Value>(&registry, name, Method::Remove { force: true }) {
+        // It has ended by itself, or by somebody else.
+        Ok(_) | Err(Failure::Gone(_) | Failure::NoSuch { .. }) => told,
+        Err(failure) => told.and(Err(failure.to_string())),
+    }
+}
+
+fn tell(registry: &Registry, name: &Name, json: bool) -> Result<(), String> {
+    let failed = |failure: Failure| failure.to_string();
+    let mut line = if json {
+        client::call::<serde_json::Value>(registry, name, Method::Info {})
+            .map_err(failed)?
+            .to_string()
+    } else {
+        text::line(
+            &client::call::<Shown>(registry, name, Method::Show {}).map_err(failed)?.timeline,
+        )
+    };
+    line.push('\n');
+    print(&line)
+}
+
+/// What can be read when a signal has asked for the end, or nobody reads any longer what is printed.
+fn ends() -> io::Result<UnixStream> {
+    let (ends, signalled) = UnixStream::pair()?;
+    for signal in [SIGINT, SIGTERM, SIGHUP, SIGPIPE] {
+        signal_hook::low_level::pipe::register(signal, signalled.try_clone()?)?;
+    }
+    Ok(ends)
+}
+
+/// Waits for the end of standard input, whatever is written before, or for a signal.
+fn wait(ends: &UnixStream) -> io::Result<()> {
+    let mut input = io::stdin().lock();
+    loop {
+        let stdin = io::stdin();
+        let mut ready = [
+            PollFd::new(stdin.as_fd(), PollFlags::POLLIN),
+            PollFd::new(ends.as_fd(), PollFlags::POLLIN),
+        ];
+        match poll(&mut ready, PollTimeout::NONE) {
+            Err(nix::errno::Errno::EINTR) => continue,
+            polled => polled?,
+        };
+        if ready[1].any() == Some(true) || input.read(&mut [0; 4096])? == 0 {
+            return Ok(());
+        }
+    }
+}

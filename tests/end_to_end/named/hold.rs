@@ -1,0 +1,120 @@
+//! A timeline that ends with whoever has made it: `eigentime ctl create --hold`.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::place::{PATIENCE, Place};
+use crate::command::{User, run, start};
+use crate::ensure;
+use crate::processes::send;
+use crate::suite::{Broken, Outcome, Suite};
+
+/// Adds the tests.
+pub fn add(suite: &mut Suite) {
+    let mut test = |name: &str, body: fn() -> Outcome| {
+        suite.test(format!("named::hold::{name}"), &[], body);
+    };
+    test("ends_with_its_maker", ends_with_its_maker);
+    test("ends_by_a_signal", ends_by_a_signal);
+    test("ends_where_nobody_reads", ends_where_nobody_reads);
+    test("private", private);
+    test("continued_from_standard_input", continued);
+}
+
+/// The command, whose temporary files are in the place, too.
+fn hold(place: &Place, options: &[&str]) -> Result<Child, Broken> {
+    let mut command = place.outside(User::Myself.binary()?);
+    command.args(["ctl", "create", "--hold", "--json"]).args(options);
+    command.env("TMPDIR", place.directory()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    Ok(command.spawn()?)
+}
+
+/// The line by which it says that the timeline is there.
+fn told(holder: &mut Child) -> Result<Value, Broken> {
+    let mut line = String::new();
+    let out = holder.stdout.as_mut().ok_or_else(|| Broken("it has no output".to_owned()))?;
+    BufReader::new(out).read_line(&mut line)?;
+    serde_json::from_str(&line).map_err(|error| Broken(format!("{error} in {line:?}")))
+}
+
+fn ended(place: &Place, mut holder: Child) -> Outcome {
+    let status = holder.wait()?;
+    ensure!(status.success(), "it has ended with {status}");
+    place.expect_nobody()
+}
+
+fn ends_with_its_maker() -> Outcome {
+    let place = Place::new()?;
+    let mut holder = hold(&place, &["x"])?;
+    let info = told(&mut holder)?;
+    ensure!(info["name"] == "x" && info["protocol"] == 1, "it says {info}");
+    let mut sleeping = place.run("x", &["--existing"])?;
+    let sleeper = start(sleeping.args(["sleep", "1000000"]).stdin(Stdio::null()))?;
+    place.await_start("x")?;
+    drop(holder.stdin.take());
+    sleeper.finish(PATIENCE)?.expect_code(137)?;
+    ended(&place, holder)
+}
+
+fn ends_by_a_signal() -> Outcome {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let place = Place::new()?;
+        let mut holder = hold(&place, &["x"])?;
+        told(&mut holder)?;
+        send(holder.id(), signal)?;
+        ended(&place, holder)?;
+    }
+    Ok(())
+}
+
+fn ends_where_nobody_reads() -> Outcome {
+    let place = Place::new()?;
+    let mut holder = hold(&place, &[])?;
+    drop(holder.stdout.take());
+    ended(&place, holder)?;
+    let left: Vec<_> = fs::read_dir(place.directory())?.collect();
+    ensure!(left.is_empty(), "it has left {left:?}");
+    Ok(())
+}
+
+fn private() -> Outcome {
+    let place = Place::new()?;
+    let mut holder = hold(&place, &["--date", "2038-01-19T00:00:00Z"])?;
+    let info = told(&mut holder)?;
+    let text = |field: &str| info[field].as_str().unwrap_or_default().to_owned();
+    let (name, socket) = (text("name"), text("socket"));
+    ensure!(place.names().is_empty(), "others find {:?}", place.names());
+    let directory = Path::new(&socket).ancestors().nth(2).unwrap_or(Path::new("/")).to_owned();
+    ensure!(directory.starts_with(place.directory()), "it is in {}", directory.display());
+    let mut date = place.run(&name, &["--existing"])?;
+    date.env("EIGENTIME_RUNTIME_DIR", &directory);
+    let dated = run(date.args(["date", "-u", "+%F"]), PATIENCE)?;
+    dated.expect_code(0)?;
+    ensure!(dated.output() == "2038-01-19", "{}", dated.output());
+    drop(holder.stdin.take());
+    ended(&place, holder)?;
+    ensure!(!directory.exists(), "{} is left", directory.display());
+    Ok(())
+}
+
+/// What is read of standard input is the saved document, and nothing behind it.
+fn continued() -> Outcome {
+    let place = Place::new()?;
+    place.done(&["create", "y", "--date", "2038-01-19T00:00:00Z", "--freeze"])?;
+    let saved = place.done(&["save", "y"])?;
+    place.remove("y")?;
+    let mut holder = hold(&place, &["x", "--continue", "-"])?;
+    if let Some(input) = &mut holder.stdin {
+        input.write_all(saved.as_bytes())?;
+    }
+    told(&mut holder)?;
+    let shown = place.done(&["show", "x"])?;
+    ensure!(shown.contains("2038-01-19T00:00:00Z"), "{shown}");
+    drop(holder.stdin.take());
+    ended(&place, holder)
+}
