@@ -5,13 +5,14 @@
 //! that restored processes are left stopped.
 
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder};
-use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 use eigentime_supervisor::container::{self, Container as Identity};
 use eigentime_supervisor::{self as supervisor, Clocked, Rest};
+use nix::unistd::mkdtemp;
 
 use crate::criu::place_for_log;
 use crate::directory::{Made, Manifest, RUNTIME};
@@ -27,6 +28,7 @@ const OPTIONS: &str = "CRIU_CONFIG_FILE";
 const CLOCKS: &str = "timens-0.img";
 
 /// A container, and where CRIU's images are.
+#[derive(Clone, Copy)]
 pub struct Container<'a> {
     /// The container.
     pub identity: &'a Identity,
@@ -160,7 +162,8 @@ pub fn restore(
     let name = container::name_after(identity, made.container.as_ref(), made.timeline.as_deref())?;
     let place = Scratch(place_for_log()?);
     let hold = Hold::new(&place.0, calls)?;
-    let mut command = runtime(&linked(&images, &place.0)?);
+    let linked = linked(&images)?;
+    let mut command = runtime(&linked.0);
     let script = Some(hold.script.as_os_str());
     configure(
         &mut command,
@@ -193,15 +196,16 @@ pub fn restore(
     restored.map(|_| Some(status))
 }
 
-/// A directory with all images but those by which CRIU would make another time namespace.
-fn linked(images: &Path, place: &Path) -> Result<PathBuf, Error> {
-    let directory = place.join("images");
-    let made = DirBuilder::new().mode(0o700).create(&directory);
-    made.map_err(Error::file("make", &directory))?;
+/// A directory with all images but that by which CRIU would make another time namespace. CRIU reads them
+/// also from inside the container, so that links have to lead there by a way that is no other there.
+fn linked(images: &Path) -> Result<Scratch, Error> {
+    let template = images.join(".eigentime-XXXXXX");
     let entries = fs::read_dir(images).map_err(Error::file("read", images))?;
-    for entry in entries.flatten().filter(|entry| entry.file_name() != CLOCKS) {
-        let link = directory.join(entry.file_name());
-        symlink(entry.path(), &link).map_err(Error::file("make", &link))?;
+    let made = mkdtemp(&template);
+    let directory = Scratch(made.map_err(|error| Error::file("make", &template)(error.into()))?);
+    for name in entries.flatten().map(|entry| entry.file_name()).filter(|name| name != CLOCKS) {
+        let link = directory.0.join(&name);
+        symlink(Path::new("..").join(&name), &link).map_err(Error::file("make", &link))?;
     }
     Ok(directory)
 }

@@ -50,7 +50,7 @@ pub fn dump(images: &Images, container: &Container, command: &[CString]) -> Resu
                     help: leave out --lazy-pages"
             .to_owned());
     }
-    let subject = subject(images, container);
+    let subject = subject(&images.directory, container);
     let mut runtime = runtime(command);
     let status = match images.pre_dump {
         true => checkpoints::pre_dump_container(&subject, &mut runtime),
@@ -71,7 +71,10 @@ pub fn restore(
         Document::read(&bundle.join("config.json")).map_err(|error| error.to_string())?;
     let settings = document.settings(false).map_err(|wrong| wrong.to_string())?;
     let container = Container { name: engine::name_of(&document), ..container };
-    let subject = subject(images, &container);
+    // Runtimes look for a relative directory from the bundle's.
+    let in_bundle = bundle.join(&images.directory);
+    let here = subject(&images.directory, &container);
+    let subject = if here.has_clocks() { here } else { subject(&in_bundle, &container) };
     let policy = arguments.policy.as_deref();
     if !subject.has_clocks() {
         return match settings.is_empty() && policy.is_none() {
@@ -103,8 +106,8 @@ pub fn restore(
     }
 }
 
-fn subject<'a>(images: &'a Images, identity: &'a Container) -> checkpoints::Container<'a> {
-    checkpoints::Container { identity, images: &images.directory, calls: &CALLS }
+fn subject<'a>(images: &'a Path, identity: &'a Container) -> checkpoints::Container<'a> {
+    checkpoints::Container { identity, images, calls: &CALLS }
 }
 
 fn runtime(command: &[CString]) -> Command {

@@ -23,9 +23,10 @@ PATH = f"{Path(os.environ['EIGENTIME_CRIU']).parent}:{os.environ['PATH']}"
 MANIFEST = "eigentime.json"
 
 
-def call(*words, status=0, **options):
-    """Runs a command. A container keeps what it writes to open, so that is a file."""
-    with Path("said").open("w+") as said:
+def call(*words, status=0, silent=False, **options):
+    """Runs a command. CRIU does not write a container down that has a file of the host open, to which it
+    speaks; so one is started silently."""
+    with Path(os.devnull if silent else "said").open("w+") as said:
         done = subprocess.run(
             [str(word) for word in words],
             check=False,
@@ -35,8 +36,10 @@ def call(*words, status=0, **options):
             env={**os.environ, "PATH": PATH, **options},
             timeout=120,
         )
-        said.seek(0)
-        text = said.read()
+        text = ""
+        if not silent:
+            said.seek(0)
+            text = said.read()
     ensure((done.returncode == 0) == (status == 0), f"{words}: {done.returncode}: {text}")
     return text
 
@@ -86,7 +89,7 @@ class Runc(Container):
         super().__init__(ticker)
         self.bundle, self.images = Path("bundle").absolute(), Path("images").absolute()
         self.bundle.mkdir()
-        self.state = Path("state").absolute()
+        self.state, self.work = Path("state").absolute(), Path("work").absolute()
 
     def runtime(self, *words, own=(), **options):
         own = ["--eigentime-runtime", "runc", *own]
@@ -102,14 +105,14 @@ class Runc(Container):
         bind = {"destination": "/data", "type": "bind", "source": str(self.data)}
         config["mounts"].append({**bind, "options": ["bind", "rw"]})
         path.write_text(json.dumps(config))
-        self.runtime("run", "--detach", "--bundle", self.bundle, self.name)
+        self.runtime("run", "--detach", "--bundle", self.bundle, self.name, silent=True)
 
     def checkpoint(self, *options, status=0):
-        where = ["--image-path", self.images, "--work-path", "work"]
+        where = ["--image-path", self.images, "--work-path", self.work]
         return self.runtime("checkpoint", *where, *options, self.name, status=status)
 
     def restore(self, *own, status=0):
-        where = ["--image-path", self.images, "--work-path", "work", "--bundle", self.bundle]
+        where = ["--image-path", self.images, "--work-path", self.work, "--bundle", self.bundle]
         return self.runtime("restore", "--detach", *where, self.name, own=own, status=status)
 
     def exec(self, *words):
