@@ -4,6 +4,7 @@
 //! CRIU reads further options from the file that CRIU_CONFIG_FILE names, whoever starts it: our script, and
 //! that restored processes are left stopped.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -141,6 +142,14 @@ pub struct Onward<'a> {
     pub is_cured: bool,
 }
 
+/// A container whose runtime has been called to restore it.
+pub struct Restarted {
+    /// How the runtime has ended.
+    pub status: ExitStatus,
+    /// What somebody should know.
+    pub notes: BTreeSet<String>,
+}
+
 /// Lets the runtime restore a container, and brings it into a timeline before it goes on. `runtime` makes
 /// the command that reads CRIU's images from a directory. None if it is to live by the host's clocks.
 ///
@@ -150,7 +159,7 @@ pub struct Onward<'a> {
 pub fn restore(
     onward: &Onward<'_>,
     runtime: impl FnOnce(&Path) -> Command,
-) -> Result<Option<ExitStatus>, Error> {
+) -> Result<Option<Restarted>, Error> {
     let Container { identity, images, calls } = onward.subject;
     let images = std::path::absolute(images).map_err(Error::file("find", images))?;
     let Manifest { made, moved, .. } = Manifest::read(&images, RUNTIME)?;
@@ -178,7 +187,10 @@ pub fn restore(
     let wait = |child: &mut std::process::Child| {
         child.wait().map_err(Error::file("wait for", Path::new("the OCI runtime")))
     };
-    let Some(held) = hold.wait(&child)? else { return wait(&mut child).map(Some) };
+    let Some(held) = hold.wait(&child)? else {
+        let status = wait(&mut child)?;
+        return Ok(Some(Restarted { status, notes: BTreeSet::new() }));
+    };
     let identity = Identity { inherits_time: true, ..identity.clone() };
     let root = held.root;
     let restoring = supervisor::Restoring {
@@ -193,7 +205,8 @@ pub fn restore(
         supervisor::end_tree(root);
     }
     let status = wait(&mut child)?;
-    restored.map(|_| Some(status))
+    let notes = restored?.into_iter().flat_map(|process| process.notes).collect();
+    Ok(Some(Restarted { status, notes }))
 }
 
 /// A directory with all images but that by which CRIU would make another time namespace. CRIU reads them

@@ -25,7 +25,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use container::{
-    Container, Onward, dump as dump_container, pre_dump as pre_dump_container,
+    Container, Onward, Restarted, dump as dump_container, pre_dump as pre_dump_container,
     restore as restore_container,
 };
 pub use criu::Criu;

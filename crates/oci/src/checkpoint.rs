@@ -14,6 +14,7 @@ use eigentime_supervisor::container::{self, Container};
 use crate::arguments::{Arguments, Images};
 use crate::bundle::Document;
 use crate::engine;
+use crate::failure::{self, Level};
 
 const COMPLETE: &str = "--eigentime-complete";
 const HOLD: &str = "--eigentime-hold";
@@ -100,10 +101,15 @@ pub fn restore(
         command.args(arguments.with_images(directory));
         command
     });
-    match restored.map_err(|error| error.to_string())? {
-        Some(status) => end(status),
-        None => Ok(()),
+    let Some(checkpoints::Restarted { status, notes }) =
+        restored.map_err(|error| error.to_string())?
+    else {
+        return Ok(());
+    };
+    for note in notes {
+        failure::tell(arguments, Level::Warning, &note);
     }
+    end(status)
 }
 
 fn subject<'a>(images: &'a Path, identity: &'a Container) -> checkpoints::Container<'a> {

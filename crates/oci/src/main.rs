@@ -48,6 +48,10 @@ fn start() -> i32 {
 fn run(arguments: &Arguments) -> Result<std::convert::Infallible, String> {
     let command = command(arguments)?;
     let root = arguments.root();
+    // So that the runtime finds the container's processes as it left them.
+    let visit = |words: &mut dyn Iterator<Item = &str>| {
+        container::visit(&root, words).map_err(|error| error.to_string())
+    };
     let container =
         |id: &String| Container { id: id.clone(), root: root.clone(), ..Container::default() };
     match &arguments.verb {
@@ -59,17 +63,14 @@ fn run(arguments: &Arguments) -> Result<std::convert::Infallible, String> {
             exec(arguments, &container(id), process.as_deref(), &command)?;
         }
         Verb::Checkpoint(images) => {
+            visit(&mut [images.id.as_str()].into_iter())?;
             checkpoint::dump(images, &container(&images.id), &command)?;
         }
         Verb::Restore { bundle, images } => {
             checkpoint::restore(arguments, bundle, images, container(&images.id), &command)?;
         }
         Verb::Unclear(unknown) => return Err(unknown.to_string()),
-        // So that the runtime finds the container's processes as it left them.
-        Verb::Other => {
-            container::visit(&root, arguments.rest.iter().filter_map(|word| word.to_str()))
-                .map_err(|error| error.to_string())?
-        }
+        Verb::Other => visit(&mut arguments.rest.iter().filter_map(|word| word.to_str()))?,
     }
     let Err(error) = nix::unistd::execv(&command[0], &command);
     Err(format!("cannot run {}: {}", command[0].to_string_lossy(), error.desc()))

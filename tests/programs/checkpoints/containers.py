@@ -159,8 +159,10 @@ eigentime = ["{script}"]
         self.store, self.archive = "one", Path("archive.tar").absolute()
 
     def podman(self, *words, store=None, own=(), status=0):
-        place = Path(store or self.store).absolute()
-        where = [f"--root={place}/root", f"--runroot={place}/run", f"--tmpdir={place}/tmp"]
+        # What is moved names the directory of what there is only while it runs.
+        here = Path.cwd()
+        root = here / (store or self.store)
+        where = [f"--root={root}", f"--runroot={here}/podman", f"--tmpdir={here}/tmp"]
         flags = [f"--runtime-flag={flag.removeprefix('--')}" for flag in own]
         base = [*where, "--runtime=eigentime", *flags]
         return call("podman", *base, *words, status=status, CONTAINERS_CONF=str(self.configuration))
