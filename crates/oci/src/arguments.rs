@@ -476,6 +476,35 @@ mod tests {
     }
 
     #[test]
+    fn images_are_found_and_replaced() {
+        let line = "--root /r checkpoint --image-path /i --work-path=/w --leave-running x";
+        let images = |directory: &str, pre_dump| Images {
+            id: "x".to_owned(),
+            directory: directory.into(),
+            lazy: false,
+            pre_dump,
+        };
+        assert_eq!(parse(line).verb, Verb::Checkpoint(images("/i", false)));
+        assert_eq!(
+            parse("checkpoint --pre-dump x").verb,
+            Verb::Checkpoint(images("checkpoint", true))
+        );
+        let line = "--eigentime-policy=slew --root /r restore -d --image-path=/i --bundle /b x";
+        let restore = parse(line);
+        assert_eq!(restore.policy.as_deref(), Some("slew"));
+        assert_eq!(
+            restore.verb,
+            Verb::Restore { bundle: "/b".into(), images: images("/i", false) }
+        );
+        let words: Vec<_> =
+            "--root /r restore --image-path /j -d --bundle /b x".split(' ').collect();
+        assert_eq!(restore.with_images(Path::new("/j")), words);
+        let named = parse("--eigentime-policy wall=slew --eigentime-runtime crun restore x");
+        assert_eq!(named.policy.as_deref(), Some("wall=slew"));
+        assert_eq!(named.runtime.as_deref(), Some("crun"));
+    }
+
+    #[test]
     fn a_root_is_the_same_before_and_after_it_is_made() {
         let folder = std::env::temp_dir().join(format!("eigentime-root-{}", std::process::id()));
         let real = folder.join("real");

@@ -40,7 +40,9 @@ def call(*words, status=0, silent=False, **options):
         if not silent:
             said.seek(0)
             text = said.read()
-    ensure((done.returncode == 0) == (status == 0), f"{words}: {done.returncode}: {text}")
+    ensure(
+        (done.returncode == 0) == (status == 0), f"{words}: {done.returncode}: {text}"
+    )
     return text
 
 
@@ -58,7 +60,7 @@ def root_file_system(ticker):
 class Container:
     """A ticker that writes to a file which is mounted into it."""
 
-    WORDS = ["/bin/sh", "-c", "exec /bin/ticker >/data/out"]
+    WORDS = ("/bin/sh", "-c", "exec /bin/ticker >/data/out")
 
     def __init__(self, ticker):
         self.root = root_file_system(ticker)
@@ -99,7 +101,11 @@ class Runc(Container):
         call("runc", "spec", "--bundle", self.bundle)
         path = self.bundle / "config.json"
         config = json.loads(path.read_text())
-        config["process"] |= {"terminal": False, "args": self.WORDS, "rlimits": []}
+        config["process"] |= {
+            "terminal": False,
+            "args": list(self.WORDS),
+            "rlimits": [],
+        }
         config["root"] = {"path": str(self.root), "readonly": False}
         config["annotations"] = annotations
         bind = {"destination": "/data", "type": "bind", "source": str(self.data)}
@@ -112,8 +118,17 @@ class Runc(Container):
         return self.runtime("checkpoint", *where, *options, self.name, status=status)
 
     def restore(self, *own, status=0):
-        where = ["--image-path", self.images, "--work-path", self.work, "--bundle", self.bundle]
-        return self.runtime("restore", "--detach", *where, self.name, own=own, status=status)
+        where = [
+            "--image-path",
+            self.images,
+            "--work-path",
+            self.work,
+            "--bundle",
+            self.bundle,
+        ]
+        return self.runtime(
+            "restore", "--detach", *where, self.name, own=own, status=status
+        )
 
     def exec(self, *words):
         return self.runtime("exec", self.name, *words)
@@ -165,17 +180,32 @@ eigentime = ["{script}"]
         where = [f"--root={root}", f"--runroot={here}/podman", f"--tmpdir={here}/tmp"]
         flags = [f"--runtime-flag={flag.removeprefix('--')}" for flag in own]
         base = [*where, "--runtime=eigentime", *flags]
-        return call("podman", *base, *words, status=status, CONTAINERS_CONF=str(self.configuration))
+        return call(
+            "podman",
+            *base,
+            *words,
+            status=status,
+            CONTAINERS_CONF=str(self.configuration),
+        )
 
     def start(self, annotations):
         marks = [f"--annotation={name}={value}" for name, value in annotations.items()]
         mount = f"--volume={self.data}:/data"
-        base = ["run", "--detach", "--network=none", f"--name={self.name}", mount, *marks]
+        base = [
+            "run",
+            "--detach",
+            "--network=none",
+            f"--name={self.name}",
+            mount,
+            *marks,
+        ]
         self.podman(*base, "localhost/ticker:1", *self.WORDS)
 
     def checkpoint(self, *options, status=0):
         where = [f"--export={self.archive}", "--compress=none"]
-        return self.podman("container", "checkpoint", *where, *options, self.name, status=status)
+        return self.podman(
+            "container", "checkpoint", *where, *options, self.name, status=status
+        )
 
     def restore(self, *own, status=0):
         self.podman("rm", "--force", self.name)
@@ -216,10 +246,14 @@ def moves(container, annotations, policy):
     check_steps(found)
     saved = container.stood()
     host, clocks = saved["host_realtime_ns"] / 1e9, saved["clocks"]
-    policies = dict(part.split("=") for part in policy.split(",")) if "=" in policy else {}
+    policies = (
+        dict(part.split("=") for part in policy.split(",")) if "=" in policy else {}
+    )
     for index, clock, kind in [(1, "realtime", "wall"), (2, "monotonic", "monotonic")]:
         stood, first = clocks[clock] / 1e9, found[before][index]
-        passed = (began - host) * rate if policies.get(kind, policy) == "catch-up" else 0.0
+        passed = (
+            (began - host) * rate if policies.get(kind, policy) == "catch-up" else 0.0
+        )
         least = stood + passed
         most = least + (done - began + LATE) * rate
         ensure(least <= first <= most, f"{clock} is {first}, not {least} to {most}")

@@ -501,7 +501,13 @@ def uptime(program):
     moving.checkpoint()
     moving.reap()
     before = moving.lines()
-    longer = ["unshare", "--time", "--monotonic=1000000", "--boottime=1000000", "--fork"]
+    longer = [
+        "unshare",
+        "--time",
+        "--monotonic=1000000",
+        "--boottime=1000000",
+        "--fork",
+    ]
     done = subprocess.run(
         [*longer, EIGENTIME, "restore", str(moving.directory)],
         check=False,
@@ -544,28 +550,40 @@ def first_reading(_program):
     ahead = wall - int(clocks["monotonic"]["virtual_ns"])
     first, between, then = (int(word) for word in moving.lines()[before].split())
     # The wall clock was read between two readings of the monotonic one.
-    ensure(first - MS <= between - ahead <= then + MS, f"{first} {between} {then}: {ahead}")
+    ensure(
+        first - MS <= between - ahead <= then + MS, f"{first} {between} {then}: {ahead}"
+    )
     moving.end()
 
 
 def twice(_program):
     """Two that come of one checkpoint live by two timelines."""
-    moving = Moving("twin", ["/usr/bin/python3", "-c", "import time; time.sleep(1e8)"], TIMELINE)
+    moving = Moving(
+        "twin", ["/usr/bin/python3", "-c", "import time; time.sleep(1e8)"], TIMELINE
+    )
     moving.await_clocks()
     moving.checkpoint()
     moving.reap()
     moving.restore()
     elsewhere = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
-    script = f"'{EIGENTIME}' restore '{moving.directory}' --timeline other >&2 && read end"
+    script = (
+        f"'{EIGENTIME}' restore '{moving.directory}' --timeline other >&2 && read end"
+    )
     other = subprocess.Popen(
-        [*elsewhere, "sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+        [*elsewhere, "sh", "-c", script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
     )
     end = time.monotonic() + 60
     while "other" not in command("ctl", "list"):
-        ensure(time.monotonic() < end and other.poll() is None, "the other is not there")
+        ensure(
+            time.monotonic() < end and other.poll() is None, "the other is not there"
+        )
         time.sleep(0.05)
     command("ctl", "leap", "other", "30d")
-    dates = [json.loads(command("ctl", "show", name, "--json")) for name in ("twin", "other")]
+    dates = [
+        json.loads(command("ctl", "show", name, "--json")) for name in ("twin", "other")
+    ]
     walls = [
         int(clock["virtual_ns"])
         for shown in dates
