@@ -1,6 +1,6 @@
 //! `eigentime checkpoint` and `eigentime restore` on real programs, in a process namespace that stands for
 //! another host: the numbers of the processes are free there. `programs/checkpoints/move.py` does it and
-//! says what is wrong.
+//! says what is wrong; for containers, `containers.py` beside it does.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -88,6 +88,9 @@ pub fn add(suite: &mut Suite) {
         ("leave_running", "left"),
         ("refusals", "refusals"),
         ("frozen", "frozen"),
+        ("another_uptime", "uptime"),
+        ("first_reading", "first"),
+        ("twice", "twice"),
         ("plain::slew", "plain-slew"),
         ("named::slew", "named-slew"),
     ] {
@@ -101,6 +104,49 @@ pub fn add(suite: &mut Suite) {
         let rounds = workspace::number_set_by("EIGENTIME_KILLING_ROUNDS", KILLING_ROUNDS)?;
         moves(&format!("killing:{rounds}"), c())
     });
+    suite.test("checkpoints::restore_killed_at_any_moment", &needs, move || {
+        let rounds = workspace::number_set_by("EIGENTIME_KILLING_ROUNDS", KILLING_ROUNDS)?;
+        moves(&format!("killing-restore:{rounds}"), c())
+    });
+    containers(suite, &with);
+}
+
+/// By the verbs of a runtime and of an engine.
+fn containers(suite: &mut Suite, with: &impl Fn(&[Need]) -> Vec<Need>) {
+    let policies = || POLICIES.iter().map(|(label, policy)| (*label, format!(":{policy}")));
+    let named =
+        policies().map(|(label, policy)| (format!("named::{label}"), format!("named{policy}")));
+    let plain =
+        policies().map(|(label, policy)| (format!("plain::{label}"), format!("plain{policy}")));
+    let cases: Vec<_> = named.chain(plain).chain([("again".into(), "again".into())]).collect();
+    for engine in ["runc", "podman"] {
+        let own = [Need::Tool("runc"), Need::Tool(engine), Need::Tool("busybox")];
+        let needs = with(&[&own[..], &[Need::Program(Build::Static)]].concat());
+        let only_runc = [("refusals".to_owned(), "refusals".to_owned())];
+        let more = only_runc.into_iter().filter(|_| engine == "runc");
+        for (label, case) in cases.iter().cloned().chain(more) {
+            let name = format!("checkpoints::containers::{engine}::{label}");
+            suite.test(name, &needs, move || contained(&format!("{engine}:{case}")));
+        }
+    }
+}
+
+fn contained(case: &str) -> Outcome {
+    let directory = workspace::scratch()?;
+    let runtime = directory.join("run");
+    std::fs::create_dir(&runtime)?;
+    let criu = criu().ok_or_else(|| Broken("no CRIU".to_owned()))?;
+    let mut command = Command::new("python3");
+    command
+        .arg(workspace::sources().join("checkpoints/containers.py"))
+        .arg(case)
+        .arg(Program::Ticking.path(Build::Static))
+        .current_dir(&directory)
+        .env("EIGENTIME", workspace::binary())
+        .env("EIGENTIME_CRIU", criu)
+        .env(workspace::ONLY_VARIABLE, &runtime)
+        .stdin(Stdio::null());
+    run(&mut command, LIMIT)?.expect_code(0).map(drop)
 }
 
 fn moves(case: &str, program: Vec<OsString>) -> Outcome {

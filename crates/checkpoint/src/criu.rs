@@ -1,10 +1,10 @@
 //! The command `criu`.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use nix::unistd::mkdtemp;
@@ -51,29 +51,43 @@ impl Criu {
         }
     }
 
-    /// Runs it with these arguments, and with its log in a file; why it failed, if it did.
-    pub fn run(
-        &self,
-        arguments: &[&OsStr],
-        more: &[OsString],
-        log: &Path,
-    ) -> io::Result<Result<(), String>> {
-        let log_arguments = [OsStr::new("-o"), log.as_os_str(), OsStr::new("-v4")];
-        let run = Command::new(&self.path)
+    /// Starts it with these arguments, and with its log in a file.
+    pub fn start(&self, arguments: &[&OsStr], more: &[OsString], log: &Path) -> io::Result<Child> {
+        let said = File::create(log.with_extension("stderr"))?;
+        Command::new(&self.path)
             .args(arguments)
-            .args(log_arguments)
+            .args([OsStr::new("-o"), log.as_os_str(), OsStr::new("-v4")])
             .args(more)
             .stdin(Stdio::null())
-            .output()?;
-        if run.status.success() {
-            return Ok(Ok(()));
-        }
-        let log = fs::read(log).unwrap_or_default();
-        let log = String::from_utf8_lossy(&log);
-        let said = String::from_utf8_lossy(&run.stderr).trim().to_owned();
-        let unknown = || format!("it says '{said}' ({})", run.status);
-        Ok(Err(reason(&log).unwrap_or_else(unknown)))
+            .stdout(Stdio::null())
+            .stderr(said)
+            .spawn()
     }
+
+    /// The directories in which commands are looked for, with that of this one first, for whoever starts
+    /// the command `criu`.
+    pub fn first_in_path(&self) -> OsString {
+        let own = self.path.parent().filter(|own| own.is_absolute()).map(Path::to_owned);
+        let others = std::env::var_os("PATH").unwrap_or_default();
+        let all: Vec<_> = own.into_iter().chain(std::env::split_paths(&others)).collect();
+        std::env::join_paths(all).unwrap_or(others)
+    }
+}
+
+/// Waits for its end; why it has failed, if it has.
+pub fn outcome(mut child: Child, log: &Path) -> io::Result<Result<(), String>> {
+    let status = child.wait()?;
+    let path = log.with_extension("stderr");
+    let said = fs::read(&path).unwrap_or_default();
+    // It is of no use any more.
+    let _ = fs::remove_file(&path);
+    if status.success() {
+        return Ok(Ok(()));
+    }
+    let log = fs::read(log).unwrap_or_default();
+    let said = String::from_utf8_lossy(&said).trim().to_owned();
+    let unknown = || format!("it says '{said}' ({status})");
+    Ok(Err(reason(&String::from_utf8_lossy(&log)).unwrap_or_else(unknown)))
 }
 
 /// A directory for a log that outlasts a failure.

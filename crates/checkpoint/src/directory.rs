@@ -1,5 +1,5 @@
-//! A checkpoint as a directory: `manifest.json`, which tells of the clocks and has a checksum of every
-//! other file, and `images`, which CRIU has written.
+//! A checkpoint as a directory: a manifest, which tells of the clocks and has a checksum of every other
+//! file, and what CRIU has written.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use eigentime_supervisor::Moved;
+use eigentime_supervisor::container::Container;
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 
@@ -19,10 +20,37 @@ const FORMAT: &str = "eigentime checkpoint";
 /// The version of the layout.
 const VERSION: u64 = 1;
 
-const MANIFEST: &str = "manifest.json";
+/// How the parts of a checkpoint are called.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts {
+    manifest: &'static str,
+    /// Where CRIU's images are.
+    pub images: &'static str,
+}
 
-/// Where CRIU's images are.
-pub const IMAGES: &str = "images";
+/// Those of one that we have made.
+pub const OWN: Parts = Parts { manifest: "manifest.json", images: "images" };
+
+/// Those of a directory for images that a container's runtime has made.
+pub const RUNTIME: Parts = Parts { manifest: "eigentime.json", images: "" };
+
+impl Parts {
+    /// Is there a manifest?
+    pub fn are_in(self, directory: &Path) -> bool {
+        directory.join(self.manifest).exists()
+    }
+
+    /// Removes that of an earlier checkpoint.
+    pub fn forget(self, directory: &Path) -> Result<(), Error> {
+        let path = directory.join(self.manifest);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(Error::file("remove", &path)(error))
+            }
+            _ => Ok(()),
+        }
+    }
+}
 
 /// What a checkpoint is, beside what CRIU has written.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -49,6 +77,9 @@ pub struct Made {
     pub kernel: String,
     /// The timeline.
     pub timeline: Option<String>,
+    /// The container.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<Container>,
     /// The process that is the parent of all.
     pub root: i32,
     /// Was it in a session whose leader is outside of the checkpoint?
@@ -100,12 +131,12 @@ fn sums<'a>(
 
 impl Manifest {
     /// Makes a checkpoint of a directory that CRIU has written to.
-    pub fn write(directory: &Path, made: Made, moved: Moved) -> Result<(), Error> {
-        let images = directory.join(IMAGES);
+    pub fn write(directory: &Path, parts: Parts, made: Made, moved: Moved) -> Result<(), Error> {
+        let images = directory.join(parts.images);
         let entries = fs::read_dir(&images).map_err(Error::file("read", &images))?;
         let names: Vec<_> = entries
             .flatten()
-            .map(|entry| Path::new(IMAGES).join(entry.file_name()))
+            .map(|entry| Path::new(parts.images).join(entry.file_name()))
             .filter(|name| name.extension().is_some_and(|extension| extension == "img"))
             .collect();
         let mut files = BTreeMap::new();
@@ -117,20 +148,24 @@ impl Manifest {
         let (format, version) = (FORMAT.to_owned(), VERSION);
         let manifest = Self { format, version, eigentime, made, moved, files };
         let text = serde_json::to_vec_pretty(&manifest).expect("a manifest is plain data");
-        let path = directory.join(MANIFEST);
-        let written = File::create(&path).and_then(|mut file| {
+        let path = directory.join(parts.manifest);
+        // It is whole, or not there.
+        let draft = path.with_extension("draft");
+        let written = File::create(&draft).and_then(|mut file| {
             file.write_all(&text)?;
-            file.sync_all()
+            file.sync_all()?;
+            fs::rename(&draft, &path)
         });
         written.map_err(Error::file("write", &path))
     }
 
     /// Reads that of a checkpoint, all of which is there and as it was written.
-    pub fn read(directory: &Path) -> Result<Self, Error> {
+    pub fn read(directory: &Path, parts: Parts) -> Result<Self, Error> {
+        let name = parts.manifest;
         let damaged = |reason: String| Error::Damaged { path: directory.to_owned(), reason };
-        let path = directory.join(MANIFEST);
-        let text = fs::read(&path).map_err(|error| damaged(format!("{MANIFEST}: {error}")))?;
-        let malformed = |error: serde_json::Error| damaged(format!("{MANIFEST}: {error}"));
+        let path = directory.join(name);
+        let text = fs::read(&path).map_err(|error| damaged(format!("{name}: {error}")))?;
+        let malformed = |error: serde_json::Error| damaged(format!("{name}: {error}"));
         /// What every version has.
         #[derive(Deserialize)]
         struct Head {
@@ -140,7 +175,7 @@ impl Manifest {
         }
         let head: Head = serde_json::from_slice(&text).map_err(malformed)?;
         if head.format != FORMAT {
-            return Err(damaged(format!("{MANIFEST} is of '{}'", head.format)));
+            return Err(damaged(format!("{name} is of '{}'", head.format)));
         }
         if head.version != VERSION {
             let (found, by) = (head.version, head.eigentime);

@@ -6,8 +6,7 @@
 //! CRIU lets the processes go on, and there is no checkpoint.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, Permissions};
-use std::io::Write;
+use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -20,8 +19,10 @@ use eigentime_timeline::Nanos;
 use nix::unistd::{Pid, getsid};
 use serde::{Deserialize, Serialize};
 
-use crate::criu::{place_for_log, stopped_for};
-use crate::directory::{IMAGES, Made, Manifest};
+use crate::criu::{outcome, place_for_log, stopped_for};
+use crate::directory::{Made, Manifest, OWN, RUNTIME};
+use crate::hold::root_of_script;
+use crate::script::{Calls, Task};
 use crate::subject::{Of, Subject};
 use crate::{Criu, Error};
 
@@ -30,6 +31,7 @@ const DRAFT: &str = "draft.json";
 const SCRIPT: &str = "script";
 /// Why it has failed.
 const REFUSAL: &str = "refusal";
+/// CRIU's log, also where a container's runtime starts CRIU.
 const LOG: &str = "dump.log";
 
 /// How a checkpoint is made.
@@ -44,6 +46,8 @@ pub struct Dumping<'a> {
     pub criu: &'a Criu,
     /// More arguments for it.
     pub arguments: &'a [OsString],
+    /// How this command calls itself.
+    pub calls: &'a Calls,
 }
 
 /// A checkpoint that was made.
@@ -61,10 +65,19 @@ pub struct Dumped {
 
 /// What the script has to know.
 #[derive(Serialize, Deserialize)]
-struct Draft {
-    made: Made,
-    resting: Option<Resting>,
-    becomes: PathBuf,
+pub struct Draft {
+    pub made: Made,
+    pub resting: Option<Resting>,
+    pub becomes: Becomes,
+}
+
+/// What becomes of what CRIU has written.
+#[derive(Serialize, Deserialize)]
+pub enum Becomes {
+    /// The directory of the draft gets this name.
+    Directory(PathBuf),
+    /// A container's runtime has written to this directory, and the manifest is put beside it.
+    Images(PathBuf),
 }
 
 /// Makes a checkpoint.
@@ -73,7 +86,7 @@ struct Draft {
 ///
 /// If it cannot be made; the processes go on then.
 pub fn checkpoint(dumping: &Dumping<'_>) -> Result<Dumped, Error> {
-    let Dumping { of, directory, leave_running, criu, arguments } = *dumping;
+    let Dumping { of, directory, leave_running, criu, arguments, calls } = *dumping;
     let directory = std::path::absolute(directory).map_err(Error::file("find", directory))?;
     if directory.exists() {
         return Err(Error::Exists(directory));
@@ -83,7 +96,7 @@ pub fn checkpoint(dumping: &Dumping<'_>) -> Result<Dumped, Error> {
     let partial = partial_of(&directory);
     // Of one that was killed.
     let _ = fs::remove_dir_all(&partial);
-    let images = partial.join(IMAGES);
+    let images = partial.join(OWN.images);
     fs::create_dir_all(&images).map_err(Error::file("make", &images))?;
     fs::set_permissions(&partial, Permissions::from_mode(0o700))
         .map_err(Error::file("protect", &partial))?;
@@ -92,24 +105,26 @@ pub fn checkpoint(dumping: &Dumping<'_>) -> Result<Dumped, Error> {
         criu: criu.version.clone(),
         kernel: kernel(),
         timeline: timeline.as_ref().map(ToString::to_string),
+        container: None,
         root,
         shell_job: session != root,
     };
     let resting = rest.as_ref().map(|rest| rest.resting.clone());
     let shell_job = made.shell_job;
-    let script = prepare(&partial, &Draft { made, resting, becomes: directory.clone() })?;
+    let becomes = Becomes::Directory(directory.clone());
+    let script = Draft { made, resting, becomes }.write(&partial, calls)?;
     let begin = Instant::now();
     let pid = root.to_string();
     let mut all = ["dump", "--file-locks", "-t", &pid, "-D"].map(OsStr::new).to_vec();
     all.extend([images.as_os_str(), OsStr::new("--action-script"), script.as_os_str()]);
     all.extend(leave_running.then_some(OsStr::new("--leave-running")));
     all.extend(shell_job.then_some(OsStr::new("--shell-job")));
-    let log = Path::new(LOG);
-    let run = criu.run(&all, arguments, &images.join(log));
+    let log = images.join(LOG);
+    let run = criu.start(&all, arguments, &log).and_then(|child| outcome(child, &log));
     let took = begin.elapsed();
-    let outcome = run.map_err(Error::file("run", Path::new("criu")))?;
+    let run = run.map_err(Error::file("run", Path::new("criu")))?;
     drop(rest);
-    if let Err(reason) = outcome {
+    if let Err(reason) = run {
         return Err(not_dumped(root, reason, &partial));
     }
     if !directory.exists() {
@@ -133,7 +148,8 @@ fn partial_of(directory: &Path) -> PathBuf {
     name.into()
 }
 
-fn kernel() -> String {
+/// The version of the kernel.
+pub fn kernel() -> String {
     let release = nix::sys::utsname::uname().map(|it| it.release().to_string_lossy().into_owned());
     release.unwrap_or_default()
 }
@@ -148,41 +164,30 @@ fn remove_timeline(name: &eigentime_supervisor::registry::Name) {
     let _ = client::call::<serde_json::Value>(registry, &name, Method::Remove { force: false });
 }
 
-/// Puts what the script needs into the directory; the script.
-fn prepare(partial: &Path, draft: &Draft) -> Result<PathBuf, Error> {
-    let text = serde_json::to_vec(draft).expect("a draft is plain data");
-    let path = partial.join(DRAFT);
-    fs::write(&path, text).map_err(Error::file("write", &path))?;
-    let command = std::env::current_exe().map_err(Error::file("find", Path::new("eigentime")))?;
-    let script = partial.join(SCRIPT);
-    let [command, directory] = [&command, partial].map(|path| quoted(path.as_os_str()));
-    let text = format!(
-        "#!/bin/sh\n[ \"$CRTOOLS_SCRIPT_ACTION\" = post-dump ] || exit 0\n\
-         exec {command} checkpoint --complete {directory}\n"
-    );
-    let written = File::create(&script).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.set_permissions(Permissions::from_mode(0o700))
-    });
-    written.map_err(Error::file("write", &script))?;
-    Ok(script)
+impl Draft {
+    /// Puts what the script needs into the directory; the script.
+    pub fn write(&self, directory: &Path, calls: &Calls) -> Result<PathBuf, Error> {
+        let text = serde_json::to_vec(self).expect("a draft is plain data");
+        let path = directory.join(DRAFT);
+        fs::write(&path, text).map_err(Error::file("write", &path))?;
+        calls.write(&Task::Complete, directory)
+    }
 }
 
-/// A word of the shell.
-fn quoted(word: &OsStr) -> String {
-    format!("'{}'", word.to_string_lossy().replace('\'', r"'\''"))
+/// Why it could not be completed.
+pub fn refusal(directory: &Path) -> Option<String> {
+    fs::read_to_string(directory.join(REFUSAL)).ok()
 }
 
 /// What CRIU could not dump, with its log where it can be found.
 fn not_dumped(pid: i32, reason: String, partial: &Path) -> Error {
-    let refusal = fs::read_to_string(partial.join(REFUSAL)).ok();
-    let reason = refusal.unwrap_or(reason);
+    let reason = refusal(partial).unwrap_or(reason);
     let log = match place_for_log() {
         Ok(place) => place.join(LOG),
         Err(error) => return error,
     };
     // What cannot be copied is lost.
-    let _ = fs::copy(partial.join(IMAGES).join(LOG), &log);
+    let _ = fs::copy(partial.join(OWN.images).join(LOG), &log);
     let _ = fs::remove_dir_all(partial);
     Error::NotDumped { pid, reason, log }
 }
@@ -207,15 +212,25 @@ fn complete_draft(partial: &Path) -> Result<(), Error> {
     let text = fs::read(&path).map_err(Error::file("read", &path))?;
     let malformed = |error: serde_json::Error| Error::Subject(error.to_string());
     let Draft { made, resting, becomes } = serde_json::from_slice(&text).map_err(malformed)?;
-    let images = partial.join(IMAGES);
+    let log = match &becomes {
+        Becomes::Directory(_) => partial.join(OWN.images).join(LOG),
+        // Where CRIU works, and its script.
+        Becomes::Images(_) => PathBuf::from(LOG),
+    };
     let begin = Instant::now();
-    let log = fs::read(images.join(LOG)).map_err(Error::file("read", &images.join(LOG)))?;
-    let stopped = stopped_for(&String::from_utf8_lossy(&log)).and_then(|it| begin.checked_sub(it));
+    let text = fs::read(&log).map_err(Error::file("read", &log))?;
+    let stopped = stopped_for(&String::from_utf8_lossy(&text)).and_then(|it| begin.checked_sub(it));
     let Some(stopped) = stopped else {
         return Err(Error::Subject("criu does not tell when the processes stopped".to_owned()));
     };
-    let moved = look_at(made.root, stopped, resting)?;
-    Manifest::write(partial, made, moved)?;
+    let root = root_of_script()?;
+    let moved = look_at(root, stopped, resting)?;
+    let made = Made { root, ..made };
+    let becomes = match becomes {
+        Becomes::Images(images) => return Manifest::write(&images, RUNTIME, made, moved),
+        Becomes::Directory(directory) => directory,
+    };
+    Manifest::write(partial, OWN, made, moved)?;
     for file in [DRAFT, SCRIPT] {
         let path = partial.join(file);
         fs::remove_file(&path).map_err(Error::file("remove", &path))?;

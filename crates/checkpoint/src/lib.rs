@@ -8,19 +8,31 @@
 //! - `directory`: what a checkpoint consists of.
 //! - `subject`: the processes that a checkpoint is made of.
 //! - `dump`, `restore`: there and back.
+//! - `script`: what CRIU calls while the processes are stopped.
+//! - `hold`: processes that were restored, until they have their clocks.
+//! - `container`: what is done around a container's runtime, which starts CRIU itself.
 
+mod container;
 mod criu;
 mod directory;
 mod dump;
+mod hold;
 mod restore;
+mod script;
 mod subject;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use container::{
+    Container, Onward, Restarted, dump as dump_container, pre_dump as pre_dump_container,
+    restore as restore_container,
+};
 pub use criu::Criu;
 pub use dump::{Dumped, Dumping, checkpoint, complete};
+pub use hold::hold;
 pub use restore::{Restored, Restoring, restore};
+pub use script::Calls;
 pub use subject::Of;
 
 /// Why there is no checkpoint, or nothing was restored.

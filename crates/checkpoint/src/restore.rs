@@ -9,11 +9,13 @@ use std::path::Path;
 
 use eigentime_supervisor::control::Attached;
 use eigentime_supervisor::registry::Name;
-use eigentime_supervisor::{Clocked, restore as bring_back};
+use eigentime_supervisor::{self as supervisor, Clocked};
 use serde::Serialize;
 
-use crate::criu::place_for_log;
-use crate::directory::{IMAGES, Manifest};
+use crate::criu::{outcome, place_for_log};
+use crate::directory::{Manifest, OWN};
+use crate::hold::Hold;
+use crate::script::Calls;
 use crate::{Criu, Error};
 
 /// How a checkpoint is restored.
@@ -28,6 +30,8 @@ pub struct Restoring<'a> {
     pub criu: &'a Criu,
     /// More arguments for it.
     pub arguments: &'a [OsString],
+    /// How this command calls itself.
+    pub calls: &'a Calls,
 }
 
 /// A checkpoint that was restored.
@@ -50,9 +54,9 @@ pub struct Restored {
 ///
 /// If it cannot be restored; then there is none of its processes.
 pub fn restore(restoring: &Restoring<'_>) -> Result<Restored, Error> {
-    let Restoring { directory, timeline, clocked, criu, arguments } = *restoring;
+    let Restoring { directory, timeline, clocked, criu, arguments, calls } = *restoring;
     let directory = std::path::absolute(directory).map_err(Error::file("find", directory))?;
-    let Manifest { made, moved, .. } = Manifest::read(&directory)?;
+    let Manifest { made, moved, .. } = Manifest::read(&directory, OWN)?;
     moved.check()?;
     let pid = made.root;
     let name = match (timeline, &made.timeline) {
@@ -60,20 +64,34 @@ pub fn restore(restoring: &Restoring<'_>) -> Result<Restored, Error> {
         (None, Some(name)) => name.parse().map_err(Error::Subject)?,
         (None, None) => pid.to_string().parse().map_err(Error::Subject)?,
     };
-    let images = directory.join(IMAGES);
+    let images = directory.join(OWN.images);
     let place = place_for_log()?;
+    let hold = Hold::new(&place, calls)?;
     let log = place.join("restore.log");
     let mut all =
         ["restore", "--file-locks", "--leave-stopped", "-d", "-D"].map(OsStr::new).to_vec();
-    all.push(images.as_os_str());
+    all.extend([images.as_os_str(), OsStr::new("--action-script"), hold.script.as_os_str()]);
     all.extend(made.shell_job.then_some(OsStr::new("--shell-job")));
-    let run = criu.run(&all, arguments, &log);
-    if let Err(reason) = run.map_err(Error::file("run", Path::new("criu")))? {
+    let failed = |error| Error::file("run", Path::new("criu"))(error);
+    let child = criu.start(&all, arguments, &log).map_err(failed)?;
+    let held = hold.wait(&child)?;
+    let Some(held) = held else {
+        let reason = outcome(child, &log).map_err(failed)?;
+        let reason = reason.err().unwrap_or_else(|| "it has not run the script".to_owned());
         return Err(Error::NotRestored { pid, help: help_with(&reason), reason, log });
+    };
+    let root = held.root;
+    let restoring = supervisor::Restoring { root, name: &name, clocked, container: None };
+    let processes = supervisor::restore(&moved, restoring).map_err(Error::from);
+    let processes = processes.and_then(|processes| held.let_go().map(|()| processes));
+    if processes.is_err() {
+        supervisor::end_tree(root);
     }
+    // The processes are there, or have been ended, whatever it says.
+    outcome(child, &log).map_err(failed)?.ok();
     // Nobody needs it any more.
     let _ = fs::remove_dir_all(&place);
-    let processes = bring_back(&moved, &name, clocked)?;
+    let processes = processes?;
     let slewed = moved.slews_for(&clocked);
     let slewed_ns = slewed.map(|span| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
     Ok(Restored { pid, timeline: name.to_string(), slewed_ns, processes })

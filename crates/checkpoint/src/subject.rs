@@ -48,8 +48,8 @@ impl Subject {
         if let Some(container) = shown.containers.first() {
             return Err(Error::Subject(format!(
                 "timeline '{name}' has container {}, whose mounts and networks only its engine can dump\n\
-                 help: let the engine do it; `eigentime ctl save {name}` keeps the clocks",
-                container.id
+                 help: let its engine do it, or its runtime through eigentime-oci",
+                container.id,
             )));
         }
         let members: HashSet<i32> = shown.members.iter().map(|member| member.pid).collect();

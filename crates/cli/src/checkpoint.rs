@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use eigentime_checkpoint::{
-    self as checkpoints, Criu, Dumped, Dumping, Error, Of, Restored, Restoring,
+    self as checkpoints, Calls, Criu, Dumped, Dumping, Error, Of, Restored, Restoring,
 };
 use eigentime_supervisor::Clocked;
 use eigentime_supervisor::control::seconds;
@@ -12,10 +12,17 @@ use serde::Serialize;
 
 use crate::args::{CheckpointOptions, RestoreOptions};
 
+/// How CRIU's script calls this command.
+const CALLS: Calls =
+    Calls { complete: &["checkpoint", "--complete"], hold: &["checkpoint", "--hold"] };
+
 /// Makes a checkpoint, and returns the exit status.
 pub fn checkpoint(options: &CheckpointOptions) -> i32 {
     if let Some(partial) = &options.complete {
         return tell(checkpoints::complete(partial), false, |()| {});
+    }
+    if let Some(directory) = &options.hold {
+        return tell(checkpoints::hold(directory), false, |()| {});
     }
     tell(dump(options), options.json, |Dumped { pid, timeline, directory, took_ns }| {
         let of = timeline.map_or_else(String::new, |name| format!(" of timeline '{name}'"));
@@ -35,6 +42,7 @@ fn dump(options: &CheckpointOptions) -> Result<Dumped, Error> {
         leave_running: options.leave_running,
         criu: &Criu::find(options.criu.criu.as_deref())?,
         arguments: &options.criu.criu_arg,
+        calls: &CALLS,
     })
 }
 
@@ -52,6 +60,7 @@ pub fn restore(options: &RestoreOptions) -> i32 {
             },
             criu: &criu,
             arguments: &options.criu.criu_arg,
+            calls: &CALLS,
         })
     });
     tell(restored, options.json, |Restored { pid, timeline, slewed_ns, processes }| {

@@ -4,12 +4,14 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::path::{self, PathBuf};
+use std::path::{self, Path, PathBuf};
 
 /// The options of our own: which runtime to hand over to, and whether the environment that an
 /// image may bring along counts.
 const RUNTIME: &str = "--eigentime-runtime";
 const TRUST: &str = "--eigentime-trust-environment";
+/// By which clocks a restored container goes on.
+const POLICY: &str = "--eigentime-policy";
 
 /// What options of our own begin with.
 const OWN: &str = "--eigentime-";
@@ -74,6 +76,60 @@ const EXEC: &[Known] = &[
     (&["--help", "-h", "-?", "--usage"], FLAG),
 ];
 
+/// Options of `checkpoint`.
+const CHECKPOINT: &[Known] = &[
+    (&[IMAGES], VALUE),
+    (&["--work-path"], VALUE),
+    (&["--parent-path"], VALUE),
+    (&["--status-fd"], VALUE),
+    (&["--page-server"], VALUE),
+    (&["--manage-cgroups-mode"], VALUE),
+    (&["--empty-ns"], VALUE),
+    (&["--network-lock"], VALUE),
+    (&["--leave-running"], FLAG),
+    (&["--tcp-established"], FLAG),
+    (&["--tcp-skip-in-flight"], FLAG),
+    (&["--link-remap"], FLAG),
+    (&["--ext-unix-sk"], FLAG),
+    (&["--shell-job"], FLAG),
+    (&[LAZY_PAGES], FLAG),
+    (&["--file-locks"], FLAG),
+    (&[PRE_DUMP], FLAG),
+    (&["--auto-dedup"], FLAG),
+    (&["--help", "-h", "-?", "--usage"], FLAG),
+];
+
+/// Options of `restore`.
+const RESTORE: &[Known] = &[
+    (&[IMAGES], VALUE),
+    (&["--bundle", "-b"], VALUE),
+    (&["--work-path"], VALUE),
+    (&["--console-socket"], VALUE),
+    (&["--pid-file"], VALUE),
+    (&["--manage-cgroups-mode"], VALUE),
+    (&["--empty-ns"], VALUE),
+    (&["--lsm-profile"], VALUE),
+    (&["--lsm-mount-context"], VALUE),
+    (&["--detach", "-d"], FLAG),
+    (&["--tcp-established"], FLAG),
+    (&["--tcp-close"], FLAG),
+    (&["--ext-unix-sk"], FLAG),
+    (&["--shell-job"], FLAG),
+    (&["--file-locks"], FLAG),
+    (&["--no-subreaper"], FLAG),
+    (&["--no-pivot"], FLAG),
+    (&["--auto-dedup"], FLAG),
+    (&[LAZY_PAGES], FLAG),
+    (&["--help", "-h", "-?", "--usage"], FLAG),
+];
+
+const IMAGES: &str = "--image-path";
+const LAZY_PAGES: &str = "--lazy-pages";
+const PRE_DUMP: &str = "--pre-dump";
+
+/// Where runtimes put the images, if nothing else is said.
+const USUAL_IMAGES: &str = "checkpoint";
+
 /// An option of which it is not known whether a value follows: what comes behind it could be
 /// taken for something else, and a container be started on the wrong clocks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -105,10 +161,32 @@ pub enum Verb {
         /// The file that describes the program.
         process: Option<PathBuf>,
     },
+    /// To write a container down.
+    Checkpoint(Images),
+    /// To let one go on that was written down.
+    Restore {
+        /// The directory of the bundle.
+        bundle: PathBuf,
+        /// What was written.
+        images: Images,
+    },
     /// Something that does not concern us.
     Other,
     /// Something that cannot be understood.
     Unclear(Unknown),
+}
+
+/// What is written down of a container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Images {
+    /// The container's number.
+    pub id: String,
+    /// The directory.
+    pub directory: PathBuf,
+    /// Are its pages written, or read, later?
+    pub lazy: bool,
+    /// Is only its memory written, while it runs?
+    pub pre_dump: bool,
 }
 
 /// A call of the runtime.
@@ -126,6 +204,8 @@ pub struct Arguments {
     pub runtime: Option<String>,
     /// Does the container's environment count?
     pub trusts_environment: bool,
+    /// By which clocks a restored container goes on, if that is said.
+    pub policy: Option<String>,
     /// All arguments but those that are ours.
     pub rest: Vec<OsString>,
 }
@@ -134,7 +214,7 @@ impl Arguments {
     /// Understands the arguments after the program's name. `Verb::Unclear` stands for those that
     /// cannot be understood.
     pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Self {
-        let Own { runtime, trusts_environment, unknown, rest } = Own::take(arguments);
+        let Own { runtime, trusts_environment, policy, unknown, rest } = Own::take(arguments);
         let mut words = Words { left: &rest };
         let global = words.options(GLOBAL);
         let log = global.path(&["--log", "-l"]);
@@ -145,7 +225,25 @@ impl Arguments {
             None => words.verb(),
         };
         let verb = verb.unwrap_or_else(Verb::Unclear);
-        Self { verb, log, root, log_is_json, runtime, trusts_environment, rest }
+        Self { verb, log, root, log_is_json, runtime, trusts_environment, policy, rest }
+    }
+
+    /// All arguments but those that are ours, with another directory for images.
+    pub fn with_images(&self, directory: &Path) -> Vec<OsString> {
+        let mut all = Vec::new();
+        let mut words = self.rest.iter();
+        while let Some(word) = words.next() {
+            let text = word.to_string_lossy();
+            if text == IMAGES {
+                words.next();
+            } else if !text.strip_prefix(IMAGES).is_some_and(|value| value.starts_with('=')) {
+                all.push(word.clone());
+            }
+            if word == "restore" && all.iter().all(|word| word != IMAGES) {
+                all.extend([IMAGES.into(), directory.as_os_str().to_owned()]);
+            }
+        }
+        all
     }
 
     /// Where the runtime keeps its containers, as it is called by everybody; empty if that
@@ -169,6 +267,7 @@ impl Arguments {
 struct Own {
     runtime: Option<String>,
     trusts_environment: bool,
+    policy: Option<String>,
     unknown: Option<String>,
     rest: Vec<OsString>,
 }
@@ -180,12 +279,14 @@ impl Own {
         let mut arguments = arguments.into_iter();
         while let Some(argument) = arguments.next() {
             let text = argument.to_str().unwrap_or_default();
-            if text == RUNTIME {
-                own.runtime = arguments.next().map(|value| value.to_string_lossy().into_owned());
-            } else if let Some(value) =
-                text.strip_prefix(RUNTIME).and_then(|it| it.strip_prefix('='))
-            {
-                own.runtime = Some(value.to_owned());
+            let (name, value) = match text.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_owned())),
+                None => (text, None),
+            };
+            let valued = [(RUNTIME, &mut own.runtime), (POLICY, &mut own.policy)];
+            if let Some((_, place)) = valued.into_iter().find(|(option, _)| *option == name) {
+                let next = || arguments.next().map(|value| value.to_string_lossy().into_owned());
+                *place = value.or_else(next);
             } else if text == TRUST {
                 own.trusts_environment = true;
             } else if text.starts_with(OWN) {
@@ -220,6 +321,7 @@ struct Words<'a> {
 /// Options with their values.
 struct Options<'a> {
     values: Vec<(&'a str, &'a OsStr)>,
+    flags: Vec<&'a str>,
     /// The first of which it is not known whether a value follows.
     unknown: Option<String>,
 }
@@ -233,9 +335,12 @@ impl<'a> Words<'a> {
 
     /// The verb, with as much as is needed of what follows.
     fn verb(&mut self) -> Result<Verb, Unknown> {
-        let (is_exec, table) = match self.next().and_then(OsStr::to_str) {
-            Some("create" | "run") => (false, CREATE),
-            Some("exec") => (true, EXEC),
+        let verb = self.next().and_then(OsStr::to_str).unwrap_or_default();
+        let table = match verb {
+            "create" | "run" => CREATE,
+            "exec" => EXEC,
+            "checkpoint" => CHECKPOINT,
+            "restore" => RESTORE,
             _ => return Ok(Verb::Other),
         };
         let options = self.options(table);
@@ -244,19 +349,24 @@ impl<'a> Words<'a> {
         }
         let Some(id) = self.next() else { return Ok(Verb::Other) };
         let id = id.to_string_lossy().into_owned();
-        Ok(match is_exec {
-            true => Verb::Exec { id, process: options.path(&["--process", "-p"]) },
-            false => Verb::Create {
-                bundle: options.path(&["--bundle", "-b"]).unwrap_or_else(|| ".".into()),
-                config: options.path(&["--config", "-f"]),
-                id,
-            },
+        let bundle = || options.path(&["--bundle", "-b"]).unwrap_or_else(|| ".".into());
+        let images = |id| Images {
+            id,
+            directory: options.path(&[IMAGES]).unwrap_or_else(|| USUAL_IMAGES.into()),
+            lazy: options.flags.contains(&LAZY_PAGES),
+            pre_dump: options.flags.contains(&PRE_DUMP),
+        };
+        Ok(match verb {
+            "exec" => Verb::Exec { id, process: options.path(&["--process", "-p"]) },
+            "checkpoint" => Verb::Checkpoint(images(id)),
+            "restore" => Verb::Restore { bundle: bundle(), images: images(id) },
+            _ => Verb::Create { bundle: bundle(), config: options.path(&["--config", "-f"]), id },
         })
     }
 
     /// The options up to the next word that is none.
     fn options(&mut self, table: &'static [Known]) -> Options<'a> {
-        let mut found = Options { values: Vec::new(), unknown: None };
+        let mut found = Options { values: Vec::new(), flags: Vec::new(), unknown: None };
         while let Some(text) = self.left.first().map(|word| word.to_str().unwrap_or_default()) {
             if text == "--" {
                 self.next();
@@ -273,7 +383,7 @@ impl<'a> Words<'a> {
                 (_, Some((_, VALUE))) => {
                     found.values.extend(self.next().map(|value| (text, value)));
                 }
-                (_, Some((_, FLAG))) => {}
+                (_, Some((_, FLAG))) => found.flags.push(text),
                 (_, None) => match short(table, text) {
                     Some(Short::Flags) => {}
                     Some(Short::Value(name, value)) => found.values.push((name, OsStr::new(value))),
@@ -363,6 +473,35 @@ mod tests {
         for line in ["", "state x", "--version", "delete --force x", "create", "kill x 9"] {
             assert_eq!(parse(line).verb, Verb::Other, "{line}");
         }
+    }
+
+    #[test]
+    fn images_are_found_and_replaced() {
+        let line = "--root /r checkpoint --image-path /i --work-path=/w --leave-running x";
+        let images = |directory: &str, pre_dump| Images {
+            id: "x".to_owned(),
+            directory: directory.into(),
+            lazy: false,
+            pre_dump,
+        };
+        assert_eq!(parse(line).verb, Verb::Checkpoint(images("/i", false)));
+        assert_eq!(
+            parse("checkpoint --pre-dump x").verb,
+            Verb::Checkpoint(images("checkpoint", true))
+        );
+        let line = "--eigentime-policy=slew --root /r restore -d --image-path=/i --bundle /b x";
+        let restore = parse(line);
+        assert_eq!(restore.policy.as_deref(), Some("slew"));
+        assert_eq!(
+            restore.verb,
+            Verb::Restore { bundle: "/b".into(), images: images("/i", false) }
+        );
+        let words: Vec<_> =
+            "--root /r restore --image-path /j -d --bundle /b x".split(' ').collect();
+        assert_eq!(restore.with_images(Path::new("/j")), words);
+        let named = parse("--eigentime-policy wall=slew --eigentime-runtime crun restore x");
+        assert_eq!(named.policy.as_deref(), Some("wall=slew"));
+        assert_eq!(named.runtime.as_deref(), Some("crun"));
     }
 
     #[test]

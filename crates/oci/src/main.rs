@@ -4,11 +4,13 @@
 //! - `arguments`: what an engine calls it with.
 //! - `bundle`: what a bundle says of its container, and what is changed in it.
 //! - `engine`: what engines call their containers.
+//! - `checkpoint`: containers that are written down, and go on later.
 //! - `failure`: how engines are told what went wrong.
 #![cfg_attr(not(test), no_main)]
 
 mod arguments;
 mod bundle;
+mod checkpoint;
 mod engine;
 mod failure;
 
@@ -33,6 +35,9 @@ const FAILED: i32 = 1;
 eigentime_supervisor::c_main!(start);
 
 fn start() -> i32 {
+    if let Some(status) = checkpoint::called_by_criu(&eigentime_supervisor::arguments()) {
+        return status;
+    }
     let arguments = Arguments::parse(eigentime_supervisor::arguments().into_iter().skip(1));
     let Err(reason) = run(&arguments);
     failure::tell(&arguments, Level::Error, &reason);
@@ -43,6 +48,10 @@ fn start() -> i32 {
 fn run(arguments: &Arguments) -> Result<std::convert::Infallible, String> {
     let command = command(arguments)?;
     let root = arguments.root();
+    // So that the runtime finds the container's processes as it left them.
+    let visit = |words: &mut dyn Iterator<Item = &str>| {
+        container::visit(&root, words).map_err(|error| error.to_string())
+    };
     let container =
         |id: &String| Container { id: id.clone(), root: root.clone(), ..Container::default() };
     match &arguments.verb {
@@ -53,12 +62,15 @@ fn run(arguments: &Arguments) -> Result<std::convert::Infallible, String> {
         Verb::Exec { id, process } => {
             exec(arguments, &container(id), process.as_deref(), &command)?;
         }
-        Verb::Unclear(unknown) => return Err(unknown.to_string()),
-        // So that the runtime finds the container's processes as it left them.
-        Verb::Other => {
-            container::visit(&root, arguments.rest.iter().filter_map(|word| word.to_str()))
-                .map_err(|error| error.to_string())?
+        Verb::Checkpoint(images) => {
+            visit(&mut [images.id.as_str()].into_iter())?;
+            checkpoint::dump(images, &container(&images.id), &command)?;
         }
+        Verb::Restore { bundle, images } => {
+            checkpoint::restore(arguments, bundle, images, container(&images.id), &command)?;
+        }
+        Verb::Unclear(unknown) => return Err(unknown.to_string()),
+        Verb::Other => visit(&mut arguments.rest.iter().filter_map(|word| word.to_str()))?,
     }
     let Err(error) = nix::unistd::execv(&command[0], &command);
     Err(format!("cannot run {}: {}", command[0].to_string_lossy(), error.desc()))

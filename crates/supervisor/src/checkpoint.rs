@@ -6,7 +6,7 @@
 //! clocks, so that it tells of every instant that a process had by the host's clocks which one it was by
 //! its own.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 use crate::caller::lives_in_timeline;
+use crate::container_id::Container;
 use crate::control::{Answer, Attached, Request};
 use crate::error::Error;
 use crate::host;
@@ -35,6 +36,8 @@ use crate::tracer::{Blocked, armed_descriptors};
 pub struct Moved {
     /// Where every clock stood.
     pub saved: Saved,
+    /// Where the host's stood, as the processes saw them.
+    host: [HostInstant; CLOCKS],
     /// The map from the host's clocks, as the processes saw them.
     map: Segment,
     /// Their timeline, if they had one.
@@ -135,21 +138,37 @@ pub fn look_at(root: i32, stopped: Instant, timeline: Option<Resting>) -> Result
         None => (unmoved, Motion { rate: Rate::ONE, freeze: None }),
     };
     let stood = Clock::ALL.map(|clock| map.virtual_at(clock, then[clock as usize]));
-    let processes = tree_of(root).into_iter().map(Stood::look).collect();
+    let numbers = Numbers::below(root);
+    let processes = tree_of(root).into_iter().map(|process| numbers.stood(process)).collect();
     let saved = Saved::new(then[Clock::Wall as usize], motion, stood);
-    Ok(Moved { saved, map, timeline, processes })
+    Ok(Moved { saved, host: then, map, timeline, processes })
 }
 
-impl Stood {
-    fn look(process: Pid) -> Self {
+/// How processes and threads are called in the process namespace of the first of them.
+struct Numbers {
+    /// How many process namespaces there are around that one.
+    depth: usize,
+}
+
+impl Numbers {
+    fn below(root: Pid) -> Self {
+        Self { depth: proc::numbers_of(root).len().saturating_sub(1) }
+    }
+
+    fn of(&self, thread: Pid) -> Option<i32> {
+        proc::numbers_of(thread).get(self.depth).copied()
+    }
+
+    fn stood(&self, process: Pid) -> Stood {
         let in_call = |thread: Pid| {
             let text = proc::read(thread, "syscall").ok()?;
             let call = Blocked::parse(&text)?;
-            Some(InCall { thread: thread.as_raw(), nr: call.nr.0 })
+            Some(InCall { thread: self.of(thread)?, nr: call.nr.0 })
         };
         let threads = proc::threads_of(process).into_iter().flatten();
-        Self {
+        Stood {
             pid: process.as_raw(),
+            number: self.of(process).unwrap_or_else(|| process.as_raw()),
             command: proc::command_of(process),
             calls: threads.filter_map(in_call).collect(),
             timers: armed_descriptors(process),
@@ -222,38 +241,79 @@ impl Moved {
         })
     }
 
-    /// Ends all processes.
-    pub fn end(&self) {
-        for process in &self.processes {
-            // It may have ended.
-            let _ = kill(Pid::from_raw(process.pid), Signal::SIGKILL);
+    /// The processes as they are called now that CRIU has restored them, with the first of them; and what
+    /// each was called before.
+    fn found(&self, root: Pid) -> Result<(Vec<Stood>, Vec<(i32, i32)>), Error> {
+        let numbers = Numbers::below(root);
+        let there =
+            tree_of(root).into_iter().flat_map(|it| proc::threads_of(it).into_iter().flatten());
+        let now: HashMap<i32, i32> =
+            there.filter_map(|thread| Some((numbers.of(thread)?, thread.as_raw()))).collect();
+        let mut renumbered = Vec::new();
+        let mut found = Vec::new();
+        for stood in &self.processes {
+            let Some(pid) = now.get(&stood.number).copied() else {
+                return Err(Error::Timeline(format!("process {} was not restored", stood.number)));
+            };
+            renumbered.push((stood.pid, pid));
+            let calls = stood.calls.iter().filter_map(|call| {
+                Some(InCall { thread: now.get(&call.thread).copied()?, ..*call })
+            });
+            found.push(Stood { pid, calls: calls.collect(), ..stood.clone() });
         }
+        Ok((found, renumbered))
+    }
+
+    /// Moves this process, which must have one thread only, to where the host's clocks go on from where
+    /// they stood.
+    ///
+    /// # Errors
+    ///
+    /// If that is not allowed.
+    pub fn enter_time(&self) -> Result<(), Error> {
+        let now = host::read_at_once();
+        let passed = [Clock::Monotonic, Clock::Boottime]
+            .map(|clock| self.host[clock as usize].since(now[clock as usize]));
+        namespace::enter_as_privileged(passed).map_err(namespace::refusal)
+    }
+}
+
+/// How processes that CRIU has restored and stopped are brought into a timeline.
+#[derive(Clone, Copy, Debug)]
+pub struct Restoring<'a> {
+    /// The first of them, as it is called now.
+    pub root: i32,
+    /// The timeline that is made for them.
+    pub name: &'a Name,
+    /// By which clocks they go on.
+    pub clocked: Clocked,
+    /// The container that they are.
+    pub container: Option<&'a Container>,
+}
+
+/// Ends a process and its descendants.
+pub fn end_tree(root: i32) {
+    for process in tree_of(Pid::from_raw(root)) {
+        // It may have ended.
+        let _ = kill(process, Signal::SIGKILL);
     }
 }
 
 /// Brings processes that CRIU has restored and stopped into a timeline that is made for them, and lets
-/// them go on. They are ended if that fails.
+/// them go on. If that fails, they are to be ended.
 ///
 /// # Errors
 ///
 /// If the timeline cannot be made, or a process not be brought into it.
-pub fn restore(moved: &Moved, name: &Name, clocked: Clocked) -> Result<Vec<Attached>, Error> {
-    let restored = bring_in(moved, name, clocked);
-    if restored.is_err() {
-        moved.end();
-    }
-    restored
-}
-
-fn bring_in(moved: &Moved, name: &Name, clocked: Clocked) -> Result<Vec<Attached>, Error> {
+pub fn restore(moved: &Moved, restoring: Restoring<'_>) -> Result<Vec<Attached>, Error> {
+    let Restoring { root, name, clocked, container } = restoring;
     moved.check()?;
     if lives_in_timeline()? {
         return Err(Error::AlreadyInTimeline);
     }
-    let Some(root) = moved.processes.first() else {
-        return Err(Error::Timeline("the checkpoint has no processes".to_owned()));
-    };
-    let joined = namespace::join_time(Pid::from_raw(root.pid));
+    let root = Pid::from_raw(root);
+    let (processes, renumbered) = moved.found(root)?;
+    let joined = namespace::join_time(root);
     joined.map_err(Error::system("enter the time namespace of a process"))?;
     let clocks = moved.clocks(clocked)?;
     let region = match &moved.timeline {
@@ -271,11 +331,13 @@ fn bring_in(moved: &Moved, name: &Name, clocked: Clocked) -> Result<Vec<Attached
     let mut slew =
         slews_for.map(|span| (Nanos(i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)), then));
     // Each is there when its parent goes on.
-    let requests = moved.processes.iter().rev().map(|process| Restored {
-        process: process.clone(),
+    let requests = processes.into_iter().rev().map(|process| Restored {
+        process,
         map: moved.map,
         is_prepared: moved.timeline.is_some(),
         state: state.take(),
+        renumbered: renumbered.clone(),
+        container: container.cloned(),
         slew: slew.take(),
     });
     let mut attached = Vec::new();

@@ -226,6 +226,37 @@ pub fn enter(
     match entered? {}
 }
 
+/// The timeline that has a container.
+///
+/// # Errors
+///
+/// If it does not answer.
+pub fn timeline_of(container: &Container) -> Result<Option<Name>, Error> {
+    let Some(registry) = Registry::existing()? else { return Ok(None) };
+    let Some(name) = registry.timeline_of(container) else { return Ok(None) };
+    let found = client::containers_of(&registry, &name).iter().any(|one| one.is(container));
+    Ok(found.then_some(name))
+}
+
+/// A name for the timeline of a container that was restored: that of the timeline which it was on as
+/// `former`, if that was not its own and there is none, or one of its own.
+///
+/// # Errors
+///
+/// If there is a container of that number.
+pub fn name_after(
+    container: &Container,
+    former: Option<&Container>,
+    name: Option<&str>,
+) -> Result<Name, Error> {
+    let own = former.map(|former| own_name(&former.id));
+    let name = name.and_then(|name| name.parse().ok()).filter(|name| own.as_ref() != Some(name));
+    match name {
+        Some(name) if Registry::open()?.connect(&name)?.is_none() => Ok(name),
+        _ => free_name(container),
+    }
+}
+
 /// The timeline of a pod, which its sandbox is in, for a container that is to join these namespaces.
 /// One of them has to be the sandbox's: what is said of a container may come from an image, but
 /// which namespaces it joins may not.

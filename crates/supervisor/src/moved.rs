@@ -4,6 +4,7 @@ use eigentime_timeline::{Clock, Nanos, Pending, Rate, Segment};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::container_id::Container;
 use crate::motion::Motion;
 use crate::region::Image;
 
@@ -27,8 +28,10 @@ pub struct Resting {
 /// A process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Stood {
-    /// Its number.
+    /// Its number, as it is called from outside.
     pub pid: i32,
+    /// Its number in the process namespace of the first process.
+    pub number: i32,
     /// What it ran.
     pub command: String,
     /// The calls that its threads were in.
@@ -40,7 +43,7 @@ pub struct Stood {
 /// A thread that was in a system call.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct InCall {
-    /// The thread.
+    /// The thread, in the process namespace of the first process.
     pub thread: i32,
     /// The number of the call.
     pub nr: u32,
@@ -57,6 +60,10 @@ pub struct Restored {
     pub is_prepared: bool,
     /// What the supervisor of its timeline knew, for the first.
     pub state: Option<Value>,
+    /// What processes were called from outside, and are now.
+    pub renumbered: Vec<(i32, i32)>,
+    /// The container that it is in.
+    pub container: Option<Container>,
     /// For how long the clocks run at another rate first, and at which they go on, for the first.
     pub slew: Option<(Nanos, Rate)>,
 }

@@ -95,6 +95,12 @@ pub fn is_first_of_namespace(process: Pid) -> bool {
         .is_some_and(|numbers| numbers.split_whitespace().last() == Some("1"))
 }
 
+/// The numbers of a process or thread, from outside to the innermost process namespace.
+pub fn numbers_of(thread: impl Display) -> Vec<i32> {
+    let numbers = status_field(thread, "NSpid:").unwrap_or_default();
+    numbers.split_whitespace().filter_map(|number| number.parse().ok()).collect()
+}
+
 /// Has a thread this capability (include/uapi/linux/capability.h) in its user namespace?
 pub fn has_capability(thread: impl Display, capability: u32) -> bool {
     status_set(thread, "CapEff:").is_some_and(|set| set >> capability & 1 == 1)

@@ -77,6 +77,14 @@ class Moving:
             ensure(time.monotonic() < end, f"it has written {self.lines()}")
             time.sleep(0.02)
 
+    def await_clocks(self):
+        end = time.monotonic() + 60
+        while f"{self.name} " not in command("ctl", "list") or "member" not in command(
+            "ctl", "list"
+        ):
+            ensure(time.monotonic() < end, "it has no timeline")
+            time.sleep(0.02)
+
     def checkpoint(self, *options):
         shutil.rmtree(self.directory, ignore_errors=True)
         of = ["--pid", self.pid] if self.timeline is None else [self.name]
@@ -436,6 +444,170 @@ def killing(program, count):
     moving.end()
 
 
+def killing_restore(program, count):
+    """`restore` is killed at a random moment: its processes run, or there are none and they can be restored."""
+    moving = Moving("back", program, ["--rate", "2"])
+    moving.await_lines(3)
+    moving.checkpoint()
+    moving.reap()
+    size = moving.out.stat().st_size
+    for number in range(count):
+        asked = subprocess.Popen(
+            [EIGENTIME, "restore", str(moving.directory), "--timeline", "back"],
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        time.sleep(random.random() / 2)
+        asked.kill()
+        asked.wait()
+        end = time.monotonic() + 60
+        while any(b"criu" in path.read_bytes() for path in lines_of_all()):
+            ensure(time.monotonic() < end, "criu does not end")
+            time.sleep(0.05)
+        # One that has been ended may still be seen for a moment.
+        written = len(moving.lines())
+        while (state := state_of(moving.pid)) and len(moving.lines()) <= written:
+            ensure(
+                time.monotonic() < end, f"round {number}: it is left in state {state}"
+            )
+            time.sleep(0.02)
+        if state is None:
+            ensure(moving.out.stat().st_size == size, f"round {number}: it has run")
+            moving.reap()
+            # A timeline that nobody has come to can be left: the next call would name it.
+            subprocess.run(
+                [EIGENTIME, "ctl", "rm", "back"], check=False, capture_output=True
+            )
+            continue
+        command("ctl", "leap", "back", "1s")
+        moving.checkpoint()
+        moving.reap()
+        size = moving.out.stat().st_size
+    moving.restore()
+    moving.await_lines(len(moving.lines()) + 2)
+    check_steps(ticks(moving.lines()))
+    moving.end()
+
+
+def state_of(pid):
+    """The letter of a process that has not ended."""
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        pass
+    path = Path(f"/proc/{pid}/stat")
+    try:
+        letter = path.read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return None
+    return None if letter in "ZX" else letter
+
+
+def uptime(program):
+    """Restored where the host has been up for longer, it goes on from where it stood."""
+    moving = Moving("up", program, TIMELINE)
+    moving.await_lines(3)
+    moving.checkpoint()
+    moving.reap()
+    before = moving.lines()
+    longer = [
+        "unshare",
+        "--time",
+        "--monotonic=1000000",
+        "--boottime=1000000",
+        "--fork",
+    ]
+    done = subprocess.run(
+        [*longer, EIGENTIME, "restore", str(moving.directory)],
+        check=False,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    ensure(done.returncode == 0, done.stderr)
+    moving.await_lines(len(before) + 3)
+    found = ticks(moving.lines())
+    check_steps(found)
+    passed = found[len(before)][2] - moving.stood()["clocks"]["monotonic"] / 1e9
+    ensure(0 <= passed <= LATE * 2, f"its monotonic clock has moved by {passed} s")
+    command("ctl", "leap", "up", "1s")
+    moving.end()
+
+
+def first_reading(_program):
+    """What is read first is what the policy says, to a millisecond."""
+    read = (
+        "import time\n"
+        "while True:\n"
+        "    print(*[time.clock_gettime_ns(clock) for clock in (1, 0, 1)], flush=True)\n"
+        "    time.sleep(0.05)"
+    )
+    moving = Moving("first", ["/usr/bin/python3", "-c", read], TIMELINE)
+    moving.await_lines(5)
+    moving.checkpoint()
+    moving.reap()
+    before = len(moving.lines())
+    time.sleep(1)
+    moving.restore("--policy", "catch-up")
+    moving.await_lines(before + 2)
+    shown = json.loads(command("ctl", "show", "first", "--json"))
+    clocks = {clock["clock"]: clock for clock in shown["clocks"]}
+    wall, host = (int(clocks["realtime"][key]) for key in ("virtual_ns", "host_ns"))
+    saved = moving.stood()
+    due = saved["clocks"]["realtime"] + (host - saved["host_realtime_ns"]) * 2
+    ensure(abs(wall - due) < MS, f"the wall clock is {wall - due} ns off")
+    ahead = wall - int(clocks["monotonic"]["virtual_ns"])
+    first, between, then = (int(word) for word in moving.lines()[before].split())
+    # The wall clock was read between two readings of the monotonic one.
+    ensure(
+        first - MS <= between - ahead <= then + MS, f"{first} {between} {then}: {ahead}"
+    )
+    moving.end()
+
+
+def twice(_program):
+    """Two that come of one checkpoint live by two timelines."""
+    moving = Moving(
+        "twin", ["/usr/bin/python3", "-c", "import time; time.sleep(1e8)"], TIMELINE
+    )
+    moving.await_clocks()
+    moving.checkpoint()
+    moving.reap()
+    moving.restore()
+    elsewhere = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+    script = (
+        f"'{EIGENTIME}' restore '{moving.directory}' --timeline other >&2 && read end"
+    )
+    other = subprocess.Popen(
+        [*elsewhere, "sh", "-c", script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+    )
+    end = time.monotonic() + 60
+    while "other" not in command("ctl", "list"):
+        ensure(
+            time.monotonic() < end and other.poll() is None, "the other is not there"
+        )
+        time.sleep(0.05)
+    command("ctl", "leap", "other", "30d")
+    dates = [
+        json.loads(command("ctl", "show", name, "--json")) for name in ("twin", "other")
+    ]
+    walls = [
+        int(clock["virtual_ns"])
+        for shown in dates
+        for clock in shown["clocks"]
+        if clock["clock"] == "realtime"
+    ]
+    ensure(walls[1] - walls[0] > 29 * 86400 * 1e9, f"{walls}")
+    other.communicate(b"\n")
+    moving.end()
+
+
+MS = 1_000_000
+
+
 def lines_of_all():
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -468,6 +640,10 @@ def main(case, *program):
         "refusals": lambda: refusals(program),
         "rounds": lambda count: rounds(program, int(count)),
         "killing": lambda count: killing(program, int(count)),
+        "killing-restore": lambda count: killing_restore(program, int(count)),
+        "uptime": lambda: uptime(program),
+        "first": lambda: first_reading(program),
+        "twice": lambda: twice(program),
     }
     try:
         cases[name](*rest)

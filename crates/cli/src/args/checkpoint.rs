@@ -33,7 +33,7 @@ Examples:
 #[derive(Debug, Args)]
 pub struct CheckpointOptions {
     /// The timeline, all of whose members are written
-    #[arg(value_name = "NAME", required_unless_present_any = ["pid", "complete"], conflicts_with = "pid")]
+    #[arg(value_name = "NAME", required_unless_present_any = ["pid", "complete", "hold"], conflicts_with = "pid")]
     pub name: Option<Name>,
 
     /// A process, which is written with its descendants
@@ -41,7 +41,7 @@ pub struct CheckpointOptions {
     pub pid: Option<i32>,
 
     /// The directory, which must not exist
-    #[arg(short, long, value_name = "DIR", required_unless_present = "complete")]
+    #[arg(short, long, value_name = "DIR", required_unless_present_any = ["complete", "hold"])]
     pub output: Option<PathBuf>,
 
     /// Let the processes go on afterwards
@@ -59,6 +59,10 @@ pub struct CheckpointOptions {
     /// Make a checkpoint of what CRIU has written (for the command's own use)
     #[arg(long, hide = true, value_name = "DIR")]
     pub complete: Option<PathBuf>,
+
+    /// Hold processes that CRIU has restored (for the command's own use)
+    #[arg(long, hide = true, value_name = "DIR")]
+    pub hold: Option<PathBuf>,
 }
 
 /// Options of `eigentime restore`.

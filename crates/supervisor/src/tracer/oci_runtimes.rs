@@ -84,6 +84,32 @@ impl Supervisor {
         thread.runtime = Some(id);
     }
 
+    /// Takes in a container that was restored: the number of the runtime that its processes have, or are
+    /// to have.
+    pub(super) fn let_restored_in(&mut self, container: &Container) -> Result<RuntimeId, Errno> {
+        if let Some((id, _)) = self.runtimes.known.iter().find(|(_, it)| it.container.is(container))
+        {
+            return Ok(*id);
+        }
+        if let Some(control) = &self.control {
+            control.note_container(container).map_err(|_| Errno::EIO)?;
+        }
+        self.runtimes.last = self.runtimes.last.wrapping_add(1);
+        let id = RuntimeId::new(self.runtimes.last).unwrap_or(RuntimeId::MIN);
+        let (mounts, container) = (mounts_of(Pid::this()), container.clone());
+        let runtime = Runtime { mounts, container, put_back: Vec::new(), is_ended: false };
+        self.runtimes.known.insert(id, runtime);
+        Ok(id)
+    }
+
+    /// Notes in the image of a process that was restored which runtime it has.
+    pub(super) fn note_restored_in(&self, process: Pid, runtime: Option<RuntimeId>) {
+        let Some(runtime) = runtime else { return };
+        let at = self.layout.private() + offset_of!(KernelFunctions, runtime) as u64;
+        // If that fails, it only is not shown as one of the container.
+        let _ = Tracee(process).write_forcibly(at, runtime.get().into());
+    }
+
     /// The containers that are there.
     pub(super) fn containers(&self) -> Vec<Container> {
         let containers = self.runtimes.known.values().map(|runtime| &runtime.container);

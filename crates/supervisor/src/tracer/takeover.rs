@@ -107,6 +107,22 @@ impl Supervisor {
         Ok(supervisor)
     }
 
+    /// Takes in what another has known of processes that are called otherwise now.
+    pub(super) fn take_in_renumbered(&mut self, mut state: State, renumbered: &[(i32, i32)]) {
+        let now = |before: i32| {
+            let found = renumbered.iter().find(|(number, _)| *number == before);
+            found.map_or(before, |(_, number)| *number)
+        };
+        state.interval_timers.iter_mut().for_each(|process| *process = now(*process));
+        let keys =
+            state.wall_timers.iter_mut().chain(state.settings.iter_mut().map(|it| &mut it.0));
+        keys.for_each(|key| key.process = Pid::from_raw(now(key.process.as_raw())));
+        for awaited in &mut state.awaited {
+            awaited.renumber(|process| Pid::from_raw(now(process.as_raw())));
+        }
+        self.take_in(state);
+    }
+
     /// Takes in what another has known.
     pub(super) fn take_in(&mut self, state: State) {
         self.timelines.outermost_mut().permissions = state.permissions;

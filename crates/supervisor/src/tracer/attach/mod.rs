@@ -31,6 +31,7 @@ use self::vdso::Aside;
 use super::fresh::help_with;
 use super::jobs::complete;
 use super::mapping::{Failed, NO_FILE, PRIVATE, READ_WRITE, step};
+use super::oci_runtimes::RuntimeId;
 use super::rearm::{Rearm, at_host_rate};
 use super::timekeeper::{Changed, Number};
 use super::tracee::Tracee;
@@ -83,7 +84,7 @@ impl Supervisor {
         match moved {
             Ok(Taken { notes, listener }) => {
                 self.note_attached(pid, is_first);
-                self.adopt(stopped, listener, &target);
+                self.adopt(stopped, listener, None, &target);
                 Ok(Attached::new(pid, threads, begin.elapsed(), notes))
             }
             Err(reason) => {
@@ -94,7 +95,13 @@ impl Supervisor {
     }
 
     /// Lets a process go on, whose threads are followed from now on, or to whose filter it listens.
-    fn adopt(&mut self, stopped: Stopped, listener: Option<OwnedFd>, target: &Target) {
+    fn adopt(
+        &mut self,
+        stopped: Stopped,
+        listener: Option<OwnedFd>,
+        runtime: Option<RuntimeId>,
+        target: &Target,
+    ) {
         let reasons = [
             (listener.is_none(), Lifelong::Listened),
             (cancels(stopped.process), Lifelong::Cancels),
@@ -103,7 +110,7 @@ impl Supervisor {
         let kept = kept.filter(|_| self.notified.is_some());
         let is_let_go = listener.is_some() && kept.is_none() && !self.follows_all();
         if let Some(listener) = listener {
-            self.listen_to_attached(listener, stopped.process, target.is_filtered);
+            self.listen_to_attached(listener, stopped.process, runtime, target.is_filtered);
         }
         if is_let_go {
             for thread in stopped.threads() {
@@ -112,7 +119,7 @@ impl Supervisor {
             stopped.go_on_alone();
         } else {
             for thread in stopped.threads() {
-                self.threads.insert(thread.0, Thread { kept, ..Thread::default() });
+                self.threads.insert(thread.0, Thread { kept, runtime, ..Thread::default() });
             }
             stopped.go_on();
         }

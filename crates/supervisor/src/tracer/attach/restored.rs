@@ -34,8 +34,11 @@ impl Supervisor {
         let pid = Pid::from_raw(restored.process.pid);
         if let Some(state) = &restored.state {
             let known = serde_json::from_value(state.clone());
-            self.take_in(known.map_err(|error| format!("its state is unreadable: {error}"))?);
+            let known = known.map_err(|error| format!("its state is unreadable: {error}"))?;
+            self.take_in_renumbered(known, &restored.renumbered);
         }
+        let runtime = restored.container.as_ref().map(|it| self.let_restored_in(it)).transpose();
+        let runtime = runtime.map_err(|error| error.desc().to_owned())?;
         let target = preflight::look_at_restored(pid, self.layout, restored.is_prepared)?;
         let is_first = self.timekeeper().awaits_attached();
         let begin = Instant::now();
@@ -45,19 +48,20 @@ impl Supervisor {
             refused.reason
         })?;
         let Taken { notes, listener } = self.bring_in(&mut stopped, &target, restored)?;
+        self.note_restored_in(pid, runtime);
         let threads = stopped.threads().len();
         self.note_attached(pid, is_first);
         if restored.is_prepared {
             let Some(listener) = listener else {
                 return Err("another listens to its filter".to_owned());
             };
-            self.listen_to_attached(listener, pid, false);
+            self.listen_to_attached(listener, pid, runtime, false);
             self.started = true;
             self.first_stderr = None;
             self.uses_timer_descriptors = true;
             self.take_back(stopped);
         } else {
-            self.adopt(stopped, listener, &target);
+            self.adopt(stopped, listener, runtime, &target);
         }
         Ok(Attached::new(pid, threads, begin.elapsed(), notes))
     }

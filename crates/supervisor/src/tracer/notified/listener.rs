@@ -61,9 +61,7 @@ impl Listener {
         // SAFETY: the pointer is to a number of ours.
         let found = unsafe { libc::ioctl(descriptor.as_raw_fd(), IS_PENDING, &raw const none) };
         match Errno::result(found) {
-            Err(Errno::ENOENT) => {
-                Ok(Self { runtime, ..Self::known(descriptor, filters_of(program)) })
-            }
+            Err(Errno::ENOENT) => Ok(Self::known(descriptor, filters_of(program)).of(runtime)),
             _ => Err(Errno::EINVAL),
         }
     }
@@ -74,6 +72,11 @@ impl Listener {
         // SAFETY: no memory is involved. Before Linux 6.6 it fails, and calls take longer.
         unsafe { libc::ioctl(descriptor.as_raw_fd(), SET_FLAGS, SYNC_WAKE_UP) };
         Self { descriptor, runtime: None, filters: filters.into() }
+    }
+
+    /// The same, whose filter an OCI runtime has set.
+    pub fn of(self, runtime: Option<RuntimeId>) -> Self {
+        Self { runtime, ..self }
     }
 
     /// How many filters a program has that has set none itself.

@@ -390,11 +390,12 @@ impl Supervisor {
         &mut self,
         listener: OwnedFd,
         process: Pid,
+        runtime: Option<RuntimeId>,
         has_own_filter: bool,
     ) {
         let Some(notified) = &mut self.notified else { return };
         let filters = filters_of(process).filter(|_| !has_own_filter);
-        notified.add(Listener::known(listener, filters));
+        notified.add(Listener::known(listener, filters).of(runtime));
         notified.has_own_filters |= has_own_filter;
         self.start_guardian();
     }

@@ -172,7 +172,8 @@ impl Supervisor {
             } else if let Some(notified) = &mut self.notified {
                 // Nobody has the filter any more.
                 notified.listeners.retain(|other| !Rc::ptr_eq(other, listener));
-                listener.runtime().into_iter().for_each(|runtime| self.forget_runtime(runtime));
+                let runtime = listener.runtime().filter(|runtime| !self.listens_to(*runtime));
+                runtime.into_iter().for_each(|runtime| self.forget_runtime(runtime));
             }
         }
     }

@@ -144,6 +144,11 @@ impl Awaited {
         self.change
     }
 
+    /// Their process is called otherwise now.
+    pub fn renumber(&mut self, now: impl Fn(Pid) -> Pid) {
+        self.process = now(self.process);
+    }
+
     /// Are they those of this process?
     fn concerns(&self, process: Pid) -> bool {
         self.process == process

@@ -1,0 +1,224 @@
+//! Checkpoints of containers: their OCI runtime starts CRIU itself, and what CRIU leaves out is done
+//! around that.
+//!
+//! CRIU reads further options from the file that CRIU_CONFIG_FILE names, whoever starts it: our script, and
+//! that restored processes are left stopped.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+
+use eigentime_supervisor::container::{self, Container as Identity};
+use eigentime_supervisor::{self as supervisor, Clocked, Rest};
+use nix::unistd::mkdtemp;
+
+use crate::criu::place_for_log;
+use crate::directory::{Made, Manifest, RUNTIME};
+use crate::dump::{Becomes, Draft, kernel, refusal};
+use crate::hold::Hold;
+use crate::script::Calls;
+use crate::{Criu, Error};
+
+/// What names the file with further options of CRIU.
+const OPTIONS: &str = "CRIU_CONFIG_FILE";
+
+/// The image by which CRIU makes a time namespace for processes that had none of their own.
+const CLOCKS: &str = "timens-0.img";
+
+/// A container, and where CRIU's images are.
+#[derive(Clone, Copy)]
+pub struct Container<'a> {
+    /// The container.
+    pub identity: &'a Identity,
+    /// The directory for images that the runtime is given.
+    pub images: &'a Path,
+    /// How this command calls itself.
+    pub calls: &'a Calls,
+}
+
+/// A directory that is removed in the end.
+struct Scratch(PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What is left takes some bytes.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Container<'_> {
+    /// Has it been written by us, or with us around its runtime?
+    #[must_use]
+    pub fn has_clocks(&self) -> bool {
+        RUNTIME.are_in(self.images)
+    }
+}
+
+/// Tells CRIU, which this command starts, of more options.
+fn configure(
+    command: &mut Command,
+    criu: &Criu,
+    place: &Path,
+    options: &[(&str, Option<&OsStr>)],
+) -> Result<(), Error> {
+    let path = place.join("criu.conf");
+    let mut text = Vec::new();
+    if let Some(others) = std::env::var_os(OPTIONS) {
+        let others = PathBuf::from(others);
+        text = fs::read(&others).map_err(Error::file("read", &others))?;
+        text.push(b'\n');
+    }
+    for (option, value) in options {
+        text.extend(option.as_bytes());
+        if let Some(value) = value {
+            text.push(b' ');
+            text.extend(value.as_encoded_bytes());
+        }
+        text.push(b'\n');
+    }
+    fs::write(&path, text).map_err(Error::file("write", &path))?;
+    command.env(OPTIONS, &path).env("PATH", criu.first_in_path());
+    Ok(())
+}
+
+fn run(command: &mut Command) -> Result<ExitStatus, Error> {
+    command.status().map_err(Error::file("run", Path::new(command.get_program())))
+}
+
+/// Lets the runtime make a checkpoint, with its clocks beside CRIU's images.
+///
+/// # Errors
+///
+/// If that cannot be begun, or CRIU cannot be told of the clocks. The container goes on then.
+pub fn dump(subject: &Container<'_>, runtime: &mut Command) -> Result<ExitStatus, Error> {
+    let Container { identity, images, calls } = *subject;
+    let criu = Criu::find(None)?;
+    let images = std::path::absolute(images).map_err(Error::file("find", images))?;
+    let timeline = container::timeline_of(identity)?;
+    let rest = timeline.as_ref().map(Rest::of).transpose()?;
+    let place = Scratch(place_for_log()?);
+    let made = Made {
+        criu: criu.version.clone(),
+        kernel: kernel(),
+        timeline: timeline.as_ref().map(ToString::to_string),
+        container: Some(identity.clone()),
+        root: 0,
+        shell_job: false,
+    };
+    let resting = rest.as_ref().map(|rest| rest.resting.clone());
+    RUNTIME.forget(&images)?;
+    let script =
+        Draft { made, resting, becomes: Becomes::Images(images) }.write(&place.0, calls)?;
+    configure(runtime, &criu, &place.0, &[("action-script", Some(script.as_os_str()))])?;
+    let status = run(runtime)?;
+    drop(rest);
+    match refusal(&place.0) {
+        Some(reason) => Err(Error::Subject(reason)),
+        None => Ok(status),
+    }
+}
+
+/// Lets the runtime write the memory of a container, which is to be written down later.
+///
+/// # Errors
+///
+/// If its timeline cannot be brought to rest.
+pub fn pre_dump(subject: &Container<'_>, runtime: &mut Command) -> Result<ExitStatus, Error> {
+    let timeline = container::timeline_of(subject.identity)?;
+    let _rest = timeline.as_ref().map(Rest::of).transpose()?;
+    run(runtime)
+}
+
+/// How a container goes on.
+pub struct Onward<'a> {
+    /// The container, as it is called now.
+    pub subject: Container<'a>,
+    /// By which clocks.
+    pub clocked: Clocked,
+    /// Is it to have clocks of its own even if it had none?
+    pub is_cured: bool,
+}
+
+/// A container whose runtime has been called to restore it.
+pub struct Restarted {
+    /// How the runtime has ended.
+    pub status: ExitStatus,
+    /// What somebody should know.
+    pub notes: BTreeSet<String>,
+}
+
+/// Lets the runtime restore a container, and brings it into a timeline before it goes on. `runtime` makes
+/// the command that reads CRIU's images from a directory. None if it is to live by the host's clocks.
+///
+/// # Errors
+///
+/// If it cannot be restored; then it is not there.
+pub fn restore(
+    onward: &Onward<'_>,
+    runtime: impl FnOnce(&Path) -> Command,
+) -> Result<Option<Restarted>, Error> {
+    let Container { identity, images, calls } = onward.subject;
+    let images = std::path::absolute(images).map_err(Error::file("find", images))?;
+    let Manifest { made, moved, .. } = Manifest::read(&images, RUNTIME)?;
+    if made.timeline.is_none() && !onward.is_cured {
+        return Ok(None);
+    }
+    moved.check()?;
+    let criu = Criu::find(None)?;
+    let name = container::name_after(identity, made.container.as_ref(), made.timeline.as_deref())?;
+    let place = Scratch(place_for_log()?);
+    let hold = Hold::new(&place.0, calls)?;
+    let linked = linked(&images)?;
+    let mut command = runtime(&linked.0);
+    let script = Some(hold.script.as_os_str());
+    configure(
+        &mut command,
+        &criu,
+        &place.0,
+        &[("action-script", script), ("leave-stopped", None)],
+    )?;
+    // The runtime, CRIU and what they restore are where the supervisor will be.
+    moved.enter_time()?;
+    let mut child =
+        command.spawn().map_err(Error::file("run", Path::new(command.get_program())))?;
+    let wait = |child: &mut std::process::Child| {
+        child.wait().map_err(Error::file("wait for", Path::new("the OCI runtime")))
+    };
+    let Some(held) = hold.wait(&child)? else {
+        let status = wait(&mut child)?;
+        return Ok(Some(Restarted { status, notes: BTreeSet::new() }));
+    };
+    let identity = Identity { inherits_time: true, ..identity.clone() };
+    let root = held.root;
+    let restoring = supervisor::Restoring {
+        root,
+        name: &name,
+        clocked: onward.clocked,
+        container: Some(&identity),
+    };
+    let restored = supervisor::restore(&moved, restoring).map_err(Error::from);
+    let restored = restored.and_then(|processes| held.let_go().map(|()| processes));
+    if restored.is_err() {
+        supervisor::end_tree(root);
+    }
+    let status = wait(&mut child)?;
+    let notes = restored?.into_iter().flat_map(|process| process.notes).collect();
+    Ok(Some(Restarted { status, notes }))
+}
+
+/// A directory with all images but that by which CRIU would make another time namespace. CRIU reads them
+/// also from inside the container, so that links have to lead there by a way that is no other there.
+fn linked(images: &Path) -> Result<Scratch, Error> {
+    let template = images.join(".eigentime-XXXXXX");
+    let entries = fs::read_dir(images).map_err(Error::file("read", images))?;
+    let made = mkdtemp(&template);
+    let directory = Scratch(made.map_err(|error| Error::file("make", &template)(error.into()))?);
+    for name in entries.flatten().map(|entry| entry.file_name()).filter(|name| name != CLOCKS) {
+        let link = directory.0.join(&name);
+        symlink(Path::new("..").join(&name), &link).map_err(Error::file("make", &link))?;
+    }
+    Ok(directory)
+}

@@ -1,0 +1,106 @@
+//! Processes that CRIU has restored, and that are stopped until they have their clocks.
+//!
+//! Once they are there, CRIU runs a script, which tells whoever restores them and waits for its word. If
+//! that fails, or is killed, they are ended: not one instruction of theirs has been executed.
+
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::Child;
+
+use eigentime_supervisor::end_tree;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::Error;
+use crate::script::{Calls, Task};
+
+const SOCKET: &str = "socket";
+
+/// Says that the processes go on.
+const GO_ON: u8 = 1;
+
+/// Where it is told that processes have been restored.
+pub struct Hold {
+    listener: UnixListener,
+    /// What CRIU is to run.
+    pub script: PathBuf,
+}
+
+/// Processes that are stopped; they are ended if this is dropped.
+pub struct Held {
+    /// The first of them.
+    pub root: i32,
+    holder: UnixStream,
+}
+
+impl Hold {
+    /// Prepares it in a directory.
+    pub fn new(directory: &Path, calls: &Calls) -> Result<Self, Error> {
+        let path = directory.join(SOCKET);
+        let listener = UnixListener::bind(&path).map_err(Error::file("make", &path))?;
+        Ok(Self { listener, script: calls.write(&Task::Hold, directory)? })
+    }
+
+    /// Waits until they are there, or this process has ended, which is or starts CRIU.
+    pub fn wait(&self, starter: &Child) -> Result<Option<Held>, Error> {
+        let failed = |error: std::io::Error| Error::file("wait for", Path::new("criu"))(error);
+        let pidfd = Pid::from_raw(starter.id().cast_signed()).ok_or(Errno::ESRCH);
+        let pidfd = pidfd.map_err(|error| failed(error.into()))?;
+        let pidfd = pidfd_open(pidfd, PidfdFlags::empty()).map_err(|error| failed(error.into()))?;
+        let readable = |told: &PollFd<'_>| told.revents().is_some_and(|it| !it.is_empty());
+        loop {
+            let mut told = [self.listener.as_fd(), pidfd.as_fd()]
+                .map(|descriptor| PollFd::new(descriptor, PollFlags::POLLIN));
+            match poll(&mut told, PollTimeout::NONE) {
+                Err(Errno::EINTR) => {}
+                Err(error) => return Err(failed(error.into())),
+                Ok(_) if readable(&told[0]) => {
+                    let (mut holder, _) = self.listener.accept().map_err(failed)?;
+                    let mut root = [0; 4];
+                    holder.read_exact(&mut root).map_err(failed)?;
+                    return Ok(Some(Held { root: i32::from_ne_bytes(root), holder }));
+                }
+                Ok(_) => return Ok(None),
+            }
+        }
+    }
+}
+
+impl Held {
+    /// They go on.
+    pub fn let_go(mut self) -> Result<(), Error> {
+        let told = self.holder.write_all(&[GO_ON]);
+        told.map_err(Error::file("write to", Path::new(SOCKET)))
+    }
+}
+
+/// Holds processes that CRIU has restored, and ends them if nobody lets them go. CRIU's script calls this.
+///
+/// # Errors
+///
+/// If they were ended.
+pub fn hold(directory: &Path) -> Result<(), Error> {
+    let root = root_of_script()?;
+    let wait = || {
+        let mut restorer = UnixStream::connect(directory.join(SOCKET))?;
+        restorer.write_all(&root.to_ne_bytes())?;
+        let mut word = [0];
+        restorer.read_exact(&mut word).map(|()| word == [GO_ON])
+    };
+    match wait() {
+        Ok(true) => Ok(()),
+        _ => {
+            end_tree(root);
+            Err(Error::Subject(format!("process {root} was ended: it was not to go on")))
+        }
+    }
+}
+
+/// The first of the processes for which CRIU runs its script.
+pub fn root_of_script() -> Result<i32, Error> {
+    let root = std::env::var("CRTOOLS_INIT_PID").ok().and_then(|root| root.parse().ok());
+    root.ok_or_else(|| Error::Subject("criu does not tell which process it is".to_owned()))
+}

@@ -1,0 +1,131 @@
+//! Checkpoints of containers, which the real runtime makes with CRIU: what CRIU leaves out is done around
+//! that.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+
+use eigentime_checkpoint::{self as checkpoints, Calls, Criu};
+use eigentime_supervisor::Clocked;
+use eigentime_supervisor::container::{self, Container};
+
+use crate::arguments::{Arguments, Images};
+use crate::bundle::Document;
+use crate::engine;
+use crate::failure::{self, Level};
+
+const COMPLETE: &str = "--eigentime-complete";
+const HOLD: &str = "--eigentime-hold";
+
+/// How CRIU's script calls this program.
+const CALLS: Calls = Calls { complete: &[COMPLETE], hold: &[HOLD] };
+
+/// How much clocks that are slewed gain in a second.
+const SLEW_RATE: f64 = 0.1;
+
+/// Does what CRIU's script asks for, if it is that which calls; the exit status.
+pub fn called_by_criu(arguments: &[OsString]) -> Option<i32> {
+    let [_, option, directory] = arguments else { return None };
+    let done = match option.to_str()? {
+        COMPLETE => checkpoints::complete(Path::new(directory)),
+        HOLD => checkpoints::hold(Path::new(directory)),
+        _ => return None,
+    };
+    if let Err(error) = &done {
+        eprintln!("eigentime-oci: {error}");
+    }
+    Some(i32::from(done.is_err()))
+}
+
+/// Lets the runtime write a container down, with its clocks. Returns if there are none to be written.
+pub fn dump(images: &Images, container: &Container, command: &[CString]) -> Result<(), String> {
+    let timeline = container::timeline_of(container).map_err(|error| error.to_string())?;
+    if timeline.is_none() && Criu::find(None).is_err() {
+        // It is the runtime's to say what it needs.
+        return Ok(());
+    }
+    if images.lazy {
+        return Err("a checkpoint whose pages are read later (--lazy-pages) has no clocks\n\
+                    help: leave out --lazy-pages"
+            .to_owned());
+    }
+    let subject = subject(&images.directory, container);
+    let mut runtime = runtime(command);
+    let status = match images.pre_dump {
+        true => checkpoints::pre_dump_container(&subject, &mut runtime),
+        false => checkpoints::dump_container(&subject, &mut runtime),
+    };
+    end(status.map_err(|error| error.to_string())?)
+}
+
+/// Lets the runtime restore a container, by its clocks. Returns if it is to live by the host's.
+pub fn restore(
+    arguments: &Arguments,
+    bundle: &Path,
+    images: &Images,
+    container: Container,
+    command: &[CString],
+) -> Result<(), String> {
+    let document =
+        Document::read(&bundle.join("config.json")).map_err(|error| error.to_string())?;
+    let settings = document.settings(false).map_err(|wrong| wrong.to_string())?;
+    let container = Container { name: engine::name_of(&document), ..container };
+    // Runtimes look for a relative directory from the bundle's.
+    let in_bundle = bundle.join(&images.directory);
+    let here = subject(&images.directory, &container);
+    let subject = if here.has_clocks() { here } else { subject(&in_bundle, &container) };
+    let policy = arguments.policy.as_deref();
+    if !subject.has_clocks() {
+        return match settings.is_empty() && policy.is_none() {
+            true => Ok(()),
+            false => Err(format!(
+                "{} was written without eigentime, and has no clocks\nhelp: write it by the runtime \
+                 eigentime, or restore it by another",
+                images.directory.display()
+            )),
+        };
+    }
+    let clocked = Clocked {
+        onward: policy.unwrap_or("continue").parse().map_err(|reason| {
+            format!("--eigentime-policy {}: {reason}", policy.unwrap_or_default())
+        })?,
+        slew_rate: SLEW_RATE,
+        rate: None,
+        frozen: false,
+    };
+    let onward = checkpoints::Onward { subject, clocked, is_cured: policy.is_some() };
+    let restored = checkpoints::restore_container(&onward, |directory| {
+        let mut command = runtime(&command[..1]);
+        command.args(arguments.with_images(directory));
+        command
+    });
+    let Some(checkpoints::Restarted { status, notes }) =
+        restored.map_err(|error| error.to_string())?
+    else {
+        return Ok(());
+    };
+    for note in notes {
+        failure::tell(arguments, Level::Warning, &note);
+    }
+    end(status)
+}
+
+fn subject<'a>(images: &'a Path, identity: &'a Container) -> checkpoints::Container<'a> {
+    checkpoints::Container { identity, images, calls: &CALLS }
+}
+
+fn runtime(command: &[CString]) -> Command {
+    let mut words = command.iter().map(|word| OsStr::from_bytes(word.as_bytes()));
+    let mut runtime = Command::new(words.next().unwrap_or_default());
+    runtime.args(words);
+    runtime
+}
+
+/// Ends as the runtime has ended.
+fn end(status: ExitStatus) -> ! {
+    const KILLED: i32 = 128;
+    let killed = || status.signal().map_or(crate::FAILED, |signal| KILLED + signal);
+    std::process::exit(status.code().unwrap_or_else(killed))
+}
