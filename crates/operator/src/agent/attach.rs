@@ -84,9 +84,9 @@ pub struct Attaching {
 }
 
 impl Attaching {
-    /// Starts to attach, with the node's control groups.
-    pub fn start(root: PathBuf) -> Arc<Self> {
-        let execs = Execs::new();
+    /// Starts to attach; the control groups are those of the node, also where this process is in a pod.
+    pub fn start(on_node: bool) -> Arc<Self> {
+        let (root, execs) = (groups::root(on_node), Execs::new(on_node));
         let execs = execs.inspect_err(|error| {
             let cost = "short programs that a container engine starts in containers are missed";
             tracing::warn!(%error, cost, "the start of programs cannot be followed");

@@ -5,7 +5,9 @@
 //! Whoever starts a program is followed before the kernel has its answer, and so stops at the first instruction of
 //! the program. If the agent ends, the kernel starts everything without asking.
 
+use std::fmt::Display;
 use std::fs;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -25,36 +27,37 @@ const PAUSE: Duration = Duration::from_micros(200);
 
 /// What tells of them.
 #[derive(Clone)]
-pub struct Execs(Arc<Fanotify>);
+pub struct Execs {
+    asking: Arc<Fanotify>,
+    /// The mount namespaces of the node and of this process.
+    not_followed: [PathBuf; 2],
+}
 
 impl Execs {
     /// Nothing is followed yet.
-    pub fn new() -> nix::Result<Self> {
+    pub fn new(on_node: bool) -> anyhow::Result<Self> {
         let class = InitFlags::FAN_CLASS_CONTENT | InitFlags::FAN_CLOEXEC;
         let files = EventFFlags::O_RDONLY | EventFFlags::O_CLOEXEC;
-        Fanotify::init(class, files).map(Arc::new).map(Self)
+        let asking = Fanotify::init(class, files).map(Arc::new)?;
+        let node = if on_node { "1" } else { "self" };
+        Ok(Self { asking, not_followed: [mounts(node)?, mounts("self")?] })
     }
 
     /// Is asked before a program is started from the root file system of a container, of which a process is known.
     pub fn follow(&self, process: i32) -> anyhow::Result<()> {
-        let mounts = |of: &str| {
-            let path = format!("/proc/{of}/ns/mnt");
-            fs::read_link(&path).context(path)
-        };
-        let its = mounts(&process.to_string())?;
-        if its == mounts("1")? || its == mounts("self")? {
+        if self.not_followed.contains(&mounts(process)?) {
             anyhow::bail!("it has the root file system of the node");
         }
         let add = MarkFlags::FAN_MARK_ADD | MarkFlags::FAN_MARK_MOUNT;
         let root = format!("/proc/{process}/root");
         let mask = MaskFlags::FAN_OPEN_EXEC_PERM;
-        self.0.mark(add, mask, AT_FDCWD, Some(root.as_str())).context(root)
+        self.asking.mark(add, mask, AT_FDCWD, Some(root.as_str())).context(root)
     }
 
     /// Answers the kernel for ever; before that, the process is attached to the timeline, if there is one for it.
     pub fn answer_all(&self, timeline: impl Fn(i32) -> Option<Name>) {
         loop {
-            let events = match self.0.read_events() {
+            let events = match self.asking.read_events() {
                 Ok(events) => events,
                 Err(nix::Error::EINTR) => continue,
                 Err(error) => {
@@ -95,10 +98,16 @@ impl Execs {
 
     fn allow(&self, event: &FanotifyEvent) {
         let Some(file) = event.fd() else { return };
-        let allowed = self.0.write_response(FanotifyResponse::new(file, Response::FAN_ALLOW));
+        let allowed = self.asking.write_response(FanotifyResponse::new(file, Response::FAN_ALLOW));
         // The process was killed meanwhile.
         let _ = allowed.inspect_err(|error| tracing::debug!(%error, "nobody waits for the answer"));
     }
+}
+
+/// The mount namespace of a process.
+fn mounts(of: impl Display) -> anyhow::Result<PathBuf> {
+    let path = format!("/proc/{of}/ns/mnt");
+    fs::read_link(&path).context(path)
 }
 
 /// Is a process traced?

@@ -131,7 +131,7 @@ pub async fn run(client: Client, options: Options) -> anyhow::Result<()> {
         timelines,
         chaos,
         pods,
-        attaching: Attaching::start(groups::root(options.on_node)),
+        attaching: Attaching::start(options.on_node),
         memory: Mutex::default(),
         shifts: Mutex::default(),
     });

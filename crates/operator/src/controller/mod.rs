@@ -62,6 +62,7 @@ struct Context {
 
 /// Options of the controller.
 #[derive(Clone, Debug, clap::Args)]
+#[group(id = "controller")]
 pub struct Options {
     #[command(flatten)]
     lease: lease::Options,

@@ -154,9 +154,10 @@ fn a_pod_that_runs_is_attached_and_let_go() {
     server.apply(timeline);
     await_applied(&server, "shop");
     until("its process is attached", || (pod.last("main")? >= THEN).then_some(()));
+    let told = event(&server, "web", "ClocksAttached");
+    assert!(told.contains("container c"), "{told}");
     // One that comes later, from outside, and is over at once.
-    assert!(pod.exec() >= THEN);
-    assert!(event(&server, "web", "ClocksAttached").contains("container c"));
+    assert!(pod.exec() >= THEN, "{told}");
     let status = || server.get("timeline", "shop")["status"].take();
     until("it is reported", || (status()["uncovered"] == 0).then_some(()));
     // What cannot be attached is told.
