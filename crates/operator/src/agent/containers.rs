@@ -136,7 +136,8 @@ fn shifted(
     chaos: &[Arc<TimeChaos>],
     refused: Option<&String>,
 ) -> Option<Wanted> {
-    let Attached { namespace, pod, container: name, .. } = container.report(Vec::new(), false, None);
+    let Attached { namespace, pod, container: name, .. } =
+        container.report(Vec::new(), false, None);
     let id = record_id(&namespace, &pod, &name);
     let concerning: Vec<_> = chaos.iter().filter(|it| it.concerns(&id)).collect();
     let of: Vec<_> = concerning.iter().filter_map(|it| it.uid()).collect();
@@ -238,8 +239,11 @@ mod tests {
         let expected = vec![("1".to_owned(), "back+on".to_owned(), Ok(half_an_hour))];
         assert_eq!(decided(pod(json!({})), &[], &all), expected);
         assert_eq!(decided(pod(json!({})), &[], &all[2..]), vec![]);
-        let long = [chaos("a", "200000h", &["shop/web/one"]), chaos("b", "2400000h", &["shop/web/one"])];
-        assert!(decided(pod(json!({})), &[], &long)[0].2.as_ref().unwrap_err().contains("too long"));
+        let long =
+            [chaos("a", "200000h", &["shop/web/one"]), chaos("b", "2400000h", &["shop/web/one"])];
+        assert!(
+            decided(pod(json!({})), &[], &long)[0].2.as_ref().unwrap_err().contains("too long")
+        );
     }
 
     #[test]
@@ -260,7 +264,11 @@ mod tests {
         let shop = timeline("shop", TimelineSpec::default());
         let skips = timeline("shop", TimelineSpec { skip_idle: true, ..TimelineSpec::default() });
         for (more, timeline, reason) in [
-            (json!({ "metadata.annotations": { "io.eigentime.rate": "2" } }), &shop, "io.eigentime.rate"),
+            (
+                json!({ "metadata.annotations": { "io.eigentime.rate": "2" } }),
+                &shop,
+                "io.eigentime.rate",
+            ),
             (json!({ "spec.runtimeClassName": "kata" }), &shop, "kata"),
             (json!({}), &skips, "anew"),
         ] {

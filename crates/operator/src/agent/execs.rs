@@ -17,7 +17,8 @@ use eigentime_supervisor::is_in_timeline;
 use eigentime_supervisor::registry::Name;
 use nix::fcntl::AT_FDCWD;
 use nix::sys::fanotify::{
-    EventFFlags, Fanotify, FanotifyEvent, FanotifyResponse, InitFlags, MarkFlags, MaskFlags, Response,
+    EventFFlags, Fanotify, FanotifyEvent, FanotifyResponse, InitFlags, MarkFlags, MaskFlags,
+    Response,
 };
 
 use super::local;
@@ -67,7 +68,8 @@ impl Execs {
             };
             for event in events {
                 let process = event.pid();
-                let is_outside = matches!(is_in_timeline(process), Ok(false)) && !is_followed(process);
+                let is_outside =
+                    matches!(is_in_timeline(process), Ok(false)) && !is_followed(process);
                 match is_outside.then(|| timeline(process)).flatten() {
                     None => self.allow(&event),
                     Some(timeline) => {

@@ -21,7 +21,8 @@ pub fn root(on_node: bool) -> PathBuf {
 pub fn find(root: &Path, pod_uid: &str, container: &str) -> Option<PathBuf> {
     // systemd takes a dash for a slash.
     let names = [format!("pod{pod_uid}"), format!("pod{}", pod_uid.replace('-', "_"))];
-    let is_pod = |name: &str| names.iter().any(|pod| name.trim_end_matches(".slice").ends_with(pod));
+    let is_pod =
+        |name: &str| names.iter().any(|pod| name.trim_end_matches(".slice").ends_with(pod));
     let pods = below(root, DEEPEST, &is_pod);
     let is_container = |name: &str| {
         let name = name.trim_end_matches(".scope");

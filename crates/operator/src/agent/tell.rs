@@ -24,7 +24,8 @@ impl Teller {
 
     /// Tells what is new.
     pub async fn tell(&mut self, containers: &[(Container, Attached)]) {
-        let key = |(container, report): &(Container, Attached)| (container.id.clone(), report.of.clone());
+        let key =
+            |(container, report): &(Container, Attached)| (container.id.clone(), report.of.clone());
         self.told.retain(|told, _| containers.iter().any(|it| key(it) == *told));
         for it in containers {
             let (container, report) = it;

@@ -35,11 +35,7 @@ const PAUSE: &str = "experiment.chaos-mesh.org/pause";
     derive = "Default",
     printcolumn(name = "Offset", type_ = "string", json_path = ".spec.timeOffset"),
     printcolumn(name = "Duration", type_ = "string", json_path = ".spec.duration"),
-    printcolumn(
-        name = "Desired",
-        type_ = "string",
-        json_path = ".status.experiment.desiredPhase"
-    ),
+    printcolumn(name = "Desired", type_ = "string", json_path = ".status.experiment.desiredPhase"),
     printcolumn(
         name = "Injected",
         type_ = "string",
@@ -278,7 +274,8 @@ fn parse_go_duration(text: &str) -> Result<Nanos, String> {
         let end = rest[unit..].find(is_number).map_or(rest.len(), |length| unit + length);
         let (number, name) = (&rest[..unit], &rest[unit..end]);
         // Go lets digits be left out beside the point, and has two signs for micro.
-        let part = format!("0{}{}", number.trim_end_matches('.'), name.replace('\u{3bc}', "\u{b5}"));
+        let part =
+            format!("0{}{}", number.trim_end_matches('.'), name.replace('\u{3bc}', "\u{b5}"));
         let part = parse_offset(&part).map_err(|error| format!("{text}: {error}"))?;
         sum = Nanos(sum.0.checked_add(part.0).ok_or_else(|| format!("{text}: it is too long"))?);
         rest = &rest[end..];
@@ -317,7 +314,8 @@ mod tests {
         let record = Record { id: record_id("a", "b", "c"), ..Record::default() };
         let mut experiment =
             Experiment { container_records: vec![record], ..Experiment::default() };
-        chaos.status = Some(TimeChaosStatus { experiment: experiment.clone(), ..Default::default() });
+        chaos.status =
+            Some(TimeChaosStatus { experiment: experiment.clone(), ..Default::default() });
         assert!(chaos.concerns("a/b/c") && !chaos.concerns("a/b/d"));
         experiment.desired_phase = DesiredPhase::Stop;
         chaos.status = Some(TimeChaosStatus { experiment, ..Default::default() });

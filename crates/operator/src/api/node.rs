@@ -75,7 +75,9 @@ pub struct Member {
 
 /// How far a node is with the map of a timeline; if it has several timelines of that object, the last in this
 /// order counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema,
+)]
 pub enum NodeState {
     /// The map is in force.
     Applied,

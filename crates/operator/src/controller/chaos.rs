@@ -18,7 +18,8 @@ use super::select::select;
 use super::status::{attached, condition, is_alive};
 use super::{Context, Error, FINALIZER, MANAGER, RARELY};
 use crate::api::chaos::{
-    ALL_INJECTED, ALL_RECOVERED, DesiredPhase, Experiment, PAUSED, Phase, Record, SELECTED, record_id,
+    ALL_INJECTED, ALL_RECOVERED, DesiredPhase, Experiment, PAUSED, Phase, Record, SELECTED,
+    record_id,
 };
 use crate::api::{Attached, TimeChaos, TimeChaosStatus, TimelineNode};
 use crate::clock;
@@ -120,13 +121,25 @@ fn decide(
     let conditions: Vec<Condition> = [
         selected,
         match runs {
-            true => (ALL_INJECTED, all_injected, if all_injected { "Injected" } else { "Waiting" }, still_open),
+            true => (
+                ALL_INJECTED,
+                all_injected,
+                if all_injected { "Injected" } else { "Waiting" },
+                still_open,
+            ),
             false => (ALL_INJECTED, false, "Stopped", stopped.to_owned()),
         },
-        (ALL_RECOVERED, !runs && reports.is_empty(), if runs { "Running" } else { "Stopped" }, stopped.to_owned()),
+        (
+            ALL_RECOVERED,
+            !runs && reports.is_empty(),
+            if runs { "Running" } else { "Stopped" },
+            stopped.to_owned(),
+        ),
         (PAUSED, is_paused, if is_paused { "Paused" } else { "NotPaused" }, stopped.to_owned()),
     ]
-    .map(|(type_, holds, reason, message)| condition(last, type_, holds, reason, message, generation))
+    .map(|(type_, holds, reason, message)| {
+        condition(last, type_, holds, reason, message, generation)
+    })
     .into();
     let again = match (&wrong, left) {
         (Some(_), _) => LOOK,
@@ -176,9 +189,9 @@ mod tests {
     use k8s_openapi::jiff::Timestamp;
 
     use super::*;
+    use crate::api::TimelineNodeSpec;
     use crate::api::chaos::TimeChaosSpec;
     use crate::api::written::Written;
-    use crate::api::TimelineNodeSpec;
 
     const MADE: i64 = 1000;
 
@@ -245,9 +258,15 @@ mod tests {
     fn it_stops_when_its_duration_is_over_or_it_is_paused() {
         let nodes = [node(true, None)];
         let (status, _, again) = decided(&chaos(Some("10s")), &nodes, 4);
-        assert_eq!((status.experiment.desired_phase, again), (DesiredPhase::Run, Duration::from_secs(6)));
+        assert_eq!(
+            (status.experiment.desired_phase, again),
+            (DesiredPhase::Run, Duration::from_secs(6))
+        );
         let (status, held, _) = decided(&chaos(Some("10s")), &nodes, 10);
-        assert_eq!((status.experiment.desired_phase, held), (DesiredPhase::Stop, vec![SELECTED.to_owned()]));
+        assert_eq!(
+            (status.experiment.desired_phase, held),
+            (DesiredPhase::Stop, vec![SELECTED.to_owned()])
+        );
         let (_, held, _) = decided(&chaos(Some("10s")), &[], 10);
         assert_eq!(held, [SELECTED, ALL_RECOVERED]);
         let mut paused = chaos(None);

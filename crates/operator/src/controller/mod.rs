@@ -28,8 +28,8 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
 
-use crate::api::{TimeChaos, TimelineNode};
 use crate::api::timeline::{APPLIED, Timeline, TimelineStatus};
+use crate::api::{TimeChaos, TimelineNode};
 use crate::{clock, members, metrics};
 use lead::Leads;
 use status::{Facts, decide};
