@@ -1,5 +1,7 @@
 //! A shift of the wall clock of containers that run already, in the form that Chaos Mesh's TimeChaos has.
 
+#![allow(clippy::duplicated_attributes, reason = "the columns of a table have the same attributes")]
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
