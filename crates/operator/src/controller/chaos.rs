@@ -90,31 +90,17 @@ fn decide(
     let uid = chaos.uid();
     let alive = nodes.iter().filter(|node| is_alive(node, now));
     let reports: Vec<_> = alive.flat_map(|node| attached(node, uid.as_ref())).collect();
-    for record in &mut records {
-        let is_its =
-            |it: &&&Attached| record_id(&it.namespace, &it.pod, &it.container) == record.id;
-        let report = reports.iter().find(is_its);
-        let is_shifted = runs && report.is_some_and(|it| it.covered);
-        record.phase = if is_shifted { Phase::Injected } else { Phase::NotInjected };
-        record.message = report.and_then(|it| it.message.clone());
-    }
+    note(&mut records, &reports, runs);
     let all_injected = !records.is_empty() && records.iter().all(|it| it.phase == Phase::Injected);
-    let open: Vec<_> = records.iter().filter(|it| it.phase == Phase::NotInjected).collect();
-    let still_open = match open.as_slice() {
-        [] => "the clocks of all containers are shifted".to_owned(),
-        [first, ..] => {
-            let reason = first.message.as_deref().unwrap_or("its node has not reported it");
-            format!("{} of {}: {}: {reason}", open.len(), records.len(), first.id)
-        }
-    };
     let selected = match &wrong {
         Some(reason) => (SELECTED, false, "NotSelected", reason.clone()),
         None => (SELECTED, true, "Selected", format!("{} containers", records.len())),
     };
-    let stopped = match (is_paused, left) {
-        (true, _) => "an annotation pauses it",
-        (_, Some(Duration::ZERO)) => "its duration is over",
-        _ => "it is to be shifted",
+    let stopped = match (&wrong, is_paused, left) {
+        (Some(_), ..) => "nothing is selected",
+        (_, true, _) => "an annotation pauses it",
+        (.., Some(Duration::ZERO)) => "its duration is over",
+        _ => "the clocks are to be shifted",
     };
     let last = chaos.status.as_ref().map_or(&[][..], |status| &status.conditions[..]);
     let generation = chaos.metadata.generation.unwrap_or_default();
@@ -125,7 +111,7 @@ fn decide(
                 ALL_INJECTED,
                 all_injected,
                 if all_injected { "Injected" } else { "Waiting" },
-                still_open,
+                injected(&records),
             ),
             false => (ALL_INJECTED, false, "Stopped", stopped.to_owned()),
         },
@@ -149,6 +135,30 @@ fn decide(
     let desired_phase = if runs { DesiredPhase::Run } else { DesiredPhase::Stop };
     let experiment = Experiment { desired_phase, container_records: records };
     (TimeChaosStatus { conditions, experiment }, again)
+}
+
+/// Notes what nodes report of the containers.
+fn note(records: &mut [Record], reports: &[&Attached], runs: bool) {
+    for record in records {
+        let is_its =
+            |it: &&&Attached| record_id(&it.namespace, &it.pod, &it.container) == record.id;
+        let report = reports.iter().find(is_its);
+        let is_shifted = runs && report.is_some_and(|it| it.covered);
+        record.phase = if is_shifted { Phase::Injected } else { Phase::NotInjected };
+        record.message = report.and_then(|it| it.message.clone());
+    }
+}
+
+/// How far it is, in words.
+fn injected(records: &[Record]) -> String {
+    let open: Vec<_> = records.iter().filter(|it| it.phase == Phase::NotInjected).collect();
+    match open.as_slice() {
+        [] => "the clocks of all containers are shifted".to_owned(),
+        [first, ..] => {
+            let reason = first.message.as_deref().unwrap_or("its node has not reported it");
+            format!("{} of {} are not: {}: {reason}", open.len(), records.len(), first.id)
+        }
+    }
 }
 
 /// How much of its duration is left, from when the object was made on; nothing if it has none.
