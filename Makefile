@@ -101,7 +101,7 @@ docs: $(call setup,build) ## write docs/coverage.md, the schemas of JSON and the
 	mv build/coverage.md docs/coverage.md
 	cargo run --quiet --package eigentime-supervisor --features schema --example schema > build/schema.json
 	mv build/schema.json docs/guide/control.schema.json
-	cargo run --quiet --package eigentime-operator -- crds > build/crds.yaml
+	cargo run --quiet --package eigentime-operator --bin eigentime-operator -- crds > build/crds.yaml
 	mv build/crds.yaml deploy/kubernetes/chart/crds/timelines.yaml
 	cargo run --quiet --package eigentime-doctor --features schema --example schema > build/schema.json
 	mv build/schema.json docs/doctor/schema.json

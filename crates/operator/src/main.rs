@@ -22,8 +22,8 @@ struct Arguments {
 enum Part {
     /// Print the definitions of the objects
     Crds,
-    /// Make a map of each change of a timeline
-    Controller(controller::lease::Options),
+    /// Make a map of each change of a timeline, and select what a TimeChaos shifts
+    Controller(controller::Options),
     /// Keep the timelines of a node
     Agent(agent::Options),
     /// Become a program where those of the node are

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, PodSpec, PodStatus};
 use kube::core::{Selector, SelectorExt};
 use kube::runtime::reflector::Store;
 use kube::runtime::{WatchStreamExt, watcher};
@@ -11,6 +11,11 @@ use kube::{Api, Resource, ResourceExt};
 use futures::{Stream, TryStreamExt};
 
 use crate::api::Timeline;
+
+/// What the annotations begin with by which pods get clocks of their own.
+pub const OF_ENGINE: &str = "io.eigentime.";
+/// The annotation with the timeline that a pod is started on.
+pub const TIMELINE: &str = "io.eigentime.timeline";
 
 /// Does a timeline select a pod with these labels in this namespace?
 #[must_use]
@@ -49,28 +54,28 @@ pub fn by_node(timeline: &Timeline, pods: &Store<Pod>) -> BTreeMap<String, usize
     nodes
 }
 
-/// Follows pods, of which only what matters here is kept.
+/// What is kept of pods: whether they are members.
+pub fn keep_membership(pod: &mut Pod) {
+    pod.managed_fields_mut().clear();
+    pod.annotations_mut().clear();
+    if let Some(PodSpec { node_name, .. }) = pod.spec.take() {
+        pod.spec = Some(PodSpec { node_name, ..PodSpec::default() });
+    }
+    if let Some(PodStatus { phase, .. }) = pod.status.take() {
+        pod.status = Some(PodStatus { phase, ..PodStatus::default() });
+    }
+}
+
+/// Follows pods, of which only a part is kept.
 pub fn follow_pods(
     pods: Api<Pod>,
     config: watcher::Config,
     writer: kube::runtime::reflector::store::Writer<Pod>,
+    keep: fn(&mut Pod),
 ) -> impl Stream<Item = Result<Pod, watcher::Error>> {
     watcher(pods, config)
         .default_backoff()
-        .modify(|pod| {
-            pod.managed_fields_mut().clear();
-            pod.annotations_mut().clear();
-            if let Some(spec) = pod.spec.take() {
-                let node_name = spec.node_name;
-                pod.spec =
-                    Some(k8s_openapi::api::core::v1::PodSpec { node_name, ..Default::default() });
-            }
-            if let Some(status) = pod.status.take() {
-                let phase = status.phase;
-                pod.status =
-                    Some(k8s_openapi::api::core::v1::PodStatus { phase, ..Default::default() });
-            }
-        })
+        .modify(keep)
         .reflect(writer)
         .touched_objects()
         .into_stream()

@@ -1,4 +1,4 @@
-//! Metrics for Prometheus, of the controller.
+//! Metrics for Prometheus, of the controller and the webhook.
 
 use std::sync::LazyLock;
 
@@ -21,8 +21,10 @@ struct Metrics {
     offset: GaugeVec,
     applied: IntGaugeVec,
     lateness: GaugeVec,
+    uncovered: IntGaugeVec,
     changes: IntCounterVec,
     failures: IntCounter,
+    refused: IntCounterVec,
 }
 
 static METRICS: LazyLock<Metrics> = LazyLock::new(|| {
@@ -58,6 +60,12 @@ static METRICS: LazyLock<Metrics> = LazyLock::new(|| {
             &TIMELINE
         )
         .expect(registered),
+        uncovered: register_int_gauge_vec!(
+            "eigentime_timeline_not_virtualized",
+            "Containers that ran before and are not covered, at least not in all processes.",
+            &TIMELINE
+        )
+        .expect(registered),
         changes: register_int_counter_vec!(
             "eigentime_timeline_changes_total",
             "Changes that were announced.",
@@ -69,12 +77,23 @@ static METRICS: LazyLock<Metrics> = LazyLock::new(|| {
             "Attempts that are made again later."
         )
         .expect(registered),
+        refused: register_int_counter_vec!(
+            "eigentime_admission_refused_total",
+            "Objects that the webhook has refused, by kind.",
+            &["resource"]
+        )
+        .expect(registered),
     }
 });
 
 /// Something is tried again later.
 pub fn failed() {
     METRICS.failures.inc();
+}
+
+/// An object is refused.
+pub fn refused(resource: &str) {
+    METRICS.refused.with_label_values(&[resource]).inc();
 }
 
 /// A status is written.
@@ -94,6 +113,8 @@ pub fn of_status(timeline: &Timeline, status: &TimelineStatus) {
     }
     let holds = status.conditions.iter().any(|it| it.type_ == APPLIED && it.status == "True");
     METRICS.applied.with_label_values(&labels).set(i64::from(holds));
+    let uncovered = status.uncovered.unwrap_or(0);
+    METRICS.uncovered.with_label_values(&labels).set(uncovered as i64);
     let late = status.nodes.iter().filter_map(|node| node.late.as_deref());
     let late = late.filter_map(|late| eigentime_timeline::Nanos::read(late).ok()).max();
     METRICS.lateness.with_label_values(&labels).set(seconds(late.unwrap_or_default()));
@@ -125,7 +146,9 @@ pub fn forget(timeline: &Timeline) {
     for gauge in [&METRICS.rate, &METRICS.offset, &METRICS.lateness] {
         let _ = gauge.remove_label_values(&labels);
     }
-    let _ = METRICS.applied.remove_label_values(&labels);
+    for gauge in [&METRICS.applied, &METRICS.uncovered] {
+        let _ = gauge.remove_label_values(&labels);
+    }
     let _ = METRICS.changes.remove_label_values(&labels);
 }
 
@@ -147,7 +170,8 @@ mod tests {
     fn names(text: &str) -> BTreeSet<String> {
         let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
         let is_name = |word: &&str| {
-            word.starts_with("eigentime_timeline_") || word.starts_with("eigentime_controller_")
+            let ours = ["eigentime_timeline_", "eigentime_controller_", "eigentime_admission_"];
+            ours.iter().any(|prefix| word.starts_with(prefix))
         };
         words.filter(is_name).map(str::to_owned).collect()
     }
@@ -161,6 +185,7 @@ mod tests {
         let status = TimelineStatus { map: Some(map), nodes, ..TimelineStatus::default() };
         of_status(&timeline, &status);
         failed();
+        refused("pods");
         let told = text();
         assert!(
             told.contains(r#"eigentime_timeline_members{namespace="",node="a",timeline="shop"} 2"#),

@@ -16,7 +16,6 @@ use nix::unistd::execvp;
 use crate::error::{Error, ExecError};
 use crate::filter::{self, Privileges};
 use crate::proc;
-use crate::region::REGION_FILE;
 
 /// The kernel's default timer slack, by which it may delay a wake-up.
 const TIMER_SLACK: Nanos = Nanos(50_000);
@@ -122,8 +121,7 @@ pub fn check_this_process() -> Result<(), Error> {
 
 /// Does this process live in a timeline?
 pub fn lives_in_timeline() -> Result<bool, Error> {
-    let maps = std::fs::read_to_string("/proc/self/maps").map_err(|_| Error::NoProc)?;
-    Ok(maps.contains(REGION_FILE))
+    proc::is_in_timeline("self").map_err(|_| Error::NoProc)
 }
 
 /// The caller's groups.

@@ -13,6 +13,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::Pid;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
+use crate::region::REGION_FILE;
+
 /// A descriptor of a process.
 pub struct Pidfd(pub OwnedFd);
 
@@ -160,6 +162,15 @@ pub fn is_followed(thread: Pid) -> bool {
 /// A namespace of a process, as a text that differs where namespaces differ.
 pub fn namespace(process: impl Display, kind: &str) -> io::Result<PathBuf> {
     fs::read_link(format!("/proc/{process}/ns/{kind}"))
+}
+
+/// Has a process the memory of a timeline?
+///
+/// # Errors
+///
+/// If it has ended, or is closed to this user.
+pub fn is_in_timeline(process: impl Display) -> io::Result<bool> {
+    read_whole(process, "maps").map(|maps| maps.contains(REGION_FILE))
 }
 
 /// Are this process and another in the same namespace?

@@ -225,6 +225,54 @@ class Server(unittest.TestCase):
             with self.subTest(str(metadata)):
                 self.assertEqual(self.patched("one", metadata, user), is_allowed)
 
+    def test_a_timechaos_is_for_pods_of_those_who_may(self):
+        policy = "name: eigentime-timechaos\n"
+        parts = [it for it in rendered(*TIMELINES).split("\n---") if policy in it]
+        self.assertEqual(len(parts), 2)
+        crds = CHART / "crds/timelines.yaml"
+        run([*self.kubectl, "apply", "--server-side", "-f", crds])
+        run([*self.kubectl, "wait", "--for=condition=Established", "crd", "--all"])
+        run([*self.kubectl, "apply", "-f", "-"], text="\n---".join(parts))
+        for namespace in "tools", "shop", "bank", "post":
+            run([*self.kubectl, "create", "namespace", namespace])
+        role = "create", "clusterrole", "chaos", "--verb=*", "--resource=timechaos"
+        run([*self.kubectl, *role])
+        for namespace in "tools", "shop":
+            binding = "create", "rolebinding", "dev", "--clusterrole=chaos"
+            run([*self.kubectl, *binding, "--user=dev", "-n", namespace])
+        binding = "create", "clusterrolebinding", "all", "--clusterrole=chaos"
+        run([*self.kubectl, *binding, "--user=chief"])
+        # The policy takes a moment to be in force.
+        end = time.monotonic() + 60
+        while self.shifted("dev", {"namespaces": ["bank"]}).returncode == 0:
+            self.assertLess(time.monotonic(), end, "a policy that is not in force")
+            time.sleep(0.2)
+        several = ["shop", "bank", "post"]
+        for user, selector, is_allowed in (
+            ("dev", {}, True),
+            ("dev", {"namespaces": ["tools", "shop"]}, True),
+            ("dev", {"pods": {"shop": ["web"]}}, True),
+            ("dev", {"pods": {"bank": ["web"]}}, False),
+            ("dev", {"namespaces": ["shop", "bank"]}, False),
+            ("dev", {"namespaces": several}, False),
+            ("chief", {"namespaces": several}, True),
+        ):
+            with self.subTest(f"{user} {selector}"):
+                ended = self.shifted(user, selector)
+                self.assertEqual(ended.returncode == 0, is_allowed, ended.stderr)
+                if not is_allowed:
+                    self.assertIn(f"{user} may not make a TimeChaos", ended.stderr)
+
+    def shifted(self, user, selector):
+        chaos = {
+            "apiVersion": "eigentime.io/v1alpha1",
+            "kind": "TimeChaos",
+            "metadata": {"name": "skew", "namespace": "tools"},
+            "spec": {"selector": selector, "mode": "one", "timeOffset": "1h"},
+        }
+        words = "create", "--dry-run=server", f"--as={user}", "-f", "-"
+        return run([*self.kubectl, *words], text=json.dumps(chaos), check=False)
+
     def patched(self, node, metadata, user):
         patch = json.dumps({"metadata": metadata})
         words = "patch", "node", node, "--type=merge", f"--patch={patch}", *user

@@ -4,13 +4,58 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use super::host;
-use eigentime_supervisor::control::Shown;
+use eigentime_supervisor::Consent;
 use eigentime_supervisor::control::client::{self, Failure};
-use eigentime_supervisor::control::protocol::{Method, Settings};
+use eigentime_supervisor::control::protocol::{Factor, Method, Settings, Span};
+use eigentime_supervisor::control::{Answer, Reading, Request, Shown, State};
 use eigentime_supervisor::registry::{Name, Registry};
+use eigentime_timeline::{Clock, Nanos, Rate};
 
 /// What the names of timelines of Kubernetes begin with here.
 const PREFIX: &str = "k8s-";
+/// What those begin with of containers that were not started on a timeline; UIDs have no dash there.
+const OF_CONTAINER: &str = "k8s-c-";
+/// So much of a container's number tells it from others, and fits.
+const NUMBER: usize = 32;
+/// By so much two wall clocks may differ that show the same, at rate 1, since they are read one after the other.
+pub const SLACK_NS: u64 = 10_000;
+
+/// The timeline of a container that was not started on one.
+///
+/// # Errors
+///
+/// If the container's number is no part of a name.
+pub fn name_of_container(id: &str) -> Result<Name, String> {
+    format!("{OF_CONTAINER}{}", id.get(..NUMBER).unwrap_or(id)).parse()
+}
+
+/// Attaches a process to a timeline that is there; returns what its user should know. Container engines give
+/// containers seccomp filters that refuse calls and end nobody.
+pub fn attach(timeline: &Name, process: i32) -> Result<Vec<String>, String> {
+    let (clocks, consent, force, rewrites) = (None, Consent::default(), true, true);
+    let request = Request::Attach { pid: process, clocks, consent, force, rewrites };
+    match client::ask(&Registry::open().map_err(text)?, timeline, &request) {
+        Ok(Answer::Attached(attached)) => Ok(attached.notes),
+        Ok(other) => Err(format!("timeline '{timeline}' answers {other:?}")),
+        Err(failure) => Err(failure.to_string()),
+    }
+}
+
+/// Is it the timeline of a container that was not started on one?
+pub fn is_of_container(name: &Name) -> bool {
+    name.to_string().starts_with(OF_CONTAINER)
+}
+
+/// Are its clocks the host's, but for monotonic ones that are ahead?
+fn is_host(shown: &Shown) -> bool {
+    let is_running = shown.timeline.state == State::Running && shown.timeline.rate == 1.0;
+    is_running && wall_of(shown).is_some_and(|it| it.virtual_ns.abs_diff(it.host_ns) <= SLACK_NS)
+}
+
+/// Its wall clock.
+pub fn wall_of(shown: &Shown) -> Option<&Reading> {
+    shown.timeline.clocks.iter().find(|it| it.clock == Clock::Wall.name())
+}
 
 /// The timelines of this machine.
 pub struct Local {
@@ -46,13 +91,14 @@ impl Local {
         Self::call(name, Method::Show {})
     }
 
-    /// Makes a timeline that containers can join.
+    /// Makes a timeline; containers can join it, unless it is that of one.
     pub fn create(&self, name: &Name, skips_idle: bool) -> Result<(), String> {
         let mut command = match self.on_node {
             true => host::command(self.eigentime.clone()).map_err(text)?,
             false => Command::new(&self.eigentime),
         };
-        command.args(["ctl", "create", &name.to_string(), "--joinable"]);
+        command.args(["ctl", "create", &name.to_string()]);
+        command.args((!is_of_container(name)).then_some("--joinable"));
         command.args(skips_idle.then_some("--skip-idle"));
         let output = command.output();
         let output = output.map_err(|error| format!("{}: {error}", self.eigentime.display()))?;
@@ -68,16 +114,35 @@ impl Local {
         answer.map(drop).ok_or_else(|| format!("timeline '{name}' has ended"))
     }
 
-    /// Removes the timelines of Kubernetes that are not wanted any more and have no members.
+    /// Gives a timeline the host's clocks, with another wall clock.
+    pub fn shift(&self, name: &Name, offset: Nanos) -> Result<(), String> {
+        if self.look(name)?.is_none() {
+            self.create(name, false)?;
+        }
+        self.set(
+            name,
+            Settings {
+                offset: Some(Span(offset)),
+                rate: Some(Factor(Rate::ONE)),
+                frozen: Some(false),
+                ..Settings::default()
+            },
+        )
+    }
+
+    /// Removes the timelines of Kubernetes that are not wanted any more and have no members. Attached processes
+    /// get the host's clocks again: they stay members, because a filter cannot be taken off.
     pub fn remove_others(&self, wanted: &[String]) -> Result<(), String> {
         for name in Registry::open().map_err(text)?.names().map_err(text)? {
             let full = name.to_string();
             if !full.starts_with(PREFIX) || wanted.contains(&full) {
                 continue;
             }
-            let has_members = self.look(&name)?.is_some_and(|it| !it.members.is_empty());
-            if !has_members {
+            let Some(shown) = self.look(&name)? else { continue };
+            if shown.members.is_empty() {
                 Self::call::<serde_json::Value>(&name, Method::Remove { force: false })?;
+            } else if is_of_container(&name) && !is_host(&shown) {
+                self.shift(&name, Nanos::ZERO)?;
             }
         }
         Ok(())

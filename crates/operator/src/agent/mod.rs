@@ -3,13 +3,21 @@
 //! - `host`: starts programs where those of the node are.
 //! - `local`: the timelines of this machine, by the protocol of their sockets.
 //! - `step`: what is to be done about one of them.
+//! - `containers`: what the clocks of containers are to follow that were not started on a timeline.
+//! - `attach`: attaches their processes; `groups`: which these are; `execs`: those that are just being started.
+//! - `tell`: events on their pods.
 //!
 //! What it knows of them it reads from them, so that it can be killed at any moment: a change that it has asked for
 //! is made by the supervisor of the timeline.
 
+mod attach;
+mod containers;
+mod execs;
+mod groups;
 pub mod host;
 mod local;
 mod step;
+mod tell;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -27,10 +35,16 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
 
 use crate::api::written::Written;
-use crate::api::{Member, NodeState, Timeline, TimelineNode, TimelineNodeSpec, local_name};
+use crate::api::{
+    Attached, Member, NodeState, TimeChaos, Timeline, TimelineNode, TimelineNodeSpec, local_name,
+};
 use crate::{clock, members};
+use attach::Attaching;
+use containers::{Clocks, Container, Wanted, keep_containers};
+use eigentime_supervisor::registry::Name;
 use local::Local;
-use step::Asked;
+use step::{Asked, Outcome};
+use tell::Teller;
 
 /// How often it reports, if there is nothing new.
 pub const HEARTBEAT: Duration = Duration::from_secs(10);
@@ -51,15 +65,31 @@ pub struct Options {
     /// Make timelines where the programs of the node are, from a pod with hostPID
     #[arg(long)]
     pub on_node: bool,
+    /// The RuntimeClass of pods that are started on timelines; of others, containers are attached only if
+    /// they have none
+    #[arg(long, default_value = "eigentime")]
+    pub runtime_class: String,
 }
 
 struct Agent {
     node: String,
     local: Local,
+    runtime_class: String,
     timelines: Store<Timeline>,
+    chaos: Store<TimeChaos>,
     pods: Store<Pod>,
-    /// By timeline; only what is reported depends on it.
+    attaching: Arc<Attaching>,
+    /// By timeline of this machine; only what is reported depends on it.
     memory: Mutex<HashMap<String, Asked>>,
+    /// How far the clocks of containers were shifted, by timeline of this machine.
+    shifts: Mutex<HashMap<String, Nanos>>,
+}
+
+/// How the node stands.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Stand {
+    timelines: Vec<Member>,
+    containers: Vec<(Container, Attached)>,
 }
 
 /// Keeps the timelines of a node until it is ended.
@@ -69,27 +99,43 @@ struct Agent {
 /// If the API cannot be reached at the beginning.
 pub async fn run(client: Client, options: Options) -> anyhow::Result<()> {
     let (timelines, timelines_writer) = reflector::store();
+    let (chaos, chaos_writer) = reflector::store();
     let (pods, pods_writer) = reflector::store();
     let on_node = watcher::Config::default().fields(&format!("spec.nodeName={}", options.node));
-    let news = stream::select(
-        watcher(Api::<Timeline>::all(client.clone()), watcher::Config::default())
+    let everything = watcher::Config::default;
+    let news = stream::select_all([
+        watcher(Api::<Timeline>::all(client.clone()), everything())
             .default_backoff()
             .reflect(timelines_writer)
             .touched_objects()
-            .map(|it| it.map(drop)),
-        members::follow_pods(Api::all(client.clone()), on_node, pods_writer).map(|it| it.map(drop)),
-    );
+            .map(|it| it.map(drop))
+            .boxed(),
+        watcher(Api::<TimeChaos>::all(client.clone()), everything())
+            .default_backoff()
+            .reflect(chaos_writer)
+            .touched_objects()
+            .map(|it| it.map(drop))
+            .boxed(),
+        members::follow_pods(Api::all(client.clone()), on_node, pods_writer, keep_containers)
+            .map(|it| it.map(drop))
+            .boxed(),
+    ]);
     let mut news = std::pin::pin!(news);
     let nodes: Api<TimelineNode> = Api::all(client.clone());
     let owner = owner(&client, &options.node).await?;
+    let mut teller = Teller::new(client);
     let agent = Arc::new(Agent {
         node: options.node,
         local: Local::new(options.eigentime, options.on_node),
+        runtime_class: options.runtime_class,
         timelines,
+        chaos,
         pods,
+        attaching: Attaching::start(options.on_node),
         memory: Mutex::default(),
+        shifts: Mutex::default(),
     });
-    let mut reported: Option<(Vec<Member>, Instant)> = None;
+    let mut reported: Option<(Stand, Instant)> = None;
     let mut again = HEARTBEAT;
     loop {
         tokio::select! {
@@ -98,26 +144,37 @@ pub async fn run(client: Client, options: Options) -> anyhow::Result<()> {
                 Some(Err(error)) => { tracing::warn!(%error, "the API cannot be followed"); continue }
                 None => anyhow::bail!("the API is not followed any more"),
             },
+            () = agent.attaching.news.notified() => {}
             () = tokio::time::sleep(again) => {}
             () = crate::ended() => return Ok(()),
         }
         // Nothing is let go before all is known.
         let known = async {
-            (agent.timelines.wait_until_ready().await, agent.pods.wait_until_ready().await)
+            let stores = (agent.timelines.wait_until_ready(), agent.chaos.wait_until_ready());
+            (stores.0.await, stores.1.await, agent.pods.wait_until_ready().await)
         };
         if tokio::time::timeout(Duration::ZERO, known).await.is_err() {
             continue;
         }
         let worker = Arc::clone(&agent);
-        let (members, next) =
-            tokio::task::spawn_blocking(move || worker.sync()).await.context("the agent failed")?;
+        let synced = tokio::task::spawn_blocking(move || worker.sync()).await;
+        let (stand, next) = match synced.context("the agent failed")? {
+            Ok(synced) => synced,
+            // What is still held is not reported as let go.
+            Err(error) => {
+                tracing::warn!(error, "the timelines of this node cannot be looked through");
+                again = LATER;
+                continue;
+            }
+        };
         again = next;
+        teller.tell(&stand.containers).await;
         let is_due = reported
             .as_ref()
-            .is_none_or(|(last, when)| *last != members || when.elapsed() >= HEARTBEAT);
+            .is_none_or(|(last, when)| *last != stand || when.elapsed() >= HEARTBEAT);
         if is_due {
-            match report(&nodes, &agent.node, owner.clone(), members.clone()).await {
-                Ok(()) => reported = Some((members, Instant::now())),
+            match report(&nodes, &agent.node, owner.clone(), &stand).await {
+                Ok(()) => reported = Some((stand, Instant::now())),
                 Err(error) => {
                     tracing::warn!(%error, "the report cannot be written");
                     again = again.min(LATER);
@@ -142,12 +199,13 @@ async fn report(
     nodes: &Api<TimelineNode>,
     node: &str,
     owner: Option<OwnerReference>,
-    timelines: Vec<Member>,
+    stand: &Stand,
 ) -> kube::Result<()> {
     let spec = TimelineNodeSpec {
         renew_time: Written::from(clock::now()).text().to_owned(),
         clock_error_ns: clock::error().map(|error| error.0),
-        timelines,
+        timelines: stand.timelines.clone(),
+        containers: stand.containers.iter().map(|(_, report)| report.clone()).collect(),
     };
     let metadata = ObjectMeta {
         name: Some(node.to_owned()),
@@ -163,69 +221,151 @@ async fn report(
 
 impl Agent {
     /// Does what is to be done about all timelines; tells how they stand, and how soon to look again.
-    fn sync(&self) -> (Vec<Member>, Duration) {
-        let mut again = HEARTBEAT;
-        let mut all = Vec::new();
-        let mut wanted = Vec::new();
-        for timeline in self.timelines.state() {
+    fn sync(&self) -> Result<(Stand, Duration), String> {
+        let (mut stand, mut again) = (Stand::default(), HEARTBEAT);
+        let mut names = Vec::new();
+        let (pods, timelines) = (self.pods.state(), self.timelines.state());
+        let wanted =
+            containers::wanted(&pods, &timelines, &self.chaos.state(), &self.runtime_class);
+        for timeline in timelines {
             let is_member = |pod: &&Arc<Pod>| members::node_of_member(&timeline, pod).is_some();
-            let pods = self.pods.state().iter().filter(is_member).count();
+            let pods = pods.iter().filter(is_member).count();
             if pods == 0 || timeline.meta().deletion_timestamp.is_some() {
                 continue;
             }
-            wanted.push(local_name(&timeline));
-            let (member, next) = self.keep(&timeline, pods);
+            names.push(local_name(&timeline));
+            let name = local_name(&timeline).parse()?;
+            let (outcome, next) = self.keep(&name, &timeline);
             again = again.min(next);
-            all.push(member);
+            stand.timelines.push(member(&timeline, pods, outcome));
         }
-        all.sort_by(|one, other| one.uid.cmp(&other.uid));
-        let mut memory = self.memory.lock().expect("nobody panics with it");
-        memory.retain(|uid, _| all.iter().any(|it| it.uid == *uid));
-        drop(memory);
-        if let Err(error) = self.local.remove_others(&wanted) {
-            tracing::warn!(error, "a timeline cannot be removed");
+        for one in &wanted {
+            let (report, name, next) = self.keep_container(one, &mut stand.timelines);
+            stand.containers.push((one.container.clone(), report));
+            names.extend(name);
+            again = again.min(next);
         }
-        (all, again)
+        stand.timelines.sort_by(|one, other| one.uid.cmp(&other.uid));
+        let attached = wanted.iter().filter(|it| it.clocks.is_ok());
+        self.attaching.keep_only(&attached.map(|it| it.container.id.as_str()).collect());
+        self.memory.lock().expect("nobody panics with it").retain(|name, _| names.contains(name));
+        self.shifts.lock().expect("nobody panics with it").retain(|name, _| names.contains(name));
+        self.local.remove_others(&names)?;
+        Ok((stand, again))
     }
 
-    /// Keeps a timeline as its object says.
-    fn keep(&self, timeline: &Timeline, pods: usize) -> (Member, Duration) {
-        let uid = timeline.uid().unwrap_or_default();
-        let map = timeline.status.as_ref().and_then(|status| status.map.as_ref());
-        let mut member = Member {
-            namespace: timeline.namespace().unwrap_or_default(),
-            name: timeline.name_any(),
-            uid: uid.clone(),
-            host_time: map.map(|map| map.host_time.text().to_owned()),
-            members: pods,
-            ..Member::default()
+    /// Keeps the clocks of a container as is wanted, and its processes attached. Returns a report, and the
+    /// timeline that they are on.
+    fn keep_container(
+        &self,
+        wanted: &Wanted,
+        members: &mut [Member],
+    ) -> (Attached, Option<String>, Duration) {
+        let Wanted { container, of, clocks } = wanted;
+        let failed = |error: String| container.report(of.clone(), false, Some(error));
+        let (name, clocks) = match (local::name_of_container(&container.id), clocks) {
+            (Ok(name), Ok(clocks)) => (name, clocks),
+            (Err(error), _) => return (failed(error), None, HEARTBEAT),
+            (_, Err(reason)) => return (failed(reason.clone()), None, HEARTBEAT),
         };
-        let Some(map) = map else { return (member, HEARTBEAT) };
+        let (kept, again) = match clocks {
+            Clocks::Shifted(offset) => (self.shift(&name, *offset), HEARTBEAT),
+            // It is attached once there is something to follow.
+            Clocks::Timeline(timeline) if !has_map(timeline) => {
+                return (container.report(of.clone(), false, None), None, HEARTBEAT);
+            }
+            Clocks::Timeline(timeline) if timeline.spec.suspend && !self.has(&name) => {
+                return (failed("the timeline is suspended".to_owned()), None, HEARTBEAT);
+            }
+            Clocks::Timeline(timeline) => {
+                let (outcome, next) = self.keep(&name, timeline);
+                let uid = timeline.uid();
+                let member = members.iter_mut().find(|it| Some(&it.uid) == uid.as_ref());
+                let kept = outcome.as_ref().map(drop).map_err(String::clone);
+                member.into_iter().for_each(|member| worsen(member, outcome.clone()));
+                (kept, next)
+            }
+        };
+        let report = match kept.and_then(|()| self.attaching.attach(container, &name)) {
+            Ok(found) => container.report(of.clone(), found.covers_all(), found.message()),
+            Err(error) => {
+                tracing::warn!(error, container = container.id, "a container cannot be kept");
+                return (failed(error), Some(name.to_string()), LATER);
+            }
+        };
+        (report, Some(name.to_string()), again)
+    }
+
+    fn has(&self, name: &Name) -> bool {
+        self.local.look(name).is_ok_and(|shown| shown.is_some())
+    }
+
+    /// Shifts the clocks of a container.
+    fn shift(&self, name: &Name, offset: Nanos) -> Result<(), String> {
+        let mut shifts = self.shifts.lock().expect("nobody panics with it");
+        if !self.has(name) || shifts.get(&name.to_string()) != Some(&offset) {
+            self.local.shift(name, offset)?;
+            shifts.insert(name.to_string(), offset);
+        }
+        Ok(())
+    }
+
+    /// Keeps a timeline of this machine as its object says.
+    fn keep(&self, name: &Name, timeline: &Timeline) -> (Result<Outcome, String>, Duration) {
+        let map = timeline.status.as_ref().and_then(|status| status.map.as_ref());
+        let Some(map) = map else { return (Ok(Outcome::default()), HEARTBEAT) };
+        self.shifts.lock().expect("nobody panics with it").remove(&name.to_string());
         let mut memory = self.memory.lock().expect("nobody panics with it");
-        let asked = memory.get(&uid).copied().filter(|asked| asked.at == map.host_time.value);
-        let (outcome, asked) = step::bring(&self.local, timeline, asked);
-        memory.extend(asked.map(|asked| (uid, asked)));
+        let asked = memory.get(&name.to_string()).copied();
+        let asked = asked.filter(|asked| asked.at == map.host_time.value);
+        let (outcome, asked) = step::bring(&self.local, name, timeline, asked);
+        memory.extend(asked.map(|asked| (name.to_string(), asked)));
         let again = match &outcome {
-            Ok(step::Outcome { state: NodeState::Acknowledged, .. }) => {
+            Ok(Outcome { state: NodeState::Acknowledged, .. }) => {
                 until(map.host_time.value).max(SOON)
             }
             Ok(_) => HEARTBEAT,
-            Err(_) => LATER,
-        };
-        match outcome {
-            Ok(outcome) => {
-                member.state = outcome.state;
-                member.late_ns = outcome.late.map(|late| late.0);
-                member.message = outcome.message;
-            }
             Err(error) => {
-                tracing::warn!(error, timeline = member.name, "a timeline cannot be kept");
-                member.state = NodeState::Failed;
-                member.message = Some(error);
+                tracing::warn!(error, timeline = timeline.name_any(), "a timeline cannot be kept");
+                LATER
             }
-        }
-        (member, again)
+        };
+        (outcome, again)
     }
+}
+
+fn has_map(timeline: &Timeline) -> bool {
+    timeline.status.as_ref().is_some_and(|status| status.map.is_some())
+}
+
+/// What is reported of a timeline.
+fn member(timeline: &Timeline, pods: usize, outcome: Result<Outcome, String>) -> Member {
+    let map = timeline.status.as_ref().and_then(|status| status.map.as_ref());
+    let mut member = Member {
+        namespace: timeline.namespace().unwrap_or_default(),
+        name: timeline.name_any(),
+        uid: timeline.uid().unwrap_or_default(),
+        host_time: map.map(|map| map.host_time.text().to_owned()),
+        members: pods,
+        state: NodeState::Applied,
+        ..Member::default()
+    };
+    worsen(&mut member, outcome);
+    member
+}
+
+/// One more timeline of this machine stands so.
+fn worsen(member: &mut Member, outcome: Result<Outcome, String>) {
+    let Outcome { state, late, message } = outcome.unwrap_or_else(|error| Outcome {
+        state: NodeState::Failed,
+        late: None,
+        message: Some(error),
+    });
+    if state >= member.state {
+        member.state = state;
+        member.message = message.or(member.message.take());
+    }
+    member.late_ns = member.late_ns.max(late.map(|late| late.0));
 }
 
 /// How long until an instant.

@@ -5,8 +5,8 @@ use eigentime_supervisor::control::{Fate, Scheduled, Shown};
 use eigentime_supervisor::registry::Name;
 use eigentime_timeline::{HostInstant, Nanos};
 
-use super::local::Local;
-use crate::api::{AgreedMap, NodeState, OnMissed, Timeline, local_name};
+use super::local::{self, Local};
+use crate::api::{AgreedMap, NodeState, OnMissed, Timeline};
 use crate::clock;
 
 /// How long before its instant a change must be asked for to be in time.
@@ -24,7 +24,7 @@ pub struct Asked {
 }
 
 /// How a timeline stands after it.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// How far it is.
     pub state: NodeState,
@@ -47,9 +47,11 @@ enum Step {
     Rest(Outcome),
 }
 
-/// Does what is to be done; tells how it stands, and what is to be remembered.
+/// Does what is to be done, so that a timeline of this machine is as the object says; tells how it stands, and
+/// what is to be remembered.
 pub fn bring(
     local: &Local,
+    name: &Name,
     timeline: &Timeline,
     asked: Option<Asked>,
 ) -> (Result<Outcome, String>, Option<Asked>) {
@@ -57,29 +59,54 @@ pub fn bring(
     let mut done = || -> Result<Outcome, String> {
         let status = timeline.status.as_ref().ok_or("it has no status")?;
         let map = status.map.as_ref().ok_or("it has no map")?;
-        let name: Name = local_name(timeline).parse()?;
+        let mut shown = local.look(name)?;
+        // That of a container may have followed something else meanwhile.
+        if let Some(shown) = shown.as_mut().filter(|_| local::is_of_container(name))
+            && !is_on(shown, map)
+            && is_made(shown, map)
+        {
+            shown.scheduled = None;
+            asked = Some(Asked { at: map.host_time.value, is_first: true });
+        }
         // Made, scheduled, looked at.
         loop {
-            let shown = local.look(&name)?;
             let policy = timeline.spec.on_missed;
             match next(shown.as_ref(), map, status.previous.as_ref(), policy, asked, clock::now()) {
                 Step::Create => {
-                    local.create(&name, timeline.spec.skip_idle)?;
+                    local.create(name, timeline.spec.skip_idle)?;
                     asked = Some(Asked { at: map.host_time.value, is_first: true });
                 }
                 Step::Schedule(settings) => {
                     asked = asked.or(Some(Asked { at: map.host_time.value, is_first: false }));
-                    local.set(&name, *settings)?;
+                    local.set(name, *settings)?;
                 }
                 Step::Hold => {
-                    local.set(&name, Settings { frozen: Some(true), ..Settings::default() })?;
+                    local.set(name, Settings { frozen: Some(true), ..Settings::default() })?;
                 }
                 Step::Rest(outcome) => return Ok(outcome),
             }
+            shown = local.look(name)?;
         }
     };
     let outcome = done();
     (outcome, asked)
+}
+
+/// Has the map been put in force?
+fn is_made(shown: &Shown, map: &AgreedMap) -> bool {
+    shown.scheduled.as_ref().is_some_and(|it| {
+        it.at_ns == map.host_time.value.as_nanos() && matches!(it.fate, Fate::Made { .. })
+    })
+}
+
+/// Does the wall clock show what the map says?
+fn is_on(shown: &Shown, map: &AgreedMap) -> bool {
+    let slack = Nanos(local::SLACK_NS as i64);
+    let slack = slack.plus(map.rate.value.virtual_span(slack)).0.unsigned_abs();
+    local::wall_of(shown).is_some_and(|wall| {
+        let expected = map.virtual_at(HostInstant::from_nanos(wall.host_ns));
+        expected.as_nanos().abs_diff(wall.virtual_ns) <= slack
+    })
 }
 
 fn next(

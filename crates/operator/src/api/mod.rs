@@ -1,18 +1,21 @@
 //! The objects of the API, and what their words mean.
 //!
+//! - `chaos`: a shift of the wall clock of containers that run already.
 //! - `timeline`: a timeline that pods share, on all nodes.
 //! - `node`: what the agent of a node reports.
 //! - `written`: values that stand in objects as text.
 //! - `map`: from the host's wall clock to a timeline's, as all nodes are told it.
 
+pub mod chaos;
 pub mod map;
 pub mod node;
 pub mod timeline;
 pub mod written;
 
+pub use chaos::{TimeChaos, TimeChaosStatus};
 pub use map::AgreedMap;
-pub use node::{Member, NodeState, TimelineNode, TimelineNodeSpec};
-pub use timeline::{NodeStatus, OnMissed, Timeline, TimelineStatus};
+pub use node::{Attached, Member, NodeState, TimelineNode, TimelineNodeSpec};
+pub use timeline::{NodeStatus, OnMissed, Timeline, TimelineStatus, Uncovered};
 
 use kube::{CustomResourceExt, ResourceExt};
 
@@ -29,7 +32,7 @@ pub fn local_name(timeline: &Timeline) -> String {
 /// Never: definitions are plain data.
 #[must_use]
 pub fn definitions() -> String {
-    let all = [Timeline::crd(), TimelineNode::crd()];
+    let all = [Timeline::crd(), TimeChaos::crd(), TimelineNode::crd()];
     let documents = all.iter().map(|it| serde_json::to_value(it).expect("plain data"));
     documents.map(|it| format!("---\n{}", yaml(&it))).collect()
 }

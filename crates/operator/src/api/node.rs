@@ -24,6 +24,28 @@ pub struct TimelineNodeSpec {
     /// The timelines that have pods here.
     #[serde(default)]
     pub timelines: Vec<Member>,
+    /// The containers that ran before there was a timeline for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub containers: Vec<Attached>,
+}
+
+/// A container that ran before there was a timeline for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Attached {
+    /// The namespace of its pod.
+    pub namespace: String,
+    /// Its pod.
+    pub pod: String,
+    /// Its name.
+    pub container: String,
+    /// The UIDs of the Timeline or the TimeChaos objects that its clocks follow.
+    pub of: Vec<String>,
+    /// Do they follow, in all processes?
+    pub covered: bool,
+    /// What does not, and why, or what its user should know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
 }
 
 /// A timeline on a node.
@@ -51,18 +73,21 @@ pub struct Member {
     pub message: Option<String>,
 }
 
-/// How far a node is with the map of a timeline.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+/// How far a node is with the map of a timeline; if it has several timelines of that object, the last in this
+/// order counts.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema,
+)]
 pub enum NodeState {
-    /// It has not reported anything.
-    #[default]
-    Pending,
-    /// It will put the map in force at the instant.
-    Acknowledged,
     /// The map is in force.
     Applied,
     /// The map is in force, but was put so late.
     CaughtUp,
+    /// It will put the map in force at the instant.
+    Acknowledged,
+    /// It has not reported anything.
+    #[default]
+    Pending,
     /// It was too late; the clocks stand still until the next change.
     Held,
     /// It cannot be put in force.

@@ -40,6 +40,7 @@ pub const SYNCHRONIZED: &str = "ClocksSynchronized";
         json_path = r#".status.conditions[?(@.type=="Applied")].reason"#
     ),
     printcolumn(name = "Nodes", type_ = "string", json_path = ".status.appliedNodes"),
+    printcolumn(name = "Uncovered", type_ = "integer", json_path = ".status.uncovered"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]
@@ -143,6 +144,9 @@ pub struct TimelineStatus {
     pub applied_nodes: Option<String>,
     /// How many pods are members.
     pub members: usize,
+    /// How many containers of theirs are not covered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uncovered: Option<usize>,
     /// The same by node.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
@@ -169,4 +173,19 @@ pub struct NodeStatus {
     /// What its user should know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// The first containers that ran before and whose clocks do not follow, at least not in all processes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uncovered: Vec<Uncovered>,
+}
+
+/// A container whose clocks do not follow, at least not in all processes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Uncovered {
+    /// Its pod.
+    pub pod: String,
+    /// Its name.
+    pub container: String,
+    /// Why.
+    pub reason: String,
 }

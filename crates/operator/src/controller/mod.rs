@@ -4,16 +4,20 @@
 //! - `lease`: only one of several controllers works.
 //! - `lead`: how long nodes take to acknowledge.
 //! - `status`: what the status of a timeline is to be; all decisions are there.
+//! - `chaos`: shifts of wall clocks; `select`: which containers they concern.
 
+mod chaos;
 pub mod lead;
 pub mod lease;
+mod select;
 mod status;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use futures::StreamExt;
+use futures::channel::mpsc;
+use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use kube::api::{Patch, PatchParams};
 use kube::runtime::controller::{Action, Config, Controller};
@@ -24,8 +28,8 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
 
-use crate::api::TimelineNode;
 use crate::api::timeline::{APPLIED, Timeline, TimelineStatus};
+use crate::api::{TimeChaos, TimelineNode};
 use crate::{clock, members, metrics};
 use lead::Leads;
 use status::{Facts, decide};
@@ -34,6 +38,8 @@ use status::{Facts, decide};
 const MANAGER: &str = "eigentime-controller";
 /// What keeps a timeline until all nodes have let go of it.
 const FINALIZER: &str = "eigentime.io/let-go";
+/// How soon to look again at what nobody has told of.
+const RARELY: Duration = Duration::from_secs(3600);
 /// How often the virtual time in the status is renewed.
 const REFRESH: Duration = Duration::from_secs(30);
 /// News that come together are looked at together.
@@ -50,6 +56,20 @@ struct Context {
     /// When each status was written last.
     written: Mutex<HashMap<String, Instant>>,
     failures: Mutex<HashMap<String, u32>>,
+    /// May an object shift clocks in other namespaces?
+    crosses_namespaces: bool,
+}
+
+/// Options of the controller.
+#[derive(Clone, Debug, clap::Args)]
+#[group(id = "controller")]
+pub struct Options {
+    #[command(flatten)]
+    lease: lease::Options,
+    /// Let a TimeChaos select pods of other namespaces: something else must see to it that only those make one
+    /// who may do so there
+    #[arg(long)]
+    across_namespaces: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +78,8 @@ enum Error {
     Api(#[from] kube::Error),
     #[error("nodes have not let go of it: {0}")]
     Held(String),
+    #[error("spec.selector: {0}")]
+    Selector(String),
 }
 
 /// Works until it is ended, once no other controller does.
@@ -65,16 +87,16 @@ enum Error {
 /// # Errors
 ///
 /// If the API cannot be reached, or another controller takes over.
-pub async fn run(client: Client, options: lease::Options) -> anyhow::Result<()> {
-    let lease = lease::acquire(client.clone(), options).await?;
+pub async fn run(client: Client, options: Options) -> anyhow::Result<()> {
+    let lease = lease::acquire(client.clone(), options.lease).await?;
     tokio::select! {
         result = lease.keep() => result,
-        () = work(client) => anyhow::bail!("the API is not followed any more"),
+        () = work(client, options.across_namespaces) => anyhow::bail!("the API is not followed any more"),
         () = crate::ended() => lease.release().await,
     }
 }
 
-async fn work(client: Client) {
+async fn work(client: Client, crosses_namespaces: bool) {
     let (pods, pods_writer) = reflector::store();
     let (nodes, nodes_writer) = reflector::store();
     let controller =
@@ -89,6 +111,7 @@ async fn work(client: Client) {
         leads: Mutex::default(),
         written: Mutex::default(),
         failures: Mutex::default(),
+        crosses_namespaces,
     });
     let of_namespace = {
         let timelines = timelines.clone();
@@ -98,20 +121,24 @@ async fn work(client: Client) {
             all.map(|it| ObjectRef::from_obj(&*it)).collect::<Vec<_>>()
         }
     };
-    let of_pods =
-        members::follow_pods(Api::all(client.clone()), watcher::Config::default(), pods_writer)
-            .filter_map(|pod| async move { told(pod) })
-            .flat_map(move |pod| futures::stream::iter(of_namespace(pod.namespace())));
+    let everything = watcher::Config::default;
+    let keep = members::keep_membership;
+    let of_pods = members::follow_pods(Api::all(client.clone()), everything(), pods_writer, keep)
+        .filter_map(|pod| async move { told(pod) })
+        .flat_map(move |pod| stream::iter(of_namespace(pod.namespace())));
     let noting = Arc::clone(&context);
-    let of_nodes = watcher(Api::<TimelineNode>::all(client), watcher::Config::default())
+    let (nodes_changed, nodes_heard) = mpsc::unbounded();
+    let of_nodes = watcher(Api::<TimelineNode>::all(client.clone()), everything())
         .default_backoff()
         .reflect(nodes_writer)
         .touched_objects()
         .filter_map(|node| async move { told(node) })
         .flat_map(move |node| {
             noting.leads.lock().expect("nobody panics with it").note(&node, Instant::now());
+            // Nobody hears of it at the very end.
+            let _ = nodes_changed.unbounded_send(());
             let of = |it: &crate::api::Member| ObjectRef::new(&it.name).within(&it.namespace);
-            futures::stream::iter(node.spec.timelines.iter().map(of).collect::<Vec<_>>())
+            stream::iter(node.spec.timelines.iter().map(of).collect::<Vec<_>>())
         });
     let known = Arc::clone(&context);
     // Nothing is decided before all is known.
@@ -120,7 +147,28 @@ async fn work(client: Client) {
         let _ = known.nodes.wait_until_ready().await;
     };
     let ready = futures::FutureExt::shared(ready);
-    controller
+    let of_chaos = Controller::new(Api::<TimeChaos>::all(client), everything());
+    let all_chaos = of_chaos.store();
+    let (chaos_ready, chaos_context) = (ready.clone(), Arc::clone(&context));
+    let of_chaos = of_chaos
+        .with_config(Config::default().debounce(DEBOUNCE))
+        .reconcile_on(nodes_heard.flat_map(move |()| {
+            let all = all_chaos.state();
+            stream::iter(all.into_iter().map(|it| ObjectRef::from_obj(&*it)).collect::<Vec<_>>())
+        }))
+        .run(
+            move |chaos, context| {
+                let ready = chaos_ready.clone();
+                async move {
+                    ready.await;
+                    chaos::reconcile(chaos, context).await
+                }
+            },
+            back_off,
+            chaos_context,
+        )
+        .for_each(|_| async {});
+    let of_timelines = controller
         .with_config(Config::default().debounce(DEBOUNCE))
         .reconcile_on(of_pods)
         .reconcile_on(of_nodes)
@@ -135,8 +183,22 @@ async fn work(client: Client) {
             back_off,
             context,
         )
-        .for_each(|_| async {})
-        .await;
+        .for_each(|_| async {});
+    tokio::join!(of_timelines, of_chaos);
+}
+
+impl Context {
+    /// Fails while a node that reports holds something.
+    fn held_by(&self, holds: impl Fn(&TimelineNode) -> bool) -> Result<(), Error> {
+        let now = clock::now();
+        let nodes = self.nodes.state();
+        let holding = nodes.iter().filter(|node| holds(node) && status::is_alive(node, now));
+        let names: Vec<_> = holding.map(|node| node.name_any()).collect();
+        match names.is_empty() {
+            true => Ok(()),
+            false => Err(Error::Held(names.join(", "))),
+        }
+    }
 }
 
 /// What is told; it is told again if that fails.
@@ -243,35 +305,24 @@ async fn tell(context: &Context, timeline: &Timeline, last: &TimelineStatus, now
 /// Is done once no node that reports has the timeline.
 fn let_go(timeline: &Timeline, context: &Context) -> Result<Action, Error> {
     let uid = timeline.uid();
-    let now = clock::now();
-    let holds = |node: &&Arc<TimelineNode>| {
-        let has_it = node.spec.timelines.iter().any(|it| Some(&it.uid) == uid.as_ref());
-        has_it && status::is_alive(node, now)
-    };
-    let nodes = context.nodes.state();
-    let holding: Vec<_> = nodes.iter().filter(holds).map(|node| node.name_any()).collect();
-    match holding.is_empty() {
-        true => {
-            metrics::forget(timeline);
-            let uid = uid.unwrap_or_default();
-            context.leads.lock().expect("nobody panics with it").forget(&uid);
-            context.written.lock().expect("nobody panics with it").remove(&uid);
-            Ok(Action::await_change())
-        }
-        false => Err(Error::Held(holding.join(", "))),
-    }
+    context.held_by(|node| node.spec.timelines.iter().any(|it| Some(&it.uid) == uid.as_ref()))?;
+    metrics::forget(timeline);
+    let uid = uid.unwrap_or_default();
+    context.leads.lock().expect("nobody panics with it").forget(&uid);
+    context.written.lock().expect("nobody panics with it").remove(&uid);
+    Ok(Action::await_change())
 }
 
-fn back_off(
-    timeline: Arc<Timeline>,
+fn back_off<K: ResourceExt>(
+    object: Arc<K>,
     error: &finalizer::Error<Error>,
     context: Arc<Context>,
 ) -> Action {
     let mut failures = context.failures.lock().expect("nobody panics with it");
-    let count = failures.entry(timeline.uid().unwrap_or_default()).or_insert(0);
+    let count = failures.entry(object.uid().unwrap_or_default()).or_insert(0);
     let pause = BACKOFF[0].saturating_mul(1 << (*count).min(16)).min(BACKOFF[1]);
     *count += 1;
     metrics::failed();
-    tracing::warn!(%error, timeline = timeline.name_any(), "a timeline is tried again later");
+    tracing::warn!(%error, name = object.name_any(), "an object is tried again later");
     Action::requeue(pause)
 }

@@ -14,7 +14,9 @@ use kube::ResourceExt;
 use crate::agent::HEARTBEAT;
 use crate::api::timeline::{APPLIED, SYNCHRONIZED};
 use crate::api::written::{Read, Written};
-use crate::api::{AgreedMap, NodeState, NodeStatus, Timeline, TimelineNode, TimelineStatus};
+use crate::api::{
+    AgreedMap, Attached, NodeState, NodeStatus, Timeline, TimelineNode, TimelineStatus, Uncovered,
+};
 
 /// The reason while the instant of a change is ahead.
 pub const CHANGING: &str = "Changing";
@@ -23,6 +25,8 @@ pub const SUSPENDED: &str = "Suspended";
 
 /// A node whose report is older than so many heartbeats is taken to be gone.
 const MISSED_HEARTBEATS: i64 = 3;
+/// So many containers that are not covered are named for each node.
+const NAMED: usize = 16;
 /// How long after the instant of a change nodes may take to report.
 const GRACE: Nanos = Nanos::from_millis(2000);
 /// How soon to look again at nodes that are awaited.
@@ -89,6 +93,7 @@ pub fn decide(facts: &Facts<'_>) -> Decision {
         }
     }
     status.nodes = by_node(facts, status.map.as_ref());
+    status.uncovered = uncovered(facts);
     let in_force = status.nodes.iter().filter(|node| node.state.is_in_force()).count();
     status.applied_nodes = Some(format!("{in_force}/{}", status.nodes.len()));
     let shown = status.map.as_ref().map(|map| match &status.previous {
@@ -182,6 +187,8 @@ fn by_node(facts: &Facts<'_>, map: Option<&AgreedMap>) -> Vec<NodeStatus> {
         let Some(node) = node.filter(|node| is_alive(node, facts.now)) else {
             return NodeStatus { state: NodeState::NoAgent, ..base };
         };
+        let uncovered = attached(node, uid.as_ref()).filter(|it| !it.covered).take(NAMED);
+        let base = NodeStatus { uncovered: uncovered.filter_map(named).collect(), ..base };
         let reported = node.spec.timelines.iter().find(|it| Some(&it.uid) == uid.as_ref());
         match reported.filter(|it| it.host_time.as_deref() == at) {
             None => base,
@@ -194,6 +201,28 @@ fn by_node(facts: &Facts<'_>, map: Option<&AgreedMap>) -> Vec<NodeStatus> {
         }
     };
     facts.members.iter().map(of).collect()
+}
+
+/// The containers of a node that were not started on a timeline and follow the object with this UID.
+pub fn attached<'a>(
+    node: &'a TimelineNode,
+    uid: Option<&'a String>,
+) -> impl Iterator<Item = &'a Attached> {
+    node.spec.containers.iter().filter(move |it| uid.is_some_and(|uid| it.of.contains(uid)))
+}
+
+/// A container that is not covered; none if it is still being looked at.
+fn named(attached: &Attached) -> Option<Uncovered> {
+    let Attached { pod, container, message, .. } = attached.clone();
+    message.map(|reason| Uncovered { pod, container, reason })
+}
+
+/// How many containers are not covered; nothing if all pods were started on the timeline.
+fn uncovered(facts: &Facts<'_>) -> Option<usize> {
+    let uid = facts.timeline.uid();
+    let nodes = facts.nodes.iter().filter(|node| is_alive(node, facts.now));
+    let all: Vec<_> = nodes.flat_map(|node| attached(node, uid.as_ref())).collect();
+    (!all.is_empty()).then(|| all.iter().filter(|it| !it.covered).count())
 }
 
 /// The largest error of the members' nodes, and the nodes of which it is not known.
@@ -215,7 +244,8 @@ fn text(span: Nanos) -> String {
     format_offset(span).trim_start_matches('+').to_owned()
 }
 
-fn condition(
+/// A condition, which has its last transition from the one before.
+pub fn condition(
     last: &[Condition],
     type_: &str,
     holds: bool,
@@ -275,6 +305,7 @@ mod tests {
                 renew_time: Written::from(at(seconds)).text().into(),
                 clock_error_ns: Some(3_000_000),
                 timelines: vec![member],
+                containers: Vec::new(),
             },
         ))
     }

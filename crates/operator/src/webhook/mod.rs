@@ -24,13 +24,16 @@ use kube::core::DynamicObject;
 use kube::core::admission::{AdmissionRequest, AdmissionResponse, AdmissionReview};
 use kube::runtime::reflector::{self, Store};
 use kube::runtime::{WatchStreamExt, watcher};
-use kube::{Api, Client};
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::api::Timeline;
+use crate::members::{follow_pods, keep_membership};
 use crate::serve::{self, Answer, answer};
 
 /// The longest request of the API server (3 MiB) is below this.
@@ -79,7 +82,7 @@ pub async fn run(client: Client, options: Options) -> anyhow::Result<()> {
             .reflect(namespaces_writer)
             .map(|it| it.map(drop))
             .boxed(),
-        crate::members::follow_pods(Api::all(client), everything(), pods_writer)
+        follow_pods(Api::all(client), everything(), pods_writer, keep_membership)
             .map(|it| it.map(drop))
             .boxed(),
     ]);
@@ -135,6 +138,15 @@ fn acceptor(directory: &std::path::Path) -> anyhow::Result<TlsAcceptor> {
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
+/// The object that is to be decided about, unless it is on its way out: all that changes of a deleted one
+/// is its finalizers.
+fn read<K: Resource + DeserializeOwned>(
+    asked: &AdmissionRequest<DynamicObject>,
+) -> Result<Option<K>, String> {
+    let object = asked.object.clone().filter(|it| it.metadata.deletion_timestamp.is_none());
+    object.map(DynamicObject::try_parse).transpose().map_err(|error| error.to_string())
+}
+
 async fn respond(request: Request<Incoming>, known: &Known) -> Answer {
     let path = request.uri().path().to_owned();
     let body = match Limited::new(request.into_body(), LONGEST).collect().await {
@@ -148,10 +160,23 @@ async fn respond(request: Request<Incoming>, known: &Known) -> Answer {
         Err(error) => return answer(StatusCode::BAD_REQUEST, error.to_string()),
     };
     let allowed = AdmissionResponse::from(&asked);
-    let response = match path.as_str() {
-        "/pods" => pods::admit(&asked, known, allowed),
-        "/timelines" => timelines::admit(&asked, known, allowed),
+    let decided = match path.as_str() {
+        "/pods" => read(&asked).and_then(|pod| pods::decide(pod, &asked, known)),
+        "/timelines" => read(&asked).and_then(|timeline| timelines::decide(timeline, known)),
         _ => return answer(StatusCode::NOT_FOUND, String::new()),
+    };
+    let response = match decided {
+        Ok(operations) if operations.is_empty() => allowed,
+        Ok(operations) => {
+            let patch = serde_json::from_value(Value::Array(operations));
+            allowed
+                .with_patch(patch.expect("operations are of that form"))
+                .unwrap_or_else(|error| AdmissionResponse::from(&asked).deny(error))
+        }
+        Err(reason) => {
+            crate::metrics::refused(&asked.resource.resource);
+            allowed.deny(reason)
+        }
     };
     let review = serde_json::to_string(&response.into_review()).expect("answers are plain data");
     let mut told = answer(StatusCode::OK, review);

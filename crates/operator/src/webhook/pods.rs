@@ -5,7 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::core::DynamicObject;
-use kube::core::admission::{AdmissionRequest, AdmissionResponse};
+use kube::core::admission::AdmissionRequest;
 use kube::runtime::reflector::ObjectRef;
 use serde_json::{Value, json};
 
@@ -13,8 +13,6 @@ use super::Known;
 use crate::api::{Timeline, local_name};
 use crate::members;
 
-/// What the annotations of a container engine begin with.
-const OF_ENGINE: &str = "io.eigentime.";
 /// The annotation of a namespace with the timeline of pods that none selects.
 pub const DEFAULT: &str = "eigentime.io/timeline";
 /// Variables by which images bring clocks of their own.
@@ -22,31 +20,17 @@ const OWN_CLOCKS: [&str; 2] = ["EIGENTIME_", "FAKETIME"];
 /// Libraries that do.
 const OWN_LIBRARIES: [&str; 2] = ["libfaketime", "libeigentime_preload"];
 
-/// Decides about a pod.
-pub fn admit(
+/// What a pod is given, or why it is refused.
+pub fn decide(
+    pod: Option<Pod>,
     asked: &AdmissionRequest<DynamicObject>,
     known: &Known,
-    allowed: AdmissionResponse,
-) -> AdmissionResponse {
-    let Some(object) = &asked.object else { return allowed };
-    let pod = match object.clone().try_parse::<Pod>() {
-        Ok(pod) => pod,
-        Err(error) => return allowed.deny(error),
-    };
-    let namespace = asked.namespace.clone().unwrap_or_default();
-    match timeline_of(&pod, &namespace, known) {
-        Ok(None) => allowed,
-        Ok(Some(timeline)) => match patch(&pod, &timeline, &known.runtime_class) {
-            Ok(operations) => {
-                let patch = serde_json::from_value(Value::Array(operations));
-                let patch = patch.expect("operations are of that form");
-                allowed
-                    .with_patch(patch)
-                    .unwrap_or_else(|error| AdmissionResponse::from(asked).deny(error))
-            }
-            Err(reason) => allowed.deny(reason),
-        },
-        Err(reason) => allowed.deny(reason),
+) -> Result<Vec<Value>, String> {
+    let Some(pod) = pod else { return Ok(Vec::new()) };
+    let namespace = asked.namespace.as_deref().unwrap_or_default();
+    match timeline_of(&pod, namespace, known)? {
+        None => Ok(Vec::new()),
+        Some(timeline) => patch(&pod, &timeline, &known.runtime_class),
     }
 }
 
@@ -84,7 +68,7 @@ fn timeline_of(pod: &Pod, namespace: &str, known: &Known) -> Result<Option<Arc<T
 /// What makes it a member.
 fn patch(pod: &Pod, timeline: &Timeline, runtime_class: &str) -> Result<Vec<Value>, String> {
     let name = timeline.name_any();
-    if let Some(own) = pod.annotations().keys().find(|key| key.starts_with(OF_ENGINE)) {
+    if let Some(own) = pod.annotations().keys().find(|key| key.starts_with(members::OF_ENGINE)) {
         return Err(format!(
             "the pod has the annotation {own}, and timeline {name} selects it: remove one of them"
         ));
@@ -121,7 +105,8 @@ fn patch(pod: &Pod, timeline: &Timeline, runtime_class: &str) -> Result<Vec<Valu
     if pod.metadata.annotations.is_none() {
         add("/metadata/annotations", json!({}));
     }
-    add("/metadata/annotations/io.eigentime.timeline", local_name(timeline).into());
+    let annotation = format!("/metadata/annotations/{}", members::TIMELINE);
+    add(&annotation, local_name(timeline).into());
     // The agent of the node makes it, also if that comes later.
     add("/metadata/annotations/io.eigentime.existing", "true".into());
     add("/spec/runtimeClassName", runtime_class.into());

@@ -2,9 +2,8 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
-use kube::core::DynamicObject;
-use kube::core::admission::{AdmissionRequest, AdmissionResponse};
 use kube::runtime::reflector::ObjectRef;
+use serde_json::Value;
 
 use super::Known;
 use crate::api::timeline::TimelineSpec;
@@ -14,26 +13,9 @@ use crate::{clock, members};
 /// The annotation of a namespace with how many timelines there may be.
 const QUOTA: &str = "eigentime.io/max-timelines";
 
-/// Decides about a timeline.
-pub fn admit(
-    asked: &AdmissionRequest<DynamicObject>,
-    known: &Known,
-    allowed: AdmissionResponse,
-) -> AdmissionResponse {
-    let Some(object) = &asked.object else { return allowed };
-    // The last field of a deleted object is the finalizer.
-    if object.metadata.deletion_timestamp.is_some() {
-        return allowed;
-    }
-    let checked = object
-        .clone()
-        .try_parse::<Timeline>()
-        .map_err(|error| error.to_string())
-        .and_then(|timeline| check(&timeline, known));
-    match checked {
-        Ok(()) => allowed,
-        Err(reason) => allowed.deny(reason),
-    }
+/// Why a timeline is refused; it is given nothing.
+pub fn decide(timeline: Option<Timeline>, known: &Known) -> Result<Vec<Value>, String> {
+    timeline.map_or(Ok(()), |timeline| check(&timeline, known)).map(|()| Vec::new())
 }
 
 fn check(timeline: &Timeline, known: &Known) -> Result<(), String> {

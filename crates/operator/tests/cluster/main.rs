@@ -5,6 +5,7 @@
 //! - `parts`: the processes of the operator.
 //! - `admission`: what the webhook lets in, gives, and refuses.
 //! - `changes`: changes of timelines, on two nodes.
+//! - `attached`: pods that run before anything wants their clocks to be others.
 //! - `on_node`: what an agent starts on its node.
 //! - `scale`: many nodes, whose agents are made up.
 
@@ -12,6 +13,7 @@
 extern crate eigentime_harness;
 
 mod admission;
+mod attached;
 mod changes;
 mod on_node;
 mod parts;

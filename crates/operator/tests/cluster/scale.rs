@@ -51,6 +51,7 @@ async fn report(client: &Client, timeline: &Timeline, state: NodeState) {
             renew_time: Written::from(clock::now()).text().to_owned(),
             clock_error_ns: Some(1_000_000),
             timelines: vec![member],
+            containers: Vec::new(),
         };
         let api = api.clone();
         async move {

@@ -76,13 +76,17 @@ impl Supervisor {
             refused.reason
         })?;
         // It may have started another program meanwhile.
-        let moved = match preflight::is_same(pid, &target) {
-            true => self.move_in(&mut stopped, &target, force),
-            false => Err(format!("process {pid} has just started another program; try again")),
+        let target = match preflight::is_same(pid, &target) {
+            true => Ok(target),
+            false => preflight::look_at_program(pid, self.layout, force),
         };
+        let moved = target.and_then(|target| {
+            let taken = self.move_in(&mut stopped, &target, force)?;
+            Ok((taken, target))
+        });
         let threads = stopped.threads().len();
         match moved {
-            Ok(Taken { notes, listener }) => {
+            Ok((Taken { notes, listener }, target)) => {
                 self.note_attached(pid, is_first);
                 self.adopt(stopped, listener, None, &target);
                 Ok(Attached::new(pid, threads, begin.elapsed(), notes))
@@ -146,8 +150,12 @@ impl Supervisor {
         if self.timelines.outermost_mut().timekeeper.begin_with_attached(now) {
             self.begin_to_skip();
         }
-        if !force {
-            self.refuse_step_back(now)?;
+        let back = self.clock_behind(now);
+        if let (Some((clock, by)), false) = (&back, force) {
+            return Err(format!(
+                "its {clock} clock would step back by {by} s, which programs do not expect\n\
+                 help: use --force if it can bear that, or a timeline that is ahead"
+            ));
         }
         let visitor = stopped.visitor();
         let visit = Visit::new(visitor, self.kernel.syscall_at(target.vdso));
@@ -159,6 +167,8 @@ impl Supervisor {
         let ended = complete(visitor, visit.end());
         let ended = ended.map_err(step("let the thread go on"));
         let mut taken = prepared.and_then(|taken| ended.map(|_| taken)).map_err(failed)?;
+        let stepped = |(clock, by)| format!("its {clock} clock stepped back by {by} s");
+        taken.notes.extend(back.map(stepped));
         self.timelines.outermost_mut().timekeeper.has_begun();
         let after = self.timekeeper().segment();
         let change = Rearm::new(Changed {
@@ -176,22 +186,14 @@ impl Supervisor {
         Ok(taken)
     }
 
-    /// Refuses to turn a monotonic clock back.
-    fn refuse_step_back(&self, host: [HostInstant; CLOCKS]) -> Result<(), String> {
+    /// The monotonic clock that is behind the host's, if one is, and by how many seconds.
+    fn clock_behind(&self, host: [HostInstant; CLOCKS]) -> Option<(&'static str, String)> {
         let after = self.timekeeper().segment();
-        for clock in [Clock::Monotonic, Clock::Boottime] {
+        [Clock::Monotonic, Clock::Boottime].into_iter().find_map(|clock| {
             let now = host[clock as usize];
             let back = now.as_nanos() - after.virtual_at(clock, now).as_nanos();
-            if back > 0 {
-                return Err(format!(
-                    "its {} clock would step back by {} s, which programs do not expect\n\
-                     help: use --force if it can bear that, or a timeline that is ahead",
-                    clock.name(),
-                    crate::control::seconds(Nanos(back)),
-                ));
-            }
-        }
-        Ok(())
+            (back > 0).then(|| (clock.name(), crate::control::seconds(Nanos(back))))
+        })
     }
 
     /// Does all that needs calls of the process's own, or undoes it.

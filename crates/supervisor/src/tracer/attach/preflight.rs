@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 use crate::arch::ELF_MACHINE;
 use crate::maps::mappings;
 use crate::proc::{self, status_field};
-use crate::region::{Layout, REGION_FILE};
+use crate::region::Layout;
 
 /// What has to be known of a process to attach it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,8 +61,12 @@ pub fn look(pid: Pid, layout: Layout, force: bool) -> Result<Target, String> {
         }
         _ => {}
     }
-    let maps = proc::read_whole(pid, "maps");
-    if maps.as_ref().is_ok_and(|maps| maps.contains(REGION_FILE)) {
+    look_at_program(pid, layout, force)
+}
+
+/// Looks at the program that a process runs, which may be another by now.
+pub fn look_at_program(pid: Pid, layout: Layout, force: bool) -> Result<Target, String> {
+    if proc::is_in_timeline(pid).is_ok_and(|is_in_timeline| is_in_timeline) {
         return Err(format!(
             "process {pid} is in a timeline already, and cannot be moved to another"
         ));
@@ -91,7 +95,7 @@ pub fn look(pid: Pid, layout: Layout, force: bool) -> Result<Target, String> {
              host clocks differ\nhelp: run `eigentime attach` in that namespace (nsenter -T -t {pid})"
         ));
     }
-    let maps = maps.map_err(forbidden)?;
+    let maps = proc::read_whole(pid, "maps").map_err(forbidden)?;
     let target = Target::parse(&maps)
         .ok_or_else(|| format!("the kernel gave process {pid} no vDSO to read the clocks by"))?;
     if mappings(&maps).iter().any(|it| layout.overlaps(&it.range)) {
