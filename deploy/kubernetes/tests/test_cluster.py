@@ -31,8 +31,6 @@ from cluster import (
     until,
 )
 
-# Of this version alone: `make image` keeps no other.
-(IMAGE,) = (WORKSPACE / "build/packages").glob("eigentime-cluster-*-oci.tar")
 LABEL = "eigentime.io/runtime"
 
 # 19 January 2038, 03:14:07, which all pods of the tests are given.
@@ -55,6 +53,16 @@ ELSEWHERE = [
     ),
     *os.environ.get("EIGENTIME_ELSEWHERE", "").split(),
 ]
+
+
+def built_image():
+    """The archive that `make image` has written; it keeps no other version."""
+    archives = list((WORKSPACE / "build/packages").glob("eigentime-cluster-*-oci.tar"))
+    if len(archives) != 1:
+        raise FileNotFoundError(
+            f"{len(archives)} images for clusters in build/packages: run 'make image'"
+        )
+    return archives[0]
 
 
 def files_of(node):
@@ -112,7 +120,7 @@ class Cluster(unittest.TestCase):
         cls.record = {}
         images.busybox(cls.scratch / "shell.tar", SHELL)
         load_image(cls.scratch / "shell.tar")
-        load_image(IMAGE)
+        load_image(built_image())
         cls.nodes = nodes()
         cls.values = [
             "--set",
@@ -394,7 +402,7 @@ class Cluster(unittest.TestCase):
 
         built = self.scratch / "upgraded"
         built.mkdir()
-        run(["tar", "-xf", IMAGE, "-C", built])
+        run(["tar", "-xf", built_image(), "-C", built])
         layer = max(
             (built / "blobs/sha256").iterdir(), key=lambda blob: blob.stat().st_size
         )
