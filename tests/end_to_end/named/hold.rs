@@ -1,7 +1,9 @@
 //! A timeline that ends with whoever has made it: `eigentime ctl create --hold`.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
@@ -57,7 +59,9 @@ fn ends_with_its_maker() -> Outcome {
     let sleeper = start(sleeping.args(["sleep", "1000000"]).stdin(Stdio::null()))?;
     place.await_start("x")?;
     drop(holder.stdin.take());
-    sleeper.finish(PATIENCE)?.expect_code(137)?;
+    let ended_member = sleeper.finish(PATIENCE)?;
+    let signal = ended_member.status.signal();
+    ended_member.ensure(signal == Some(libc::SIGKILL), "it was not ended with its timeline")?;
     ended(&place, holder)
 }
 
@@ -77,8 +81,10 @@ fn ends_where_nobody_reads() -> Outcome {
     let mut holder = hold(&place, &[])?;
     drop(holder.stdout.take());
     ended(&place, holder)?;
-    let left: Vec<_> = fs::read_dir(place.directory())?.collect();
-    ensure!(left.is_empty(), "it has left {left:?}");
+    let names = fs::read_dir(place.directory())?.map(|entry| Ok(entry?.file_name()));
+    let left = names.collect::<Result<Vec<_>, Broken>>()?;
+    let is_own = |name: &OsString| name.as_encoded_bytes().starts_with(b"eigentime-");
+    ensure!(!left.iter().any(is_own), "it has left {left:?}");
     Ok(())
 }
 
