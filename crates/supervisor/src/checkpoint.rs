@@ -21,7 +21,7 @@ use crate::control::{Answer, Attached, Request};
 use crate::error::Error;
 use crate::host;
 use crate::motion::{Motion, is_allowed};
-use crate::moved::{InCall, Resting, Restored, Stood};
+use crate::moved::{InCall, Renumbered, Resting, Restored, Stood};
 use crate::named::{self, Ask};
 use crate::namespace;
 use crate::plan::{Clocks, Start};
@@ -243,7 +243,7 @@ impl Moved {
 
     /// The processes as they are called now that CRIU has restored them, with the first of them; and what
     /// each was called before.
-    fn found(&self, root: Pid) -> Result<(Vec<Stood>, Vec<(i32, i32)>), Error> {
+    fn found(&self, root: Pid) -> Result<(Vec<Stood>, Renumbered), Error> {
         let numbers = Numbers::below(root);
         let there =
             tree_of(root).into_iter().flat_map(|it| proc::threads_of(it).into_iter().flatten());

@@ -40,6 +40,9 @@ pub struct Stood {
     pub timers: Vec<Armed>,
 }
 
+/// What processes were called from outside, and are now.
+pub type Renumbered = Vec<(i32, i32)>;
+
 /// A thread that was in a system call.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct InCall {
@@ -60,8 +63,8 @@ pub struct Restored {
     pub is_prepared: bool,
     /// What the supervisor of its timeline knew, for the first.
     pub state: Option<Value>,
-    /// What processes were called from outside, and are now.
-    pub renumbered: Vec<(i32, i32)>,
+    /// How processes are called now.
+    pub renumbered: Renumbered,
     /// The container that it is in.
     pub container: Option<Container>,
     /// For how long the clocks run at another rate first, and at which they go on, for the first.
