@@ -38,10 +38,7 @@ export class Guard {
   readonly #exit: Promise<unknown[]>;
   #complaints = "";
 
-  private constructor(
-    started: ChildProcessWithoutNullStreams,
-    exit: Promise<unknown[]>,
-  ) {
+  private constructor(started: ChildProcessWithoutNullStreams, exit: Promise<unknown[]>) {
     this.#process = started;
     this.#exit = exit;
     started.stderr.setEncoding("utf8").on("data", (text) => (this.#complaints += text));

@@ -10,16 +10,7 @@ import {
 import { dirname } from "node:path";
 import { promisify } from "node:util";
 import { command, Guard, refused } from "./guard.js";
-import {
-  type Answer,
-  ask,
-  dateOf,
-  type Instant,
-  type Place,
-  type Rate,
-  type Span,
-  written,
-} from "./protocol.js";
+import { type Answer, ask, dateOf, type Instant, type Place, type Rate, type Span, written } from "./protocol.js";
 
 /** How a timeline is made: the options of `eigentime ctl create`. */
 export interface TimelineOptions {
