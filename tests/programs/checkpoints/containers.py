@@ -85,7 +85,8 @@ class Container:
 class Runc(Container):
     """A bundle, by the runtime alone."""
 
-    name = "moved"
+    # The control group is named after it, and other tests run at the same time.
+    name = f"moved-{os.getpid()}"
 
     def __init__(self, ticker):
         super().__init__(ticker)
