@@ -5,6 +5,7 @@
 //! - `agent`: keeps the timelines of a node as the objects say.
 //! - `webhook`: lets pods join, and refuses what makes no sense.
 //! - `plugin`: `kubectl eigentime`.
+//! - `follow`: follows objects of the API.
 //! - `members`: which pods are members of which timelines.
 //! - `metrics`, `serve`: what is told over HTTP.
 //! - `clock`: the clock of this machine.
@@ -17,6 +18,7 @@ pub mod agent;
 pub mod api;
 pub mod clock;
 pub mod controller;
+mod follow;
 mod members;
 mod metrics;
 pub mod plugin;

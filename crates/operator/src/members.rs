@@ -5,10 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{Pod, PodSpec, PodStatus};
 use kube::core::{Selector, SelectorExt};
 use kube::runtime::reflector::Store;
-use kube::runtime::{WatchStreamExt, watcher};
-use kube::{Api, Resource, ResourceExt};
-
-use futures::{Stream, TryStreamExt};
+use kube::{Resource, ResourceExt};
 
 use crate::api::Timeline;
 
@@ -64,19 +61,4 @@ pub fn keep_membership(pod: &mut Pod) {
     if let Some(PodStatus { phase, .. }) = pod.status.take() {
         pod.status = Some(PodStatus { phase, ..PodStatus::default() });
     }
-}
-
-/// Follows pods, of which only a part is kept.
-pub fn follow_pods(
-    pods: Api<Pod>,
-    config: watcher::Config,
-    writer: kube::runtime::reflector::store::Writer<Pod>,
-    keep: fn(&mut Pod),
-) -> impl Stream<Item = Result<Pod, watcher::Error>> {
-    watcher(pods, config)
-        .default_backoff()
-        .modify(keep)
-        .reflect(writer)
-        .touched_objects()
-        .into_stream()
 }

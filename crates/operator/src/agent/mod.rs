@@ -31,13 +31,14 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{ObjectMeta, Patch, PatchParams};
 use kube::runtime::reflector::{self, Store};
-use kube::runtime::{WatchStreamExt, watcher};
+use kube::runtime::watcher;
 use kube::{Api, Client, Resource, ResourceExt};
 
 use crate::api::written::Written;
 use crate::api::{
     Attached, Member, NodeState, TimeChaos, Timeline, TimelineNode, TimelineNodeSpec, local_name,
 };
+use crate::follow::{changes, whole};
 use crate::{clock, members};
 use attach::Attaching;
 use containers::{Clocks, Container, Wanted, keep_containers};
@@ -104,21 +105,9 @@ pub async fn run(client: Client, options: Options) -> anyhow::Result<()> {
     let on_node = watcher::Config::default().fields(&format!("spec.nodeName={}", options.node));
     let everything = watcher::Config::default;
     let news = stream::select_all([
-        watcher(Api::<Timeline>::all(client.clone()), everything())
-            .default_backoff()
-            .reflect(timelines_writer)
-            .touched_objects()
-            .map(|it| it.map(drop))
-            .boxed(),
-        watcher(Api::<TimeChaos>::all(client.clone()), everything())
-            .default_backoff()
-            .reflect(chaos_writer)
-            .touched_objects()
-            .map(|it| it.map(drop))
-            .boxed(),
-        members::follow_pods(Api::all(client.clone()), on_node, pods_writer, keep_containers)
-            .map(|it| it.map(drop))
-            .boxed(),
+        changes(Api::all(client.clone()), everything(), timelines_writer, whole),
+        changes(Api::all(client.clone()), everything(), chaos_writer, whole),
+        changes(Api::all(client.clone()), on_node, pods_writer, keep_containers),
     ]);
     let mut news = std::pin::pin!(news);
     let nodes: Api<TimelineNode> = Api::all(client.clone());

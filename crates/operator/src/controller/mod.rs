@@ -24,12 +24,13 @@ use kube::runtime::controller::{Action, Config, Controller};
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::runtime::finalizer::{self, finalizer};
 use kube::runtime::reflector::{self, ObjectRef, Store};
-use kube::runtime::{WatchStreamExt, watcher};
+use kube::runtime::watcher;
 use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
 
 use crate::api::timeline::{APPLIED, Timeline, TimelineStatus};
 use crate::api::{TimeChaos, TimelineNode};
+use crate::follow::{follow, whole};
 use crate::{clock, members, metrics};
 use lead::Leads;
 use status::{Facts, decide};
@@ -123,15 +124,12 @@ async fn work(client: Client, crosses_namespaces: bool) {
     };
     let everything = watcher::Config::default;
     let keep = members::keep_membership;
-    let of_pods = members::follow_pods(Api::all(client.clone()), everything(), pods_writer, keep)
+    let of_pods = follow(Api::all(client.clone()), everything(), pods_writer, keep)
         .filter_map(|pod| async move { told(pod) })
         .flat_map(move |pod| stream::iter(of_namespace(pod.namespace())));
     let noting = Arc::clone(&context);
     let (nodes_changed, nodes_heard) = mpsc::unbounded();
-    let of_nodes = watcher(Api::<TimelineNode>::all(client.clone()), everything())
-        .default_backoff()
-        .reflect(nodes_writer)
-        .touched_objects()
+    let of_nodes = follow(Api::all(client.clone()), everything(), nodes_writer, whole)
         .filter_map(|node| async move { told(node) })
         .flat_map(move |node| {
             noting.leads.lock().expect("nobody panics with it").note(&node, Instant::now());

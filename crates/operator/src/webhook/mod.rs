@@ -23,7 +23,7 @@ use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::core::DynamicObject;
 use kube::core::admission::{AdmissionRequest, AdmissionResponse, AdmissionReview};
 use kube::runtime::reflector::{self, Store};
-use kube::runtime::{WatchStreamExt, watcher};
+use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -33,7 +33,8 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::api::Timeline;
-use crate::members::{follow_pods, keep_membership};
+use crate::follow::{changes, whole};
+use crate::members::keep_membership;
 use crate::serve::{self, Answer, answer};
 
 /// The longest request of the API server (3 MiB) is below this.
@@ -72,19 +73,9 @@ pub async fn run(client: Client, options: Options) -> anyhow::Result<()> {
     let (pods, pods_writer) = reflector::store();
     let everything = watcher::Config::default;
     let news = futures::stream::select_all([
-        watcher(Api::<Timeline>::all(client.clone()), everything())
-            .default_backoff()
-            .reflect(timelines_writer)
-            .map(|it| it.map(drop))
-            .boxed(),
-        watcher(Api::<Namespace>::all(client.clone()), everything())
-            .default_backoff()
-            .reflect(namespaces_writer)
-            .map(|it| it.map(drop))
-            .boxed(),
-        follow_pods(Api::all(client), everything(), pods_writer, keep_membership)
-            .map(|it| it.map(drop))
-            .boxed(),
+        changes(Api::all(client.clone()), everything(), timelines_writer, whole),
+        changes(Api::all(client.clone()), everything(), namespaces_writer, whole),
+        changes(Api::all(client), everything(), pods_writer, keep_membership),
     ]);
     let runtime_class = options.runtime_class;
     let known = Arc::new(Known { timelines, namespaces, pods, runtime_class });
