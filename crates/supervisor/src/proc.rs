@@ -170,7 +170,12 @@ pub fn namespace(process: impl Display, kind: &str) -> io::Result<PathBuf> {
 ///
 /// If it has ended, or is closed to this user.
 pub fn is_in_timeline(process: impl Display) -> io::Result<bool> {
-    read_whole(process, "maps").map(|maps| maps.contains(REGION_FILE))
+    read_whole(process, "maps").map(|maps| maps_timeline(&maps))
+}
+
+/// Is the memory of a timeline among these mappings of a process?
+pub fn maps_timeline(maps: &str) -> bool {
+    maps.contains(REGION_FILE)
 }
 
 /// Are this process and another in the same namespace?

@@ -66,7 +66,8 @@ pub fn look(pid: Pid, layout: Layout, force: bool) -> Result<Target, String> {
 
 /// Looks at the program that a process runs, which may be another by now.
 pub fn look_at_program(pid: Pid, layout: Layout, force: bool) -> Result<Target, String> {
-    if proc::is_in_timeline(pid).is_ok_and(|is_in_timeline| is_in_timeline) {
+    let maps = proc::read_whole(pid, "maps");
+    if maps.as_deref().is_ok_and(proc::maps_timeline) {
         return Err(format!(
             "process {pid} is in a timeline already, and cannot be moved to another"
         ));
@@ -95,7 +96,7 @@ pub fn look_at_program(pid: Pid, layout: Layout, force: bool) -> Result<Target, 
              host clocks differ\nhelp: run `eigentime attach` in that namespace (nsenter -T -t {pid})"
         ));
     }
-    let maps = proc::read_whole(pid, "maps").map_err(forbidden)?;
+    let maps = maps.map_err(forbidden)?;
     let target = Target::parse(&maps)
         .ok_or_else(|| format!("the kernel gave process {pid} no vDSO to read the clocks by"))?;
     if mappings(&maps).iter().any(|it| layout.overlaps(&it.range)) {
