@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 use eigentime_supervisor::container::{self, Container as Identity};
-use eigentime_supervisor::{self as supervisor, Clocked, Rest};
+use eigentime_supervisor::{Clocked, Rest};
 use nix::unistd::mkdtemp;
 
 use crate::criu::place_for_log;
@@ -192,18 +192,7 @@ pub fn restore(
         return Ok(Some(Restarted { status, notes: BTreeSet::new() }));
     };
     let identity = Identity { inherits_time: true, ..identity.clone() };
-    let root = held.root;
-    let restoring = supervisor::Restoring {
-        root,
-        name: &name,
-        clocked: onward.clocked,
-        container: Some(&identity),
-    };
-    let restored = supervisor::restore(&moved, restoring).map_err(Error::from);
-    let restored = restored.and_then(|processes| held.let_go().map(|()| processes));
-    if restored.is_err() {
-        supervisor::end_tree(root);
-    }
+    let restored = held.bring_into(&name, &moved, onward.clocked, Some(&identity));
     let status = wait(&mut child)?;
     let notes = restored?.into_iter().flat_map(|process| process.notes).collect();
     Ok(Some(Restarted { status, notes }))

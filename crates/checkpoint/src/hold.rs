@@ -9,7 +9,10 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
-use eigentime_supervisor::end_tree;
+use eigentime_supervisor::container::Container;
+use eigentime_supervisor::control::Attached;
+use eigentime_supervisor::registry::Name;
+use eigentime_supervisor::{Clocked, Moved, Restoring, end_tree, restore};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -32,7 +35,7 @@ pub struct Hold {
 /// Processes that are stopped; they are ended if this is dropped.
 pub struct Held {
     /// The first of them.
-    pub root: i32,
+    root: i32,
     holder: UnixStream,
 }
 
@@ -70,8 +73,27 @@ impl Hold {
 }
 
 impl Held {
+    /// Brings them into a timeline that is made for them, by which they go on. They are ended if that
+    /// fails.
+    pub fn bring_into(
+        self,
+        name: &Name,
+        moved: &Moved,
+        clocked: Clocked,
+        container: Option<&Container>,
+    ) -> Result<Vec<Attached>, Error> {
+        let root = self.root;
+        let restoring = Restoring { root, name, clocked, container };
+        let restored = restore(moved, restoring).map_err(Error::from);
+        let restored = restored.and_then(|processes| self.let_go().map(|()| processes));
+        if restored.is_err() {
+            end_tree(root);
+        }
+        restored
+    }
+
     /// They go on.
-    pub fn let_go(mut self) -> Result<(), Error> {
+    fn let_go(mut self) -> Result<(), Error> {
         let told = self.holder.write_all(&[GO_ON]);
         told.map_err(Error::file("write to", Path::new(SOCKET)))
     }

@@ -7,9 +7,9 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::Path;
 
+use eigentime_supervisor::Clocked;
 use eigentime_supervisor::control::Attached;
 use eigentime_supervisor::registry::Name;
-use eigentime_supervisor::{self as supervisor, Clocked};
 use serde::Serialize;
 
 use crate::criu::{outcome, place_for_log};
@@ -80,13 +80,7 @@ pub fn restore(restoring: &Restoring<'_>) -> Result<Restored, Error> {
         let reason = reason.err().unwrap_or_else(|| "it has not run the script".to_owned());
         return Err(Error::NotRestored { pid, help: help_with(&reason), reason, log });
     };
-    let root = held.root;
-    let restoring = supervisor::Restoring { root, name: &name, clocked, container: None };
-    let processes = supervisor::restore(&moved, restoring).map_err(Error::from);
-    let processes = processes.and_then(|processes| held.let_go().map(|()| processes));
-    if processes.is_err() {
-        supervisor::end_tree(root);
-    }
+    let processes = held.bring_into(&name, &moved, clocked, None);
     // The processes are there, or have been ended, whatever it says.
     outcome(child, &log).map_err(failed)?.ok();
     // Nobody needs it any more.
