@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs all test suites, each to its end whatever the others do, then repeats the counts that the
-# runners printed and says which suites failed. `make test` calls it, after what the suites need is
-# built.
+# runners printed, with why tests failed, and says which suites did. `make test` calls it, after what
+# the suites need is built.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,6 +9,9 @@ cd "$(dirname "$0")/.."
 readonly COUNTS='^(test result: |Ran [0-9]+ tests? |OK\b|FAILED \(|[0-9]+ (passed|failed)|skipped: the )'
 # Doctests and examples of a crate that has none.
 readonly EMPTY='^test result: ok\. 0 passed; 0 failed; 0 ignored'
+# Where runners begin to tell why tests have failed, and how much of that is repeated.
+readonly FAILURES='^failures:$|^✖ failing tests|^=+ FAILURES =+$|^(FAIL|ERROR): |--- FAIL: |^\[ERROR\]'
+readonly MOST_LINES=60
 
 logs=$(mktemp -d)
 failed=() beside=
@@ -65,13 +68,20 @@ beside=
 cat "$logs/in_python"
 suite end-to-end cargo test --package eigentime-tests
 
+counts() { # NAME
+    echo "==== $1, $(cat "$logs/$1.time")"
+    grep -E "$COUNTS" "$logs/$1" | grep -vE "$EMPTY" || echo "no counts: it did not get as far as running tests"
+}
+
 printf '\n'
 for name in "${SUITES[@]}"; do
-    [ -e "$logs/$name.passed" ] || failed+=("$name")
-    echo "==== $name, $(cat "$logs/$name.time")"
-    grep -E "$COUNTS" "$logs/$name" | grep -vE "$EMPTY" || echo "no counts: it did not get as far as running tests"
+    if [ -e "$logs/$name.passed" ]; then counts "$name"; else failed+=("$name"); fi
 done
 if [ ${#failed[@]} -gt 0 ]; then
+    for name in "${failed[@]}"; do
+        sed -nE "/$FAILURES/,\$p" "$logs/$name" | sed -n "1,${MOST_LINES}p"
+        counts "$name"
+    done
     echo "failed: ${failed[*]}"
     exit 1
 fi

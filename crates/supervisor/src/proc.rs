@@ -34,6 +34,12 @@ impl Pidfd {
         while poll(&mut end, patience) == Err(Errno::EINTR) {}
     }
 
+    /// Has it ended?
+    pub fn has_ended(&self) -> bool {
+        let mut end = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
+        poll(&mut end, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
+    }
+
     /// A copy of one of its descriptors.
     pub fn borrow_descriptor(&self, descriptor: u32) -> nix::Result<OwnedFd> {
         let descriptor = descriptor.cast_signed();

@@ -6,18 +6,24 @@ use std::process::Stdio;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::place::{PATIENCE, Place};
 use crate::command::{Running, User, run, start};
 use crate::ensure;
 use crate::needs::Need;
+use crate::processes::send;
 use crate::suite::{Broken, Outcome, Suite};
 
 /// Adds the tests.
 pub fn add(suite: &mut Suite) {
     let mut test = |name: &str, body: fn() -> Outcome| {
-        suite.test(format!("named::control::{name}"), &[Need::Tool("prlimit")], body);
+        suite.test(
+            format!("named::control::{name}"),
+            &[Need::Tool("prlimit"), Need::Tool("chrt")],
+            body,
+        );
     };
     test("made_before_its_programs", made_first);
     test("made_once", made_once);
@@ -25,6 +31,7 @@ pub fn add(suite: &mut Suite) {
     test("waits_for_programs", waits_for_programs);
     test("waits_for_the_end", waits_for_the_end);
     test("tells_what_happens", tells);
+    test("whoever_is_told_of_is_shown", told_and_shown);
     test("answers_and_errors", answers);
     test("a_thousand_callers", a_thousand);
     test("whoever_does_not_read_misses_events", does_not_read);
@@ -177,7 +184,7 @@ fn waits_for_programs() -> Outcome {
     let not_empty = place.ctl(&["wait", "x", "--empty", "--timeout", "50ms"])?;
     not_empty.expect_code(1)?;
     not_empty.ensure(not_empty.errors.contains("it has 2 members"), "it is not said why")?;
-    crate::processes::send(busy.child.id(), rustix::process::Signal::KILL)?;
+    send(busy.child.id(), Signal::KILL)?;
     caller.say(r#"{"method":"wait","params":{"empty":true}}"#)?;
     place.done(&["leap", "x", "30d"])?;
     sleeper.finish(PATIENCE)?.expect_code(0)?;
@@ -221,6 +228,36 @@ fn tells() -> Outcome {
     sleeper.finish(PATIENCE)?.expect_code(0)?;
     place.remove("x")?;
     caller.event("removed").map(drop)
+}
+
+/// Also where a member hardly gets on between both: on a processor that another program keeps busy.
+fn told_and_shown() -> Outcome {
+    const STARTS: usize = 3;
+    const BUSY: &[&str] = &["--cpu-list", "0", "sh", "-c", "while :; do :; done"];
+    const IDLE: &[&str] = &["--cpu-list", "0", "chrt", "--idle", "0"];
+    let place = Place::new()?;
+    place.done(&["create", "x"])?;
+    let busy = start(place.outside("taskset").args(BUSY).stdin(Stdio::null()))?;
+    let [mut watcher, mut caller] = [Caller::new(&place)?, Caller::new(&place)?];
+    watcher.call("watch", &json!({}))?;
+    for _ in 0..STARTS {
+        let joins = place.run("x", &[])?;
+        let mut command = place.outside("taskset");
+        command
+            .args(IDLE)
+            .arg(joins.get_program())
+            .args(joins.get_args())
+            .args(["sleep", "1000000"]);
+        let sleeper = start(command.stdin(Stdio::null()))?;
+        let joined = watcher.event("joined")?;
+        let shown = caller.call("show", &json!({}))?;
+        let members: Vec<_> = shown["result"]["members"].as_array().into_iter().flatten().collect();
+        ensure!(members.len() == 1 && members[0]["pid"] == joined["pid"], "{joined}, {shown}");
+        send(sleeper.child.id(), Signal::KILL)?;
+        watcher.event("ended")?;
+    }
+    send(busy.child.id(), Signal::KILL)?;
+    place.remove("x")
 }
 
 fn answers() -> Outcome {

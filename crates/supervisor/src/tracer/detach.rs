@@ -40,6 +40,9 @@ impl Supervisor {
         if !self.has_member(pid) {
             return Err(format!("process {pid} is not a member of this timeline"));
         }
+        if !self.has_image(pid) {
+            return Err(format!("process {pid} is just being started\nhelp: try again"));
+        }
         let begin = Instant::now();
         let mut threads = Vec::new();
         let stopped = self.stop_threads(pid, None, begin + PATIENCE, &mut threads);
@@ -77,14 +80,14 @@ impl Supervisor {
         })
     }
 
-    pub(super) fn has_member(&self, process: Pid) -> bool {
+    pub(super) fn has_member(&mut self, process: Pid) -> bool {
         let is_followed = || {
             self.threads.iter().any(|(thread, state)| {
                 state.standing == Standing::Member && proc::process_of(*thread) == Some(process)
             })
         };
         // One that was returned to host time has the image without its mark.
-        self.has_image(process) || is_followed()
+        self.has_image(process) || is_followed() || self.is_booting(process)
     }
 
     /// Stops the threads of a process, but for one that is stopped already. All others are answered

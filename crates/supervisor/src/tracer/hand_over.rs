@@ -174,11 +174,11 @@ impl Supervisor {
     }
 
     /// Would nothing end with this process that its programs need?
-    fn is_settled(&self) -> bool {
+    fn is_settled(&mut self) -> bool {
         let ends =
             |it: &super::Thread| it.tied || it.kept.is_some() || it.standing != Standing::Member;
         let execs = self.notified.as_ref().is_some_and(|it| it.has_execs());
-        !execs && self.jobs.is_empty() && !self.threads.values().any(ends)
+        !execs && !self.has_booting() && self.jobs.is_empty() && !self.threads.values().any(ends)
     }
 
     /// Are calls answered?

@@ -170,7 +170,7 @@ impl Supervisor {
         }
     }
 
-    fn check_member(&self, caller: Pid) -> Result<(), String> {
+    fn check_member(&mut self, caller: Pid) -> Result<(), String> {
         let is_member = self.has_member(caller) && self.timeline_of(caller) == Number::OUTERMOST;
         match is_member {
             true => Ok(()),

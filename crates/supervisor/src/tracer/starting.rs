@@ -133,7 +133,10 @@ impl Supervisor {
                 let state = self.thread(tracee);
                 state.boots = borrowed.is_some();
                 state.kept = state.kept.or(is_closed.then_some(Lifelong::Closed));
-                self.note_starting(tracee.0);
+                let socket = borrowed.map(|(socket, process)| {
+                    self.note_booting(tracee.0, process);
+                    socket
+                });
                 self.tell_joined(tracee.0);
                 // Of what a container allows, its engine tells.
                 if started.runtime.is_none() {
@@ -141,7 +144,7 @@ impl Supervisor {
                 }
                 let resumed = self.go_on(tracee, None);
                 // While it runs already.
-                drop(borrowed);
+                drop(socket);
                 resumed
             }
             Err(refusal) => match self.refuse(tracee, &refusal) {

@@ -6,8 +6,7 @@
 //! from the page a program's timeline is known. Each keeps its map from the clocks that it lies on, so
 //! that it follows when these change.
 
-use std::collections::{HashMap, HashSet};
-use std::mem;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use eigentime_timeline::page::Page;
@@ -23,7 +22,6 @@ use crate::filter::Scope;
 use crate::host;
 use crate::motion::Motion;
 use crate::plan::Clocks;
-use crate::proc;
 use crate::region::Region;
 
 /// How far ahead a switch is: the time there is to write the maps.
@@ -76,8 +74,6 @@ pub struct Inner<'a> {
 pub struct Timelines {
     all: Vec<Timeline>,
     next: u32,
-    /// Those of processes that have been let go, and may not have mapped the page yet.
-    starting: HashMap<Pid, Number>,
 }
 
 impl Timelines {
@@ -92,7 +88,7 @@ impl Timelines {
             filters: 0,
             terms: String::new(),
         };
-        Self { all: vec![outermost], next: 1, starting: HashMap::new() }
+        Self { all: vec![outermost], next: 1 }
     }
 
     /// The supervisor's own.
@@ -322,7 +318,10 @@ impl Supervisor {
             return Number::OUTERMOST;
         }
         let known = self.threads.get(&thread).and_then(|it| it.timeline);
-        known.or_else(|| self.shown_timeline(thread)).unwrap_or_default()
+        known
+            .or_else(|| self.shown_timeline(thread))
+            .or_else(|| self.timeline_of_booting(thread))
+            .unwrap_or_default()
     }
 
     /// The timeline whose page a process has mapped.
@@ -361,14 +360,10 @@ impl Supervisor {
         }
         // One look may overlook a process that is just being made by one that ends.
         const LOOKS: usize = 2;
-        let mut starting = mem::take(&mut self.timelines.starting);
-        starting.retain(|process, _| !self.has_image(*process) && !proc::has_ended(*process));
         let threads = self.threads.values();
         let mut used: HashSet<_> =
             threads.flat_map(|it| [it.timeline, it.enters]).flatten().collect();
-        used.extend(starting.values());
         used.insert(Number::OUTERMOST);
-        self.timelines.starting = starting;
         for _ in 0..LOOKS {
             if self.timelines.all.iter().all(|it| used.contains(&it.number)) {
                 return;
@@ -377,14 +372,6 @@ impl Supervisor {
             used.extend(processes.iter().map(|it| self.timeline_of(*it)));
         }
         self.timelines.retain(&used);
-    }
-
-    /// Notes the timeline of a process that is let go, and maps its page by itself.
-    pub(super) fn note_starting(&mut self, process: Pid) {
-        if !self.timelines.is_one() {
-            let timeline = self.timeline_of(process);
-            self.timelines.starting.insert(process, timeline);
-        }
     }
 
     /// Is a thread about to start a program in another timeline than its own?

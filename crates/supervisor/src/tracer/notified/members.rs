@@ -1,13 +1,19 @@
-//! The programs of a timeline that traces none of them: those that have its image.
+//! The programs of a timeline that traces none of them: those that have its image, or are about to map
+//! it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::mem;
 
 use eigentime_timeline::mark;
 use nix::unistd::Pid;
 
+use super::super::timekeeper::Number;
 use super::super::tracee::Tracee;
 use super::super::{Supervisor, Thread};
-use crate::proc;
+use crate::proc::{self, Pidfd};
+
+/// Processes that have been let go, and map the image by themselves, each with its timeline.
+pub type Booting = HashMap<Pid, (Pidfd, Number)>;
 
 impl Supervisor {
     /// The processes that live by the timeline.
@@ -16,9 +22,45 @@ impl Supervisor {
         let followed = threads.into_iter().filter_map(|thread| self.process_of(thread));
         let mut processes: HashSet<_> = followed.collect();
         if self.notified.is_some() {
+            // Looked at first: the image of one that is no longer among them is seen.
+            processes.extend(self.booting().keys());
             processes.extend(proc::processes().filter(|process| self.has_image(*process)));
         }
         processes
+    }
+
+    /// A process is let go, and maps the image by itself: until then, nothing else tells that it is a
+    /// member.
+    pub(in super::super) fn note_booting(&mut self, process: Pid, handle: Pidfd) {
+        if self.notified.is_some() {
+            let timeline = self.timeline_of(process);
+            self.booting().insert(process, (handle, timeline));
+        }
+    }
+
+    /// Those that have not mapped it yet.
+    fn booting(&mut self) -> &mut Booting {
+        let notified = self.notified.as_mut().expect("only where nothing traces the programs");
+        let mut booting = mem::take(&mut notified.booting);
+        booting.retain(|process, (handle, _)| !handle.has_ended() && !self.has_image(*process));
+        let notified = self.notified.as_mut().expect("it was there");
+        notified.booting = booting;
+        &mut notified.booting
+    }
+
+    /// Has any not mapped it yet?
+    pub(in super::super) fn has_booting(&mut self) -> bool {
+        self.notified.is_some() && !self.booting().is_empty()
+    }
+
+    /// Has this one not mapped it yet?
+    pub(in super::super) fn is_booting(&mut self, process: Pid) -> bool {
+        self.notified.is_some() && self.booting().contains_key(&process)
+    }
+
+    /// The timeline of a process that may not have mapped it yet.
+    pub(in super::super) fn timeline_of_booting(&self, process: Pid) -> Option<Number> {
+        self.notified.as_ref()?.booting.get(&process).map(|(_, timeline)| *timeline)
     }
 
     /// Their threads.

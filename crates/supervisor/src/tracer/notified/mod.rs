@@ -66,6 +66,7 @@ pub struct Notified {
     /// The calls of threads that are about to start a program, and since when, until they are asked to
     /// stop.
     execs: HashMap<Pid, (Asked, Option<Instant>)>,
+    booting: members::Booting,
     /// Threads that a debugger follows, and that are to look at the map again afterwards.
     debugged: HashSet<Pid>,
 }

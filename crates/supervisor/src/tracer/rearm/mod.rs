@@ -166,13 +166,13 @@ impl Supervisor {
                 let processes = self.processes_of(change.timeline);
                 self.unpark_sockets(&processes, &change);
             }
-            let known = self.posix_timers.union(&self.interval_timers);
-            let concerned = known.filter(|process| {
-                self.has_timers(**process, &change)
-                    && self.has_member(**process)
-                    && self.timeline_of(**process) == change.timeline
+            let mut concerned: HashSet<_> =
+                self.posix_timers.union(&self.interval_timers).copied().collect();
+            concerned.retain(|process| {
+                self.has_timers(*process, &change)
+                    && self.has_member(*process)
+                    && self.timeline_of(*process) == change.timeline
             });
-            let concerned = concerned.copied().collect();
             self.await_processes(&concerned, change);
         }
     }
@@ -248,6 +248,10 @@ impl Supervisor {
         let Some(process) = self.process_of(tracee.0) else { return Ok(false) };
         let first = self.awaited.iter().position(|awaited| awaited.concerns(process));
         let Some(first) = first else { return Ok(false) };
+        if !self.has_image(process) {
+            // It is on its way into the image, by which its thread makes calls.
+            return tracee.resume_to_syscall(None).map(|()| true);
+        }
         let visit = Visit::new(tracee, self.layout.call())?;
         // From here on the process ends with the supervisor, and nobody arms them twice.
         self.tie(tracee, true)?;
