@@ -18,7 +18,7 @@ use object::{Object, ObjectSection, ObjectSymbol};
 const PADDING: &str = "EIGENTIME_IMAGE_PADDING";
 
 /// Symbols of the image that the supervisor has to know.
-const SYMBOLS: [(&str, &str, &str); 14] = [
+const SYMBOLS: [(&str, &str, &str); 16] = [
     (
         "et_code",
         "CODE",
@@ -35,6 +35,12 @@ const SYMBOLS: [(&str, &str, &str); 14] = [
         "Where a redirected call saves the flags, which a step would change.",
     ),
     ("et_enter", "ENTER", "Where trapped calls are redirected to."),
+    (
+        "et_interrupted",
+        "INTERRUPTED",
+        "Where a redirected wait goes on that was interrupted before it began.",
+    ),
+    ("et_entered", "ENTERED", "Where a redirected call goes on that was not."),
     ("et_rewritten", "REWRITTEN", "Where rewritten sites jump to."),
     (
         "et_rewritten_flags",

@@ -71,8 +71,10 @@ pub fn add(suite: &mut Suite) {
             suite.test(name, &needs, move || partial_write(build, how));
         }
         for wait in OVERTAKEN {
-            let name = format!("signals::{}::overtaken::{wait}", build.name());
-            suite.test(name, &needs, move || overtaken(build, wait));
+            for (how, options) in [("traced", &["--traced"][..]), ("for_moments", &[])] {
+                let name = format!("signals::{}::overtaken::{how}::{wait}", build.name());
+                suite.test(name, &needs, move || overtaken(build, options, wait));
+            }
         }
         for pace in PACES {
             let name = format!("signals::{}::remainder::rate_{}", build.name(), pace.text);
@@ -217,14 +219,14 @@ fn handler_sleeps(build: Build) -> Outcome {
 }
 
 /// A program looks whether a signal has come, and waits if none has: however long the call is on its way,
-/// a signal that comes meanwhile ends it, since the supervisor sees it come.
-fn overtaken(build: Build, wait: &str) -> Outcome {
+/// a signal that comes meanwhile ends it.
+fn overtaken(build: Build, options: &[&str], wait: &str) -> Outcome {
     const WAIT_MS: u64 = 400;
     /// Of 300. Natively as well, the signal may come between the look and the call.
     const MOST: u32 = 3;
     let pace = Pace { text: "2", ..TENFOLD };
-    let ended =
-        run_with(&["--no-rewrite", "--traced"], build, pace, &["overtaken", wait], WAIT_MS)?;
+    let options = [&["--no-rewrite"], options].concat();
+    let ended = run_with(&options, build, pace, &["overtaken", wait], WAIT_MS)?;
     let missed: u32 = ended.number("missed")?;
     ended
         .ensure(missed <= MOST, format_args!("{missed} waits went on although the signal had come"))

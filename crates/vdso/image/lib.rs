@@ -35,16 +35,17 @@ mod wait;
 use eigentime_calls::{Call, Kind, Nr, Watch};
 
 use arch::syscall;
-use layout::{AS_IT_IS, Frame};
+use layout::{AS_IT_IS, Frame, INTERRUPTED};
 
 /// Carries out a call in virtual time. Of a trapped one `hint` is what the supervisor knows of it
-/// beyond its arguments, or [`layout::NO_HINT`].
+/// beyond its arguments, or [`layout::NO_HINT`]; a wait has none, or [`layout::INTERRUPTED`].
 ///
 /// Called by the assembly of `arch` only.
 extern "C" fn translate(frame: &Frame, hint: i64) -> i64 {
     let (nr, args) = (Nr(frame.nr as u32), &frame.args);
     let is_trapped = frame.as_it_is == 0;
     let translated = Call::find(nr).and_then(|call| match &call.kind {
+        Kind::Wait(wait) if hint == INTERRUPTED => Some(wait::interrupted(wait, args)),
         Kind::Wait(wait) => wait::translate(call, wait, frame),
         Kind::Socket(socket) => socket::translate(nr, *socket, args),
         Kind::Read(read) => read::translate(nr, *read, args),

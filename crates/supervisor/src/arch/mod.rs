@@ -3,6 +3,8 @@
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
+use eigentime_calls::Restart;
+
 #[cfg(target_arch = "x86_64")]
 pub use x86_64::*;
 
@@ -18,12 +20,21 @@ pub const RESTART_AS_HANDLER_SAYS: i64 = -512;
 pub const RESTART_ALWAYS: i64 = -513;
 
 /// ERESTARTNOHAND: the call is made again unless a handler runs.
-const RESTART_UNLESS_HANDLED: i64 = -514;
+pub const RESTART_UNLESS_HANDLED: i64 = -514;
 
 /// ERESTART_RESTARTBLOCK: it goes on unless a handler runs, with what is left of its time.
 const RESTART_WITH_REST: i64 = -516;
 
 const EINTR: i64 = 4;
+
+/// By which of them the kernel does with a call at a signal what its row says.
+pub fn restart_result(restart: Restart) -> i64 {
+    match restart {
+        Restart::Always => RESTART_ALWAYS,
+        Restart::AsHandlerSays => RESTART_AS_HANDLER_SAYS,
+        Restart::Never | Restart::UnlessHandled | Restart::Futex => RESTART_UNLESS_HANDLED,
+    }
+}
 
 impl Registers {
     /// Puts the thread, which is about to make a call, after it, as if it had been

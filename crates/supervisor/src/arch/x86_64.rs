@@ -38,6 +38,9 @@ const CODE_SEGMENT_32: u64 = 0x23;
 /// What the kernel sees as "no system call".
 const NO_CALL: u64 = u64::MAX;
 
+/// Where nothing has been done in the image yet, beside [`SAVES_FLAGS`].
+const STARTS: [Symbol; 3] = [symbols::ENTER, symbols::ENTERED, symbols::REWRITTEN];
+
 /// Where the image saves the flags; after a step over one of these, they contain [`STEP_FLAG`].
 pub const SAVES_FLAGS: [Symbol; 2] = [symbols::ENTER_FLAGS, symbols::REWRITTEN_FLAGS];
 
@@ -211,6 +214,25 @@ impl Registers {
         self.0.rip = entry;
     }
 
+    /// Sends a call that was interrupted to the image, at `interrupted`, where the kernel treats it by
+    /// this result of it: it goes on there if a handler runs that ends it, and at `et_enter` otherwise.
+    pub fn redirect_interrupted(&mut self, interrupted: u64, result: i64) {
+        self.0.rcx = self.0.rip;
+        self.0.r11 = self.0.orig_rax;
+        self.0.rip = interrupted;
+        self.set_result(result);
+    }
+
+    /// Takes it back to the program.
+    pub fn undo_redirect_interrupted(&mut self) {
+        self.0.rip = self.0.rcx;
+    }
+
+    /// Is it still for the kernel to say where that goes on?
+    pub fn is_redirected_interrupted(&self, interrupted: u64) -> bool {
+        self.ip() == interrupted && self.is_in_call()
+    }
+
     /// Puts the thread, which is about to make a call, after it, as if it had been interrupted there
     /// and were about to make it again.
     pub fn interrupt_and_make_again(&mut self, after: u64) {
@@ -264,7 +286,9 @@ impl Registers {
         } else if is_at(symbols::PASS_FLAGS) {
             self.0.eflags = read(self.0.rsp)?;
             self.0.rsp += 8 + RED_ZONE;
-        } else if !is_at(symbols::ENTER) && !is_at(symbols::REWRITTEN) {
+        } else if self.is_redirected_interrupted(address_of(symbols::INTERRUPTED)) {
+            self.0.rax = self.0.orig_rax;
+        } else if !STARTS.into_iter().any(is_at) {
             return Ok(false);
         }
         self.0.rip = self.0.rcx - SYSCALL_LENGTH;
@@ -275,8 +299,8 @@ impl Registers {
     /// The call with which a thread has come to the image, whose symbols are at these addresses, if
     /// nothing has been done there yet.
     pub fn redirected(&self, address_of: impl Fn(Symbol) -> u64) -> Option<Nr> {
-        let starts = [symbols::ENTER, symbols::REWRITTEN].into_iter().chain(SAVES_FLAGS);
-        let is_there = starts.into_iter().any(|symbol| self.ip() == address_of(symbol));
+        let mut starts = STARTS.into_iter().chain(SAVES_FLAGS);
+        let is_there = starts.any(|symbol| self.ip() == address_of(symbol));
         is_there.then_some(Nr(self.0.rax as u32))
     }
 

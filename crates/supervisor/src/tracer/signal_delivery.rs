@@ -6,8 +6,8 @@
 //! that is in the image when a signal is to be delivered is first brought to where
 //! one or the other is true.
 
-use eigentime_calls::{Call, Nr, Restart, nr};
-use eigentime_vdso::Frame;
+use eigentime_calls::{Call, Nr, nr};
+use eigentime_vdso::{Frame, symbols};
 
 use super::Supervisor;
 use super::blocked::Blocked;
@@ -16,7 +16,8 @@ use super::kernel_vdso;
 use super::tracee::Tracee;
 use super::wait_restart::is_caught;
 use crate::arch::{
-    RESTART_ALWAYS, RESTART_AS_HANDLER_SAYS, RESTORES_FLAGS, Registers, SAVES_FLAGS, STEP_FLAG,
+    RESTART_ALWAYS, RESTART_AS_HANDLER_SAYS, RESTART_UNLESS_HANDLED, RESTORES_FLAGS, Registers,
+    SAVES_FLAGS, STEP_FLAG, restart_result,
 };
 use crate::proc;
 
@@ -47,6 +48,15 @@ impl Supervisor {
     /// there, before a signal is delivered to it.
     pub(super) fn settle_at_signal(&mut self, tracee: Tracee, signal: i32) -> nix::Result<()> {
         let mut registers = tracee.registers()?;
+        if registers.is_redirected_interrupted(self.layout.symbol(symbols::INTERRUPTED)) {
+            // A handler that sees a call that is made again, as of a thread that is cancelled, sees the
+            // program's own.
+            if registers.result() != RESTART_UNLESS_HANDLED {
+                registers.undo_redirect_interrupted();
+                tracee.set_registers(registers)?;
+            }
+            return Ok(());
+        }
         if !self.begins_to_wait(tracee, signal, &registers)
             && self.undo_redirect(tracee, &mut registers)?
         {
@@ -102,14 +112,11 @@ impl Supervisor {
         let Some((_, frame)) = self.frame(tracee, &registers) else { return Ok(()) };
         let wait = Call::find(Nr(frame.nr as u32)).and_then(Call::wait);
         let Some(wait) = wait else { return Ok(()) };
-        let result = match wait.restart(&frame.args) {
-            Restart::Always => RESTART_ALWAYS,
-            Restart::AsHandlerSays => RESTART_AS_HANDLER_SAYS,
-            Restart::Never | Restart::UnlessHandled | Restart::Futex => {
-                registers.interrupt(self.layout.exempt());
-                return tracee.set_registers(registers);
-            }
-        };
+        let result = restart_result(wait.restart(&frame.args));
+        if result == RESTART_UNLESS_HANDLED {
+            registers.interrupt(self.layout.exempt());
+            return tracee.set_registers(registers);
+        }
         match self.as_interrupted(tracee, &registers, result) {
             Some(registers) => tracee.set_registers(registers),
             None => Ok(()),

@@ -6,7 +6,9 @@ use core::mem::offset_of;
 use eigentime_calls::nr;
 
 use super::{Args, CONCERNED};
-use crate::layout::{AS_IT_IS, BOOTED_CLOCK, Launch, PAGE, UNSTARTED_CLOCK, Waiting};
+use crate::layout::{
+    AS_IT_IS, BOOTED_CLOCK, INTERRUPTED, Launch, PAGE, UNSTARTED_CLOCK, Waiting,
+};
 
 /// The address of a symbol of the linker script.
 macro_rules! address_of {
@@ -53,6 +55,11 @@ pub(crate) use pass_on;
 /// rewritten site jumps. As after any system call, `rcx` holds the address after the call; `rax`
 /// holds the number of the call, `r11` the hint, or where the site has an instruction that makes the
 /// call as it is; all else is the program's and is preserved, as the kernel does it, flags included.
+///
+/// A wait that nothing traces is sent to `et_interrupted` as a call that was interrupted, with its number
+/// in `r11` as well: unless a handler runs first that ends such a call, the kernel makes it again, and
+/// what it takes for the call's instruction is the jump before.
+///
 /// The 128 bytes below the stack pointer may be in use (the ABI's red zone). The unwind information
 /// lets exceptions and thread cancellation pass through a blocked call.
 #[unsafe(naked)]
@@ -62,6 +69,16 @@ unsafe extern "C" fn et_enter() {
         ".cfi_startproc",
         ".cfi_def_cfa rsp, 0",
         ".cfi_register rip, rcx",
+        "jmp 6f",
+        ".globl et_interrupted",
+        ".hidden et_interrupted",
+        "et_interrupted:",
+        "mov rax, r11",
+        "movabs r11, {interrupted}",
+        ".globl et_entered",
+        ".hidden et_entered",
+        "et_entered:",
+        "6:",
         "lea rsp, [rsp - 128]",
         ".cfi_def_cfa_offset 128",
         ".globl et_enter_flags",
@@ -191,6 +208,7 @@ unsafe extern "C" fn et_enter() {
         concerned = sym CONCERNED,
         translate = sym crate::translate,
         as_it_is = const AS_IT_IS,
+        interrupted = const INTERRUPTED,
     )
 }
 

@@ -30,6 +30,9 @@ pub const STRICT: u16 = 2;
 /// The hint of a redirected call of which the supervisor knows nothing beyond its arguments.
 pub const NO_HINT: i64 = i64::MIN;
 
+/// The same of a wait that was interrupted before it began.
+pub const INTERRUPTED: i64 = i64::MIN + 1;
+
 /// A time that never comes, in seconds: as long as the kernel can count (KTIME_SEC_MAX).
 pub const NEVER_SECONDS: i64 = 9_223_372_036;
 

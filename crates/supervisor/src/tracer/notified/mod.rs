@@ -22,13 +22,14 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Instant;
 
-use eigentime_calls::{Call, Kind, Nr, Watch, nr};
+use eigentime_calls::{Call, Kind, Nr, Wait, Watch, nr};
 use eigentime_vdso::{KernelFunctions, NO_HINT, UNSTARTED_CLOCK, symbols};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::signalfd::SignalFd;
 use nix::unistd::Pid;
 
+use super::ending::has_time;
 use super::nesting::asks_to_nest;
 use super::notes::Note;
 use super::oci_runtimes::RuntimeId;
@@ -37,7 +38,7 @@ use super::strict::{asks_for_mode, closes_itself, enters_strict_mode, may_set_fi
 use super::timekeeper::Number;
 use super::tracee::Tracee;
 use super::{Standing, Supervisor, Thread, signals};
-use crate::arch::{Registers, is_in_vsyscall_page};
+use crate::arch::{Registers, is_in_vsyscall_page, restart_result};
 use crate::plan::Lifelong;
 use crate::proc::{self, Pidfd};
 pub use listener::Asked;
@@ -479,6 +480,14 @@ impl Supervisor {
         if self.thread(tracee).kept == Some(Lifelong::Strict) && !enters_strict_mode {
             return self.end_strict(tracee);
         }
+        if let Some(wait) = call.wait()
+            && has_time(tracee, &registers, *wait)
+        {
+            self.note_frozen(tracee, &registers, call.kind);
+            self.consider(tracee, &registers)?;
+            self.redirect_wait(&mut registers, wait);
+            return tracee.set_registers(registers);
+        }
         if tracee.has_signal()? {
             // It is about to be delivered, and comes first.
             if let Some(notified) = &mut self.notified {
@@ -504,11 +513,20 @@ impl Supervisor {
     /// it begins with that, as far as that concerns the signal.
     pub(super) fn begin_notified(&mut self, tracee: Tracee) -> nix::Result<()> {
         let Some((asked, mut registers)) = self.take_redirected(tracee)? else { return Ok(()) };
-        match Call::find(asked.nr).and_then(Call::wait) {
-            Some(_) => self.redirect(&mut registers, NO_HINT),
+        let wait = Call::find(asked.nr).and_then(Call::wait);
+        match wait.filter(|wait| has_time(tracee, &registers, **wait)) {
+            Some(wait) => self.redirect_wait(&mut registers, wait),
             None => registers.undo_call(),
         }
         tracee.set_registers(registers)
+    }
+
+    /// Sends a thread to the image to wait. Programs that look for a signal before they wait rely on it
+    /// that one that comes before the wait has begun interrupts it, and nothing traces the thread until
+    /// it is there: the kernel does so.
+    fn redirect_wait(&self, registers: &mut Registers, wait: &Wait) {
+        let result = restart_result(wait.restart(&registers.args()));
+        registers.redirect_interrupted(self.layout.symbol(symbols::INTERRUPTED), result);
     }
 
     /// A thread has ended, or its number is another's now.

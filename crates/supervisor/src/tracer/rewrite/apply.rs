@@ -275,7 +275,8 @@ async fn make_pages(
         return Ok(());
     }
     let mut detour = Detour::new(tracee);
-    if tracee.is_beside_call() {
+    let is_beside_call = tracee.is_beside_call();
+    if is_beside_call {
         // The call that was stopped is not made.
         let mut skipped = *registers;
         skipped.skip(0);
@@ -292,6 +293,10 @@ async fn make_pages(
         if made.is_err() {
             break;
         }
+    }
+    if !is_beside_call {
+        // As it was: the kernel can still make the call again.
+        detour.run_to_trap().await?;
     }
     detour.end()?;
     match made {
