@@ -1,42 +1,121 @@
 package io.eigentime;
 
-import com.sun.security.auth.module.UnixSystem;
+import com.google.gson.stream.JsonReader;
 import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Comparator;
 import java.util.List;
-import java.util.Objects;
-import java.util.UUID;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
 import java.util.stream.Stream;
 
-/**
- * Where a timeline is, and the command that makes it.
- *
- * @param name its name
- * @param command the path of the command {@code eigentime}
- * @param runtime the value of {@link #RUNTIME} by which programs find it; if empty, the variable counts as missing
- * @param own was the runtime directory made for it alone?
- */
-record Place(String name, Path command, String runtime, boolean own) {
+/** Where a timeline is, as a process of {@code eigentime ctl} tells. If that has made the timeline, it holds it. */
+final class Place {
     private static final String RUNTIME = "EIGENTIME_RUNTIME_DIR";
 
+    private record Told(String name, String socket) {}
+
+    final String name;
+    private final Path socket;
+    /** The value of {@link #RUNTIME} by which programs find it; if empty, the variable counts as missing. */
+    private final String runtime;
+
+    private final Path command = findCommand();
+    private final Process process;
+
     static Place of(String name) {
-        return new Place(name, findCommand(), variable(RUNTIME, ""), false);
+        return new Place("connection", false, "", List.of("show", "--json", name));
     }
 
-    static Place of(Option.Creation creation) throws IOException {
-        if (creation.name != null || creation.arguments.contains("--joinable")) {
-            return of(Objects.requireNonNullElseGet(creation.name, () -> "test-" + UUID.randomUUID()));
+    static Place of(Option.Creation creation) {
+        var words = new ArrayList<>(List.of("create", "--hold", "--json"));
+        words.addAll(creation.arguments);
+        if (creation.name != null) {
+            words.add(creation.name);
         }
-        Path command = findCommand();
-        // Not in java.io.tmpdir, since the path of a socket has at most 107 bytes: unix(7).
-        return new Place(
-                "test",
-                command,
-                Files.createTempDirectory(Path.of("/tmp"), "eigentime-").toString(),
-                true);
+        boolean isPrivate = creation.name == null && !creation.arguments.contains("--joinable");
+        return new Place("command", isPrivate, creation.saved, words);
+    }
+
+    private Place(String code, boolean isPrivate, String saved, List<String> words) {
+        String what = "eigentime ctl " + words.get(0) + ": ";
+        var line = Stream.concat(Stream.of(command.toString(), "ctl"), words.stream());
+        var builder = new ProcessBuilder(line.toList());
+        // For the directory of a private timeline, since the path of a socket has at most 107 bytes: unix(7).
+        builder.environment().put("TMPDIR", "/tmp");
+        try {
+            process = builder.start();
+            Told told = told(saved);
+            if (told == null) {
+                throw failure(code);
+            }
+            name = told.name();
+            socket = Path.of(told.socket());
+            runtime = isPrivate ? socket.getParent().getParent().toString() : variable(RUNTIME, "");
+        } catch (IOException | ExecutionException error) {
+            throw new EigentimeException("command", what + error, null, error);
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+            throw new EigentimeException(code, what + "interrupted", null, error);
+        }
+    }
+
+    /** Waits for what the process tells; null if it has failed. */
+    private Told told(String saved) throws IOException, InterruptedException, ExecutionException {
+        var told = new FutureTask<Told>(() -> {
+            try {
+                // Null bytes make an error of a document that is cut short; the parser sees one and looks at the next.
+                process.getOutputStream().write((saved + "\0\0").getBytes(StandardCharsets.UTF_8));
+                process.getOutputStream().flush();
+            } catch (IOException error) {
+                // It says why it does not read.
+            }
+            return Connection.JSON.fromJson(new JsonReader(process.inputReader(StandardCharsets.UTF_8)), Told.class);
+        });
+        // No interrupt ends a read; it does end the wait for another thread that reads.
+        var reader = new Thread(told, "eigentime");
+        reader.setDaemon(true);
+        reader.start();
+        try {
+            return told.get();
+        } catch (InterruptedException | ExecutionException error) {
+            process.getOutputStream().close();
+            throw error;
+        }
+    }
+
+    private EigentimeException failure(String code) throws IOException, InterruptedException {
+        String said = new String(process.getErrorStream().readAllBytes(), StandardCharsets.UTF_8).strip();
+        if (said.isEmpty()) {
+            said = "eigentime ctl ended with status " + process.waitFor();
+        }
+        // Lines of a message, then those of help.
+        String[] parts = said.split("\nhelp: ", 2);
+        String message = parts[0].replaceFirst("^(eigentime|error): ", "");
+        return new EigentimeException(code, message, parts.length == 2 ? parts[1] : null, null);
+    }
+
+    /** Ends the timeline if the process holds it. An interrupt ends no more than the wait for that. */
+    void close() {
+        boolean interrupted = Thread.interrupted();
+        try {
+            process.getOutputStream().close();
+            if (process.waitFor() != 0) {
+                throw failure("command");
+            }
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        } catch (InterruptedException error) {
+            interrupted = true;
+        } finally {
+            if (interrupted) {
+                Thread.currentThread().interrupt();
+            }
+        }
     }
 
     private static Path findCommand() {
@@ -57,29 +136,6 @@ record Place(String name, Path command, String runtime, boolean own) {
         return value == null || value.isEmpty() ? otherwise : value;
     }
 
-    /** Runs the command that makes the timeline. */
-    void create(Option.Creation creation) throws IOException, InterruptedException {
-        // Files and not pipes: the supervisor of the timeline keeps its standard error open.
-        Path input = Files.createTempFile("eigentime-", ".json");
-        Path complaints = Files.createTempFile("eigentime-", ".log");
-        try {
-            Files.writeString(input, creation.saved);
-            creation.arguments.addAll(0, List.of(command.toString(), "ctl", "create", name));
-            var builder = new ProcessBuilder(creation.arguments).redirectInput(input.toFile());
-            builder.redirectOutput(ProcessBuilder.Redirect.DISCARD).redirectError(complaints.toFile());
-            builder.environment().put(RUNTIME, runtime);
-            if (builder.start().waitFor() != 0) {
-                // Lines of a message, then those of help.
-                String[] parts = Files.readString(complaints).strip().split("\nhelp: ", 2);
-                String message = parts[0].replaceFirst("^(eigentime|error): ", "");
-                throw new EigentimeException("command", message, parts.length == 2 ? parts[1] : null, null);
-            }
-        } finally {
-            Files.delete(input);
-            Files.delete(complaints);
-        }
-    }
-
     /** A command that runs a program on the timeline. */
     ProcessBuilder command(String... program) {
         // Not in the environment of the ProcessBuilder, since callers may clear that: the command would make another
@@ -90,33 +146,10 @@ record Place(String name, Path command, String runtime, boolean own) {
     }
 
     Connection connect() {
-        Path socket = sockets().filter(Files::exists).findFirst().orElseThrow(() -> {
+        if (Files.notExists(socket)) {
             String message = "there is no timeline '" + name + "', or it has ended";
-            return new EigentimeException("connection", message, "`eigentime ctl list` lists the timelines", null);
-        });
+            throw new EigentimeException("connection", message, "`eigentime ctl list` lists the timelines", null);
+        }
         return new Connection(socket);
-    }
-
-    /** Where it can be: "Where timelines are found" in docs/guide/timelines.md. */
-    private Stream<Path> sockets() {
-        if (!runtime.isEmpty()) {
-            return Stream.of(Path.of(runtime, "eigentime", name));
-        }
-        long user = new UnixSystem().getUid();
-        String session = variable("XDG_RUNTIME_DIR", "/nonexistent");
-        String login = "/run/user/" + user + "/eigentime";
-        return Stream.of(session + "/eigentime", "/run/eigentime", login, "/tmp/eigentime-" + user)
-                .map(directory -> Path.of(directory, name));
-    }
-
-    /** Deletes what was made for the timeline alone. */
-    void delete() throws IOException {
-        if (own) {
-            try (Stream<Path> found = Files.walk(Path.of(runtime))) {
-                for (Path file : found.sorted(Comparator.reverseOrder()).toList()) {
-                    Files.delete(file);
-                }
-            }
-        }
     }
 }

@@ -1,15 +1,11 @@
 package io.eigentime;
 
 import io.eigentime.Connection.Answer;
-import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
-import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
@@ -30,13 +26,6 @@ import java.util.stream.Stream;
  * {@link EigentimeException}. A thread that is interrupted while it waits gets one, too.
  */
 public final class Timeline implements AutoCloseable {
-    /** Those that end with this process at the latest. */
-    private static final Set<Timeline> MADE = ConcurrentHashMap.newKeySet();
-
-    static {
-        Runtime.getRuntime().addShutdownHook(new Thread(() -> MADE.forEach(Timeline::close)));
-    }
-
     private final Place place;
 
     private Timeline(Place place) {
@@ -44,29 +33,14 @@ public final class Timeline implements AutoCloseable {
     }
 
     /**
-     * Makes a timeline. Without {@link Option#name} and {@link Option#joinable}, no other program finds it.
+     * Makes a timeline, which ends with this process at the latest, however that ends. Without {@link Option#name} and
+     * {@link Option#joinable}, no other program finds it.
      *
      * @param options how it is made
      * @return the timeline; {@link #close} ends it
      */
     public static Timeline create(Option... options) {
-        try {
-            var creation = new Option.Creation(options);
-            var timeline = new Timeline(Place.of(creation));
-            try {
-                timeline.place.create(creation);
-            } catch (IOException | InterruptedException | RuntimeException error) {
-                timeline.place.delete();
-                throw error;
-            }
-            MADE.add(timeline);
-            return timeline;
-        } catch (IOException error) {
-            throw new EigentimeException("command", "eigentime ctl create: " + error, null, error);
-        } catch (InterruptedException error) {
-            Thread.currentThread().interrupt();
-            throw new EigentimeException("command", "eigentime ctl create: interrupted", null, error);
-        }
+        return new Timeline(Place.of(new Option.Creation(options)));
     }
 
     /**
@@ -76,14 +50,12 @@ public final class Timeline implements AutoCloseable {
      * @return the timeline; {@link #close} leaves it as it is
      */
     public static Timeline open(String name) {
-        var timeline = new Timeline(Place.of(name));
-        timeline.info();
-        return timeline;
+        return new Timeline(Place.of(name));
     }
 
     /** {@return its name, by which {@code eigentime ctl} and containers find it, unless it is private} */
     public String name() {
-        return place.name();
+        return place.name;
     }
 
     /**
@@ -237,21 +209,7 @@ public final class Timeline implements AutoCloseable {
     /** Ends the timeline and its members, if {@link #create} has made it. */
     @Override
     public void close() {
-        if (!MADE.remove(this)) {
-            return;
-        }
-        // No channel serves a thread that is interrupted.
-        boolean interrupted = Thread.interrupted();
-        try {
-            remove();
-            place.delete();
-        } catch (IOException error) {
-            throw new UncheckedIOException(error);
-        } finally {
-            if (interrupted) {
-                Thread.currentThread().interrupt();
-            }
-        }
+        place.close();
     }
 
     private Answer ask(String method, Map<String, ?> params) {

@@ -12,15 +12,19 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** In processes of their own, whose environment is another one. */
+@Timeout(value = 2, unit = TimeUnit.MINUTES)
 class EnvironmentTest {
-    /** Leaves a timeline and a program on it to the end of the process. */
+    /** Leaves a timeline and a program on it to the end of the process, which ends with its input. */
     static final class Child {
         public static void main(String[] names) throws IOException {
             try {
@@ -37,33 +41,56 @@ class EnvironmentTest {
                         names.length == 0
                                 ? timeline.now()
                                 : Timeline.open(names[0]).now());
-                System.exit(0);
+                System.exit(System.in.read() + 1);
             } catch (EigentimeException error) {
                 System.out.println(error.code() + ": " + error.getMessage());
             }
         }
     }
 
-    private static List<String> run(Map<String, String> environment, String... names) throws Exception {
+    private static Process start(Map<String, String> environment, String... names) throws IOException {
         var java = Path.of(System.getProperty("java.home"), "bin/java").toString();
         var classes = System.getProperty("surefire.test.class.path", System.getProperty("java.class.path"));
         var builder = new ProcessBuilder(java, "-cp", classes, Child.class.getName());
         builder.command().addAll(List.of(names));
         builder.environment().putAll(environment);
-        Process process = builder.redirectErrorStream(true).start();
+        return builder.redirectErrorStream(true).start();
+    }
+
+    private static List<String> run(Map<String, String> environment, String... names) throws Exception {
+        Process process = start(environment, names);
+        process.getOutputStream().close();
         List<String> lines = process.inputReader().lines().toList();
         assertEquals(0, process.waitFor(), lines::toString);
         return lines;
     }
 
-    @Test
-    void aTimelineEndsWithItsProcess() throws Exception {
-        List<String> lines = run(Map.of());
-        assertEquals("2038-01-19T00:00:00Z", lines.get(2), lines::toString);
-        assertTrue(Files.notExists(Path.of(lines.get(1))), lines::toString);
+    /** The limit of the test ends it otherwise. */
+    private static void await(BooleanSupplier condition) throws InterruptedException {
+        while (!condition.getAsBoolean()) {
+            Thread.sleep(10);
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void aTimelineEndsWithItsProcess(boolean killed) throws Exception {
+        // The path of a socket there would be too long.
+        Process process = start(Map.of("TMPDIR", "/tmp/" + "long".repeat(30)));
+        var output = process.inputReader();
+        long sleeper = Long.parseLong(output.readLine());
+        Path directory = Path.of(output.readLine());
+        assertEquals("2038-01-19T00:00:00Z", output.readLine());
+        assertTrue(Files.exists(directory));
+        if (killed) {
+            process.destroyForcibly();
+        } else {
+            process.getOutputStream().close();
+        }
+        assertEquals(killed ? 128 + 9 : 0, process.waitFor());
+        await(() -> Files.notExists(directory));
         // Nobody but the end of the timeline ends it.
-        ProcessHandle.of(Long.parseLong(lines.get(0)))
-                .ifPresent(sleeper -> sleeper.onExit().join());
+        ProcessHandle.of(sleeper).ifPresent(program -> program.onExit().join());
     }
 
     @ParameterizedTest
@@ -75,11 +102,8 @@ class EnvironmentTest {
         }
         List<String> lines = run(environment, "shop");
         assertEquals("2038-01-19T00:00:00Z", lines.get(2), lines::toString);
-        try (Stream<Path> left = Files.list(directory.resolve("eigentime"))) {
-            assertEquals(
-                    List.of(".lock"),
-                    left.map(path -> path.getFileName().toString()).toList());
-        }
+        Path place = directory.resolve("eigentime");
+        await(() -> Arrays.equals(new String[] {".lock"}, place.toFile().list()));
     }
 
     @Test

@@ -263,6 +263,8 @@ class TimelineTest {
         var error = assertCode("command", () -> Timeline.create(date("soon")));
         assertTrue(error.getMessage().contains("soon"), error.getMessage());
         assertNotNull(error.help());
+        error = assertCode("command", () -> Timeline.create(continuing("{\"cut\": \"short")));
+        assertTrue(error.getMessage().contains("cannot continue"), error.getMessage());
         error = assertCode("connection", () -> Timeline.open("no-such-timeline"));
         assertTrue(error.getMessage().contains("no-such-timeline"), error.getMessage());
     }
