@@ -65,8 +65,14 @@ const fn relative(arg: u8, restart: Restart) -> Wait {
         clears_sets: false,
         takes_any_time: false,
         restart,
+        mask: None,
         always: false,
     }
+}
+
+/// A wait with signals that it blocks meanwhile in this argument.
+const fn masked(mask: u8, wait: Wait) -> Wait {
+    Wait { mask: Some(mask), ..wait }
 }
 
 /// A relative wait that is rare, and that any signal ends.
@@ -128,7 +134,7 @@ pub const ROWS: &[Row] = &[
     ),
     waits(
         arch::EPOLL_PWAIT,
-        millis(3, Via::EpollPwait2 { mask: true }, Restart::Never),
+        masked(4, millis(3, Via::EpollPwait2 { mask: true }, Restart::Never)),
         WokenBy::EventPoll,
         "ep_poll, fs/eventpoll.c",
     ),
@@ -146,7 +152,7 @@ pub const ROWS: &[Row] = &[
     ),
     waits(
         arch::PPOLL,
-        Wait { left: Left::InPlace, ..relative(2, Restart::UnlessHandled) },
+        masked(3, Wait { left: Left::InPlace, ..relative(2, Restart::UnlessHandled) }),
         WokenBy::PollList,
         "poll_select_finish, fs/select.c",
     ),
@@ -158,7 +164,7 @@ pub const ROWS: &[Row] = &[
     ),
     waits(
         arch::PSELECT6,
-        selects(Form::Timespec, Via::Same),
+        masked(5, selects(Form::Timespec, Via::Same)),
         WokenBy::Sets,
         "core_sys_select, fs/select.c",
     ),
@@ -190,7 +196,7 @@ pub const ROWS: &[Row] = &[
     ),
     waits(
         arch::EPOLL_PWAIT2,
-        relative(3, Restart::Never),
+        masked(4, relative(3, Restart::Never)),
         WokenBy::EventPoll,
         "ep_poll, fs/eventpoll.c",
     ),

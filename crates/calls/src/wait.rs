@@ -147,6 +147,8 @@ pub struct Wait {
     pub takes_any_time: bool,
     /// What becomes of it at a signal.
     pub restart: Restart,
+    /// The argument that leads to the signals that it blocks meanwhile, if it takes any.
+    pub mask: Option<u8>,
     /// Is it translated on every timeline? For calls that are rare, and that a signal ends which
     /// the program ignores: the kernel delivers such signals to traced threads.
     pub always: bool,
@@ -169,6 +171,13 @@ impl Wait {
     #[must_use]
     pub const fn over(&self) -> [i64; 2] {
         if self.takes_any_time { [0, 0] } else { [0, -1] }
+    }
+
+    /// Does a signal end it that comes before it has begun? One that blocks signals of its own has to begin
+    /// for that: those that come before may be among them.
+    #[must_use]
+    pub fn is_ended_early(&self, args: &[u64; 6]) -> bool {
+        self.mask.is_none_or(|mask| args[usize::from(mask)] == 0)
     }
 
     /// What becomes of it at a signal, if these are its arguments.

@@ -188,7 +188,7 @@ pub struct SkipOptions {
     pub name: Option<Name>,
 
     /// This many leaps, each to the next deadline; 0 allows no more
-    #[arg(long, value_name = "N", value_parser = parse_skips, group = "extent")]
+    #[arg(long, value_name = "N", value_parser = parse_skips, group = "extent", allow_hyphen_values = true)]
     pub times: Option<u64>,
 
     /// Leaps until the wall clock shows this date
@@ -196,11 +196,11 @@ pub struct SkipOptions {
     pub until: Option<VirtualInstant>,
 
     /// Leaps over this much virtual time
-    #[arg(long = "for", id = "skip_span", value_name = "SPAN", value_parser = parse_pause, group = "extent")]
+    #[arg(long = "for", id = "skip_span", value_name = "SPAN", value_parser = parse_pause, group = "extent", allow_hyphen_values = true)]
     pub span: Option<Nanos>,
 
     /// Give up waiting after this much time of the host
-    #[arg(long, value_name = "SPAN", value_parser = parse_pause)]
+    #[arg(long, value_name = "SPAN", value_parser = parse_pause, allow_hyphen_values = true)]
     pub timeout: Option<Nanos>,
 }
 
@@ -218,7 +218,7 @@ pub struct WaitOptions {
     pub until: Option<VirtualInstant>,
 
     /// Until this much virtual time has passed
-    #[arg(long = "for", id = "wait_span", value_name = "SPAN", value_parser = parse_pause, group = "condition")]
+    #[arg(long = "for", id = "wait_span", value_name = "SPAN", value_parser = parse_pause, group = "condition", allow_hyphen_values = true)]
     pub span: Option<Nanos>,
 
     /// Until all threads of all programs wait
@@ -250,6 +250,6 @@ pub struct WaitOptions {
     pub ended: bool,
 
     /// Give up after this much time of the host
-    #[arg(long, value_name = "SPAN", value_parser = parse_pause)]
+    #[arg(long, value_name = "SPAN", value_parser = parse_pause, allow_hyphen_values = true)]
     pub timeout: Option<Nanos>,
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use eigentime_calls::{Nr, nr};
 use eigentime_vdso::symbols::Symbol;
-use eigentime_vdso::{BOOTED_CLOCK, Frame, PAGE, RED_ZONE, symbols};
+use eigentime_vdso::{BOOTED_CLOCK, Frame, INTERRUPTED, PAGE, RED_ZONE, symbols};
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 use nix::errno::Errno;
 use nix::sys::ptrace;
@@ -223,6 +223,11 @@ impl Registers {
         self.set_result(result);
     }
 
+    /// Has a handler ended it, so that it only goes through the image to say so?
+    fn was_ended_early(&self) -> bool {
+        self.0.r11 == INTERRUPTED as u64
+    }
+
     /// Takes it back to the program.
     pub fn undo_redirect_interrupted(&mut self) {
         self.0.rip = self.0.rcx;
@@ -281,6 +286,9 @@ impl Registers {
         read: impl FnOnce(u64) -> nix::Result<u64>,
     ) -> nix::Result<bool> {
         let is_at = |symbol| self.ip() == address_of(symbol);
+        if self.was_ended_early() {
+            return Ok(false);
+        }
         if SAVES_FLAGS.into_iter().any(is_at) {
             self.0.rsp += RED_ZONE;
         } else if is_at(symbols::PASS_FLAGS) {
@@ -301,7 +309,7 @@ impl Registers {
     pub fn redirected(&self, address_of: impl Fn(Symbol) -> u64) -> Option<Nr> {
         let mut starts = STARTS.into_iter().chain(SAVES_FLAGS);
         let is_there = starts.any(|symbol| self.ip() == address_of(symbol));
-        is_there.then_some(Nr(self.0.rax as u32))
+        (is_there && !self.was_ended_early()).then_some(Nr(self.0.rax as u32))
     }
 
     /// Prepares a system call by the instruction at `instruction`.

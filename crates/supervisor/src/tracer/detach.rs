@@ -40,7 +40,7 @@ impl Supervisor {
         if !self.has_member(pid) {
             return Err(format!("process {pid} is not a member of this timeline"));
         }
-        if !self.has_image(pid) {
+        if self.lacks_image(pid) {
             return Err(format!("process {pid} is just being started\nhelp: try again"));
         }
         let begin = Instant::now();

@@ -6,7 +6,7 @@
 //! that is in the image when a signal is to be delivered is first brought to where
 //! one or the other is true.
 
-use eigentime_calls::{Call, Nr, nr};
+use eigentime_calls::{Call, Nr, Wait, nr};
 use eigentime_vdso::{Frame, symbols};
 
 use super::Supervisor;
@@ -103,7 +103,10 @@ impl Supervisor {
     fn begins_to_wait(&self, tracee: Tracee, signal: i32, registers: &Registers) -> bool {
         let call = registers.redirected(|symbol| self.layout.symbol(symbol));
         let wait = call.and_then(Call::find).and_then(Call::wait);
-        wait.is_some_and(|wait| has_time(tracee, registers, *wait)) && is_caught(tracee, signal)
+        let is_ended = |wait: &&Wait| {
+            has_time(tracee, registers, **wait) && wait.is_ended_early(&registers.args())
+        };
+        wait.filter(is_ended).is_some() && is_caught(tracee, signal)
     }
 
     /// A handler is to run in a thread that is about to make a call of the image's: it runs as if

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::mem;
 
 use eigentime_timeline::mark;
+use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use super::super::timekeeper::Number;
@@ -42,7 +43,7 @@ impl Supervisor {
     fn booting(&mut self) -> &mut Booting {
         let notified = self.notified.as_mut().expect("only where nothing traces the programs");
         let mut booting = mem::take(&mut notified.booting);
-        booting.retain(|process, (handle, _)| !handle.has_ended() && !self.has_image(*process));
+        booting.retain(|process, (handle, _)| !handle.has_ended() && self.lacks_image(*process));
         let notified = self.notified.as_mut().expect("it was there");
         notified.booting = booting;
         &mut notified.booting
@@ -82,7 +83,15 @@ impl Supervisor {
 
     /// Has a process the image where programs of this timeline have it?
     pub(in super::super) fn has_image(&self, process: Pid) -> bool {
-        let at = self.layout.image() + mark::OFFSET as u64;
-        Tracee::read_words_of::<1>(process, at) == Ok([mark::WORD])
+        self.mark(process) == Ok([mark::WORD])
+    }
+
+    /// Has it nothing there? Of one whose memory is closed to this user nothing is known.
+    pub(in super::super) fn lacks_image(&self, process: Pid) -> bool {
+        self.mark(process) == Err(Errno::EFAULT)
+    }
+
+    fn mark(&self, process: Pid) -> nix::Result<[u64; 1]> {
+        Tracee::read_words_of(process, self.layout.image() + mark::OFFSET as u64)
     }
 }

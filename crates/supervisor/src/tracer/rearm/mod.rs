@@ -248,7 +248,7 @@ impl Supervisor {
         let Some(process) = self.process_of(tracee.0) else { return Ok(false) };
         let first = self.awaited.iter().position(|awaited| awaited.concerns(process));
         let Some(first) = first else { return Ok(false) };
-        if !self.has_image(process) {
+        if self.lacks_image(process) {
             // It is on its way into the image, by which its thread makes calls.
             return tracee.resume_to_syscall(None).map(|()| true);
         }
