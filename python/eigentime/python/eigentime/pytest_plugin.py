@@ -29,8 +29,6 @@ def options(item: pytest.Item) -> dict[str, Any]:
     """What the test's markers ask for; the closest says most."""
     found: dict[str, Any] = {}
     for marker in item.iter_markers("timeline"):
-        if marker.args:
-            raise pytest.UsageError(f"{item.nodeid}: timeline takes keywords only")
         found = {**marker.kwargs, **found}
     return found
 
@@ -42,6 +40,15 @@ def pytest_configure(config: pytest.Config) -> None:
         "timeline(date=…, rate=…, inside=False, …): the options of the fixture `timeline`; "
         "with inside=True, the test itself runs in the timeline",
     )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Fails a test whose marker is wrong."""
+    if any(marker.args for marker in item.iter_markers("timeline")):
+        pytest.fail(
+            "the marker timeline takes keywords only, such as date=…", pytrace=False
+        )
 
 
 @pytest.fixture
