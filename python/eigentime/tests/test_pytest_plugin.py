@@ -148,13 +148,17 @@ def test_inside(): pass
 
 @pytest.mark.timeline(date="never")
 def test_outside(timeline): pass
+
+@pytest.mark.timeline(dat="2038-01-19")
+def test_unknown(timeline): pass
 """
         said = self.pytest({"test_wrong.py": wrong})
-        self.assertRegex(said, "1 failed, 1 error in")
+        self.assertRegex(said, "1 failed, 2 errors in")
         self.assertEqual(
-            len(re.findall("^E  .*invalid value 'never'", said, re.MULTILINE)),
-            2,
+            len(re.findall("^invalid value 'never'", said, re.MULTILINE)), 2
         )
+        self.assertRegex(said, "unexpected argument '--dat'.*\nhelp: .*'--date'")
+        self.assertNotIn("_timeline.py", said)
 
     def test_positional_options_are_errors_of_the_test(self) -> None:
         wrong = """

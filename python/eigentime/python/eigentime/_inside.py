@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from eigentime.pytest_plugin import INSIDE
+from eigentime.pytest_plugin import INSIDE, make
 from eigentime.timeline import Timeline
 
 # Options that are set once the test begins: starting pytest takes virtual time, too.
@@ -65,7 +65,7 @@ def _run(item: pytest.Item, asked: dict[str, Any]) -> Iterator[pytest.TestReport
         args.append("--no-cov")
     factory: Any = config._tmp_path_factory  # type: ignore[attr-defined]
     place = factory.mktemp("timeline")
-    with Timeline(**asked) as timeline:
+    with make(asked) as timeline:
         told = {
             "args": args,
             "test": f"{item.path}::{rest}",

@@ -33,6 +33,14 @@ def options(item: pytest.Item) -> dict[str, Any]:
     return found
 
 
+def make(asked: dict[str, Any]) -> Timeline:
+    """The timeline with these options, or the test's failure."""
+    try:
+        return Timeline(**asked)
+    except (TimelineError, TypeError) as error:
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Says what the marker means."""
     config.addinivalue_line(
@@ -57,7 +65,7 @@ def timeline(request: pytest.FixtureRequest) -> Iterator[Timeline]:
     inside = request.config.pluginmanager.get_plugin(INSIDE)
     asked = options(request.node)
     asked.pop("inside", None)
-    with inside.timeline if inside else Timeline(**asked) as made:
+    with inside.timeline if inside else make(asked) as made:
         request.node.stash[_TIMELINE] = made
         yield made
 
