@@ -156,6 +156,16 @@ class Programs(TestCase):
                 await waiting
                 never.cancel()
                 self.assertEqual(await program.wait(), 0)
+                done = await timeline.run(
+                    ["cat"], input=b"text", stdout=subprocess.PIPE, check=True
+                )
+                self.assertEqual((done.returncode, done.stdout), (0, b"text"))
+                with self.assertRaises(subprocess.CalledProcessError):
+                    await timeline.run(["false"], check=True)
+                endless = timeline.run(["sleep", "1000d"])
+                with self.assertRaises(asyncio.TimeoutError):
+                    await asyncio.wait_for(endless, 0.5)
+                await timeline.wait(empty=True)
                 self.assertEqual((await timeline.show()).fields["members"], [])
             with self.assertRaises(TimelineError):
                 await timeline.now()
@@ -210,6 +220,12 @@ class Ends(TestCase):
             with Timeline.connect(name) as connected:
                 self.assertEqual(connected.now(), START)
             Timeline.connect(name).now()
+
+            async def connect() -> datetime:
+                async with AsyncTimeline.connect(name) as connected:
+                    return await connected.now()
+
+            self.assertEqual(asyncio.run(connect()), START)
         self.assert_fails("not_found", Timeline.connect, name)
 
 

@@ -148,13 +148,74 @@ def test_inside(): pass
 
 @pytest.mark.timeline(date="never")
 def test_outside(timeline): pass
+
+@pytest.mark.timeline(dat="2038-01-19")
+def test_unknown(timeline): pass
 """
         said = self.pytest({"test_wrong.py": wrong})
-        self.assertRegex(said, "1 failed, 1 error in")
+        self.assertRegex(said, "1 failed, 2 errors in")
         self.assertEqual(
-            len(re.findall("^E  .*invalid value 'never'", said, re.MULTILINE)),
-            2,
+            len(re.findall("^invalid value 'never'", said, re.MULTILINE)), 2
         )
+        self.assertRegex(said, "unexpected argument '--dat'.*\nhelp: .*'--date'")
+        self.assertNotIn("_timeline.py", said)
+
+    def test_positional_options_are_errors_of_the_test(self) -> None:
+        wrong = """
+import pytest
+
+@pytest.mark.timeline("2038-01-19")
+def test_outside(): pass
+
+@pytest.mark.timeline("2038-01-19", inside=True)
+def test_inside(): pass
+
+def test_other(): pass
+"""
+        said = self.pytest({"test_wrong.py": wrong}, "--numprocesses=1")
+        self.assertRegex(said, "1 passed, 2 errors in")
+        self.assertIn("takes keywords only", said)
+
+    def test_what_ends_the_session(self) -> None:
+        ending = """
+import os, signal
+import pytest
+
+@pytest.fixture
+def ends():
+    yield
+    pytest.exit("stop now", returncode=7)
+
+@pytest.mark.timeline(inside=True)
+def test_exits(): pytest.exit("stop now", returncode=7)
+
+@pytest.mark.timeline(inside=True)
+def test_exits_at_its_end(ends): pass
+
+@pytest.mark.timeline(inside=True)
+def test_is_interrupted(): os.kill(os.getpid(), signal.SIGINT)
+
+@pytest.mark.timeline(inside=True)
+def test_interrupts_the_session(timeline):
+    os.kill(OUTER, signal.SIGINT)
+    signal.pause()
+
+def test_later(): pass
+"""
+        outer = "import os\nos.environ.setdefault('OUTER', str(os.getpid()))\n"
+        ending = ending.replace("OUTER", "int(os.environ['OUTER'])")
+        tests = {"conftest.py": outer, "test_ending.py": ending}
+        for name, ended, summary in [
+            ("test_exits", "Exit: stop now", "no tests ran"),
+            ("test_exits_at_its_end", "Exit: stop now", "1 passed"),
+            ("test_is_interrupted", "KeyboardInterrupt", "no tests ran"),
+            ("test_interrupts_the_session", "KeyboardInterrupt", "no tests ran"),
+        ]:
+            with self.subTest(name):
+                chosen = [f"test_ending.py::{test}" for test in (name, "test_later")]
+                said = self.pytest(tests, *chosen)
+                self.assertRegex(said, f"!!+ .*{ended}")
+                self.assertRegex(said, f"=+ {summary} in ")
 
     def test_what_the_documentation_shows(self) -> None:
         shown = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)

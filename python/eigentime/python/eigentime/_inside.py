@@ -18,31 +18,37 @@ from typing import Any
 
 import pytest
 
-from eigentime.pytest_plugin import INSIDE
+from eigentime.pytest_plugin import INSIDE, make
 from eigentime.timeline import Timeline
 
 # Options that are set once the test begins: starting pytest takes virtual time, too.
 _AT_START = ("date", "offset", "rate")
+# What ends the session, and is no outcome of the test.
+_ENDS = (KeyboardInterrupt, pytest.exit.Exception)
 
 
 def reports(
     item: pytest.Item, nextitem: pytest.Item | None, asked: dict[str, Any]
-) -> list[pytest.TestReport]:
+) -> Iterator[pytest.TestReport]:
     """Runs the test: its reports."""
     found: list[pytest.TestReport] = []
-    call = pytest.CallInfo.from_call(lambda: found.extend(_run(item, asked)), "call")
+    try:
+        call = pytest.CallInfo.from_call(
+            lambda: found.extend(_run(item, asked)), "call", reraise=_ENDS
+        )
+    finally:
+        yield from found
     if call.excinfo is not None:
-        found.append(item.ihook.pytest_runtest_makereport(item=item, call=call))
+        yield item.ihook.pytest_runtest_makereport(item=item, call=call)
     # Fixtures of modules and the like that the next test does not need: nothing else ends them here.
     setup: Any = item.session._setupstate
     teardown = pytest.CallInfo.from_call(
-        lambda: setup.teardown_exact(nextitem), "teardown"
+        lambda: setup.teardown_exact(nextitem), "teardown", reraise=_ENDS
     )
     if teardown.excinfo is not None or not any(
         report.when == "teardown" for report in found
     ):
-        found.append(item.ihook.pytest_runtest_makereport(item=item, call=teardown))
-    return found
+        yield item.ihook.pytest_runtest_makereport(item=item, call=teardown)
 
 
 def _run(item: pytest.Item, asked: dict[str, Any]) -> Iterator[pytest.TestReport]:
@@ -59,7 +65,7 @@ def _run(item: pytest.Item, asked: dict[str, Any]) -> Iterator[pytest.TestReport
         args.append("--no-cov")
     factory: Any = config._tmp_path_factory  # type: ignore[attr-defined]
     place = factory.mktemp("timeline")
-    with Timeline(**asked) as timeline:
+    with make(asked) as timeline:
         told = {
             "args": args,
             "test": f"{item.path}::{rest}",
@@ -88,6 +94,10 @@ def _run(item: pytest.Item, asked: dict[str, Any]) -> Iterator[pytest.TestReport
         report.nodeid = item.nodeid
         torn_down = torn_down or report.when == "teardown"
         yield report
+    for exited in _read(place / "end"):
+        if exited is None:
+            raise KeyboardInterrupt
+        pytest.exit(*exited)
     if not torn_down:
         said = "" if shown else f":\n{done.stdout}"
         text = f"the process in the timeline has ended with {done.returncode}"
@@ -104,9 +114,9 @@ def _read(file: Path) -> Iterator[Any]:
 class _Inside:
     """The plugin of the process in the timeline."""
 
-    def __init__(self, told: dict[str, Any], output: Path) -> None:
+    def __init__(self, told: dict[str, Any], place: Path) -> None:
         self._told = told
-        self._output = output
+        self._place = place
         self.timeline = Timeline.connect(told["timeline"])
         # By which it is registered.
         self.__name__ = INSIDE
@@ -128,7 +138,20 @@ class _Inside:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         hook = self._config.hook
         data = hook.pytest_report_to_serializable(config=self._config, report=report)
-        with self._output.open("ab") as stream:
+        self._write("reports", data)
+
+    def pytest_keyboard_interrupt(
+        self, excinfo: pytest.ExceptionInfo[BaseException]
+    ) -> None:
+        # That of `pytest.exit`, too; errors of the collection are of a class of their own.
+        end = excinfo.value
+        if isinstance(end, pytest.exit.Exception):
+            self._write("end", (end.msg, end.returncode))
+        elif type(end) is KeyboardInterrupt:
+            self._write("end", None)
+
+    def _write(self, name: str, data: Any) -> None:
+        with (self._place / name).open("ab") as stream:
             pickle.dump(data, stream)
 
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -141,7 +164,7 @@ def main() -> int:
     told = pickle.loads(file.read_bytes())
     sys.path[:] = told["path"]
 
-    inside = _Inside(told, file.with_name("reports"))
+    inside = _Inside(told, file.parent)
     return pytest.main(told["args"], plugins=[inside])
 
 

@@ -160,8 +160,9 @@ def _command() -> str:
 
 
 def _failed(code: str, said: str) -> TimelineError:
-    """What the command says: a message, then help, then how it is used."""
-    text = re.sub("^(eigentime|error): ", "", said.strip().split("\n\n")[0])
+    """What the command says: a message, then help or a tip, then how it is used."""
+    said = said.strip().replace("\n\n  tip: ", "\nhelp: ")
+    text = re.sub("^(eigentime|error): ", "", said.split("\n\n")[0])
     message, _, help = text.partition("\nhelp: ")
     return TimelineError(code, message, help or None)
 

@@ -12,14 +12,17 @@ A task that is cancelled while it waits for a timeline hangs up, and the timelin
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import subprocess
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
+from functools import partial
 from typing import Any, final
 
 from eigentime._timeline import (
     Answer,
     Event,
+    Existing,
     Made,
     Named,
     Rate,
@@ -47,14 +50,24 @@ class AsyncTimeline(Named):
     """A timeline that `async with` makes and removes; its options are those of `Timeline`."""
 
     def __init__(self, *, name: str | None = None, **options: Any) -> None:
-        self._name = name
-        self._options = options
+        self._enter: Callable[[], Existing] = partial(Made, name, options)
+
+    @classmethod
+    def connect(cls, name: str) -> AsyncTimeline:
+        """A timeline that exists, for `async with`, which leaves it as it is."""
+        self = cls()
+        self._enter = partial(Existing, name)
+        return self
 
     async def __aenter__(self) -> AsyncTimeline:
-        self._at = await asyncio.to_thread(Made, self._name, self._options)
+        self._at = await asyncio.to_thread(self._enter)
         return self
 
     async def __aexit__(self, *_exception: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """See `Timeline.close`."""
         await asyncio.to_thread(self._at.close)
 
     async def popen(self, args: Any, **options: Any) -> asyncio.subprocess.Process:
@@ -69,6 +82,30 @@ class AsyncTimeline(Named):
             joined.cancel()
             over.cancel()
         return process
+
+    async def run(
+        self,
+        args: Any,
+        *,
+        input: bytes | None = None,
+        check: bool = False,
+        **options: Any,
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Runs a program in the timeline to its end; kills it if the task is cancelled."""
+        words, options = self._at.start(args, options)
+        if input is not None:
+            options["stdin"] = subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(*words, **options)
+        try:
+            out, err = await process.communicate(input)
+        finally:
+            if process.returncode is None:
+                process.kill()
+        code: Any = process.returncode
+        done = subprocess.CompletedProcess(words, code, out, err)
+        if check:
+            done.check_returncode()
+        return done
 
     @asynccontextmanager
     async def _request(

@@ -29,10 +29,16 @@ def options(item: pytest.Item) -> dict[str, Any]:
     """What the test's markers ask for; the closest says most."""
     found: dict[str, Any] = {}
     for marker in item.iter_markers("timeline"):
-        if marker.args:
-            raise pytest.UsageError(f"{item.nodeid}: timeline takes keywords only")
         found = {**marker.kwargs, **found}
     return found
+
+
+def make(asked: dict[str, Any]) -> Timeline:
+    """The timeline with these options, or the test's failure."""
+    try:
+        return Timeline(**asked)
+    except (TimelineError, TypeError) as error:
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -44,13 +50,22 @@ def pytest_configure(config: pytest.Config) -> None:
     )
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Fails a test whose marker is wrong."""
+    if any(marker.args for marker in item.iter_markers("timeline")):
+        pytest.fail(
+            "the marker timeline takes keywords only, such as date=…", pytrace=False
+        )
+
+
 @pytest.fixture
 def timeline(request: pytest.FixtureRequest) -> Iterator[Timeline]:
     """A timeline of Eigentime, which ends with the test."""
     inside = request.config.pluginmanager.get_plugin(INSIDE)
     asked = options(request.node)
     asked.pop("inside", None)
-    with inside.timeline if inside else Timeline(**asked) as made:
+    with inside.timeline if inside else make(asked) as made:
         request.node.stash[_TIMELINE] = made
         yield made
 
