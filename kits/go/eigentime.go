@@ -148,10 +148,11 @@ func (timeline *Timeline) found(told []byte) error {
 	return err
 }
 
-// commandError is a message of the command, and its help.
+// commandError is a message of the command, and its help. What follows a blank line is how the command is used.
 func commandError(said string, err error) *Error {
-	message, help, _ := strings.Cut(strings.TrimSpace(said), "\nhelp: ")
-	message = strings.TrimPrefix(message, "eigentime: ")
+	said, _, _ = strings.Cut(strings.TrimSpace(said), "\n\n")
+	message, help, _ := strings.Cut(said, "\nhelp: ")
+	message = strings.TrimPrefix(strings.TrimPrefix(message, "eigentime: "), "error: ")
 	return &Error{Code: CodeCommand, Message: cmp.Or(message, err.Error()), Help: help}
 }
 

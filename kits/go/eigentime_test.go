@@ -295,7 +295,11 @@ func TestErrorsHaveACodeAndHelp(t *testing.T) {
 	}
 	code(t, tl.Timeline.Skip(eigentime.All()), eigentime.CodeRefused)
 	_, err := eigentime.Create(context.Background(), eigentime.Date("soon"))
-	if err := code(t, err, eigentime.CodeCommand); !strings.Contains(err.Message, "soon") || err.Help == "" {
+	if err := code(t, err, eigentime.CodeCommand); !strings.HasPrefix(err.Message, "invalid value 'soon'") || strings.Contains(err.Help, "--help") || err.Help == "" {
+		t.Errorf("it says: %v", err)
+	}
+	_, err = eigentime.Create(context.Background(), eigentime.Arguments("--no-such-option"))
+	if err := code(t, err, eigentime.CodeCommand); err.Message != "unexpected argument '--no-such-option' found" {
 		t.Errorf("it says: %v", err)
 	}
 	_, err = eigentime.Open("no-such-timeline")

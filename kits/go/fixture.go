@@ -7,7 +7,8 @@ import (
 )
 
 // Fixture is a timeline that belongs to a test. Its methods fail the test instead of returning an error; like
-// [testing.TB.FailNow], they must be called by the test's own goroutine. Those of its Timeline return errors.
+// [testing.TB.FailNow], they must be called by the test's own goroutine. Those of its Timeline return errors,
+// also those that it has from there, such as Watch.
 type Fixture struct {
 	*Timeline
 	test testing.TB
