@@ -116,6 +116,14 @@ static long wait_futex_bitset(long ms)
 	struct timespec until = plus_ms(now(CLOCK_MONOTONIC), ms);
 	return syscall(SYS_futex, &word, 9 /* FUTEX_WAIT_BITSET */, 0, &until, NULL, ~0U);
 }
+/* Blocks the signal itself, so that none ends it. */
+static long wait_ppoll_masked(long ms)
+{
+	struct pollfd fd = { .fd = quiet_pipe[0], .events = POLLIN };
+	struct timespec timeout = from_ms(ms);
+	uint64_t mask = 1UL << (SIGUSR1 - 1);
+	return syscall(SYS_ppoll, &fd, 1, &timeout, &mask, KERNEL_SIGSET_BYTES);
+}
 static long wait_sigtimedwait(long ms)
 {
 	uint64_t wanted = 1UL << (SIGUSR2 - 1);
@@ -132,6 +140,7 @@ static const struct {
 	{ "clock_nanosleep_abs", wait_clock_nanosleep_abs },
 	{ "poll", wait_poll },
 	{ "ppoll", wait_ppoll },
+	{ "ppoll_masked", wait_ppoll_masked },
 	{ "select", wait_select },
 	{ "pselect6", wait_pselect6 },
 	{ "epoll_wait", wait_epoll },
@@ -600,12 +609,15 @@ static void overtaken(const char *name, long ms)
 		_exit(0);
 	}
 	long (*wait_for)(long) = find_wait(name);
-	int missed = 0;
+	int missed = 0, ended = 0;
 	for (int i = 1; i <= OVERTAKING; i++) {
 		has_come = 0;
 		atomic_store(turn, i);
-		if (!has_come && wait_for(ms) == 0)
-			missed += has_come;
+		if (!has_come) {
+			long result = wait_for(ms);
+			missed += result == 0 && has_come;
+			ended += result != 0;
+		}
 		must(sigprocmask(SIG_BLOCK, &block, NULL) == 0, "sigprocmask");
 		while (!has_come)
 			sigsuspend(&wait);
@@ -613,6 +625,7 @@ static void overtaken(const char *name, long ms)
 	}
 	reap(child);
 	say("missed=%d", missed);
+	say("ended=%d", ended);
 }
 
 int main(int argc, char **argv)

@@ -173,19 +173,22 @@ impl Wait {
         if self.takes_any_time { [0, 0] } else { [0, -1] }
     }
 
-    /// Does a signal end it that comes before it has begun? One that blocks signals of its own has to begin
-    /// for that: those that come before may be among them.
-    #[must_use]
-    pub fn is_ended_early(&self, args: &[u64; 6]) -> bool {
-        self.mask.is_none_or(|mask| args[usize::from(mask)] == 0)
-    }
-
     /// What becomes of it at a signal, if these are its arguments.
     #[must_use]
     pub fn restart(&self, args: &[u64; 6]) -> Restart {
         match self.restart {
             Restart::Futex => FutexOp::of(args).map_or(Restart::UnlessHandled, |op| op.restart),
             restart => restart,
+        }
+    }
+
+    /// What becomes of it at a signal that comes before it has begun. One that blocks signals of its own has
+    /// to begin for that: those that come before may be among them.
+    #[must_use]
+    pub fn restart_early(&self, args: &[u64; 6]) -> Restart {
+        match self.mask {
+            Some(mask) if args[usize::from(mask)] != 0 => Restart::Always,
+            _ => self.restart(args),
         }
     }
 }

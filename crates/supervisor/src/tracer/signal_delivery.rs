@@ -6,7 +6,7 @@
 //! that is in the image when a signal is to be delivered is first brought to where
 //! one or the other is true.
 
-use eigentime_calls::{Call, Nr, Wait, nr};
+use eigentime_calls::{Call, Nr, Restart, Wait, nr};
 use eigentime_vdso::{Frame, symbols};
 
 use super::Supervisor;
@@ -104,7 +104,8 @@ impl Supervisor {
         let call = registers.redirected(|symbol| self.layout.symbol(symbol));
         let wait = call.and_then(Call::find).and_then(Call::wait);
         let is_ended = |wait: &&Wait| {
-            has_time(tracee, registers, **wait) && wait.is_ended_early(&registers.args())
+            has_time(tracee, registers, **wait)
+                && wait.restart_early(&registers.args()) != Restart::Always
         };
         wait.filter(is_ended).is_some() && is_caught(tracee, signal)
     }
@@ -115,7 +116,7 @@ impl Supervisor {
         let Some((_, frame)) = self.frame(tracee, &registers) else { return Ok(()) };
         let wait = Call::find(Nr(frame.nr as u32)).and_then(Call::wait);
         let Some(wait) = wait else { return Ok(()) };
-        let result = restart_result(wait.restart(&frame.args));
+        let result = restart_result(wait.restart_early(&frame.args));
         if result == RESTART_UNLESS_HANDLED {
             registers.interrupt(self.layout.exempt());
             return tracee.set_registers(registers);

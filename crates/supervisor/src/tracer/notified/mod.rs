@@ -22,7 +22,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Instant;
 
-use eigentime_calls::{Call, Kind, Nr, Restart, Wait, Watch, nr};
+use eigentime_calls::{Call, Kind, Nr, Wait, Watch, nr};
 use eigentime_vdso::{KernelFunctions, NO_HINT, UNSTARTED_CLOCK, symbols};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
@@ -525,10 +525,7 @@ impl Supervisor {
     /// that one that comes before the wait has begun interrupts it, and nothing traces the thread until
     /// it is there: the kernel does so.
     fn redirect_wait(&self, registers: &mut Registers, wait: &Wait) {
-        let args = registers.args();
-        let restart =
-            if wait.is_ended_early(&args) { wait.restart(&args) } else { Restart::Always };
-        let result = restart_result(restart);
+        let result = restart_result(wait.restart_early(&registers.args()));
         registers.redirect_interrupted(self.layout.symbol(symbols::INTERRUPTED), result);
     }
 
