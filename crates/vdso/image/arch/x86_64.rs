@@ -6,9 +6,7 @@ use core::mem::offset_of;
 use eigentime_calls::nr;
 
 use super::{Args, CONCERNED};
-use crate::layout::{
-    AS_IT_IS, BOOTED_CLOCK, INTERRUPTED, Launch, PAGE, UNSTARTED_CLOCK, Waiting,
-};
+use crate::layout::{AS_IT_IS, BOOTED_CLOCK, INTERRUPTED, Launch, PAGE, UNSTARTED_CLOCK, Waiting};
 
 /// The address of a symbol of the linker script.
 macro_rules! address_of {
