@@ -349,7 +349,7 @@ func TestTheEndTakesTheProgramsAlongAndLeavesNothing(t *testing.T) {
 		tl := eigentime.New(t)
 		sleeper = tl.Command("sleep", "1000d")
 		must(t, sleeper.Start())
-		tl.Wait(patient(t), eigentime.Blocked())
+		tl.Wait(patient(t), eigentime.BlockedIn(0, "clock_nanosleep"))
 	})
 	var exit *exec.ExitError
 	if err := sleeper.Wait(); !errors.As(err, &exit) {
