@@ -464,9 +464,13 @@ func TestNothingIsLeftOfATestThatIsKilled(t *testing.T) {
 	bufio.NewScanner(printed).Scan()
 	tl, err := eigentime.Open("victim")
 	must(t, err)
+	events, err := tl.Watch(patient(t))
+	must(t, err)
 	must(t, victim.Process.Kill())
 	victim.Wait() // It says that the process was killed.
-	must(t, tl.Wait(patient(t), eigentime.Ended()))
+	for _, err := range events {
+		must(t, err)
+	}
 }
 
 func TestManyTimelinesAndManyCallers(t *testing.T) {

@@ -178,7 +178,7 @@ def test_other(): pass
 
     def test_what_ends_the_session(self) -> None:
         ending = """
-import os, signal
+import os, signal, time
 import pytest
 
 @pytest.fixture
@@ -198,11 +198,16 @@ def test_is_interrupted(): os.kill(os.getpid(), signal.SIGINT)
 @pytest.mark.timeline(inside=True)
 def test_interrupts_the_session(timeline):
     os.kill(OUTER, signal.SIGINT)
-    signal.pause()
+    time.sleep(60)
 
 def test_later(): pass
 """
-        outer = "import os\nos.environ.setdefault('OUTER', str(os.getpid()))\n"
+        # Whoever runs the tests may ignore SIGINT.
+        outer = (
+            "import os, signal\n"
+            "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+            "os.environ.setdefault('OUTER', str(os.getpid()))\n"
+        )
         ending = ending.replace("OUTER", "int(os.environ['OUTER'])")
         tests = {"conftest.py": outer, "test_ending.py": ending}
         for name, ended, summary in [
