@@ -19,11 +19,7 @@ use crate::suite::{Broken, Outcome, Suite};
 /// Adds the tests.
 pub fn add(suite: &mut Suite) {
     let mut test = |name: &str, body: fn() -> Outcome| {
-        suite.test(
-            format!("named::control::{name}"),
-            &[Need::Tool("prlimit"), Need::Tool("chrt")],
-            body,
-        );
+        suite.test(format!("named::control::{name}"), &[Need::Tool("prlimit")], body);
     };
     test("made_before_its_programs", made_first);
     test("made_once", made_once);
@@ -31,11 +27,13 @@ pub fn add(suite: &mut Suite) {
     test("waits_for_programs", waits_for_programs);
     test("waits_for_the_end", waits_for_the_end);
     test("tells_what_happens", tells);
-    test("whoever_is_told_of_is_shown", told_and_shown);
     test("answers_and_errors", answers);
     test("a_thousand_callers", a_thousand);
     test("whoever_does_not_read_misses_events", does_not_read);
     test("a_caller_that_hangs_up_is_forgotten", hangs_up);
+    // Beside others on the processor, its programs would take too long.
+    let needs = [Need::Tool("chrt"), Need::Tool("taskset")];
+    suite.test_alone("named::control::whoever_is_told_of_is_shown", &needs, told_and_shown);
 }
 
 /// A connection to a timeline.
