@@ -108,7 +108,7 @@ fn wait(row: &Row) -> Option<[String; 5]> {
         Via::RingRelative => "made with a relative time",
         Via::Ppoll => "made as `ppoll`",
         Via::Pselect6 => "made as `pselect6`",
-        Via::EpollPwait2 { .. } => "made as `epoll_pwait2` (before Linux 5.11: `epoll_pwait`)",
+        Via::EpollPwait2 => "made as `epoll_pwait2` (before Linux 5.11: `epoll_pwait`)",
     };
     let interrupted = match restart {
         Restart::Never => "a handler ends it (EINTR)",

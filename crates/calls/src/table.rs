@@ -128,13 +128,13 @@ pub const ROWS: &[Row] = &[
     ),
     waits(
         arch::EPOLL_WAIT,
-        millis(3, Via::EpollPwait2 { mask: false }, Restart::Never),
+        millis(3, Via::EpollPwait2, Restart::Never),
         WokenBy::EventPoll,
         "ep_poll, fs/eventpoll.c",
     ),
     waits(
         arch::EPOLL_PWAIT,
-        masked(4, millis(3, Via::EpollPwait2 { mask: true }, Restart::Never)),
+        masked(4, millis(3, Via::EpollPwait2, Restart::Never)),
         WokenBy::EventPoll,
         "ep_poll, fs/eventpoll.c",
     ),

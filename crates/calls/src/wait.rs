@@ -57,12 +57,9 @@ pub enum Via {
     Ppoll,
     /// `pselect6(n, read, write, except, time, NULL)`.
     Pselect6,
-    /// `epoll_pwait2(epfd, events, max, time, mask, size)`; `mask` is the
-    /// program's argument 4 where its own call has one.
-    EpollPwait2 {
-        /// Does the program's own call have a signal mask?
-        mask: bool,
-    },
+    /// `epoll_pwait2(epfd, events, max, time, mask, size)`; without a mask where the program's own call
+    /// takes none.
+    EpollPwait2,
     /// The same call, with a relative time in the place of an absolute one.
     RingRelative,
 }
@@ -162,7 +159,7 @@ impl Wait {
             Via::Same | Via::RingRelative => asked,
             Via::Ppoll => nr::PPOLL,
             Via::Pselect6 => nr::PSELECT6,
-            Via::EpollPwait2 { .. } => nr::EPOLL_PWAIT2,
+            Via::EpollPwait2 => nr::EPOLL_PWAIT2,
         }
     }
 

@@ -117,20 +117,6 @@ pub fn translate(call: &Call, wait: &Wait, frame: &Frame) -> Option<i64> {
     translate_with(call, wait, frame, None)
 }
 
-/// A wait was interrupted before it began: all of its time is left.
-#[inline(never)]
-pub fn interrupted(wait: &Wait, args: &Args) -> i64 {
-    let Left::Interrupted(left) = wait.left else { return -EINTR };
-    let to = arg(args, left);
-    if to == 0 || !base_and_clock(wait, args).is_some_and(|(relative, _)| relative) {
-        return -EINTR;
-    }
-    match load::<2>(arg(args, wait.arg)).and_then(|asked| store(to, asked)) {
-        Ok(()) => -EINTR,
-        Err(_) => -EFAULT,
-    }
-}
-
 /// The same for a call whose sets are needed again if the map changes meanwhile.
 #[inline(never)]
 fn translate_with_sets(call: &Call, wait: &Wait, frame: &Frame) -> Option<i64> {
@@ -190,6 +176,20 @@ fn translate_with(
             continue;
         }
         return Some(give_back(wait, args, &deadline, &due, waiting.host, result));
+    }
+}
+
+/// A wait was interrupted before it began: all of its time is left.
+#[inline(never)]
+pub fn interrupted(wait: &Wait, args: &Args) -> i64 {
+    let Left::Interrupted(left) = wait.left else { return -EINTR };
+    let to = arg(args, left);
+    if to == 0 || !base_and_clock(wait, args).is_some_and(|(relative, _)| relative) {
+        return -EINTR;
+    }
+    match load::<2>(arg(args, wait.arg)).and_then(|asked| store(to, asked)) {
+        Ok(()) => -EINTR,
+        Err(_) => -EFAULT,
     }
 }
 
@@ -314,8 +314,8 @@ fn make(nr: Nr, wait: &Wait, args: &Args, waiting: &mut Waiting) -> i64 {
             args[5] = 0;
             PSELECT6
         }
-        Via::EpollPwait2 { mask } => {
-            if !mask {
+        Via::EpollPwait2 => {
+            if wait.mask.is_none() {
                 args[4] = 0;
             }
             let result = waiting_syscall(EPOLL_PWAIT2, &args, waiting);

@@ -27,7 +27,7 @@ const RESTART_WITH_REST: i64 = -516;
 
 const EINTR: i64 = 4;
 
-/// By which of them the kernel does with a call at a signal what its row says.
+/// The result by which the kernel does with an interrupted call what its row says.
 pub fn restart_result(restart: Restart) -> i64 {
     match restart {
         Restart::Always => RESTART_ALWAYS,

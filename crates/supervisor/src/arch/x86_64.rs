@@ -41,6 +41,13 @@ const NO_CALL: u64 = u64::MAX;
 /// Where nothing has been done in the image yet, beside [`SAVES_FLAGS`].
 const STARTS: [Symbol; 3] = [symbols::ENTER, symbols::ENTERED, symbols::REWRITTEN];
 
+// What the kernel takes for the call that it makes again.
+const _: () = {
+    let [enter, interrupted] = [symbols::ENTER, symbols::INTERRUPTED];
+    let length = symbols::OFFSETS[interrupted.0].1 - symbols::OFFSETS[enter.0].1;
+    assert!(length as u64 == SYSCALL_LENGTH);
+};
+
 /// Where the image saves the flags; after a step over one of these, they contain [`STEP_FLAG`].
 pub const SAVES_FLAGS: [Symbol; 2] = [symbols::ENTER_FLAGS, symbols::REWRITTEN_FLAGS];
 

@@ -222,6 +222,7 @@ pub struct Supervisor {
     lifelong: Option<Lifelong>,
     /// How it is told of calls, if it does not.
     notified: Option<notified::Notified>,
+    booting: notified::Booting,
     /// Where its state is written down, if its programs are to go on without it.
     journal: Option<Journal>,
     /// Is there anything that has not been written down yet?
@@ -343,6 +344,7 @@ impl Supervisor {
                 None => idle::Waiters::of_running_clocks(),
             },
             notified: subject.lifelong.is_none().then(notified::Notified::default),
+            booting: notified::Booting::new(),
             lifelong: subject.lifelong,
             has_new_state: subject.journal.is_some(),
             journal: subject.journal,

@@ -41,27 +41,25 @@ impl Supervisor {
 
     /// Those that have not mapped it yet.
     fn booting(&mut self) -> &mut Booting {
-        let notified = self.notified.as_mut().expect("only where nothing traces the programs");
-        let mut booting = mem::take(&mut notified.booting);
+        let mut booting = mem::take(&mut self.booting);
         booting.retain(|process, (handle, _)| !handle.has_ended() && self.lacks_image(*process));
-        let notified = self.notified.as_mut().expect("it was there");
-        notified.booting = booting;
-        &mut notified.booting
+        self.booting = booting;
+        &mut self.booting
     }
 
     /// Has any not mapped it yet?
     pub(in super::super) fn has_booting(&mut self) -> bool {
-        self.notified.is_some() && !self.booting().is_empty()
+        !self.booting().is_empty()
     }
 
     /// Has this one not mapped it yet?
     pub(in super::super) fn is_booting(&mut self, process: Pid) -> bool {
-        self.notified.is_some() && self.booting().contains_key(&process)
+        self.booting().contains_key(&process)
     }
 
     /// The timeline of a process that may not have mapped it yet.
     pub(in super::super) fn timeline_of_booting(&self, process: Pid) -> Option<Number> {
-        self.notified.as_ref()?.booting.get(&process).map(|(_, timeline)| *timeline)
+        self.booting.get(&process).map(|(_, timeline)| *timeline)
     }
 
     /// Their threads.

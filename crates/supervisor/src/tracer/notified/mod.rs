@@ -43,6 +43,7 @@ use crate::plan::Lifelong;
 use crate::proc::{self, Pidfd};
 pub use listener::Asked;
 use listener::{Answer, Listener, filters_of};
+pub use members::Booting;
 
 /// What is known of programs that nothing traces between their calls.
 #[derive(Default)]
@@ -67,7 +68,6 @@ pub struct Notified {
     /// The calls of threads that are about to start a program, and since when, until they are asked to
     /// stop.
     execs: HashMap<Pid, (Asked, Option<Instant>)>,
-    booting: members::Booting,
     /// Threads that a debugger follows, and that are to look at the map again afterwards.
     debugged: HashSet<Pid>,
 }
@@ -480,15 +480,8 @@ impl Supervisor {
         if self.thread(tracee).kept == Some(Lifelong::Strict) && !enters_strict_mode {
             return self.end_strict(tracee);
         }
-        if let Some(wait) = call.wait()
-            && has_time(tracee, &registers, *wait)
-        {
-            self.note_frozen(tracee, &registers, call.kind);
-            self.consider(tracee, &registers)?;
-            self.redirect_wait(&mut registers, wait);
-            return tracee.set_registers(registers);
-        }
-        if tracee.has_signal()? {
+        let wait = call.wait().filter(|wait| has_time(tracee, &registers, **wait));
+        if wait.is_none() && tracee.has_signal()? {
             // It is about to be delivered, and comes first.
             if let Some(notified) = &mut self.notified {
                 notified.redirected.insert(tracee.0, asked);
@@ -505,7 +498,10 @@ impl Supervisor {
         if matches!(call.kind, Kind::Wait(_) | Kind::Socket(_) | Kind::Read(_)) {
             self.consider(tracee, &registers)?;
         }
-        self.redirect(&mut registers, hint.map_or(NO_HINT, |clock| i64::from(clock.0)));
+        match wait {
+            Some(wait) => self.redirect_wait(&mut registers, wait),
+            None => self.redirect(&mut registers, hint.map_or(NO_HINT, |clock| i64::from(clock.0))),
+        }
         tracee.set_registers(registers)
     }
 
