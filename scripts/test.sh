@@ -12,6 +12,8 @@ readonly EMPTY='^test result: ok\. 0 passed; 0 failed; 0 ignored'
 # Where runners begin to tell why tests have failed, and how much of that is repeated.
 readonly FAILURES='^failures:$|^✖ failing tests|^=+ FAILURES =+$|^(FAIL|ERROR): |--- FAIL: |^\[ERROR\]'
 readonly MOST_LINES=60
+# Where they have told it, and go on with what is of no use there.
+readonly TOLD='^(test result: |Ran [0-9]+ tests? )'
 
 logs=$(mktemp -d)
 failed=() beside=
@@ -79,7 +81,7 @@ for name in "${SUITES[@]}"; do
 done
 if [ ${#failed[@]} -gt 0 ]; then
     for name in "${failed[@]}"; do
-        sed -nE "/$FAILURES/,\$p" "$logs/$name" | sed -n "1,${MOST_LINES}p"
+        sed -nE "/$FAILURES/,\$p" "$logs/$name" | sed -E "/$TOLD/,\$d" | sed -n "1,${MOST_LINES}p"
         counts "$name"
     done
     echo "failed: ${failed[*]}"

@@ -70,18 +70,8 @@ pub fn rows(words: &[&str]) -> Done {
     let mut differences = Vec::new();
     let mut all_known_differ = true;
     for ((name, config, sites), other) in chosen.into_iter().zip(others) {
-        let mut found = differing(&name, None, &places, &host, &other);
-        let unknown = |it: &Difference| known::reason(&rows::all()[it.case].name, &name).is_none();
-        let again: Vec<usize> = found.iter().filter(|it| unknown(it)).map(|it| it.case).collect();
-        if !again.is_empty() {
-            // Many processes at once, on a machine that others use too, disturb each other: what
-            // differs is judged by a run of its own, one case at a time.
-            println!("{name}: {} cases differed beside others, and are run alone", again.len());
-            found.retain(|it| !unknown(it));
-            let host = run(&Servers::start(Place::Host, 1)?, Scale::ONE, &again);
-            let other = on_timeline(config, sites, 1, &again)?;
-            found.extend(differing(&name, None, &again, &host, &other));
-        }
+        let alone = |again: &[usize]| on_timeline(config, sites, 1, again);
+        let found = judged(&name, None, &places, &host, &other, alone)?;
         all_known_differ &= known_differ(&name, &places, &found);
         differences.extend(found);
     }
@@ -131,6 +121,29 @@ fn on_timeline(
     } else {
         Ok(run(&servers, config.scale, places))
     }
+}
+
+/// What differs. Many processes at once, on a machine that others use too, disturb each other: what is
+/// not known to differ is judged by a run of its own, one case at a time.
+fn judged(
+    name: &str,
+    plan: Option<&Plan>,
+    places: &[usize],
+    host: &[Outcome],
+    other: &[Outcome],
+    alone: impl FnOnce(&[usize]) -> Result<Vec<Outcome>, String>,
+) -> Result<Vec<Difference>, String> {
+    let found = differing(name, plan, places, host, other);
+    let is_known =
+        |it: &Difference| known::reason(&rows::all()[it.case].name, &it.timeline).is_some();
+    let (mut found, unknown): (Vec<_>, Vec<_>) = found.into_iter().partition(is_known);
+    if !unknown.is_empty() {
+        println!("{name}: {} cases differed beside others, and are run alone", unknown.len());
+        let again: Vec<_> = unknown.iter().map(|it| it.case).collect();
+        let host = run(&Servers::start(Place::Host, 1)?, Scale::ONE, &again);
+        found.extend(differing(name, plan, &again, &host, &alone(&again)?));
+    }
+    Ok(found)
 }
 
 fn differing(
@@ -251,7 +264,11 @@ pub fn changes(words: &[&str]) -> Done {
                 let started = Instant::now();
                 let other = run_through(&servers, scale, &places, &plan)?;
                 println!("{name}: {} cases in {:.1?}", places.len(), started.elapsed());
-                differences.extend(differing(&name, Some(&plan), &places, &host, &other));
+                let alone = |again: &[usize]| {
+                    let server = Servers::start(Place::Timeline(config, sites), 1)?;
+                    run_through(&server, scale, again, &plan)
+                };
+                differences.extend(judged(&name, Some(&plan), &places, &host, &other, alone)?);
             }
         }
     }

@@ -26,7 +26,8 @@ const UNIFIED: &str = "/sys/fs/cgroup/unified";
 /// A runtime and where its bundles are.
 pub struct Bundles {
     caller: Caller,
-    runtime: PathBuf,
+    /// The program that makes containers.
+    pub runtime: PathBuf,
     wrapper: PathBuf,
     directory: PathBuf,
     state: PathBuf,

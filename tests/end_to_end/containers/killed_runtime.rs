@@ -13,7 +13,7 @@ use crate::containers::engine::Engine;
 use crate::containers::spec::{Runtime, Spec};
 use crate::ensure;
 use crate::killing::is_marked;
-use crate::processes::{all, command_line};
+use crate::processes::{Watch, all, command_line, status_field};
 use crate::suite::{Broken, Outcome};
 use crate::timeline::{FUTURE, STUCK};
 use crate::workspace;
@@ -61,6 +61,7 @@ fn at_any_moment(engine: &dyn Engine) -> Outcome {
         runtime.kill()?;
         runtime.wait()?;
         engine.remove(&name);
+        end_forgotten(bundles, &name);
         let tell = |Broken(why)| {
             let left: Vec<_> = left(&name).map(|pid| (pid, command_line(pid))).collect();
             Broken(format!("round {round}, after {after:?} of {whole:?}: {why}; left: {left:?}"))
@@ -88,6 +89,21 @@ fn create(bundles: &Bundles, name: &str) -> Result<Command, Broken> {
 
 fn said(bundles: &Bundles, name: &str) -> String {
     fs::read_to_string(bundles.bundle(name).join("output")).unwrap_or_default()
+}
+
+/// Ends a container that crun has forgotten. It writes one down once that waits to be started: killed
+/// in between, it leaves it, also without a timeline.
+fn end_forgotten(bundles: &Bundles, name: &str) {
+    if !bundles.runtime.ends_with("crun") {
+        return;
+    }
+    let is_first = |pid: &u32| {
+        status_field(*pid, "NSpid").is_some_and(|all| all.split_whitespace().last() == Some("1"))
+    };
+    for process in left(name).filter(is_first).filter_map(|pid| Watch::new(pid).ok()) {
+        // It may have ended by now.
+        let _ = process.kill();
+    }
 }
 
 /// What was started to make it, and what is in its control group.

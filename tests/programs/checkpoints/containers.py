@@ -15,7 +15,16 @@ import tarfile
 import time
 from pathlib import Path
 
-from move import EIGENTIME, LATE, Wrong, check_steps, command, ensure, ticks
+from move import (
+    EIGENTIME,
+    LATE,
+    Wrong,
+    check_policy,
+    check_steps,
+    command,
+    ensure,
+    ticks,
+)
 
 OCI = str(Path(EIGENTIME).with_name("eigentime-oci"))
 # Runtimes and podman call CRIU by its name.
@@ -244,20 +253,7 @@ def moves(container, annotations, policy):
     done = time.time()
     container.await_lines(before + 5)
     found = ticks(container.lines())
-    check_steps(found)
-    saved = container.stood()
-    host, clocks = saved["host_realtime_ns"] / 1e9, saved["clocks"]
-    policies = (
-        dict(part.split("=") for part in policy.split(",")) if "=" in policy else {}
-    )
-    for index, clock, kind in [(1, "realtime", "wall"), (2, "monotonic", "monotonic")]:
-        stood, first = clocks[clock] / 1e9, found[before][index]
-        passed = (
-            (began - host) * rate if policies.get(kind, policy) == "catch-up" else 0.0
-        )
-        least = stood + passed
-        most = least + (done - began + LATE) * rate
-        ensure(least <= first <= most, f"{clock} is {first}, not {least} to {most}")
+    check_policy(found, before, container.stood(), policy, rate, began, done)
     lives(container, rate)
 
 

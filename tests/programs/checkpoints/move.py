@@ -146,43 +146,56 @@ def check_steps(found):
         )
 
 
+def first_since(found, written, saved):
+    """The first reading since clocks stood, of those that follow as many as were written by then: one more
+    may have been made before, and not been written yet."""
+    stood = saved["clocks"]["realtime"] / 1e9
+    since = [reading for reading in found[written : written + 2] if reading[1] >= stood]
+    ensure(
+        since, f"{found[written : written + 2]} were read before it stood at {stood}"
+    )
+    return since[0]
+
+
+def check_policy(found, written, saved, policy, rate, began, done):
+    """A ticker's first reading after a restore, between two instants of the host, is what that says."""
+    check_steps(found)
+    host, clocks = saved["host_realtime_ns"] / 1e9, saved["clocks"]
+    first = first_since(found, written, saved)
+    policies = (
+        dict(part.split("=") for part in policy.split(",")) if "=" in policy else {}
+    )
+    for index, clock, kind in [(1, "realtime", "wall"), (2, "monotonic", "monotonic")]:
+        stood = clocks[clock] / 1e9
+        last = found[written - 1][index]
+        ensure(
+            last <= stood + 1e-6, f"{clock} showed {last} before it stood at {stood}"
+        )
+        catches_up = policies.get(kind, policy) == "catch-up"
+        least = stood + ((began - host) * rate if catches_up else 0)
+        # It has slept meanwhile; it is started by a command that needs time.
+        most = least + (done - began + LATE) * rate
+        ensure(
+            least <= first[index] <= most,
+            f"{clock} is {first[index]}, not {least} to {most}",
+        )
+
+
 def clocks(program, timeline, policy, rate):
     """A ticker is moved; its first reading is what the policy says."""
     moving = Moving("ticker", program, timeline)
     moving.await_lines(5)
     moving.checkpoint()
     moving.reap()
-    before = moving.lines()
-    pause = 2.0
-    time.sleep(pause)
+    before = len(moving.lines())
+    time.sleep(2)
     began = time.time()
     moving.restore("--policy", policy)
     done = time.time()
-    moving.await_lines(len(before) + 5)
-    found = ticks(moving.lines())
-    check_steps(found)
-    saved = moving.stood()
-    host, clocks = saved["host_realtime_ns"] / 1e9, saved["clocks"]
-    first = found[len(before)]
-    policies = (
-        dict(part.split("=") for part in policy.split(",")) if "=" in policy else {}
+    moving.await_lines(before + 5)
+    check_policy(
+        ticks(moving.lines()), before, moving.stood(), policy, rate, began, done
     )
-    for index, clock, kind in [(1, "realtime", "wall"), (2, "monotonic", "monotonic")]:
-        stood = clocks[clock] / 1e9
-        last = found[len(before) - 1][index]
-        ensure(
-            last <= stood + 1e-6, f"{clock} showed {last} before it stood at {stood}"
-        )
-        passed = 0.0
-        if policies.get(kind, policy) == "catch-up":
-            passed = (began - host) * rate
-        least = stood + passed
-        # It has slept meanwhile; it is started by a command that needs time.
-        most = stood + passed + (done - began + LATE) * rate
-        ensure(
-            least <= first[index] <= most,
-            f"{clock} is {first[index]}, not {least} to {most}",
-        )
     moving.end()
 
 
@@ -365,8 +378,8 @@ def slew(program, timeline, rate):
     saved = moving.stood()
     stood, host = saved["clocks"]["realtime"] / 1e9, saved["host_realtime_ns"] / 1e9
     moving.await_lines(before + 2)
-    first = ticks(moving.lines())[before]
-    ensure(stood <= first[1] <= stood + LATE * rate * 1.5, f"{first} is not {stood}")
+    first = first_since(ticks(moving.lines()), before, saved)
+    ensure(first[1] <= stood + LATE * rate * 1.5, f"{first} is not {stood}")
     end = time.monotonic() + 60
     while True:
         shown = json.loads(command("ctl", "show", "slew", "--json"))
@@ -529,7 +542,9 @@ def uptime(program):
     moving.await_lines(len(before) + 3)
     found = ticks(moving.lines())
     check_steps(found)
-    passed = found[len(before)][2] - moving.stood()["clocks"]["monotonic"] / 1e9
+    saved = moving.stood()
+    first = first_since(found, len(before), saved)
+    passed = first[2] - saved["clocks"]["monotonic"] / 1e9
     ensure(0 <= passed <= LATE * 2, f"its monotonic clock has moved by {passed} s")
     command("ctl", "leap", "up", "1s")
     moving.end()
@@ -558,7 +573,12 @@ def first_reading(_program):
     due = saved["clocks"]["realtime"] + (host - saved["host_realtime_ns"]) * 2
     ensure(abs(wall - due) < MS, f"the wall clock is {wall - due} ns off")
     ahead = wall - int(clocks["monotonic"]["virtual_ns"])
-    first, between, then = (int(word) for word in moving.lines()[before].split())
+    readings = [[int(word) for word in line.split()] for line in moving.lines()]
+    first, between, then = next(
+        reading
+        for reading in readings[before:]
+        if reading[0] >= saved["clocks"]["monotonic"]
+    )
     # The wall clock was read between two readings of the monotonic one.
     ensure(
         first - MS <= between - ahead <= then + MS, f"{first} {between} {then}: {ahead}"
