@@ -127,7 +127,8 @@ func (timeline *Timeline) make(ctx context.Context, words []string, saved []byte
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { input.Close() })()
-	input.Write(saved) // If that fails, the command says why.
+	// An empty line ends a document that is cut short. If this fails, the command says why.
+	fmt.Fprintf(input, "%s\n\n", saved)
 	told, err := bufio.NewReader(output).ReadBytes('\n')
 	if ctx.Err() == nil && err == nil {
 		timeline.holder, timeline.held = command, input

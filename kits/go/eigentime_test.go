@@ -302,6 +302,10 @@ func TestErrorsHaveACodeAndHelp(t *testing.T) {
 	if err := code(t, err, eigentime.CodeCommand); err.Message != "unexpected argument '--no-such-option' found" {
 		t.Errorf("it says: %v", err)
 	}
+	_, err = eigentime.Create(context.Background(), eigentime.Continue([]byte(`{"cut": "short`)))
+	if err := code(t, err, eigentime.CodeCommand); !strings.HasPrefix(err.Message, "cannot continue") {
+		t.Errorf("it says: %v", err)
+	}
 	_, err = eigentime.Open("no-such-timeline")
 	if err == nil || !strings.Contains(err.Error(), "no-such-timeline") {
 		t.Errorf("the error is %v", err)

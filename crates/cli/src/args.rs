@@ -295,7 +295,7 @@ pub struct ClockOptions {
     pub settable_by: Option<SettableBy>,
 
     /// Continue a timeline that `eigentime ctl save` has written to this file (- is standard
-    /// input)
+    /// input, up to an empty line)
     #[arg(long = "continue", value_name = "FILE")]
     pub resume: Option<PathBuf>,
 
@@ -383,21 +383,36 @@ fn freeze(text: &str) -> Result<Freeze, String> {
     })
 }
 
+/// Ends with an empty line: a document that is cut short cannot be waited for where the input stays open.
+struct UntilEmptyLine<R> {
+    input: R,
+    last: u8,
+}
+
+impl<R: io::Read> io::Read for UntilEmptyLine<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let Some(byte) = buffer.get_mut(..1) else { return Ok(0) };
+        let count = self.input.read(byte)?;
+        let before = std::mem::replace(&mut self.last, byte[0]);
+        Ok(if [before, byte[0]] == *b"\n\n" { 0 } else { count })
+    }
+}
+
 /// A document in JSON, and nothing that follows it.
-fn document(input: impl io::Read) -> io::Result<String> {
+fn document(input: impl io::Read) -> Result<String, Unreadable> {
+    let input = UntilEmptyLine { input, last: 0 };
     let mut documents = serde_json::Deserializer::from_reader(input).into_iter();
-    Ok(documents
-        .next()
-        .transpose()?
-        .map_or_else(String::new, |one: serde_json::Value| one.to_string()))
+    let first = documents.next().transpose();
+    let first = first.map_err(|error| Unreadable::Malformed(error.to_string()))?;
+    Ok(first.map_or_else(String::new, |one: serde_json::Value| one.to_string()))
 }
 
 fn read_saved(file: &Path) -> Result<Saved, String> {
     let text = match file.to_str() {
-        Some("-") => document(io::stdin().lock()),
-        _ => fs::read_to_string(file),
+        Some("-") => document(io::stdin().lock()).map_err(|error| error.to_string()),
+        _ => fs::read_to_string(file).map_err(|error| error.to_string()),
     };
-    text.map_err(|error| error.to_string())?.parse().map_err(|error: Unreadable| error.to_string())
+    text?.parse().map_err(|error: Unreadable| error.to_string())
 }
 
 #[cfg(test)]
@@ -416,6 +431,16 @@ mod tests {
     #[test]
     fn definitions_are_sound() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn a_document_ends_with_itself_or_an_empty_line() {
+        let text = |input: &str| document(input.as_bytes()).map_err(|error| error.to_string());
+        assert_eq!(text("{\n\"a\": 1}\nmore"), Ok("{\"a\":1}".to_owned()));
+        assert_eq!(text(""), Ok(String::new()));
+        // What follows would be read if the pipe stayed open.
+        let cut = text("{\n\"a\":\n\n1}").unwrap_err();
+        assert!(cut.contains("eigentime ctl save") && cut.contains("EOF"), "{cut}");
     }
 
     #[test]

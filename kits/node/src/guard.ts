@@ -58,7 +58,8 @@ export class Guard {
     const guard = new Guard(started, once(started, "close"));
     const { stdin, stdout, stderr } = started;
     if (signal) addAbortSignal(signal, stdout);
-    stdin.write(saved);
+    // An empty line ends a document that is cut short.
+    stdin.write(`${saved}\n\n`);
     try {
       const { value, done } = await lines(stdout).next();
       if (done) throw refused("not_made", await guard.#end());

@@ -255,6 +255,7 @@ describe("a timeline", { concurrency: 4 }, () => {
       await refuses(timeline.skip(), "refused", /./);
       await refuses(Timeline.create({ rate: "soon" }), "not_made", /^invalid .*soon.*\nhelp: [^\n]*$/s);
       await refuses(Timeline.create({ name: "a/b" }), "not_made", /a\/b/);
+      await refuses(Timeline.create({ continue: '{"cut": "short' }), "not_made", /^cannot continue/);
       await refuses(Timeline.connect("no-such-timeline"), "not_found", /'no-such-timeline' in \//);
     }),
   );

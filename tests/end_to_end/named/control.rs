@@ -171,6 +171,9 @@ fn waits_for_programs() -> Outcome {
     let sleeper = sleeper(&place)?;
     let pid = sleeper.child.id().to_string();
     place.done(&["wait", "x", "--blocked", "--pid", &pid, "--call", "clock_nanosleep"])?;
+    let misspelt = place.ctl(&["wait", "x", "--blocked", "--call", "clock_nanoslep"])?;
+    misspelt.expect_code(125)?;
+    misspelt.ensure(misspelt.errors.contains("'clock_nanoslep'\nhelp:"), "it is not refused")?;
     place.done(&["wait", "x", "--idle"])?;
     let script = "echo runs; while :; do :; done";
     let mut busy = start(place.run("x", &[])?.args(["sh", "-c", script]))?;

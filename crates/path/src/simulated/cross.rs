@@ -105,11 +105,6 @@ impl Stream {
         stream
     }
 
-    /// With packets of another size.
-    pub(super) fn sized(&self, bytes: u32, seed: u64) -> Self {
-        Self::new(self.rate, self.kind, bytes, seed)
-    }
-
     /// Of packets whose times are given, in the order of time.
     pub(super) fn replaying(packets: Vec<(f64, u32)>) -> Self {
         let replayed = packets.into_iter().peekable();

@@ -76,14 +76,6 @@ impl Simulated {
         self
     }
 
-    /// With cross traffic of packets of another size.
-    #[must_use]
-    pub fn cross_packets_of(mut self, bytes: u32) -> Self {
-        let hop = &mut self.hops[0];
-        hop.cross = hop.cross.sized(bytes, self.random.u64(..));
-        self
-    }
-
     /// With cross traffic of packets that come at given times, in nanoseconds and in order, of so
     /// many bytes each.
     #[must_use]

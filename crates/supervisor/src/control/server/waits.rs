@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use eigentime_timeline::{Clock, Nanos, VirtualInstant};
 use serde_json::{Value, json};
+use syscalls::Sysno;
 
 use super::super::protocol::{self, Blocked, Code, Refusal};
 use super::super::{Answer, Request, Shown, State};
@@ -71,6 +72,13 @@ impl Wait {
         region: &Region,
     ) -> Result<Self, Refusal> {
         let protocol::Wait { until, span, idle, blocked, skipped, empty, ended, timeout } = asked;
+        let call = blocked.as_ref().and_then(|blocked| blocked.call.as_deref());
+        if let Some(call) = call.filter(|call| !is_call(call)) {
+            let text = format!(
+                "no system call is named '{call}'\nhelp: name one as in syscalls(2), such as poll"
+            );
+            return Err(Refusal::new(Code::InvalidParams, &text));
+        }
         let after = |span: Nanos| {
             let now = host::read(Clock::Monotonic.id());
             let now = region.page().view().at(Clock::Monotonic, now);
@@ -202,6 +210,11 @@ impl Wait {
             _ => what.to_owned(),
         }
     }
+}
+
+/// Is it a name under which a thread may be shown to wait?
+fn is_call(name: &str) -> bool {
+    name.parse::<Sysno>().is_ok() || name.starts_with("system call ")
 }
 
 /// The thread that waits as asked for.

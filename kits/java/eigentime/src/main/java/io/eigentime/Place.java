@@ -68,8 +68,8 @@ final class Place {
     private Told told(String saved) throws IOException, InterruptedException, ExecutionException {
         var told = new FutureTask<Told>(() -> {
             try {
-                // Null bytes make an error of a document that is cut short; the parser sees one and looks at the next.
-                process.getOutputStream().write((saved + "\0\0").getBytes(StandardCharsets.UTF_8));
+                // An empty line ends a document that is cut short.
+                process.getOutputStream().write((saved + "\n\n").getBytes(StandardCharsets.UTF_8));
                 process.getOutputStream().flush();
             } catch (IOException error) {
                 // It says why it does not read.
