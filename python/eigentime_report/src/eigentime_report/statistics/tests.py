@@ -6,7 +6,7 @@ Whatever cannot be tested has no statistic and no p, and a note that says why.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 from math import exp, log, sqrt
@@ -126,14 +126,6 @@ class Pair:
     p: float | None = None
     statistic: float | None = None
     note: str = ""
-
-    def reversed(self) -> Pair:
-        """Group j minus group i."""
-        low, high, statistic = (
-            None if it is None else -it for it in (self.high, self.low, self.statistic)
-        )
-        turned = replace(self, i=self.j, j=self.i, difference=-self.difference)
-        return replace(turned, low=low, high=high, statistic=statistic)
 
 
 def shapiro(values: ArrayLike) -> TestResult:
