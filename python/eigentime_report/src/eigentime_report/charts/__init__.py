@@ -13,16 +13,6 @@ from eigentime_report.charts.effects import forest, overview
 from eigentime_report.charts.kinds import ccdf, distribution, interval_histogram, qq, raw_series
 
 __all__ = [
-    "DARK",
-    "FORMATS",
-    "LIGHT",
-    "Chart",
-    "Theme",
-    "ccdf",
-    "distribution",
-    "forest",
-    "interval_histogram",
-    "overview",
-    "qq",
-    "raw_series",
-]
+    "DARK", "FORMATS", "LIGHT", "Chart", "Theme", "ccdf", "distribution", "forest",
+    "interval_histogram", "overview", "qq", "raw_series",
+]  # fmt: skip

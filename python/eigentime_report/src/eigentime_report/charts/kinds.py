@@ -21,6 +21,7 @@ from eigentime_report.charts.chart import (
 )
 from eigentime_report.charts.sample import Floats, Selection, Shown, both_ranks, top_ranks
 from eigentime_report.results import Cell
+from eigentime_report.results.cell import plural
 from eigentime_report.statistics.intervals import Ordered
 
 Names = Sequence[str] | None
@@ -115,7 +116,7 @@ def distribution(cells: Iterable[Cell], *, levels: Names = None, loads: Names = 
         .mark_point(size=14, filled=True, opacity=0.5, style="ink", yOffset=13)
         .encode(x=alt.X(**{**axis, "field": "value"}), y=place),
     )
-    blocks = sorted({_plural(one.cell.replicates.unit) for one in its.shown})
+    blocks = sorted({plural(one.cell.replicates.unit) for one in its.shown})
     return its.chart(
         rows,
         rows.is_empty() or panels(rows, *layers, columns=2, height=alt.Step(40), zoom=["x"]),
@@ -296,10 +297,6 @@ def _interval_itself(its: Selection) -> list[alt.Chart]:
     if not its.is_deviation:
         return []
     return [alt.Chart().mark_rule(strokeDash=[4, 3], style="muted").encode(x=alt.datum(0))]
-
-
-def _plural(unit: str) -> str:
-    return f"{unit}{'es' if unit.endswith('h') else 's'}"
 
 
 def _told(chart: alt.Chart) -> alt.Chart:

@@ -26,32 +26,42 @@ from eigentime_report.conclusions.wording import (
 )
 from eigentime_report.results.cell import ENOUGH_BLOCKS, things
 from eigentime_report.statistics import HEDGES_G, NOT_TESTED, coarse_text
-from eigentime_report.tables import Between, Column, Row, Table
+from eigentime_report.tables import Column, Row, Table, with_interval
 from eigentime_report.tables.measured import TITLES
 from eigentime_report.tables.table import listed
+from eigentime_report.tables.tested import in_percent, in_units, sized
 
 # Medians of all values, which one disturbed block does not move.
 MEDIANS = "Median of all"
 
 COLUMNS = (
-    Column("quantity", "Quantity"),
+    Column("quantity", "Quantity", of="quantity.name"),
     Column("level", "Level"),
     Column("load", "Load"),
-    Column("statistic", "What"),
-    Column("before", "Before", "ns", figures=4),
-    Column("after", "Afterwards", "ns", figures=4),
-    Column("change", "Change", "+%"),
-    Column("change_interval", "CI", "+%", is_interval=True),
-    Column("verdict", "Verdict"),
-    Column("test", "Test"),
-    Column("p", "p", "p"),
-    Column("n", "n", "count"),
-    Column("difference", "Difference", "ns"),
-    Column("difference_interval", "CI", "ns", is_interval=True),
-    Column("g", "Hedges' g", "number"),
+    Column("statistic", "What", of=lambda it: _what(it)),
+    Column("before", "Before", "ns", figures=4, of=lambda it: middles(it.comparison)[0]),
+    Column("after", "Afterwards", "ns", figures=4, of=lambda it: middles(it.comparison)[1]),
+    *with_interval("change", "Change", "+%", lambda it: in_percent(it.pair)),
+    Column("verdict", "Verdict", of="pair.verdict"),
+    Column("test", "Test", of="pair.test"),
+    Column("p", "p", "p", of="pair.p"),
+    Column("n", "n", "count", of="pair.n"),
+    *with_interval("difference", "Difference", "ns", lambda it: in_units(it.pair)),
+    Column("g", "Hedges' g", "number", of=lambda it: sized(it.pair.effect(HEDGES_G))[0]),
     Column("unit", "Unit"),
-    Column("median_before", "Before", "ns", band=MEDIANS, figures=4),
-    Column("median_after", "Afterwards", "ns", band=MEDIANS, figures=4),
+    Column("median_before", "Before", "ns", band=MEDIANS, figures=4, of=lambda it: it.medians[0]),
+    Column(
+        "median_after", "Afterwards", "ns", band=MEDIANS, figures=4, of=lambda it: it.medians[1]
+    ),
+)
+
+OUTCOMES = (
+    Column("condition", "Condition", of=lambda it: it.condition.text.strip()),
+    Column("outcome", "Outcome", of="outcome.value"),
+    Column("quantity", "Quantity", of=lambda it: it.quantity and it.quantity.name),
+    Column("level", "Level"),
+    Column("load", "Load"),
+    Column("because", "Because", of="text"),
 )
 
 WHAT = {"mean": "mean", "median": "mean of medians", "sd": "mean of SDs"}
@@ -76,7 +86,7 @@ def changes_table(changes: Changes, kind: str) -> Table:
         key=key(kind),
         title=f"{TITLES.get(kind, kind)}: before and afterwards",
         columns=COLUMNS,
-        rows=tuple(map(_row, own)),
+        rows=tuple(Row.of(COLUMNS, it, it.quantity.name) for it in own),
         notes=(
             *dict.fromkeys(it.why for it in own),
             *_untested(own),
@@ -100,32 +110,8 @@ def _untested(changes: Sequence[Change]) -> Iterator[str]:
         yield f"Not tested: {listed(where)}: {reason}."
 
 
-def _row(change: Change) -> Row:
-    pair = change.pair
-    before, after = middles(change.comparison)
-    hedges = next((it.value for it in pair.effects if it.name == HEDGES_G), None)
-    return Row(
-        cells=(
-            change.quantity.name,
-            change.level,
-            change.load,
-            WHAT[change.statistic] + (" miss time" if change.quantity.asked_ns else ""),
-            before,
-            after,
-            pair.percent,
-            Between.of(pair.percent_low, pair.percent_high),
-            pair.verdict,
-            pair.test,
-            pair.p,
-            pair.n,
-            pair.difference,
-            Between.of(pair.low, pair.high),
-            hedges,
-            change.unit,
-            *change.medians,
-        ),
-        group=change.quantity.name,
-    )
+def _what(change: Change) -> str:
+    return WHAT[change.statistic] + (" miss time" if change.quantity.asked_ns else "")
 
 
 def changes_chart(changes: Changes, kind: str) -> Chart:
@@ -154,29 +140,8 @@ def circumstances_table(changes: Changes) -> Table:
 
 def conditions_table(judgements: Sequence[Judgement]) -> Table:
     """What became of each condition, wherever it was judged."""
-    columns = (
-        Column("condition", "Condition"),
-        Column("outcome", "Outcome"),
-        Column("quantity", "Quantity"),
-        Column("level", "Level"),
-        Column("load", "Load"),
-        Column("because", "Because"),
-    )
-    rows = tuple(
-        Row(
-            (
-                it.condition.text.strip(),
-                it.outcome.value,
-                it.quantity.name if it.quantity else None,
-                it.level,
-                it.load,
-                it.text,
-            ),
-            group=it.condition.text,
-        )
-        for it in judgements
-    )
-    return Table(CONDITIONS, "What was not to be", columns, rows)
+    rows = tuple(Row.of(OUTCOMES, it, it.condition.text) for it in judgements)
+    return Table(CONDITIONS, "What was not to be", OUTCOMES, rows)
 
 
 TEMPLATES: Mapping[Verdict, str] = {
