@@ -9,21 +9,9 @@ from typing import TypeAlias
 from eigentime_report.charts import Chart, forest
 from eigentime_report.comparison.changes import AFTER, FEWEST_BLOCKS, Change, Changes, middles
 from eigentime_report.comparison.judgement import Judgement
-from eigentime_report.conclusions import Family, Sentence, places
+from eigentime_report.conclusions import Family, Sentence, places, wording
 from eigentime_report.conclusions.measured import ABOUT as TRUST
-from eigentime_report.conclusions.wording import (
-    DECIDED,
-    DURATION,
-    ORDER,
-    Finding,
-    Verdict,
-    beyond_chance,
-    capital,
-    effects,
-    family_of,
-    finding,
-    words,
-)
+from eigentime_report.conclusions.wording import DECIDED, Finding, Verdict, capital
 from eigentime_report.results.cell import ENOUGH_BLOCKS, things
 from eigentime_report.statistics import HEDGES_G, NOT_TESTED, coarse_text
 from eigentime_report.tables import Column, Row, Table, with_interval
@@ -221,7 +209,7 @@ def _few_blocks(few: Sequence[Change], of: int) -> str:
 def _by_family(changes: Changes) -> Iterator[Sentence]:
     groups: dict[Family, list[Change]] = {}
     for change in changes.changes:
-        groups.setdefault(family_of(change.quantity), []).append(change)
+        groups.setdefault(wording.family_of(change.quantity), []).append(change)
     for family, its in groups.items():
         yield from _plainly(family, [it for it in its if not it.is_decidable], changes)
         if decidable := [it for it in its if it.is_decidable]:
@@ -236,7 +224,7 @@ def _plainly(family: Family, its: Sequence[Change], changes: Changes) -> Iterato
     for number, (place, own) in enumerate(at.items()):
         sides = zip(*(middles(it.comparison) for it in own), strict=True)
         amount = family.measure.amount
-        before, after = (amount.format(DURATION.reach(side)) for side in sides)
+        before, after = (amount.format(wording.DURATION.reach(side)) for side in sides)
         many = len(own) > 1
         subject = family.counted(len(own)) if many else own[0].quantity.title
         yield Sentence(
@@ -250,9 +238,11 @@ def _plainly(family: Family, its: Sequence[Change], changes: Changes) -> Iterato
 
 def _of_family(family: Family, its: Sequence[Change], changes: Changes) -> Iterator[Sentence]:
     """A sentence for all levels and loads at which the same has changed, and another for others."""
-    tested = [finding(it, AFTER) for it in its]
+    tested = [wording.finding(it, AFTER) for it in its]
     at: dict[Place, list[Finding]] = {}
-    for change, each in zip(its, beyond_chance(tested, 1 - changes.confidence), strict=True):
+    for change, each in zip(
+        its, wording.beyond_chance(tested, 1 - changes.confidence), strict=True
+    ):
         at.setdefault((change.level, change.load), []).append(each)
     alike: dict[tuple[tuple[str, Verdict], ...], list[Place]] = {}
     for place, own in at.items():
@@ -291,14 +281,14 @@ def _opening(where: Sequence[Place], of: int, changes: Changes) -> str:
 def _clauses(family: Family, alike: Sequence[Sequence[Finding]], changes: Changes) -> str:
     """What has changed, where the same has at several places."""
     clauses, of = [], len(alike[0])
-    for verdict in ORDER:
+    for verdict in wording.ORDER:
         here = [it for it in alike[0] if it.verdict == verdict]
         if not here:
             continue
         everywhere = [it for own in alike for it in own if it.verdict == verdict]
         # That no number of blocks would decide them, if that is so.
         unseen = [it.unseen_ns for it in everywhere if it.unseen_ns is not None]
-        known = words(family, here, of, changes.same_within)
+        known = wording.words(family, here, of, changes.same_within)
         known["effects"] = _effects(everywhere, are_named=len(here) < of)
         known["unseen"] = f"; {coarse_text(max(unseen))}" if unseen else ""
         known |= {"more": family.measure.more, "less": family.measure.less}
@@ -310,7 +300,7 @@ def _effects(its: Sequence[Finding], *, are_named: bool) -> str:
     """Of one quantity at several places the least and the greatest; else as levels have it."""
     is_one = len({it.quantity for it in its}) == 1
     if len(its) == 1 or not is_one or its[0].verdict not in DECIDED:
-        return effects(its, is_named=are_named)
+        return wording.effects(its, is_named=are_named)
     ordered = sorted(its, key=lambda it: (it.is_relative, it.change or 0.0))
-    ends = (effects([it], is_named=False) for it in (ordered[0], ordered[-1]))
+    ends = (wording.effects([it], is_named=False) for it in (ordered[0], ordered[-1]))
     return " to ".join(ends) + (f"; {its[0].quantity.title}" if are_named else "")

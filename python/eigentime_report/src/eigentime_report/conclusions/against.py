@@ -8,30 +8,10 @@ import numpy as np
 
 from eigentime_report import units
 from eigentime_report.analysis import Analysis, Compared, Factor
-from eigentime_report.conclusions import places
+from eigentime_report.conclusions import places, wording
 from eigentime_report.conclusions.measured import failed_loads
 from eigentime_report.conclusions.places import Place
-from eigentime_report.conclusions.wording import (
-    DECIDED,
-    MAIN,
-    ORDER,
-    Family,
-    Finding,
-    Sentence,
-    Verdict,
-    amount,
-    below_main,
-    beside,
-    beyond_chance,
-    capital,
-    detail,
-    effects,
-    family_of,
-    finding,
-    intervals,
-    times_as_many,
-    words,
-)
+from eigentime_report.conclusions.wording import DECIDED, MAIN, Family, Finding, Sentence, Verdict
 from eigentime_report.results import Results
 from eigentime_report.results.cell import things
 from eigentime_report.statistics import coarse_text
@@ -111,7 +91,7 @@ def groups_of(analysis: Analysis, factor: Factor) -> Iterator[Group]:
             for other in compared.others:
                 both = (other, compared.base)
                 if not {_place(factor, it, compared.held) for it in both} & skipped:
-                    family = family_of(compared.quantity)
+                    family = wording.family_of(compared.quantity)
                     key = (compared.held, family, compared.base, other)
                     found.setdefault(key, []).append(compared)
     steady = results.loads if factor == "level" else results.levels
@@ -124,7 +104,7 @@ def groups_of(analysis: Analysis, factor: Factor) -> Iterator[Group]:
                 for name in (base, other)
                 if (cell := results.cell(it.quantity, *_place(factor, name, held)))
             ]
-            told.append(beside(finding(it, other), *cells))
+            told.append(wording.beside(wording.finding(it, other), *cells))
             blocks += [len(np.unique(cell.blocks)) for cell in cells]
         few = [it.blocks for it in its if it.unit != "block"]
         yield Group(
@@ -133,7 +113,7 @@ def groups_of(analysis: Analysis, factor: Factor) -> Iterator[Group]:
             held,
             base,
             other,
-            tuple(beyond_chance(told, 1 - analysis.confidence)),
+            tuple(wording.beyond_chance(told, 1 - analysis.confidence)),
             few_blocks=min(few, default=None),
             blocks=min(blocks),
         )
@@ -196,7 +176,7 @@ def differences(analysis: Analysis, groups: Sequence[Group]) -> Iterator[Sentenc
             yield Sentence(
                 _text(analysis, group),
                 group.table_key,
-                below_main(group.importance),
+                wording.below_main(group.importance),
                 group.family.key,
             )
 
@@ -207,13 +187,13 @@ def _text(analysis: Analysis, group: Group) -> str:
     if not group.is_alone(results):
         where.append(group.steady(results).there)
     parts: list[str] = []
-    for verdict in ORDER:
+    for verdict in wording.ORDER:
         if its := [it for it in group.findings if it.verdict == verdict]:
             template = (NEXT if parts else FIRST)[verdict]
             parts.append(template.format(**_words(analysis, group, its)))
     if group.few_blocks is not None and group.says_something:
         parts.append(FEW_BLOCKS[group.few_blocks > 1].format(blocks=group.few_blocks))
-    return f"{capital(', '.join(where))}, {'; '.join(parts)}."
+    return f"{wording.capital(', '.join(where))}, {'; '.join(parts)}."
 
 
 def _words(analysis: Analysis, group: Group, its: Sequence[Finding]) -> Mapping[str, str]:
@@ -224,14 +204,14 @@ def _words(analysis: Analysis, group: Group, its: Sequence[Finding]) -> Mapping[
     is_decided = its[0].verdict in DECIDED
     measure = group.family.measure
     return {
-        **words(group.family, its, of, analysis.same_within),
+        **wording.words(group.family, its, of, analysis.same_within),
         "number": f"{len(its)} of them" if many else its[0].quantity.title,
-        "amount": amount(its, measure, is_short=False) if is_decided else "",
+        "amount": wording.amount(its, measure, is_short=False) if is_decided else "",
         "than": "as" if any(it.is_in_times for it in its) else "than",
-        "detail": detail(its, is_named=not whole) if is_decided else "",
+        "detail": wording.detail(its, is_named=not whole) if is_decided else "",
         "base": base.there,
         "base_noun": base.noun,
-        "next_effects": effects(its, is_named=many),
+        "next_effects": wording.effects(its, is_named=many),
         "remedy": _remedy(its, analysis.same_within, of),
     }
 
@@ -248,7 +228,7 @@ def _remedy(its: Sequence[Finding], same_within: float, of: int) -> str:
     if unseen:
         told.append(COARSE.format(steps=coarse_text(max(unseen))))
     elif others:
-        needed = [times_as_many(it, same_within) for it in others]
+        needed = [wording.times_as_many(it, same_within) for it in others]
         known = [times for times in needed if times is not None]
         template = SOME_BLOCKS
         if len(known) == len(needed):
@@ -315,7 +295,7 @@ class Clause:
         much = f"within {units.margin(analysis.same_within)}"
         if self.is_decided:
             findings = [it.as_shown for each in self.findings for it in each]
-            much = amount(findings, self.family.measure)
+            much = wording.amount(findings, self.family.measure)
         words = (subject, verb if verb != again else "", much)
         return " ".join(filter(None, words)), verb
 
@@ -433,7 +413,7 @@ def still_open(analysis: Analysis, groups: Sequence[Group]) -> Iterator[Sentence
     alike: dict[tuple[str, ...], list[str]] = {}
     for (_, name), at in where.items():
         alike.setdefault(tuple(at), []).append(name)
-    next(iter(alike.values()))[0] += f" (intervals {intervals(left[0][1])})"
+    next(iter(alike.values()))[0] += f" (intervals {wording.intervals(left[0][1])})"
     told = [f"{listed(names)} {listed(list(at), 4)}" for at, names in alike.items()]
     if len(told) > TOLD:
         told[TOLD:] = [f"and {len(told) - TOLD} more"]

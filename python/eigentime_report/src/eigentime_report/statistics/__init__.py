@@ -39,7 +39,6 @@ from eigentime_report.statistics.intervals import (
     quantile_intervals,
 )
 from eigentime_report.statistics.tests import (
-    Omnibus,
     Pair,
     TestResult,
     anova,
@@ -57,7 +56,7 @@ from eigentime_report.statistics.tests import (
 __all__ = [
     "CLIFFS_DELTA", "DIFFERS", "HEDGES_G", "IDENTICAL", "MEAN_RATIO", "MEDIAN_RATIO",
     "NOT_TESTED", "UNDECIDED", "Comparison", "Contrast", "Descriptives", "Effect",
-    "FactorEffect", "Group", "Interval", "Omnibus", "Outliers", "Pair",
+    "FactorEffect", "Group", "Interval", "Outliers", "Pair",
     "TestResult", "anova", "cliffs_delta", "coarse_text", "compare",
     "describe", "dunn", "factorial", "games_howell", "hedges_g",
     "holm", "kruskal", "levene", "mean_interval", 

@@ -14,7 +14,6 @@ from eigentime_report.statistics import (
     MEDIAN_RATIO,
     Contrast,
     Effect,
-    Omnibus,
     TestResult,
 )
 from eigentime_report.tables.measured import TITLES
@@ -184,12 +183,9 @@ def _tests(compared: Compared) -> Iterator[Row]:
     yield _row(compared, all_equal, comparison.kruskal, "; ".join(comparison.disagreements))
 
 
-def _row(compared: Compared, what: str, test: TestResult | Omnibus, says: str = "") -> Row:
-    freedom: tuple[Cell, ...] = (None, None)
+def _row(compared: Compared, what: str, test: TestResult, says: str = "") -> Row:
     size: tuple[Cell, ...] = (None,) * 4
-    if isinstance(test, Omnibus):
-        freedom = (test.df1, test.df2)
-        its = test.effect
+    if its := test.effect:
         size = (its.name, its.value, Between.of(its.low, its.high), its.magnitude)
     return Row(
         cells=(
@@ -198,7 +194,8 @@ def _row(compared: Compared, what: str, test: TestResult | Omnibus, says: str = 
             what,
             test.test,
             test.statistic,
-            *freedom,
+            test.df1,
+            test.df2,
             test.p,
             test.n,
             *size,
