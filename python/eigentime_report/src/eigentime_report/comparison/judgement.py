@@ -14,7 +14,7 @@ from eigentime_report import units
 from eigentime_report.analysis import COMPARED
 from eigentime_report.comparison import changes
 from eigentime_report.comparison.changes import Untold
-from eigentime_report.conclusions.wording import CHANGE, DURATION, PERCENT
+from eigentime_report.conclusions.clauses import CHANGE, DURATION, PERCENT
 from eigentime_report.results import Cell, Quantity, Results
 from eigentime_report.results.cell import ENOUGH_BLOCKS, things
 from eigentime_report.results.results import having, offered

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
 from eigentime_report.charts import Chart, forest
-from eigentime_report.comparison.changes import AFTER, FEWEST_BLOCKS, Change, Changes, middles
+from eigentime_report.comparison.changes import (
+    AFTER,
+    BEFORE,
+    FEWEST_BLOCKS,
+    Change,
+    Changes,
+    middles,
+)
 from eigentime_report.comparison.judgement import Judgement
-from eigentime_report.conclusions import Family, Sentence, places, wording
+from eigentime_report.conclusions import Family, Sentence, clauses, places, wording
 from eigentime_report.conclusions.measured import ABOUT as TRUST
 from eigentime_report.conclusions.wording import DECIDED, Finding, Verdict, capital
 from eigentime_report.results.cell import ENOUGH_BLOCKS, things
-from eigentime_report.statistics import HEDGES_G, NOT_TESTED, coarse_text
+from eigentime_report.statistics import HEDGES_G, NOT_TESTED
 from eigentime_report.tables import Column, Row, Table, with_interval
 from eigentime_report.tables.measured import TITLES
 from eigentime_report.tables.table import listed
@@ -132,15 +139,6 @@ def conditions_table(judgements: Sequence[Judgement]) -> Table:
     return Table(CONDITIONS, "What was not to be", OUTCOMES, rows)
 
 
-TEMPLATES: Mapping[Verdict, str] = {
-    "more": "{all} {verb} {more} than before: {effects}",
-    "less": "{all} {verb} {less} than before: {effects}",
-    "slight": "{all} {differ} by less than {margin}: {effects}",
-    "same": "nothing measurable has changed for {all}: {effects}, within {margin}",
-    "undecided": "{all} {are} undecided: {effects}{unseen}",
-    "untested": "{all} {are} not tested: {why}",
-}
-
 Place: TypeAlias = tuple[str, str]
 
 # What is at the head of all: too few blocks on a side to tell a change from drift, or to tell it well,
@@ -224,7 +222,7 @@ def _plainly(family: Family, its: Sequence[Change], changes: Changes) -> Iterato
     for number, (place, own) in enumerate(at.items()):
         sides = zip(*(middles(it.comparison) for it in own), strict=True)
         amount = family.measure.amount
-        before, after = (amount.format(wording.DURATION.reach(side)) for side in sides)
+        before, after = (amount.format(clauses.DURATION.reach(side)) for side in sides)
         many = len(own) > 1
         subject = family.counted(len(own)) if many else own[0].quantity.title
         yield Sentence(
@@ -253,9 +251,10 @@ def _of_family(family: Family, its: Sequence[Change], changes: Changes) -> Itera
         verdicts = {verdict for _, verdict in signature}
         elsewhere = OTHER_PLACE if verdicts & {*DECIDED} else UNCHANGED_THERE
         is_silent = verdicts <= {"undecided", "untested"}
-        clauses = _clauses(family, [at[place] for place in where], changes)
+        findings = [at[place] for place in where]
+        told = clauses.clauses(family, findings, changes.same_within, BEFORE)
         yield Sentence(
-            f"{_opening(where, len(at), changes)}, {clauses}.",
+            f"{_opening(where, len(at), changes)}, {told}.",
             key(family.kind),
             family.weight
             - (0 if first in where else elsewhere)
@@ -276,31 +275,3 @@ def _opening(where: Sequence[Place], of: int, changes: Changes) -> str:
         for level, load in where
     ]
     return capital("; ".join(named))
-
-
-def _clauses(family: Family, alike: Sequence[Sequence[Finding]], changes: Changes) -> str:
-    """What has changed, where the same has at several places."""
-    clauses, of = [], len(alike[0])
-    for verdict in wording.ORDER:
-        here = [it for it in alike[0] if it.verdict == verdict]
-        if not here:
-            continue
-        everywhere = [it for own in alike for it in own if it.verdict == verdict]
-        # That no number of blocks would decide them, if that is so.
-        unseen = [it.unseen_ns for it in everywhere if it.unseen_ns is not None]
-        known = wording.words(family, here, of, changes.same_within)
-        known["effects"] = _effects(everywhere, are_named=len(here) < of)
-        known["unseen"] = f"; {coarse_text(max(unseen))}" if unseen else ""
-        known |= {"more": family.measure.more, "less": family.measure.less}
-        clauses.append(TEMPLATES[verdict].format(**known))
-    return "; ".join(clauses)
-
-
-def _effects(its: Sequence[Finding], *, are_named: bool) -> str:
-    """Of one quantity at several places the least and the greatest; else as levels have it."""
-    is_one = len({it.quantity for it in its}) == 1
-    if len(its) == 1 or not is_one or its[0].verdict not in DECIDED:
-        return wording.effects(its, is_named=are_named)
-    ordered = sorted(its, key=lambda it: (it.is_relative, it.change or 0.0))
-    ends = (wording.effects([it], is_named=False) for it in (ordered[0], ordered[-1]))
-    return " to ".join(ends) + (f"; {its[0].quantity.title}" if are_named else "")

@@ -11,8 +11,9 @@ from scipy import stats
 
 from eigentime_report import units
 from eigentime_report.analysis import COMPARED, MISSED, Analysis, describe, keeps_time, missed_share
-from eigentime_report.conclusions import places, wording
-from eigentime_report.conclusions.wording import DURATION, MAIN, Family, Sentence, capital
+from eigentime_report.conclusions import clauses, places, wording
+from eigentime_report.conclusions.clauses import DURATION
+from eigentime_report.conclusions.wording import MAIN, Family, Sentence, capital
 from eigentime_report.results import Cell, Quantity, Results
 from eigentime_report.tables.table import listed
 
@@ -52,7 +53,7 @@ def missed(analysis: Analysis) -> Iterator[Sentence]:
             late = {it: missed_share(it) for it in cells if not keeps_time(it)}
             if late:
                 worst = max(late, key=missed_share).quantity.title
-                reach = f"{wording.SHARE.reach([*late.values()])}, {worst} most"
+                reach = f"{clauses.SHARE.reach([*late.values()])}, {worst} most"
                 where = places.load(load).there
                 told.append(f"{len(late)} of {len(cells)} ({reach}) {where}")
                 shares += late.values()
@@ -119,7 +120,7 @@ def _named(known: Mapping[str, float], amount: str, wanted: Sequence[str] = ()) 
         return amount.format(DURATION.reach([low]))
     ends = f"{DURATION.reach([low])} ({first}) to {DURATION.reach([high])} ({last})"
     told = amount.format(ends)
-    if len(known) < wording.TYPICAL_FROM:
+    if len(known) < clauses.TYPICAL_FROM:
         return told
     others = [name for name in wanted if name not in (first, last)]
     if 0 < len(others) <= len(SLEEPS):
@@ -135,7 +136,7 @@ def _timers(cells: Sequence[Cell]) -> str:
     if not cells:
         return ""
     name = cells[0].quantity.title if len(cells) == 1 else f"{len(cells)} timers"
-    share = wording.SHARE.reach(late) if late else ""
+    share = clauses.SHARE.reach(late) if late else ""
     if not even:
         return f"no event of {name} can be relied on: {share} of them are missed"
     deviations = {it.quantity.title: describe(it).sd_uncorrected for it in even}
