@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import TypeAlias
 
 import numpy as np
 
@@ -236,13 +237,8 @@ def _is_alike(a: Finding, b: Finding) -> bool:
     return (a.low or 0) <= (b.high or 0) and (b.low or 0) <= (a.high or 0)
 
 
-@dataclass(frozen=True)
-class Told:
-    """A sentence, with how much it matters."""
-
-    sentence: Sentence
-    factor: str
-    importance: float
+# A sentence, what it is over, and how much it matters.
+Told: TypeAlias = tuple[Sentence, Factor, float]
 
 
 def against_first(analysis: Analysis, groups: Sequence[Group]) -> Iterator[Told]:
@@ -250,7 +246,7 @@ def against_first(analysis: Analysis, groups: Sequence[Group]) -> Iterator[Told]
     results = analysis.results
     firsts = [its[0] for its in in_series(groups)]
 
-    def key(group: Group) -> tuple[str, str, str]:
+    def key(group: Group) -> tuple[Factor, str, str]:
         return group.factor, group.held, group.family.kind
 
     for (factor, _, _), own in groupby(sorted(firsts, key=key), key=key):
@@ -268,11 +264,8 @@ def against_first(analysis: Analysis, groups: Sequence[Group]) -> Iterator[Told]
         if not first.is_alone(results):
             opening += f", {first.steady(results).there}"
         text = f"{opening}: {_told(analysis, alike[:CLAUSES])}."
-        yield Told(
-            Sentence(text, first.table_key, MAIN, first.family.key),
-            factor,
-            max(it.importance for its in ordered for it in its),
-        )
+        sentence = Sentence(text, first.table_key, MAIN, first.family.key)
+        yield sentence, factor, max(it.importance for its in ordered for it in its)
 
 
 def _is_translated(group: Group, analysis: Analysis) -> bool:
