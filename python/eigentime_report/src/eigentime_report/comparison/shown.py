@@ -21,9 +21,9 @@ from eigentime_report.conclusions.measured import ABOUT as TRUST
 from eigentime_report.conclusions.wording import DECIDED, Finding, Verdict, capital
 from eigentime_report.results.cell import ENOUGH_BLOCKS, things
 from eigentime_report.statistics import HEDGES_G, NOT_TESTED
-from eigentime_report.tables import Column, Row, Table, with_interval
+from eigentime_report.tables import Column, Row, Table
 from eigentime_report.tables.measured import TITLES
-from eigentime_report.tables.table import listed
+from eigentime_report.tables.table import listed, with_interval
 from eigentime_report.tables.tested import in_percent, in_units, sized
 
 # Medians of all values, which one disturbed block does not move.

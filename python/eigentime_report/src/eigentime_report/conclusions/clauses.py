@@ -197,7 +197,7 @@ def amount(findings: Sequence[Finding], measure: Measure, *, is_short: bool = Tr
     """
     findings = _on_one_scale(findings)
     changes = [it.change for it in findings if it.change is not None]
-    lengths = [abs(it.difference) for it in findings if it.difference is not None]
+    lengths = [abs(it.pair.difference) for it in findings if it.pair.difference is not None]
     if any(it.is_in_times for it in findings):
         more = "; ".join(_far_apart(findings)) if is_short else ""
         return f"{TIMES.reach(changes)} {measure.as_much}{f' ({more})' if more else ''}"

@@ -138,21 +138,15 @@ class Finding:
     """A verdict with its effect: a part of one, or nanoseconds where a part says nothing."""
 
     quantity: Quantity
+    pair: Contrast
     verdict: Verdict
+    # Why it is not tested.
+    because: str
     change: float | None
     # An end that is None with the other one known is not told: it would be below nothing.
     low: float | None
     high: float | None
     is_relative: bool
-    p: float | None
-    because: str
-    # What the clock does not show, in nanoseconds, where this alone keeps it undecided.
-    unseen_ns: float | None = None
-    # The change in nanoseconds.
-    difference: float | None = None
-    # The ends of its interval.
-    low_ns: float | None = None
-    high_ns: float | None = None
     # What tables show of all values at both places, and what of it is to the other side, so that it is
     # undecided.
     shown: tuple[float, float] | None = None
@@ -163,6 +157,11 @@ class Finding:
     importance: float = 0.0
 
     @property
+    def unseen_ns(self) -> float | None:
+        """What the clock does not show, where this alone keeps it undecided."""
+        return self.pair.resolution if self.pair.is_coarse else None
+
+    @property
     def is_in_times(self) -> bool:
         """Is it so large that one tells how many times as much it is?"""
         change = self.change or 0.0
@@ -171,9 +170,8 @@ class Finding:
     @property
     def in_ns(self) -> "Finding":
         """The same in nanoseconds."""
-        return replace(
-            self, change=self.difference, low=self.low_ns, high=self.high_ns, is_relative=False
-        )
+        its = self.pair
+        return replace(self, change=its.difference, low=its.low, high=its.high, is_relative=False)
 
     @property
     def as_shown(self) -> "Finding":
@@ -183,7 +181,8 @@ class Finding:
         was, now = self.shown
         is_relative = self.is_relative and was > 0
         change = (now - was) / (was if is_relative else 1.0)
-        return replace(self, change=change, difference=now - was, is_relative=is_relative)
+        pair = replace(self.pair, difference=now - was)
+        return replace(self, pair=pair, change=change, is_relative=is_relative)
 
 
 def finding(compared: Compared, other: str) -> Finding:
@@ -208,18 +207,14 @@ def finding(compared: Compared, other: str) -> Finding:
     verdict = verdicts.get(pair.verdict, "same")
     return Finding(
         quantity=compared.quantity,
+        pair=pair,
         verdict=verdict,
+        because=WHY_SINGLE.format(unit=compared.unit) if single else pair.because,
         change=(pair.percent or 0.0) / 100 if is_relative else pair.difference,
         low=low,
         high=high,
         is_relative=is_relative,
-        p=pair.p,
-        because=WHY_SINGLE.format(unit=compared.unit) if single else pair.because,
-        difference=pair.difference,
-        low_ns=pair.low,
-        high_ns=pair.high,
         importance=_importance(compared, pair) if verdict in DECIDED else 0.0,
-        unseen_ns=pair.resolution if pair.is_coarse else None,
     )
 
 
@@ -267,11 +262,11 @@ def beyond_chance(findings: Sequence[Finding], alpha: float) -> list[Finding]:
     has to do so after Holm's adjustment for all that are in the sentence; what then does not
     is undecided.
     """
-    tested = [it.p for it in findings if it.p is not None]
+    tested = [it.pair.p for it in findings if it.pair.p is not None]
     adjusted = iter(holm(tested))
     judged = []
     for it in findings:
-        p = None if it.p is None else next(adjusted)
+        p = None if it.pair.p is None else next(adjusted)
         if it.verdict in DECIDED and p is not None and p >= alpha:
             it = replace(it, verdict="undecided", importance=0.0, among=p)
         judged.append(it)
@@ -285,12 +280,13 @@ def times_as_many(finding: Finding, same_within: float) -> int | None:
     within what counts as the same, whichever comes first. They are those of the difference, which
     is what is tested.
     """
-    difference, change = finding.difference, finding.change
+    difference, change = finding.pair.difference, finding.change
     if not finding.is_relative or not difference or not change:
         return None
-    if finding.low_ns is None or finding.high_ns is None:
+    low, high = finding.pair.low, finding.pair.high
+    if low is None or high is None:
         return None
-    reach = (finding.high_ns - finding.low_ns) / 2
+    reach = (high - low) / 2
     same = same_within * difference / change
     wanted = max(abs(difference), same - abs(difference))
     return max(2, ceil((reach / wanted) ** 2)) if wanted > 0 else None

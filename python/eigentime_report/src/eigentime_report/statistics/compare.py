@@ -294,7 +294,7 @@ class Comparison:
     same_within: float
     shapiro: Mapping[str, TestResult]
     levene: TestResult
-    # One of those of `decisions`.
+    # One of those above: by which tests.
     chosen: str
     because: str
     omnibus: TestResult
@@ -323,7 +323,7 @@ def compare(
     resolutions: Mapping[str, float] = MappingProxyType({}),
     as_in_paper: bool = False,
 ) -> Comparison:
-    """Compares independent groups by Welch's ANOVA and Games-Howell (`decisions`).
+    """Compares independent groups by Welch's ANOVA and Games-Howell (see `choose`).
 
     Whether they scatter alike is not tested first: a test that chooses the next one spoils the
     error rates of both. `as_in_paper` does so all the same, to compare with published tables.

@@ -11,7 +11,7 @@ from eigentime_report.tables.measured import (
     served_table,
     warps_table,
 )
-from eigentime_report.tables.table import Between, Cell, Column, Marked, Row, Table, with_interval
+from eigentime_report.tables.table import Between, Cell, Column, Marked, Row, Table
 from eigentime_report.tables.tested import pairs_table, tests_table
 from eigentime_report.tables.writers import Form, write
 
@@ -36,5 +36,5 @@ def measured_tables(analysis: Analysis) -> Iterator[Table]:
 __all__ = [
     "FACTORS", "Between", "Cell", "Column", "Form", "Marked", "Row", "Table", "descriptives_table",
     "factors_table", "levels_table", "loads_table", "measured_tables", "pairs_table", "served_table",
-    "tests_table", "warps_table", "with_interval", "write",
+    "tests_table", "warps_table", "write",
 ]  # fmt: skip
