@@ -205,6 +205,8 @@ def interval_histogram(
 
     rows = its.rows(bins)
     y = alt.Axis(format="~%", title="share of samples")
+    # Where events are exactly as far from each other as was asked for.
+    exactly = alt.Chart().mark_rule(strokeDash=[4, 3], style="muted").encode(x=alt.datum(0))
     layers = (
         alt.Chart()
         .transform_calculate(begin=SECONDS.format("datum.x"), end=SECONDS.format("datum.x2"))
@@ -223,7 +225,7 @@ def interval_histogram(
                 alt.Tooltip("share:Q", format=".3~%"),
             ],
         ),
-        *_interval_itself(its),
+        *([exactly] if its.is_deviation else []),
     )
     return its.chart(
         rows,
@@ -290,13 +292,6 @@ def bin_edges(low: float, high: float, step: float) -> Floats:
         width = max(abs(low), 1.0) / 1000
         low -= width / 2
     return np.asarray(low + width * np.arange(int(np.ceil((high - low) / width)) + 2))
-
-
-def _interval_itself(its: Selection) -> list[alt.Chart]:
-    """A line where events are exactly as far from each other as was asked for."""
-    if not its.is_deviation:
-        return []
-    return [alt.Chart().mark_rule(strokeDash=[4, 3], style="muted").encode(x=alt.datum(0))]
 
 
 def _told(chart: alt.Chart) -> alt.Chart:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 from eigentime_report.charts import Chart, forest
@@ -112,12 +111,8 @@ def _what(change: Change) -> str:
 def changes_chart(changes: Changes, kind: str) -> Chart:
     """A forest plot of the changes of a kind."""
     title = f"{TITLES.get(kind, kind)}: by how much they have changed"
-    chart = forest(changes.of(kind), key=f"{key(kind)}-effects", title=title)
-    caption = (
-        "By how many percent there is more afterwards than before; 0 is no change. The lines are "
-        f"intervals at {100 * changes.confidence:g} %."
-    )
-    return replace(chart, caption=caption)
+    reading = "By how much there is more afterwards than before; the dashed line is no change."
+    return forest(changes.of(kind), key=f"{key(kind)}-effects", title=title, reading=reading)
 
 
 def circumstances_table(changes: Changes) -> Table:
