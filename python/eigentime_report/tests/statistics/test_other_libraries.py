@@ -5,18 +5,18 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from eigentime_report.statistics import (
+from eigentime_report.statistics.description import hedges_g, omega_squared
+from eigentime_report.statistics.factorial import factorial
+from eigentime_report.statistics.tests import (
     anova,
+    critical,
+    exceeds,
     games_howell,
-    hedges_g,
     holm,
-    omega_squared,
     summarize,
     tukey_hsd,
     welch_anova,
 )
-from eigentime_report.statistics.factorial import factorial
-from eigentime_report.statistics.tests import critical, exceeds
 
 Groups = list[NDArray[np.float64]]
 

@@ -15,21 +15,22 @@ from eigentime_report.statistics import (
     DIFFERS,
     Effect,
     Interval,
-    Pair,
-    cliffs_delta,
     compare,
     factorial,
-    games_howell,
-    hedges_g,
-    kruskal,
-    levene,
     mean_interval,
     quantile_interval,
+)
+from eigentime_report.statistics.compare import mean_ratio, median_difference
+from eigentime_report.statistics.description import cliffs_delta, hedges_g
+from eigentime_report.statistics.tests import (
+    Pair,
+    games_howell,
+    kruskal,
+    levene,
     summarize,
     tukey_hsd,
     welch_anova,
 )
-from eigentime_report.statistics.compare import mean_ratio, median_difference
 
 ALPHA = 0.05
 CHANCE = 1e-3
