@@ -254,10 +254,10 @@ def _apart(before: Floats, after: Floats) -> tuple[float, float]:
     return float(difference - below), float(difference + above)
 
 
-# What runs are expected to have in common, or to differ in on purpose, by the names of `Run`.
 # A quantity, a level and a load.
 Place: TypeAlias = tuple[Quantity, str, str]
 
+# What runs are expected to have in common, or to differ in on purpose, by the names of `Run`.
 CIRCUMSTANCES = ("machine", "kernel", "eigentime", "probe", "preset")
 
 
