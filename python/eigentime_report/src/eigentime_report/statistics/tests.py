@@ -26,6 +26,9 @@ from eigentime_report.statistics.description import (
 )
 from eigentime_report.statistics.intervals import Summary, Values, is_constant, t_beyond, usable
 
+# The studentized range: scipy.stats has it, and takes 30 ms for a probability and 400 ms for a critical
+# value, of which a report takes thousands.
+
 # Of a normal variable, as far as it is ever seen.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 Z = 8.5 * _NODES
