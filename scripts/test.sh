@@ -38,7 +38,7 @@ suite() { # NAME COMMAND...
 report() {
     scripts/report.sh tests || return
     if [ -e build/report/tests ]; then
-        build/report/tests/bin/python -m pytest --quiet --numprocesses auto --rootdir python/eigentime_report python/eigentime_report/tests
+        build/report/tests/bin/python -m pytest --quiet --numprocesses auto --dist loadfile --rootdir python/eigentime_report python/eigentime_report/tests
     else
         echo "skipped: the tests of eigentime report: needs Python 3.11 or later"
     fi

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from eigentime_report.statistics import anova, games_howell, tukey_hsd, welch_anova
 from eigentime_report.statistics.intervals import Summary
+from eigentime_report.statistics.tests import anova, games_howell, tukey_hsd, welch_anova
 
 
 def _published(

@@ -55,17 +55,9 @@ if TYPE_CHECKING:
     )
 
 # Where names are, those first that are imported soonest.
-_PLACES = [
-    "results",
-    "analysis",
-    "tables",
-    "papers",
-    "charts",
-    "conclusions",
-    "comparison",
-    "page",
-    "report",
-]
+_PLACES = (
+    "results", "analysis", "tables", "papers", "charts", "conclusions", "comparison", "page", "report",
+)  # fmt: skip
 
 __all__ = [
     "Analysis", "Cell", "Chart", "FolderError", "Page", "Quantity", "Replicates", "Results",

@@ -116,7 +116,7 @@ class Analysis:
         # loads at that level; None where there are not two of them.
         self.compared = cache(self._compared)
         # By kind: function × level × load on median, MAD, maximum and minimum of the replicates.
-        self.factor_tests = cache(self._factor_tests)
+        self.factor_tests = cache(lambda kind: tuple(self._factored(kind)))
 
     @cached_property
     def kinds(self) -> tuple[str, ...]:
@@ -203,9 +203,6 @@ class Analysis:
                 },
             ),
         )
-
-    def _factor_tests(self, kind: str) -> tuple[FactorTest, ...]:
-        return tuple(self._factored(kind))
 
     def _factored(self, kind: str) -> Iterator[FactorTest]:
         strata: dict[str, list[Quantity]] = {}

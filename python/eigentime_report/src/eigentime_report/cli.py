@@ -41,7 +41,7 @@ more are put side by side: their levels are called FOLDER: LEVEL.
 A condition is [STATISTIC] QUANTITY[@level=NAME,load=NAME] OP LIMIT:
   STATISTIC  mean, median, p90, p99, p99.9, max, min, sd or mad;
              without one, of calls the mean, of readings and sleeps the
-             median, of events the MAD. p90 needs 36 samples, p99 368 and
+             median, of events the SD. p90 needs 36 samples, p99 368 and
              p99.9 3,688; changes of these and of medians need 5 blocks
   QUANTITY   a name or parts of it: vdso_gettimeofday, sleep/nanosleep/1ms
   OP LIMIT   > +5%, < -5%, > +100ns: a change from the first folder to the

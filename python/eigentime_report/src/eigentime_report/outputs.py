@@ -18,7 +18,7 @@ from typing import Any
 
 from eigentime_report.charts.chart import replacing
 from eigentime_report.comparison import CONDITIONS, Judgement
-from eigentime_report.page import Fold, Page, Section, Sentence, render
+from eigentime_report.page import Page, Section, Sentence, render
 from eigentime_report.report import Tell, unheard
 from eigentime_report.tables import Between, Form, Table, write
 from eigentime_report.tables.table import plain
@@ -65,7 +65,7 @@ def only(page: Page, patterns: Sequence[str]) -> Page:
     def chosen(section: Section) -> Section:
         blocks = (
             it
-            for it in _tables(section)
+            for it in section.tables()
             if any(fnmatchcase(it.key, pattern) for pattern in patterns)
         )
         return replace(section, words=(), blocks=tuple(blocks))
@@ -171,7 +171,7 @@ def markdown(page: Page) -> str:
     for section in page.sections:
         lines.append(f"## {escape(section.title)}\n")
         lines += [f"{_prose(words)}\n" for words in section.words]
-        lines += [write(table, "markdown") for table in _tables(section)]
+        lines += [write(table, "markdown") for table in section.tables()]
     return "\n".join(lines)
 
 
@@ -184,13 +184,6 @@ def _prose(text: str) -> str:
     return "`".join(
         part if place % 2 else escape(part).replace("\\_", "_") for place, part in enumerate(parts)
     )
-
-
-def _tables(section: Section) -> Iterator[Table]:
-    """The tables of a section, those in folds, too."""
-    for block in section.blocks:
-        blocks = block.blocks if isinstance(block, Fold) else (block,)
-        yield from (each for each in blocks if isinstance(each, Table))
 
 
 def tables(page: Page, form: Form = "markdown") -> str:

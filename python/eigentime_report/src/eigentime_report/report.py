@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from fnmatch import fnmatchcase
@@ -11,33 +11,15 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from eigentime_report.analysis import Analysis, Compared, Factor, analyse
-from eigentime_report.charts import (
-    Chart,
-    ccdf,
-    distribution,
-    forest,
-    interval_histogram,
-    overview,
-    qq,
-    raw_series,
-)
-from eigentime_report.comparison import (
-    CONDITIONS,
-    Changes,
-    Judgement,
-    Outcome,
-    changes_chart,
-    changes_sentences,
-    changes_table,
-    circumstances_table,
-    conditions_table,
-)
+from eigentime_report.charts import Chart, forest, kinds, overview
+from eigentime_report.comparison import CONDITIONS, Changes, Judgement, Outcome, shown
 from eigentime_report.comparison.changes import AFTER, BEFORE
 from eigentime_report.conclusions import MAIN, Sentence, conclude
 from eigentime_report.conclusions.measured import ABOUT as TRUST
 from eigentime_report.page import Block, Choice, Facts, Fold, Option, Page, Section
 from eigentime_report.papers import papers_tables
 from eigentime_report.results import Cell, Quantity, Results
+from eigentime_report.results.cell import things
 from eigentime_report.tables import FACTORS, Table, measured_tables
 
 ChartOf: TypeAlias = Callable[..., Chart]
@@ -79,28 +61,28 @@ PARTS = (
         "calls",
         "Overhead of calls",
         ("overhead-*",),
-        (distribution, raw_series, qq),
+        (kinds.distribution, kinds.raw_series, kinds.qq),
         ("vdso_clock_gettime_monotonic", "clock_gettime_monotonic", "timerfd_settime"),
     ),
     Part(
         "read",
         "Overhead of single clock reads",
         ("timer-cost",),
-        (ccdf, distribution, raw_series),
+        (kinds.ccdf, kinds.distribution, kinds.raw_series),
         ("clock_gettime",),
     ),
     Part(
         "sleep",
         "Latency of sleeps: how late they end",
         ("miss-time",),
-        (ccdf, distribution, raw_series, qq),
+        (kinds.ccdf, kinds.distribution, kinds.raw_series, kinds.qq),
         ("nanosleep", "epoll", "sleeper"),
     ),
     Part(
         "events",
         "Jitter of timer events",
         ("events",),
-        (interval_histogram, ccdf, raw_series),
+        (kinds.interval_histogram, kinds.ccdf, kinds.raw_series),
         ("ticker", "timerfd"),
     ),
     Part("clocks", "Who serves clocks, and whether they go backwards", ("served", "warps")),
@@ -154,13 +136,14 @@ def sections_of(analysis: Analysis, detail: Detail, tell: Tell = unheard) -> Ite
     results = analysis.results
     tell("describing all quantities")
     tables = list(every_table(analysis))
-    quantities = {part.key: analysis.quantities(part.key) for part in PARTS}
-    charts = Charts(quantities, results.cells, results.levels, results.loads)
     for part in PARTS:
         drawn: list[Block] = []
         if detail >= Detail.CHARTS and part.charts:
             tell(f"drawing {part.key}")
-            drawn = [*_forests(part, analysis), *charts.blocks(part)]
+            drawn = [
+                *_forests(part, analysis),
+                *_charts(part, analysis.quantities(part.key), results, results.cells),
+            ]
         blocks: tuple[Block, ...] = (
             *_matching(tables, part.tables),
             *drawn,
@@ -184,46 +167,40 @@ def sections_of_changes(changes: Changes, detail: Detail) -> Iterator[Section]:
             if (cell := results.cell(quantity, it.level, it.load))
         ]
 
-    quantities = {
-        kind: tuple(dict.fromkeys(it.quantity for it in changes.of(kind))) for kind in changes.kinds
-    }
     levels = [f"{level}, {when}" for level in changes.after.levels for when in both]
-    charts = Charts(quantities, cells, levels, changes.after.loads)
     for part in PARTS:
-        if part.key not in quantities:
+        if part.key not in changes.kinds:
             continue
-        blocks: list[Block] = [changes_table(changes, part.key)]
+        blocks: list[Block] = [shown.changes_table(changes, part.key)]
         if detail >= Detail.CHARTS:
-            blocks += [changes_chart(changes, part.key), *charts.blocks(part)]
+            quantities = list(dict.fromkeys(it.quantity for it in changes.of(part.key)))
+            blocks.append(shown.changes_chart(changes, part.key))
+            blocks += _charts(part, quantities, changes.after, cells, levels)
         yield Section(f"about-{part.key}", part.title, blocks=tuple(blocks))
 
 
-@dataclass(frozen=True)
-class Charts:
-    """The charts of single quantities, of which one is seen at a time."""
-
-    quantities: Mapping[str, Sequence[Quantity]]
-    cells: Callable[[Quantity], list[Cell]]
-    levels: Sequence[str]
-    loads: Sequence[str]
-
-    def blocks(self, part: Part) -> Iterator[Block]:
-        """The charts of a part: a choice of quantities, where there are several."""
-        quantities = self.quantities[part.key]
-        options = []
-        for quantity in quantities:
-            cells = self.cells(quantity)
-            charts = tuple(
-                kind(cells, levels=self.levels, loads=self.loads) for kind in part.charts
-            )
-            options.append(Option(f"{charts[0].key}-option", quantity.title, charts))
-        if len(options) == 1:
-            yield from options[0].charts
-        elif options:
-            main = (at for at, it in enumerate(quantities) if it.subject == part.main[0])
-            first = next(main, 0)
-            key = f"quantities-{part.key}"
-            yield Choice(key, "Quantity by quantity", "Quantity", tuple(options), first)
+def _charts(
+    part: Part,
+    quantities: Sequence[Quantity],
+    results: Results,
+    cells_of: Callable[[Quantity], list[Cell]],
+    levels: Sequence[str] = (),
+) -> Iterator[Block]:
+    """The charts of a part: where there are several quantities, of one at a time."""
+    options = []
+    for quantity in quantities:
+        cells = cells_of(quantity)
+        charts = tuple(
+            kind(cells, levels=levels or results.levels, loads=results.loads)
+            for kind in part.charts
+        )
+        options.append(Option(f"{charts[0].key}-option", quantity.title, charts))
+    if len(options) == 1:
+        yield from options[0].charts
+    elif options:
+        main = (at for at, it in enumerate(quantities) if it.subject == part.main[0])
+        first, key = next(main, 0), f"quantities-{part.key}"
+        yield Choice(key, "Quantity by quantity", "Quantity", tuple(options), first)
 
 
 def _matching(tables: Iterable[Table], patterns: Iterable[str]) -> list[Table]:
@@ -238,8 +215,6 @@ def _forests(part: Part, analysis: Analysis) -> Iterator[Chart]:
             title = f"{part.title}: how {factor}s differ"
             yield forest(compared, key=f"effects-{part.key}-{factor}s", title=title)
 
-
-# Sentences about this are notes of the page: what speaks against its numbers, or for them.
 
 # What was not to be, and is, matters most.
 CONDITIONS_WEIGHT = 200
@@ -289,7 +264,7 @@ def comparison_page(
     """What has changed from one set of results to another."""
     both = {BEFORE: changes.before, AFTER: changes.after}
     names = told_apart(it.folders for it in both.values())
-    compared = circumstances_table(changes)
+    compared = shown.circumstances_table(changes)
     last = Section("compared", compared.title, blocks=(compared,))
     return _page(
         title or f"What has changed: {' and '.join(names)}",
@@ -298,7 +273,7 @@ def comparison_page(
             for (when, results), name in zip(both.items(), names, strict=True)
         ),
         picture_of_changes(changes) if detail >= Detail.CHARTS else None,
-        changes_sentences(changes),
+        shown.changes_sentences(changes),
         [
             replace(facts, title=f"{facts.title}, {when}")
             for when, results in both.items()
@@ -319,7 +294,7 @@ def _page(
     judgements: Sequence[Judgement],
 ) -> Page:
     """A page, with the outcomes of conditions before all else, and what matters less folded away."""
-    table = conditions_table(judgements)
+    table = shown.conditions_table(judgements)
     outcomes = Section("outcomes", table.title, blocks=(table,) if judgements else ())
     conclusions = [it for it in sentences if it.about != TRUST]
     return Page(
@@ -404,8 +379,7 @@ def _run_facts(results: Results) -> Iterator[Facts]:
     """A card for each machine and kernel, with the runs there."""
     runs: dict[tuple[str, str], dict[str, None]] = {}
     for run in results.runs:
-        blocks = f"{run.blocks} {'block' if run.blocks == 1 else 'blocks'}"
-        measured = f"{run.begin}, preset {run.preset}, {blocks}"
+        measured = f"{run.begin}, preset {run.preset}, {things(run.blocks, 'block')}"
         runs.setdefault((run.machine, run.kernel), {})[measured] = None
     for (machine, kernel), all_measured in runs.items():
         yield Facts(

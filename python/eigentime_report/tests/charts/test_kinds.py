@@ -90,12 +90,13 @@ def test_where_nothing_was_measured_there_are_words(kind, of, tmp_path):
 @pytest.mark.parametrize("kind", KINDS)
 def test_images_are_drawn_in_the_colours_of_their_theme(kind, tmp_path):
     chart = KINDS[kind](places(LOADED, count=60))
-    for theme in LIGHT, DARK:
-        text = chart.save(tmp_path / "chart.svg", theme).read_text()
-        assert theme.roles["level-3"] in text and theme.roles["surface"] in text
-        texts = {it.text for it in ElementTree.fromstring(text).iter() if it.text}
-        assert {chart.title, "vm"} <= texts
-        assert any(chart.caption.startswith(it) for it in texts if len(it) > 50)
+    # The other theme is the one that all other images are drawn in.
+    text = chart.save(tmp_path / "chart.svg", DARK).read_text()
+    assert DARK.roles["level-3"] in text and DARK.roles["surface"] in text
+    assert LIGHT.roles["surface"] not in text
+    texts = {it.text for it in ElementTree.fromstring(text).iter() if it.text}
+    assert {chart.title, "vm"} <= texts
+    assert any(chart.caption.startswith(it) for it in texts if len(it) > 50)
 
 
 def test_the_suffix_says_the_form_of_an_image(tmp_path):
@@ -143,14 +144,14 @@ def test_each_point_of_a_tail_is_the_share_that_is_at_least_as_great():
     assert rows["value"][-1] == pytest.approx(values.max() * 1e-9)
 
 
-def test_three_million_samples_make_a_small_chart_that_keeps_to_the_whole():
-    values = lognormal(3_000_000, 60_000, 0.8)
+def test_many_samples_make_a_small_chart_that_keeps_to_the_whole():
+    values = lognormal(300_000, 60_000, 0.8)
     chart = charts.ccdf([cell(values, quantity=SLEEP)])
     assert len(valid(chart)) < 100_000
     share = chart.rows["share"].to_numpy()
     # Nowhere between two points does the share fall by more than a part of it.
     assert np.max(share[:-1] / share[1:]) < 2.01
-    assert share[-1] == pytest.approx(1 / 3_000_000)
+    assert share[-1] == pytest.approx(1 / 300_000)
     assert chart.rows["value"][-1] == pytest.approx(values.max() * 1e-9)
 
 

@@ -58,10 +58,3 @@ def oracle() -> dict[str, Any]:
     """What R says of the data sets that come with it (fixtures/oracle.R)."""
     found: dict[str, Any] = json.loads((FIXTURES / "oracle.json").read_text())
     return found
-
-
-@pytest.fixture(scope="session")
-def paper() -> dict[str, Any]:
-    """Table IV of the paper on time namespaces in containers."""
-    found: dict[str, Any] = json.loads((FIXTURES / "container_paper.json").read_text())
-    return found

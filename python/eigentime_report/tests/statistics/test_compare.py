@@ -10,14 +10,13 @@ from eigentime_report.statistics import (
     CLIFFS_DELTA,
     DIFFERS,
     HEDGES_G,
-    IDENTICAL,
     MEDIAN_RATIO,
     NOT_TESTED,
     UNDECIDED,
     Comparison,
     compare,
-    same_within_text,
 )
+from eigentime_report.statistics.compare import IDENTICAL, same_within_text
 
 
 def normal(seed: int, mean: float, sd: float, n: int = 30) -> NDArray[np.float64]:

@@ -9,7 +9,6 @@ import pytest
 
 from eigentime_report.statistics import (
     DIFFERS,
-    IDENTICAL,
     NOT_TESTED,
     UNDECIDED,
     compare,
@@ -18,9 +17,9 @@ from eigentime_report.statistics import (
     mean_interval,
     outliers,
     quantile_interval,
-    same_within_text,
-    shapiro,
 )
+from eigentime_report.statistics.compare import IDENTICAL, same_within_text
+from eigentime_report.statistics.tests import shapiro
 
 SHAPES: dict[str, Sequence[float]] = {
     "one": [7.0],

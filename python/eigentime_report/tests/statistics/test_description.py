@@ -12,11 +12,10 @@ from eigentime_report.statistics import (
     describe,
     mean_interval,
     outliers,
-    quantile_draws,
     quantile_interval,
     quantile_intervals,
 )
-from eigentime_report.statistics.intervals import Ordered
+from eigentime_report.statistics.intervals import Ordered, quantile_draws
 
 
 def test_histograms_are_described_like_their_values(sound: Any) -> None:

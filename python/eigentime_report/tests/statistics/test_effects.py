@@ -6,14 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from eigentime_report.statistics import (
-    MEAN_RATIO,
-    MEDIAN_RATIO,
-    cliffs_delta,
-    compare,
-    hedges_g,
-    omega_squared,
-)
+from eigentime_report.statistics import MEAN_RATIO, MEDIAN_RATIO, compare
+from eigentime_report.statistics.description import cliffs_delta, hedges_g, omega_squared
 
 
 @pytest.mark.parametrize("effect", [hedges_g, cliffs_delta])

@@ -4,26 +4,22 @@ from typing import Any
 
 import pytest
 
-from eigentime_report.statistics import (
+from eigentime_report.statistics import describe, factorial, mean_interval, outliers
+from eigentime_report.statistics.description import cliffs_delta, hedges_g, omega_squared
+from eigentime_report.statistics.tests import (
     Pair,
     anova,
-    cliffs_delta,
-    describe,
+    critical,
     dunn,
-    factorial,
+    exceeds,
     games_howell,
-    hedges_g,
     kruskal,
     levene,
-    mean_interval,
-    omega_squared,
-    outliers,
     shapiro,
     summarize,
     tukey_hsd,
     welch_anova,
 )
-from eigentime_report.statistics.tests import critical, exceeds
 
 ONE_WAY = (
     "PlantGrowth",

@@ -4,8 +4,8 @@
     chart  # at the end of a notebook's cell, it is shown
     chart.save("tail.svg")
 
-Read in this order: `theme` (colours), `chart` (what all charts have in common), `sample` (the
-values of a chart), `kinds` (a function for each kind of chart) and `effects` (comparisons).
+Read in this order: `chart` (colours, and what all charts have in common), `sample` (the values of a
+chart), `kinds` (a function for each kind of chart) and `effects` (comparisons).
 """
 
 from eigentime_report.charts.chart import DARK, FORMATS, LIGHT, Chart, Theme
@@ -13,16 +13,6 @@ from eigentime_report.charts.effects import forest, overview
 from eigentime_report.charts.kinds import ccdf, distribution, interval_histogram, qq, raw_series
 
 __all__ = [
-    "DARK",
-    "FORMATS",
-    "LIGHT",
-    "Chart",
-    "Theme",
-    "ccdf",
-    "distribution",
-    "forest",
-    "interval_histogram",
-    "overview",
-    "qq",
-    "raw_series",
-]
+    "DARK", "FORMATS", "LIGHT", "Chart", "Theme", "ccdf", "distribution", "forest",
+    "interval_histogram", "overview", "qq", "raw_series",
+]  # fmt: skip

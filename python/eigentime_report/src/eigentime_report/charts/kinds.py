@@ -21,6 +21,7 @@ from eigentime_report.charts.chart import (
 )
 from eigentime_report.charts.sample import Floats, Selection, Shown, both_ranks, top_ranks
 from eigentime_report.results import Cell
+from eigentime_report.results.cell import plural
 from eigentime_report.statistics.intervals import Ordered
 
 Names = Sequence[str] | None
@@ -115,7 +116,7 @@ def distribution(cells: Iterable[Cell], *, levels: Names = None, loads: Names = 
         .mark_point(size=14, filled=True, opacity=0.5, style="ink", yOffset=13)
         .encode(x=alt.X(**{**axis, "field": "value"}), y=place),
     )
-    blocks = sorted({_plural(one.cell.replicates.unit) for one in its.shown})
+    blocks = sorted({plural(one.cell.replicates.unit) for one in its.shown})
     return its.chart(
         rows,
         rows.is_empty() or panels(rows, *layers, columns=2, height=alt.Step(40), zoom=["x"]),
@@ -204,6 +205,8 @@ def interval_histogram(
 
     rows = its.rows(bins)
     y = alt.Axis(format="~%", title="share of samples")
+    # Where events are exactly as far from each other as was asked for.
+    exactly = alt.Chart().mark_rule(strokeDash=[4, 3], style="muted").encode(x=alt.datum(0))
     layers = (
         alt.Chart()
         .transform_calculate(begin=SECONDS.format("datum.x"), end=SECONDS.format("datum.x2"))
@@ -222,7 +225,7 @@ def interval_histogram(
                 alt.Tooltip("share:Q", format=".3~%"),
             ],
         ),
-        *_interval_itself(its),
+        *([exactly] if its.is_deviation else []),
     )
     return its.chart(
         rows,
@@ -289,17 +292,6 @@ def bin_edges(low: float, high: float, step: float) -> Floats:
         width = max(abs(low), 1.0) / 1000
         low -= width / 2
     return np.asarray(low + width * np.arange(int(np.ceil((high - low) / width)) + 2))
-
-
-def _interval_itself(its: Selection) -> list[alt.Chart]:
-    """A line where events are exactly as far from each other as was asked for."""
-    if not its.is_deviation:
-        return []
-    return [alt.Chart().mark_rule(strokeDash=[4, 3], style="muted").encode(x=alt.datum(0))]
-
-
-def _plural(unit: str) -> str:
-    return f"{unit}{'es' if unit.endswith('h') else 's'}"
 
 
 def _told(chart: alt.Chart) -> alt.Chart:

@@ -159,15 +159,15 @@ class Selection:
         highest = max((one.sample.values[-1] for one in self.shown), default=0.0)
         return "log" if lows and highest > WIDE * min(lows) else "linear"
 
-    def said(self, what: str, lost: Callable[[Shown], int]) -> str:
-        """How many values of each cell a chart does not show: `Beyond: vm 3 of 9 (33 %).`"""
-        found = [f"{one.name} {_share(lost(one), one.sample.n)}" for one in self.shown if lost(one)]
-        return f"{what}: {'; '.join(found)}." if found else ""
-
     def off_scale(self) -> str:
-        """What is said of values that a logarithmic scale cannot show."""
+        """How many values of each cell a logarithmic scale cannot show: `vm 3 of 9 (33 %)`."""
+        lost = [
+            f"{one.name} {_share(one.not_positive, one.sample.n)}"
+            for one in self.shown
+            if one.not_positive
+        ]
         what = "0 or less, for which a logarithmic scale has no place, are"
-        return self.said(what, lambda one: one.not_positive)
+        return f"{what}: {'; '.join(lost)}." if lost else ""
 
 
 def _share(part: int, whole: int) -> str:

@@ -3,8 +3,8 @@
     changes = compare_results(load("before"), load("after"))
     judge([parse("vdso_clock_gettime_monotonic > +5%")], load("before"), load("after"))
 
-Read in this order: `shifts` (one statistic in two cells), `changes` (all of two sets),
-`shown` and `sentences` (how they are shown), `conditions` (what `--fail-if` may say) and `judgement`.
+Read in this order: `changes` (one statistic in two cells, and all of two sets), `judgement` (what `--fail-if`
+may say, and what becomes of it) and `shown` (tables, a chart and sentences).
 """
 
 from eigentime_report.comparison.changes import Change, Changes, ComparisonError, compare_results
@@ -16,30 +16,9 @@ from eigentime_report.comparison.judgement import (
     judge,
     parse,
 )
-from eigentime_report.comparison.shown import (
-    CONDITIONS,
-    changes_chart,
-    changes_sentences,
-    changes_table,
-    circumstances_table,
-    conditions_table,
-)
+from eigentime_report.comparison.shown import CONDITIONS, changes_table
 
 __all__ = [
-    "CONDITIONS",
-    "Change",
-    "Changes",
-    "ComparisonError",
-    "Condition",
-    "ConditionError",
-    "Judgement",
-    "Outcome",
-    "changes_chart",
-    "changes_sentences",
-    "changes_table",
-    "circumstances_table",
-    "compare_results",
-    "conditions_table",
-    "judge",
-    "parse",
-]
+    "CONDITIONS", "Change", "Changes", "ComparisonError", "Condition", "ConditionError", "Judgement",
+    "Outcome", "changes_table", "compare_results", "judge", "parse",
+]  # fmt: skip

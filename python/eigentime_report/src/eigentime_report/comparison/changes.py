@@ -24,15 +24,8 @@ Floats: TypeAlias = NDArray[np.float64]
 
 BEFORE, AFTER = "before", "afterwards"
 
-# Taken of each replicate, and then compared as levels are; by the names that replicates have.
-REPLICATED: Mapping[str, str] = {
-    "mean": "mean",
-    "median": "median",
-    "mad": "mad",
-    "max": "maximum",
-    "min": "minimum",
-    "sd": "sd",
-}
+# What replicates call the statistics that they have another name for.
+NAMES: Mapping[str, str] = {"max": "maximum", "min": "minimum"}
 SD = "sd"
 # Taken of all values: a replicate has too few for its tail, and the mean of the blocks' medians
 # would hang on one block that was disturbed.
@@ -107,7 +100,7 @@ def asked_of(statistic: str, cell: Cell) -> int:
 def measure(statistic: str, cell: Cell, confidence: float) -> Measured:
     """The statistic of one cell; the greatest and the least value are facts, not estimates."""
     if statistic in EXTREMES:
-        value = getattr(cell, REPLICATED[statistic])
+        value = getattr(cell, NAMES.get(statistic, statistic))
         return Measured(value, value, value, cell.step_ns)
     if statistic in QUANTILES:
         return _quantile(statistic, cell, confidence)
@@ -202,7 +195,7 @@ def middles(comparison: statistics.Comparison) -> list[float]:
 def replicated(statistic: str, cell: Cell) -> Floats:
     """The statistic of each block."""
     if statistic != SD or cell.histogram:
-        row: Floats = getattr(cell.by(BLOCK), REPLICATED[statistic])
+        row: Floats = getattr(cell.by(BLOCK), NAMES.get(statistic, statistic))
         return row
     parts = [cell.values[cell.blocks == block] for block in np.unique(cell.blocks)]
     return np.array([part.std(ddof=1) for part in parts if len(part) > 1])
@@ -261,10 +254,10 @@ def _apart(before: Floats, after: Floats) -> tuple[float, float]:
     return float(difference - below), float(difference + above)
 
 
-# What runs are expected to have in common, or to differ in on purpose, by the names of `Run`.
 # A quantity, a level and a load.
 Place: TypeAlias = tuple[Quantity, str, str]
 
+# What runs are expected to have in common, or to differ in on purpose, by the names of `Run`.
 CIRCUMSTANCES = ("machine", "kernel", "eigentime", "probe", "preset")
 
 

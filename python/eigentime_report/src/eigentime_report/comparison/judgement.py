@@ -12,18 +12,9 @@ import numpy as np
 
 from eigentime_report import units
 from eigentime_report.analysis import COMPARED
-from eigentime_report.comparison.changes import (
-    EXTREMES,
-    FEWEST_BLOCKS,
-    STATISTICS,
-    Measured,
-    Shift,
-    Untold,
-    asked_of,
-    measure,
-    shift,
-)
-from eigentime_report.conclusions.wording import CHANGE, DURATION, PERCENT
+from eigentime_report.comparison import changes
+from eigentime_report.comparison.changes import Untold
+from eigentime_report.conclusions.clauses import CHANGE, DURATION, PERCENT
 from eigentime_report.results import Cell, Quantity, Results
 from eigentime_report.results.cell import ENOUGH_BLOCKS, things
 from eigentime_report.results.results import having, offered
@@ -128,12 +119,12 @@ def _subject(text: str, subject: str) -> tuple[str | None, tuple[str, ...]]:
     wrong = None
     if not words:
         wrong = len(subject.rstrip()), "a quantity is missing before this"
-    elif len(words) > 1 and names[0] not in STATISTICS:
-        reason = f"there is no statistic '{names[0]}': {', '.join(STATISTICS)}"
+    elif len(words) > 1 and names[0] not in changes.STATISTICS:
+        reason = f"there is no statistic '{names[0]}': {', '.join(changes.STATISTICS)}"
         wrong = words[0].start(), reason
     elif len(words) > 2:
         wrong = words[2].start(), "one quantity is enough, and its name has no space"
-    elif len(words) == 1 and names[0] in STATISTICS:
+    elif len(words) == 1 and names[0] in changes.STATISTICS:
         wrong = words[0].end(), f"the {names[0]} of which quantity is missing"
     elif gap := re.search(r"(?:^|/)(?=/|$)", names[-1]):
         reason = "there is nothing between the slashes of the quantity's name"
@@ -295,35 +286,37 @@ def verdict(
     statistic = condition.statistic or COMPARED[after.quantity.kind]
     if before is None:
         _check_blocks(statistic, after)
-        return _of_value(condition, statistic, measure(statistic, after, confidence), confidence)
-    found = shift(statistic, before, after, confidence)
-    what = f"{statistic} miss time" if asked_of(statistic, after) else statistic
+        return _of_value(
+            condition, statistic, changes.measure(statistic, after, confidence), confidence
+        )
+    found = changes.shift(statistic, before, after, confidence)
+    what = f"{statistic} miss time" if changes.asked_of(statistic, after) else statistic
     return _of_change(condition, found, _changed(what, found, confidence))
 
 
 def _check_blocks(statistic: str, cell: Cell) -> None:
     """The greatest and the least value are what was seen; all else drifts from block to block."""
     blocks = len(np.unique(cell.blocks))
-    if blocks < FEWEST_BLOCKS and statistic not in EXTREMES:
+    if blocks < changes.FEWEST_BLOCKS and statistic not in changes.EXTREMES:
         raise Untold(
-            f"it was measured in {things(blocks, 'block')}, and it takes {FEWEST_BLOCKS} to tell a "
+            f"it was measured in {things(blocks, 'block')}, and it takes {changes.FEWEST_BLOCKS} to tell a "
             f"value from drift: `eigentime bench --blocks {ENOUGH_BLOCKS}`"
         )
 
 
 def _of_value(
-    condition: Condition, statistic: str, it: Measured, confidence: float
+    condition: Condition, statistic: str, it: changes.Measured, confidence: float
 ) -> tuple[Outcome, str]:
     """A value by its interval; the greatest and the least value are what was seen."""
     text = _measured(statistic, it, confidence)
     _check_seen(condition, it.value, it.resolution, it.resolution, text)
-    if statistic in EXTREMES:
+    if statistic in changes.EXTREMES:
         is_beyond = condition.is_met(it.value)
         return Outcome.MISSED if is_beyond else Outcome.REACHED, text
     return _decided(condition, it.low, it.high, text)
 
 
-def _of_change(condition: Condition, it: Shift, text: str) -> tuple[Outcome, str]:
+def _of_change(condition: Condition, it: changes.Shift, text: str) -> tuple[Outcome, str]:
     """A change by its interval."""
     change, low, high, unseen = it.difference, it.low, it.high, it.resolution
     if condition.limit.of is Of.PERCENT:
@@ -354,14 +347,14 @@ def _check_seen(
     )
 
 
-def _measured(statistic: str, it: Measured, confidence: float) -> str:
+def _measured(statistic: str, it: changes.Measured, confidence: float) -> str:
     text = f"{statistic} {DURATION.one(it.value, it.low, it.high)}"
     if it.low == it.high:
         return text
     return f"{text} ({100 * confidence:g} % interval {DURATION.between(it.low, it.high)})"
 
 
-def _changed(statistic: str, it: Shift, confidence: float) -> str:
+def _changed(statistic: str, it: changes.Shift, confidence: float) -> str:
     unit = units.unit_for([it.before, it.after])
     before, after = (units.duration(end, unit) for end in (it.before, it.after))
     # As parts of what there was before, or in nanoseconds where that says nothing: where it is not

@@ -2,56 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from eigentime_report.charts import Chart, forest
-from eigentime_report.comparison.changes import AFTER, FEWEST_BLOCKS, Change, Changes, middles
-from eigentime_report.comparison.judgement import Judgement
-from eigentime_report.conclusions import Family, Sentence, places
-from eigentime_report.conclusions.measured import ABOUT as TRUST
-from eigentime_report.conclusions.wording import (
-    DECIDED,
-    DURATION,
-    ORDER,
-    Finding,
-    Verdict,
-    beyond_chance,
-    capital,
-    effects,
-    family_of,
-    finding,
-    words,
+from eigentime_report.comparison.changes import (
+    AFTER,
+    BEFORE,
+    FEWEST_BLOCKS,
+    Change,
+    Changes,
+    middles,
 )
+from eigentime_report.comparison.judgement import Judgement
+from eigentime_report.conclusions import Family, Sentence, clauses, places, wording
+from eigentime_report.conclusions.measured import ABOUT as TRUST
+from eigentime_report.conclusions.wording import DECIDED, Finding, Verdict, capital
 from eigentime_report.results.cell import ENOUGH_BLOCKS, things
-from eigentime_report.statistics import HEDGES_G, NOT_TESTED, coarse_text
-from eigentime_report.tables import Between, Column, Row, Table
+from eigentime_report.statistics import HEDGES_G, NOT_TESTED
+from eigentime_report.tables import Column, Row, Table
 from eigentime_report.tables.measured import TITLES
-from eigentime_report.tables.table import listed
+from eigentime_report.tables.table import listed, with_interval
+from eigentime_report.tables.tested import in_percent, in_units, sized
 
 # Medians of all values, which one disturbed block does not move.
 MEDIANS = "Median of all"
 
 COLUMNS = (
-    Column("quantity", "Quantity"),
+    Column("quantity", "Quantity", of="quantity.name"),
     Column("level", "Level"),
     Column("load", "Load"),
-    Column("statistic", "What"),
-    Column("before", "Before", "ns", figures=4),
-    Column("after", "Afterwards", "ns", figures=4),
-    Column("change", "Change", "+%"),
-    Column("change_interval", "CI", "+%", is_interval=True),
-    Column("verdict", "Verdict"),
-    Column("test", "Test"),
-    Column("p", "p", "p"),
-    Column("n", "n", "count"),
-    Column("difference", "Difference", "ns"),
-    Column("difference_interval", "CI", "ns", is_interval=True),
-    Column("g", "Hedges' g", "number"),
+    Column("statistic", "What", of=lambda it: _what(it)),
+    Column("before", "Before", "ns", figures=4, of=lambda it: middles(it.comparison)[0]),
+    Column("after", "Afterwards", "ns", figures=4, of=lambda it: middles(it.comparison)[1]),
+    *with_interval("change", "Change", "+%", lambda it: in_percent(it.pair)),
+    Column("verdict", "Verdict", of="pair.verdict"),
+    Column("test", "Test", of="pair.test"),
+    Column("p", "p", "p", of="pair.p"),
+    Column("n", "n", "count", of="pair.n"),
+    *with_interval("difference", "Difference", "ns", lambda it: in_units(it.pair)),
+    Column("g", "Hedges' g", "number", of=lambda it: sized(it.pair.effect(HEDGES_G))[0]),
     Column("unit", "Unit"),
-    Column("median_before", "Before", "ns", band=MEDIANS, figures=4),
-    Column("median_after", "Afterwards", "ns", band=MEDIANS, figures=4),
+    Column("median_before", "Before", "ns", band=MEDIANS, figures=4, of=lambda it: it.medians[0]),
+    Column(
+        "median_after", "Afterwards", "ns", band=MEDIANS, figures=4, of=lambda it: it.medians[1]
+    ),
+)
+
+OUTCOMES = (
+    Column("condition", "Condition", of=lambda it: it.condition.text.strip()),
+    Column("outcome", "Outcome", of="outcome.value"),
+    Column("quantity", "Quantity", of=lambda it: it.quantity and it.quantity.name),
+    Column("level", "Level"),
+    Column("load", "Load"),
+    Column("because", "Because", of="text"),
 )
 
 WHAT = {"mean": "mean", "median": "mean of medians", "sd": "mean of SDs"}
@@ -76,7 +80,7 @@ def changes_table(changes: Changes, kind: str) -> Table:
         key=key(kind),
         title=f"{TITLES.get(kind, kind)}: before and afterwards",
         columns=COLUMNS,
-        rows=tuple(map(_row, own)),
+        rows=tuple(Row.of(COLUMNS, it, it.quantity.name) for it in own),
         notes=(
             *dict.fromkeys(it.why for it in own),
             *_untested(own),
@@ -100,43 +104,15 @@ def _untested(changes: Sequence[Change]) -> Iterator[str]:
         yield f"Not tested: {listed(where)}: {reason}."
 
 
-def _row(change: Change) -> Row:
-    pair = change.pair
-    before, after = middles(change.comparison)
-    hedges = next((it.value for it in pair.effects if it.name == HEDGES_G), None)
-    return Row(
-        cells=(
-            change.quantity.name,
-            change.level,
-            change.load,
-            WHAT[change.statistic] + (" miss time" if change.quantity.asked_ns else ""),
-            before,
-            after,
-            pair.percent,
-            Between.of(pair.percent_low, pair.percent_high),
-            pair.verdict,
-            pair.test,
-            pair.p,
-            pair.n,
-            pair.difference,
-            Between.of(pair.low, pair.high),
-            hedges,
-            change.unit,
-            *change.medians,
-        ),
-        group=change.quantity.name,
-    )
+def _what(change: Change) -> str:
+    return WHAT[change.statistic] + (" miss time" if change.quantity.asked_ns else "")
 
 
 def changes_chart(changes: Changes, kind: str) -> Chart:
     """A forest plot of the changes of a kind."""
     title = f"{TITLES.get(kind, kind)}: by how much they have changed"
-    chart = forest(changes.of(kind), key=f"{key(kind)}-effects", title=title)
-    caption = (
-        "By how many percent there is more afterwards than before; 0 is no change. The lines are "
-        f"intervals at {100 * changes.confidence:g} %."
-    )
-    return replace(chart, caption=caption)
+    reading = "By how much there is more afterwards than before; the dashed line is no change."
+    return forest(changes.of(kind), key=f"{key(kind)}-effects", title=title, reading=reading)
 
 
 def circumstances_table(changes: Changes) -> Table:
@@ -154,39 +130,9 @@ def circumstances_table(changes: Changes) -> Table:
 
 def conditions_table(judgements: Sequence[Judgement]) -> Table:
     """What became of each condition, wherever it was judged."""
-    columns = (
-        Column("condition", "Condition"),
-        Column("outcome", "Outcome"),
-        Column("quantity", "Quantity"),
-        Column("level", "Level"),
-        Column("load", "Load"),
-        Column("because", "Because"),
-    )
-    rows = tuple(
-        Row(
-            (
-                it.condition.text.strip(),
-                it.outcome.value,
-                it.quantity.name if it.quantity else None,
-                it.level,
-                it.load,
-                it.text,
-            ),
-            group=it.condition.text,
-        )
-        for it in judgements
-    )
-    return Table(CONDITIONS, "What was not to be", columns, rows)
+    rows = tuple(Row.of(OUTCOMES, it, it.condition.text) for it in judgements)
+    return Table(CONDITIONS, "What was not to be", OUTCOMES, rows)
 
-
-TEMPLATES: Mapping[Verdict, str] = {
-    "more": "{all} {verb} {more} than before: {effects}",
-    "less": "{all} {verb} {less} than before: {effects}",
-    "slight": "{all} {differ} by less than {margin}: {effects}",
-    "same": "nothing measurable has changed for {all}: {effects}, within {margin}",
-    "undecided": "{all} {are} undecided: {effects}{unseen}",
-    "untested": "{all} {are} not tested: {why}",
-}
 
 Place: TypeAlias = tuple[str, str]
 
@@ -256,7 +202,7 @@ def _few_blocks(few: Sequence[Change], of: int) -> str:
 def _by_family(changes: Changes) -> Iterator[Sentence]:
     groups: dict[Family, list[Change]] = {}
     for change in changes.changes:
-        groups.setdefault(family_of(change.quantity), []).append(change)
+        groups.setdefault(wording.family_of(change.quantity), []).append(change)
     for family, its in groups.items():
         yield from _plainly(family, [it for it in its if not it.is_decidable], changes)
         if decidable := [it for it in its if it.is_decidable]:
@@ -271,7 +217,7 @@ def _plainly(family: Family, its: Sequence[Change], changes: Changes) -> Iterato
     for number, (place, own) in enumerate(at.items()):
         sides = zip(*(middles(it.comparison) for it in own), strict=True)
         amount = family.measure.amount
-        before, after = (amount.format(DURATION.reach(side)) for side in sides)
+        before, after = (amount.format(clauses.DURATION.reach(side)) for side in sides)
         many = len(own) > 1
         subject = family.counted(len(own)) if many else own[0].quantity.title
         yield Sentence(
@@ -285,9 +231,11 @@ def _plainly(family: Family, its: Sequence[Change], changes: Changes) -> Iterato
 
 def _of_family(family: Family, its: Sequence[Change], changes: Changes) -> Iterator[Sentence]:
     """A sentence for all levels and loads at which the same has changed, and another for others."""
-    tested = [finding(it, AFTER) for it in its]
+    tested = [wording.finding(it, AFTER) for it in its]
     at: dict[Place, list[Finding]] = {}
-    for change, each in zip(its, beyond_chance(tested, 1 - changes.confidence), strict=True):
+    for change, each in zip(
+        its, wording.beyond_chance(tested, 1 - changes.confidence), strict=True
+    ):
         at.setdefault((change.level, change.load), []).append(each)
     alike: dict[tuple[tuple[str, Verdict], ...], list[Place]] = {}
     for place, own in at.items():
@@ -298,9 +246,10 @@ def _of_family(family: Family, its: Sequence[Change], changes: Changes) -> Itera
         verdicts = {verdict for _, verdict in signature}
         elsewhere = OTHER_PLACE if verdicts & {*DECIDED} else UNCHANGED_THERE
         is_silent = verdicts <= {"undecided", "untested"}
-        clauses = _clauses(family, [at[place] for place in where], changes)
+        findings = [at[place] for place in where]
+        told = clauses.clauses(family, findings, changes.same_within, BEFORE)
         yield Sentence(
-            f"{_opening(where, len(at), changes)}, {clauses}.",
+            f"{_opening(where, len(at), changes)}, {told}.",
             key(family.kind),
             family.weight
             - (0 if first in where else elsewhere)
@@ -321,31 +270,3 @@ def _opening(where: Sequence[Place], of: int, changes: Changes) -> str:
         for level, load in where
     ]
     return capital("; ".join(named))
-
-
-def _clauses(family: Family, alike: Sequence[Sequence[Finding]], changes: Changes) -> str:
-    """What has changed, where the same has at several places."""
-    clauses, of = [], len(alike[0])
-    for verdict in ORDER:
-        here = [it for it in alike[0] if it.verdict == verdict]
-        if not here:
-            continue
-        everywhere = [it for own in alike for it in own if it.verdict == verdict]
-        # That no number of blocks would decide them, if that is so.
-        unseen = [it.unseen_ns for it in everywhere if it.unseen_ns is not None]
-        known = words(family, here, of, changes.same_within)
-        known["effects"] = _effects(everywhere, are_named=len(here) < of)
-        known["unseen"] = f"; {coarse_text(max(unseen))}" if unseen else ""
-        known |= {"more": family.measure.more, "less": family.measure.less}
-        clauses.append(TEMPLATES[verdict].format(**known))
-    return "; ".join(clauses)
-
-
-def _effects(its: Sequence[Finding], *, are_named: bool) -> str:
-    """Of one quantity at several places the least and the greatest; else as levels have it."""
-    is_one = len({it.quantity for it in its}) == 1
-    if len(its) == 1 or not is_one or its[0].verdict not in DECIDED:
-        return effects(its, is_named=are_named)
-    ordered = sorted(its, key=lambda it: (it.is_relative, it.change or 0.0))
-    ends = (effects([it], is_named=False) for it in (ordered[0], ordered[-1]))
-    return " to ".join(ends) + (f"; {its[0].quantity.title}" if are_named else "")

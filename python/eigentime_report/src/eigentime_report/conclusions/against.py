@@ -1,40 +1,20 @@
 """What levels add and what loads do: in one sentence for each kind, and family by family."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import TypeAlias
 
 import numpy as np
 
 from eigentime_report import units
 from eigentime_report.analysis import Analysis, Compared, Factor
-from eigentime_report.conclusions import places
+from eigentime_report.conclusions import clauses, places, wording
 from eigentime_report.conclusions.measured import failed_loads
 from eigentime_report.conclusions.places import Place
-from eigentime_report.conclusions.wording import (
-    DECIDED,
-    MAIN,
-    ORDER,
-    Family,
-    Finding,
-    Sentence,
-    Verdict,
-    amount,
-    below_main,
-    beside,
-    beyond_chance,
-    capital,
-    detail,
-    effects,
-    family_of,
-    finding,
-    intervals,
-    times_as_many,
-    words,
-)
+from eigentime_report.conclusions.wording import DECIDED, MAIN, Family, Finding, Sentence
 from eigentime_report.results import Results
 from eigentime_report.results.cell import things
-from eigentime_report.statistics import coarse_text
 from eigentime_report.tables.table import listed
 from eigentime_report.verdicts import FEWEST_ROUNDS
 
@@ -111,7 +91,7 @@ def groups_of(analysis: Analysis, factor: Factor) -> Iterator[Group]:
             for other in compared.others:
                 both = (other, compared.base)
                 if not {_place(factor, it, compared.held) for it in both} & skipped:
-                    family = family_of(compared.quantity)
+                    family = wording.family_of(compared.quantity)
                     key = (compared.held, family, compared.base, other)
                     found.setdefault(key, []).append(compared)
     steady = results.loads if factor == "level" else results.levels
@@ -124,7 +104,7 @@ def groups_of(analysis: Analysis, factor: Factor) -> Iterator[Group]:
                 for name in (base, other)
                 if (cell := results.cell(it.quantity, *_place(factor, name, held)))
             ]
-            told.append(beside(finding(it, other), *cells))
+            told.append(wording.beside(wording.finding(it, other), *cells))
             blocks += [len(np.unique(cell.blocks)) for cell in cells]
         few = [it.blocks for it in its if it.unit != "block"]
         yield Group(
@@ -133,7 +113,7 @@ def groups_of(analysis: Analysis, factor: Factor) -> Iterator[Group]:
             held,
             base,
             other,
-            tuple(beyond_chance(told, 1 - analysis.confidence)),
+            tuple(wording.beyond_chance(told, 1 - analysis.confidence)),
             few_blocks=min(few, default=None),
             blocks=min(blocks),
         )
@@ -144,45 +124,11 @@ def _place(factor: Factor, varied: str, held: str) -> tuple[str, str]:
     return (varied, held) if factor == "level" else (held, varied)
 
 
-# The first part of a sentence. {all} is `all 3 vDSO reads`, `2 of 3 vDSO reads` or a name.
-FIRST: Mapping[Verdict, str] = {
-    "more": "{all} {verb} {amount} {than} {base}{detail}",
-    "less": "{all} {verb} {amount} {than} {base}{detail}",
-    "slight": "{all} {differ} from {base_noun} by less than {margin}: {effects}",
-    "same": "nothing measurable changes for {all} against {base_noun}: {effects}, within {margin}",
-    "undecided": "{all} {are} undecided against {base_noun}: {effects}; {remedy}",
-    "untested": "{all} {are} not tested against {base_noun}: {why}",
-}
-
-# The other parts, of those that the first one does not hold.
-NEXT: Mapping[Verdict, str] = {
-    "more": "{number} {verb} {amount}{detail}",
-    "less": "{number} {verb} {amount}{detail}",
-    "slight": "{number} {differ} by less than {margin}: {next_effects}",
-    "same": "nothing measurable changes for {number}: {next_effects}, within {margin}",
-    "undecided": "{number} {are} undecided: {next_effects}; {remedy}",
-    "untested": "{number} {are} not tested: {why}",
-}
-
 # Of one block, and of several that are too few.
 FEW_BLOCKS = (
     "it was measured in one block only, and what drifts from block to block is not in these numbers",
     "it was measured in {blocks} blocks only, whose drift may look like a difference",
 )
-
-# What would decide what is undecided.
-BLOCKS = "about {times} times as many blocks would decide {it}"
-MANY_BLOCKS = (
-    "a change of {margin} is too little to see in this scatter: more blocks would decide {it}"
-)
-SOME_BLOCKS = "more blocks would decide {it}"
-# What no number of blocks would decide.
-COARSE = "{steps}, and what is smaller does not show"
-# What would be a difference by its own test.
-AMONG = "what differs by itself may do so by chance among {of} (p = {p} by Holm)"
-AGAINST = "{what} of {name} went the other way"
-# More blocks than these times as many are no advice.
-PRACTICAL = 20
 
 
 def differences(analysis: Analysis, groups: Sequence[Group]) -> Iterator[Sentence]:
@@ -196,7 +142,7 @@ def differences(analysis: Analysis, groups: Sequence[Group]) -> Iterator[Sentenc
             yield Sentence(
                 _text(analysis, group),
                 group.table_key,
-                below_main(group.importance),
+                wording.below_main(group.importance),
                 group.family.key,
             )
 
@@ -206,56 +152,13 @@ def _text(analysis: Analysis, group: Group) -> str:
     where = [group.varied(group.other, results).there]
     if not group.is_alone(results):
         where.append(group.steady(results).there)
-    parts: list[str] = []
-    for verdict in ORDER:
-        if its := [it for it in group.findings if it.verdict == verdict]:
-            template = (NEXT if parts else FIRST)[verdict]
-            parts.append(template.format(**_words(analysis, group, its)))
+    base = group.varied(group.base, results)
+    parts = [
+        clauses.clauses(group.family, [group.findings], analysis.same_within, base.there, base.noun)
+    ]
     if group.few_blocks is not None and group.says_something:
         parts.append(FEW_BLOCKS[group.few_blocks > 1].format(blocks=group.few_blocks))
-    return f"{capital(', '.join(where))}, {'; '.join(parts)}."
-
-
-def _words(analysis: Analysis, group: Group, its: Sequence[Finding]) -> Mapping[str, str]:
-    """What templates may ask for."""
-    of = len(group.findings)
-    base = group.varied(group.base, analysis.results)
-    many, whole = len(its) > 1, len(its) == of
-    is_decided = its[0].verdict in DECIDED
-    measure = group.family.measure
-    return {
-        **words(group.family, its, of, analysis.same_within),
-        "number": f"{len(its)} of them" if many else its[0].quantity.title,
-        "amount": amount(its, measure, is_short=False) if is_decided else "",
-        "than": "as" if any(it.is_in_times for it in its) else "than",
-        "detail": detail(its, is_named=not whole) if is_decided else "",
-        "base": base.there,
-        "base_noun": base.noun,
-        "next_effects": effects(its, is_named=many),
-        "remedy": _remedy(its, analysis.same_within, of),
-    }
-
-
-def _remedy(its: Sequence[Finding], same_within: float, of: int) -> str:
-    """Why they are open, and what would decide them."""
-    told = [
-        AGAINST.format(what=listed(it.against), name=it.quantity.title) for it in its if it.against
-    ]
-    if by_itself := [it.among for it in its if it.among is not None]:
-        told.append(AMONG.format(of=of, p=units.p_value(min(by_itself))))
-    others = [it for it in its if not it.against]
-    unseen = [it.unseen_ns for it in others if it.unseen_ns is not None]
-    if unseen:
-        told.append(COARSE.format(steps=coarse_text(max(unseen))))
-    elif others:
-        needed = [times_as_many(it, same_within) for it in others]
-        known = [times for times in needed if times is not None]
-        template = SOME_BLOCKS
-        if len(known) == len(needed):
-            template = BLOCKS if max(known) <= PRACTICAL else MANY_BLOCKS
-        it, margin = "them" if len(others) > 1 else "it", units.margin(same_within)
-        told.append(template.format(times=max(known, default=0), it=it, margin=margin))
-    return "; ".join(told)
+    return f"{wording.capital(', '.join(where))}, {'; '.join(parts)}."
 
 
 # What differs to one side, and what does not measurably.
@@ -315,7 +218,7 @@ class Clause:
         much = f"within {units.margin(analysis.same_within)}"
         if self.is_decided:
             findings = [it.as_shown for each in self.findings for it in each]
-            much = amount(findings, self.family.measure)
+            much = clauses.amount(findings, self.family.measure)
         words = (subject, verb if verb != again else "", much)
         return " ".join(filter(None, words)), verb
 
@@ -334,13 +237,8 @@ def _is_alike(a: Finding, b: Finding) -> bool:
     return (a.low or 0) <= (b.high or 0) and (b.low or 0) <= (a.high or 0)
 
 
-@dataclass(frozen=True)
-class Told:
-    """A sentence, with how much it matters."""
-
-    sentence: Sentence
-    factor: str
-    importance: float
+# A sentence, what it is over, and how much it matters.
+Told: TypeAlias = tuple[Sentence, Factor, float]
 
 
 def against_first(analysis: Analysis, groups: Sequence[Group]) -> Iterator[Told]:
@@ -348,7 +246,7 @@ def against_first(analysis: Analysis, groups: Sequence[Group]) -> Iterator[Told]
     results = analysis.results
     firsts = [its[0] for its in in_series(groups)]
 
-    def key(group: Group) -> tuple[str, str, str]:
+    def key(group: Group) -> tuple[Factor, str, str]:
         return group.factor, group.held, group.family.kind
 
     for (factor, _, _), own in groupby(sorted(firsts, key=key), key=key):
@@ -356,21 +254,18 @@ def against_first(analysis: Analysis, groups: Sequence[Group]) -> Iterator[Told]
         for group in own:
             by_family.setdefault(group.family, []).append(group)
         ordered = sorted(by_family.values(), key=lambda its: -max(it.importance for it in its))
-        clauses = [it for its in ordered for it in _clauses(its)]
-        if not clauses:
+        alike = [it for its in ordered for it in _clauses(its)]
+        if not alike:
             continue
         # Those about a translator's machine, which is like no other, last.
-        clauses.sort(key=lambda it: _is_translated(it.groups[0], analysis))
+        alike.sort(key=lambda it: _is_translated(it.groups[0], analysis))
         first = ordered[0][0]
         opening = f"Against {first.varied(first.base, results).noun}"
         if not first.is_alone(results):
             opening += f", {first.steady(results).there}"
-        text = f"{opening}: {_told(analysis, clauses[:CLAUSES])}."
-        yield Told(
-            Sentence(text, first.table_key, MAIN, first.family.key),
-            factor,
-            max(it.importance for its in ordered for it in its),
-        )
+        text = f"{opening}: {_told(analysis, alike[:CLAUSES])}."
+        sentence = Sentence(text, first.table_key, MAIN, first.family.key)
+        yield sentence, factor, max(it.importance for its in ordered for it in its)
 
 
 def _is_translated(group: Group, analysis: Analysis) -> bool:
@@ -378,13 +273,13 @@ def _is_translated(group: Group, analysis: Analysis) -> bool:
     return places.is_translated(level, analysis.results)
 
 
-def _told(analysis: Analysis, clauses: Sequence[Clause]) -> str:
+def _told(analysis: Analysis, alike: Sequence[Clause]) -> str:
     """`in a container vDSO reads take 2.5 % (0.5 ns) longer, sleeps stay within 1 %; in …`."""
     results = analysis.results
     order = (*results.levels, *results.loads)
     by_place: dict[str, list[Clause]] = {}
     # The first levels and loads first.
-    for clause in sorted(clauses, key=lambda it: order.index(it.groups[0].other)):
+    for clause in sorted(alike, key=lambda it: order.index(it.groups[0].other)):
         where = listed([it.varied(it.other, results).there for it in clause.groups])
         if few := few_blocks(clause.groups[0]):
             where += f", by {things(few, 'block')} only,"
@@ -401,14 +296,14 @@ def _told(analysis: Analysis, clauses: Sequence[Clause]) -> str:
 
 def _clauses(groups: Sequence[Group]) -> list[Clause]:
     """Places that are alike together."""
-    clauses: list[Clause] = []
+    alike: list[Clause] = []
     for verdicts in SIDES:
         for group in groups:
             its = [it for it in group.findings if it.verdict in verdicts]
-            if its and not any(clause.takes(group, its) for clause in clauses):
+            if its and not any(clause.takes(group, its) for clause in alike):
                 of = len(group.findings)
-                clauses.append(Clause(group.family, of, [group], [its]))
-    return clauses
+                alike.append(Clause(group.family, of, [group], [its]))
+    return alike
 
 
 def still_open(analysis: Analysis, groups: Sequence[Group]) -> Iterator[Sentence]:
@@ -433,7 +328,7 @@ def still_open(analysis: Analysis, groups: Sequence[Group]) -> Iterator[Sentence
     alike: dict[tuple[str, ...], list[str]] = {}
     for (_, name), at in where.items():
         alike.setdefault(tuple(at), []).append(name)
-    next(iter(alike.values()))[0] += f" (intervals {intervals(left[0][1])})"
+    next(iter(alike.values()))[0] += f" (intervals {clauses.intervals(left[0][1])})"
     told = [f"{listed(names)} {listed(list(at), 4)}" for at, names in alike.items()]
     if len(told) > TOLD:
         told[TOLD:] = [f"and {len(told) - TOLD} more"]

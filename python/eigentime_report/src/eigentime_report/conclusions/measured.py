@@ -11,19 +11,9 @@ from scipy import stats
 
 from eigentime_report import units
 from eigentime_report.analysis import COMPARED, MISSED, Analysis, describe, keeps_time, missed_share
-from eigentime_report.conclusions import places
-from eigentime_report.conclusions.wording import (
-    DURATION,
-    MAIN,
-    SCATTER,
-    SHARE,
-    TYPICAL_FROM,
-    Family,
-    Sentence,
-    below_main,
-    by_family,
-    capital,
-)
+from eigentime_report.conclusions import clauses, places, wording
+from eigentime_report.conclusions.clauses import DURATION
+from eigentime_report.conclusions.wording import MAIN, Family, Sentence, capital
 from eigentime_report.results import Cell, Quantity, Results
 from eigentime_report.tables.table import listed
 
@@ -48,7 +38,7 @@ def costs(analysis: Analysis) -> Iterator[Sentence]:
         told = _timers(cells) if kind == EVENTS else _families(analysis, cells)
         if told:
             key = EVENTS if kind == EVENTS else f"descriptives-{kind}"
-            about = next(iter(by_family(cell.quantity for cell in cells))).key
+            about = next(iter(wording.by_family(cell.quantity for cell in cells))).key
             yield Sentence(f"{capital(where)}, {told}.", key, MAIN, about)
 
 
@@ -63,7 +53,7 @@ def missed(analysis: Analysis) -> Iterator[Sentence]:
             late = {it: missed_share(it) for it in cells if not keeps_time(it)}
             if late:
                 worst = max(late, key=missed_share).quantity.title
-                reach = f"{SHARE.reach([*late.values()])}, {worst} most"
+                reach = f"{clauses.SHARE.reach([*late.values()])}, {worst} most"
                 where = places.load(load).there
                 told.append(f"{len(late)} of {len(cells)} ({reach}) {where}")
                 shares += late.values()
@@ -73,7 +63,7 @@ def missed(analysis: Analysis) -> Iterator[Sentence]:
                 f"they miss more than {units.margin(MISSED)} of their events, and how even the others are "
                 f"is not compared. These are {'; '.join(told)}.",
                 EVENTS,
-                below_main(max(shares)),
+                wording.below_main(max(shares)),
                 EVENTS,
             )
 
@@ -88,7 +78,7 @@ def _families(analysis: Analysis, cells: Sequence[Cell]) -> str:
     by_name = {cell.quantity: cell for cell in cells}
     told: list[str] = []
     verb = ""
-    for family, quantities in by_family(by_name).items():
+    for family, quantities in wording.by_family(by_name).items():
         # Of single sleeps it is told exactly how late they end.
         if family.key == "sleeps" and "sleep" in analysis.kinds:
             continue
@@ -130,7 +120,7 @@ def _named(known: Mapping[str, float], amount: str, wanted: Sequence[str] = ()) 
         return amount.format(DURATION.reach([low]))
     ends = f"{DURATION.reach([low])} ({first}) to {DURATION.reach([high])} ({last})"
     told = amount.format(ends)
-    if len(known) < TYPICAL_FROM:
+    if len(known) < clauses.TYPICAL_FROM:
         return told
     others = [name for name in wanted if name not in (first, last)]
     if 0 < len(others) <= len(SLEEPS):
@@ -146,12 +136,12 @@ def _timers(cells: Sequence[Cell]) -> str:
     if not cells:
         return ""
     name = cells[0].quantity.title if len(cells) == 1 else f"{len(cells)} timers"
-    share = SHARE.reach(late) if late else ""
+    share = clauses.SHARE.reach(late) if late else ""
     if not even:
         return f"no event of {name} can be relied on: {share} of them are missed"
     deviations = {it.quantity.title: describe(it).sd_uncorrected for it in even}
     of = f"{len(even)} of {name}" if late else name
-    told = f"events of {of} scatter {_named(deviations, SCATTER.amount)} (SD)"
+    told = f"events of {of} scatter {_named(deviations, wording.SCATTER.amount)} (SD)"
     if len(late) == 1:
         return f"{told}; the other one misses {share} of its events"
     return f"{told}; the other {len(late)} miss {share} of theirs" if late else told

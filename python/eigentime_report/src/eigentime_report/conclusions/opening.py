@@ -26,7 +26,7 @@ def opening(analysis: Analysis, groups: Sequence[Group]) -> tuple[list[Sentence]
     end = [*assurance(analysis), *still_open(analysis, groups)]
     compared = list(against_first(analysis, groups))
     chosen = _chosen(compared, MOST - len(begin) - len(end))
-    sentences = [*begin, *(it.sentence for it in compared if it in chosen), *end]
+    sentences = [*begin, *chosen, *end]
     first = [
         replace(it, weight=MAIN + len(sentences) - place) for place, it in enumerate(sentences)
     ]
@@ -34,9 +34,10 @@ def opening(analysis: Analysis, groups: Sequence[Group]) -> tuple[list[Sentence]
     return first, [replace(it, weight=MAIN / 2) for it in left]
 
 
-def _chosen(compared: Sequence[Told], room: int) -> list[Told]:
-    """The most important one of levels and that of loads, then the most important others."""
-    ordered = sorted(compared, key=lambda it: -it.importance)
-    firsts = {it.factor: it for it in reversed(ordered)}.values()
-    ordered.sort(key=lambda it: it not in firsts)
-    return ordered[: max(room, 0)]
+def _chosen(compared: Sequence[Told], room: int) -> list[Sentence]:
+    """The most important one of levels and that of loads, then the most important others; in their order."""
+    ordered = sorted(compared, key=lambda it: -it[2])
+    firsts = {factor: sentence for sentence, factor, _ in reversed(ordered)}.values()
+    ordered.sort(key=lambda it: it[0] not in firsts)
+    chosen = [sentence for sentence, *_ in ordered[: max(room, 0)]]
+    return [sentence for sentence, *_ in compared if sentence in chosen]

@@ -3,8 +3,7 @@
     page = Page("What time costs", sentences=..., sections=[Section("calls", "Calls", ...)])
     Path("report.html").write_text(render(page), encoding="utf-8")
 
-Read in this order: `sections` (what a page is), `render` (its HTML), `templates/` and `assets/`
-(what it looks like and does).
+`render` has what a page is, and its HTML; `templates/` and `assets/` what it looks like and does.
 """
 
 from eigentime_report.conclusions import Sentence

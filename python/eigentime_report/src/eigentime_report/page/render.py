@@ -69,6 +69,21 @@ class Section:
     words: tuple[str, ...] = ()
     blocks: tuple[Block, ...] = ()
 
+    def parts(self) -> Iterator[Block | Option]:
+        """Its blocks, with what is in folds and choices."""
+        for block in self.blocks:
+            yield block
+            if isinstance(block, Fold):
+                yield from block.blocks
+            if isinstance(block, Choice):
+                for option in block.options:
+                    yield option
+                    yield from option.charts
+
+    def tables(self) -> list[Table]:
+        """Its tables, those in folds, too."""
+        return [it for it in self.parts() if isinstance(it, Table)]
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -110,14 +125,7 @@ class Page:
         if self.picture:
             yield self.picture
         for section in self.sections:
-            for block in section.blocks:
-                yield block
-                if isinstance(block, Fold):
-                    yield from block.blocks
-                if isinstance(block, Choice):
-                    for option in block.options:
-                        yield option
-                        yield from option.charts
+            yield from section.parts()
 
     def charts(self) -> Iterator[Chart]:
         """All charts."""

@@ -14,13 +14,9 @@ from eigentime_report.papers.timing_precision import miss_time_table, timer_cost
 from eigentime_report.tables import Table
 
 __all__ = [
-    "events_table",
-    "miss_time_table",
-    "overhead_table",
-    "papers_tables",
-    "published_table",
+    "events_table", "miss_time_table", "overhead_table", "papers_tables", "published_table",
     "timer_cost_table",
-]
+]  # fmt: skip
 
 
 def papers_tables(analysis: Analysis) -> Iterator[Table]:

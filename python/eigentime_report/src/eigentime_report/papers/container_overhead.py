@@ -1,7 +1,6 @@
 """Table IV of the paper on time namespaces in containers, of any run, with the paper's beside it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 
 import numpy as np
@@ -79,83 +78,60 @@ def overhead_table(
         raise ValueError(
             f"load {load}: nothing was measured under it; there is {', '.join(results.loads)}"
         )
-    published = sources.overhead()
     rows: list[Row] = []
     absent = []
-    for metric in published.metrics.values():
-        cells = _cells(results, metric.metric, load)
-        if not cells:
-            absent.append(metric.metric)
-            continue
-        rows += _rows(metric, cells, 1 - confidence, as_in_paper)
+    known = {it.name: it for it in results.quantities}
+    for metric in sources.metrics():
+        quantity = known.get(f"calls/{metric['metric']}")
+        cells = results.cells(quantity, load) if quantity else []
+        if cells:
+            rows += _rows(metric, cells, 1 - confidence, as_in_paper)
+        else:
+            absent.append(metric["metric"])
     notes = [
         note.format(alpha=1 - confidence, confidence=100 * confidence, tests=TESTS[as_in_paper])
         for note in NOTES
     ]
     if absent and rows:
         notes.append(f"Not measured here {places.load(load).there}: {', '.join(absent)}.")
+    notes.append(f"The paper: {sources.citation(sources.CONTAINERS)}")
+    remarks = sources.published(sources.CONTAINERS)["overhead"]["remarks"]
     return Table(
         key=f"overhead-{load}",
         title=f"What levels cost {places.load(load).there}: Table IV of the paper",
         columns=COLUMNS,
         rows=tuple(rows),
-        notes=(*notes, f"The paper: {published.source.citation}", *published.remarks),
+        notes=(*notes, *remarks),
     )
 
 
-def _cells(results: Results, metric: str, load: str) -> dict[str, Cell]:
-    quantity = next((it for it in results.quantities if it.name == f"calls/{metric}"), None)
-    if quantity is None:
-        return {}
-    return {cell.level: cell for cell in results.cells(quantity, load)}
-
-
-@dataclass(frozen=True)
-class _Measured:
-    """The records of a metric by level, and their comparison."""
-
-    records: Mapping[str, NDArray[np.float64]]
-    # None where there is one level.
-    comparison: statistics.Comparison | None
-    alpha: float
-
-    @property
-    def levels(self) -> tuple[str, ...]:
-        """The first one is what the others are compared with."""
-        return tuple(self.records)
-
-    @property
-    def is_welch(self) -> bool:
-        """Was it Welch's test that suited?"""
-        return self.comparison is not None and self.comparison.chosen == WELCH_GAMES_HOWELL
-
-    @property
-    def is_significant(self) -> bool:
-        """Do the levels differ at all?"""
-        p = self.comparison.omnibus.p if self.comparison else None
-        return p is not None and p < self.alpha
-
-
 def _rows(
-    metric: sources.Metric, cells: Mapping[str, Cell], alpha: float, as_in_paper: bool
+    metric: sources.Published, cells: Sequence[Cell], alpha: float, as_in_paper: bool
 ) -> Iterator[Row]:
-    records = {level: cell.by("record").mean for level, cell in cells.items()}
-    comparison = None
-    if len(records) > 1:
-        comparison = statistics.compare(records, alpha=alpha, as_in_paper=as_in_paper)
-    its = _Measured(records, comparison, alpha)
-    name: TableCell = Marked(metric.metric, "a") if its.is_welch else metric.metric
-    for place, (level, pair) in enumerate(zip_longest(its.levels, _pairs(its.levels))):
+    records = {cell.level: cell.by("record").mean for cell in cells}
+    first = cells[0].level
+    comparison = statistics.compare(records, alpha=alpha, as_in_paper=as_in_paper)
+    omnibus = comparison.omnibus
+    is_welch = comparison.chosen == WELCH_GAMES_HOWELL
+    tested: list[TableCell] = [None] * 5
+    if len(cells) > 1:
+        f = _marked(omnibus.statistic, "b", is_welch)
+        tested = [omnibus.test, omnibus.df1, omnibus.df2, f, omnibus.p]
+    for level, pair in zip_longest(records, _pairs(list(records))):
         yield Row(
             cells=(
-                name,
-                *(_described(its, level) if level else [None] * 5),
-                *(_tested(its) if place == 0 else [None] * 5),
-                *(_paired(its, *pair) if pair else [None] * 6),
-                *_published(metric, level, pair, its.levels[0]),
+                _marked(metric["metric"], "a", is_welch),
+                *(_described(records, level) if level else [None] * 5),
+                *(tested if level == first else [None] * 5),
+                *(_paired(comparison, *pair) if pair else [None] * 6),
+                *_published(metric, level, pair, first),
             ),
-            group=metric.metric,
+            group=metric["metric"],
         )
+
+
+def _marked(value: float | str | None, mark: str, is_so: bool) -> TableCell:
+    return value if value is None or not is_so else Marked(value, mark)
 
 
 def _pairs(levels: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -165,60 +141,38 @@ def _pairs(levels: Sequence[str]) -> Iterator[tuple[str, str]]:
         yield from ((level, other) for other in levels[place + 1 :])
 
 
-def _described(its: _Measured, level: str) -> list[TableCell]:
-    numbers = statistics.describe(its.records[level])
-    first = its.levels[0]
-    base = float(np.mean(its.records[first]))
+def _described(records: Mapping[str, NDArray[np.float64]], level: str) -> list[TableCell]:
+    numbers = statistics.describe(records[level])
+    first = next(iter(records))
+    base = float(np.mean(records[first]))
     is_known = level != first and base > 0
     overhead = (numbers.mean / base - 1) * 100 if is_known else None
     return [level, numbers.mean, numbers.sd, numbers.n, overhead]
 
 
-def _tested(its: _Measured) -> list[TableCell]:
-    if its.comparison is None:
-        return [None] * 5
-    omnibus = its.comparison.omnibus
-    f: TableCell = omnibus.statistic
-    if its.is_welch and omnibus.statistic is not None:
-        f = Marked(omnibus.statistic, "b")
-    return [omnibus.test, omnibus.df1, omnibus.df2, f, omnibus.p]
-
-
-def _paired(its: _Measured, i: str, j: str) -> list[TableCell]:
-    if its.comparison is None or not its.is_significant:
+def _paired(comparison: statistics.Comparison, i: str, j: str) -> list[TableCell]:
+    p = comparison.omnibus.p
+    if p is None or p >= comparison.alpha:
         return [i, j, "N/A", None, None, None]
-    difference, p, low, high = _difference(its.comparison, i, j)
-    value: TableCell = difference
-    if difference is not None and p is not None and p < its.alpha:
-        value = Marked(difference, "c")
-    return [i, j, value, p, low, high]
-
-
-def _difference(
-    comparison: statistics.Comparison, i: str, j: str
-) -> tuple[float | None, float | None, float | None, float | None]:
-    """Difference, p, lower and upper end; the comparison has each pair in one order only."""
-    for it in comparison.pairs:
-        if (it.i, it.j) == (i, j):
-            return it.difference, it.p, it.low, it.high
-        if (it.i, it.j) == (j, i):
-            return _negative(it.difference), it.p, _negative(it.high), _negative(it.low)
-    return None, None, None, None
-
-
-def _negative(value: float | None) -> float | None:
-    return None if value is None else -value
+    # The comparison has each pair in one order only.
+    names = [group.name for group in comparison.groups]
+    sign = 1 if names.index(i) > names.index(j) else -1
+    it = comparison.pair(i, j) if sign > 0 else comparison.pair(j, i)
+    value, *ends = (None if end is None else sign * end for end in (it.difference, it.low, it.high))
+    is_significant = it.p is not None and it.p < comparison.alpha
+    return [i, j, _marked(value, "c", is_significant), it.p, *ends[::sign]]
 
 
 def _published(
-    metric: sources.Metric, level: str | None, pair: tuple[str, str] | None, base: str
+    metric: sources.Published, level: str | None, pair: tuple[str, str] | None, base: str
 ) -> list[TableCell]:
     cells: list[TableCell] = [None] * 3
-    if level is not None and level in metric.means_ns:
-        is_other = level != base and base in metric.means_ns
-        overhead = metric.change_percent(level, base) if is_other else None
-        cells = [metric.means_ns[level], metric.sds_ns[level], overhead]
-    for row in metric.post_hoc:
-        if pair == (row.i, row.j):
-            return [*cells, row.difference_ns, row.significance]
+    means = metric["means_ns"]
+    if level in means:
+        is_other = level != base and base in means
+        overhead = (means[level] / means[base] - 1) * 100 if is_other else None
+        cells = [means[level], metric["sds_ns"][level], overhead]
+    for row in metric["post_hoc"]:
+        if pair == (row["i"], row["j"]):
+            return [*cells, row["difference_ns"], row["significance"]]
     return [*cells, None, None]

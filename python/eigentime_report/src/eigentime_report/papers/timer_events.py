@@ -47,12 +47,11 @@ NOTES = (
 def events_table(results: Results, *, analysis: Analysis | None = None) -> Table:
     """Mean, deviation and interval of each source of events, at each level, under each load."""
     found = analysis or analyse(results)
-    published = sources.events()
     given = list(found.descriptions("events"))
     rows = [Row.of(COLUMNS, it, it.quantity.name) for it in given]
     if rows:
         theirs = "in the paper"
-        for it in published.rows:
+        for it in sources.published(sources.EVENTS)["events"]:
             place = (theirs, units.span(it["interval_ns"]), it["platform"], it["load"])
             rows.append(Row((*place, *[None] * 5, it["sd_ns"]), theirs))
     return Table(
@@ -60,5 +59,5 @@ def events_table(results: Results, *, analysis: Analysis | None = None) -> Table
         title="Jitter of timer events: the summary of the timer-event paper",
         columns=COLUMNS,
         rows=tuple(rows),
-        notes=(*NOTES, f"The paper: {published.source.citation}"),
+        notes=(*NOTES, f"The paper: {sources.citation(sources.EVENTS)}"),
     )

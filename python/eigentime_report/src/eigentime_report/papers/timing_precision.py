@@ -59,8 +59,8 @@ def _table(
     results: Results, ours: Callable[[Quantity], str], *, paper: str, title: str, caption: str
 ) -> Table:
     """`ours`: what the paper's functions are called here."""
-    published = sources.timing()
-    functions = {name: it for it, name in published.functions[paper].items()}
+    published = sources.published(sources.TIMING)
+    functions = {name: it for it, name in published["functions"][paper].items()}
     rows = [
         _row(cell, functions[ours(quantity)], paper)
         for quantity in results.quantities
@@ -73,7 +73,7 @@ def _table(
         title=title,
         columns=COLUMNS,
         rows=(*rows, *_theirs(results, named, paper)),
-        notes=(*NOTES, f"The paper: {published.source.citation}"),
+        notes=(*NOTES, f"The paper: {sources.citation(sources.TIMING)}"),
         caption=caption,
     )
 
@@ -82,7 +82,7 @@ def _row(cell: Cell, function: str, paper: str) -> Row:
     numbers = describe(cell)
     # The paper's threads have the policy that all threads have.
     is_theirs = cell.quantity.factors.get("policy", "other") == "other"
-    theirs = sources.timing().row(paper, function, cell.level, cell.load) if is_theirs else None
+    theirs = sources.timing_row(paper, function, cell.level, cell.load) if is_theirs else None
     ours = (numbers.half_iqr, numbers.maximum, numbers.median, numbers.minimum)
     title = cell.quantity.title
     shown = "" if paper == "timer_cost" else title.removeprefix(cell.quantity.subject).strip()
@@ -94,19 +94,20 @@ def _row(cell: Cell, function: str, paper: str) -> Row:
 
 def _theirs(results: Results, functions: set[str], paper: str) -> Iterator[Row]:
     """Rows of platforms or loads that are none of ours."""
-    published = sources.timing()
+    published = sources.published(sources.TIMING)
     have = {
-        (published.platforms.get(level), published.loads.get(load))
+        (published["platforms"].get(level), published["loads"].get(load))
         for level in results.levels
         for load in results.loads
     }
-    for row in published.tables[paper]:
-        if row.function in functions and (row.platform, row.load) not in have:
+    for row in published["tables"][paper]:
+        function, platform, load = row["function"], row["platform"], row["load"]
+        if function in functions and (platform, load) not in have:
             yield Row(
-                (row.function, "", row.platform, row.load, *[None] * 4, *_numbers(row)),
-                group=f"{row.function} in the paper",
+                (function, "", platform, load, *[None] * 4, *_numbers(row)),
+                group=f"{function} in the paper",
             )
 
 
-def _numbers(row: sources.TimingRow | None) -> tuple[TableCell, ...]:
-    return (row.mad_ns, row.max_ns, row.median_ns, row.min_ns) if row else (None,) * 4
+def _numbers(row: sources.Published | None) -> Iterator[TableCell]:
+    return ((row or {}).get(f"{key}_ns") for key, _ in STATISTICS)

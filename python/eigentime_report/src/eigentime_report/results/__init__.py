@@ -1,9 +1,8 @@
 """Results folders of `eigentime bench`, read.
 
-Read in this order: `quantity` (what is measured), `cell` (what was measured of it at a
-level under a load), `replicates` and `histogram` (what tests and medians are made of),
-`results` (all of it). Below them are `folder`, `manifest`, `tables` and `plan` (what is on the disk, and
-what has to be), `samples` (their rows, kept once), `notes` (what a reader must know) and `errors`.
+Read in this order: `quantity` (what is measured), `cell` (what was measured of it at a level under a
+load, and its summaries by blocks) and `results` (all of it). Below them are `folder`, `manifest` and `tables`
+(what is on the disk, and what has to be) and `samples` (their rows, kept once).
 """
 
 from eigentime_report.results.cell import Cell, Replicates

@@ -311,10 +311,14 @@ def _collected(unit: str, rows: Sequence[tuple[float, ...]]) -> Replicates:
     return Replicates(unit, block.astype(np.int32), *others)
 
 
+def plural(what: str) -> str:
+    """`blocks`, `batches`."""
+    return what + ("es" if what.endswith("ch") else "s")
+
+
 def things(number: int, what: str) -> str:
     """`1 block`, `3 batches`."""
-    plural = what + ("es" if what.endswith("ch") else "s")
-    return f"{count(number)} {what if number == 1 else plural}"
+    return f"{count(number)} {what if number == 1 else plural(what)}"
 
 
 Fact = float | int | str

@@ -22,7 +22,7 @@ from eigentime_report.statistics.description import (
     median_draws,
 )
 from eigentime_report.statistics.intervals import Interval, Summary, Values, is_constant, usable
-from eigentime_report.statistics.tests import Omnibus, Pair, TestResult, pairs_of
+from eigentime_report.statistics.tests import Pair, TestResult, pairs_of
 
 ANOVA_TUKEY = "anova+tukey"
 WELCH_GAMES_HOWELL = "welch+games-howell"
@@ -294,13 +294,13 @@ class Comparison:
     same_within: float
     shapiro: Mapping[str, TestResult]
     levene: TestResult
-    # One of those of `decisions`.
+    # One of those above: by which tests.
     chosen: str
     because: str
-    omnibus: Omnibus
+    omnibus: TestResult
     # Each later group against each earlier one.
     pairs: tuple[Contrast, ...]
-    kruskal: Omnibus
+    kruskal: TestResult
     # Dunn's test by the names of each pair; the differences are of mean ranks.
     dunn: Mapping[tuple[str, str], Pair]
     # Where tests of means and of ranks say different things.
@@ -323,7 +323,7 @@ def compare(
     resolutions: Mapping[str, float] = MappingProxyType({}),
     as_in_paper: bool = False,
 ) -> Comparison:
-    """Compares independent groups by Welch's ANOVA and Games-Howell (`decisions`).
+    """Compares independent groups by Welch's ANOVA and Games-Howell (see `choose`).
 
     Whether they scatter alike is not tested first: a test that chooses the next one spoils the
     error rates of both. `as_in_paper` does so all the same, to compare with published tables.
@@ -394,9 +394,9 @@ def _tested(
     because: str,
     values: Sequence[Values],
     alpha: float,
-    of_ranks: Omnibus,
+    of_ranks: TestResult,
     dunn: Sequence[Pair],
-) -> tuple[Omnibus, Sequence[Pair]]:
+) -> tuple[TestResult, Sequence[Pair]]:
     """The chosen test of all groups, and that of pairs."""
     if chosen in (NOTHING, IDENTICAL):
         return tests.untested("none", sum(row.size for row in values), because), ()
@@ -409,13 +409,13 @@ def _tested(
 
 
 def _disagreements(
-    omnibus: Omnibus,
+    omnibus: TestResult,
     pairs: Sequence[Contrast],
-    of_ranks: Omnibus,
+    of_ranks: TestResult,
     ranked: Mapping[tuple[str, str], Pair],
     alpha: float,
 ) -> Iterator[str]:
-    both: list[tuple[str, Omnibus | Contrast, Omnibus | Pair]] = [
+    both: list[tuple[str, TestResult | Contrast, TestResult | Pair]] = [
         ("all groups", omnibus, of_ranks),
         *((f"{it.i} and {it.j}", it, ranked[it.i, it.j]) for it in pairs if (it.i, it.j) in ranked),
     ]

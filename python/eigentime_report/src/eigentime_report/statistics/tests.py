@@ -6,11 +6,11 @@ Whatever cannot be tested has no statistic and no p, and a note that says why.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 from math import exp, log, sqrt
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +25,9 @@ from eigentime_report.statistics.description import (
     omega_squared,
 )
 from eigentime_report.statistics.intervals import Summary, Values, is_constant, t_beyond, usable
+
+# The studentized range: scipy.stats has it, and takes 30 ms for a probability and 400 ms for a critical
+# value, of which a report takes thousands.
 
 # Of a normal variable, as far as it is ever seen.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
@@ -87,25 +90,14 @@ Groups: TypeAlias = Sequence[ArrayLike]
 
 @dataclass(frozen=True)
 class TestResult:
-    """The outcome of a test of what other tests assume."""
+    """A test of several groups at once, or of what such a test assumes, which has no effect."""
 
     # Not a test of pytest's.
     __test__ = False
 
     test: str
     n: int
-    statistic: float | None = None
-    p: float | None = None
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class Omnibus:
-    """A test of several groups at once."""
-
-    test: str
-    n: int
-    effect: Effect
+    effect: Effect | None = None
     statistic: float | None = None
     df1: float | None = None
     df2: float | None = None
@@ -127,14 +119,6 @@ class Pair:
     statistic: float | None = None
     note: str = ""
 
-    def reversed(self) -> Pair:
-        """Group j minus group i."""
-        low, high, statistic = (
-            None if it is None else -it for it in (self.high, self.low, self.statistic)
-        )
-        turned = replace(self, i=self.j, j=self.i, difference=-self.difference)
-        return replace(turned, low=low, high=high, statistic=statistic)
-
 
 def shapiro(values: ArrayLike) -> TestResult:
     """Whether values could come from a normal distribution, by Shapiro and Wilk."""
@@ -147,7 +131,7 @@ def shapiro(values: ArrayLike) -> TestResult:
     # Neither place nor scale matter to it, and digits are lost to both.
     centred = row - np.median(row)
     found = stats.shapiro(centred / np.max(np.abs(centred)))
-    return TestResult(SHAPIRO, row.size, float(found.statistic), float(found.pvalue))
+    return _found(SHAPIRO, row.size, found)
 
 
 def levene(groups: Groups) -> TestResult:
@@ -164,7 +148,11 @@ def levene(groups: Groups) -> TestResult:
     if note:
         return TestResult(LEVENE, n, note=note)
     found = stats.levene(*rows, center="median")
-    return TestResult(LEVENE, n, float(found.statistic), float(found.pvalue))
+    return _found(LEVENE, n, found)
+
+
+def _found(test: str, n: int, found: Any) -> TestResult:
+    return TestResult(test, n, statistic=float(found.statistic), p=float(found.pvalue))
 
 
 Summaries: TypeAlias = Sequence[Summary]
@@ -175,9 +163,9 @@ def summarize(groups: Groups) -> list[Summary]:
     return [Summary.of(usable(group)) for group in groups]
 
 
-def untested(test: str, n: int, why: str) -> Omnibus:
+def untested(test: str, n: int, why: str) -> TestResult:
     """A test that could not be made, and why."""
-    return Omnibus(test, n, Effect(OMEGA_SQUARED, note=why), note=why)
+    return TestResult(test, n, Effect(OMEGA_SQUARED, note=why), note=why)
 
 
 def _within(groups: Summaries) -> tuple[float, int]:
@@ -186,7 +174,7 @@ def _within(groups: Summaries) -> tuple[float, int]:
     return sum((it.n - 1) * it.variance for it in groups) / max(df, 1), df
 
 
-def anova(groups: Summaries, confidence: float = CONFIDENCE) -> Omnibus:
+def anova(groups: Summaries, confidence: float = CONFIDENCE) -> TestResult:
     """Fisher's analysis of variance: of groups that scatter alike."""
     within, df2 = _within(groups)
     n = sum(group.n for group in groups)
@@ -195,7 +183,7 @@ def anova(groups: Summaries, confidence: float = CONFIDENCE) -> Omnibus:
     return _by_f(ANOVA, groups, [it.n / within for it in groups], 1.0, df2, confidence)
 
 
-def welch_anova(groups: Summaries, confidence: float = CONFIDENCE) -> Omnibus:
+def welch_anova(groups: Summaries, confidence: float = CONFIDENCE) -> TestResult:
     """Welch's analysis of variance (1951): groups may scatter differently."""
     k, n = len(groups), sum(group.n for group in groups)
     if k < 2 or min(group.variance for group in groups) == 0:
@@ -217,7 +205,7 @@ def _by_f(
     correction: float,
     df2: float,
     confidence: float,
-) -> Omnibus:
+) -> TestResult:
     """By the weighted squares of the means around their weighted mean."""
     n, df1 = sum(group.n for group in groups), len(groups) - 1
     # From one of them on, so that large means with little between them keep their digits.
@@ -225,10 +213,10 @@ def _by_f(
     around = offsets - np.average(offsets, weights=weights)
     f = float(np.dot(weights, np.square(around))) / df1 / correction
     size = omega_squared(f, df1, df2, n, confidence=confidence)
-    return Omnibus(test, n, size, f, df1, df2, float(special.fdtrc(df1, df2, f)))
+    return TestResult(test, n, size, f, df1, df2, float(special.fdtrc(df1, df2, f)))
 
 
-def kruskal(groups: Groups, *, confidence: float = CONFIDENCE) -> Omnibus:
+def kruskal(groups: Groups, *, confidence: float = CONFIDENCE) -> TestResult:
     """Kruskal and Wallis's analysis of ranks, corrected for ties.
 
     Its effect is the share of the ranks' variance that the groups explain, H / (n - 1).
@@ -237,7 +225,7 @@ def kruskal(groups: Groups, *, confidence: float = CONFIDENCE) -> Omnibus:
     n, k = sum(row.size for row in rows), len(rows)
     if k < 2 or n == k or is_constant(np.concatenate(rows)):
         why = "all values are the same, or there are too few"
-        return Omnibus(KRUSKAL, n, Effect(RANK_ETA_SQUARED, note=why), note=why)
+        return TestResult(KRUSKAL, n, Effect(RANK_ETA_SQUARED, note=why), note=why)
     found = stats.kruskal(*rows)
     h = float(found.statistic)
     left = n - 1 - h
@@ -247,7 +235,7 @@ def kruskal(groups: Groups, *, confidence: float = CONFIDENCE) -> Omnibus:
         f = max(h, 0.0) / (k - 1) * (n - k) / left
         ends = explained(f, k - 1, n - k, n, confidence)
         size = Effect(RANK_ETA_SQUARED, h / (n - 1), *ends)
-    return Omnibus(KRUSKAL, n, size, h, k - 1, None, float(found.pvalue))
+    return TestResult(KRUSKAL, n, size, h, k - 1, None, float(found.pvalue))
 
 
 def pairs_of(count: int) -> list[tuple[int, int]]:

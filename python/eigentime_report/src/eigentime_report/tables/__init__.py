@@ -34,22 +34,7 @@ def measured_tables(analysis: Analysis) -> Iterator[Table]:
 
 
 __all__ = [
-    "FACTORS",
-    "Between",
-    "Cell",
-    "Column",
-    "Form",
-    "Marked",
-    "Row",
-    "Table",
-    "descriptives_table",
-    "factors_table",
-    "levels_table",
-    "loads_table",
-    "measured_tables",
-    "pairs_table",
-    "served_table",
-    "tests_table",
-    "warps_table",
-    "write",
-]
+    "FACTORS", "Between", "Cell", "Column", "Form", "Marked", "Row", "Table", "descriptives_table",
+    "factors_table", "levels_table", "loads_table", "measured_tables", "pairs_table", "served_table",
+    "tests_table", "warps_table", "write",
+]  # fmt: skip

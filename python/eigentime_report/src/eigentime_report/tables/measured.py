@@ -1,7 +1,7 @@
 """What was measured: values, places, and which of function, level and load matter."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,10 +9,11 @@ import polars as pl
 
 from eigentime_report.analysis import Analysis, Description, FactorTest, analyse
 from eigentime_report.results import Results
+from eigentime_report.results.cell import plural
 from eigentime_report.results.manifest import Level, Run
 from eigentime_report.statistics import FactorEffect
 from eigentime_report.statistics.description import TAIL
-from eigentime_report.tables.table import Between, Cell, Column, Row, Table
+from eigentime_report.tables.table import Column, Estimate, Row, Table, with_interval
 
 TITLES: Mapping[str, str] = {
     "calls": "Overhead of calls",
@@ -27,14 +28,15 @@ def percentile(quantile: float) -> str:
     return f"p{100 * quantile:.10g}"
 
 
-def _tail(quantile: float, is_interval: bool) -> Callable[[Description], Cell]:
-    def cell(description: Description) -> Cell:
-        found = description.tails.get(quantile)
-        if found is None:
-            return None
-        return Between.of(found.low, found.high) if is_interval else found.value
+def _tails() -> Iterator[Column]:
+    for quantile in TAIL:
 
-    return cell
+        def of(description: Description, quantile: float = quantile) -> Estimate:
+            found = description.tails.get(quantile)
+            return (found.value, found.low, found.high) if found else (None, None, None)
+
+        name = percentile(quantile)
+        yield from with_interval(name, name, "ns", of, "Percentiles")
 
 
 COLUMNS = (
@@ -48,18 +50,7 @@ COLUMNS = (
     Column("mad", "MAD", "ns", of="numbers.mad"),
     Column("min", "Min", "ns", of="numbers.minimum"),
     Column("max", "Max", "ns", of="numbers.maximum"),
-    *(
-        Column(
-            f"{percentile(it)}_interval" if is_interval else percentile(it),
-            "CI" if is_interval else percentile(it),
-            "ns",
-            band="Percentiles",
-            is_interval=is_interval,
-            of=_tail(it, is_interval),
-        )
-        for it in TAIL
-        for is_interval in (False, True)
-    ),
+    *_tails(),
     Column("mild", "Mild", "count", band="Outliers", of="outliers.mild"),
     Column("severe", "Severe", "count", band="Outliers", of="outliers.severe"),
     Column("units", "n", "count", band="Units of tests", of="replicates"),
@@ -276,14 +267,12 @@ TRIED = (
     Column("p", "p", "p", of="effect.p"),
     Column("n", "n", "count", of="effect.n"),
     Column("effect", "Effect", band=BAND, of="effect.effect.name"),
-    Column("size", "Size", "number", band=BAND, of="effect.effect.value"),
-    Column(
-        "size_interval",
-        "CI",
+    *with_interval(
+        "size",
+        "Size",
         "number",
-        band=BAND,
-        is_interval=True,
-        of=lambda it: Between.of(it.effect.effect.low, it.effect.effect.high),
+        lambda it: (it.effect.effect.value, it.effect.effect.low, it.effect.effect.high),
+        BAND,
     ),
     Column("says", "What it says", of=lambda it: it.effect.note or it.effect.effect.note),
 )
@@ -305,7 +294,7 @@ TRIED_NOTES = (
 def factors_table(results: Results, kind: str, *, analysis: Analysis | None = None) -> Table:
     """Function × level × load and their interactions on median, MAD, maximum and minimum."""
     tests = (analysis or analyse(results)).factor_tests(kind)
-    names = {"batches" if it.unit == "batch" else f"{it.unit}s" for it in tests}
+    names = {plural(it.unit) for it in tests}
     left_out = sorted({name for test in tests for name in test.left_out})
     notes = [note.format(units=" or ".join(sorted(names))) for note in TRIED_NOTES]
     if left_out:

@@ -70,6 +70,26 @@ class Column:
         return "right" if self.unit or self.is_interval else "left"
 
 
+Estimate: TypeAlias = tuple[float | None, float | None, float | None]
+
+
+def with_interval(
+    key: str, title: str, unit: Unit, of: Callable[[Any], Estimate], band: str = ""
+) -> tuple[Column, Column]:
+    """A column of estimates and one of their intervals: `of` has value, low and high."""
+    return (
+        Column(key, title, unit, band, of=lambda it: of(it)[0]),
+        Column(
+            f"{key}_interval",
+            "CI",
+            unit,
+            band,
+            is_interval=True,
+            of=lambda it: Between.of(*of(it)[1:]),
+        ),
+    )
+
+
 @dataclass(frozen=True)
 class Row:
     """A row; those of one group stand together, and the group's name is their first cell."""

@@ -1,7 +1,7 @@
 """Tests of quantities over levels or loads: of all at once, and of pairs."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from eigentime_report.analysis import Analysis, Compared, Factor, analyse
@@ -14,11 +14,19 @@ from eigentime_report.statistics import (
     MEDIAN_RATIO,
     Contrast,
     Effect,
-    Omnibus,
     TestResult,
 )
 from eigentime_report.tables.measured import TITLES
-from eigentime_report.tables.table import Between, Cell, Column, Row, Table, listed
+from eigentime_report.tables.table import (
+    Between,
+    Cell,
+    Column,
+    Estimate,
+    Row,
+    Table,
+    listed,
+    with_interval,
+)
 
 TESTS = (
     Column("quantity", "Quantity"),
@@ -37,17 +45,32 @@ TESTS = (
     Column("says", "What it says"),
 )
 
+# What tells how large a difference is, and what its columns are called.
 EFFECTS = {
-    HEDGES_G: Column("g", "Hedges' g", "number"),
-    CLIFFS_DELTA: Column("delta", "Cliff's delta", "number"),
-    MEAN_RATIO: Column("means", "Ratio of means", "number"),
-    MEDIAN_RATIO: Column("medians", "Ratio of medians", "number"),
+    HEDGES_G: ("g", "Hedges' g"),
+    CLIFFS_DELTA: ("delta", "Cliff's delta"),
+    MEAN_RATIO: ("means", "Ratio of means"),
+    MEDIAN_RATIO: ("medians", "Ratio of medians"),
 }
 
 
-def _size(name: str, number: int) -> Callable[[Any], Cell]:
-    """An effect of a pair: its value, or its interval."""
-    return lambda it: _sized(it.pair.effect(name))[number]
+def in_units(pair: Contrast) -> Estimate:
+    """The difference with its interval."""
+    return pair.difference, pair.low, pair.high
+
+
+def in_percent(pair: Contrast) -> Estimate:
+    """The same in percent."""
+    return pair.percent, pair.percent_low, pair.percent_high
+
+
+def _effects() -> Iterator[Column]:
+    for name, (key, title) in EFFECTS.items():
+
+        def of(it: Any, name: str = name) -> Estimate:
+            return sized(it.pair.effect(name))
+
+        yield from with_interval(key, title, "number", of, "Effect sizes")
 
 
 # Each row is of a comparison, one of its pairs, and its test of ranks.
@@ -56,43 +79,15 @@ PAIRS = (
     Column("held", "At or under", of="each.held"),
     Column("i", "(I)", of="pair.i"),
     Column("j", "(J)", of="pair.j"),
-    Column("difference", "Difference (I − J)", "ns", of="pair.difference"),
-    Column(
-        "difference_interval",
-        "CI",
-        "ns",
-        is_interval=True,
-        of=lambda it: Between.of(it.pair.low, it.pair.high),
-    ),
-    Column("change", "Change", "+%", of="pair.percent"),
-    Column(
-        "change_interval",
-        "CI",
-        "+%",
-        is_interval=True,
-        of=lambda it: Between.of(it.pair.percent_low, it.pair.percent_high),
-    ),
+    *with_interval("difference", "Difference (I − J)", "ns", lambda it: in_units(it.pair)),
+    *with_interval("change", "Change", "+%", lambda it: in_percent(it.pair)),
     Column("verdict", "Verdict", of=lambda it: verdict(it.pair)),
     Column("test", "Test", of="pair.test"),
     Column("p", "p", "p", of="pair.p"),
     Column("n", "n", "count", of="pair.n"),
     Column("ranks_test", "Test", band="Ranks", of=lambda it: it.rank and it.rank.test),
     Column("ranks_p", "p", "p", band="Ranks", of=lambda it: it.rank and it.rank.p),
-    *(
-        column
-        for name, effect in EFFECTS.items()
-        for column in (
-            replace(effect, band="Effect sizes", of=_size(name, 0)),
-            Column(
-                f"{effect.key}_interval",
-                "CI",
-                "number",
-                band="Effect sizes",
-                is_interval=True,
-                of=_size(name, 1),
-            ),
-        )
-    ),
+    *_effects(),
     Column("because", "Because", of="pair.because"),
 )
 
@@ -188,12 +183,10 @@ def _tests(compared: Compared) -> Iterator[Row]:
     yield _row(compared, all_equal, comparison.kruskal, "; ".join(comparison.disagreements))
 
 
-def _row(compared: Compared, what: str, test: TestResult | Omnibus, says: str = "") -> Row:
-    freedom: tuple[Cell, ...] = (None, None)
+def _row(compared: Compared, what: str, test: TestResult, says: str = "") -> Row:
     size: tuple[Cell, ...] = (None,) * 4
-    if isinstance(test, Omnibus):
-        freedom = (test.df1, test.df2)
-        size = (test.effect.name, *_sized(test.effect), test.effect.magnitude)
+    if its := test.effect:
+        size = (its.name, its.value, Between.of(its.low, its.high), its.magnitude)
     return Row(
         cells=(
             compared.quantity.name,
@@ -201,7 +194,8 @@ def _row(compared: Compared, what: str, test: TestResult | Omnibus, says: str = 
             what,
             test.test,
             test.statistic,
-            *freedom,
+            test.df1,
+            test.df2,
             test.p,
             test.n,
             *size,
@@ -235,5 +229,6 @@ def verdict(pair: Contrast) -> str:
     )
 
 
-def _sized(effect: Effect | None) -> tuple[float | None, Between | None]:
-    return (effect.value, Between.of(effect.low, effect.high)) if effect else (None, None)
+def sized(effect: Effect | None) -> Estimate:
+    """An effect with its interval."""
+    return (effect.value, effect.low, effect.high) if effect else (None, None, None)
