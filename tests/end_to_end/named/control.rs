@@ -172,7 +172,7 @@ fn waits_for_programs() -> Outcome {
     let pid = sleeper.child.id().to_string();
     place.done(&["wait", "x", "--blocked", "--pid", &pid, "--call", "clock_nanosleep"])?;
     let misspelt = place.ctl(&["wait", "x", "--blocked", "--call", "clock_nanoslep"])?;
-    misspelt.expect_code(125)?;
+    misspelt.expect_code(1)?;
     misspelt.ensure(misspelt.errors.contains("'clock_nanoslep'\nhelp:"), "it is not refused")?;
     place.done(&["wait", "x", "--idle"])?;
     let script = "echo runs; while :; do :; done";
