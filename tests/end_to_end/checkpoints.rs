@@ -58,9 +58,18 @@ pub fn add(suite: &mut Suite) {
         let script = workspace::sources().join("languages/ticking.py");
         vec![OsString::from("/usr/bin/python3"), script.into()]
     };
-    let tickers: [(&str, Need, Words); 3] = [
+    let java = || {
+        let classes = workspace::compiled().into();
+        vec!["java".into(), "-cp".into(), classes, Program::Ticking.class().into()]
+    };
+    let tls = || {
+        let script = workspace::sources().join("checkpoints/tls.py");
+        vec![OsString::from("/usr/bin/python3"), script.into()]
+    };
+    let tickers: [(&str, Need, Words); 4] = [
         ("c", Need::Program(Build::Dynamic), c),
         ("go", Need::Program(Build::Go), go),
+        ("java", Need::Program(Build::Java), java),
         ("python", Need::Tool("python3"), python),
     ];
     for kind in ["plain", "named"] {
@@ -70,6 +79,11 @@ pub fn add(suite: &mut Suite) {
                 let case = format!("{kind}:{policy}");
                 suite.test(name, &with(&[need]), move || moves(&case, words()));
             }
+        }
+        for (label, policy) in POLICIES.into_iter().chain([("slew", "slew")]) {
+            let name = format!("checkpoints::{kind}::{label}::tls");
+            let case = format!("{kind}-tls:{policy}");
+            suite.test(name, &with(&[Need::Tool("openssl")]), move || moves(&case, tls()));
         }
         for (label, policy) in &POLICIES[..2] {
             let case = format!("{kind}-waits:{policy}");
