@@ -40,7 +40,6 @@ impl Subject {
     }
 
     fn of_timeline(name: &Name) -> Result<Self, Error> {
-        let refused = |failure: client::Failure| Error::Subject(failure.to_string());
         let registries =
             Registry::all().map_err(|unusable| Error::Subject(unusable.to_string()))?;
         let (registry, name) = client::timeline_of(&registries, name).map_err(refused)?;
@@ -55,7 +54,7 @@ impl Subject {
         let members: HashSet<i32> = shown.members.iter().map(|member| member.pid).collect();
         let mut roots = members
             .iter()
-            .filter(|pid| parent_of(**pid).is_none_or(|parent| !members.contains(&parent)));
+            .filter(|pid| parent_of(**pid).is_some_and(|parent| !members.contains(&parent)));
         let root = match (roots.next(), roots.next()) {
             (None, _) => return Err(Error::Subject(format!("timeline '{name}' has no members"))),
             (Some(root), None) => *root,
@@ -67,7 +66,7 @@ impl Subject {
                 )));
             }
         };
-        check(root, &shown, &name)?;
+        check(root, registry, &name)?;
         Ok(Self { root, timeline: Some(name) })
     }
 
@@ -79,11 +78,11 @@ impl Subject {
             Registry::all().map_err(|unusable| Error::Subject(unusable.to_string()))?;
         let show = |it: &mut client::Connection<'_>| it.call::<Shown>(Method::Show {});
         let told = client::ask_all(&registries, PATIENCE, show);
-        let told = told.map_err(|failure| Error::Subject(failure.to_string()))?;
-        for Told { name, answer, .. } in told {
+        let told = told.map_err(|unusable| Error::Subject(unusable.to_string()))?;
+        for Told { registry, name, answer } in told {
             let Ok(shown) = answer else { continue };
             if shown.members.iter().any(|member| member.pid == root) {
-                check(root, &shown, &name)?;
+                check(root, registry, &name)?;
                 return Ok(Self { root, timeline: Some(name) });
             }
         }
@@ -99,10 +98,13 @@ impl Subject {
 }
 
 /// Are a process and all its descendants members of one timeline, so that they can be dumped?
-fn check(root: i32, shown: &Shown, name: &Name) -> Result<(), Error> {
+fn check(root: i32, registry: &Registry, name: &Name) -> Result<(), Error> {
+    let tree = tree_of(root);
+    // One that has been started meanwhile is a member by now, and one that was may have ended.
+    let shown: Shown = client::call(registry, name, Method::Show {}).map_err(refused)?;
     let is_member =
         |pid: i32| shown.members.iter().any(|member| member.pid == pid && !member.detached);
-    match tree_of(root).into_iter().find(|pid| !is_member(*pid)) {
+    match tree.into_iter().find(|pid| !is_member(*pid) && parent_of(*pid).is_some()) {
         None => Ok(()),
         Some(pid) => Err(Error::Subject(format!(
             "process {pid}, which is process {root} or a descendant of it, is not on timeline '{name}' \
@@ -131,8 +133,14 @@ fn has_timeline(pid: i32) -> bool {
     maps.is_ok_and(|maps| maps.contains("/memfd:eigentime"))
 }
 
+/// The parent of a process that has not ended.
 fn parent_of(pid: i32) -> Option<i32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
-    parent.trim().parse().ok()
+    let field = |name: &str| Some(status.lines().find_map(|line| line.strip_prefix(name))?.trim());
+    let has_ended = field("State:")?.starts_with(['Z', 'X']);
+    field("PPid:")?.parse().ok().filter(|_| !has_ended)
+}
+
+fn refused(failure: client::Failure) -> Error {
+    Error::Subject(failure.to_string())
 }
