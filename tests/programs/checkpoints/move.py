@@ -107,7 +107,7 @@ class Moving:
         command("restore", self.directory, "--timeline", self.name, *options)
 
     def end(self):
-        ended = [self.pid, *(int(pid) for pid in children(self.pid))]
+        ended = [self.pid, *(int(pid) for pid in children_of(self.pid))]
         for pid in ended:
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -130,7 +130,7 @@ def sessions():
             pass
 
 
-def children(pid):
+def children_of(pid):
     for path in Path(f"/proc/{pid}/task").glob("*/children"):
         yield from path.read_text().split()
 
@@ -370,6 +370,40 @@ def leave_running(program):
     moving.end()
 
 
+def snapshot(program, policy):
+    """It goes on, it is told for how long it was stopped, and what was written is restored."""
+    moving = Moving("snapshot", program, TIMELINE)
+
+    def tell():
+        written = len(moving.lines())
+        os.kill(moving.pid, signal.SIGUSR1)
+        moving.await_lines(written + 1)
+
+    moving.await_lines(1)
+    for _ in range(2):
+        tell()
+        shutil.rmtree(moving.directory, ignore_errors=True)
+        words = ["ctl", "snapshot", "snapshot", "-o", moving.directory]
+        said = command(*words, "--json")
+        told = json.JSONDecoder().raw_decode(said)[0]
+        stopped, took = told["stopped_ns"], told["took_ns"]
+        ensure(stopped and 0 < min(stopped) <= sum(stopped) < took, said)
+        # Only a kernel that tracks memory can let it go on in between.
+        ensure((len(stopped) == 1) == ("SOFT_DIRTY" in said), said)
+        said = command(*words, status=1)
+        ensure("exists already" in said, said)
+    written = len(moving.lines())
+    moving.end()
+    command("ctl", "rm", "snapshot", "--force")
+    time.sleep(1)
+    began = time.time()
+    moving.restore("--policy", policy)
+    done = time.time()
+    tell()
+    check_policy(ticks(moving.lines()), written, moving.stood(), policy, 2, began, done)
+    moving.end()
+
+
 def refusals(program):
     """What cannot be done is said, and leaves everything as it was."""
     moving = Moving("refused", program, ["--rate", "2"])
@@ -491,6 +525,19 @@ def rounds(program, count):
     moving.end()
 
 
+def children(program, timeline):
+    """Some of its children are about to end, one has ended already."""
+    moving = Moving("children", program, timeline)
+    for _ in range(5):
+        moving.await_lines(len(moving.lines()) + 2)
+        moving.checkpoint()
+        moving.reap()
+        moving.restore()
+    moving.await_lines(len(moving.lines()) + 2)
+    check_steps(ticks(moving.lines()))
+    moving.end()
+
+
 def killing(program, count):
     """The command is killed at a random moment: the program runs on, or it is in a whole checkpoint."""
     moving = Moving("killing", program, ["--rate", "2"])
@@ -547,10 +594,18 @@ def killing_restore(program, count):
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        time.sleep(random.random() / 2)
+        end = time.monotonic() + 60
+        if number % 2:
+            # Its timeline is just being made.
+            while not Path(
+                os.environ["EIGENTIME_RUNTIME_DIR"], "eigentime/back"
+            ).exists():
+                ensure(time.monotonic() < end, "it makes no timeline")
+            time.sleep(random.random() / 200)
+        else:
+            time.sleep(random.random() / 2)
         asked.kill()
         asked.wait()
-        end = time.monotonic() + 60
         while any(b"criu" in path.read_bytes() for path in lines_of_all()):
             ensure(time.monotonic() < end, "criu does not end")
             time.sleep(0.05)
@@ -564,10 +619,9 @@ def killing_restore(program, count):
         if state is None:
             ensure(moving.out.stat().st_size == size, f"round {number}: it has run")
             moving.reap()
-            # A timeline that nobody has come to can be left: the next call would name it.
-            subprocess.run(
-                [EIGENTIME, "ctl", "rm", "back"], check=False, capture_output=True
-            )
+            while "back" in command("ctl", "list"):
+                ensure(time.monotonic() < end, f"round {number}: its timeline is left")
+                time.sleep(0.02)
             continue
         command("ctl", "leap", "back", "1s")
         moving.checkpoint()
@@ -733,7 +787,10 @@ def main(case, *program):
         "named-tls": lambda policy: tls(program, TIMELINE, policy, 2),
         "plain-slew": lambda: slew(program, None, 1),
         "named-slew": lambda: slew(program, TIMELINE, 2),
+        "plain-children": lambda: children(program, None),
+        "named-children": lambda: children(program, TIMELINE),
         "frozen": lambda: frozen(program),
+        "snapshot": lambda policy: snapshot(program, policy),
         "left": lambda: leave_running(program),
         "refusals": lambda: refusals(program),
         "rounds": lambda count: rounds(program, int(count)),
