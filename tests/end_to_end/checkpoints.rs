@@ -100,10 +100,13 @@ pub fn add(suite: &mut Suite) {
             suite.test(name, &needs, move || moves(&case, vec!["redis-server".into()]));
         }
     }
-    for (label, policy) in &POLICIES[..2] {
-        let case = format!("snapshot:{policy}");
-        let name = format!("checkpoints::snapshot::{label}");
-        suite.test(name, &with(&[]), move || moves(&case, script("checkpoints/quiet.py")));
+    for (name, case) in [
+        ("continue", "snapshot:continue"),
+        ("catch_up", "snapshot:catch-up"),
+        ("in_several_passes", "passes"),
+    ] {
+        let name = format!("checkpoints::snapshot::{name}");
+        suite.test(name, &with(&[]), move || moves(case, script("checkpoints/quiet.py")));
     }
     let needs = with(&[Need::Program(Build::Dynamic)]);
     for (name, case) in [
