@@ -3,6 +3,8 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use eigentime_supervisor::control::Shown;
 use eigentime_supervisor::control::client::{self, Told};
@@ -12,7 +14,11 @@ use eigentime_supervisor::registry::{Name, Registry};
 use crate::Error;
 
 /// How long supervisors may take to answer.
-const PATIENCE: std::time::Duration = client::PATIENCE_WITH_ALL;
+const PATIENCE: Duration = client::PATIENCE_WITH_ALL;
+
+/// For how long a process may be no member because it is just starting a program.
+const STARTING: Duration = Duration::from_millis(500);
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// What a checkpoint is to be made of.
 #[derive(Clone, Debug)]
@@ -99,18 +105,31 @@ impl Subject {
 
 /// Are a process and all its descendants members of one timeline, so that they can be dumped?
 fn check(root: i32, registry: &Registry, name: &Name) -> Result<(), Error> {
-    let tree = tree_of(root);
-    // One that has been started meanwhile is a member by now, and one that was may have ended.
-    let shown: Shown = client::call(registry, name, Method::Show {}).map_err(refused)?;
-    let is_member =
-        |pid: i32| shown.members.iter().any(|member| member.pid == pid && !member.detached);
-    match tree.into_iter().find(|pid| !is_member(*pid) && parent_of(*pid).is_some()) {
+    let end = Instant::now() + STARTING;
+    let stranger = loop {
+        let stranger = stranger_below(root, registry, name)?;
+        if stranger.is_none() || Instant::now() > end {
+            break stranger;
+        }
+        thread::sleep(PAUSE);
+    };
+    match stranger {
         None => Ok(()),
         Some(pid) => Err(Error::Subject(format!(
             "process {pid}, which is process {root} or a descendant of it, is not on timeline '{name}' \
              or was returned to host time\nhelp: end it first"
         ))),
     }
+}
+
+/// A process of that tree that is no member.
+fn stranger_below(root: i32, registry: &Registry, name: &Name) -> Result<Option<i32>, Error> {
+    let tree = tree_of(root);
+    // One that has been started meanwhile is a member by now, and one that was may have ended.
+    let shown: Shown = client::call(registry, name, Method::Show {}).map_err(refused)?;
+    let is_member =
+        |pid: i32| shown.members.iter().any(|member| member.pid == pid && !member.detached);
+    Ok(tree.into_iter().find(|pid| !is_member(*pid) && parent_of(*pid).is_some()))
 }
 
 /// A process and its descendants.
