@@ -38,6 +38,8 @@ def main() -> int:
     try:
         with ExitStack() as stack:
             own = [str(EIGENTIME), "run", "--timeline", TIMELINE, "--rate", "10", "--"]
+            # Called last: the servers have ended.
+            stack.callback(remove_timeline)
             ours = stack.enter_context(
                 server(place / "ours.sock", own, arguments.bytes)
             )
@@ -123,6 +125,13 @@ def server(path: Path, before: list[str], size: int) -> Iterator[Server]:
         if filled != "+OK":
             raise Failed(filled)
         yield started
+
+
+def remove_timeline() -> None:
+    """That of our server."""
+    removed = run([str(EIGENTIME), "ctl", "rm", TIMELINE, "--force"], Deadline(START_S))
+    if not removed.succeeded:
+        print(f"snapshot: {removed.complaint}", file=sys.stderr)
 
 
 def by_criu(criu: str, pid: int, to: Path) -> float:
