@@ -29,6 +29,11 @@ const POLICIES: [(&str, &str); 3] = [
 /// A program with its arguments.
 type Words = fn() -> Vec<OsString>;
 
+/// A program in Python.
+fn script(name: &str) -> Vec<OsString> {
+    vec!["/usr/bin/python3".into(), workspace::sources().join(name).into()]
+}
+
 /// What `scripts/criu.sh` brings, or the machine has.
 fn criu() -> Option<PathBuf> {
     let is_new = |path: &PathBuf| {
@@ -54,13 +59,15 @@ pub fn add(suite: &mut Suite) {
     };
     let c = || vec![Program::Ticking.path(Build::Dynamic).into()];
     let go = || vec![Program::Ticking.path(Build::Go).into()];
-    let python = || {
-        let script = workspace::sources().join("languages/ticking.py");
-        vec![OsString::from("/usr/bin/python3"), script.into()]
+    let python = || script("languages/ticking.py");
+    let java = || {
+        let classes = workspace::compiled().into();
+        vec!["java".into(), "-cp".into(), classes, Program::Ticking.class().into()]
     };
-    let tickers: [(&str, Need, Words); 3] = [
+    let tickers: [(&str, Need, Words); 4] = [
         ("c", Need::Program(Build::Dynamic), c),
         ("go", Need::Program(Build::Go), go),
+        ("java", Need::Program(Build::Java), java),
         ("python", Need::Tool("python3"), python),
     ];
     for kind in ["plain", "named"] {
@@ -71,6 +78,16 @@ pub fn add(suite: &mut Suite) {
                 suite.test(name, &with(&[need]), move || moves(&case, words()));
             }
         }
+        for (label, policy) in POLICIES.into_iter().chain([("slew", "slew")]) {
+            let name = format!("checkpoints::{kind}::{label}::tls");
+            let case = format!("{kind}-tls:{policy}");
+            suite.test(name, &with(&[Need::Tool("openssl")]), move || {
+                moves(&case, script("checkpoints/tls.py"))
+            });
+        }
+        let case = format!("{kind}-children");
+        let name = format!("checkpoints::{kind}::children");
+        suite.test(name, &with(&[]), move || moves(&case, script("checkpoints/children.py")));
         for (label, policy) in &POLICIES[..2] {
             let case = format!("{kind}-waits:{policy}");
             let name = format!("checkpoints::{kind}::{label}::waits");
@@ -82,6 +99,14 @@ pub fn add(suite: &mut Suite) {
             let needs = with(&[Need::Tool("redis-server")]);
             suite.test(name, &needs, move || moves(&case, vec!["redis-server".into()]));
         }
+    }
+    for (name, case) in [
+        ("continue", "snapshot:continue"),
+        ("catch_up", "snapshot:catch-up"),
+        ("in_several_passes", "passes"),
+    ] {
+        let name = format!("checkpoints::snapshot::{name}");
+        suite.test(name, &with(&[]), move || moves(case, script("checkpoints/quiet.py")));
     }
     let needs = with(&[Need::Program(Build::Dynamic)]);
     for (name, case) in [

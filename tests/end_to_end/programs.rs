@@ -95,7 +95,7 @@ const ALL: &[(Program, &[Build])] = {
         (Scratch, &[Go]),
         (Clocks, &[Go, Rust, RustMusl, Java]),
         (Moved, &[Dynamic, Static, Musl, Go, Rust, RustMusl, Java]),
-        (Ticking, &[Dynamic, Static, Go]),
+        (Ticking, &[Dynamic, Static, Go, Java]),
         (Moving, &[Dynamic]),
     ]
 };

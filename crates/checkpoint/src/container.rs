@@ -11,14 +11,15 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
+use eigentime_supervisor::Clocked;
 use eigentime_supervisor::container::{self, Container as Identity};
-use eigentime_supervisor::{Clocked, Rest};
 use nix::unistd::mkdtemp;
 
 use crate::criu::place_for_log;
-use crate::directory::{Made, Manifest, RUNTIME};
-use crate::dump::{Becomes, Draft, kernel, refusal};
+use crate::directory::{Made, Manifest, RUNTIME, Scratch};
+use crate::dump::{Becomes, Draft, kernel};
 use crate::hold::Hold;
+use crate::passes::{refusal, rest_of};
 use crate::script::Calls;
 use crate::{Criu, Error};
 
@@ -37,16 +38,6 @@ pub struct Container<'a> {
     pub images: &'a Path,
     /// How this command calls itself.
     pub calls: &'a Calls,
-}
-
-/// A directory that is removed in the end.
-struct Scratch(PathBuf);
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What is left takes some bytes.
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 impl Container<'_> {
@@ -98,7 +89,7 @@ pub fn dump(subject: &Container<'_>, runtime: &mut Command) -> Result<ExitStatus
     let criu = Criu::find(None)?;
     let images = std::path::absolute(images).map_err(Error::file("find", images))?;
     let timeline = container::timeline_of(identity)?;
-    let rest = timeline.as_ref().map(Rest::of).transpose()?;
+    let rest = rest_of(timeline.as_ref())?;
     let place = Scratch(place_for_log()?);
     let made = Made {
         criu: criu.version.clone(),
@@ -110,8 +101,8 @@ pub fn dump(subject: &Container<'_>, runtime: &mut Command) -> Result<ExitStatus
     };
     let resting = rest.as_ref().map(|rest| rest.resting.clone());
     RUNTIME.forget(&images)?;
-    let script =
-        Draft { made, resting, becomes: Becomes::Images(images) }.write(&place.0, calls)?;
+    let (earlier, becomes) = (Vec::new(), Becomes::Images(images));
+    let script = Draft { made, resting, earlier, becomes }.write(&place.0, calls)?;
     configure(runtime, &criu, &place.0, &[("action-script", Some(script.as_os_str()))])?;
     let status = run(runtime)?;
     drop(rest);
@@ -128,7 +119,7 @@ pub fn dump(subject: &Container<'_>, runtime: &mut Command) -> Result<ExitStatus
 /// If its timeline cannot be brought to rest.
 pub fn pre_dump(subject: &Container<'_>, runtime: &mut Command) -> Result<ExitStatus, Error> {
     let timeline = container::timeline_of(subject.identity)?;
-    let _rest = timeline.as_ref().map(Rest::of).transpose()?;
+    let _rest = rest_of(timeline.as_ref())?;
     run(runtime)
 }
 

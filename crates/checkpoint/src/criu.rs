@@ -51,6 +51,15 @@ impl Criu {
         }
     }
 
+    /// Does the kernel tell it which memory has changed since it looked last?
+    pub fn tracks_memory(&self) -> io::Result<bool> {
+        let told = Command::new(&self.path)
+            .args(["check", "--feature", "mem_dirty_track"])
+            .stdin(Stdio::null())
+            .output()?;
+        Ok(told.status.success())
+    }
+
     /// Starts it with these arguments, and with its log in a file.
     pub fn start(&self, arguments: &[&OsStr], more: &[OsString], log: &Path) -> io::Result<Child> {
         let said = File::create(log.with_extension("stderr"))?;
@@ -100,12 +109,23 @@ pub fn place_for_log() -> Result<PathBuf, Error> {
 /// For how long the processes have been stopped when CRIU runs its script at the end of a dump, as its log
 /// tells.
 pub fn stopped_for(log: &str) -> Option<Duration> {
-    let at = |text: &str| {
-        let line = log.lines().rfind(|line| line.contains(text))?;
-        let (seconds, _) = line.strip_prefix('(')?.split_once(')')?;
-        seconds.parse().ok().map(Duration::from_secs_f64)
-    };
-    at("Running post-dump scripts")?.checked_sub(at("Seized task ")?)
+    let last = |text: &str| when(log.lines().rfind(|line| line.contains(text))?);
+    last("Running post-dump scripts")?.checked_sub(last(SEIZED)?)
+}
+
+/// For how long the first process that CRIU has stopped was stopped, where it has let all go on.
+pub fn stood_for(log: &str) -> Option<Duration> {
+    let first = log.lines().find(|line| line.contains(SEIZED));
+    let last = log.lines().rfind(|line| line.contains("Unfreezing tasks"));
+    when(last?)?.checked_sub(when(first?)?)
+}
+
+const SEIZED: &str = "Seized task ";
+
+/// The moment that a line of a log tells.
+fn when(line: &str) -> Option<Duration> {
+    let (seconds, _) = line.strip_prefix('(')?.split_once(')')?;
+    seconds.parse().ok().map(Duration::from_secs_f64)
 }
 
 /// The first error in a log that matters.
@@ -127,8 +147,9 @@ mod tests {
     #[test]
     fn the_log_tells_for_how_long_the_processes_are_stopped() {
         let log = "(00.090497) Seized task 501, state 1\n(00.090597) Seized task 502, state 1\n\
-                   (01.134229) Running post-dump scripts\n";
+                   (01.134229) Running post-dump scripts\n(01.140497) Unfreezing tasks into 1\n";
         assert_eq!(stopped_for(log), Some(Duration::from_micros(1_043_632)));
+        assert_eq!(stood_for(log), Some(Duration::from_millis(1_050)));
         assert_eq!(stopped_for("(00.090497) Seized task 501, state 1\n"), None);
     }
 

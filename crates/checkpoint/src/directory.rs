@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -49,6 +50,16 @@ impl Parts {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// A directory that is removed in the end.
+pub struct Scratch(pub PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What is left takes some bytes.
+        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -130,15 +141,21 @@ fn sums<'a>(
 }
 
 impl Manifest {
-    /// Makes a checkpoint of a directory that CRIU has written to.
-    pub fn write(directory: &Path, parts: Parts, made: Made, moved: Moved) -> Result<(), Error> {
-        let images = directory.join(parts.images);
-        let entries = fs::read_dir(&images).map_err(Error::file("read", &images))?;
-        let names: Vec<_> = entries
-            .flatten()
-            .map(|entry| Path::new(parts.images).join(entry.file_name()))
-            .filter(|name| name.extension().is_some_and(|extension| extension == "img"))
-            .collect();
+    /// Makes a checkpoint of a directory to which CRIU has written, also what these directories in it have.
+    pub fn write(
+        directory: &Path,
+        parts: Parts,
+        earlier: &[PathBuf],
+        made: Made,
+        moved: Moved,
+    ) -> Result<(), Error> {
+        let mut names = Vec::new();
+        for place in iter::once(Path::new(parts.images)).chain(earlier.iter().map(AsRef::as_ref)) {
+            let images = directory.join(place);
+            let entries = fs::read_dir(&images).map_err(Error::file("read", &images))?;
+            let files = entries.flatten().map(|entry| place.join(entry.file_name()));
+            names.extend(files.filter(|name| name.extension() == Some("img".as_ref())));
+        }
         let mut files = BTreeMap::new();
         for (name, sum) in sums(directory, names.iter()) {
             let sum = sum.map_err(Error::file("read", &directory.join(&name)))?;

@@ -1,55 +1,36 @@
 //! Makes a checkpoint.
 //!
 //! While the supervisor of the timeline rests, CRIU stops the processes and writes them down. Before it
-//! ends them, or lets them go on, it runs a script, which is this command once more: it looks at the
-//! stopped processes, writes the manifest and gives the directory its name. If that fails, or is killed,
-//! CRIU lets the processes go on, and there is no checkpoint.
+//! ends them, it runs a script, which is this command once more: it looks at the stopped processes, writes
+//! the manifest and gives the directory its name. If that fails, or is killed, CRIU lets the processes go
+//! on, and there is no checkpoint. If they are to go on in any case, the script only looks at them.
 
-use std::ffi::{OsStr, OsString};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use eigentime_supervisor::control::client;
 use eigentime_supervisor::control::protocol::{Method, Span, Wait};
 use eigentime_supervisor::registry::Registry;
-use eigentime_supervisor::{Rest, Resting, look_at};
+use eigentime_supervisor::{Moved, Resting, look_at};
 use eigentime_timeline::Nanos;
 use nix::unistd::{Pid, getsid};
 use serde::{Deserialize, Serialize};
 
-use crate::criu::{outcome, place_for_log, stopped_for};
-use crate::directory::{Made, Manifest, OWN, RUNTIME};
+use crate::Error;
+use crate::criu::stopped_for;
+use crate::directory::{Made, Manifest, OWN, RUNTIME, Scratch};
 use crate::hold::root_of_script;
+use crate::passes::{Dumping, LOG, Passes, REFUSAL, not_dumped, rest_of};
 use crate::script::{Calls, Task};
 use crate::subject::{Of, Subject};
-use crate::{Criu, Error};
 
 /// What the script finds in the directory.
 const DRAFT: &str = "draft.json";
 const SCRIPT: &str = "script";
-/// Why it has failed.
-const REFUSAL: &str = "refusal";
-/// CRIU's log, also where a container's runtime starts CRIU.
-const LOG: &str = "dump.log";
-
-/// How a checkpoint is made.
-pub struct Dumping<'a> {
-    /// Of what.
-    pub of: &'a Of,
-    /// The directory that it becomes.
-    pub directory: &'a Path,
-    /// Do the processes go on afterwards?
-    pub leave_running: bool,
-    /// By which command.
-    pub criu: &'a Criu,
-    /// More arguments for it.
-    pub arguments: &'a [OsString],
-    /// How this command calls itself.
-    pub calls: &'a Calls,
-}
-
+/// What it leaves there if the processes go on.
+const STOOD: &str = "stood.json";
 /// A checkpoint that was made.
 #[derive(Clone, Debug, Serialize)]
 pub struct Dumped {
@@ -61,6 +42,12 @@ pub struct Dumped {
     pub directory: PathBuf,
     /// How long it took.
     pub took_ns: u64,
+    /// For how long they were stopped each time after which they went on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stopped_ns: Vec<u64>,
+    /// What the user should know.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// What the script has to know.
@@ -68,6 +55,8 @@ pub struct Dumped {
 pub struct Draft {
     pub made: Made,
     pub resting: Option<Resting>,
+    /// The directories to which CRIU has written before.
+    pub earlier: Vec<PathBuf>,
     pub becomes: Becomes,
 }
 
@@ -76,6 +65,8 @@ pub struct Draft {
 pub enum Becomes {
     /// The directory of the draft gets this name.
     Directory(PathBuf),
+    /// The same later, since the processes go on.
+    Later,
     /// A container's runtime has written to this directory, and the manifest is put beside it.
     Images(PathBuf),
 }
@@ -86,66 +77,69 @@ pub enum Becomes {
 ///
 /// If it cannot be made; the processes go on then.
 pub fn checkpoint(dumping: &Dumping<'_>) -> Result<Dumped, Error> {
-    let Dumping { of, directory, leave_running, criu, arguments, calls } = *dumping;
+    let Dumping { of, directory, leave_running, pre_dump, criu, calls, .. } = *dumping;
     let directory = std::path::absolute(directory).map_err(Error::file("find", directory))?;
     if directory.exists() {
         return Err(Error::Exists(directory));
     }
-    let Subject { root, timeline } = Subject::find(of)?;
-    let rest = timeline.as_ref().map(Rest::of).transpose()?;
-    let partial = partial_of(&directory);
-    // Of one that was killed.
-    let _ = fs::remove_dir_all(&partial);
-    let images = partial.join(OWN.images);
-    fs::create_dir_all(&images).map_err(Error::file("make", &images))?;
-    fs::set_permissions(&partial, Permissions::from_mode(0o700))
-        .map_err(Error::file("protect", &partial))?;
-    let session = getsid(Some(Pid::from_raw(root))).map_or(root, Pid::as_raw);
+    let begin = Instant::now();
+    let subject = Subject::find(of)?;
+    let Subject { root, timeline } = &subject;
+    let partial = partial_of(&directory)?;
+    let partial = &partial.0;
+    let session = getsid(Some(Pid::from_raw(*root))).map_or(*root, Pid::as_raw);
     let made = Made {
         criu: criu.version.clone(),
         kernel: kernel(),
         timeline: timeline.as_ref().map(ToString::to_string),
         container: None,
-        root,
-        shell_job: session != root,
+        root: *root,
+        shell_job: session != *root,
     };
+    let mut passes = Passes::new(dumping, &subject, partial, made.shell_job);
+    if pre_dump {
+        passes.pre_dump()?;
+    }
+    let rest = rest_of(timeline.as_ref())?;
     let resting = rest.as_ref().map(|rest| rest.resting.clone());
-    let shell_job = made.shell_job;
-    let becomes = Becomes::Directory(directory.clone());
-    let script = Draft { made, resting, becomes }.write(&partial, calls)?;
-    let begin = Instant::now();
-    let pid = root.to_string();
-    let mut all = ["dump", "--file-locks", "-t", &pid, "-D"].map(OsStr::new).to_vec();
-    all.extend([images.as_os_str(), OsStr::new("--action-script"), script.as_os_str()]);
-    all.extend(leave_running.then_some(OsStr::new("--leave-running")));
-    all.extend(shell_job.then_some(OsStr::new("--shell-job")));
-    let log = images.join(LOG);
-    let run = criu.start(&all, arguments, &log).and_then(|child| outcome(child, &log));
-    let took = begin.elapsed();
-    let run = run.map_err(Error::file("run", Path::new("criu")))?;
+    let becomes = match leave_running {
+        true => Becomes::Later,
+        false => Becomes::Directory(directory.clone()),
+    };
+    let earlier = passes.earlier.clone();
+    let script = Draft { made, resting, earlier, becomes }.write(partial, calls)?;
+    passes.dump(&script)?;
     drop(rest);
-    if let Err(reason) = run {
-        return Err(not_dumped(root, reason, &partial));
-    }
-    if !directory.exists() {
-        return Err(not_dumped(root, "it has not run the script".to_owned(), &partial));
-    }
-    if let (Of::Timeline(name), false) = (of, leave_running) {
+    if leave_running {
+        finish(partial, &directory, &passes.earlier)?;
+    } else if !directory.exists() {
+        let log = partial.join(OWN.images).join(LOG);
+        return Err(not_dumped(*root, "it has not run the script".to_owned(), partial, &log));
+    } else if let Of::Timeline(name) = of {
         remove_timeline(name);
     }
+    let nanos = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
     Ok(Dumped {
-        pid: root,
-        timeline: timeline.map(|name| name.to_string()),
+        pid: *root,
+        timeline: timeline.as_ref().map(ToString::to_string),
         directory,
-        took_ns: u64::try_from(took.as_nanos()).unwrap_or(u64::MAX),
+        took_ns: nanos(begin.elapsed()),
+        stopped_ns: passes.stopped.into_iter().map(nanos).collect(),
+        notes: passes.notes,
     })
 }
 
-/// The name of a checkpoint that is not whole yet.
-fn partial_of(directory: &Path) -> PathBuf {
+/// The directory of a checkpoint that is not whole yet.
+fn partial_of(directory: &Path) -> Result<Scratch, Error> {
     let mut name = directory.as_os_str().to_owned();
     name.push(".partial");
-    name.into()
+    let partial = Scratch(name.into());
+    // Of one that was killed.
+    let _ = fs::remove_dir_all(&partial.0);
+    fs::create_dir_all(&partial.0).map_err(Error::file("make", &partial.0))?;
+    let protected = fs::set_permissions(&partial.0, Permissions::from_mode(0o700));
+    protected.map_err(Error::file("protect", &partial.0))?;
+    Ok(partial)
 }
 
 /// The version of the kernel.
@@ -174,24 +168,6 @@ impl Draft {
     }
 }
 
-/// Why it could not be completed.
-pub fn refusal(directory: &Path) -> Option<String> {
-    fs::read_to_string(directory.join(REFUSAL)).ok()
-}
-
-/// What CRIU could not dump, with its log where it can be found.
-fn not_dumped(pid: i32, reason: String, partial: &Path) -> Error {
-    let reason = refusal(partial).unwrap_or(reason);
-    let log = match place_for_log() {
-        Ok(place) => place.join(LOG),
-        Err(error) => return error,
-    };
-    // What cannot be copied is lost.
-    let _ = fs::copy(partial.join(OWN.images).join(LOG), &log);
-    let _ = fs::remove_dir_all(partial);
-    Error::NotDumped { pid, reason, log }
-}
-
 /// Makes a checkpoint of a directory to which CRIU has written all, and which is called by it while the
 /// processes are stopped.
 ///
@@ -211,9 +187,10 @@ fn complete_draft(partial: &Path) -> Result<(), Error> {
     let path = partial.join(DRAFT);
     let text = fs::read(&path).map_err(Error::file("read", &path))?;
     let malformed = |error: serde_json::Error| Error::Subject(error.to_string());
-    let Draft { made, resting, becomes } = serde_json::from_slice(&text).map_err(malformed)?;
+    let draft = serde_json::from_slice(&text).map_err(malformed)?;
+    let Draft { made, resting, earlier, becomes } = draft;
     let log = match &becomes {
-        Becomes::Directory(_) => partial.join(OWN.images).join(LOG),
+        Becomes::Directory(_) | Becomes::Later => partial.join(OWN.images).join(LOG),
         // Where CRIU works, and its script.
         Becomes::Images(_) => PathBuf::from(LOG),
     };
@@ -226,17 +203,41 @@ fn complete_draft(partial: &Path) -> Result<(), Error> {
     let root = root_of_script()?;
     let moved = look_at(root, stopped, resting)?;
     let made = Made { root, ..made };
-    let becomes = match becomes {
-        Becomes::Images(images) => return Manifest::write(&images, RUNTIME, made, moved),
-        Becomes::Directory(directory) => directory,
-    };
-    Manifest::write(partial, OWN, made, moved)?;
+    match becomes {
+        Becomes::Images(images) => Manifest::write(&images, RUNTIME, &[], made, moved),
+        Becomes::Directory(directory) => become_whole(partial, &directory, &earlier, made, moved),
+        Becomes::Later => {
+            let path = partial.join(STOOD);
+            let text = serde_json::to_vec(&(made, moved)).expect("they are plain data");
+            fs::write(&path, text).map_err(Error::file("write", &path))
+        }
+    }
+}
+
+/// Makes a checkpoint of processes that go on.
+fn finish(partial: &Path, directory: &Path, earlier: &[PathBuf]) -> Result<(), Error> {
+    let path = partial.join(STOOD);
+    let text = fs::read(&path).map_err(Error::file("read", &path))?;
+    let malformed = |error: serde_json::Error| Error::Subject(error.to_string());
+    let (made, moved) = serde_json::from_slice(&text).map_err(malformed)?;
+    fs::remove_file(&path).map_err(Error::file("remove", &path))?;
+    become_whole(partial, directory, earlier, made, moved)
+}
+
+fn become_whole(
+    partial: &Path,
+    directory: &Path,
+    earlier: &[PathBuf],
+    made: Made,
+    moved: Moved,
+) -> Result<(), Error> {
+    Manifest::write(partial, OWN, earlier, made, moved)?;
     for file in [DRAFT, SCRIPT] {
         let path = partial.join(file);
         fs::remove_file(&path).map_err(Error::file("remove", &path))?;
     }
-    match becomes.exists() {
-        true => Err(Error::Exists(becomes)),
-        false => fs::rename(partial, &becomes).map_err(Error::file("make", &becomes)),
+    match directory.exists() {
+        true => Err(Error::Exists(directory.to_owned())),
+        false => fs::rename(partial, directory).map_err(Error::file("make", directory)),
     }
 }

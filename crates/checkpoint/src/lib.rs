@@ -1,13 +1,14 @@
 //! Checkpoints of programs, with their clocks: CRIU dumps and restores the processes, the supervisor
 //! crate tells of their time and brings them back into a timeline, and this crate puts both together.
 //!
-//! A checkpoint is a directory (`directory`). It is whole or it is not there: it gets its name while the
-//! processes are still stopped, and only then CRIU ends them.
+//! A checkpoint is a directory (`directory`). It is whole or it is not there: where CRIU is to end the
+//! processes, it gets its name while they are still stopped.
 //!
 //! - `criu`: the command.
 //! - `directory`: what a checkpoint consists of.
 //! - `subject`: the processes that a checkpoint is made of.
 //! - `dump`, `restore`: there and back.
+//! - `passes`: the runs of CRIU that a dump takes.
 //! - `script`: what CRIU calls while the processes are stopped.
 //! - `hold`: processes that were restored, until they have their clocks.
 //! - `container`: what is done around a container's runtime, which starts CRIU itself.
@@ -17,6 +18,7 @@ mod criu;
 mod directory;
 mod dump;
 mod hold;
+mod passes;
 mod restore;
 mod script;
 mod subject;
@@ -29,8 +31,9 @@ pub use container::{
     restore as restore_container,
 };
 pub use criu::Criu;
-pub use dump::{Dumped, Dumping, checkpoint, complete};
+pub use dump::{Dumped, checkpoint, complete};
 pub use hold::hold;
+pub use passes::Dumping;
 pub use restore::{Restored, Restoring, restore};
 pub use script::Calls;
 pub use subject::Of;

@@ -3,6 +3,8 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use eigentime_supervisor::control::Shown;
 use eigentime_supervisor::control::client::{self, Told};
@@ -12,7 +14,11 @@ use eigentime_supervisor::registry::{Name, Registry};
 use crate::Error;
 
 /// How long supervisors may take to answer.
-const PATIENCE: std::time::Duration = client::PATIENCE_WITH_ALL;
+const PATIENCE: Duration = client::PATIENCE_WITH_ALL;
+
+/// For how long a process may be no member because it is just starting a program.
+const STARTING: Duration = Duration::from_millis(500);
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// What a checkpoint is to be made of.
 #[derive(Clone, Debug)]
@@ -40,7 +46,6 @@ impl Subject {
     }
 
     fn of_timeline(name: &Name) -> Result<Self, Error> {
-        let refused = |failure: client::Failure| Error::Subject(failure.to_string());
         let registries =
             Registry::all().map_err(|unusable| Error::Subject(unusable.to_string()))?;
         let (registry, name) = client::timeline_of(&registries, name).map_err(refused)?;
@@ -55,7 +60,7 @@ impl Subject {
         let members: HashSet<i32> = shown.members.iter().map(|member| member.pid).collect();
         let mut roots = members
             .iter()
-            .filter(|pid| parent_of(**pid).is_none_or(|parent| !members.contains(&parent)));
+            .filter(|pid| parent_of(**pid).is_some_and(|parent| !members.contains(&parent)));
         let root = match (roots.next(), roots.next()) {
             (None, _) => return Err(Error::Subject(format!("timeline '{name}' has no members"))),
             (Some(root), None) => *root,
@@ -67,7 +72,7 @@ impl Subject {
                 )));
             }
         };
-        check(root, &shown, &name)?;
+        check(root, registry, &name)?;
         Ok(Self { root, timeline: Some(name) })
     }
 
@@ -79,11 +84,11 @@ impl Subject {
             Registry::all().map_err(|unusable| Error::Subject(unusable.to_string()))?;
         let show = |it: &mut client::Connection<'_>| it.call::<Shown>(Method::Show {});
         let told = client::ask_all(&registries, PATIENCE, show);
-        let told = told.map_err(|failure| Error::Subject(failure.to_string()))?;
-        for Told { name, answer, .. } in told {
+        let told = told.map_err(|unusable| Error::Subject(unusable.to_string()))?;
+        for Told { registry, name, answer } in told {
             let Ok(shown) = answer else { continue };
             if shown.members.iter().any(|member| member.pid == root) {
-                check(root, &shown, &name)?;
+                check(root, registry, &name)?;
                 return Ok(Self { root, timeline: Some(name) });
             }
         }
@@ -99,16 +104,32 @@ impl Subject {
 }
 
 /// Are a process and all its descendants members of one timeline, so that they can be dumped?
-fn check(root: i32, shown: &Shown, name: &Name) -> Result<(), Error> {
-    let is_member =
-        |pid: i32| shown.members.iter().any(|member| member.pid == pid && !member.detached);
-    match tree_of(root).into_iter().find(|pid| !is_member(*pid)) {
+fn check(root: i32, registry: &Registry, name: &Name) -> Result<(), Error> {
+    let end = Instant::now() + STARTING;
+    let stranger = loop {
+        let stranger = stranger_below(root, registry, name)?;
+        if stranger.is_none() || Instant::now() > end {
+            break stranger;
+        }
+        thread::sleep(PAUSE);
+    };
+    match stranger {
         None => Ok(()),
         Some(pid) => Err(Error::Subject(format!(
             "process {pid}, which is process {root} or a descendant of it, is not on timeline '{name}' \
              or was returned to host time\nhelp: end it first"
         ))),
     }
+}
+
+/// A process of that tree that is no member.
+fn stranger_below(root: i32, registry: &Registry, name: &Name) -> Result<Option<i32>, Error> {
+    let tree = tree_of(root);
+    // One that has been started meanwhile is a member by now, and one that was may have ended.
+    let shown: Shown = client::call(registry, name, Method::Show {}).map_err(refused)?;
+    let is_member =
+        |pid: i32| shown.members.iter().any(|member| member.pid == pid && !member.detached);
+    Ok(tree.into_iter().find(|pid| !is_member(*pid) && parent_of(*pid).is_some()))
 }
 
 /// A process and its descendants.
@@ -131,8 +152,14 @@ fn has_timeline(pid: i32) -> bool {
     maps.is_ok_and(|maps| maps.contains("/memfd:eigentime"))
 }
 
+/// The parent of a process that has not ended.
 fn parent_of(pid: i32) -> Option<i32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
-    parent.trim().parse().ok()
+    let field = |name: &str| Some(status.lines().find_map(|line| line.strip_prefix(name))?.trim());
+    let has_ended = field("State:")?.starts_with(['Z', 'X']);
+    field("PPid:")?.parse().ok().filter(|_| !has_ended)
+}
+
+fn refused(failure: client::Failure) -> Error {
+    Error::Subject(failure.to_string())
 }

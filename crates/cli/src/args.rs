@@ -19,7 +19,7 @@ use eigentime_supervisor::{
 use eigentime_timeline::text::{parse_anchor, parse_date, parse_offset, parse_rate};
 use eigentime_timeline::{Freeze, HostInstant, Nanos, Rate, VirtualInstant};
 
-pub use checkpoint::{CheckpointOptions, RestoreOptions};
+pub use checkpoint::{CheckpointOptions, CriuOptions, RestoreOptions, SnapshotOptions};
 pub use container::{ContainerOptions, ImagesAction, ImagesOptions, NetworkName};
 pub use ctl::{Action, CreateOptions, CtlOptions, SkipOptions, WaitOptions};
 

@@ -7,10 +7,11 @@ use eigentime_checkpoint::{
 };
 use eigentime_supervisor::Clocked;
 use eigentime_supervisor::control::seconds;
+use eigentime_supervisor::registry::Name;
 use eigentime_timeline::Nanos;
 use serde::Serialize;
 
-use crate::args::{CheckpointOptions, RestoreOptions};
+use crate::args::{CheckpointOptions, CriuOptions, RestoreOptions};
 
 /// How CRIU's script calls this command.
 const CALLS: Calls =
@@ -24,26 +25,59 @@ pub fn checkpoint(options: &CheckpointOptions) -> i32 {
     if let Some(directory) = &options.hold {
         return tell(checkpoints::hold(directory), false, |()| {});
     }
-    tell(dump(options), options.json, |Dumped { pid, timeline, directory, took_ns }| {
-        let of = timeline.map_or_else(String::new, |name| format!(" of timeline '{name}'"));
-        let took = seconds(Nanos(took_ns as i64));
-        println!("checkpoint of process {pid}{of}: {} ({took} s)", directory.display());
-    })
-}
-
-fn dump(options: &CheckpointOptions) -> Result<Dumped, Error> {
     let of = match (&options.name, options.pid) {
         (Some(name), _) => Of::Timeline(name.clone()),
         (None, pid) => Of::Process(pid.unwrap_or_default()),
     };
-    checkpoints::checkpoint(&Dumping {
-        of: &of,
-        directory: options.output.as_deref().unwrap_or(Path::new("")),
-        leave_running: options.leave_running,
-        criu: &Criu::find(options.criu.criu.as_deref())?,
-        arguments: &options.criu.criu_arg,
-        calls: &CALLS,
+    let dumped = Criu::find(options.criu.criu.as_deref()).and_then(|criu| {
+        checkpoints::checkpoint(&Dumping {
+            of: &of,
+            directory: options.output.as_deref().unwrap_or(Path::new("")),
+            leave_running: options.leave_running,
+            pre_dump: options.pre_dump,
+            criu: &criu,
+            arguments: &options.criu.criu_arg,
+            calls: &CALLS,
+        })
+    });
+    tell(dumped, options.json, |dumped| {
+        print!("{}", in_words(&dumped));
+        note(&dumped);
     })
+}
+
+/// Writes the members of a timeline down while they run.
+pub fn snapshot(of: Name, output: &Path, options: &CriuOptions) -> Result<Dumped, Error> {
+    let dumped = checkpoints::checkpoint(&Dumping {
+        of: &Of::Timeline(of),
+        directory: output,
+        leave_running: true,
+        pre_dump: true,
+        criu: &Criu::find(options.criu.as_deref())?,
+        arguments: &options.criu_arg,
+        calls: &CALLS,
+    })?;
+    note(&dumped);
+    Ok(dumped)
+}
+
+fn note(dumped: &Dumped) {
+    for note in &dumped.notes {
+        eprintln!("eigentime: {note}");
+    }
+}
+
+/// What has been written, as a line.
+pub fn in_words(dumped: &Dumped) -> String {
+    let Dumped { pid, timeline, directory, took_ns, stopped_ns, .. } = dumped;
+    let of = timeline.as_ref().map_or_else(String::new, |name| format!(" of timeline '{name}'"));
+    let took = seconds(Nanos(*took_ns as i64));
+    let each: Vec<_> = stopped_ns.iter().map(|span| format!("{:.1}", *span as f64 / 1e6)).collect();
+    let stopped = match each.is_empty() {
+        true => String::new(),
+        false => format!(", stopped for {} ms", each.join(" and ")),
+    };
+    format!("checkpoint of process {pid}{of}: {} ({took} s{stopped})\n", directory.display())
 }
 
 /// Restores one, and returns the exit status.

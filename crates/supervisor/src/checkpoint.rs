@@ -120,6 +120,11 @@ fn tree_of(root: Pid) -> Vec<Pid> {
     found
 }
 
+/// Those of a tree that have not ended. CRIU restores the others for whoever waits for them.
+fn living_of(root: Pid) -> impl Iterator<Item = Pid> {
+    tree_of(root).into_iter().filter(|process| !proc::has_ended(*process))
+}
+
 /// Looks at a tree of processes that CRIU has `stopped`, and which lived by that timeline, or by none.
 ///
 /// # Errors
@@ -139,7 +144,7 @@ pub fn look_at(root: i32, stopped: Instant, timeline: Option<Resting>) -> Result
     };
     let stood = Clock::ALL.map(|clock| map.virtual_at(clock, then[clock as usize]));
     let numbers = Numbers::below(root);
-    let processes = tree_of(root).into_iter().map(|process| numbers.stood(process)).collect();
+    let processes = living_of(root).map(|process| numbers.stood(process)).collect();
     let saved = Saved::new(then[Clock::Wall as usize], motion, stood);
     Ok(Moved { saved, host: then, map, timeline, processes })
 }

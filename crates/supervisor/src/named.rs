@@ -317,6 +317,7 @@ pub fn attach(
             let control = Control::new(name.clone(), made, Registry::open()?, listener);
             let subject = Subject {
                 ephemeral: timeline.is_none(),
+                bringer: Some(Pid::this()),
                 consent,
                 rewrites,
                 lifelong: plan::lifelong(Tracing::Automatic, clocks),
@@ -359,6 +360,7 @@ impl<'a> Ask<'a> {
         let control = Control::new(name.clone(), clocks.clone(), Registry::open()?, listener);
         let subject = Subject {
             ephemeral: true,
+            bringer: Some(Pid::this()),
             // A filter that stops for a tracer has no effect beside the one that a member brings.
             lifelong: None,
             ..named(clocks, Opening::Attached, control)?

@@ -14,9 +14,11 @@ import random
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
+from datetime import datetime, timezone
 from pathlib import Path
 
 EIGENTIME = os.environ["EIGENTIME"]
@@ -105,7 +107,7 @@ class Moving:
         command("restore", self.directory, "--timeline", self.name, *options)
 
     def end(self):
-        ended = [self.pid, *(int(pid) for pid in children(self.pid))]
+        ended = [self.pid, *(int(pid) for pid in children_of(self.pid))]
         for pid in ended:
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -128,7 +130,7 @@ def sessions():
             pass
 
 
-def children(pid):
+def children_of(pid):
     for path in Path(f"/proc/{pid}/task").glob("*/children"):
         yield from path.read_text().split()
 
@@ -280,6 +282,80 @@ def redis(program, timeline, policy, rate):
     moving.end()
 
 
+# What Python's ssl and the command openssl say of a certificate.
+VALID, NOT_YET_VALID = ["0", "0"], ["9", "9"]
+
+
+class Authority:
+    """Issues certificates by the command openssl, whose clock is what it is told."""
+
+    def __init__(self):
+        new = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+        own = ["-keyout", "authority.key", "-out", "authority.pem", "-days", "7300"]
+        self.openssl("req", "-x509", *new, "-subj", "/CN=authority", *own)
+        name = ["-subj", "/CN=server.test", "-addext", "subjectAltName=DNS:server.test"]
+        request = ["-keyout", "server.key", "-out", "server.csr"]
+        self.openssl("req", *new, *name, *request)
+
+    @staticmethod
+    def openssl(*words, date=None):
+        at = [] if date is None else [EIGENTIME, "run", "--date", date, "--"]
+        words = [*at, "openssl", *words]
+        done = subprocess.run(words, check=False, capture_output=True, text=True)
+        ensure(done.returncode == 0, f"{words}: {done.stderr}")
+        return done.stdout
+
+    def issue(self, date):
+        """A fresh one, and from when on it is valid."""
+        by = ["-CA", "authority.pem", "-CAkey", "authority.key", "-days", "1"]
+        request = ["-req", "-in", "server.csr", "-copy_extensions", "copy"]
+        self.openssl("x509", *request, *by, "-out", "fresh.pem", date=date)
+        Path("fresh.pem").rename("server.pem")
+        told = self.openssl("x509", "-in", "server.pem", "-noout", "-startdate")
+        return ssl.cert_time_to_seconds(told.strip().removeprefix("notBefore="))
+
+
+def tls(program, timeline, policy, rate):
+    """A certificate that was issued meanwhile is valid for a client whose wall clock has caught up."""
+    authority = Authority()
+    authority.issue(None if timeline is None else "2038-01-01")
+    files = ["authority.pem", "server.pem", "server.key"]
+    moving = Moving("tls", [*program, *files], timeline)
+
+    def connect():
+        """When it did, and what it says of the certificate."""
+        written = len(moving.lines())
+        os.kill(moving.pid, signal.SIGUSR1)
+        moving.await_lines(written + 1)
+        began, ended, *told = moving.lines()[-1].split()
+        return int(float(began)), int(float(ended)), told
+
+    moving.await_lines(1)
+    ensure(connect()[2] == VALID, f"{moving.lines()}")
+    moving.checkpoint()
+    moving.reap()
+    time.sleep(3)
+    saved = moving.stood()
+    stood, host = saved["clocks"]["realtime"] / 1e9, saved["host_realtime_ns"] / 1e9
+    now = datetime.fromtimestamp(stood + (time.time() - host) * rate, timezone.utc)
+    valid_from = authority.issue(None if timeline is None else now.isoformat())
+    moving.restore("--policy", policy)
+    _, _, told = connect()
+    first = VALID if "catch-up" in policy else NOT_YET_VALID
+    ensure(told == first, f"valid from {valid_from} on: {moving.lines()}")
+    end = time.monotonic() + 60
+    while told != VALID:
+        began, ended, told = connect()
+        # It may have become valid between the two.
+        is_right = told == VALID if began >= valid_from else "0" not in told
+        ensure(
+            is_right or began < valid_from <= ended,
+            f"valid from {valid_from} on: {moving.lines()}",
+        )
+        ensure(time.monotonic() < end, f"valid from {valid_from} on: {moving.lines()}")
+    moving.end()
+
+
 def leave_running(program):
     """It goes on, and what was written can be restored later."""
     moving = Moving("left", program, ["--date", "2038-01-01", "--rate", "2"])
@@ -291,6 +367,91 @@ def leave_running(program):
     said = command("checkpoint", "left", "-o", moving.directory, status=125)
     ensure("exists already" in said, said)
     command("ctl", "set", "left", "--rate", "3")
+    moving.end()
+
+
+# CRIU as if the kernel tracked memory, on any: a run beforehand writes everything, as does the last, which only looks
+# whether the former is where it is said to be.
+TRACKING = """#!/bin/sh
+case $1 in
+check) exit 0 ;;
+pre-dump) shift; set -- dump --leave-running "$@" ;;
+esac
+former='' place='' last=''
+for word; do
+    shift
+    case $last in
+    -D) place=$word ;;
+    --prev-images-dir) former=$word ;;
+    esac
+    last=$word
+    [ "$word" = --track-mem ] || [ "$word" = --prev-images-dir ] || [ "$word" = "$former" ] || set -- "$@" "$word"
+done
+[ -z "$former" ] || [ -e "$place/$former/inventory.img" ] || { echo "no $former" >&2; exit 1; }
+exec "$EIGENTIME_CRIU" "$@"
+"""
+
+
+def passes(program):
+    """What was written in several runs of CRIU is whole, and restored."""
+    tracking = Path("tracking-criu")
+    tracking.write_text(TRACKING)
+    tracking.chmod(0o755)
+    moving = Moving("passes", program, TIMELINE)
+    moving.await_lines(1)
+    words = ["ctl", "snapshot", "passes", "-o", moving.directory]
+    told = json.loads(command(*words, "--criu", tracking.absolute(), "--json"))
+    # The second run writes no less than the first, so that there is no third before the last.
+    ensure(len(told["stopped_ns"]) == 3 and "notes" not in told, f"{told}")
+    moving.end()
+    command("ctl", "rm", "passes", "--force")
+    files = json.loads((moving.directory / "manifest.json").read_text())["files"]
+    pages = [name for name in files if name.startswith("images-1/pages-")]
+    ensure(pages, f"{list(files)}")
+    path = moving.directory / pages[0]
+    content = path.read_bytes()
+    path.write_bytes(content + b"more")
+    said = command("restore", moving.directory, status=125)
+    ensure(pages[0] in said and "not what was written" in said, said)
+    path.write_bytes(content)
+    moving.restore()
+    os.kill(moving.pid, signal.SIGUSR1)
+    moving.await_lines(2)
+    check_steps(ticks(moving.lines()))
+    moving.end()
+
+
+def snapshot(program, policy):
+    """It goes on, it is told for how long it was stopped, and what was written is restored."""
+    moving = Moving("snapshot", program, TIMELINE)
+
+    def tell():
+        written = len(moving.lines())
+        os.kill(moving.pid, signal.SIGUSR1)
+        moving.await_lines(written + 1)
+
+    moving.await_lines(1)
+    for _ in range(2):
+        tell()
+        shutil.rmtree(moving.directory, ignore_errors=True)
+        words = ["ctl", "snapshot", "snapshot", "-o", moving.directory]
+        said = command(*words, "--json")
+        told = json.JSONDecoder().raw_decode(said)[0]
+        stopped, took = told["stopped_ns"], told["took_ns"]
+        ensure(stopped and 0 < min(stopped) <= sum(stopped) < took, said)
+        # Only a kernel that tracks memory can let it go on in between.
+        ensure((len(stopped) == 1) == ("SOFT_DIRTY" in said), said)
+        said = command(*words, status=1)
+        ensure("exists already" in said, said)
+    written = len(moving.lines())
+    moving.end()
+    command("ctl", "rm", "snapshot", "--force")
+    time.sleep(1)
+    began = time.time()
+    moving.restore("--policy", policy)
+    done = time.time()
+    tell()
+    check_policy(ticks(moving.lines()), written, moving.stood(), policy, 2, began, done)
     moving.end()
 
 
@@ -415,6 +576,19 @@ def rounds(program, count):
     moving.end()
 
 
+def children(program, timeline):
+    """Some of its children are about to end, one has ended already."""
+    moving = Moving("children", program, timeline)
+    for _ in range(5):
+        moving.await_lines(len(moving.lines()) + 2)
+        moving.checkpoint()
+        moving.reap()
+        moving.restore()
+    moving.await_lines(len(moving.lines()) + 2)
+    check_steps(ticks(moving.lines()))
+    moving.end()
+
+
 def killing(program, count):
     """The command is killed at a random moment: the program runs on, or it is in a whole checkpoint."""
     moving = Moving("killing", program, ["--rate", "2"])
@@ -471,10 +645,18 @@ def killing_restore(program, count):
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        time.sleep(random.random() / 2)
+        end = time.monotonic() + 60
+        if number % 2:
+            # Its timeline is just being made.
+            while not Path(
+                os.environ["EIGENTIME_RUNTIME_DIR"], "eigentime/back"
+            ).exists():
+                ensure(time.monotonic() < end, "it makes no timeline")
+            time.sleep(random.random() / 200)
+        else:
+            time.sleep(random.random() / 2)
         asked.kill()
         asked.wait()
-        end = time.monotonic() + 60
         while any(b"criu" in path.read_bytes() for path in lines_of_all()):
             ensure(time.monotonic() < end, "criu does not end")
             time.sleep(0.05)
@@ -488,10 +670,9 @@ def killing_restore(program, count):
         if state is None:
             ensure(moving.out.stat().st_size == size, f"round {number}: it has run")
             moving.reap()
-            # A timeline that nobody has come to can be left: the next call would name it.
-            subprocess.run(
-                [EIGENTIME, "ctl", "rm", "back"], check=False, capture_output=True
-            )
+            while "back" in command("ctl", "list"):
+                ensure(time.monotonic() < end, f"round {number}: its timeline is left")
+                time.sleep(0.02)
             continue
         command("ctl", "leap", "back", "1s")
         moving.checkpoint()
@@ -653,9 +834,15 @@ def main(case, *program):
         "named-waits": lambda policy: waits(program, TIMELINE, policy),
         "plain-redis": lambda policy: redis(program, None, policy, 1),
         "named-redis": lambda policy: redis(program, TIMELINE, policy, 2),
+        "plain-tls": lambda policy: tls(program, None, policy, 1),
+        "named-tls": lambda policy: tls(program, TIMELINE, policy, 2),
         "plain-slew": lambda: slew(program, None, 1),
         "named-slew": lambda: slew(program, TIMELINE, 2),
+        "plain-children": lambda: children(program, None),
+        "named-children": lambda: children(program, TIMELINE),
         "frozen": lambda: frozen(program),
+        "snapshot": lambda policy: snapshot(program, policy),
+        "passes": lambda: passes(program),
         "left": lambda: leave_running(program),
         "refusals": lambda: refusals(program),
         "rounds": lambda count: rounds(program, int(count)),

@@ -48,6 +48,10 @@ pub struct CheckpointOptions {
     #[arg(long)]
     pub leave_running: bool,
 
+    /// Write their memory before they are stopped, so that they are stopped for a shorter time
+    #[arg(long)]
+    pub pre_dump: bool,
+
     /// Where CRIU is, and more arguments for it
     #[command(flatten)]
     pub criu: CriuOptions,
@@ -63,6 +67,21 @@ pub struct CheckpointOptions {
     /// Hold processes that CRIU has restored (for the command's own use)
     #[arg(long, hide = true, value_name = "DIR")]
     pub hold: Option<PathBuf>,
+}
+
+/// Options of `eigentime ctl snapshot`.
+#[derive(Debug, Args)]
+pub struct SnapshotOptions {
+    /// The timeline
+    pub name: Option<Name>,
+
+    /// The directory, which must not exist
+    #[arg(short, long, value_name = "DIR")]
+    pub output: PathBuf,
+
+    /// Where CRIU is, and more arguments for it
+    #[command(flatten)]
+    pub criu: CriuOptions,
 }
 
 /// Options of `eigentime restore`.

@@ -8,6 +8,7 @@ use eigentime_timeline::text::{parse_date, parse_offset, parse_rate};
 use eigentime_timeline::{Nanos, Rate, VirtualInstant};
 
 use super::ClockOptions;
+use super::checkpoint::SnapshotOptions;
 
 pub const EXAMPLES: &str = "\
 NAME can be left out if there is only one timeline.
@@ -19,6 +20,7 @@ Examples:
   eigentime ctl leap db +30d
   eigentime ctl freeze db && ./inspect && eigentime ctl thaw db
   eigentime ctl save db > db.json
+  eigentime ctl snapshot db -o db.checkpoint
   eigentime ctl adopt db        # after an upgrade, of a timeline with --keep-running
   eigentime ctl rm db
 
@@ -114,6 +116,10 @@ pub enum Action {
         #[arg(long, value_name = "DATE", value_parser = parse_date)]
         at: Option<VirtualInstant>,
     },
+    /// Write all members to a directory, for `eigentime restore`, and let them go on
+    ///
+    /// The same as `eigentime checkpoint NAME --leave-running --pre-dump`.
+    Snapshot(SnapshotOptions),
     /// Print the state of every clock, for `eigentime run --continue`
     Save {
         /// The timeline

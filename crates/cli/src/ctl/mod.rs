@@ -19,7 +19,8 @@ use eigentime_timeline::text::{format_date, parse_offset};
 use eigentime_timeline::{HostInstant, Nanos, VirtualInstant};
 use serde::Serialize;
 
-use crate::args::{Action, CreateOptions, CtlOptions, SkipOptions, WaitOptions};
+use crate::args::{Action, CreateOptions, CtlOptions, SkipOptions, SnapshotOptions, WaitOptions};
+use crate::checkpoint;
 use text::{line, line_with_members, of_event, whole};
 
 /// The exit status of a request that was not carried out.
@@ -127,6 +128,12 @@ fn act(registries: &[Registry], action: &Action, json: bool) -> Result<String, S
         }
         Action::Skip(options) => (options.name.clone(), Method::Skip(skip(options))),
         Action::Wait(options) => (options.name.clone(), Method::Wait(wait(options))),
+        Action::Snapshot(SnapshotOptions { name, output, criu }) => {
+            let name = name.clone().map_or_else(|| Ok(only_one(registries)?.1), Ok::<_, String>)?;
+            let dumped = checkpoint::snapshot(name, output, criu);
+            let dumped = dumped.map_err(|error| error.to_string())?;
+            return Ok(if json { to_json(&dumped) } else { checkpoint::in_words(&dumped) });
+        }
         Action::Watch { name } => (name.clone(), Method::Watch {}),
     };
     let (registry, name) = match name {

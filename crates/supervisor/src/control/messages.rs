@@ -93,6 +93,9 @@ pub enum Request {
     },
     /// Let a process that comes from a checkpoint, and has not run yet, become a member.
     Restore(Box<Restored>),
+    /// Whoever was to bring members has ended.
+    #[serde(skip)]
+    BringerEnded,
     /// Touch no program until the process that asks says so, or has ended.
     Rest,
     /// That is over.

@@ -118,6 +118,8 @@ pub struct Subject {
     pub control: Option<Control>,
     /// Is it to end with its last member?
     pub ephemeral: bool,
+    /// The process that brings members: it does not end before that one, but with it if it has brought none.
+    pub bringer: Option<Pid>,
     /// What it allows to others.
     pub consent: Consent,
     /// Are sites of calls rewritten?
@@ -152,6 +154,7 @@ impl Subject {
             opening,
             control: None,
             ephemeral: false,
+            bringer: None,
             consent: Consent::default(),
             rewrites: true,
             lifelong: Some(Lifelong::Asked),
@@ -178,6 +181,8 @@ pub struct Supervisor {
     timelines: Timelines,
     /// Is the timeline to end with its last member?
     ephemeral: bool,
+    /// The process that brings members, until it has ended.
+    bringer: Option<Pid>,
     /// Has the first program been started?
     started: bool,
     /// Is the timeline to end although it has members, or none?
@@ -319,6 +324,7 @@ impl Supervisor {
             // Those that come later come when they come.
             started: opening.awaits_programs(),
             ephemeral,
+            bringer: subject.bringer,
             removed: false,
             // Only of a program that it is to be told of.
             first_stderr: (!opening.awaits_programs())

@@ -59,7 +59,9 @@ impl Supervisor {
                 }
                 self.let_runtime_in(process, container.clone(), put_back.clone());
                 if let (Some(control), Some(other)) = (&self.control, dies_with) {
-                    control.ask_after(*other, Request::End { container: container.clone() });
+                    let end = Request::End { container: container.clone() };
+                    // One that has ended already leaves that to the container's own end.
+                    let _ = control.ask_after(Pid::from_raw(*other), end);
                 }
             }
             Starts::Inside { container, put_back } => {

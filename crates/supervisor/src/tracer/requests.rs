@@ -85,6 +85,10 @@ impl Supervisor {
                 self.end_container(container);
                 Answer::Done
             }
+            Request::BringerEnded => {
+                self.bringer_has_ended();
+                Answer::Done
+            }
             Request::Remove { force } => self.remove(*force),
             // Carried out before, in several steps.
             Request::Adopt { .. } | Request::Adopted | Request::Rest | Request::Wake => return,

@@ -9,6 +9,7 @@ use eigentime_vdso::symbols;
 
 use super::tracee::{Stop, Tracee};
 use super::{Standing, Supervisor, idle, jobs, signals};
+use crate::control::Request;
 use crate::control::server::Control;
 use crate::proc;
 
@@ -32,6 +33,7 @@ impl Supervisor {
         if self.control.as_mut().is_some_and(|control| control.start(&region).is_err()) {
             return;
         }
+        self.await_bringer();
         if self.is_resumed {
             self.catch_up();
         }
@@ -85,6 +87,19 @@ impl Supervisor {
         }
     }
 
+    fn await_bringer(&mut self) {
+        let (Some(bringer), Some(control)) = (self.bringer, &self.control) else { return };
+        if control.ask_after(bringer, Request::BringerEnded).is_err() {
+            self.bringer_has_ended();
+        }
+    }
+
+    /// Nobody comes who was to be brought, unless somebody has come.
+    pub(super) fn bringer_has_ended(&mut self) {
+        self.bringer = None;
+        self.removed |= self.timekeeper().awaits_attached();
+    }
+
     /// No thread is traced. The end of some may have been told to nobody.
     pub(super) fn forget_all(&mut self) {
         self.threads.clear();
@@ -101,6 +116,7 @@ impl Supervisor {
 
     pub(super) fn has_outlived_its_members(&self) -> bool {
         self.ephemeral
+            && self.bringer.is_none()
             && !self.timekeeper().awaits_attached()
             && self.threads.is_empty()
             && self.is_listened_to_by_nobody()

@@ -216,12 +216,11 @@ impl Control {
         self.asked.try_recv().ok().inspect(Asked::note_taken)
     }
 
-    /// Asks for something once a process has ended.
-    pub fn ask_after(&self, process: i32, request: Request) {
-        // One that has ended already, or cannot be waited for, leaves that to the container's own end.
-        if let Ok(process) = Pidfd::open(Pid::from_raw(process)) {
-            self.post.tell(Told::AskAfter(process, Box::new(request)));
-        }
+    /// Asks for something once a process has ended; fails if it has already, or cannot be waited for.
+    pub fn ask_after(&self, process: Pid, request: Request) -> nix::Result<()> {
+        let process = Pidfd::open(process)?;
+        self.post.tell(Told::AskAfter(process, Box::new(request)));
+        Ok(())
     }
 
     /// Waits for a request; `None` if none can come any more.

@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""How long a Redis that holds much memory stands still while it is written: `eigentime ctl snapshot` beside
+`criu dump --leave-running`."""
+
+import argparse
+import json
+import shutil
+import socket
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from statistics import median
+
+from eigenbench.processes import Deadline, child, run
+from eigenbench.table import markdown
+
+ROOT = Path(__file__).resolve().parent.parent
+EIGENTIME = ROOT / "build/bin/eigentime"
+TIMELINE = "eigenbench-snapshot"
+VALUE = 4096
+START_S = 10.0
+FILL_S = 300.0
+WATCH_S = 0.0005
+WRITE_S = 120.0
+# What the command uses, too.
+OPTIONS = ["--file-locks", "--leave-running", "-v4", "-o", "dump.log"]
+FIGURES = ("stopped, as told", "stopped, as seen", "all of it")
+
+
+def main() -> int:
+    """Start two servers, write each in turn, show."""
+    arguments = parse()
+    place = Path(tempfile.mkdtemp(prefix="eigenbench-", dir=arguments.dir))
+    try:
+        with ExitStack() as stack:
+            own = [str(EIGENTIME), "run", "--timeline", TIMELINE, "--rate", "10", "--"]
+            # Called last: the servers have ended.
+            stack.callback(remove_timeline)
+            ours = stack.enter_context(
+                server(place / "ours.sock", own, arguments.bytes)
+            )
+            bare = stack.enter_context(server(place / "bare.sock", [], arguments.bytes))
+            writers = {
+                "criu dump --leave-running": (
+                    bare,
+                    lambda to: by_criu(arguments.criu, bare.pid, to),
+                ),
+                "eigentime ctl snapshot": (ours, lambda to: by_us(arguments.criu, to)),
+            }
+            told = measure(writers, place, arguments.rounds)
+    except Failed as failed:
+        print(f"snapshot: {failed}", file=sys.stderr)
+        return 1
+    finally:
+        shutil.rmtree(place)
+    print(table(told))
+    return 0
+
+
+def parse() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="bench/snapshot.py", description=__doc__)
+    parser.add_argument(
+        "--bytes", type=int, default=1 << 30, help="what each server holds"
+    )
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--criu", default=str(ROOT / "build/criu/criu"), metavar="PATH")
+    parser.add_argument("--dir", default="/dev/shm", help="where it is written")
+    return parser.parse_args()
+
+
+class Failed(Exception):
+    """Something was not done."""
+
+
+class Server:
+    """A server that holds so much."""
+
+    def __init__(self, pid: int, path: Path) -> None:
+        self.pid, self.path = pid, path
+
+    def ask(self, *words: str) -> str:
+        """The first line of its answer."""
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(FILL_S)
+            client.connect(str(self.path))
+            request = "".join(f"${len(word)}\r\n{word}\r\n" for word in words)
+            client.sendall(f"*{len(words)}\r\n{request}".encode())
+            return client.recv(4096).decode().splitlines()[0]
+
+    def answers(self) -> bool:
+        """Does it answer?"""
+        try:
+            return self.ask("PING") == "+PONG"
+        except OSError:
+            return False
+
+
+@contextmanager
+def server(path: Path, before: list[str], size: int) -> Iterator[Server]:
+    """A running one."""
+    options = [
+        "--port",
+        "0",
+        "--unixsocket",
+        str(path),
+        "--save",
+        "",
+        "--dir",
+        str(path.parent),
+    ]
+    options += ["--enable-debug-command", "yes"]
+    with child([*before, "redis-server", *options]) as process:
+        started = Server(process.pid, path)
+        until = Deadline(START_S)
+        while not started.answers():
+            if not until.remaining() or process.poll() is not None:
+                raise Failed("redis-server does not answer")
+            time.sleep(0.02)
+        filled = started.ask("DEBUG", "POPULATE", str(size // VALUE), "key", str(VALUE))
+        if filled != "+OK":
+            raise Failed(filled)
+        yield started
+
+
+def remove_timeline() -> None:
+    """That of our server."""
+    removed = run([str(EIGENTIME), "ctl", "rm", TIMELINE, "--force"], Deadline(START_S))
+    if not removed.succeeded:
+        print(f"snapshot: {removed.complaint}", file=sys.stderr)
+
+
+def by_criu(criu: str, pid: int, to: Path) -> float:
+    """Writes it; for how many seconds it was stopped, as CRIU's log tells."""
+    to.mkdir()
+    done = run(
+        [criu, "dump", "-t", str(pid), "-D", str(to), *OPTIONS], Deadline(WRITE_S)
+    )
+    if not done.succeeded:
+        raise Failed(f"criu: {done.complaint}")
+    lines = (to / "dump.log").read_text().splitlines()
+    began = next(line for line in lines if "Seized task " in line)
+    ended = next(line for line in reversed(lines) if "Unfreezing tasks" in line)
+    return float(ended[1 : ended.index(")")]) - float(began[1 : began.index(")")])
+
+
+def by_us(criu: str, to: Path) -> float:
+    """Writes it; for how many seconds it was stopped, as the command tells."""
+    words = ["ctl", "snapshot", TIMELINE, "-o", str(to), "--criu", criu, "--json"]
+    done = run([str(EIGENTIME), *words], Deadline(WRITE_S))
+    if not done.succeeded:
+        raise Failed(done.err)
+    return sum(json.loads(done.out)["stopped_ns"]) / 1e9
+
+
+class Watching(threading.Thread):
+    """Looks at a process all the time, and knows for how long its last thread was stopped: in the first one, CRIU
+    runs code of its own."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__()
+        *_, last = sorted(Path(f"/proc/{pid}/task").iterdir())
+        self.state, self.stopped, self.ends = last / "stat", 0.0, False
+
+    def run(self) -> None:
+        last = time.monotonic()
+        while not self.ends:
+            state = self.state.read_text().rsplit(")", 1)[1].split()[0]
+            now = time.monotonic()
+            # By job control, or by a tracer.
+            if state in "Tt":
+                self.stopped += now - last
+            last = now
+            time.sleep(WATCH_S)
+
+
+Writer = tuple[Server, Callable[[Path], float]]
+
+
+def measure(
+    writers: dict[str, Writer], place: Path, rounds: int
+) -> dict[str, list[tuple[float, ...]]]:
+    """The figures of each round; the two take turns."""
+    told: dict[str, list[tuple[float, ...]]] = {name: [] for name in writers}
+    for _ in range(rounds):
+        for name, (asked, write) in writers.items():
+            watching = Watching(asked.pid)
+            watching.start()
+            began = time.monotonic()
+            try:
+                stopped = write(place / "written")
+            finally:
+                took = time.monotonic() - began
+                watching.ends = True
+                watching.join()
+            shutil.rmtree(place / "written")
+            told[name].append((stopped, watching.stopped, took))
+    return told
+
+
+def table(told: dict[str, list[tuple[float, ...]]]) -> str:
+    """Medians in milliseconds, with the ratio to the first."""
+    first, *_ = told.values()
+    rows = []
+    for name, figures in told.items():
+        for index, figure in enumerate(FIGURES):
+            values = [one[index] * 1e3 for one in figures]
+            base = median(one[index] * 1e3 for one in first)
+            span = f"{min(values):.0f} – {max(values):.0f}"
+            middle = median(values)
+            rows.append([name, figure, f"{middle:.0f}", span, f"{middle / base:.2f}"])
+    return markdown(["by", "in ms", "median", "range", "ratio"], "llrrr", rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

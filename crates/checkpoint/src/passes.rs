@@ -1,0 +1,167 @@
+//! The runs of CRIU that a dump takes: some that write the memory while the processes go on, as far as it has
+//! changed, and the last, which writes everything.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use eigentime_supervisor::Rest;
+use eigentime_supervisor::registry::Name;
+
+use crate::criu::{outcome, place_for_log, stood_for};
+use crate::directory::OWN;
+use crate::script::Calls;
+use crate::subject::{Of, Subject};
+use crate::{Criu, Error};
+
+/// How often the memory is written beforehand at most.
+const MOST: usize = 3;
+
+/// What the kernel lacks for that.
+const NO_TRACKING: &str = "the kernel does not tell which memory changes (CONFIG_MEM_SOFT_DIRTY), so that nothing \
+                           was written before the programs were stopped";
+
+/// How a checkpoint is made.
+pub struct Dumping<'a> {
+    /// Of what.
+    pub of: &'a Of,
+    /// The directory that it becomes.
+    pub directory: &'a Path,
+    /// Do the processes go on afterwards?
+    pub leave_running: bool,
+    /// Is their memory written before they are stopped, as far as can be?
+    pub pre_dump: bool,
+    /// By which command.
+    pub criu: &'a Criu,
+    /// More arguments for it.
+    pub arguments: &'a [OsString],
+    /// How this command calls itself.
+    pub calls: &'a Calls,
+}
+
+/// CRIU's log, also where a container's runtime starts CRIU.
+pub const LOG: &str = "dump.log";
+/// Why the script has failed.
+pub const REFUSAL: &str = "refusal";
+
+/// The runs that have been made.
+pub struct Passes<'a> {
+    dumping: &'a Dumping<'a>,
+    subject: &'a Subject,
+    /// The directory that becomes the checkpoint.
+    partial: &'a Path,
+    /// Options of all runs.
+    options: Vec<&'static OsStr>,
+    /// Where those have written that came before the last, each in that directory.
+    pub earlier: Vec<PathBuf>,
+    /// For how long the processes were stopped in each after which they went on.
+    pub stopped: Vec<Duration>,
+    /// What the user should know.
+    pub notes: Vec<String>,
+}
+
+impl<'a> Passes<'a> {
+    pub fn new(
+        dumping: &'a Dumping<'a>,
+        subject: &'a Subject,
+        partial: &'a Path,
+        shell_job: bool,
+    ) -> Self {
+        let options = ["--file-locks"].into_iter().chain(shell_job.then_some("--shell-job"));
+        let options = options.map(OsStr::new).collect();
+        let (earlier, stopped, notes) = Default::default();
+        Self { dumping, subject, partial, options, earlier, stopped, notes }
+    }
+
+    /// Writes the memory while the processes go on, until what changes meanwhile does not become less.
+    pub fn pre_dump(&mut self) -> Result<(), Error> {
+        let tracks = self.dumping.criu.tracks_memory();
+        if !tracks.map_err(Error::file("run", Path::new("criu")))? {
+            self.notes.push(NO_TRACKING.to_owned());
+            return Ok(());
+        }
+        let mut last = u64::MAX;
+        while self.earlier.len() < MOST {
+            let place = PathBuf::from(format!("{}-{}", OWN.images, self.earlier.len() + 1));
+            let rest = rest_of(self.subject.timeline.as_ref())?;
+            self.run("pre-dump", &place, &[])?;
+            drop(rest);
+            let written = pages_in(&self.partial.join(&place));
+            self.earlier.push(place);
+            // Another one that has to write most of that again is of no use.
+            if written > last / 2 {
+                break;
+            }
+            last = written;
+        }
+        Ok(())
+    }
+
+    /// Writes everything.
+    pub fn dump(&mut self, script: &Path) -> Result<(), Error> {
+        let mut more = vec![OsStr::new("--action-script"), script.as_os_str()];
+        more.extend(self.dumping.leave_running.then_some(OsStr::new("--leave-running")));
+        self.run("dump", Path::new(OWN.images), &more)
+    }
+
+    fn run(&mut self, verb: &str, place: &Path, more: &[&OsStr]) -> Result<(), Error> {
+        let Dumping { criu, arguments, leave_running, .. } = *self.dumping;
+        let images = self.partial.join(place);
+        fs::create_dir_all(&images).map_err(Error::file("make", &images))?;
+        let root = self.subject.root.to_string();
+        // The directory gets another name.
+        let former = self.earlier.last().map(|place| Path::new("..").join(place));
+        let mut all = [verb, "-t", &root, "-D"].map(OsStr::new).to_vec();
+        all.push(images.as_os_str());
+        all.extend(&self.options);
+        all.extend(more);
+        if let Some(former) = &former {
+            all.extend([OsStr::new("--prev-images-dir"), former.as_os_str()]);
+        }
+        if verb == "pre-dump" || former.is_some() {
+            all.push(OsStr::new("--track-mem"));
+        }
+        let log = images.join(LOG);
+        let run = criu.start(&all, arguments, &log).and_then(|child| outcome(child, &log));
+        match run.map_err(Error::file("run", Path::new("criu")))? {
+            Err(reason) => Err(not_dumped(self.subject.root, reason, self.partial, &log)),
+            // Otherwise it is elsewhere by now.
+            Ok(()) if verb == "pre-dump" || leave_running => {
+                let log = fs::read_to_string(&log).map_err(Error::file("read", &log))?;
+                self.stopped.extend(stood_for(&log));
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+}
+
+/// Brings a timeline to rest, if there is one.
+pub fn rest_of(timeline: Option<&Name>) -> Result<Option<Rest>, Error> {
+    Ok(timeline.map(Rest::of).transpose()?)
+}
+
+/// How much memory a run has written.
+fn pages_in(images: &Path) -> u64 {
+    let entries = fs::read_dir(images).into_iter().flatten().flatten();
+    let pages = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("pages-"));
+    pages.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.len()).sum()
+}
+
+/// Why it could not be completed.
+pub fn refusal(directory: &Path) -> Option<String> {
+    fs::read_to_string(directory.join(REFUSAL)).ok()
+}
+
+/// What CRIU could not dump, with its log where it can be found.
+pub fn not_dumped(pid: i32, reason: String, partial: &Path, log: &Path) -> Error {
+    let reason = refusal(partial).unwrap_or(reason);
+    let kept = match place_for_log() {
+        Ok(place) => place.join(LOG),
+        Err(error) => return error,
+    };
+    // What cannot be copied is lost.
+    let _ = fs::copy(log, &kept);
+    Error::NotDumped { pid, reason, log: kept }
+}
