@@ -167,7 +167,8 @@ fn remove_timelines(root: &Root, eigentime: &Path) -> Result<()> {
         command.args(["ctl", "rm", name]).env_clear().env("EIGENTIME_RUNTIME_DIR", RUNTIME_DIR);
         let ended =
             command.output().with_context(|| format!("cannot run {}", eigentime.display()))?;
-        if !ended.status.success() {
+        // The socket of a supervisor that was killed is gone once somebody has tried it.
+        if !ended.status.success() && timelines(root).contains(name) {
             let reason = String::from_utf8_lossy(&ended.stderr);
             bail!(
                 "timeline {name} is in use: {}\n\
