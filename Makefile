@@ -87,7 +87,7 @@ test: $(call setup,build python tests) build python vm criu docker $(helm) ## ru
 
 # What it reads from the environment: docs/kubernetes/README.md.
 test-kubernetes: $(helm) image ## install on a cluster, run pods there, upgrade and uninstall
-	PATH="$(CURDIR)/build/kubernetes:$$PATH" python3 deploy/kubernetes/tests/test_cluster.py
+	for part in cluster operator; do python3 deploy/kubernetes/tests/test_$$part.py; done
 
 storm: export EIGENTIME_STORM_S = 720
 storm: $(call setup,build tests) build ## rewrite call sites in 64 threads, beside signals, forks, libraries and compilers, for an hour
@@ -102,7 +102,7 @@ docs: $(call setup,build) ## write docs/coverage.md, the schemas of JSON and the
 	cargo run --quiet --package eigentime-supervisor --features schema --example schema > build/schema.json
 	mv build/schema.json docs/guide/control.schema.json
 	cargo run --quiet --package eigentime-operator --bin eigentime-operator -- crds > build/crds.yaml
-	mv build/crds.yaml deploy/kubernetes/chart/crds/timelines.yaml
+	mv build/crds.yaml deploy/kubernetes/chart/files/crds.yaml
 	cargo run --quiet --package eigentime-doctor --features schema --example schema > build/schema.json
 	mv build/schema.json docs/doctor/schema.json
 	cargo run --quiet --package eigentime-study --features schema --example documentation schema > build/schema.json

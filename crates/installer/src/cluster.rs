@@ -5,7 +5,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{
+    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, PartialObjectMeta,
+    Patch, PatchParams, PostParams,
+};
 use kube::{Client, ResourceExt};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -132,6 +135,13 @@ pub async fn uninstall_everywhere(
     name: &str,
     patience: Duration,
 ) -> Result<()> {
+    let used = objects(client).await?;
+    if !used.is_empty() {
+        bail!(
+            "these objects are in use: {}\nhelp: delete them, so that their agents let go of the nodes",
+            used.join(", ")
+        );
+    }
     let sets: Api<DaemonSet> = Api::namespaced(client.clone(), namespace);
     let patch = json!({ "spec": {
         "updateStrategy": { "rollingUpdate": { "maxUnavailable": "100%" } },
@@ -161,6 +171,28 @@ pub async fn uninstall_everywhere(
         }
         sleep(PERIOD).await;
     }
+}
+
+/// The timelines and the like that there are. Their definitions go with the installation, but objects only once
+/// the controller and the agents have let go of them.
+async fn objects(client: &Client) -> Result<Vec<String>> {
+    let mut all = Vec::new();
+    for (kind, plural) in [("Timeline", "timelines"), ("TimeChaos", "timechaos")] {
+        let version = GroupVersionKind::gvk("eigentime.io", "v1alpha1", kind);
+        let resource = ApiResource::from_gvk_with_plural(&version, plural);
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+        let found = match api.list_metadata(&ListParams::default()).await {
+            Ok(found) => found.items,
+            // Timelines as objects are not installed.
+            Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
+            Err(error) => return Err(error).with_context(|| format!("cannot list {plural}")),
+        };
+        let named = |it: &PartialObjectMeta<_>| {
+            format!("{kind} {}/{}", it.namespace().unwrap_or_default(), it.name_any())
+        };
+        all.extend(found.iter().map(named));
+    }
+    Ok(all)
 }
 
 /// What the installers that have not succeeded say.

@@ -2,8 +2,10 @@
 //! anything to do, so that an installer that was cut off is simply started again.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use kube::Client;
@@ -20,6 +22,12 @@ const RUNTIME: &str = "eigentime-oci";
 
 /// What is put on the node.
 const PROGRAMS: [&str; 2] = ["eigentime", RUNTIME];
+
+/// The runtime directory of root on the node, and where its timelines are found there.
+const RUNTIME_DIR: &str = "/run";
+const REGISTRY: &str = "/run/eigentime";
+/// What the names of timelines begin with that the agent of the node makes.
+const OF_AGENT: &str = "k8s-";
 
 /// Where the node is, and what is done to it.
 #[derive(Clone, Debug, clap::Args)]
@@ -127,6 +135,7 @@ pub async fn uninstall(client: &Client, here: &Here, place: &Place) -> Result<()
             pods.join(", ")
         );
     }
+    remove_timelines(&root, &tree.program(PROGRAMS[0]))?;
     let changed = Record::read(&tree)?.undo(&root)?;
     for file in &changed {
         say(format_args!("{} is as it was", file.display()));
@@ -144,17 +153,46 @@ pub async fn uninstall(client: &Client, here: &Here, place: &Place) -> Result<()
     Ok(())
 }
 
+/// The timelines of root on the node.
+fn timelines(root: &Root) -> Vec<String> {
+    let entries = fs::read_dir(root.at(Path::new(REGISTRY))).into_iter().flatten().flatten();
+    let sockets = entries.filter(|it| it.file_type().is_ok_and(|kind| kind.is_socket()));
+    sockets.filter_map(|it| it.file_name().into_string().ok()).collect()
+}
+
+/// Removes the timelines that the agent of the node has made, whose supervisors outlive it.
+fn remove_timelines(root: &Root, eigentime: &Path) -> Result<()> {
+    for name in timelines(root).iter().filter(|name| name.starts_with(OF_AGENT)) {
+        let mut command = Command::new(root.at(eigentime));
+        command.args(["ctl", "rm", name]).env_clear().env("EIGENTIME_RUNTIME_DIR", RUNTIME_DIR);
+        let ended =
+            command.output().with_context(|| format!("cannot run {}", eigentime.display()))?;
+        // The socket of a supervisor that was killed is gone once somebody has tried it.
+        if !ended.status.success() && timelines(root).contains(name) {
+            let reason = String::from_utf8_lossy(&ended.stderr);
+            bail!(
+                "timeline {name} is in use: {}\n\
+                 help: delete the pods whose processes are on it, with the container whose number it has",
+                reason.trim()
+            );
+        }
+        say(format_args!("timeline {name} is removed"));
+    }
+    Ok(())
+}
+
 /// Removes where the supervisors of root's timelines are found, unless there is one.
 fn forget_timelines(root: &Root) -> Result<()> {
-    const REGISTRY: &str = "/run/eigentime";
-    let registry = root.at(Path::new(REGISTRY));
-    let Ok(entries) = fs::read_dir(&registry) else { return Ok(()) };
-    let is_socket = |entry: fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_socket());
-    if entries.flatten().any(is_socket) {
+    if !timelines(root).is_empty() {
         say(format_args!("{REGISTRY} stays: somebody on the node has timelines"));
         return Ok(());
     }
-    fs::remove_dir_all(&registry).with_context(|| format!("cannot remove {REGISTRY}"))
+    match fs::remove_dir_all(root.at(Path::new(REGISTRY))) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {REGISTRY}"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn say(what: std::fmt::Arguments<'_>) {

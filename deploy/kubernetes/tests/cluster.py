@@ -13,6 +13,24 @@ CHART = WORKSPACE / "deploy/kubernetes/chart"
 TOOLS = WORKSPACE / "build/kubernetes"
 
 NAMESPACE = "eigentime"
+LABEL = "eigentime.io/runtime"
+
+# 19 January 2038, 03:14:07, which all pods of the tests are given.
+DATE, DATE_S = "2038-01-19T03:14:07Z", 2147483647
+HOUR_S = 3600
+
+SHELL = "localhost/eigentime-test-shell:1"
+
+# What of a node's files is not of the installation: what containers, pods and logs leave.
+ELSEWHERE = [
+    *("/proc", "/sys", "/dev", "/tmp", "/usr", "/var/log"),
+    *(f"/var/lib/{name}" for name in ("containerd", "kubelet", "cni", "etcd")),
+    *(
+        f"/run/{name}"
+        for name in ("containerd", "netns", "utsns", "ipcns", "cni", "flannel", "udev")
+    ),
+    *os.environ.get("EIGENTIME_ELSEWHERE", "").split(),
+]
 
 # How long something may take on a busy machine.
 PATIENCE_S = 180
@@ -67,6 +85,12 @@ def on_node(node, *command):
     return run([*shlex.split(os.environ["EIGENTIME_NODE"]), node, *command])
 
 
+def processes(node, pattern):
+    """The processes of a node whose command line begins so."""
+    script = f"pgrep -f '^{pattern}' || test $? = 1"
+    return on_node(node, "sh", "-c", script).split()
+
+
 def load_image(archive):
     """Lets all nodes have an image."""
     run([*shlex.split(os.environ["EIGENTIME_LOAD_IMAGE"]), archive])
@@ -104,3 +128,58 @@ def container(name, image, script=None, **more):
 
 def phase(name):
     return get("pod", name)["status"].get("phase")
+
+
+def built_image():
+    """The archive that `make image` has written; it keeps no other version."""
+    archives = list((WORKSPACE / "build/packages").glob("eigentime-cluster-*-oci.tar"))
+    if len(archives) != 1:
+        raise FileNotFoundError(
+            f"{len(archives)} images for clusters in build/packages: run 'make image'"
+        )
+    return archives[0]
+
+
+def files_of(node):
+    """All files of a node, with a checksum of what is in them."""
+    # find fails where a file vanishes while it looks.
+    pruned = " -o ".join(f"-path {path}" for path in ELSEWHERE)
+    script = (
+        f"find / /etc /run /usr/local -xdev \\( {pruned} \\) -prune -o "
+        "\\( -type f -exec cksum {} + , ! -type f -printf '%p %y %l\\n' \\) 2>/dev/null || true"
+    )
+    return set(on_node(node, "sh", "-c", script).splitlines())
+
+
+def objects():
+    """All objects of the cluster but those that come and go by themselves."""
+    fleeting = {"events", "leases", "endpointslices", "componentstatuses"}
+    found = set()
+    for namespaced in "true", "false":
+        words = (
+            "api-resources",
+            "--verbs=list",
+            f"--namespaced={namespaced}",
+            "-o",
+            "name",
+        )
+        kinds = [
+            kind
+            for kind in kubectl(*words).split()
+            if kind.split(".")[0] not in fleeting
+        ]
+        found |= set(kubectl("get", ",".join(kinds), "-A", "-o", "name").split())
+    return found
+
+
+def says(name, container_name=None, script="date +%s"):
+    """What a command prints in a pod."""
+    chosen = ["-c", container_name] if container_name else []
+    return kubectl("exec", name, *chosen, "--", "sh", "-c", script).strip()
+
+
+def rollout(what):
+    """Restarts the installer on all nodes, or waits until it has succeeded on all of them."""
+    kubectl(
+        "rollout", what, "daemonset/eigentime-installer", "-n", NAMESPACE, timeout=400
+    )

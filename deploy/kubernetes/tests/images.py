@@ -22,6 +22,36 @@ func main() {
 }
 """
 
+# Tells of each leap of its wall clock that is longer than half an hour: what it showed last before and first after
+# it, in nanoseconds; it looks again after PAUSE of its time. With a word, it tells what it shows now.
+SAMPLER = """
+package main
+
+import ("fmt"; "os"; "time")
+
+func main() {
+	if len(os.Args) > 1 {
+		fmt.Println(time.Now().UnixNano())
+		return
+	}
+	pause, err := time.ParseDuration(os.Getenv("PAUSE"))
+	if err != nil {
+		panic(err)
+	}
+	last := time.Now().UnixNano()
+	for {
+		if pause > 0 {
+			time.Sleep(pause)
+		}
+		now := time.Now().UnixNano()
+		if now - last > int64(30 * time.Minute) {
+			fmt.Println(last, now)
+		}
+		last = now
+	}
+}
+"""
+
 JAVA = """
 public class Clock {
     public static void main(String[] words) throws Exception {
@@ -73,13 +103,40 @@ def busybox(archive, reference):
     )
 
 
-def go(archive, reference, scratch):
+def go(archive, reference, scratch, source=GO):
     """A static program in Go."""
-    (scratch / "clock.go").write_text(GO)
-    command = ["go", "build", "-o", str(scratch / "clock"), str(scratch / "clock.go")]
+    (scratch / "program.go").write_text(source)
+    command = ["go", "build", "-o", scratch / "program", scratch / "program.go"]
     subprocess.run(command, check=True, env=os.environ | {"CGO_ENABLED": "0"})
-    files = [("clock", (scratch / "clock").read_bytes(), 0o755)]
-    image.write(archive, reference, files, {"Entrypoint": ["/clock"]})
+    files = [("program", (scratch / "program").read_bytes(), 0o755)]
+    image.write(archive, reference, files, {"Entrypoint": ["/program"]})
+
+
+def postgres_programs():
+    """Where the server is installed here, if it is."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+    return found[-1].parent if found else None
+
+
+def postgres(archive, reference):
+    """The server that is installed here, with a shell."""
+    programs = postgres_programs()
+    version = programs.parent.name
+    modules = programs.parent / "lib"
+    used = [programs / name for name in ("postgres", "initdb", "psql")]
+    used += [modules / name for name in ("plpgsql.so", "dict_snowball.so")]
+    share = Path("/usr/share/postgresql") / version
+    files = [(str(path).lstrip("/"), path.read_bytes(), 0o755) for path in used]
+    files += libraries(*used)
+    files += [
+        (str(share / name).lstrip("/"), data, mode)
+        for name, data, mode in image.contents(share)
+        if isinstance(data, bytes) and not name.startswith("man/")
+    ]
+    files += [("etc/passwd", b"postgres:x:65532:65532::/:/bin/sh\n", 0o644)]
+    files += [("bin/busybox", Path("/bin/busybox").read_bytes(), 0o755)]
+    files += [("bin/sh", "busybox", 0o777)]
+    image.write(archive, reference, files, {"Env": [f"PATH=/bin:{programs}"]})
 
 
 def java(archive, reference, scratch):

@@ -229,7 +229,7 @@ class Server(unittest.TestCase):
         policy = "name: eigentime-timechaos\n"
         parts = [it for it in rendered(*TIMELINES).split("\n---") if policy in it]
         self.assertEqual(len(parts), 2)
-        crds = CHART / "crds/timelines.yaml"
+        crds = CHART / "files/crds.yaml"
         run([*self.kubectl, "apply", "--server-side", "-f", crds])
         run([*self.kubectl, "wait", "--for=condition=Established", "crd", "--all"])
         run([*self.kubectl, "apply", "-f", "-"], text="\n---".join(parts))

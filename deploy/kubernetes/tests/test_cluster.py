@@ -7,158 +7,44 @@ import json
 import os
 import statistics
 import subprocess
-import tempfile
 import unittest
-from pathlib import Path
 
 import images
 from cluster import (
     CHART,
+    DATE,
+    LABEL,
     NAMESPACE,
-    WORKSPACE,
+    SHELL,
     apply,
+    built_image,
     container,
     get,
     helm,
     kubectl,
     load_image,
-    nodes,
     on_node,
     phase,
     pod,
+    rollout,
     run,
+    says,
     tool,
     until,
 )
-
-LABEL = "eigentime.io/runtime"
-
-# 19 January 2038, 03:14:07, which all pods of the tests are given.
-DATE, DATE_S = "2038-01-19T03:14:07Z", 2147483647
-HOUR_S = 3600
+from installation import UNINSTALL, Installation
 
 # What a pod's start may cost more, and by how many starts of each kind that is found out.
 MOST_MS, STARTS = 50, 15
 
-SHELL = "localhost/eigentime-test-shell:1"
 UPGRADED = "0.1.0-upgraded"
 
-# What of a node's files is not of the installation: what containers, pods and logs leave.
-ELSEWHERE = [
-    *("/proc", "/sys", "/dev", "/tmp", "/usr", "/var/log"),
-    *(f"/var/lib/{name}" for name in ("containerd", "kubelet", "cni", "etcd")),
-    *(
-        f"/run/{name}"
-        for name in ("containerd", "netns", "utsns", "ipcns", "cni", "flannel", "udev")
-    ),
-    *os.environ.get("EIGENTIME_ELSEWHERE", "").split(),
-]
 
-
-def built_image():
-    """The archive that `make image` has written; it keeps no other version."""
-    archives = list((WORKSPACE / "build/packages").glob("eigentime-cluster-*-oci.tar"))
-    if len(archives) != 1:
-        raise FileNotFoundError(
-            f"{len(archives)} images for clusters in build/packages: run 'make image'"
-        )
-    return archives[0]
-
-
-def files_of(node):
-    """All files of a node, with a checksum of what is in them."""
-    # find fails where a file vanishes while it looks.
-    pruned = " -o ".join(f"-path {path}" for path in ELSEWHERE)
-    script = (
-        f"find / /etc /run /usr/local -xdev \\( {pruned} \\) -prune -o "
-        "\\( -type f -exec cksum {} + , ! -type f -printf '%p %y %l\\n' \\) 2>/dev/null || true"
-    )
-    return set(on_node(node, "sh", "-c", script).splitlines())
-
-
-def objects():
-    """All objects of the cluster but those that come and go by themselves."""
-    fleeting = {"events", "leases", "endpointslices", "componentstatuses"}
-    found = set()
-    for namespaced in "true", "false":
-        words = (
-            "api-resources",
-            "--verbs=list",
-            f"--namespaced={namespaced}",
-            "-o",
-            "name",
-        )
-        kinds = [
-            kind
-            for kind in kubectl(*words).split()
-            if kind.split(".")[0] not in fleeting
-        ]
-        found |= set(kubectl("get", ",".join(kinds), "-A", "-o", "name").split())
-    return found
-
-
-def says(name, container_name=None, script="date +%s"):
-    """What a command prints in a pod."""
-    chosen = ["-c", container_name] if container_name else []
-    return kubectl("exec", name, *chosen, "--", "sh", "-c", script).strip()
-
-
-def rollout(what):
-    """Restarts the installer on all nodes, or waits until it has succeeded on all of them."""
-    kubectl(
-        "rollout", what, "daemonset/eigentime-installer", "-n", NAMESPACE, timeout=400
-    )
-
-
-class Cluster(unittest.TestCase):
-    """One installation, from its beginning to its end."""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.scratch = Path(cls.folder.name)
-        cls.record = {}
-        images.busybox(cls.scratch / "shell.tar", SHELL)
-        load_image(cls.scratch / "shell.tar")
-        load_image(built_image())
-        cls.nodes = nodes()
-        cls.values = [
-            "--set",
-            f"node.restart={os.environ.get('EIGENTIME_RESTART', 'auto')}",
-        ]
-        cls.values += ["--set", "image.pullPolicy=Never"]
-        # What has to be the same in the end: the images stay, as on any cluster.
-        cls.before = {node: files_of(node) for node in cls.nodes}, objects()
-
-    @classmethod
-    def tearDownClass(cls):
-        kubectl("delete", "pod,job", "-l", "test=eigentime", "--now", check=False)
-        cls.folder.cleanup()
-        to = os.environ.get("EIGENTIME_RECORD")
-        if to:
-            Path(to).write_text(json.dumps(cls.record, indent=2) + "\n")
-
-    def tearDown(self):
-        kubectl("delete", "pod,job", "-l", "test=eigentime", "--now")
-
-    def start(self, name, spec, annotations=None, runtime="eigentime"):
-        apply(pod(name, spec, annotations, runtime))
-
-    def ready(self, name):
-        kubectl("wait", f"pod/{name}", "--for=condition=Ready", "--timeout=120s")
-
-    def own_time(self, seconds):
-        self.assertTrue(DATE_S <= int(seconds) < DATE_S + HOUR_S, seconds)
+class Cluster(Installation):
+    """Without timelines as objects."""
 
     def test_01_install(self):
-        helm(
-            "install",
-            "eigentime",
-            CHART,
-            "--create-namespace",
-            *self.values,
-        )
-        rollout("status")
+        self.install()
         for node in get("nodes")["items"]:
             self.assertEqual(node["metadata"]["labels"].get(LABEL), "ready")
         self.assertEqual(get("runtimeclass", "eigentime")["handler"], "eigentime")
@@ -451,14 +337,7 @@ class Cluster(unittest.TestCase):
         }
         self.start("stays", spec, {"io.eigentime.date": DATE})
         self.ready("stays")
-        command = [
-            tool("helm"),
-            "-n",
-            NAMESPACE,
-            "uninstall",
-            "eigentime",
-            "--timeout=400s",
-        ]
+        command = [tool("helm"), "-n", NAMESPACE, *UNINSTALL]
         with subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         ) as uninstalling:
@@ -480,17 +359,7 @@ class Cluster(unittest.TestCase):
             self.assertEqual(uninstalling.returncode, 0, said)
 
     def test_12_nothing_is_left(self):
-        kubectl("delete", "namespace", NAMESPACE)
-        files, before = self.before
-        for node in self.nodes:
-            now = files_of(node)
-            self.assertEqual((now - files[node], files[node] - now), (set(), set()))
-        now = until(
-            lambda: objects() - before == set() and objects(), "no object is left"
-        )
-        self.assertEqual(before - now, set())
-        for node in get("nodes")["items"]:
-            self.assertNotIn(LABEL, node["metadata"]["labels"])
+        self.nothing_is_left()
 
 
 if __name__ == "__main__":

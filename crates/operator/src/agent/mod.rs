@@ -126,6 +126,8 @@ pub async fn run(client: Client, options: Options) -> anyhow::Result<()> {
     });
     let mut reported: Option<(Stand, Instant)> = None;
     let mut again = HEARTBEAT;
+    // Once for all: what is told while nobody listens is not told again.
+    let mut ended = std::pin::pin!(crate::ended());
     loop {
         tokio::select! {
             told = news.next() => match told {
@@ -135,7 +137,7 @@ pub async fn run(client: Client, options: Options) -> anyhow::Result<()> {
             },
             () = agent.attaching.news.notified() => {}
             () = tokio::time::sleep(again) => {}
-            () = crate::ended() => return Ok(()),
+            () = &mut ended => return Ok(()),
         }
         // Nothing is let go before all is known.
         let known = async {

@@ -47,10 +47,10 @@ fn yaml(value: &serde_json::Value) -> String {
 mod tests {
     #[test]
     fn the_kept_definitions_are_those_of_the_types() {
-        let kept = include_str!("../../../../deploy/kubernetes/chart/crds/timelines.yaml");
+        let kept = include_str!("../../../../deploy/kubernetes/chart/files/crds.yaml");
         assert!(
             kept == super::definitions(),
-            "deploy/kubernetes/chart/crds/timelines.yaml is not what the types say: make docs"
+            "deploy/kubernetes/chart/files/crds.yaml is not what the types say: make docs"
         );
     }
 }

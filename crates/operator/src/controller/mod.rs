@@ -89,11 +89,15 @@ enum Error {
 ///
 /// If the API cannot be reached, or another controller takes over.
 pub async fn run(client: Client, options: Options) -> anyhow::Result<()> {
-    let lease = lease::acquire(client.clone(), options.lease).await?;
+    let mut ended = std::pin::pin!(crate::ended());
+    let lease = tokio::select! {
+        lease = lease::acquire(client.clone(), options.lease) => lease?,
+        () = &mut ended => return Ok(()),
+    };
     tokio::select! {
         result = lease.keep() => result,
         () = work(client, options.across_namespaces) => anyhow::bail!("the API is not followed any more"),
-        () = crate::ended() => lease.release().await,
+        () = &mut ended => lease.release().await,
     }
 }
 

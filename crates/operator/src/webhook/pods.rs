@@ -68,7 +68,15 @@ fn timeline_of(pod: &Pod, namespace: &str, known: &Known) -> Result<Option<Arc<T
 /// What makes it a member.
 fn patch(pod: &Pod, timeline: &Timeline, runtime_class: &str) -> Result<Vec<Value>, String> {
     let name = timeline.name_any();
-    if let Some(own) = pod.annotations().keys().find(|key| key.starts_with(members::OF_ENGINE)) {
+    // The agent of the node makes the timeline, also if that comes later.
+    let given =
+        [(members::TIMELINE, local_name(timeline)), ("io.eigentime.existing", "true".to_owned())];
+    // It is asked about a pod again that something else has changed after it.
+    let is_own = |(key, value): &(&String, &String)| {
+        key.starts_with(members::OF_ENGINE)
+            && !given.iter().any(|(name, text)| name == key && text == *value)
+    };
+    if let Some((own, _)) = pod.annotations().iter().find(is_own) {
         return Err(format!(
             "the pod has the annotation {own}, and timeline {name} selects it: remove one of them"
         ));
@@ -105,10 +113,9 @@ fn patch(pod: &Pod, timeline: &Timeline, runtime_class: &str) -> Result<Vec<Valu
     if pod.metadata.annotations.is_none() {
         add("/metadata/annotations", json!({}));
     }
-    let annotation = format!("/metadata/annotations/{}", members::TIMELINE);
-    add(&annotation, local_name(timeline).into());
-    // The agent of the node makes it, also if that comes later.
-    add("/metadata/annotations/io.eigentime.existing", "true".into());
+    for (key, value) in given {
+        add(&format!("/metadata/annotations/{key}"), value.into());
+    }
     add("/spec/runtimeClassName", runtime_class.into());
     Ok(operations)
 }

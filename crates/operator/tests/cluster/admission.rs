@@ -18,17 +18,23 @@ fn webhook(server: &Server) -> Running {
     let running = Running(command.spawn().unwrap());
     until("the webhook listens", || std::net::TcpStream::connect(&address).ok());
     server.apply(
-        "{apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: eigentime}, handler: eigentime}",
+        "{apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: eigentime}, handler: eigentime, \
+         overhead: {podFixed: {memory: 16Mi}}}",
     );
     let bundle = base64(certificate.cert.pem().as_bytes());
     for (kind, path, group, resource, version) in [
         ("MutatingWebhookConfiguration", "pods", "", "pods", "v1"),
         ("ValidatingWebhookConfiguration", "timelines", "eigentime.io", "timelines", "v1alpha1"),
     ] {
+        // Because of the overhead that a pod gets with its RuntimeClass, it is asked about the pod once more.
+        let again = match kind {
+            "MutatingWebhookConfiguration" => "reinvocationPolicy: IfNeeded, ",
+            _ => "",
+        };
         server.apply(&format!(
             "{{apiVersion: admissionregistration.k8s.io/v1, kind: {kind}, metadata: {{name: eigentime}}, \
              webhooks: [{{name: {path}.eigentime.io, sideEffects: None, admissionReviewVersions: [v1], \
-             failurePolicy: Fail, clientConfig: {{url: 'https://{address}/{path}', caBundle: {bundle}}}, \
+             failurePolicy: Fail, {again}clientConfig: {{url: 'https://{address}/{path}', caBundle: {bundle}}}, \
              rules: [{{apiGroups: ['{group}'], apiVersions: [{version}], resources: [{resource}], \
              operations: [CREATE, UPDATE]}}]}}]}}"
         ));
@@ -82,6 +88,7 @@ fn pods_are_let_into_their_timeline_or_refused() {
     let annotations = &admitted["metadata"]["annotations"];
     assert_eq!(annotations["io.eigentime.timeline"], format!("k8s-{uid}"));
     assert_eq!(annotations["io.eigentime.existing"], "true");
+    assert_eq!(admitted["spec"]["overhead"]["memory"], "16Mi");
     server.apply(&pod("other", "labels: {app: other}", ""));
     assert!(server.get("pod", "other")["spec"]["runtimeClassName"].is_null());
     for (metadata, spec, reason) in [

@@ -38,7 +38,8 @@ sources:
 {{- /* The Job that uninstalls, and what it may: (dict "root" . "annotations" (dict ...)) */ -}}
 {{- define "eigentime.uninstall" -}}
 {{- $root := .root }}
-{{- $metadata := printf "name: eigentime-uninstall\nnamespace: %s\nlabels:\n%s\nannotations:\n%s" $root.Release.Namespace (include "eigentime.labels" $root | indent 2) (toYaml .annotations | indent 2) }}
+{{- $anywhere := printf "name: eigentime-uninstall\nlabels:\n%s\nannotations:\n%s" (include "eigentime.labels" $root | indent 2) (toYaml .annotations | indent 2) }}
+{{- $metadata := printf "namespace: %s\n%s" $root.Release.Namespace $anywhere }}
 ---
 apiVersion: v1
 kind: ServiceAccount
@@ -63,6 +64,27 @@ metadata: {{- $metadata | nindent 2 }}
 roleRef:
   apiGroup: rbac.authorization.k8s.io
   kind: Role
+  name: eigentime-uninstall
+subjects:
+  - kind: ServiceAccount
+    name: eigentime-uninstall
+    namespace: {{ $root.Release.Namespace }}
+---
+# It asks whether there are timelines.
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {{- $anywhere | nindent 2 }}
+rules:
+  - apiGroups: [eigentime.io]
+    resources: [timelines, timechaos]
+    verbs: [list]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {{- $anywhere | nindent 2 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ClusterRole
   name: eigentime-uninstall
 subjects:
   - kind: ServiceAccount

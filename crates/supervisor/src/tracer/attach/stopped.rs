@@ -1,7 +1,7 @@
 //! A process whose threads are all stopped.
 
 use std::collections::{HashMap, HashSet};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use eigentime_calls::{Call, Nr, On, ROWS, Row, nr};
 use eigentime_vdso::PAGE;
@@ -151,52 +151,85 @@ impl Stopped {
                 let ended = kill(process, Signal::SIGCONT);
                 ended.map_err(|_| format!("process {process} has ended"))?;
             }
-            for thread in new {
-                if unstopped.contains(&thread.0) {
-                    self.stop(thread, deadline)?;
-                    unstopped.remove(&thread.0);
-                }
-            }
+            let new = new.into_iter().filter(|thread| unstopped.contains(&thread.0)).collect();
+            self.stop_each(new, unstopped, deadline)?;
         }
+        // It is the visitor, if it has not ended.
+        self.threads.sort_by_key(|thread| thread.0 != process);
         match self.threads.is_empty() {
             true => Err(format!("process {process} has ended")),
             false => Ok(()),
         }
     }
 
-    fn stop(&mut self, thread: Tracee, deadline: Instant) -> Result<(), String> {
-        loop {
-            let stop = thread.wait_until(deadline);
-            match stop.map_err(|error| error.desc().to_owned())? {
-                Some(Stop::Trap) => {
-                    self.threads.push(thread);
-                    return Ok(());
+    /// Waits until these threads have stopped. All are looked at in turn, also those that have stopped: a thread that
+    /// starts another program ends all others, and waits until they are waited for (`de_thread` in fs/exec.c).
+    fn stop_each(
+        &mut self,
+        mut awaited: Vec<Tracee>,
+        unstopped: &mut HashSet<Pid>,
+        deadline: Instant,
+    ) -> Result<(), String> {
+        const TURN: Duration = Duration::from_millis(1);
+        while let Some(first) = awaited.first().copied() {
+            let is_over = Instant::now() >= deadline;
+            let is_done = |thread: &Tracee, stopped: &mut Self| {
+                let patience = if *thread == first { TURN } else { Duration::ZERO };
+                match thread.wait_until(Instant::now() + patience) {
+                    Ok(Some(stop)) => stopped.take(*thread, stop),
+                    Ok(None) => Ok(false),
+                    // It has started another program, and has the number of the first thread now.
+                    Err(Errno::ECHILD) => Ok(true),
+                    Err(error) => Err(error.desc().to_owned()),
                 }
-                Some(Stop::Ended) => return Ok(()),
-                // Blocked, it goes back to where it came from, with all that it carries.
-                Some(Stop::Signal(signal)) => {
-                    let blocked = self.block(thread);
-                    go_on_to_trap(thread, Some(signal));
-                    blocked.map_err(|error| error.desc().to_owned())?;
-                }
-                Some(Stop::Group) if self.halted => {
-                    thread.listen().map_err(|error| error.desc().to_owned())?;
-                }
-                Some(Stop::Group) => {
-                    let _ = thread.release(None);
-                    return Err("it has just been stopped by a signal; let it go on first".into());
-                }
-                Some(_) => go_on_to_trap(thread, None),
-                None => {
-                    // It will stop some day, and then go on untraced.
-                    return Err(format!(
-                        "thread {} does not stop: it waits in the kernel for something that cannot \
-                         be interrupted",
-                        thread.0
-                    ));
+            };
+            for thread in awaited.clone() {
+                if is_done(&thread, self)? {
+                    awaited.retain(|it| *it != thread);
+                    unstopped.remove(&thread.0);
                 }
             }
+            let has_gone =
+                |it: &Tracee| matches!(it.wait_until(Instant::now()), Ok(Some(Stop::Ended)));
+            self.threads.retain(|thread| !has_gone(thread));
+            if is_over && let Some(thread) = awaited.first() {
+                // It will stop some day, and then go on untraced.
+                return Err(format!(
+                    "thread {} does not stop: it waits in the kernel for something that cannot be \
+                     interrupted",
+                    thread.0
+                ));
+            }
         }
+        Ok(())
+    }
+
+    /// A thread has stopped, for whatever reason; returns whether it needs no further waiting for.
+    fn take(&mut self, thread: Tracee, stop: Stop) -> Result<bool, String> {
+        match stop {
+            Stop::Trap => self.threads.push(thread),
+            Stop::Ended => {}
+            // Blocked, it goes back to where it came from, with all that it carries.
+            Stop::Signal(signal) => {
+                let blocked = self.block(thread);
+                go_on_to_trap(thread, Some(signal));
+                blocked.map_err(|error| error.desc().to_owned())?;
+                return Ok(false);
+            }
+            Stop::Group if self.halted => {
+                thread.listen().map_err(|error| error.desc().to_owned())?;
+                return Ok(false);
+            }
+            Stop::Group => {
+                let _ = thread.release(None);
+                return Err("it has just been stopped by a signal; let it go on first".into());
+            }
+            _ => {
+                go_on_to_trap(thread, None);
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Lets the calls that were interrupted be made again from the start, so that the
