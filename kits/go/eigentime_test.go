@@ -368,11 +368,21 @@ func TestTheEndTakesTheProgramsAlongAndLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestATimelineIsClosedTwice(t *testing.T) {
+func TestATimelineIsClosedByAll(t *testing.T) {
 	t.Parallel()
 	tl, err := eigentime.Create(context.Background())
 	must(t, err)
-	must(t, tl.Close())
+	var closing sync.WaitGroup
+	for range 4 {
+		closing.Add(1)
+		go func() {
+			defer closing.Done()
+			if err := tl.Close(); err != nil {
+				t.Errorf("closing fails: %v", err)
+			}
+		}()
+	}
+	closing.Wait()
 	must(t, tl.Close())
 	if err := tl.Leap(time.Second); err == nil {
 		t.Error("it leaps after its end")

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -56,6 +57,16 @@ func (err *Error) Is(target error) bool {
 
 // errGone says that nothing listens for a timeline.
 var errGone = errors.New("there is no such timeline, or it has ended")
+
+// ended is errGone if an error of a connection means that.
+func ended(err error) error {
+	for _, sign := range []error{os.ErrNotExist, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, io.EOF, io.ErrUnexpectedEOF} {
+		if errors.Is(err, sign) {
+			return errGone
+		}
+	}
+	return err
+}
 
 // wrap says which timeline an error concerns that is not the timeline's answer.
 func (timeline *Timeline) wrap(doing string, err error) error {
@@ -125,7 +136,7 @@ func (timeline *Timeline) begin(ctx context.Context, method string, params param
 		hangUp()
 		var refusal *Error
 		if !errors.As(err, &refusal) {
-			return nil, nil, timeline.wrap(method, cmp.Or(ctx.Err(), err))
+			return nil, nil, timeline.wrap(method, cmp.Or(ctx.Err(), ended(err)))
 		}
 		if refusal.Code != CodeMoved {
 			return nil, nil, err
@@ -164,8 +175,5 @@ func (timeline *Timeline) dial() (*connection, error) {
 			return &connection{Conn: socket, lines: json.NewDecoder(socket)}, nil
 		}
 	}
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-		err = errGone
-	}
-	return nil, timeline.wrap("connecting", err)
+	return nil, timeline.wrap("connecting", ended(err))
 }

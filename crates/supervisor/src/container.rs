@@ -113,6 +113,7 @@ fn prepare(contained: &Contained<'_>) -> Result<Infallible, Error> {
         rewrites,
         tracing,
         keep_running: false,
+        held: false,
         existing: contained.existing,
     };
     // Without privilege, no namespace of another user namespace can be entered.
@@ -207,6 +208,7 @@ pub fn enter(
         rewrites,
         tracing: container.lifelong.map_or(Tracing::Automatic, Tracing::Lifelong),
         keep_running: false,
+        held: false,
         existing: false,
     };
     let entered = named::find(&name, |found| match found {

@@ -49,14 +49,15 @@ fn prepare(plan: &Plan) -> Result<Infallible, Error> {
 }
 
 /// Makes the named timeline of the plan in that directory, before any program: the plan's command is not started.
+/// If it is `held`, it ends with this process.
 ///
 /// The calling process must have a single thread.
 ///
 /// # Errors
 ///
 /// If it cannot be made, or exists.
-pub fn create(plan: &Plan, name: &Name, registry: Registry) -> Result<(), Error> {
-    named::create(&entry(plan, name), registry)
+pub fn create(plan: &Plan, name: &Name, registry: Registry, held: bool) -> Result<(), Error> {
+    named::create(&named::Entry { held, ..entry(plan, name) }, registry)
 }
 
 fn entry<'a>(plan: &'a Plan, name: &'a Name) -> named::Entry<'a> {
@@ -70,6 +71,7 @@ fn entry<'a>(plan: &'a Plan, name: &'a Name) -> named::Entry<'a> {
         rewrites: plan.rewrites,
         tracing: plan.tracing,
         keep_running: plan.keep_running,
+        held: false,
         existing: plan.existing,
     }
 }

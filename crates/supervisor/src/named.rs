@@ -51,6 +51,8 @@ pub struct Entry<'a> {
     pub tracing: Tracing,
     /// Does it go on when its supervisor is killed?
     pub keep_running: bool,
+    /// Does a timeline that is made end with this process?
+    pub held: bool,
     /// Must the timeline be there already?
     pub existing: bool,
 }
@@ -251,6 +253,7 @@ pub fn make(
     let control = Control::new(entry.name.clone(), clocks.clone(), registry, listener);
     let subject = Subject {
         ephemeral: entry.is_runtime(),
+        holder: entry.held.then(Pid::this),
         consent: entry.consent,
         rewrites: entry.rewrites,
         lifelong,

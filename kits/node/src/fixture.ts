@@ -34,9 +34,10 @@ export function withTimeline<Given extends unknown[]>(
     } catch (error) {
       // Of any realm: jest gives tests one of their own.
       if (types.isNativeError(error)) append(error, await described(timeline));
+      // What went wrong before is told.
+      await timeline.close().catch(() => {});
       throw error;
-    } finally {
-      await timeline.close();
     }
+    await timeline.close();
   };
 }

@@ -77,7 +77,10 @@ export class Guard {
   async release(): Promise<void> {
     this.#process.ref();
     const complaints = await this.#end();
-    if (this.#process.exitCode !== 0) throw refused("refused", complaints);
+    const { exitCode, signalCode } = this.#process;
+    if (exitCode !== 0) {
+      throw refused("refused", complaints || `eigentime ctl create ended with ${signalCode ?? `status ${exitCode}`}`);
+    }
   }
 
   async #end(): Promise<string> {

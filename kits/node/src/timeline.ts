@@ -169,7 +169,7 @@ export class Timeline {
       });
     const eigentime = command();
     const { guard, ...place } = await Guard.make(eigentime, name ? [...flags, name] : flags, saved ?? "", signal);
-    const isPrivate = name === undefined && !options.joinable;
+    const isPrivate = !name && !options.joinable;
     const runtime = isPrivate ? dirname(dirname(place.socket)) : (process.env.EIGENTIME_RUNTIME_DIR ?? "");
     return new Timeline(place, eigentime, runtime, guard);
   }

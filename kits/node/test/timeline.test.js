@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it, test } from "node:test";
@@ -259,6 +259,18 @@ describe("a timeline", { concurrency: 4 }, () => {
       await refuses(Timeline.connect("no-such-timeline"), "not_found", /'no-such-timeline' in \//);
     }),
   );
+
+  it("tells what a test has thrown, even if the timeline cannot be closed", async () => {
+    const test = withTimeline({}, async (timeline) => {
+      const children = readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, "utf8").trim().split(" ");
+      const holders = children.filter((pid) => readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("--hold"));
+      process.kill(Number(holders.at(-1)), "SIGKILL");
+      // It ends with whoever holds it.
+      await timeline.wait({ ended: true });
+      throw new Error("my own");
+    });
+    await assert.rejects(test(), /my own/);
+  });
 
   it("is closed by `await using`", async () => {
     const timeline = await Timeline.create();

@@ -6,6 +6,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import unittest
 from datetime import datetime, timedelta, timezone
@@ -167,6 +168,8 @@ class Programs(TestCase):
                     await asyncio.wait_for(endless, 0.5)
                 await timeline.wait(empty=True)
                 self.assertEqual((await timeline.show()).fields["members"], [])
+                with self.assertRaises(TypeError):
+                    await timeline.skip(time=1)
             with self.assertRaises(TimelineError):
                 await timeline.now()
 
@@ -212,6 +215,33 @@ class Ends(TestCase):
                 os._exit(0)
             self.assertEqual(os.waitpid(child, 0)[1], 0)
             timeline.now()
+
+    def test_forked_processes_do_not_hold_it(self) -> None:
+        ends, held = os.pipe()
+        with Timeline():
+            child = os.fork()
+            if child == 0:
+                os.close(held)
+                select.select([ends], [], [], 60)
+                os._exit(0)
+        self.assertEqual(os.waitpid(child, os.WNOHANG)[0], 0, "it was waited for")
+        os.close(held)
+        os.waitpid(child, 0)
+        os.close(ends)
+
+    def test_when_its_holder_was_killed(self) -> None:
+        timeline = Timeline()
+        program = timeline.popen(["sleep", "1d"])
+        os.kill(timeline._at._holder.pid, signal.SIGKILL)
+        self.assertEqual(program.wait(), -signal.SIGKILL)
+        self.assertIn("status -9", self.assert_fails("refused", timeline.close).message)
+
+    def test_a_path_may_be_long(self) -> None:
+        with tempfile.TemporaryDirectory() as short:
+            long = os.path.join(short, "long" * 50)
+            os.mkdir(long)
+            with mock.patch.dict(os.environ, TMPDIR=long), Timeline() as timeline:
+                timeline.now()
 
     def test_a_name_is_for_others_too(self) -> None:
         name = f"test-{os.getpid()}"

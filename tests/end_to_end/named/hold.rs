@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::place::{PATIENCE, Place};
 use crate::command::{User, run, start};
 use crate::ensure;
-use crate::processes::send;
+use crate::processes::{Watch, send};
 use crate::suite::{Broken, Outcome, Suite};
 
 /// Adds the tests.
@@ -23,6 +23,8 @@ pub fn add(suite: &mut Suite) {
     };
     test("ends_with_its_maker", ends_with_its_maker);
     test("ends_by_a_signal", ends_by_a_signal);
+    test("ends_if_it_is_killed", ends_if_it_is_killed);
+    test("removes_no_other", removes_no_other);
     test("ends_where_nobody_reads", ends_where_nobody_reads);
     test("private", private);
     test("continued_from_standard_input", continued);
@@ -74,6 +76,33 @@ fn ends_by_a_signal() -> Outcome {
         ended(&place, holder)?;
     }
     Ok(())
+}
+
+fn ends_if_it_is_killed() -> Outcome {
+    let place = Place::new()?;
+    let mut holder = hold(&place, &["x"])?;
+    told(&mut holder)?;
+    let mut sleeping = place.run("x", &["--existing"])?;
+    let sleeper = start(sleeping.args(["sleep", "1000000"]).stdin(Stdio::null()))?;
+    place.await_start("x")?;
+    let supervisor = Watch::new(place.show("x")?.supervisor)?;
+    send(holder.id(), Signal::KILL)?;
+    holder.wait()?;
+    sleeper.finish(PATIENCE)?;
+    ensure!(supervisor.ends_within(PATIENCE)?, "the timeline is left");
+    place.expect_nobody()
+}
+
+fn removes_no_other() -> Outcome {
+    let place = Place::new()?;
+    let mut holder = hold(&place, &["x"])?;
+    told(&mut holder)?;
+    place.remove("x")?;
+    place.done(&["create", "x"])?;
+    drop(holder.stdin.take());
+    ensure!(holder.wait()?.success(), "it fails");
+    ensure!(place.names() == ["x"], "another timeline of the name is gone");
+    place.remove("x")
 }
 
 fn ends_where_nobody_reads() -> Outcome {

@@ -8,10 +8,11 @@ use std::path::PathBuf;
 
 use eigentime_supervisor::Plan;
 use eigentime_supervisor::control::Shown;
-use eigentime_supervisor::control::client::{self, Failure};
+use eigentime_supervisor::control::client::{self, Connection, Failure};
 use eigentime_supervisor::control::protocol::Method;
 use eigentime_supervisor::registry::{Name, Registry};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGTERM};
 
 use super::{print, text};
@@ -55,29 +56,37 @@ pub fn run(plan: &Plan, name: &Name, is_private: bool, json: bool) -> Result<(),
     };
     let ends = ends().map_err(|error| format!("cannot wait for signals: {error}"))?;
     let registry = open().map_err(|error| error.to_string())?;
-    eigentime_supervisor::create(plan, name, registry).map_err(|error| error.to_string())?;
+    eigentime_supervisor::create(plan, name, registry, true).map_err(|error| error.to_string())?;
     let registry = open().map_err(|error| error.to_string())?;
-    let told = tell(&registry, name, json).and_then(|()| {
+    // That of the name may be another one in the end.
+    let stream = registry.connect(name).map_err(|error| error.to_string())?;
+    let ended = || format!("timeline '{name}' has ended");
+    let mut timeline =
+        Connection::new(stream.ok_or_else(ended)?, name).map_err(|error| error.to_string())?;
+    let told = tell(&mut timeline, json).and_then(|()| {
         wait(&ends).map_err(|error| format!("cannot read the standard input: {error}"))
     });
-    match client::call::<serde_json::Value>(&registry, name, Method::Remove { force: true }) {
+    let remove = || Method::Remove { force: true };
+    let removed = match timeline.call::<Value>(remove()) {
+        // Another supervisor may have taken it over.
+        Err(Failure::Gone(_) | Failure::Moved(_)) if plan.keep_running => {
+            client::call(&registry, name, remove())
+        }
+        removed => removed,
+    };
+    match removed {
         // It has ended by itself, or by somebody else.
         Ok(_) | Err(Failure::Gone(_) | Failure::NoSuch { .. }) => told,
         Err(failure) => told.and(Err(failure.to_string())),
     }
 }
 
-fn tell(registry: &Registry, name: &Name, json: bool) -> Result<(), String> {
-    let failed = |failure: Failure| failure.to_string();
-    let mut line = if json {
-        client::call::<serde_json::Value>(registry, name, Method::Info {})
-            .map_err(failed)?
-            .to_string()
-    } else {
-        text::line(
-            &client::call::<Shown>(registry, name, Method::Show {}).map_err(failed)?.timeline,
-        )
+fn tell(timeline: &mut Connection<'_>, json: bool) -> Result<(), String> {
+    let line = match json {
+        true => timeline.call(Method::Info {}).map(|info: Value| info.to_string()),
+        false => timeline.call(Method::Show {}).map(|shown: Shown| text::line(&shown.timeline)),
     };
+    let mut line = line.map_err(|failure| failure.to_string())?;
     line.push('\n');
     print(&line)
 }

@@ -83,7 +83,7 @@ fn plan(options: &CreateOptions) -> Result<(Plan, Name), String> {
 
 fn make(plan: &Plan, name: &Name) -> Result<(), String> {
     let registry = Registry::open().map_err(|error| error.to_string())?;
-    eigentime_supervisor::create(plan, name, registry).map_err(|error| error.to_string())
+    eigentime_supervisor::create(plan, name, registry, false).map_err(|error| error.to_string())
 }
 
 /// Prints; whoever reads may have enough.

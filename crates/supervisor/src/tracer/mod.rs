@@ -120,6 +120,8 @@ pub struct Subject {
     pub ephemeral: bool,
     /// The process that brings members: it does not end before that one, but with it if it has brought none.
     pub bringer: Option<Pid>,
+    /// The process that it ends with, whatever members there are.
+    pub holder: Option<Pid>,
     /// What it allows to others.
     pub consent: Consent,
     /// Are sites of calls rewritten?
@@ -155,6 +157,7 @@ impl Subject {
             control: None,
             ephemeral: false,
             bringer: None,
+            holder: None,
             consent: Consent::default(),
             rewrites: true,
             lifelong: Some(Lifelong::Asked),
@@ -183,6 +186,8 @@ pub struct Supervisor {
     ephemeral: bool,
     /// The process that brings members, until it has ended.
     bringer: Option<Pid>,
+    /// The process that it ends with.
+    holder: Option<Pid>,
     /// Has the first program been started?
     started: bool,
     /// Is the timeline to end although it has members, or none?
@@ -325,6 +330,7 @@ impl Supervisor {
             started: opening.awaits_programs(),
             ephemeral,
             bringer: subject.bringer,
+            holder: subject.holder,
             removed: false,
             // Only of a program that it is to be told of.
             first_stderr: (!opening.awaits_programs())

@@ -34,6 +34,7 @@ impl Supervisor {
             return;
         }
         self.await_bringer();
+        self.await_holder();
         if self.is_resumed {
             self.catch_up();
         }
@@ -92,6 +93,11 @@ impl Supervisor {
         if control.ask_after(bringer, Request::BringerEnded).is_err() {
             self.bringer_has_ended();
         }
+    }
+
+    fn await_holder(&mut self) {
+        let (Some(holder), Some(control)) = (self.holder, &self.control) else { return };
+        self.removed |= control.ask_after(holder, Request::Remove { force: true }).is_err();
     }
 
     /// Nobody comes who was to be brought, unless somebody has come.

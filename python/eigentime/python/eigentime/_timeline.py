@@ -211,8 +211,14 @@ class Existing:
         """A connection of its own for each request: threads and forked processes do not share it,
         and what waits delays nothing else."""
         connection = socket.socket(socket.AF_UNIX)
+        directory, name = os.path.split(self.socket)
         try:
-            connection.connect(self.socket)
+            # That of a socket has at most 107 bytes: unix(7).
+            place = os.open(directory, os.O_PATH)
+            try:
+                connection.connect(f"/proc/self/fd/{place}/{name}")
+            finally:
+                os.close(place)
         except (ConnectionRefusedError, FileNotFoundError):
             connection.close()
             raise ended(self.name) from None
@@ -268,9 +274,13 @@ class Made(Existing):
                 # It is no child of a forked process; the one that has made the timeline ends it.
                 self._holder.returncode = 0
                 return
+            # Processes that were forked have the pipe, too.
+            self._holder.terminate()
             said = stdout.read()
-        if self._holder.wait() != 0:
-            raise _failed("refused", said)
+        status = self._holder.wait()
+        if status != 0:
+            ended = f"eigentime ctl create ended with status {status}"
+            raise _failed("refused", said or ended)
 
 
 class Named:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
@@ -21,6 +21,7 @@ from typing import Any, final
 
 from eigentime._timeline import (
     Answer,
+    Date,
     Event,
     Existing,
     Made,
@@ -137,8 +138,15 @@ class AsyncTimeline(Named):
         """Its clocks, members and what they wait for."""
         return (await self._ask("show")).state()
 
-    async def set(self, **changes: Any) -> State:
-        """Sets its rate, and its wall clock: `rate`, `date` or `offset`."""
+    async def set(
+        self,
+        *,
+        rate: Rate | None = None,
+        date: Date | None = None,
+        offset: Span | None = None,
+    ) -> State:
+        """Sets its rate, and its wall clock to a date or to an offset from the host's."""
+        changes = {"rate": rate, "date": date, "offset": offset}
         return (await self._ask("set", **changes)).state()
 
     async def leap(self, span: Span) -> State:
@@ -157,13 +165,32 @@ class AsyncTimeline(Named):
         """What `continue_` of another timeline goes on from."""
         return (await self._ask("save")).result
 
-    async def skip(self, **allowed: Any) -> dict[str, Any]:
-        """Allows leaps over idle time: `times`, `until` or `for_`."""
-        return (await self._ask("skip", **allowed)).result
+    async def skip(
+        self,
+        *,
+        times: int | None = None,
+        until: Date | None = None,
+        for_: Span | None = None,
+    ) -> dict[str, Any]:
+        """With `skip_idle`: allows leaps over idle time; without any parameter, all."""
+        return (await self._ask("skip", times=times, until=until, for_=for_)).result
 
-    async def wait(self, **condition: Any) -> dict[str, Any]:
-        """Waits for one condition: those of `Timeline.wait`."""
-        return (await self._ask("wait", **condition)).result
+    async def wait(
+        self,
+        *,
+        until: Date | None = None,
+        for_: Span | None = None,
+        idle: bool | None = None,
+        blocked: Mapping[str, Any] | None = None,
+        skipped: bool | None = None,
+        empty: bool | None = None,
+        ended: bool | None = None,
+        timeout: Span | None = None,
+    ) -> dict[str, Any]:
+        """Waits for one condition; after `timeout` of host time, raises the code "timeout"."""
+        conditions = {"until": until, "for": for_, "idle": idle, "blocked": blocked}
+        conditions.update(skipped=skipped, empty=empty, ended=ended, timeout=timeout)
+        return (await self._ask("wait", **conditions)).result
 
     async def events(self) -> AsyncIterator[Event]:
         """What happens, from the first that is asked for on, until the timeline ends."""
