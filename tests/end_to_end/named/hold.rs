@@ -97,7 +97,7 @@ fn removes_no_other() -> Outcome {
     let place = Place::new()?;
     let mut holder = hold(&place, &["x"])?;
     told(&mut holder)?;
-    place.remove("x")?;
+    place.done(&["rm", "--force", "x"])?;
     place.done(&["create", "x"])?;
     drop(holder.stdin.take());
     ensure!(holder.wait()?.success(), "it fails");
