@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::time::Instant;
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -23,6 +24,7 @@ pub fn add(suite: &mut Suite) {
     };
     test("ends_with_its_maker", ends_with_its_maker);
     test("ends_by_a_signal", ends_by_a_signal);
+    test("ends_whatever_signals_come", ends_whatever_signals_come);
     test("ends_if_it_is_killed", ends_if_it_is_killed);
     test("removes_no_other", removes_no_other);
     test("ends_where_nobody_reads", ends_where_nobody_reads);
@@ -73,6 +75,23 @@ fn ends_by_a_signal() -> Outcome {
         let mut holder = hold(&place, &["x"])?;
         told(&mut holder)?;
         send(holder.id(), signal)?;
+        ended(&place, holder)?;
+    }
+    Ok(())
+}
+
+/// Also if they come at its very end.
+fn ends_whatever_signals_come() -> Outcome {
+    for _ in 0..20 {
+        let place = Place::new()?;
+        let mut holder = hold(&place, &[])?;
+        told(&mut holder)?;
+        drop(holder.stdin.take());
+        let end = Instant::now() + PATIENCE;
+        while holder.try_wait()?.is_none() {
+            ensure!(Instant::now() < end, "it does not end");
+            send(holder.id(), Signal::TERM)?;
+        }
         ended(&place, holder)?;
     }
     Ok(())

@@ -64,7 +64,7 @@ pub fn run(plan: &Plan, name: &Name, is_private: bool, json: bool) -> Result<(),
     let mut timeline =
         Connection::new(stream.ok_or_else(ended)?, name).map_err(|error| error.to_string())?;
     let told = tell(&mut timeline, json).and_then(|()| {
-        wait(&ends).map_err(|error| format!("cannot read the standard input: {error}"))
+        wait(ends).map_err(|error| format!("cannot read the standard input: {error}"))
     });
     let remove = || Method::Remove { force: true };
     let removed = match timeline.call::<Value>(remove()) {
@@ -91,13 +91,14 @@ fn tell(timeline: &mut Connection<'_>, json: bool) -> Result<(), String> {
     print(&line)
 }
 
-/// What can be read when a signal has asked for the end, or nobody reads any longer what is printed.
-fn ends() -> io::Result<UnixStream> {
+/// What can be read when a signal has asked for the end, or nobody reads any longer what is printed. It is never
+/// closed: the handlers write to it until the process has ended, and would otherwise raise SIGPIPE each time.
+fn ends() -> io::Result<&'static UnixStream> {
     let (ends, signalled) = UnixStream::pair()?;
     for signal in [SIGINT, SIGTERM, SIGHUP, SIGPIPE] {
         signal_hook::low_level::pipe::register(signal, signalled.try_clone()?)?;
     }
-    Ok(ends)
+    Ok(Box::leak(Box::new(ends)))
 }
 
 /// Waits for the end of standard input, whatever is written before, or for a signal.
