@@ -101,8 +101,8 @@ pub fn dump(subject: &Container<'_>, runtime: &mut Command) -> Result<ExitStatus
     };
     let resting = rest.as_ref().map(|rest| rest.resting.clone());
     RUNTIME.forget(&images)?;
-    let (earlier, becomes) = (Vec::new(), Becomes::Images(images));
-    let script = Draft { made, resting, earlier, becomes }.write(&place.0, calls)?;
+    let script =
+        Draft { made, resting, becomes: Becomes::Images(images) }.write(&place.0, calls)?;
     configure(runtime, &criu, &place.0, &[("action-script", Some(script.as_os_str()))])?;
     let status = run(runtime)?;
     drop(rest);

@@ -16,6 +16,7 @@ use eigentime_supervisor::registry::Registry;
 use eigentime_supervisor::{Moved, Resting, look_at};
 use eigentime_timeline::Nanos;
 use nix::unistd::{Pid, getsid};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -31,6 +32,7 @@ const DRAFT: &str = "draft.json";
 const SCRIPT: &str = "script";
 /// What it leaves there if the processes go on.
 const STOOD: &str = "stood.json";
+
 /// A checkpoint that was made.
 #[derive(Clone, Debug, Serialize)]
 pub struct Dumped {
@@ -55,16 +57,19 @@ pub struct Dumped {
 pub struct Draft {
     pub made: Made,
     pub resting: Option<Resting>,
-    /// The directories to which CRIU has written before.
-    pub earlier: Vec<PathBuf>,
     pub becomes: Becomes,
 }
 
 /// What becomes of what CRIU has written.
 #[derive(Serialize, Deserialize)]
 pub enum Becomes {
-    /// The directory of the draft gets this name.
-    Directory(PathBuf),
+    /// The directory of the draft gets a name.
+    Directory {
+        /// That name.
+        path: PathBuf,
+        /// Where in it CRIU has written before.
+        earlier: Vec<PathBuf>,
+    },
     /// The same later, since the processes go on.
     Later,
     /// A container's runtime has written to this directory, and the manifest is put beside it.
@@ -104,10 +109,9 @@ pub fn checkpoint(dumping: &Dumping<'_>) -> Result<Dumped, Error> {
     let resting = rest.as_ref().map(|rest| rest.resting.clone());
     let becomes = match leave_running {
         true => Becomes::Later,
-        false => Becomes::Directory(directory.clone()),
+        false => Becomes::Directory { path: directory.clone(), earlier: passes.earlier.clone() },
     };
-    let earlier = passes.earlier.clone();
-    let script = Draft { made, resting, earlier, becomes }.write(partial, calls)?;
+    let script = Draft { made, resting, becomes }.write(partial, calls)?;
     passes.dump(&script)?;
     drop(rest);
     if leave_running {
@@ -161,11 +165,20 @@ fn remove_timeline(name: &eigentime_supervisor::registry::Name) {
 impl Draft {
     /// Puts what the script needs into the directory; the script.
     pub fn write(&self, directory: &Path, calls: &Calls) -> Result<PathBuf, Error> {
-        let text = serde_json::to_vec(self).expect("a draft is plain data");
-        let path = directory.join(DRAFT);
-        fs::write(&path, text).map_err(Error::file("write", &path))?;
+        write(&directory.join(DRAFT), self)?;
         calls.write(&Task::Complete, directory)
     }
+}
+
+/// Writes what another process of this command reads.
+fn write(path: &Path, data: &impl Serialize) -> Result<(), Error> {
+    let text = serde_json::to_vec(data).expect("it is plain data");
+    fs::write(path, text).map_err(Error::file("write", path))
+}
+
+fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
+    let text = fs::read(path).map_err(Error::file("read", path))?;
+    serde_json::from_slice(&text).map_err(|error| Error::Subject(error.to_string()))
 }
 
 /// Makes a checkpoint of a directory to which CRIU has written all, and which is called by it while the
@@ -184,13 +197,9 @@ pub fn complete(partial: &Path) -> Result<(), Error> {
 }
 
 fn complete_draft(partial: &Path) -> Result<(), Error> {
-    let path = partial.join(DRAFT);
-    let text = fs::read(&path).map_err(Error::file("read", &path))?;
-    let malformed = |error: serde_json::Error| Error::Subject(error.to_string());
-    let draft = serde_json::from_slice(&text).map_err(malformed)?;
-    let Draft { made, resting, earlier, becomes } = draft;
+    let Draft { made, resting, becomes } = read(&partial.join(DRAFT))?;
     let log = match &becomes {
-        Becomes::Directory(_) | Becomes::Later => partial.join(OWN.images).join(LOG),
+        Becomes::Directory { .. } | Becomes::Later => partial.join(OWN.images).join(LOG),
         // Where CRIU works, and its script.
         Becomes::Images(_) => PathBuf::from(LOG),
     };
@@ -205,21 +214,15 @@ fn complete_draft(partial: &Path) -> Result<(), Error> {
     let made = Made { root, ..made };
     match becomes {
         Becomes::Images(images) => Manifest::write(&images, RUNTIME, &[], made, moved),
-        Becomes::Directory(directory) => become_whole(partial, &directory, &earlier, made, moved),
-        Becomes::Later => {
-            let path = partial.join(STOOD);
-            let text = serde_json::to_vec(&(made, moved)).expect("they are plain data");
-            fs::write(&path, text).map_err(Error::file("write", &path))
-        }
+        Becomes::Directory { path, earlier } => become_whole(partial, &path, &earlier, made, moved),
+        Becomes::Later => write(&partial.join(STOOD), &(made, moved)),
     }
 }
 
 /// Makes a checkpoint of processes that go on.
 fn finish(partial: &Path, directory: &Path, earlier: &[PathBuf]) -> Result<(), Error> {
     let path = partial.join(STOOD);
-    let text = fs::read(&path).map_err(Error::file("read", &path))?;
-    let malformed = |error: serde_json::Error| Error::Subject(error.to_string());
-    let (made, moved) = serde_json::from_slice(&text).map_err(malformed)?;
+    let (made, moved) = read(&path)?;
     fs::remove_file(&path).map_err(Error::file("remove", &path))?;
     become_whole(partial, directory, earlier, made, moved)
 }

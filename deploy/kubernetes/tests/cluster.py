@@ -108,17 +108,20 @@ def until(condition, what):
         time.sleep(0.2)
 
 
+def described(version, kind, name, spec):
+    """An object of the tests."""
+    metadata = {"name": name, "labels": {"test": "eigentime"}}
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
+
+
 def pod(name, spec, annotations=None, runtime="eigentime"):
     """A pod with its own time, or one without."""
     spec = {"terminationGracePeriodSeconds": 0, **spec}
     if runtime:
         spec["runtimeClassName"] = runtime
-    metadata = {
-        "name": name,
-        "labels": {"test": "eigentime"},
-        "annotations": annotations or {},
-    }
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    made = described("v1", "Pod", name, spec)
+    made["metadata"]["annotations"] = annotations or {}
+    return made
 
 
 def container(name, image, script=None, **more):
@@ -146,7 +149,7 @@ def files_of(node):
     pruned = " -o ".join(f"-path {path}" for path in ELSEWHERE)
     script = (
         f"find / /etc /run /usr/local -xdev \\( {pruned} \\) -prune -o "
-        "\\( -type f -exec cksum {} + , ! -type f -printf '%p %y %l\\n' \\) 2>/dev/null || true"
+        "\\( -type f -exec cksum {} + , ! -type f -printf '%p %y %l\\n' \\) 2>/dev/null || test $? = 1"
     )
     return set(on_node(node, "sh", "-c", script).splitlines())
 

@@ -19,6 +19,7 @@ from cluster import (
     apply,
     built_image,
     container,
+    described,
     get,
     helm,
     kubectl,
@@ -171,13 +172,8 @@ class Cluster(Installation):
             },
         )
         template["metadata"]["annotations"] = {"io.eigentime.date": DATE}
-        job = {
-            "apiVersion": "batch/v1",
-            "kind": "Job",
-            "metadata": {"name": "job", "labels": {"test": "eigentime"}},
-            "spec": {"template": {key: template[key] for key in ("metadata", "spec")}},
-        }
-        apply(job)
+        spec = {"template": {key: template[key] for key in ("metadata", "spec")}}
+        apply(described("batch/v1", "Job", "job", spec))
         kubectl("wait", "job/job", "--for=condition=Complete", "--timeout=120s")
         self.own_time(kubectl("logs", "job/job").strip())
 

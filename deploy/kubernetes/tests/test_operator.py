@@ -18,6 +18,7 @@ from cluster import (
     SHELL,
     apply,
     container,
+    described,
     get,
     helm,
     kubectl,
@@ -57,6 +58,8 @@ KILLED = (
 # The reasons of a change that is made.
 IN_FORCE = "Applied", "CaughtUp"
 
+API = "eigentime.io/v1alpha1"
+
 LEAP_NS = HOUR_S * 1_000_000_000
 
 # What the tests make: of the chart's kinds, and of others.
@@ -70,13 +73,8 @@ VOLUME = "/tmp/eigentime-test-volume"
 
 def timeline(name, **spec):
     """A timeline of the pods with its name."""
-    labels = {"test": "eigentime"}
-    return {
-        "apiVersion": "eigentime.io/v1alpha1",
-        "kind": "Timeline",
-        "metadata": {"name": name, "labels": labels},
-        "spec": {"selector": {"matchLabels": {"timeline": name}}, **spec},
-    }
+    spec = {"selector": {"matchLabels": {"timeline": name}}, **spec}
+    return described(API, "Timeline", name, spec)
 
 
 def member(name, of, spec, runtime=None):
@@ -285,16 +283,11 @@ class Operator(Installation):
         }
         claimed = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
         volume = {
-            "apiVersion": "v1",
-            "kind": "PersistentVolume",
-            "metadata": {"name": "eigentime-test", "labels": labels},
-            "spec": {
-                **claimed,
-                "capacity": {"storage": "1Mi"},
-                "hostPath": {"path": VOLUME, "type": "DirectoryOrCreate"},
-                "nodeAffinity": {
-                    "required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}
-                },
+            **claimed,
+            "capacity": {"storage": "1Mi"},
+            "hostPath": {"path": VOLUME, "type": "DirectoryOrCreate"},
+            "nodeAffinity": {
+                "required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}
             },
         }
         mounts = [{"name": "data", "mountPath": "/data"}]
@@ -306,19 +299,17 @@ class Operator(Installation):
         }
         made = template("db", spec)
         stateful = {
-            "apiVersion": "apps/v1",
-            "kind": "StatefulSet",
-            "metadata": {"name": "db", "labels": labels},
-            "spec": {
-                "serviceName": "db",
-                "selector": {"matchLabels": made["metadata"]["labels"]},
-                "template": made,
-                "volumeClaimTemplates": [claim],
-            },
+            "serviceName": "db",
+            "selector": {"matchLabels": made["metadata"]["labels"]},
+            "template": made,
+            "volumeClaimTemplates": [claim],
         }
         apply(timeline("db", date=DATE, rate="10"))
         applied("db")
-        apply(volume, stateful)
+        apply(
+            described("v1", "PersistentVolume", "eigentime-test", volume),
+            described("apps/v1", "StatefulSet", "db", stateful),
+        )
         until(lambda: get("pods", "-l", "timeline=db")["items"], "db-0 is made")
         self.ready("db-0")
         before = get("pod", "db-0")["metadata"]["uid"]
@@ -346,20 +337,15 @@ class Operator(Installation):
             },
         )
         cron = {
-            "apiVersion": "batch/v1",
-            "kind": "CronJob",
-            "metadata": {"name": "cron", "labels": labels},
-            "spec": {
-                "schedule": "* * * * *",
-                "jobTemplate": {
-                    "metadata": {"labels": labels},
-                    "spec": {"template": made},
-                },
+            "schedule": "* * * * *",
+            "jobTemplate": {
+                "metadata": {"labels": labels},
+                "spec": {"template": made},
             },
         }
         apply(timeline("cron", date=DATE, rate="10"))
         applied("cron")
-        apply(cron)
+        apply(described("batch/v1", "CronJob", "cron", cron))
 
         def done():
             found = get("pods", "-l", "timeline=cron")["items"]
@@ -447,16 +433,11 @@ class Operator(Installation):
         self.start("skewed", spec, runtime=None)
         self.ready("skewed")
         chaos = {
-            "apiVersion": "eigentime.io/v1alpha1",
-            "kind": "TimeChaos",
-            "metadata": {"name": "skew", "labels": {"test": "eigentime"}},
-            "spec": {
-                "mode": "all",
-                "selector": {"labelSelectors": {"test": "eigentime"}},
-                "timeOffset": "1h",
-            },
+            "mode": "all",
+            "selector": {"labelSelectors": {"test": "eigentime"}},
+            "timeOffset": "1h",
         }
-        apply(chaos)
+        apply(described(API, "TimeChaos", "skew", chaos))
         words = "--for=condition=AllInjected", "timechaos/skew", "--timeout=60s"
         kubectl("wait", *words)
         self.host_time("skewed", HOUR_S)

@@ -15,7 +15,7 @@ import tarfile
 import time
 from pathlib import Path
 
-from move import (
+from moving import (
     EIGENTIME,
     LATE,
     Wrong,

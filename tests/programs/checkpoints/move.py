@@ -7,180 +7,32 @@ Prints what is wrong and ends with status 1, or with 0.
 """
 
 import ctypes
-import itertools
 import json
 import os
 import random
 import shutil
 import signal
 import socket
-import ssl
 import subprocess
 import sys
 import time
-from datetime import datetime, timezone
 from pathlib import Path
 
-EIGENTIME = os.environ["EIGENTIME"]
-# A machine that is busy.
-LATE = 5.0
-
-
-class Wrong(Exception):
-    """What is not as it should be."""
-
-
-def ensure(holds, text):
-    if not holds:
-        raise Wrong(text)
-
-
-def command(*words, status=0):
-    done = subprocess.run(
-        [EIGENTIME, *map(str, words)],
-        check=False,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-    )
-    said = f"eigentime {' '.join(map(str, words))}: {done.returncode}: {done.stdout}{done.stderr}"
-    ensure(done.returncode == status, said)
-    return done.stdout + done.stderr
-
-
-class Moving:
-    """A program, and what it has written."""
-
-    def __init__(self, name, words, timeline=None):
-        self.timeline, self.directory = timeline, Path(f"{name}.checkpoint")
-        self.out = Path(f"{name}.out")
-        before = (
-            []
-            if timeline is None
-            else [EIGENTIME, "run", "--timeline", name, *timeline, "--"]
-        )
-        with self.out.open("w") as out:
-            self.process = subprocess.Popen(
-                [*before, *words],
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                start_new_session=True,
-            )
-        self.pid, self.name = self.process.pid, name
-
-    def lines(self):
-        text = self.out.read_text()
-        return text[: text.rfind("\n") + 1].splitlines()
-
-    def await_lines(self, count, limit=60):
-        end = time.monotonic() + limit
-        while len(self.lines()) < count:
-            ensure(time.monotonic() < end, f"it has written {self.lines()}")
-            time.sleep(0.02)
-
-    def await_clocks(self):
-        end = time.monotonic() + 60
-        while f"{self.name} " not in command("ctl", "list") or "member" not in command(
-            "ctl", "list"
-        ):
-            ensure(time.monotonic() < end, "it has no timeline")
-            time.sleep(0.02)
-
-    def checkpoint(self, *options):
-        shutil.rmtree(self.directory, ignore_errors=True)
-        of = ["--pid", self.pid] if self.timeline is None else [self.name]
-        command("checkpoint", *of, "-o", self.directory, *options)
-
-    def reap(self):
-        """Once it has ended: only then its number is free."""
-        end = time.monotonic() + 60
-        while any(session == self.pid for session in sessions()):
-            ensure(time.monotonic() < end, "it has not ended")
-            try:
-                os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                pass
-            time.sleep(0.01)
-
-    def restore(self, *options):
-        command("restore", self.directory, "--timeline", self.name, *options)
-
-    def end(self):
-        ended = [self.pid, *(int(pid) for pid in children_of(self.pid))]
-        for pid in ended:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-        self.reap()
-
-    def stood(self):
-        return json.loads((self.directory / "manifest.json").read_text())["moved"][
-            "saved"
-        ]
-
-
-def sessions():
-    """Those of all processes, also of ones that nobody has waited for."""
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            yield int(path.read_text().rsplit(")", 1)[1].split()[3])
-        except OSError:
-            pass
-
-
-def children_of(pid):
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        yield from path.read_text().split()
-
-
-def ticks(lines):
-    """The readings of a ticker: number, wall clock, monotonic clock, in seconds."""
-    return [[float(word) for word in line.split()[:3]] for line in lines]
-
-
-def check_steps(found):
-    for before, after in itertools.pairwise(found):
-        ensure(after[0] == before[0] + 1, f"{after} follows {before}")
-        ensure(
-            after[2] >= before[2], f"its monotonic clock went back: {before}, {after}"
-        )
-
-
-def first_since(found, written, saved):
-    """The first reading since clocks stood, of those that follow as many as were written by then: one more
-    may have been made before, and not been written yet."""
-    stood = saved["clocks"]["realtime"] / 1e9
-    since = [reading for reading in found[written : written + 2] if reading[1] >= stood]
-    ensure(
-        since, f"{found[written : written + 2]} were read before it stood at {stood}"
-    )
-    return since[0]
-
-
-def check_policy(found, written, saved, policy, rate, began, done):
-    """A ticker's first reading after a restore, between two instants of the host, is what that says."""
-    check_steps(found)
-    host, clocks = saved["host_realtime_ns"] / 1e9, saved["clocks"]
-    first = first_since(found, written, saved)
-    policies = (
-        dict(part.split("=") for part in policy.split(",")) if "=" in policy else {}
-    )
-    for index, clock, kind in [(1, "realtime", "wall"), (2, "monotonic", "monotonic")]:
-        stood = clocks[clock] / 1e9
-        last = found[written - 1][index]
-        ensure(
-            last <= stood + 1e-6, f"{clock} showed {last} before it stood at {stood}"
-        )
-        catches_up = policies.get(kind, policy) == "catch-up"
-        least = stood + ((began - host) * rate if catches_up else 0)
-        # It has slept meanwhile; it is started by a command that needs time.
-        most = least + (done - began + LATE) * rate
-        ensure(
-            least <= first[index] <= most,
-            f"{clock} is {first[index]}, not {least} to {most}",
-        )
+from certificates import tls
+from killed import killing, killing_restore
+from moving import (
+    EIGENTIME,
+    LATE,
+    TIMELINE,
+    Moving,
+    Wrong,
+    check_policy,
+    check_steps,
+    command,
+    ensure,
+    first_since,
+    ticks,
+)
 
 
 def clocks(program, timeline, policy, rate):
@@ -279,80 +131,6 @@ def redis(program, timeline, policy, rate):
         )
     else:
         ensure(before - LATE * 1000 * rate <= left <= before, f"{left} of {before}")
-    moving.end()
-
-
-# What Python's ssl and the command openssl say of a certificate.
-VALID, NOT_YET_VALID = ["0", "0"], ["9", "9"]
-
-
-class Authority:
-    """Issues certificates by the command openssl, whose clock is what it is told."""
-
-    def __init__(self):
-        new = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-        own = ["-keyout", "authority.key", "-out", "authority.pem", "-days", "7300"]
-        self.openssl("req", "-x509", *new, "-subj", "/CN=authority", *own)
-        name = ["-subj", "/CN=server.test", "-addext", "subjectAltName=DNS:server.test"]
-        request = ["-keyout", "server.key", "-out", "server.csr"]
-        self.openssl("req", *new, *name, *request)
-
-    @staticmethod
-    def openssl(*words, date=None):
-        at = [] if date is None else [EIGENTIME, "run", "--date", date, "--"]
-        words = [*at, "openssl", *words]
-        done = subprocess.run(words, check=False, capture_output=True, text=True)
-        ensure(done.returncode == 0, f"{words}: {done.stderr}")
-        return done.stdout
-
-    def issue(self, date):
-        """A fresh one, and from when on it is valid."""
-        by = ["-CA", "authority.pem", "-CAkey", "authority.key", "-days", "1"]
-        request = ["-req", "-in", "server.csr", "-copy_extensions", "copy"]
-        self.openssl("x509", *request, *by, "-out", "fresh.pem", date=date)
-        Path("fresh.pem").rename("server.pem")
-        told = self.openssl("x509", "-in", "server.pem", "-noout", "-startdate")
-        return ssl.cert_time_to_seconds(told.strip().removeprefix("notBefore="))
-
-
-def tls(program, timeline, policy, rate):
-    """A certificate that was issued meanwhile is valid for a client whose wall clock has caught up."""
-    authority = Authority()
-    authority.issue(None if timeline is None else "2038-01-01")
-    files = ["authority.pem", "server.pem", "server.key"]
-    moving = Moving("tls", [*program, *files], timeline)
-
-    def connect():
-        """When it did, and what it says of the certificate."""
-        written = len(moving.lines())
-        os.kill(moving.pid, signal.SIGUSR1)
-        moving.await_lines(written + 1)
-        began, ended, *told = moving.lines()[-1].split()
-        return int(float(began)), int(float(ended)), told
-
-    moving.await_lines(1)
-    ensure(connect()[2] == VALID, f"{moving.lines()}")
-    moving.checkpoint()
-    moving.reap()
-    time.sleep(3)
-    saved = moving.stood()
-    stood, host = saved["clocks"]["realtime"] / 1e9, saved["host_realtime_ns"] / 1e9
-    now = datetime.fromtimestamp(stood + (time.time() - host) * rate, timezone.utc)
-    valid_from = authority.issue(None if timeline is None else now.isoformat())
-    moving.restore("--policy", policy)
-    _, _, told = connect()
-    first = VALID if "catch-up" in policy else NOT_YET_VALID
-    ensure(told == first, f"valid from {valid_from} on: {moving.lines()}")
-    end = time.monotonic() + 60
-    while told != VALID:
-        began, ended, told = connect()
-        # It may have become valid between the two.
-        is_right = told == VALID if began >= valid_from else "0" not in told
-        ensure(
-            is_right or began < valid_from <= ended,
-            f"valid from {valid_from} on: {moving.lines()}",
-        )
-        ensure(time.monotonic() < end, f"valid from {valid_from} on: {moving.lines()}")
     moving.end()
 
 
@@ -589,115 +367,6 @@ def children(program, timeline):
     moving.end()
 
 
-def killing(program, count):
-    """The command is killed at a random moment: the program runs on, or it is in a whole checkpoint."""
-    moving = Moving("killing", program, ["--rate", "2"])
-    for number in range(count):
-        moving.await_lines(len(moving.lines()) + 2)
-        shutil.rmtree(moving.directory, ignore_errors=True)
-        words = [EIGENTIME, "checkpoint", "killing", "-o", str(moving.directory)]
-        asked = subprocess.Popen(
-            words,
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-        time.sleep(random.random() / 2)
-        asked.kill()
-        asked.wait()
-        # CRIU is nobody's to kill, and brings to an end what it has begun.
-        end = time.monotonic() + 60
-        while any(b"criu" in path.read_bytes() for path in lines_of_all()):
-            ensure(time.monotonic() < end, "criu does not end")
-            time.sleep(0.05)
-        time.sleep(0.1)
-        try:
-            os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            pass
-        state = Path(f"/proc/{moving.pid}/stat")
-        runs = state.exists() and state.read_text().rsplit(")", 1)[1].split()[0] != "Z"
-        ensure(
-            runs != moving.directory.exists(), f"round {number}: runs {runs}, or both"
-        )
-        if not runs:
-            moving.reap()
-            subprocess.run(
-                [EIGENTIME, "ctl", "rm", "killing"], check=False, capture_output=True
-            )
-            moving.restore()
-    moving.await_lines(len(moving.lines()) + 3)
-    check_steps(ticks(moving.lines()))
-    moving.end()
-
-
-def killing_restore(program, count):
-    """`restore` is killed at a random moment: its processes run, or there are none and they can be restored."""
-    moving = Moving("back", program, ["--rate", "2"])
-    moving.await_lines(3)
-    moving.checkpoint()
-    moving.reap()
-    size = moving.out.stat().st_size
-    for number in range(count):
-        asked = subprocess.Popen(
-            [EIGENTIME, "restore", str(moving.directory), "--timeline", "back"],
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        end = time.monotonic() + 60
-        if number % 2:
-            # Its timeline is just being made.
-            while not Path(
-                os.environ["EIGENTIME_RUNTIME_DIR"], "eigentime/back"
-            ).exists():
-                ensure(time.monotonic() < end, "it makes no timeline")
-            time.sleep(random.random() / 200)
-        else:
-            time.sleep(random.random() / 2)
-        asked.kill()
-        asked.wait()
-        while any(b"criu" in path.read_bytes() for path in lines_of_all()):
-            ensure(time.monotonic() < end, "criu does not end")
-            time.sleep(0.05)
-        # One that has been ended may still be seen for a moment.
-        written = len(moving.lines())
-        while (state := state_of(moving.pid)) and len(moving.lines()) <= written:
-            ensure(
-                time.monotonic() < end, f"round {number}: it is left in state {state}"
-            )
-            time.sleep(0.02)
-        if state is None:
-            ensure(moving.out.stat().st_size == size, f"round {number}: it has run")
-            moving.reap()
-            while "back" in command("ctl", "list"):
-                ensure(time.monotonic() < end, f"round {number}: its timeline is left")
-                time.sleep(0.02)
-            continue
-        command("ctl", "leap", "back", "1s")
-        moving.checkpoint()
-        moving.reap()
-        size = moving.out.stat().st_size
-    moving.restore()
-    moving.await_lines(len(moving.lines()) + 2)
-    check_steps(ticks(moving.lines()))
-    moving.end()
-
-
-def state_of(pid):
-    """The letter of a process that has not ended."""
-    try:
-        os.waitpid(-1, os.WNOHANG)
-    except ChildProcessError:
-        pass
-    path = Path(f"/proc/{pid}/stat")
-    try:
-        letter = path.read_text().rsplit(")", 1)[1].split()[0]
-    except OSError:
-        return None
-    return None if letter in "ZX" else letter
-
-
 def uptime(program):
     """Restored where the host has been up for longer, it goes on from where it stood."""
     moving = Moving("up", program, TIMELINE)
@@ -807,18 +476,6 @@ def twice(_program):
 
 
 MS = 1_000_000
-
-
-def lines_of_all():
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            path.read_bytes()
-            yield path
-        except OSError:
-            pass
-
-
-TIMELINE = ["--date", "2038-01-01", "--rate", "2"]
 
 
 def main(case, *program):

@@ -1,6 +1,7 @@
 //! A process whose threads are all stopped.
 
 use std::collections::{HashMap, HashSet};
+use std::mem;
 use std::time::{Duration, Instant};
 
 use eigentime_calls::{Call, Nr, On, ROWS, Row, nr};
@@ -173,20 +174,19 @@ impl Stopped {
         const TURN: Duration = Duration::from_millis(1);
         while let Some(first) = awaited.first().copied() {
             let is_over = Instant::now() >= deadline;
-            let is_done = |thread: &Tracee, stopped: &mut Self| {
-                let patience = if *thread == first { TURN } else { Duration::ZERO };
-                match thread.wait_until(Instant::now() + patience) {
-                    Ok(Some(stop)) => stopped.take(*thread, stop),
-                    Ok(None) => Ok(false),
+            for thread in mem::take(&mut awaited) {
+                let patience = if thread == first { TURN } else { Duration::ZERO };
+                let is_done = match thread.wait_until(Instant::now() + patience) {
+                    Ok(Some(stop)) => self.take(thread, stop)?,
+                    Ok(None) => false,
                     // It has started another program, and has the number of the first thread now.
-                    Err(Errno::ECHILD) => Ok(true),
-                    Err(error) => Err(error.desc().to_owned()),
-                }
-            };
-            for thread in awaited.clone() {
-                if is_done(&thread, self)? {
-                    awaited.retain(|it| *it != thread);
+                    Err(Errno::ECHILD) => true,
+                    Err(error) => return Err(error.desc().to_owned()),
+                };
+                if is_done {
                     unstopped.remove(&thread.0);
+                } else {
+                    awaited.push(thread);
                 }
             }
             let has_gone =

@@ -1,0 +1,195 @@
+"""A program that is moved, and how its clocks are judged afterwards. EIGENTIME names the command."""
+
+import itertools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+EIGENTIME = os.environ["EIGENTIME"]
+# A machine that is busy.
+LATE = 5.0
+TIMELINE = ["--date", "2038-01-01", "--rate", "2"]
+
+
+class Wrong(Exception):
+    """What is not as it should be."""
+
+
+def ensure(holds, text):
+    if not holds:
+        raise Wrong(text)
+
+
+def command(*words, status=0):
+    done = subprocess.run(
+        [EIGENTIME, *map(str, words)],
+        check=False,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    said = f"eigentime {' '.join(map(str, words))}: {done.returncode}: {done.stdout}{done.stderr}"
+    ensure(done.returncode == status, said)
+    return done.stdout + done.stderr
+
+
+class Moving:
+    """A program, and what it has written."""
+
+    def __init__(self, name, words, timeline=None):
+        self.timeline, self.directory = timeline, Path(f"{name}.checkpoint")
+        self.out = Path(f"{name}.out")
+        before = (
+            []
+            if timeline is None
+            else [EIGENTIME, "run", "--timeline", name, *timeline, "--"]
+        )
+        with self.out.open("w") as out:
+            self.process = subprocess.Popen(
+                [*before, *words],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+            )
+        self.pid, self.name = self.process.pid, name
+
+    def lines(self):
+        text = self.out.read_text()
+        return text[: text.rfind("\n") + 1].splitlines()
+
+    def await_lines(self, count, limit=60):
+        end = time.monotonic() + limit
+        while len(self.lines()) < count:
+            ensure(time.monotonic() < end, f"it has written {self.lines()}")
+            time.sleep(0.02)
+
+    def await_clocks(self):
+        end = time.monotonic() + 60
+        while f"{self.name} " not in command("ctl", "list") or "member" not in command(
+            "ctl", "list"
+        ):
+            ensure(time.monotonic() < end, "it has no timeline")
+            time.sleep(0.02)
+
+    def checkpoint(self, *options):
+        shutil.rmtree(self.directory, ignore_errors=True)
+        of = ["--pid", self.pid] if self.timeline is None else [self.name]
+        command("checkpoint", *of, "-o", self.directory, *options)
+
+    def reap(self):
+        """Once it has ended: only then its number is free."""
+        end = time.monotonic() + 60
+        while any(session == self.pid for session in sessions()):
+            ensure(time.monotonic() < end, "it has not ended")
+            try:
+                os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                pass
+            time.sleep(0.01)
+
+    def restore(self, *options):
+        command("restore", self.directory, "--timeline", self.name, *options)
+
+    def end(self):
+        ended = [self.pid, *(int(pid) for pid in children_of(self.pid))]
+        for pid in ended:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        self.reap()
+
+    def stood(self):
+        return json.loads((self.directory / "manifest.json").read_text())["moved"][
+            "saved"
+        ]
+
+
+def sessions():
+    """Those of all processes, also of ones that nobody has waited for."""
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            yield int(path.read_text().rsplit(")", 1)[1].split()[3])
+        except OSError:
+            pass
+
+
+def children_of(pid):
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        yield from path.read_text().split()
+
+
+def state_of(pid):
+    """The letter of a process that has not ended."""
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        pass
+    path = Path(f"/proc/{pid}/stat")
+    try:
+        letter = path.read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return None
+    return None if letter in "ZX" else letter
+
+
+def lines_of_all():
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            path.read_bytes()
+            yield path
+        except OSError:
+            pass
+
+
+def ticks(lines):
+    """The readings of a ticker: number, wall clock, monotonic clock, in seconds."""
+    return [[float(word) for word in line.split()[:3]] for line in lines]
+
+
+def check_steps(found):
+    for before, after in itertools.pairwise(found):
+        ensure(after[0] == before[0] + 1, f"{after} follows {before}")
+        ensure(
+            after[2] >= before[2], f"its monotonic clock went back: {before}, {after}"
+        )
+
+
+def first_since(found, written, saved):
+    """The first reading since clocks stood, of those that follow as many as were written by then: one more
+    may have been made before, and not been written yet."""
+    stood = saved["clocks"]["realtime"] / 1e9
+    since = [reading for reading in found[written : written + 2] if reading[1] >= stood]
+    ensure(
+        since, f"{found[written : written + 2]} were read before it stood at {stood}"
+    )
+    return since[0]
+
+
+def check_policy(found, written, saved, policy, rate, began, done):
+    """A ticker's first reading after a restore, between two instants of the host, is what that says."""
+    check_steps(found)
+    host, clocks = saved["host_realtime_ns"] / 1e9, saved["clocks"]
+    first = first_since(found, written, saved)
+    policies = (
+        dict(part.split("=") for part in policy.split(",")) if "=" in policy else {}
+    )
+    for index, clock, kind in [(1, "realtime", "wall"), (2, "monotonic", "monotonic")]:
+        stood = clocks[clock] / 1e9
+        last = found[written - 1][index]
+        ensure(
+            last <= stood + 1e-6, f"{clock} showed {last} before it stood at {stood}"
+        )
+        catches_up = policies.get(kind, policy) == "catch-up"
+        least = stood + ((began - host) * rate if catches_up else 0)
+        # It has slept meanwhile; it is started by a command that needs time.
+        most = least + (done - began + LATE) * rate
+        ensure(
+            least <= first[index] <= most,
+            f"{clock} is {first[index]}, not {least} to {most}",
+        )
