@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/timerfd.h>
@@ -27,11 +28,24 @@ static struct timespec at(double due)
 	return time;
 }
 
+// A whole line at once: handlers of signals call it, which may come in the midst of another line.
+__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
+{
+	char line[128];
+	va_list words;
+
+	va_start(words, format);
+	int length = vsnprintf(line, sizeof line, format, words);
+	va_end(words);
+	if (write(STDOUT_FILENO, line, length) != length)
+		_exit(1);
+}
+
 static void tell(const char *name, double due, clockid_t clock)
 {
 	double read = now(clock);
 
-	printf("%s due %.6f late %.6f\n", name, due, read - due);
+	say("%s due %.6f late %.6f\n", name, due, read - due);
 }
 
 static void *reads(void *unused)
@@ -42,11 +56,11 @@ static void *reads(void *unused)
 		double read = now(CLOCK_MONOTONIC);
 
 		if (read < monotonic)
-			printf("BACK monotonic %.6f %.6f\n", monotonic, read);
+			say("BACK monotonic %.6f %.6f\n", monotonic, read);
 		monotonic = read;
 		read = now(CLOCK_REALTIME);
 		if (read < wall)
-			printf("BACK wall %.6f %.6f\n", wall, read);
+			say("BACK wall %.6f %.6f\n", wall, read);
 		wall = read;
 		usleep(10);
 	}
@@ -143,7 +157,7 @@ static void expired(int signal)
 // Nobody is to see that it was stopped and goes on.
 static void stopped(int signal)
 {
-	printf("SIGNAL %d\n", signal);
+	say("SIGNAL %d\n", signal);
 }
 
 int main(void)
@@ -160,7 +174,6 @@ int main(void)
 	pthread_t thread;
 	timer_t timer;
 
-	setvbuf(stdout, NULL, _IOLBF, 0);
 	signal(SIGALRM, expired);
 	signal(SIGUSR1, expired);
 	signal(SIGCONT, stopped);
@@ -180,7 +193,7 @@ int main(void)
 	timer_settime(timer, 0, &setting, NULL);
 	interval_due = now(CLOCK_MONOTONIC) + SPAN;
 	alarm(SPAN);
-	printf("waits\n");
+	say("waits\n");
 	for (;;)
 		pause();
 }
