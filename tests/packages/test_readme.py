@@ -18,7 +18,7 @@ from roots import PACKAGES, TOP, InRoots, inside, need, package, run
 VARIES = {"eigentime doctor": r"\d+ checks: (\d+ \w+, )*\d+ ok\n"}
 
 # How long it took until the clock was read.
-SECONDS = re.compile(r"\d\d\.\d{9}Z")
+SECONDS = re.compile(r"\d\d(\.\d{1,9})?Z")
 
 
 def sessions() -> list[list[tuple[str, str]]]:

@@ -77,16 +77,15 @@ export class Guard {
   async release(): Promise<void> {
     this.#process.ref();
     const complaints = await this.#end();
-    const { exitCode, signalCode } = this.#process;
-    if (exitCode !== 0) {
-      throw refused("refused", complaints || `eigentime ctl create ended with ${signalCode ?? `status ${exitCode}`}`);
-    }
+    if (this.#process.exitCode !== 0) throw refused("refused", complaints);
   }
 
+  /** Waits for its end; what it has complained of, or how it has ended. */
   async #end(): Promise<string> {
     this.#process.stdin.end();
     await this.#exit;
-    return this.#complaints;
+    const { exitCode, signalCode } = this.#process;
+    return this.#complaints || `eigentime ctl create ended with ${signalCode ?? `status ${exitCode}`}`;
   }
 }
 

@@ -261,10 +261,11 @@ describe("a timeline", { concurrency: 4 }, () => {
   );
 
   it("tells what a test has thrown, even if the timeline cannot be closed", async () => {
-    const test = withTimeline({}, async () => {
+    const name = `killed-${process.pid}`;
+    const test = withTimeline({ name }, async () => {
       const children = readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, "utf8").trim().split(" ");
-      const holders = children.filter((pid) => readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("--hold"));
-      process.kill(Number(holders.at(-1)), "SIGKILL");
+      const holder = children.find((pid) => readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").includes(name));
+      process.kill(Number(holder), "SIGKILL");
       throw new Error("my own");
     });
     await assert.rejects(test(), /my own/);
