@@ -1,11 +1,14 @@
 //! The public protocol of a timeline's socket, and what `eigentime ctl` makes of it.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -25,6 +28,7 @@ pub fn add(suite: &mut Suite) {
     test("made_once", made_once);
     test("waits_for_an_instant", waits_for_an_instant);
     test("waits_for_programs", waits_for_programs);
+    test("who_starts_a_program_does_not_wait", still_starting);
     test("waits_for_the_end", waits_for_the_end);
     test("tells_what_happens", tells);
     test("answers_and_errors", answers);
@@ -192,6 +196,42 @@ fn waits_for_programs() -> Outcome {
     let empty = caller.hear()?;
     ensure!(empty["result"].is_object(), "{empty}");
     place.remove("x")
+}
+
+/// Starting a program is no wait of it, however long that takes.
+fn still_starting() -> Outcome {
+    let place = Place::new()?;
+    place.done(&["create", "x"])?;
+    let program = leased(&std::fs::read("/bin/sleep")?)?;
+    let path = format!("/proc/{}/fd/{}", std::process::id(), program.as_raw_fd());
+    let sleeper = start(place.run("x", &[])?.args([&path, "1000000"]).stdin(Stdio::null()))?;
+    place.wait_until("x", "it joins", |shown| !shown.members.is_empty())?;
+    place.ctl(&["wait", "x", "--blocked", "--timeout", "1ms"])?.expect_code(1)?;
+    lease(&program, libc::F_UNLCK)?;
+    place.done(&["wait", "x", "--blocked", "--call", "clock_nanosleep"])?;
+    send(sleeper.child.id(), Signal::KILL)?;
+    place.remove("x")
+}
+
+/// An executable file that nobody can open before its lease is given up.
+fn leased(bytes: &[u8]) -> Result<File, Broken> {
+    let mut written = File::from(memfd_create("program", MemfdFlags::CLOEXEC)?);
+    written.write_all(bytes)?;
+    let file = File::open(format!("/proc/self/fd/{}", written.as_raw_fd()))?;
+    drop(written);
+    lease(&file, libc::F_WRLCK)?;
+    Ok(file)
+}
+
+fn lease(file: &File, kind: i32) -> Outcome {
+    /// As in fcntl.h.
+    const F_SETSIG: i32 = 10;
+    // The signal that calls a lease back is one that is ignored.
+    for (command, argument) in [(F_SETSIG, libc::SIGURG), (libc::F_SETLEASE, kind)] {
+        // SAFETY: both take a number.
+        nix::errno::Errno::result(unsafe { libc::fcntl(file.as_raw_fd(), command, argument) })?;
+    }
+    Ok(())
 }
 
 fn waits_for_the_end() -> Outcome {

@@ -84,7 +84,8 @@ impl Supervisor {
                     threads: Vec::new(),
                 });
                 if state.standing != Standing::Detached {
-                    member.threads.push(self.show_thread(*thread, &self.segment_of(process)));
+                    let segment = self.segment_of(process);
+                    member.threads.push(self.show_thread(*thread, state.standing, &segment));
                 }
             }
         }
@@ -111,9 +112,11 @@ impl Supervisor {
         })
     }
 
-    fn show_thread(&self, thread: Pid, segment: &Segment) -> Thread {
+    fn show_thread(&self, thread: Pid, standing: Standing, segment: &Segment) -> Thread {
         let exempt = self.layout.exempt();
-        let blocked = Blocked::of(thread).filter(|blocked| !blocked.is_asked_about(exempt));
+        // What it waits for until its program is started is no wait of the program.
+        let blocked = Some(thread).filter(|_| standing != Standing::Entering).and_then(Blocked::of);
+        let blocked = blocked.filter(|blocked| !blocked.is_asked_about(exempt));
         let until = blocked.as_ref().and_then(|blocked| self.waiting(thread, blocked));
         Thread {
             tid: thread.as_raw(),
