@@ -311,8 +311,8 @@ class TimelineTest {
     }
 
     @Test
-    void aSocketWhosePathIsTooLongIsNamed(@TempDir Path directory) {
-        var socket = directory.resolve("long".repeat(30));
+    void aSocketWhosePathIsTooLongIsNamed(@TempDir Path directory) throws Exception {
+        var socket = Files.createFile(directory.resolve("long".repeat(30)));
         var error = assertCode("connection", () -> new Connection(socket));
         assertTrue(error.getMessage().contains(socket.toString()), error.getMessage());
         assertTrue(error.help().contains("107 bytes"), error.getMessage());
