@@ -10,6 +10,7 @@ die() { # MESSAGE HELP
 }
 
 : "${VERSION:=$(sed -nE 's/^version *= *"(.*)"/\1/p' "$GITHUB_ACTION_PATH/Cargo.toml")}"
+VERSION=${VERSION#v}
 readonly INTO=$RUNNER_TEMP/eigentime
 rm -rf "$INTO"
 mkdir -p "$INTO"
@@ -20,8 +21,8 @@ if [ -z "$file" ]; then
     name=eigentime-$VERSION-x86_64-linux.tar.zst
     release=$GITHUB_SERVER_URL/${REPOSITORY:-$GITHUB_REPOSITORY}/releases/download/v$VERSION
     for part in "$name" SHA256SUMS; do
-        curl --fail --silent --show-error --location --output "$INTO/$part" "$release/$part" ||
-            die "$release/$part cannot be downloaded" "set the input version to that of a release, or archive to the path of a static release"
+        said=$(curl --fail --silent --show-error --location --output "$INTO/$part" "$release/$part" 2>&1) ||
+            die "version $VERSION: $release/$part cannot be downloaded: ${said#curl: }" "set the input version to that of a release, or archive to the path of a static release"
     done
     file=$INTO/$name
 elif [ ! -f "$file" ]; then
@@ -34,7 +35,9 @@ if [ -z "$CHECKSUM" ] && [ -f "$sums" ]; then
 fi
 if [ -z "$CHECKSUM" ]; then die "the checksum of '$file' is not known" "set the input checksum to its SHA-256, or put SHA256SUMS beside it"; fi
 found=$(sha256sum "$file" | cut -d ' ' -f 1)
-if [ "$found" != "$CHECKSUM" ]; then die "the checksum of '$file' is $found, and should be $CHECKSUM" "download it again"; fi
+if [ "$found" != "${CHECKSUM,,}" ]; then
+    die "the checksum of '$file' is $found, and should be $CHECKSUM" "get the archive anew, or correct the input checksum, or SHA256SUMS"
+fi
 
 tar --directory "$INTO" --zstd --strip-components 1 --extract --file "$file"
 version=$("$INTO/bin/eigentime" --version)

@@ -28,6 +28,13 @@ if ! words=$(xargs --no-run-if-empty printf '%s\n' <<<"$OPTIONS"); then
 fi
 if [ -n "$words" ]; then mapfile -t -O "${#arguments[@]}" arguments <<<"$words"; fi
 
+# An option that is wrong is told in one line, for the summary of the workflow's run.
+if ! said=$(eigentime run "${arguments[@]}" --help 2>&1 >/dev/null); then
+    said=${said#error: }
+    printf '::error::eigentime run: %s\n' "$said"
+    exit 125
+fi
+
 file=$(mktemp "$RUNNER_TEMP/eigentime-XXXXXX")
 trap 'rm "$file"' EXIT
 printf '%s\n' "$COMMANDS" >"$file"

@@ -25,6 +25,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -55,12 +56,12 @@ func Create(ctx context.Context, options ...Option) (*Timeline, error) {
 	}
 	words := append([]string{"ctl", "create", "--hold", "--json"}, creation.arguments...)
 	if creation.name != "" {
-		words = append(words, creation.name)
+		words = append(words, "--", creation.name)
 	}
 	if err := timeline.make(ctx, words, creation.saved); err != nil {
 		return nil, err
 	}
-	if creation.name == "" && !creation.joinable {
+	if creation.name == "" && !slices.Contains(creation.arguments, "--joinable") {
 		timeline.runtime = filepath.Dir(filepath.Dir(timeline.socket))
 	}
 	return timeline, nil
@@ -73,20 +74,18 @@ func Open(name string) (*Timeline, error) {
 		return nil, err
 	}
 	var complaints strings.Builder
-	command := exec.Command(timeline.binary, "ctl", "show", name, "--json")
+	command := exec.Command(timeline.binary, "ctl", "show", "--json", "--", name)
 	command.Stderr = &complaints
 	shown, err := command.Output()
-	if err != nil {
-		return nil, commandError(complaints.String(), err)
-	}
-	return timeline, timeline.found(shown)
+	return timeline, timeline.found(shown, complaints.String(), err)
 }
 
 // Name is its name, by which `eigentime ctl` and containers find it, unless it is private.
 func (timeline *Timeline) Name() string { return timeline.name }
 
 // Command is a command that runs on the timeline; otherwise it is as made by [exec.Command]. The program is
-// looked for when the command runs: if it is missing, the command ends with status 127.
+// looked for when the command runs: if it is missing, the command ends with status 127. If the timeline has ended,
+// starting the command fails.
 func (timeline *Timeline) Command(name string, arguments ...string) *exec.Cmd {
 	return timeline.CommandContext(context.Background(), name, arguments...)
 }
@@ -97,13 +96,17 @@ func (timeline *Timeline) CommandContext(ctx context.Context, name string, argum
 	// Not in the command's Env, since callers replace that: the command would make another timeline of the
 	// same name then. If it is empty, the variable counts as missing.
 	words := []string{runtimeVariable + "=" + timeline.runtime, timeline.binary, "run", "--timeline", timeline.name, "--existing", "--", name}
-	return exec.CommandContext(ctx, "env", append(words, arguments...)...)
+	command := exec.CommandContext(ctx, "env", append(words, arguments...)...)
+	if _, err := os.Stat(timeline.socket); err != nil {
+		command.Err = timeline.wrap("joining", err)
+	}
+	return command
 }
 
 // Close ends the timeline and its members. It is no error if the timeline has ended before.
 func (timeline *Timeline) Close() error {
 	err := timeline.call("remove", params{"force": true}, nil)
-	if errors.Is(err, errGone) {
+	if errors.Is(err, errEnded) {
 		err = nil
 	}
 	timeline.ending.Do(func() {
@@ -132,45 +135,45 @@ func (timeline *Timeline) make(ctx context.Context, words []string, saved []byte
 	told, err := bufio.NewReader(output).ReadBytes('\n')
 	if ctx.Err() == nil && err == nil {
 		timeline.holder, timeline.held = command, input
-		return timeline.found(told)
+		return timeline.found(told, "", nil)
 	}
 	input.Close()
-	if err := command.Wait(); err != nil && ctx.Err() == nil {
-		return commandError(complaints.String(), err)
+	err = command.Wait()
+	if ctx.Err() != nil {
+		return fmt.Errorf("eigentime ctl create: %w", ctx.Err())
 	}
-	return fmt.Errorf("eigentime ctl create: %w", cmp.Or(ctx.Err(), err))
+	return timeline.found(nil, complaints.String(), err)
 }
 
-// found takes what the command says of the timeline.
-func (timeline *Timeline) found(told []byte) error {
+// found takes what the command tells of the timeline. Otherwise, the error has its message: that, help or a tip, and
+// how it is used, which is left out.
+func (timeline *Timeline) found(told []byte, complaints string, err error) error {
 	place := struct{ Name, Socket string }{}
-	err := json.Unmarshal(told, &place)
-	timeline.name, timeline.socket = place.Name, place.Socket
-	return err
-}
-
-// commandError is a message of the command, and its help. What follows a blank line is how the command is used.
-func commandError(said string, err error) *Error {
-	said, _, _ = strings.Cut(strings.TrimSpace(said), "\n\n")
+	if json.Unmarshal(told, &place) == nil {
+		timeline.name, timeline.socket = place.Name, place.Socket
+		return nil
+	}
+	said := strings.Replace(strings.TrimSpace(complaints), "\n\n  tip: ", "\nhelp: ", 1)
+	said, _, _ = strings.Cut(said, "\n\n")
 	message, help, _ := strings.Cut(said, "\nhelp: ")
 	message = strings.TrimPrefix(strings.TrimPrefix(message, "eigentime: "), "error: ")
-	return &Error{Code: CodeCommand, Message: cmp.Or(message, err.Error()), Help: help}
+	if message == "" {
+		message, help = fmt.Sprintf("'%s' tells of no timeline (%v)", timeline.binary, cmp.Or(err, errors.New("exit status 0"))), installing
+	}
+	return &Error{CodeCommand, message, help}
 }
 
-const runtimeVariable = "EIGENTIME_RUNTIME_DIR"
+const (
+	runtimeVariable = "EIGENTIME_RUNTIME_DIR"
+	installing      = "install Eigentime, and put the command on PATH or its path into the environment variable EIGENTIME"
+)
 
 // newTimeline finds the command eigentime for a timeline.
 func newTimeline() (*Timeline, error) {
 	binary, err := exec.LookPath(cmp.Or(os.Getenv("EIGENTIME"), "eigentime"))
 	if err != nil {
-		return nil, &Error{
-			Code:    CodeCommand,
-			Message: fmt.Sprintf("the command eigentime is missing: %v", err),
-			Help:    "install Eigentime, and put the command on PATH or its path into the environment variable EIGENTIME",
-		}
+		return nil, &Error{CodeCommand, fmt.Sprintf("the command eigentime is missing: %v", err), installing}
 	}
-	if binary, err = filepath.Abs(binary); err != nil {
-		return nil, err
-	}
-	return &Timeline{binary: binary, runtime: os.Getenv(runtimeVariable)}, nil
+	binary, err = filepath.Abs(binary)
+	return &Timeline{binary: binary, runtime: os.Getenv(runtimeVariable)}, err
 }

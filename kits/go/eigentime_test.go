@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -302,6 +303,34 @@ func TestErrorsHaveACodeAndHelp(t *testing.T) {
 	if err := code(t, err, eigentime.CodeCommand); err.Message != "unexpected argument '--no-such-option' found" {
 		t.Errorf("it says: %v", err)
 	}
+	_, err = eigentime.Create(context.Background(), eigentime.Arguments("--skipidle"))
+	if err := code(t, err, eigentime.CodeCommand); !strings.Contains(err.Help, "'--skip-idle'") {
+		t.Errorf("it says: %v", err)
+	}
+	_, err = eigentime.Create(context.Background(), eigentime.Name("--help"))
+	if err := code(t, err, eigentime.CodeCommand); !strings.HasPrefix(err.Message, "invalid value '--help'") {
+		t.Errorf("it says: %v", err)
+	}
+	_, err = eigentime.Open("--help")
+	if err := code(t, err, eigentime.CodeCommand); !strings.HasPrefix(err.Message, "invalid value '--help'") {
+		t.Errorf("it says: %v", err)
+	}
+	for _, wrong := range []eigentime.Setting{
+		eigentime.Rate(0),
+		eigentime.Rate(math.NaN()),
+		eigentime.At(time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)),
+	} {
+		if err := code(t, tl.Timeline.Set(wrong), eigentime.CodeInvalidParams); err.Help == "" {
+			t.Errorf("there is no help: %v", err)
+		}
+	}
+	tl.Freeze()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+	defer cancel()
+	err = tl.Timeline.Wait(ctx, eigentime.For(time.Hour))
+	if err := code(t, err, eigentime.CodeTimeout); !strings.Contains(err.Help, "thaw") {
+		t.Errorf("it says: %v", err)
+	}
 	_, err = eigentime.Create(context.Background(), eigentime.Continue([]byte(`{"cut": "short`)))
 	if err := code(t, err, eigentime.CodeCommand); !strings.HasPrefix(err.Message, "cannot continue") {
 		t.Errorf("it says: %v", err)
@@ -316,6 +345,27 @@ func TestAMissingCommandSaysHowToInstallIt(t *testing.T) {
 	t.Setenv("EIGENTIME", "/nonexistent/eigentime")
 	_, err := eigentime.Create(context.Background())
 	if err := code(t, err, eigentime.CodeCommand); !strings.Contains(err.Help, "EIGENTIME") {
+		t.Errorf("it says: %v", err)
+	}
+}
+
+func TestAnotherCommandIsNamed(t *testing.T) {
+	t.Setenv("EIGENTIME", "/bin/true")
+	_, created := eigentime.Create(context.Background())
+	_, opened := eigentime.Open("x")
+	for _, err := range []error{created, opened} {
+		err := code(t, err, eigentime.CodeCommand)
+		if !strings.HasPrefix(err.Message, "'/bin/true' tells of no timeline") || !strings.Contains(err.Help, "EIGENTIME") {
+			t.Errorf("it says: %v", err)
+		}
+	}
+}
+
+func TestATemporaryDirectoryThatIsMissing(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing")
+	t.Setenv("TMPDIR", missing)
+	_, err := eigentime.Create(context.Background())
+	if err := code(t, err, eigentime.CodeCommand); !strings.Contains(err.Message, missing) || !strings.Contains(err.Help, "TMPDIR") {
 		t.Errorf("it says: %v", err)
 	}
 }
@@ -384,9 +434,10 @@ func TestATimelineIsClosedByAll(t *testing.T) {
 	}
 	closing.Wait()
 	must(t, tl.Close())
-	if err := tl.Leap(time.Second); err == nil {
-		t.Error("it leaps after its end")
-	}
+	code(t, tl.Leap(time.Second), eigentime.CodeEnded)
+	code(t, tl.Command("true").Run(), eigentime.CodeEnded)
+	code(t, tl.Wait(context.Background(), eigentime.Empty()), eigentime.CodeEnded)
+	must(t, tl.Wait(context.Background(), eigentime.Ended()))
 }
 
 // A socket's path has at most 107 bytes.

@@ -104,8 +104,9 @@ func (timeline *Timeline) Save() (saved json.RawMessage, err error) {
 // as limit says. It does not wait for them: [Timeline.Wait] for [Skipped] does.
 func (timeline *Timeline) Skip(limit Limit) error { return timeline.call("skip", limit.limit(), nil) }
 
-// Wait waits until the condition holds. If the deadline of ctx passes before, which is one of the test's
-// clock, the error is an [*Error] with [CodeTimeout] that says why the condition does not hold.
+// Wait waits until the condition holds; for [Ended], also where the timeline has ended before. If the deadline of ctx
+// passes before, which is one of the test's clock, the error is an [*Error] with [CodeTimeout] that says why the
+// condition does not hold.
 func (timeline *Timeline) Wait(ctx context.Context, condition Condition) error {
 	request := maps.Clone(condition.condition())
 	if deadline, limited := ctx.Deadline(); limited {
@@ -114,6 +115,9 @@ func (timeline *Timeline) Wait(ctx context.Context, condition Condition) error {
 	_, hangUp, err := timeline.begin(ctx, "wait", request)
 	if err == nil {
 		hangUp()
+	}
+	if request["ended"] == true && errors.Is(err, errEnded) {
+		return nil
 	}
 	return err
 }

@@ -13,7 +13,6 @@ type Option interface{ create(*creation) }
 // creation is what a timeline is made of.
 type creation struct {
 	name      string
-	joinable  bool
 	saved     []byte
 	arguments []string // of `eigentime ctl create`
 }
@@ -30,12 +29,7 @@ func Name(name string) Option {
 
 // Joinable lets containers join the timeline. It is then where their engine finds it, by the name given, or
 // else by one that no other timeline has.
-func Joinable() Option {
-	return optionFunc(func(creation *creation) {
-		creation.joinable = true
-		creation.arguments = append(creation.arguments, "--joinable")
-	})
-}
+func Joinable() Option { return Arguments("--joinable") }
 
 // Continue continues a timeline that [Timeline.Save] has saved.
 func Continue(saved json.RawMessage) Option {
@@ -83,9 +77,7 @@ func At(instant time.Time) Setting { return Setting{"date", dateOf(instant)} }
 func Offset(offset time.Duration) Setting { return Setting{"offset", spanOf(offset)} }
 
 // Rate is how many seconds pass in one second of the host.
-func Rate(rate float64) Setting {
-	return Setting{"rate", strconv.FormatFloat(rate, 'f', -1, 64)}
-}
+func Rate(rate float64) Setting { return Setting{"rate", strconv.FormatFloat(rate, 'f', -1, 64)} }
 
 func dateOf(instant time.Time) string { return instant.UTC().Format(time.RFC3339Nano) }
 

@@ -52,24 +52,20 @@ func (err *Error) Error() string {
 
 // Is implements the comparison of [errors.Is].
 func (err *Error) Is(target error) bool {
-	return err.Code == CodeTimeout && target == context.DeadlineExceeded
+	return err.Code == CodeTimeout && target == context.DeadlineExceeded || err.Code == CodeEnded && target == errEnded
 }
 
-// errGone says that nothing listens for a timeline.
-var errGone = errors.New("there is no such timeline, or it has ended")
+// errEnded is an Error with CodeEnded, for [errors.Is].
+var errEnded = errors.New("the timeline has ended")
 
-// ended is errGone if an error of a connection means that.
-func ended(err error) error {
+// wrap says which timeline an error concerns that is not the timeline's answer. Those of a connection mean that it has
+// ended.
+func (timeline *Timeline) wrap(doing string, err error) error {
 	for _, sign := range []error{os.ErrNotExist, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, io.EOF, io.ErrUnexpectedEOF} {
 		if errors.Is(err, sign) {
-			return errGone
+			return &Error{Code: CodeEnded, Message: fmt.Sprintf("timeline '%s': it has ended", timeline.name)}
 		}
 	}
-	return err
-}
-
-// wrap says which timeline an error concerns that is not the timeline's answer.
-func (timeline *Timeline) wrap(doing string, err error) error {
 	return fmt.Errorf("eigentime: timeline '%s': %s: %w", timeline.name, doing, err)
 }
 
@@ -91,9 +87,6 @@ type connection struct {
 
 // ask makes the request and reads its answer.
 func (connection *connection) ask(method string, params params) error {
-	if params == nil {
-		params = map[string]any{}
-	}
 	request := map[string]any{"method": method, "params": params, "protocol": protocolVersion}
 	if err := json.NewEncoder(connection).Encode(request); err != nil {
 		return err
@@ -136,7 +129,7 @@ func (timeline *Timeline) begin(ctx context.Context, method string, params param
 		hangUp()
 		var refusal *Error
 		if !errors.As(err, &refusal) {
-			return nil, nil, timeline.wrap(method, cmp.Or(ctx.Err(), ended(err)))
+			return nil, nil, timeline.wrap(method, cmp.Or(ctx.Err(), err))
 		}
 		if refusal.Code != CodeMoved {
 			return nil, nil, err
@@ -175,5 +168,5 @@ func (timeline *Timeline) dial() (*connection, error) {
 			return &connection{Conn: socket, lines: json.NewDecoder(socket)}, nil
 		}
 	}
-	return nil, timeline.wrap("connecting", ended(err))
+	return nil, timeline.wrap("connecting", err)
 }

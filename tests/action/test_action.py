@@ -246,6 +246,25 @@ class ActionTest(unittest.TestCase):
         ):
             self.uses(run="date", shell="fish")
 
+    def test_options_that_are_wrong(self) -> None:
+        for given, said in [
+            (
+                {"options": "--skipidle"},
+                "unexpected argument '--skipidle' found\n(.|\n)*'--skip-idle'",
+            ),
+            (
+                {"rate": "fast"},
+                "invalid value 'fast' for '--rate <R>': it is not a plain number",
+            ),
+        ]:
+            with (
+                self.subTest(given),
+                self.assertRaisesRegex(
+                    Ran, f"status 125\n(.|\n)*::error::eigentime run: {said}"
+                ),
+            ):
+                self.uses(run="date", **given)
+
     def test_quotes_that_do_not_match(self) -> None:
         with self.assertRaisesRegex(
             Ran, "options: the quotes in '--date \"2038' do not match"
@@ -270,8 +289,8 @@ class ActionTest(unittest.TestCase):
                 "2038-01-19",
             )
             self.fails(
-                "v9.9.9/.* cannot be downloaded\nhelp: set the input version",
-                version="9.9.9",
+                "::error::version 9.9.9: .*/v9.9.9/.* cannot be downloaded: .*404.*\nhelp: set the input version",
+                version="v9.9.9",
             )
 
     def test_checksums(self) -> None:
@@ -281,6 +300,7 @@ class ActionTest(unittest.TestCase):
             archive=self.archive,
             checksum=other,
         )
+        self.runner.uses(archive=self.archive, checksum=self.checksum.upper())
         self.fails(
             "checksum of .* is not known\nhelp: set the input checksum",
             archive=self.archive,

@@ -204,7 +204,7 @@ pub fn enter(entry: &Entry<'_>) -> Result<Infallible, Error> {
 
 fn is_missing(name: &Name) -> Error {
     Error::Timeline(format!(
-        "there is no timeline '{name}', which the program is to join\n\
+        "there is no timeline '{name}', which the program is to join: it has ended, or was never made\n\
          help: `eigentime ctl create {name}` makes it, `eigentime ctl list` lists those that there are"
     ))
 }

@@ -62,6 +62,12 @@ pub enum Unusable {
     #[error("{}: {cause}", .path.display())]
     Step { path: PathBuf, cause: io::Error },
     #[error(
+        "cannot keep timelines in {}: {cause}\n\
+         help: set {} or XDG_RUNTIME_DIR to a directory of your own that you may write to",
+        .path.display(), ONLY
+    )]
+    Directory { path: PathBuf, cause: io::Error },
+    #[error(
         "{} belongs to another user or can be entered by others\n\
          help: remove it, or set XDG_RUNTIME_DIR to a directory of your own", .0.display()
     )]
@@ -76,6 +82,10 @@ pub enum Unusable {
 impl Unusable {
     fn step(path: &Path) -> impl Fn(io::Error) -> Self {
         move |cause| Self::Step { path: path.to_owned(), cause }
+    }
+
+    fn directory(path: &Path) -> impl Fn(io::Error) -> Self {
+        move |cause| Self::Directory { path: path.to_owned(), cause }
     }
 }
 
@@ -141,13 +151,13 @@ impl Registry {
     fn at(path: &Path) -> Result<Self, Unusable> {
         match DirBuilder::new().mode(0o700).create(path) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                return Err(Unusable::step(path)(error));
+                return Err(Unusable::directory(path)(error));
             }
             _ => {}
         }
         let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
         let directory = OpenOptions::new().read(true).custom_flags(flags).open(path);
-        let directory = directory.map_err(Unusable::step(path))?;
+        let directory = directory.map_err(Unusable::directory(path))?;
         let metadata = directory.metadata().map_err(Unusable::step(path))?;
         if metadata.uid() != geteuid().as_raw() || metadata.mode() & 0o077 != 0 {
             return Err(Unusable::NotOurs(path.to_owned()));
@@ -168,20 +178,19 @@ impl Registry {
 
     /// Waits for the right to make or remove timelines.
     pub fn lock(&self) -> Result<Lock, Unusable> {
-        let path = self.path.join(LOCK);
         let file = OpenOptions::new()
             .create(true)
             .truncate(false)
             .write(true)
             .mode(0o600)
             .open(self.file(LOCK))
-            .map_err(Unusable::step(&path))?;
+            .map_err(Unusable::directory(&self.path))?;
         let mut tried = Flock::lock(file, FlockArg::LockExclusive);
         // The supervisor is woken by signals.
         while let Err((file, Errno::EINTR)) = tried {
             tried = Flock::lock(file, FlockArg::LockExclusive);
         }
-        let lock = tried.map_err(|(_, error)| Unusable::step(&path)(error.into()))?;
+        let lock = tried.map_err(|(_, error)| Unusable::directory(&self.path)(error.into()))?;
         Ok(Lock { _lock: lock })
     }
 
@@ -470,6 +479,14 @@ mod tests {
             assert!(check_own(path).unwrap_err().contains(reason), "{}", path.display());
         }
         fs::remove_dir_all(own).unwrap();
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_made_is_named() {
+        let path = scratch("nowhere").join("eigentime");
+        let text = Registry::at(&path).unwrap_err().to_string();
+        assert!(text.contains(&path.display().to_string()), "{text}");
+        assert!(text.contains("help: set EIGENTIME_RUNTIME_DIR or XDG_RUNTIME_DIR"), "{text}");
     }
 
     #[test]

@@ -19,17 +19,22 @@ export function command(): string {
       // The next one, then.
     }
   }
-  throw new EigentimeError(
-    "not_installed",
-    `there is no command '${name}', which makes timelines`,
-    "install Eigentime, and put the command on PATH or its path into the environment variable EIGENTIME",
-  );
+  throw new EigentimeError("not_installed", `there is no command '${name}', which makes timelines`, INSTALLING);
 }
 
-/** A message of the command, and its help; how it is used is left out. */
+const INSTALLING = "install Eigentime, and put the command on PATH or its path into the environment variable EIGENTIME";
+
+/** A message of the command, and its help or a tip; how it is used is left out. */
 export function refused(code: Code, said: string): EigentimeError {
-  const [message = "", help] = (said.trim().split("\n\n")[0] ?? "").split("\nhelp: ");
+  const told = said.trim().replace("\n\n  tip: ", "\nhelp: ");
+  const [message = "", help] = (told.split("\n\n")[0] ?? "").split("\nhelp: ");
   return new EigentimeError(code, message.replace(/^(eigentime|error): /, ""), help);
+}
+
+/** Where the timeline is, as a command has told on its standard output, or why it has not. */
+export function place(eigentime: string, told: string, code: Code, complaints: string): Place {
+  if (told.startsWith("{")) return JSON.parse(told);
+  throw refused(code, complaints || `'${eigentime}' tells of no timeline\nhelp: ${INSTALLING}`);
 }
 
 /** The command that keeps a timeline from outliving this process: it removes it when its standard input ends. */
@@ -62,10 +67,10 @@ export class Guard {
     stdin.write(`${saved}\n\n`);
     try {
       const { value, done } = await lines(stdout).next();
-      if (done) throw refused("not_made", await guard.#end());
+      if (done) await guard.#end();
+      const { name, socket } = place(eigentime, value ?? "", "not_made", guard.#complaints);
       // This process ends when it has nothing else to do.
       for (const end of [started, stdin, stdout, stderr] as Unreferenced[]) end.unref();
-      const { name, socket } = JSON.parse(value);
       return { name, socket, guard };
     } catch (error) {
       stdin.end();
@@ -76,16 +81,15 @@ export class Guard {
   /** Removes the timeline. */
   async release(): Promise<void> {
     this.#process.ref();
-    const complaints = await this.#end();
-    if (this.#process.exitCode !== 0) throw refused("refused", complaints);
+    await this.#end();
+    const { exitCode, signalCode } = this.#process;
+    const ended = `eigentime ctl create ended with ${signalCode ?? `status ${exitCode}`}`;
+    if (exitCode !== 0) throw refused("refused", this.#complaints || ended);
   }
 
-  /** Waits for its end; what it has complained of, or how it has ended. */
-  async #end(): Promise<string> {
+  async #end(): Promise<void> {
     this.#process.stdin.end();
     await this.#exit;
-    const { exitCode, signalCode } = this.#process;
-    return this.#complaints || `eigentime ctl create ended with ${signalCode ?? `status ${exitCode}`}`;
   }
 }
 

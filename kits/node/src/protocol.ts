@@ -10,6 +10,9 @@ import { addAbortSignal, type Readable } from "node:stream";
 /** The version of the protocol that this package speaks. */
 const PROTOCOL = 1;
 
+/** How long a timeline may take for an answer that it gives at once, in milliseconds. */
+const PATIENCE = 60_000;
+
 /** A span of time: text such as "30d" or "1.5s", or a number of milliseconds. */
 export type Span = string | number;
 /** An instant: text such as "2038-01-19" (local time, unless it has a zone), a `Date`, or what `Date.now()` returns. */
@@ -17,7 +20,7 @@ export type Instant = string | number | Date;
 /** Virtual seconds per host second: a number, or text such as "1/3". */
 export type Rate = string | number;
 
-/** The codes of an `EigentimeError`: those of the protocol, and of what happens before anything is asked. */
+/** The codes of an `EigentimeError`: those of the protocol, and of what happens before anything is answered. */
 export type Code =
   | "not_installed"
   | "not_made"
@@ -30,6 +33,7 @@ export type Code =
   | "refused"
   | "timeout"
   | "ended"
+  | "silent"
   | "moved";
 
 /** A timeline was not made, or has refused something. Its message ends with the help, if there is any. */
@@ -55,6 +59,8 @@ export function written(given: object): [string, unknown][] {
   return Object.entries(given)
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => {
+      const isNumber = typeof value === "number" || value instanceof Date;
+      if (isNumber && !Number.isFinite(Number(value))) throw new RangeError(`${name}: ${value} is no number`);
       if (INSTANTS.has(name) && typeof value !== "string") return [name, new Date(value).toISOString()];
       // Without a decimal point or an exponent.
       if (SPANS.has(name) && typeof value === "number") return [name, `${BigInt(Math.round(value * 1e6))}ns`];
@@ -117,6 +123,11 @@ export function ended({ name }: Place): EigentimeError {
   return new EigentimeError("ended", `timeline '${name}': it has ended`);
 }
 
+function silent({ name }: Place): EigentimeError {
+  const message = `timeline '${name}': it has not answered within ${PATIENCE / 1000} s`;
+  return new EigentimeError("silent", message, "if its supervisor is stopped, `kill -CONT` lets it go on");
+}
+
 /**
  * Makes a request on a connection of its own, so that what waits delays nothing else. The caller leaves `told`,
  * which closes the connection. Where another supervisor has taken the timeline over, it is that one's to answer.
@@ -130,7 +141,9 @@ export async function ask(place: Place, method: string, params: object, signal?:
     if (signal) addAbortSignal(signal, socket);
     socket.write(`${request}\n`);
     const told = lines(socket);
-    const line = await told.next().catch((error) => {
+    const patience = method === "wait" ? undefined : setTimeout(() => socket.destroy(silent(place)), PATIENCE);
+    const answered = told.next().finally(() => clearTimeout(patience));
+    const line = await answered.catch((error) => {
       if (["ECONNRESET", "EPIPE"].includes(error.code)) throw ended(place);
       throw error;
     });

@@ -7,10 +7,21 @@ import {
   type SpawnOptions,
   type SpawnOptionsWithoutStdio,
 } from "node:child_process";
+import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { promisify } from "node:util";
-import { command, Guard, refused } from "./guard.js";
-import { type Answer, ask, dateOf, type Instant, type Place, type Rate, type Span, written } from "./protocol.js";
+import { command, Guard, place } from "./guard.js";
+import {
+  type Answer,
+  ask,
+  dateOf,
+  ended,
+  type Instant,
+  type Place,
+  type Rate,
+  type Span,
+  written,
+} from "./protocol.js";
 
 /** How a timeline is made: the options of `eigentime ctl create`. */
 export interface TimelineOptions {
@@ -168,20 +179,24 @@ export class Timeline {
         return value === true ? flag : `${flag}=${value}`;
       });
     const eigentime = command();
-    const { guard, ...place } = await Guard.make(eigentime, name ? [...flags, name] : flags, saved ?? "", signal);
+    const words = name ? [...flags, "--", name] : flags;
+    const { guard, ...made } = await Guard.make(eigentime, words, saved ?? "", signal);
     const isPrivate = !name && !options.joinable;
-    const runtime = isPrivate ? dirname(dirname(place.socket)) : (process.env.EIGENTIME_RUNTIME_DIR ?? "");
-    return new Timeline(place, eigentime, runtime, guard);
+    const runtime = isPrivate ? dirname(dirname(made.socket)) : (process.env.EIGENTIME_RUNTIME_DIR ?? "");
+    return new Timeline(made, eigentime, runtime, guard);
   }
 
   /** A timeline that exists. To close it leaves it as it is. */
   static async connect(name: string, { signal }: Abortable = {}): Promise<Timeline> {
     signal?.throwIfAborted();
     const eigentime = command();
-    const { stdout } = await run(eigentime, ["ctl", "show", name, "--json"], { signal }).catch((error) => {
-      throw error.stderr ? refused("not_found", error.stderr) : error;
+    const asked = run(eigentime, ["ctl", "show", "--json", "--", name], { signal });
+    const { stdout, stderr } = await asked.catch((error) => {
+      if (error.stderr) return error;
+      throw error;
     });
-    return new Timeline(JSON.parse(stdout), eigentime, process.env.EIGENTIME_RUNTIME_DIR ?? "");
+    const found = place(eigentime, stdout, "not_found", stderr);
+    return new Timeline(found, eigentime, process.env.EIGENTIME_RUNTIME_DIR ?? "");
   }
 
   /** By which `eigentime ctl` and containers find it, unless it is in a directory of its own. */
@@ -205,7 +220,9 @@ export class Timeline {
   spawn(file: string, args: readonly string[], options: SpawnOptions): ChildProcess;
   spawn(file: string, args: readonly string[] = [], options: SpawnOptions = {}): ChildProcess {
     const child = spawn(this.#eigentime, this.#words(file, args, options), this.#options(options));
-    this.#expect(this.#joined(child));
+    const over = new AbortController();
+    child.once("exit", () => over.abort());
+    this.#expect(ask(this.#place, "wait", { joined: child.pid }, over.signal).then(({ told }) => told.return()));
     return child;
   }
 
@@ -219,8 +236,9 @@ export class Timeline {
     return run(this.#eigentime, words, { ...this.#options(options), encoding: "utf8" });
   }
 
-  // The shell is to be on the timeline, too, and not between this process and the command.
+  // Throws if the timeline has ended. The shell is to be on the timeline, too, and not between this process and the command.
   #words(file: string, args: readonly string[], { shell }: SpawnOptions): string[] {
+    if (!existsSync(this.#place.socket)) throw ended(this.#place);
     const program = shell ? [shell === true ? "/bin/sh" : shell, "-c", [file, ...args].join(" ")] : [file, ...args];
     return ["run", "--timeline", this.name, "--existing", "--", ...program];
   }
@@ -229,24 +247,6 @@ export class Timeline {
     if (options.argv0 !== undefined)
       throw new TypeError("argv0: a program on a timeline has the name by which it is found");
     return { ...options, shell: false, env: this.environment(options.env) };
-  }
-
-  /** Until a process has started its program, or has ended. */
-  async #joined(child: ChildProcess): Promise<void> {
-    const over = new AbortController();
-    const end = () => over.abort();
-    child.once("exit", end).once("error", end);
-    try {
-      const { result, told } = await ask(this.#place, "watch", {}, over.signal);
-      if ((result as Shown).members.some(({ pid }) => pid === child.pid)) return;
-      for await (const line of told) {
-        const { event, pid } = JSON.parse(line);
-        if (event === "joined" && pid === child.pid) return;
-      }
-    } finally {
-      child.off("exit", end).off("error", end);
-      over.abort();
-    }
   }
 
   #expect(happens: Promise<unknown>): void {
@@ -318,7 +318,13 @@ export class Timeline {
     condition: Condition,
     { signal }: Abortable = {},
   ): Promise<{ pid?: number; thread?: Member["threads"][number] }> {
-    return (await this.#ask("wait", condition, signal)).result;
+    return this.#ask("wait", condition, signal).then(
+      ({ result }) => result,
+      (error) => {
+        if (condition.ended && error.code === "ended") return {};
+        throw error;
+      },
+    );
   }
 
   /**

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it, test } from "node:test";
@@ -26,11 +27,14 @@ function within(now, earliest) {
 const later = (span) => new Date(START.getTime() + span);
 const sleeping = { blocked: { call: "clock_nanosleep" } };
 
-/** A directory of the test's own, which ends with it. */
+const directories = [];
+process.on("exit", () => directories.forEach((path) => rmSync(path, { recursive: true, force: true })));
+
+/** A directory of the test's own, which ends with this process. */
 function directory(t) {
   const path = mkdtempSync(join(tmpdir(), "kit-"));
   // What is registered with `t.after` runs in its order: this would come before timelines in it are closed.
-  process.on("exit", () => rmSync(path, { recursive: true, force: true }));
+  directories.push(path);
   return path;
 }
 
@@ -239,6 +243,9 @@ describe("a timeline", { concurrency: 4 }, () => {
       assert.deepEqual(told, ["removed"]);
       await waits;
       await refuses(timeline.leap("1s"), "ended", /has ended/);
+      assert.deepEqual(await timeline.wait({ ended: true }), {});
+      assert.throws(() => timeline.spawn("true"), { code: "ended" });
+      await refuses(timeline.execFile("true"), "ended", /has ended/);
       await assert.rejects(
         async () => {
           for await (const event of timeline.watch()) assert.fail(event.event);
@@ -257,6 +264,18 @@ describe("a timeline", { concurrency: 4 }, () => {
       await refuses(Timeline.create({ name: "a/b" }), "not_made", /a\/b/);
       await refuses(Timeline.create({ continue: '{"cut": "short' }), "not_made", /^cannot continue/);
       await refuses(Timeline.connect("no-such-timeline"), "not_found", /'no-such-timeline' in \//);
+      await refuses(Timeline.create({ skipidle: true }), "not_made", /'--skipidle'.*\nhelp: .*'--skip-idle'/);
+      for (const making of [Timeline.create({ name: "--help" }), Timeline.connect("--help")])
+        await assert.rejects(making, /^EigentimeError: invalid value '--help'/);
+      await refuses(timeline.set({ rate: 0 }), "invalid_params", /'0': a rate cannot be zero\nhelp: .*freeze/);
+      await refuses(timeline.set({ date: new Date("9999-12-31") }), "invalid_params", /cannot show.*\nhelp: .*2262/);
+      for (const wrong of [{ rate: NaN }, { offset: Infinity }, { date: new Date(NaN) }])
+        await assert.rejects(timeline.set(wrong), {
+          name: "RangeError",
+          message: /^(rate|offset|date): .* is no number/,
+        });
+      await timeline.freeze();
+      await refuses(timeline.wait({ for: "1h", timeout: 1 }), "timeout", /stand still\nhelp: .*thaw/);
     }),
   );
 
@@ -407,6 +426,35 @@ describe("where timelines are", () => {
     process.env.EIGENTIME = "";
     set(t, "PATH", "");
     await refuses(Timeline.create(), "not_installed", /'eigentime'/);
+  });
+
+  it("is not told by another command", async (t) => {
+    set(t, "EIGENTIME", "/bin/true");
+    const message = /^'\/bin\/true' tells of no timeline\nhelp: .*EIGENTIME/;
+    await refuses(Timeline.create(), "not_made", message);
+    await refuses(Timeline.connect("x"), "not_found", message);
+  });
+
+  it("is not in a directory that is missing", async (t) => {
+    const missing = join(directory(t), "missing");
+    set(t, "TMPDIR", missing);
+    await refuses(Timeline.create(), "not_made", new RegExp(`${missing}/.*\nhelp: set TMPDIR`));
+  });
+
+  it("is given up where the supervisor does not answer", async (t) => {
+    const place = directory(t);
+    const [socket, command] = [join(place, "socket"), join(place, "command")];
+    writeFileSync(command, `#!/bin/sh\necho '${JSON.stringify({ name: "stopped", socket })}'\n`, { mode: 0o700 });
+    set(t, "EIGENTIME", command);
+    const stopped = createServer().listen(socket);
+    t.after(() => stopped.close());
+    const timeline = await Timeline.connect("stopped");
+    t.mock.timers.enable({ apis: ["setTimeout"] });
+    const asked = once(stopped, "connection").then(([connection]) => once(connection, "data"));
+    const answer = refuses(timeline.now(), "silent", /within 60 s\nhelp: .*kill -CONT/);
+    await asked;
+    t.mock.timers.tick(60_000);
+    await answer;
   });
 });
 

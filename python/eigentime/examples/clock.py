@@ -3,12 +3,8 @@
 import eigentime
 
 reading = eigentime.now_with_error()
-print(
-    f"monotonic {reading.monotonic_ns} ns, within {reading.error_ns} ns of the kernel's"
-)
-print(
-    f"wall      {reading.wall_ns} ns, within {reading.wall_error_ns} ns of the kernel's"
-)
+print(f"monotonic {reading.monotonic_ns} ns, within {reading.error_ns} ns of the kernel's")
+print(f"wall      {reading.wall_ns} ns, within {reading.wall_error_ns} ns of the kernel's")
 if reading.utc_error_ns is None:
     print("UTC       unknown: the kernel says that its clock is not synchronized")
 else:

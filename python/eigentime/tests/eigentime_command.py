@@ -10,7 +10,5 @@ EIGENTIME = Path(__file__).resolve().parents[3] / "build" / "bin" / "eigentime"
 def needed() -> dict[str, str]:
     """The environment that names it."""
     if not EIGENTIME.exists():
-        raise unittest.SkipTest(
-            "skipped: needs build/bin/eigentime, which `make build` builds"
-        )
+        raise unittest.SkipTest("skipped: needs build/bin/eigentime, which `make build` builds")
     return {**os.environ, "EIGENTIME": str(EIGENTIME)}

@@ -1,9 +1,11 @@
 """Timelines that a test makes: their programs, their clocks, and their end."""
 
 import asyncio
+import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -11,10 +13,12 @@ import threading
 import unittest
 from datetime import datetime, timedelta, timezone
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
 import eigentime_command
+from eigentime import _timeline
 from eigentime.aio import AsyncTimeline
 from eigentime.timeline import Timeline, TimelineError
 
@@ -28,7 +32,7 @@ from eigentime.timeline import Timeline
 
 timeline = Timeline()
 program = timeline.popen(["sleep", "1d"])
-pids = [timeline.info()["supervisor"], program.pid, timeline._at._holder.pid]
+pids = [timeline.info()["supervisor"], program.pid, timeline._holder.pid]
 print(timeline.environment()["EIGENTIME_RUNTIME_DIR"], *pids, flush=True)
 time.sleep(1000)
 """
@@ -52,9 +56,7 @@ class Clocks(TestCase):
         with Timeline(date=START, freeze=True) as timeline:
             self.assertEqual(timeline.now(), START)
             self.assertEqual(timeline.leap(DAY).now, START + DAY)
-            self.assertEqual(
-                timeline.leap("1.5s").now, START + DAY + timedelta(seconds=1.5)
-            )
+            self.assertEqual(timeline.leap("1.5s").now, START + DAY + timedelta(seconds=1.5))
             state = timeline.set(date=START, rate=Fraction(1, 4))
             self.assertEqual((state.now, state.rate), (START, 0.25))
             self.assertEqual(timeline.thaw(rate=60).state, "running")
@@ -65,11 +67,7 @@ class Clocks(TestCase):
             saved = timeline.save()["clocks"]["realtime"]
             self.assertEqual(
                 saved // 1000,
-                (
-                    timeline.now()
-                    - START
-                    + (START - datetime.fromtimestamp(0, timezone.utc))
-                )
+                (timeline.now() - START + (START - datetime.fromtimestamp(0, timezone.utc)))
                 // timedelta(microseconds=1),
             )
 
@@ -78,16 +76,49 @@ class Clocks(TestCase):
             self.assert_fails("refused", timeline.leap, "-1s")
             self.assert_fails("refused", timeline.skip, times=1)
             self.assert_fails("invalid_params", timeline.wait, idle=True, empty=True)
-            self.assert_fails(
-                "timeout", timeline.wait, until="2200-01-01", timeout="1ms"
-            )
+            self.assert_fails("timeout", timeline.wait, until="2200-01-01", timeout="1ms")
             with self.assertRaises(TypeError):
                 timeline.leap(30)
             with self.assertRaises(TypeError):
                 timeline.set(date=30)
         self.assert_fails("ended", timeline.now)
-        error = self.assert_fails("not_made", Timeline, date="never")
-        self.assertIn("'never'", error.message)
+
+    def test_what_cannot_be_is_said_with_a_way_out(self) -> None:
+        latest = datetime(9999, 12, 31, tzinfo=timezone.utc)
+        for options, message, way_out in [
+            ({"date": "never"}, "'never'", "2038-01-19"),
+            ({"date": latest}, "cannot show this date", "2262-04-11"),
+            ({"rate": float("nan")}, "'nan'", "0.001"),
+            ({"skipidle": True}, "'--skipidle'", "'--skip-idle'"),
+            ({"continue_": "no document"}, "cannot continue", ""),
+        ]:
+            with self.subTest(options):
+                error = self.assert_fails("not_made", Timeline, **options)
+                self.assertIn(message, error.message)
+                self.assertIn(way_out, error.help or "")
+        for connect in [partial(Timeline, name="--help"), partial(Timeline.connect, "--help")]:
+            with self.assertRaisesRegex(TimelineError, "'--help'.*: a name has"):
+                connect()
+        with Timeline(freeze=True) as timeline:
+            for function, given, message, way_out in [
+                (timeline.set, {"rate": 0}, "'0': a rate cannot be zero", "freeze"),
+                (timeline.set, {"rate": float("nan")}, "'nan'", "0.001"),
+                (timeline.set, {"date": latest}, "cannot show this date", "2262-04-11"),
+            ]:
+                with self.subTest(given):
+                    error = self.assert_fails("invalid_params", function, **given)
+                    self.assertIn(message, error.message)
+                    self.assertIn(way_out, error.help or "")
+            frozen = self.assert_fails("timeout", timeline.wait, until="2200-01-01", timeout="1ms")
+            self.assertIn("stand still", frozen.message)
+            self.assertIn("thaw", frozen.help or "")
+
+    def test_one_goes_on_from_what_another_has_saved(self) -> None:
+        with Timeline(date=START, freeze=True, rate=None) as timeline:
+            saved = timeline.save()
+        for document in [saved, json.dumps(saved), json.dumps(saved).encode()]:
+            with Timeline(continue_=document) as continued:
+                self.assertEqual(continued.now(), START)
 
     def test_idle_time_is_skipped_when_allowed(self) -> None:
         with Timeline(date=START, skip_idle=True, skips=0) as timeline:
@@ -98,9 +129,7 @@ class Clocks(TestCase):
 
     def test_a_wait_holds_nothing_up(self) -> None:
         with Timeline(date=START) as timeline:
-            waiting = threading.Thread(
-                target=timeline.wait, kwargs={"until": START + DAY}
-            )
+            waiting = threading.Thread(target=timeline.wait, kwargs={"until": START + DAY})
             waiting.start()
             timeline.leap(2 * DAY)
             waiting.join()
@@ -108,6 +137,22 @@ class Clocks(TestCase):
     def test_without_the_command(self) -> None:
         with mock.patch.dict(os.environ, {"EIGENTIME": "no-such-command"}):
             self.assert_fails("not_installed", Timeline)
+        with mock.patch.dict(os.environ, {"EIGENTIME": "/bin/true"}):
+            for code, function in [
+                ("not_made", Timeline),
+                ("not_found", partial(Timeline.connect, "x")),
+            ]:
+                error = self.assert_fails(code, function)
+                self.assertIn("'/bin/true' tells of no timeline", error.message)
+                self.assertIn("EIGENTIME", error.help or "")
+
+    def test_without_a_directory_for_temporary_files(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            missing = os.path.join(folder, "missing")
+            with mock.patch.dict(os.environ, TMPDIR=missing):
+                error = self.assert_fails("not_made", Timeline)
+        self.assertIn(missing, error.message)
+        self.assertIn("set TMPDIR", error.help or "")
 
 
 class Programs(TestCase):
@@ -122,9 +167,7 @@ class Programs(TestCase):
         with Timeline(date=START) as timeline:
             for args, options, output in ways:
                 with self.subTest(args):
-                    program = timeline.popen(
-                        args, stdout=subprocess.PIPE, text=True, **options
-                    )
+                    program = timeline.popen(args, stdout=subprocess.PIPE, text=True, **options)
                     self.assertEqual(program.communicate()[0], output)
             done = timeline.run(["no-such-program"], stderr=subprocess.DEVNULL)
             self.assertEqual(done.returncode, 127)
@@ -151,9 +194,7 @@ class Programs(TestCase):
                 await timeline.wait(idle=True)
                 waiting = asyncio.ensure_future(timeline.wait(until=START + 10 * DAY))
                 never = asyncio.ensure_future(timeline.wait(until=START + 100 * DAY))
-                self.assertGreaterEqual(
-                    (await timeline.leap(11 * DAY)).now, START + 11 * DAY
-                )
+                self.assertGreaterEqual((await timeline.leap(11 * DAY)).now, START + 11 * DAY)
                 await waiting
                 never.cancel()
                 self.assertEqual(await program.wait(), 0)
@@ -185,6 +226,47 @@ class Ends(TestCase):
         self.assertEqual(program.wait(), -signal.SIGKILL)
         self.assertFalse(os.path.exists(directory))
 
+    def test_it_is_known_afterwards(self) -> None:
+        with Timeline() as timeline:
+            pass
+        self.assertEqual(timeline.wait(ended=True), {})
+        self.assert_fails("ended", timeline.wait, idle=True)
+        self.assert_fails("ended", timeline.popen, ["true"])
+        self.assert_fails("ended", timeline.run, ["true"])
+
+        async def main() -> None:
+            async with AsyncTimeline() as timeline:
+                waiting = asyncio.ensure_future(timeline.wait(ended=True))
+            self.assertEqual(await waiting, {})
+            self.assertEqual(await timeline.wait(ended=True), {})
+            with self.assertRaisesRegex(TimelineError, "it has ended"):
+                await timeline.popen(["true"])
+
+        asyncio.run(main())
+
+    def test_a_supervisor_that_does_not_answer_is_given_up(self) -> None:
+        with (
+            Timeline() as timeline,
+            tempfile.TemporaryDirectory() as folder,
+            socket.socket(socket.AF_UNIX) as stopped,
+            mock.patch.object(_timeline, "PATIENCE", 0.1),
+        ):
+            timeline._socket = os.path.join(folder, "socket")
+            stopped.bind(timeline._socket)
+            stopped.listen()
+            for function in [timeline.now, timeline.events]:
+                error = self.assert_fails("silent", function)
+                self.assertIn("within 0.1 s", error.message)
+                self.assertIn("kill -CONT", error.help or "")
+
+            async def ask() -> None:
+                async with AsyncTimeline() as other:
+                    other._socket = timeline._socket
+                    await other.now()
+
+            with self.assertRaisesRegex(TimelineError, "within 0.1 s"):
+                asyncio.run(ask())
+
     def test_when_its_supervisor_was_killed(self) -> None:
         with Timeline() as timeline:
             supervisor = timeline.info()["supervisor"]
@@ -193,11 +275,13 @@ class Ends(TestCase):
             select.select([pidfd], [], [])
             os.close(pidfd)
             self.assert_fails("ended", timeline.now)
+            self.assertEqual(timeline.wait(ended=True), {})
+            program = timeline.run(["true"], stderr=subprocess.PIPE, text=True)
+            self.assertEqual(program.returncode, 125)
+            self.assertIn("it has ended", program.stderr)
 
     def test_when_the_test_is_killed(self) -> None:
-        victim = subprocess.Popen(
-            [sys.executable, "-c", VICTIM], stdout=subprocess.PIPE, text=True
-        )
+        victim = subprocess.Popen([sys.executable, "-c", VICTIM], stdout=subprocess.PIPE, text=True)
         directory, *pids = victim.stdout.readline().split()
         pidfds = [os.pidfd_open(int(pid)) for pid in pids]
         victim.kill()
@@ -232,7 +316,7 @@ class Ends(TestCase):
     def test_when_its_holder_was_killed(self) -> None:
         timeline = Timeline()
         program = timeline.popen(["sleep", "1d"])
-        os.kill(timeline._at._holder.pid, signal.SIGKILL)
+        os.kill(timeline._holder.pid, signal.SIGKILL)
         self.assertEqual(program.wait(), -signal.SIGKILL)
         self.assertIn("status -9", self.assert_fails("refused", timeline.close).message)
 

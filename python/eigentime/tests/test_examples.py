@@ -21,10 +21,7 @@ OUTPUT = {
     ],
     "sleep.py": [
         r"(no .*: .*\n)*turn 1: (on time|woken late|preempted), spun \d+ ns",
-        *[
-            rf"turn {turn}: (on time|woken late|preempted), spun \d+ ns"
-            for turn in range(2, 6)
-        ],
+        *[rf"turn {turn}: (on time|woken late|preempted), spun \d+ ns" for turn in range(2, 6)],
         r"of 100 sleeps, the median was [\d.]+ ns late",
     ],
     "timeline.py": [r"2038-01-30"],

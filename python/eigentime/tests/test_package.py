@@ -21,9 +21,7 @@ def run(*command: object) -> subprocess.CompletedProcess:
     words = [str(word) for word in command]
     done = subprocess.run(words, check=False, capture_output=True, text=True)
     if done.returncode != 0:
-        raise AssertionError(
-            f"{words} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
-        )
+        raise AssertionError(f"{words} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
     return done
 
 
@@ -63,9 +61,7 @@ class Documentation(unittest.TestCase):
         return found
 
     def test_everything_public_is_documented(self) -> None:
-        bare = [
-            name for name, thing in self.public().items() if not inspect.getdoc(thing)
-        ]
+        bare = [name for name, thing in self.public().items() if not inspect.getdoc(thing)]
         self.assertEqual(bare, [])
 
     def test_everything_is_said_to_be_public(self) -> None:
@@ -97,9 +93,7 @@ class Wheel(unittest.TestCase):
             python = Path(folder, "bin", "python")
             run(python, "-m", "pip", "install", "--quiet", "--no-index", self.wheel())
             # -I: nothing of this folder or of the caller's environment is importable.
-            program = (
-                "import eigentime; print(eigentime.__file__, eigentime.now_ns() > 0)"
-            )
+            program = "import eigentime; print(eigentime.__file__, eigentime.now_ns() > 0)"
             said = run(python, "-I", "-c", program).stdout.split()
             self.assertTrue(said[0].startswith(str(Path(folder).resolve())))
             self.assertEqual(said[1], "True")

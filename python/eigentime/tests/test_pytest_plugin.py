@@ -74,9 +74,7 @@ class Plugin(unittest.TestCase):
     def pytest(self, tests: dict, *arguments: str) -> str:
         environment = eigentime_command.needed()
         if find_spec("xdist") is None:
-            self.skipTest(
-                "skipped: needs pytest and pytest-xdist, which `make python` installs"
-            )
+            self.skipTest("skipped: needs pytest and pytest-xdist, which `make python` installs")
         with tempfile.TemporaryDirectory() as folder:
             for name, text in tests.items():
                 Path(folder, name).write_text(text)
@@ -94,9 +92,7 @@ class Plugin(unittest.TestCase):
     def check(self, *arguments: str) -> None:
         said = self.pytest({"test_a.py": TESTS, "test_b.py": OTHER}, *arguments)
         summary = re.findall(
-            r"^(PASSED|FAILED|ERROR|XFAIL) \S*?::(?:TestInside::)?(\w+)",
-            said,
-            re.MULTILINE,
+            r"^(PASSED|FAILED|ERROR|XFAIL) \S*?::(?:TestInside::)?(\w+)", said, re.MULTILINE
         )
         self.assertEqual(
             sorted(summary),
@@ -114,9 +110,7 @@ class Plugin(unittest.TestCase):
             said,
         )
         self.assertRegex(said, r"SKIPPED \[1\] .*: a reason")
-        self.assertRegex(
-            said, r"- virtual time -+\n2038-02-18T00:00:.* \(running, rate 1\)"
-        )
+        self.assertRegex(said, r"- virtual time -+\n2038-02-18T00:00:.* \(running, rate 1\)")
         self.assertRegex(said, r"said inside\n-+ virtual time -+\n2038-01-19T00:00:")
         self.assertIn("the process in the timeline has ended with 3", said)
         self.assertIn("RuntimeError: torn down inside", said)
@@ -154,11 +148,43 @@ def test_unknown(timeline): pass
 """
         said = self.pytest({"test_wrong.py": wrong})
         self.assertRegex(said, "1 failed, 2 errors in")
-        self.assertEqual(
-            len(re.findall("^invalid value 'never'", said, re.MULTILINE)), 2
-        )
+        self.assertEqual(len(re.findall("^invalid value 'never'", said, re.MULTILINE)), 2)
         self.assertRegex(said, "unexpected argument '--dat'.*\nhelp: .*'--date'")
         self.assertNotIn("_timeline.py", said)
+
+    def test_a_rate_that_cannot_be_is_an_error_inside_too(self) -> None:
+        wrong = """
+import pytest
+
+@pytest.mark.timeline(rate=0, inside=True)
+def test_inside(): pass
+
+@pytest.mark.timeline(rate=0)
+def test_outside(timeline): pass
+"""
+        said = self.pytest({"test_wrong.py": wrong})
+        self.assertRegex(said, "2 errors in")
+        self.assertEqual(len(re.findall("'0'.*: a rate cannot be zero\nhelp: ", said)), 2, said)
+        self.assertNotIn("INTERNALERROR", said)
+
+    def test_a_marker_without_effect_is_an_error(self) -> None:
+        wrong = """
+import pytest
+
+pytestmark = pytest.mark.timeline(date="2038-01-19")
+
+def test_of_a_module_with_others(): pass
+
+@pytest.mark.timeline(rate=2)
+def test_without_the_fixture(): pass
+
+@pytest.mark.timeline(rate=2)
+@pytest.mark.usefixtures("timeline")
+def test_with_it(): pass
+"""
+        said = self.pytest({"test_wrong.py": wrong})
+        self.assertRegex(said, "2 passed, 1 error in")
+        self.assertIn("the marker timeline has no effect\nhelp: ", said)
 
     def test_positional_options_are_errors_of_the_test(self) -> None:
         wrong = """

@@ -53,9 +53,7 @@ class Sleeping(unittest.TestCase):
         self.assertIs(type(statistics), eigentime.SleeperStatistics)
         self.assertEqual(statistics.sleeps, 10)
         self.assertGreaterEqual(statistics.slept_ns, 10 * 200_000 - 10_000)
-        self.assertLess(
-            abs(statistics.spun_ns - sum(slept.spun_ns for slept in sleeps)), 100
-        )
+        self.assertLess(abs(statistics.spun_ns - sum(slept.spun_ns for slept in sleeps)), 100)
         self.assertTrue(0 <= statistics.cpu <= 1)
 
     def test_nothing_is_spun_where_nothing_may_be(self) -> None:
@@ -194,9 +192,7 @@ class Privileges(unittest.TestCase):
         before = os.sched_getscheduler(0)
         sleeper = eigentime.Sleeper(realtime=10)
         if sleeper.degradation:
-            self.skipTest(
-                f"skipped: needs real-time priority 10: {sleeper.degradation[0]}"
-            )
+            self.skipTest(f"skipped: needs real-time priority 10: {sleeper.degradation[0]}")
         self.assertEqual(os.sched_getscheduler(0) & 0xFF, os.SCHED_FIFO)
         self.assertEqual(os.sched_getparam(0).sched_priority, 10)
         sleeper.close()

@@ -386,9 +386,7 @@ class Life(Waiting):
         event = ticker.every(0.001, print_nothing)
         gone = weakref.ref(ticker)
         (thread,) = [
-            thread
-            for thread in threading.enumerate()
-            if thread.name == "eigentime-ticker"
+            thread for thread in threading.enumerate() if thread.name == "eigentime-ticker"
         ]
         del ticker
         gc.collect()
@@ -472,9 +470,7 @@ class Refusing(Waiting):
             ticker.every(1, start_ns=-7)
         with self.assertRaisesRegex(ValueError, "beyond what can be counted"):
             ticker.once(1.8e10)
-        with self.assertRaisesRegex(
-            TypeError, "'no' can't be called|no can't be called"
-        ):
+        with self.assertRaisesRegex(TypeError, "'no' can't be called|no can't be called"):
             ticker.every(1, "no")  # type: ignore[arg-type]
         for options in [{"realtime": 0}, {"pin": -1}, {"quantile": 2}, {"cpu": -1}]:
             with self.subTest(options), self.assertRaises(ValueError):

@@ -33,9 +33,7 @@ print(json.dumps(dict(host, before=before, now=reading.monotonic_ns, after=after
 class Timeline(unittest.TestCase):
     def run_at(self, rate: int) -> dict:
         if not EIGENTIME.exists():
-            self.skipTest(
-                "skipped: needs build/bin/eigentime, which `make build` builds"
-            )
+            self.skipTest("skipped: needs build/bin/eigentime, which `make build` builds")
         timeline = [str(EIGENTIME), "run", "--date", "2038-01-19", "--rate", str(rate)]
         program = [sys.executable, "-c", PROGRAM]
         done = subprocess.run(

@@ -156,8 +156,10 @@ fn waits_for_an_instant() -> Outcome {
     ensure!(passed >= 300_000_000_000, "it waited for {passed} ns");
     // A leap ends it, and while the clocks stand still it gives up.
     place.done(&["freeze", "x"])?;
-    let code = caller.refused("wait", &json!({ "for": "1d", "timeout": "50ms" }))?;
-    ensure!(code == "timeout", "{code}");
+    let late = caller.call("wait", &json!({ "for": "1d", "timeout": "50ms" }))?["error"].take();
+    ensure!(late["code"] == "timeout", "{late}");
+    ensure!(late["message"].as_str().is_some_and(|it| it.contains("stand still")), "{late}");
+    ensure!(late["help"].as_str().is_some_and(|it| it.contains("thaw")), "{late}");
     caller.say(r#"{"id":"leapt","method":"wait","params":{"for":"1d"}}"#)?;
     place.done(&["leap", "x", "2d"])?;
     let leapt = caller.hear()?;
@@ -178,7 +180,16 @@ fn waits_for_programs() -> Outcome {
     let misspelt = place.ctl(&["wait", "x", "--blocked", "--call", "clock_nanoslep"])?;
     misspelt.expect_code(1)?;
     misspelt.ensure(misspelt.errors.contains("'clock_nanoslep'\nhelp:"), "it is not refused")?;
+    place.done(&["wait", "x", "--joined", &pid])?;
     place.done(&["wait", "x", "--idle"])?;
+    // This process has joined nothing; one that has ended is not waited for.
+    let own = std::process::id();
+    let stranger = place.ctl(&["wait", "x", "--joined", &own.to_string(), "--timeout", "20ms"])?;
+    stranger.expect_code(1)?;
+    stranger.ensure(stranger.errors.contains(&format!("process {own} has started no")), "why?")?;
+    let unstarted = start(place.run("x", &[])?.arg("/no/such/program"))?;
+    place.done(&["wait", "x", "--joined", &unstarted.child.id().to_string()])?;
+    unstarted.finish(PATIENCE)?.expect_code(127)?;
     let script = "echo runs; while :; do :; done";
     let mut busy = start(place.run("x", &[])?.args(["sh", "-c", script]))?;
     busy.next_line(PATIENCE)?;

@@ -29,6 +29,7 @@ pub fn add(suite: &mut Suite) {
     test("removes_no_other", removes_no_other);
     test("ends_where_nobody_reads", ends_where_nobody_reads);
     test("private", private);
+    test("private_without_a_directory", private_without_a_directory);
     test("continued_from_standard_input", continued);
 }
 
@@ -157,6 +158,17 @@ fn private() -> Outcome {
 }
 
 /// What is read of standard input is the saved document, and nothing behind it.
+fn private_without_a_directory() -> Outcome {
+    let place = Place::new()?;
+    let missing = place.directory().join("missing");
+    let mut command = place.outside(User::Myself.binary()?);
+    let refused = run(command.args(["ctl", "create", "--hold"]).env("TMPDIR", &missing))?;
+    refused.expect_code(1)?;
+    let says = |text: &str| refused.ensure(refused.errors.contains(text), text);
+    says(&missing.display().to_string())?;
+    says("help: set TMPDIR to a directory that you may write to")
+}
+
 fn continued() -> Outcome {
     let place = Place::new()?;
     place.done(&["create", "y", "--date", "2038-01-19T00:00:00Z", "--freeze"])?;

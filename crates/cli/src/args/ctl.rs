@@ -211,7 +211,8 @@ pub struct SkipOptions {
 }
 
 /// The other conditions than that a thread is blocked.
-const NOT_BLOCKED: [&str; 6] = ["until", "wait_span", "idle", "skipped", "empty", "ended"];
+const NOT_BLOCKED: [&str; 7] =
+    ["until", "wait_span", "idle", "joined", "skipped", "empty", "ended"];
 
 /// What is waited for.
 #[derive(Debug, Args)]
@@ -242,6 +243,10 @@ pub struct WaitOptions {
     /// With --blocked: only in this call
     #[arg(long, value_name = "NAME", requires = "blocked", conflicts_with_all = NOT_BLOCKED)]
     pub call: Option<String>,
+
+    /// Until this process has started a program in the timeline, or has ended
+    #[arg(long, value_name = "PID", group = "condition")]
+    pub joined: Option<i32>,
 
     /// Until it has made all leaps that are allowed
     #[arg(long, group = "condition")]

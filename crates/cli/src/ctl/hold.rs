@@ -23,9 +23,14 @@ struct Directory(PathBuf);
 impl Directory {
     fn new() -> Result<Self, String> {
         let path = std::env::temp_dir().join("eigentime-XXXXXX");
-        nix::unistd::mkdtemp(&path)
-            .map(Self)
-            .map_err(|error| format!("cannot make a directory as {}: {error}", path.display()))
+        nix::unistd::mkdtemp(&path).map(Self).map_err(|error| {
+            format!(
+                "cannot make a directory as {}: {}\n\
+                     help: set TMPDIR to a directory that you may write to",
+                path.display(),
+                error.desc()
+            )
+        })
     }
 }
 

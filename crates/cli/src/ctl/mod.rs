@@ -250,13 +250,25 @@ fn skip(options: &SkipOptions) -> protocol::Skip {
 /// What is waited for.
 fn wait(options: &WaitOptions) -> protocol::Wait {
     let WaitOptions {
-        until, span, idle, blocked, pid, call, skipped, empty, ended, timeout, ..
+        until,
+        span,
+        idle,
+        blocked,
+        pid,
+        call,
+        joined,
+        skipped,
+        empty,
+        ended,
+        timeout,
+        ..
     } = options;
     protocol::Wait {
         until: until.map(Date),
         span: span.map(Span),
         idle: *idle,
         blocked: blocked.then(|| Blocked { pid: *pid, call: call.clone() }),
+        joined: *joined,
         skipped: *skipped,
         empty: *empty,
         ended: *ended,

@@ -158,6 +158,9 @@ pub struct Wait {
     /// A thread of a member waits in a call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked: Option<Blocked>,
+    /// This process has started a program in the timeline, or has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub joined: Option<i32>,
     /// It has made all leaps that are allowed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub skipped: bool,
@@ -194,22 +197,25 @@ pub(super) enum Written {
     Text(String),
 }
 
-const NO_NANOSECONDS: &str = "no 64-bit integer, in nanoseconds";
+/// Reads text by the rules of the command line.
+fn read_text<T, P: fmt::Display, E: serde::de::Error>(
+    written: &str,
+    parse: impl Fn(&str) -> Result<T, P>,
+) -> Result<T, E> {
+    parse(written).map_err(|reason| E::custom(format!("'{written}': {reason}")))
+}
 
-/// Reads text by the rules of the command line, and a number by another rule.
-fn read<'de, D: Deserializer<'de>, T, E: fmt::Display>(
+/// Reads text by the rules of the command line, and a number as nanoseconds.
+fn read<'de, D: Deserializer<'de>, T, P: fmt::Display>(
     from: D,
-    text: impl Fn(&str) -> Result<T, E>,
-    number: impl Fn(&Number) -> Option<T>,
-    expected: &str,
+    text: impl Fn(&str) -> Result<T, P>,
+    nanoseconds: impl Fn(i64) -> T,
 ) -> Result<T, D::Error> {
     match Written::deserialize(from)? {
-        Written::Text(written) => {
-            text(&written).map_err(|reason| D::Error::custom(format!("'{written}': {reason}")))
-        }
-        Written::Number(written) => {
-            number(&written).ok_or_else(|| D::Error::custom(format!("{written} is {expected}")))
-        }
+        Written::Text(written) => read_text(&written, text),
+        Written::Number(written) => written.as_i64().map(nanoseconds).ok_or_else(|| {
+            D::Error::custom(format!("{written} is no 64-bit integer, in nanoseconds"))
+        }),
     }
 }
 
@@ -231,19 +237,13 @@ pub struct Factor(pub Rate);
 
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        read(from, parse_offset, |number| number.as_i64().map(Nanos), NO_NANOSECONDS).map(Self)
+        read(from, parse_offset, Nanos).map(Self)
     }
 }
 
 impl<'de> Deserialize<'de> for Date {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        read(
-            from,
-            parse_date,
-            |number| number.as_i64().map(VirtualInstant::from_nanos),
-            NO_NANOSECONDS,
-        )
-        .map(Self)
+        read(from, parse_date, VirtualInstant::from_nanos).map(Self)
     }
 }
 
@@ -255,7 +255,11 @@ impl<'de> Deserialize<'de> for At {
 
 impl<'de> Deserialize<'de> for Factor {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        read(from, parse_rate, |number| parse_rate(&number.to_string()).ok(), "no rate").map(Self)
+        let text = match Written::deserialize(from)? {
+            Written::Text(written) => written,
+            Written::Number(written) => written.to_string(),
+        };
+        read_text(&text, parse_rate).map(Self)
     }
 }
 
@@ -515,6 +519,12 @@ mod tests {
         assert_eq!(set(json!({ "date": "@1" })), Ok(json!({ "date": 1_000_000_000 })));
         for wrong in [json!({ "rate": "fast" }), json!({ "date": 0.5 }), json!({ "offset": [] })] {
             assert_eq!(set(wrong), Err(Code::InvalidParams));
+        }
+        for rate in [json!(0), json!("0")] {
+            let params = json!({ "rate": rate });
+            let (_, refusal) = read_call(json!({ "method": "set", "params": params })).unwrap_err();
+            assert_eq!(refusal.message, "'0': a rate cannot be zero");
+            assert!(refusal.help.unwrap().contains("freeze"));
         }
     }
 

@@ -1,5 +1,7 @@
 //! Dates: instants such as `2038-01-19T03:14:07Z` or `@2147483647`.
 
+use core::ops::RangeInclusive;
+
 use jiff::{Timestamp, Zoned, fmt::temporal::Pieces, tz::TimeZone};
 
 use super::{
@@ -74,6 +76,8 @@ fn parse_date_in(input: &str, local: &TimeZone) -> Result<VirtualInstant, ParseE
 }
 
 const OUT_OF_RANGE: &str = "the kernel's clocks cannot show this date";
+/// What the clocks can show lies within these years, in any zone.
+const YEARS: RangeInclusive<i16> = 1969..=2263;
 const RANGE: &str = "choose a date from 1970-01-01T00:00:00Z to 2262-04-11T23:47:16Z";
 
 /// Nanoseconds since 1970, from seconds.
@@ -94,20 +98,24 @@ fn calendar(input: &str, local: &TimeZone) -> Result<i128, String> {
     if input.contains(":60") {
         return Err("60 is too large, and the kernel's clocks have no leap seconds".to_owned());
     }
-    let parsed = Pieces::parse(input).and_then(|pieces| {
-        let civil = pieces.date().to_datetime(pieces.time().unwrap_or_default());
-        match (pieces.time_zone_annotation(), pieces.to_numeric_offset()) {
-            (Some(_), _) => input.parse::<Zoned>().map(|zoned| zoned.timestamp()),
-            (None, Some(offset)) => offset.to_timestamp(civil),
-            (None, None) => local.to_ambiguous_timestamp(civil).compatible(),
-        }
-    });
     // What the parser says of a text that does not begin as a date is of no help.
     let is_dated = input.len() > 4 && input.bytes().take(4).all(|byte| byte.is_ascii_digit());
-    parsed.map(Timestamp::as_nanosecond).map_err(|error| match is_dated {
+    let reason = |error: jiff::Error| match is_dated {
         true => error.to_string(),
         false => "it is not a date".to_owned(),
-    })
+    };
+    let pieces = Pieces::parse(input).map_err(reason)?;
+    // At the ends of the calendar, there is no timestamp whose range could be checked.
+    if !YEARS.contains(&pieces.date().year()) {
+        return Err(OUT_OF_RANGE.to_owned());
+    }
+    let civil = pieces.date().to_datetime(pieces.time().unwrap_or_default());
+    let parsed = match (pieces.time_zone_annotation(), pieces.to_numeric_offset()) {
+        (Some(_), _) => input.parse::<Zoned>().map(|zoned| zoned.timestamp()),
+        (None, Some(offset)) => offset.to_timestamp(civil),
+        (None, None) => local.to_ambiguous_timestamp(civil).compatible(),
+    };
+    parsed.map(Timestamp::as_nanosecond).map_err(reason)
 }
 
 /// Prints a date as RFC 3339 in UTC, with as many decimals as it needs.
@@ -215,6 +223,8 @@ mod tests {
             ("1969-12-31T23:59:59Z", OUT_OF_RANGE),
             ("1970-01-01", OUT_OF_RANGE),
             ("2262-04-11T23:47:17Z", OUT_OF_RANGE),
+            ("9999-12-31", OUT_OF_RANGE),
+            ("9999-12-31T23:59:59Z", OUT_OF_RANGE),
         ] {
             let error = parse_date_in(input, &berlin()).unwrap_err();
             assert!(error.reason().contains(reason), "{error}");

@@ -121,18 +121,10 @@ class Ticker:
         eventfd: bool = False,
     ) -> Event: ...
     def ticks(
-        self,
-        seconds: float,
-        *,
-        start_ns: int | None = None,
-        shielded: bool = False,
+        self, seconds: float, *, start_ns: int | None = None, shielded: bool = False
     ) -> Ticks: ...
     def ticks_ns(
-        self,
-        nanoseconds: int,
-        *,
-        start_ns: int | None = None,
-        shielded: bool = False,
+        self, nanoseconds: int, *, start_ns: int | None = None, shielded: bool = False
     ) -> Ticks: ...
     @property
     def degradation(self) -> tuple[Degradation, ...]: ...

@@ -12,13 +12,15 @@ import pickle
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
-from eigentime.pytest_plugin import INSIDE, make
+from eigentime import _timeline
+from eigentime.pytest_plugin import INSIDE, attempt
 from eigentime.timeline import Timeline
 
 # Options that are set once the test begins: starting pytest takes virtual time, too.
@@ -33,22 +35,20 @@ def reports(
     """Runs the test: its reports."""
     found: list[pytest.TestReport] = []
     try:
-        call = pytest.CallInfo.from_call(
-            lambda: found.extend(_run(item, asked)), "call", reraise=_ENDS
-        )
+        call = _call("call", lambda: found.extend(_run(item, asked)))
     finally:
         yield from found
     if call.excinfo is not None:
         yield item.ihook.pytest_runtest_makereport(item=item, call=call)
     # Fixtures of modules and the like that the next test does not need: nothing else ends them here.
     setup: Any = item.session._setupstate
-    teardown = pytest.CallInfo.from_call(
-        lambda: setup.teardown_exact(nextitem), "teardown", reraise=_ENDS
-    )
-    if teardown.excinfo is not None or not any(
-        report.when == "teardown" for report in found
-    ):
+    teardown = _call("teardown", lambda: setup.teardown_exact(nextitem))
+    if teardown.excinfo is not None or not any(report.when == "teardown" for report in found):
         yield item.ihook.pytest_runtest_makereport(item=item, call=teardown)
+
+
+def _call(when: Literal["call", "teardown"], function: Callable[[], None]) -> Any:
+    return pytest.CallInfo.from_call(function, when, reraise=_ENDS)
 
 
 def _run(item: pytest.Item, asked: dict[str, Any]) -> Iterator[pytest.TestReport]:
@@ -59,24 +59,16 @@ def _run(item: pytest.Item, asked: dict[str, Any]) -> Iterator[pytest.TestReport
     if config.getoption("loadgroup", False) and item.get_closest_marker("xdist_group"):
         rest = re.sub(r"@[^\]]*$", "", rest)  # what xdist may have added
     args = [*config.invocation_params.args, "--no-header", "--no-summary"]
-    if config.pluginmanager.has_plugin("xdist"):
-        args.append("-n0")
-    if config.pluginmanager.has_plugin("pytest_cov"):
-        args.append("--no-cov")
+    for plugin, without in ("xdist", "-n0"), ("pytest_cov", "--no-cov"):
+        if config.pluginmanager.has_plugin(plugin):
+            args.append(without)
     factory: Any = config._tmp_path_factory  # type: ignore[attr-defined]
     place = factory.mktemp("timeline")
-    with make(asked) as timeline:
-        told = {
-            "args": args,
-            "test": f"{item.path}::{rest}",
-            "path": sys.path,
-            "basetemp": place / "basetemp",
-            "workerinput": getattr(config, "workerinput", {"workerid": "master"}),
-            "timeline": timeline.name,
-            "at_start": at_start,
-        }
+    with attempt(Timeline, asked) as timeline:
+        worker = getattr(config, "workerinput", {"workerid": "master"})
+        inside = _Inside(timeline.name, at_start, f"{item.path}::{rest}", place, worker)
         file = place / "test"
-        file.write_bytes(pickle.dumps(told))
+        file.write_bytes(pickle.dumps((sys.path, args, inside)))
         # With `-s`, what the test prints is for the terminal.
         shown = config.getoption("capture") == "no"
         done = timeline.run(
@@ -89,15 +81,15 @@ def _run(item: pytest.Item, asked: dict[str, Any]) -> Iterator[pytest.TestReport
             errors="replace",
         )
     torn_down = False
-    for data in _read(place / "reports"):
+    for data in _read(place / "told"):
+        if data is None:
+            raise KeyboardInterrupt
+        if isinstance(data, tuple):
+            pytest.exit(*data)
         report = config.hook.pytest_report_from_serializable(config=config, data=data)
         report.nodeid = item.nodeid
         torn_down = torn_down or report.when == "teardown"
         yield report
-    for exited in _read(place / "end"):
-        if exited is None:
-            raise KeyboardInterrupt
-        pytest.exit(*exited)
     if not torn_down:
         said = "" if shown else f":\n{done.stdout}"
         text = f"the process in the timeline has ended with {done.returncode}"
@@ -111,62 +103,53 @@ def _read(file: Path) -> Iterator[Any]:
                 yield pickle.load(stream)
 
 
+@dataclass
 class _Inside:
     """The plugin of the process in the timeline."""
 
-    def __init__(self, told: dict[str, Any], place: Path) -> None:
-        self._told = told
-        self._place = place
-        self.timeline = Timeline.connect(told["timeline"])
-        # By which it is registered.
-        self.__name__ = INSIDE
+    name: str
+    at_start: dict[str, Any]
+    test: str
+    place: Path
+    workerinput: dict[str, Any]
+    # By which it is registered.
+    __name__ = INSIDE
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_cmdline_main(self, config: pytest.Config) -> None:
+        # By the timeline's clock, a minute may be no time at all.
+        _timeline.PATIENCE = None
+        self.timeline = Timeline.connect(self.name)
+        self._config = config
         # Other plugins write no results of their own in a worker.
-        config.workerinput = self._told["workerinput"]  # type: ignore[attr-defined]
+        config.workerinput = self.workerinput  # type: ignore[attr-defined]
         config.workeroutput = {}  # type: ignore[attr-defined]
-        config.args = [self._told["test"]]
-        config.option.basetemp = str(self._told["basetemp"])
+        config.args = [self.test]
+        config.option.basetemp = str(self.place / "basetemp")
         config.option.usepdb = False
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self) -> None:
-        if self._told["at_start"]:
-            self.timeline.set(**self._told["at_start"])
+    def pytest_runtest_setup(self) -> None:
+        if self.at_start:
+            attempt(self.timeline.set, self.at_start)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         hook = self._config.hook
-        data = hook.pytest_report_to_serializable(config=self._config, report=report)
-        self._write("reports", data)
+        self._tell(hook.pytest_report_to_serializable(config=self._config, report=report))
 
-    def pytest_keyboard_interrupt(
-        self, excinfo: pytest.ExceptionInfo[BaseException]
-    ) -> None:
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         # That of `pytest.exit`, too; errors of the collection are of a class of their own.
         end = excinfo.value
         if isinstance(end, pytest.exit.Exception):
-            self._write("end", (end.msg, end.returncode))
+            self._tell((end.msg, end.returncode))
         elif type(end) is KeyboardInterrupt:
-            self._write("end", None)
+            self._tell(None)
 
-    def _write(self, name: str, data: Any) -> None:
-        with (self._place / name).open("ab") as stream:
+    def _tell(self, data: Any) -> None:
+        with (self.place / "told").open("ab") as stream:
             pickle.dump(data, stream)
-
-    def pytest_configure(self, config: pytest.Config) -> None:
-        self._config = config
-
-
-def main() -> int:
-    """Runs the test that the file names."""
-    file = Path(sys.argv[1])
-    told = pickle.loads(file.read_bytes())
-    sys.path[:] = told["path"]
-
-    inside = _Inside(told, file.parent)
-    return pytest.main(told["args"], plugins=[inside])
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.path[:], args, inside = pickle.loads(Path(sys.argv[1]).read_bytes())
+    sys.exit(pytest.main(args, plugins=[inside]))

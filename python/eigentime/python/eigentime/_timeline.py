@@ -9,7 +9,8 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime, timedelta, timezone
 from fractions import Fraction
 from typing import Any, NamedTuple, Union
@@ -21,6 +22,9 @@ Span = Union[str, timedelta]  # noqa: UP007
 """Text such as "30d" or "1.5s", or a timedelta."""
 Rate = Union[str, int, float, Fraction]  # noqa: UP007
 """Virtual seconds per host second, a number or text such as "1/3"."""
+
+# How long a timeline may take for an answer that it gives at once, in seconds of this process.
+PATIENCE: float | None = 60.0
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -71,45 +75,43 @@ def _instant(ns: int) -> datetime:
     return _EPOCH + timedelta(microseconds=ns // 1000)
 
 
-def _span(value: Span) -> str:
+# Spans and dates, on the command line and in the protocol alike.
+_TIMES = {
+    "boottime",
+    "date",
+    "for",
+    "idle_grace",
+    "monotonic",
+    "offset",
+    "span",
+    "timeout",
+    "until",
+}
+
+
+def _text(name: str, value: Any) -> Any:
     if isinstance(value, timedelta):
         return f"{value // timedelta(microseconds=1)}us"
-    if isinstance(value, str):
-        return value
-    raise TypeError(f"{value!r}: a span is a timedelta, or text such as '30d'")
-
-
-def _date(value: Date) -> str:
     if isinstance(value, datetime):
         return value.astimezone(timezone.utc).isoformat()
-    if isinstance(value, (str, date)):
-        return str(value)
-    raise TypeError(f"{value!r}: a date is a datetime, or text such as '2038-01-19'")
-
-
-# What is a date and what a span, on the command line and in the protocol alike.
-_SPANS = ("boottime", "for", "idle_grace", "monotonic", "offset", "span", "timeout")
-_WRITTEN: dict[str, Callable[[Any], str]] = dict.fromkeys(_SPANS, _span)
-_WRITTEN.update(date=_date, until=_date)
+    if name in _TIMES and not isinstance(value, (str, date)):
+        raise TypeError(f"{name}: {value!r} is neither text nor a timedelta, datetime or date")
+    if name == "continue" and not isinstance(value, str):
+        return value.decode() if isinstance(value, bytes) else json.dumps(value)
+    return str(value) if isinstance(value, (date, float, Fraction)) else value
 
 
 def written(given: Mapping[str, Any]) -> dict[str, Any]:
     """What was given, by the names of the protocol: `for_` is `for`, since that is a keyword."""
     names = {name.rstrip("_"): it for name, it in given.items() if it is not None}
-    return {n: _WRITTEN[n](it) if n in _WRITTEN else it for n, it in names.items()}
-
-
-def request(method: str, given: Mapping[str, Any]) -> bytes:
-    """A line that asks a timeline for something."""
-    asked = {"method": method, "params": written(given), "protocol": 1}
-    return json.dumps(asked, default=str).encode() + b"\n"
+    return {name: _text(name, it) for name, it in names.items()}
 
 
 class Answer(NamedTuple):
     """What a timeline has answered."""
 
-    now: datetime
-    result: dict[str, Any]
+    virtual_ns: int
+    fields: dict[str, Any]
 
     @classmethod
     def of(cls, line: bytes, name: str) -> Answer:
@@ -121,12 +123,20 @@ class Answer(NamedTuple):
             error = answer["error"]
             message = f"timeline '{name}': {error['message']}"
             raise TimelineError(error["code"], message, error.get("help"))
-        return cls(_instant(answer["virtual_ns"]), answer["result"])
+        return cls(answer["virtual_ns"], answer["result"])
+
+    def now(self) -> datetime:
+        """When it was given, by the timeline's wall clock."""
+        return _instant(self.virtual_ns)
+
+    def result(self) -> dict[str, Any]:
+        """What the method returns."""
+        return self.fields
 
     def state(self) -> State:
         """The result of methods that return the timeline."""
-        result = self.result
-        return State(result["name"], result["state"], result["rate"], self.now, result)
+        shown = self.fields
+        return State(shown["name"], shown["state"], shown["rate"], self.now(), shown)
 
 
 def event(line: bytes) -> Event:
@@ -135,15 +145,19 @@ def event(line: bytes) -> Event:
     return Event(fields["event"], _instant(fields["virtual_ns"]), fields)
 
 
-def has_joined(line: bytes, pid: int) -> bool:
-    """Whether an event tells that this process has started its program."""
-    told = json.loads(line)
-    return told.get("event") == "joined" and bool(told["pid"] == pid)
-
-
 def ended(name: str) -> TimelineError:
     """That nobody answers."""
     return TimelineError("ended", f"timeline '{name}': it has ended")
+
+
+def silent(name: str) -> TimelineError:
+    """That it does not answer in time."""
+    message = f"timeline '{name}': it has not answered within {PATIENCE:g} s"
+    help = "if its supervisor is stopped, `kill -CONT` lets it go on"
+    return TimelineError("silent", message, help)
+
+
+_NAMED = "install Eigentime, and put the command on PATH or its path into EIGENTIME"
 
 
 def _command() -> str:
@@ -151,97 +165,46 @@ def _command() -> str:
     name = os.environ.get("EIGENTIME") or "eigentime"
     found = shutil.which(name)
     if found is None:
-        raise TimelineError(
-            "not_installed",
-            f"there is no command '{name}', which makes timelines",
-            "install Eigentime, and put the command on PATH or its path into EIGENTIME",
-        )
+        message = f"there is no command '{name}', which makes timelines"
+        raise TimelineError("not_installed", message, _NAMED)
     return os.path.abspath(found)
 
 
-def _failed(code: str, said: str) -> TimelineError:
-    """What the command says: a message, then help or a tip, then how it is used."""
-    said = said.strip().replace("\n\n  tip: ", "\nhelp: ")
-    text = re.sub("^(eigentime|error): ", "", said.split("\n\n")[0])
-    message, _, help = text.partition("\nhelp: ")
-    return TimelineError(code, message, help or None)
+class Client:
+    """What knows where a timeline is, finds it or makes it, and ends what it has made."""
 
-
-class Existing:
-    """A timeline that something else has made, and removes."""
-
+    name: str
+    """The name of the timeline."""
     # The runtime directory, where no other program looks for it.
-    directory: str | None = None
+    _directory: str | None = None
+    # The process with which the timeline ends.
+    _holder: Any = None
 
-    def __init__(self, name: str) -> None:
-        self.eigentime = _command()
-        words = [self.eigentime, "ctl", "show", name, "--json"]
+    def _find(self, name: str) -> None:
+        """Finds a timeline that something else has made, and removes."""
+        self._eigentime = _command()
+        words = [self._eigentime, "ctl", "show", "--json", "--", name]
         asked = subprocess.run(words, check=False, capture_output=True, text=True)
-        if asked.returncode != 0:
-            raise _failed("not_found", asked.stderr)
-        shown = json.loads(asked.stdout)
-        self.name, self.socket = shown["name"], shown["socket"]
+        if not asked.stdout.startswith("{"):
+            raise self._failed("not_found", asked.stderr)
+        self._take(json.loads(asked.stdout))
 
-    def environment(self, given: Mapping[Any, Any] | None = None) -> dict[Any, Any]:
-        """The environment in which `eigentime` finds the timeline."""
-        found = dict(os.environ if given is None else given)
-        if self.directory is not None:
-            found["EIGENTIME_RUNTIME_DIR"] = self.directory
-        return found
-
-    def start(
-        self, args: Any, options: dict[str, Any]
-    ) -> tuple[list[Any], dict[str, Any]]:
-        """The words and options that start in the timeline what `Popen(args, **options)` does on
-        the host."""
-        words: Sequence[Any] = (
-            [args] if isinstance(args, (str, bytes, os.PathLike)) else args
-        )
-        shell, executable = options.pop("shell", False), options.pop("executable", None)
-        if shell:
-            words = [executable or "/bin/sh", "-c", *words]
-        elif executable is not None:
-            replace = "import os, sys; os.execvp(sys.argv[1], sys.argv[2:])"
-            words = [sys.executable, "-ISc", replace, executable, *words]
-        options["env"] = self.environment(options.get("env"))
-        run = [self.eigentime, "run", "--timeline", self.name, "--existing", "--"]
-        return [*run, *words], options
-
-    def connect(self) -> socket.socket:
-        """A connection of its own for each request: threads and forked processes do not share it,
-        and what waits delays nothing else."""
-        connection = socket.socket(socket.AF_UNIX)
-        directory, name = os.path.split(self.socket)
-        try:
-            # That of a socket has at most 107 bytes: unix(7).
-            place = os.open(directory, os.O_PATH)
-            try:
-                connection.connect(f"/proc/self/fd/{place}/{name}")
-            finally:
-                os.close(place)
-        except (ConnectionRefusedError, FileNotFoundError):
-            connection.close()
-            raise ended(self.name) from None
-        return connection
-
-    def close(self) -> None:
-        """Leaves it as it is."""
-
-
-class Made(Existing):
-    """A timeline that ends when it is closed, and at the latest with this process."""
-
-    def __init__(self, name: str | None, options: Mapping[str, Any]) -> None:
-        self.eigentime = _command()
+    def _make(self, name: str | None, options: Mapping[str, Any]) -> None:
+        """Makes a timeline that ends when it is closed, and at the latest with this process."""
+        self._eigentime = _command()
         self._process = os.getpid()
+        given = written(options)
+        saved = given.get("continue")
+        if saved is not None:
+            given["continue"] = "-"
         flags = [
             f"--{option.replace('_', '-')}" + ("" if value is True else f"={value}")
-            for option, value in written(options).items()
+            for option, value in given.items()
             if value is not False
         ]
-        words = [self.eigentime, "ctl", "create", "--hold", "--json", *flags]
-        self._holder: Any = subprocess.Popen(
-            words if name is None else [*words, name],
+        words = [self._eigentime, "ctl", "create", "--hold", "--json", *flags]
+        self._holder = subprocess.Popen(
+            words if name is None else [*words, "--", name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -249,27 +212,40 @@ class Made(Existing):
             # Ctrl-C is for the program that has started it.
             start_new_session=True,
         )
+        # If it does not read, it says why. An empty line ends a document that is cut short.
+        with suppress(BrokenPipeError):
+            self._holder.stdin.write(f"{saved or ''}\n\n")
+            self._holder.stdin.flush()
         said = []
-        for line in self._holder.stdout or ():
+        for line in self._holder.stdout:
             if line.startswith("{"):
                 break
             said.append(line)
         else:
             self._holder.communicate()
-            raise _failed("not_made", "".join(said))
+            raise self._failed("not_made", "".join(said))
         sys.stderr.writelines(said)
-        info = json.loads(line)
-        self.name, self.socket = info["name"], info["socket"]
+        self._take(json.loads(line))
         if name is None and not options.get("joinable"):
-            self.directory = os.path.dirname(os.path.dirname(self.socket))
+            self._directory = os.path.dirname(os.path.dirname(self._socket))
 
-    def close(self) -> None:
-        """Removes it, with its members. Once is enough."""
-        stdin, stdout = self._holder.stdin, self._holder.stdout
-        if stdin.closed:
+    def _take(self, told: dict[str, Any]) -> None:
+        self.name, self._socket = told["name"], told["socket"]
+
+    def _failed(self, code: str, said: str) -> TimelineError:
+        """What the command says: a message, then help or a tip, then how it is used."""
+        said = said.strip() or f"'{self._eigentime}' tells of no timeline\nhelp: {_NAMED}"
+        said = said.replace("\n\n  tip: ", "\nhelp: ")
+        text = re.sub("^(eigentime|error): ", "", said.split("\n\n")[0])
+        message, _, help = text.partition("\nhelp: ")
+        return TimelineError(code, message, help or None)
+
+    def _end(self) -> None:
+        """Removes a timeline that was made, with its members. Once is enough."""
+        if self._holder is None or self._holder.stdin.closed:
             return
-        stdin.close()
-        with stdout:
+        self._holder.stdin.close()
+        with self._holder.stdout as stdout:
             if os.getpid() != self._process:
                 # It is no child of a forked process; the one that has made the timeline ends it.
                 self._holder.returncode = 0
@@ -279,20 +255,60 @@ class Made(Existing):
             said = stdout.read()
         status = self._holder.wait()
         if status != 0:
-            ended = f"eigentime ctl create ended with status {status}"
-            raise _failed("refused", said or ended)
-
-
-class Named:
-    """What both kinds of clients say of their timeline."""
-
-    _at: Existing
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return str(self._at.name)
+            raise self._failed(
+                "refused", said or f"eigentime ctl create ended with status {status}"
+            )
 
     def environment(self, env: Mapping[Any, Any] | None = None) -> dict[Any, Any]:
         """`env`, or that of this process, with what lets `eigentime` find the timeline."""
-        return self._at.environment(env)
+        found = dict(os.environ if env is None else env)
+        if self._directory is not None:
+            found["EIGENTIME_RUNTIME_DIR"] = self._directory
+        return found
+
+    def _start(self, args: Any, options: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The words and options that start in the timeline what `Popen(args, **options)` does on
+        the host."""
+        if not os.path.exists(self._socket):
+            raise ended(self.name)
+        words: Sequence[Any] = [args] if isinstance(args, (str, bytes, os.PathLike)) else args
+        shell, executable = options.pop("shell", False), options.pop("executable", None)
+        if shell:
+            words = [executable or "/bin/sh", "-c", *words]
+        elif executable is not None:
+            replace = "import os, sys; os.execvp(sys.argv[1], sys.argv[2:])"
+            words = [sys.executable, "-ISc", replace, executable, *words]
+        options["env"] = self.environment(options.get("env"))
+        run = [self._eigentime, "run", "--timeline", self.name, "--existing", "--"]
+        return [*run, *words], options
+
+    def _connect(self, method: str, params: Mapping[str, Any]) -> socket.socket:
+        """Makes a request on a connection of its own: threads and forked processes do not share it,
+        and what waits delays nothing else."""
+        asked = {"method": method, "params": written(params), "protocol": 1}
+        request = json.dumps(asked).encode() + b"\n"
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(None if method == "wait" else PATIENCE)
+        directory, name = os.path.split(self._socket)
+        try:
+            # That of a socket has at most 107 bytes: unix(7).
+            place = os.open(directory, os.O_PATH)
+            try:
+                connection.connect(f"/proc/self/fd/{place}/{name}")
+            finally:
+                os.close(place)
+            connection.sendall(request)
+        except (ConnectionError, FileNotFoundError):
+            connection.close()
+            raise ended(self.name) from None
+        return connection
+
+    def _otherwise(self, error: Exception, params: Mapping[str, Any]) -> Answer:
+        """What comes of a request that was not answered: the end may be what it waits for."""
+        if isinstance(error, socket.timeout):
+            raise silent(self.name) from None
+        if isinstance(error, ConnectionError):
+            error = ended(self.name)
+        if params.get("ended") and getattr(error, "code", None) == "ended":
+            return Answer(0, {})
+        raise error

@@ -12,13 +12,14 @@ Failures show the virtual time.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from typing import Any
+from collections.abc import Callable, Generator, Iterator
+from typing import Any, TypeVar
 
 import pytest
 
 from eigentime.timeline import Timeline, TimelineError
 
+Made = TypeVar("Made")
 # The test's timeline, for its failure reports.
 _TIMELINE = pytest.StashKey[Timeline]()
 # The name by which the plugin of the process inside is registered.
@@ -27,16 +28,14 @@ INSIDE = "eigentime-inside"
 
 def options(item: pytest.Item) -> dict[str, Any]:
     """What the test's markers ask for; the closest says most."""
-    found: dict[str, Any] = {}
-    for marker in item.iter_markers("timeline"):
-        found = {**marker.kwargs, **found}
-    return found
+    markers = reversed([*item.iter_markers("timeline")])
+    return {key: value for marker in markers for key, value in marker.kwargs.items()}
 
 
-def make(asked: dict[str, Any]) -> Timeline:
-    """The timeline with these options, or the test's failure."""
+def attempt(function: Callable[..., Made], asked: dict[str, Any]) -> Made:
+    """Calls it with these options; what is wrong with them is the test's failure."""
     try:
-        return Timeline(**asked)
+        return function(**asked)
     except (TimelineError, TypeError) as error:
         raise pytest.fail.Exception(str(error), pytrace=False) from None
 
@@ -52,11 +51,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Fails a test whose marker is wrong."""
+    """Fails a test whose marker is wrong, or its own and of no use."""
     if any(marker.args for marker in item.iter_markers("timeline")):
-        pytest.fail(
-            "the marker timeline takes keywords only, such as date=…", pytrace=False
+        pytest.fail("the marker timeline takes keywords only, such as date=…", pytrace=False)
+    is_used = "timeline" in getattr(item, "fixturenames", ()) or options(item).get("inside")
+    if not is_used and any(marker.name == "timeline" for marker in item.own_markers):
+        text = (
+            "the marker timeline has no effect\nhelp: take the fixture timeline, or set inside=True"
         )
+        pytest.fail(text, pytrace=False)
 
 
 @pytest.fixture
@@ -65,7 +68,7 @@ def timeline(request: pytest.FixtureRequest) -> Iterator[Timeline]:
     inside = request.config.pluginmanager.get_plugin(INSIDE)
     asked = options(request.node)
     asked.pop("inside", None)
-    with inside.timeline if inside else make(asked) as made:
+    with inside.timeline if inside else attempt(Timeline, asked) as made:
         request.node.stash[_TIMELINE] = made
         yield made
 
@@ -86,9 +89,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(
-    item: pytest.Item, nextitem: pytest.Item | None
-) -> bool | None:
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """Runs a test with `inside=True` in a process inside its timeline."""
     asked = options(item)
     if not asked.pop("inside", False) or item.config.pluginmanager.has_plugin(INSIDE):

@@ -42,20 +42,14 @@ def on(timeline: Timeline, container: Container) -> Container:
     api = container.get_docker_client().client.api
     create = api.create_container_from_config
 
-    def create_on_timeline(
-        config: dict[str, Any], *args: Any, **options: Any
-    ) -> dict[str, Any]:
+    def create_on_timeline(config: dict[str, Any], *args: Any, **options: Any) -> Any:
         host = config["HostConfig"]
         host["Runtime"] = RUNTIME
-        annotations = host.get("Annotations") or {}
-        host["Annotations"] = {**annotations, **join["annotations"]}
+        host["Annotations"] = {**(host.get("Annotations") or {}), **join["annotations"]}
         if tuple(map(int, api.api_version.split("."))) < _ANNOTATIONS:
-            variables = [
-                f"{name}={value}" for name, value in join["environment"].items()
-            ]
+            variables = [f"{name}={value}" for name, value in join["environment"].items()]
             config["Env"] = [*(config["Env"] or []), *variables]
-        created: dict[str, Any] = create(config, *args, **options)
-        return created
+        return create(config, *args, **options)
 
     api.create_container_from_config = create_on_timeline
     return container

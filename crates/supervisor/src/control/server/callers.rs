@@ -483,7 +483,9 @@ impl Callers {
         self.connections.values_mut().filter(|it| it.watches).for_each(|it| it.tell(event, moment));
         // It may have ended already.
         if let Event::Joined { pid, .. } = event {
-            self.follow([Pid::from_raw(*pid)].into_iter());
+            let process = Pid::from_raw(*pid);
+            self.waits.iter_mut().for_each(|wait| wait.hear_of(process));
+            self.follow([process].into_iter());
         }
     }
 

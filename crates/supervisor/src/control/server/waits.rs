@@ -4,6 +4,7 @@ use std::mem::discriminant;
 use std::time::{Duration, Instant};
 
 use eigentime_timeline::{Clock, Nanos, VirtualInstant};
+use nix::unistd::Pid;
 use serde_json::{Value, json};
 use syscalls::Sysno;
 
@@ -11,6 +12,7 @@ use super::super::protocol::{self, Blocked, Code, Refusal};
 use super::super::{Answer, Request, Shown, State};
 use super::Token;
 use crate::host;
+use crate::proc;
 use crate::region::Region;
 
 /// How soon the tracing thread is asked again whether something is so, at first and later.
@@ -23,6 +25,10 @@ const LONGEST: Duration = Duration::from_secs(1);
 /// Why a timeline makes no leaps.
 pub const NO_SKIPS: &str = "it was made without --skip-idle\n\
                             help: make it with --skip-idle --skips 0 to allow leaps later";
+
+/// Why nothing comes of waiting for a clock.
+const STANDS_STILL: &str = "the clocks stand still\n\
+                            help: `thaw` lets them run; `leap` moves them even so";
 
 /// A condition that a caller waits for.
 pub struct Wait {
@@ -46,6 +52,7 @@ enum Condition {
     Shows(Clock, VirtualInstant),
     Idle,
     Blocked(Blocked),
+    Joined(Pid),
     Skipped,
     Empty,
     Ended,
@@ -71,7 +78,8 @@ impl Wait {
         asked: protocol::Wait,
         region: &Region,
     ) -> Result<Self, Refusal> {
-        let protocol::Wait { until, span, idle, blocked, skipped, empty, ended, timeout } = asked;
+        let protocol::Wait { until, span, idle, blocked, joined, skipped, empty, ended, timeout } =
+            asked;
         let call = blocked.as_ref().and_then(|blocked| blocked.call.as_deref());
         if let Some(call) = call.filter(|call| !is_call(call)) {
             let text = format!(
@@ -89,13 +97,15 @@ impl Wait {
             span.map(|span| after(span.0)),
             idle.then_some(Condition::Idle),
             blocked.map(Condition::Blocked),
+            joined.map(|pid| Condition::Joined(Pid::from_raw(pid))),
             skipped.then_some(Condition::Skipped),
             empty.then_some(Condition::Empty),
             ended.then_some(Condition::Ended),
         ];
         let mut conditions = conditions.into_iter().flatten();
         let (Some(condition), None) = (conditions.next(), conditions.next()) else {
-            let text = "wait needs one of until, for, idle, blocked, skipped, empty and ended";
+            let text =
+                "wait needs one of until, for, idle, blocked, joined, skipped, empty and ended";
             return Err(Refusal::new(Code::InvalidParams, text));
         };
         let now = Instant::now();
@@ -125,6 +135,7 @@ impl Wait {
                 return Next::Answer(Ok(json!({})));
             }
             let left = view.host_at(clock, instant).map(|at| at.since(host).0.max(0) as u64);
+            self.why = left.is_none().then(|| STANDS_STILL.to_owned());
             self.look = now + left.map_or(LONGEST, Duration::from_nanos).min(LONGEST);
         }
         // At first, it is looked in any case.
@@ -144,7 +155,10 @@ impl Wait {
     fn request(&self) -> Option<Request> {
         match self.condition {
             Condition::Idle => Some(Request::IsIdle),
-            Condition::Blocked(_) | Condition::Skipped | Condition::Empty => Some(Request::Show),
+            Condition::Blocked(_)
+            | Condition::Joined(_)
+            | Condition::Skipped
+            | Condition::Empty => Some(Request::Show),
             Condition::Shows(..) | Condition::Ended => None,
         }
     }
@@ -167,13 +181,18 @@ impl Wait {
             (Condition::Blocked(asked), Answer::Shown(shown)) => {
                 blocked(asked, shown).ok_or_else(|| "no such thread waits".to_owned())
             }
+            (Condition::Joined(process), Answer::Shown(shown)) => {
+                let has_joined = shown.members.iter().any(|it| it.pid == process.as_raw());
+                match has_joined || proc::has_ended(*process) {
+                    true => Ok(json!({})),
+                    false => Err(format!("process {process} has started no program in it")),
+                }
+            }
             (Condition::Skipped, Answer::Shown(shown)) => match &shown.skipping {
                 None => return Some(Err(Refusal::new(Code::Refused, NO_SKIPS))),
                 Some(skipping) if skipping.paused => Ok(json!({ "skipping": skipping })),
                 Some(skipping) => Err(match skipping.held_by.first() {
-                    _ if shown.timeline.state == State::Frozen => {
-                        "its clocks stand still".to_owned()
-                    }
+                    _ if shown.timeline.state == State::Frozen => STANDS_STILL.to_owned(),
                     _ if shown.members.is_empty() => "it has no members".to_owned(),
                     Some(hold) => format!("the clocks are held: {hold}"),
                     None => "nothing is due".to_owned(),
@@ -190,6 +209,13 @@ impl Wait {
         found.map_err(|why| self.why = Some(why)).ok().map(Ok)
     }
 
+    /// Looks at once, if it waits for this process to join.
+    pub fn hear_of(&mut self, joined: Pid) {
+        if matches!(self.condition, Condition::Joined(process) if process == joined) {
+            self.look = Instant::now();
+        }
+    }
+
     /// Does it wait for the end of the timeline?
     pub fn is_for_end(&self) -> bool {
         matches!(self.condition, Condition::Ended)
@@ -200,6 +226,7 @@ impl Wait {
         let what = match self.condition {
             Condition::Shows(..) => "its clock has not come so far",
             Condition::Idle => "it is not idle",
+            Condition::Joined(_) => "it has not been joined",
             Condition::Blocked(_) => "nothing has happened that was waited for",
             Condition::Skipped => "it has not made all leaps that are allowed",
             Condition::Empty => "it is not empty",

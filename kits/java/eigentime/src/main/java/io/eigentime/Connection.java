@@ -7,16 +7,22 @@ import com.google.gson.JsonElement;
 import com.google.gson.annotations.SerializedName;
 import java.io.BufferedReader;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.math.BigDecimal;
+import java.net.ConnectException;
 import java.net.UnixDomainSocketAddress;
 import java.nio.channels.Channels;
+import java.nio.channels.ClosedChannelException;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.Map;
 import java.util.Objects;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 
 /** A connection to the socket of a timeline, for one request. */
 final class Connection implements AutoCloseable {
@@ -35,7 +41,7 @@ final class Connection implements AutoCloseable {
     record Refusal(String code, String message, String help) {}
 
     /** For that of a timeline that has hung up instead. */
-    private static final Answer ENDED = new Answer(null, null, new Refusal("connection", "it has ended", null));
+    private static final Answer ENDED = new Answer(null, null, new Refusal("ended", "it has ended", null));
 
     private final SocketChannel channel;
     final BufferedReader reader;
@@ -44,12 +50,22 @@ final class Connection implements AutoCloseable {
         try {
             channel = SocketChannel.open(UnixDomainSocketAddress.of(socket));
         } catch (IOException error) {
-            throw broken(error);
+            if (error instanceof ConnectException || Files.notExists(socket)) {
+                throw EigentimeException.ended(error);
+            }
+            String help = "the path of a socket has at most 107 bytes: let EIGENTIME_RUNTIME_DIR name a shorter one";
+            throw new EigentimeException("connection", "cannot connect to " + socket + ": " + error, help, error);
         }
         reader = new BufferedReader(Channels.newReader(channel, StandardCharsets.UTF_8));
     }
 
-    Answer ask(String method, Map<String, ?> params) {
+    /** Gives up after so long. */
+    Answer ask(String method, Map<String, ?> params, Duration patience) {
+        var limit = new CompletableFuture<Void>();
+        limit.orTimeout(patience.toMillis(), TimeUnit.MILLISECONDS).exceptionally(late -> {
+            close();
+            return null;
+        });
         try {
             String request = JSON.toJson(new Request(method, params, 1)) + "\n";
             channel.write(StandardCharsets.UTF_8.encode(request)); // It blocks until all is written.
@@ -60,13 +76,16 @@ final class Connection implements AutoCloseable {
                 throw new EigentimeException(refusal.code(), refusal.message(), refusal.help(), null);
             }
             return answer;
+        } catch (ClosedChannelException error) {
+            boolean late = limit.isDone();
+            String help = late ? "if its supervisor is stopped, `kill -CONT` lets it go on" : null;
+            throw new EigentimeException(
+                    late ? "silent" : "connection", "the timeline has not answered: " + error, help, error);
         } catch (IOException error) {
-            throw broken(error);
+            throw EigentimeException.ended(error);
+        } finally {
+            limit.complete(null);
         }
-    }
-
-    private static EigentimeException broken(IOException error) {
-        return new EigentimeException("connection", "the connection to the timeline: " + error, null, error);
     }
 
     @Override
@@ -74,7 +93,7 @@ final class Connection implements AutoCloseable {
         try {
             channel.close();
         } catch (IOException error) {
-            throw broken(error);
+            throw new UncheckedIOException(error);
         }
     }
 

@@ -16,11 +16,16 @@ public final class EigentimeException extends RuntimeException {
         this.help = help;
     }
 
+    static EigentimeException ended(Throwable cause) {
+        return new EigentimeException("ended", "the timeline has ended", null, cause);
+    }
+
     /**
      * Tells programs what went wrong.
      *
-     * @return a code of the protocol; or {@code command} if the command {@code eigentime} is missing or has failed, and
-     *     {@code connection} if nothing listens for the timeline, or the connection broke
+     * @return a code of the protocol; or {@code command} if the command {@code eigentime} is missing or has failed,
+     *     {@code connection} if there is no such timeline, or the thread was interrupted, and {@code silent} if the
+     *     timeline has not answered within a minute
      */
     public String code() {
         return code;

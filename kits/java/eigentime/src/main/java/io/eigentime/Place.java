@@ -2,6 +2,7 @@ package io.eigentime;
 
 import com.google.gson.stream.JsonReader;
 import java.io.IOException;
+import java.io.PrintStream;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -16,6 +17,8 @@ import java.util.stream.Stream;
 /** Where a timeline is, as a process of {@code eigentime ctl} tells. If that has made the timeline, it holds it. */
 final class Place {
     private static final String RUNTIME = "EIGENTIME_RUNTIME_DIR";
+    private static final String INSTALLING =
+            "install Eigentime, and put the command on PATH, or its path into the environment variable EIGENTIME";
 
     private record Told(String name, String socket) {}
 
@@ -28,25 +31,26 @@ final class Place {
     private final Process process;
 
     static Place of(String name) {
-        return new Place("connection", false, "", List.of("show", "--json", name));
+        return new Place("connection", false, "", List.of("show", "--json", "--", name));
     }
 
     static Place of(Option.Creation creation) {
         var words = new ArrayList<>(List.of("create", "--hold", "--json"));
         words.addAll(creation.arguments);
         if (creation.name != null) {
-            words.add(creation.name);
+            words.addAll(List.of("--", creation.name));
         }
         boolean isPrivate = creation.name == null && !creation.arguments.contains("--joinable");
         return new Place("command", isPrivate, creation.saved, words);
     }
 
     private Place(String code, boolean isPrivate, String saved, List<String> words) {
-        String what = "eigentime ctl " + words.get(0) + ": ";
         var line = Stream.concat(Stream.of(command.toString(), "ctl"), words.stream());
         var builder = new ProcessBuilder(line.toList());
-        // For the directory of a private timeline, since the path of a socket has at most 107 bytes: unix(7).
-        builder.environment().put("TMPDIR", "/tmp");
+        // The path of a socket has at most 107 bytes (unix(7)), of which that of a private timeline takes 49 here.
+        if (variable("TMPDIR", "").getBytes(StandardCharsets.UTF_8).length > 107 - 49) {
+            builder.environment().put("TMPDIR", "/tmp");
+        }
         try {
             process = builder.start();
             Told told = told(saved);
@@ -57,23 +61,18 @@ final class Place {
             socket = Path.of(told.socket());
             runtime = isPrivate ? socket.getParent().getParent().toString() : variable(RUNTIME, "");
         } catch (IOException | ExecutionException error) {
-            throw new EigentimeException("command", what + error, null, error);
+            throw new EigentimeException("command", "eigentime ctl: " + error, null, error);
         } catch (InterruptedException error) {
             Thread.currentThread().interrupt();
-            throw new EigentimeException(code, what + "interrupted", null, error);
+            throw new EigentimeException(code, "eigentime ctl: interrupted", null, error);
         }
     }
 
     /** Waits for what the process tells; null if it has failed. */
     private Told told(String saved) throws IOException, InterruptedException, ExecutionException {
         var told = new FutureTask<Told>(() -> {
-            try {
-                // An empty line ends a document that is cut short.
-                process.getOutputStream().write((saved + "\n\n").getBytes(StandardCharsets.UTF_8));
-                process.getOutputStream().flush();
-            } catch (IOException error) {
-                // It says why it does not read.
-            }
+            // If it does not read, it says why. An empty line ends a document that is cut short.
+            new PrintStream(process.getOutputStream(), true, StandardCharsets.UTF_8).println(saved + "\n");
             return Connection.JSON.fromJson(new JsonReader(process.inputReader(StandardCharsets.UTF_8)), Told.class);
         });
         // No interrupt ends a read; it does end the wait for another thread that reads.
@@ -88,46 +87,39 @@ final class Place {
         }
     }
 
-    private EigentimeException failure(String code) throws IOException, InterruptedException {
+    private EigentimeException failure(String code) throws IOException {
         String said = new String(process.getErrorStream().readAllBytes(), StandardCharsets.UTF_8).strip();
         if (said.isEmpty()) {
-            said = "eigentime ctl ended with status " + process.waitFor();
+            said = "'" + command + "' tells of no timeline\nhelp: " + INSTALLING;
         }
-        // Lines of a message, then those of help.
-        String[] parts = said.split("\nhelp: ", 2);
+        // Lines of a message, then those of help or a tip, then how the command is used.
+        String[] parts =
+                said.replace("\n\n  tip: ", "\nhelp: ").split("\n\n")[0].split("\nhelp: ", 2);
         String message = parts[0].replaceFirst("^(eigentime|error): ", "");
         return new EigentimeException(code, message, parts.length == 2 ? parts[1] : null, null);
     }
 
-    /** Ends the timeline if the process holds it. An interrupt ends no more than the wait for that. */
+    /** Ends the timeline if the process holds it, and waits for that, interrupted or not. */
     void close() {
-        boolean interrupted = Thread.interrupted();
         try {
             process.getOutputStream().close();
-            if (process.waitFor() != 0) {
+            if (process.onExit().join().exitValue() != 0) {
                 throw failure("command");
             }
         } catch (IOException error) {
             throw new UncheckedIOException(error);
-        } catch (InterruptedException error) {
-            interrupted = true;
-        } finally {
-            if (interrupted) {
-                Thread.currentThread().interrupt();
-            }
         }
     }
 
     private static Path findCommand() {
         String named = variable("EIGENTIME", "eigentime");
         String path = named.contains("/") ? "" : variable("PATH", "");
-        String help = "install it, and put the command on PATH, or its path into the environment variable EIGENTIME";
         return Arrays.stream(path.split(":"))
                 .map(folder -> Path.of(folder, named))
                 .filter(file -> Files.isRegularFile(file) && Files.isExecutable(file))
                 .findFirst()
-                .orElseThrow(
-                        () -> new EigentimeException("command", "the command '" + named + "' is missing", help, null))
+                .orElseThrow(() ->
+                        new EigentimeException("command", "the command '" + named + "' is missing", INSTALLING, null))
                 .toAbsolutePath();
     }
 
@@ -136,8 +128,9 @@ final class Place {
         return value == null || value.isEmpty() ? otherwise : value;
     }
 
-    /** A command that runs a program on the timeline. */
+    /** A command that runs a program on the timeline, which must not have ended. */
     ProcessBuilder command(String... program) {
+        connect().close(); // It says whether the timeline has ended.
         // Not in the environment of the ProcessBuilder, since callers may clear that: the command would make another
         // timeline of the same name then.
         var words = Stream.of(
@@ -146,10 +139,6 @@ final class Place {
     }
 
     Connection connect() {
-        if (Files.notExists(socket)) {
-            String message = "there is no timeline '" + name + "', or it has ended";
-            throw new EigentimeException("connection", message, "`eigentime ctl list` lists the timelines", null);
-        }
         return new Connection(socket);
     }
 }

@@ -26,6 +26,12 @@ import java.util.stream.Stream;
  * {@link EigentimeException}. A thread that is interrupted while it waits gets one, too.
  */
 public final class Timeline implements AutoCloseable {
+    /** How long a timeline may take for an answer that it gives at once. */
+    private static final Duration PATIENCE = Duration.ofMinutes(1);
+
+    /** And any other: a century. */
+    private static final Duration NO_LIMIT = Duration.ofDays(36_500);
+
     private final Place place;
 
     private Timeline(Place place) {
@@ -59,7 +65,8 @@ public final class Timeline implements AutoCloseable {
     }
 
     /**
-     * A command that runs on the timeline. If the program is missing, the command ends with status 127.
+     * A command that runs on the timeline, unless that has ended. If the program is missing, the command ends with
+     * status 127.
      *
      * @param words the program and its arguments
      * @return the command, not started
@@ -89,9 +96,8 @@ public final class Timeline implements AutoCloseable {
      * @param settings what to change
      */
     public void set(Option.Setting... settings) {
-        ask(
-                "set",
-                Arrays.stream(settings).collect(Collectors.toMap(setting -> setting.name, setting -> setting.value)));
+        var changes = Arrays.stream(settings).collect(Collectors.toMap(it -> it.name, it -> it.value));
+        ask("set", changes);
     }
 
     /**
@@ -186,21 +192,18 @@ public final class Timeline implements AutoCloseable {
      */
     public Stream<Event> watch() {
         Connection connection = place.connect();
-        connection.ask("watch", Map.of());
-        return connection
-                .reader
-                .lines()
-                .onClose(connection::close)
-                .map(line -> Connection.JSON.fromJson(line, Event.class));
+        connection.ask("watch", Map.of(), PATIENCE);
+        Stream<String> lines = connection.reader.lines().onClose(connection::close);
+        return lines.map(line -> Connection.JSON.fromJson(line, Event.class));
     }
 
     /** Ends the timeline and its members. It is no error if it has ended before. */
     public void remove() {
         try (Connection connection = place.connect()) {
-            connection.ask("remove", Map.of("force", true));
+            connection.ask("remove", Map.of("force", true), PATIENCE);
             connection.reader.lines().forEach(line -> {}); // It hangs up when nothing of the timeline is left.
         } catch (EigentimeException error) {
-            if (!error.code().equals("connection")) {
+            if (!error.code().equals("ended")) {
                 throw error;
             }
         }
@@ -215,8 +218,12 @@ public final class Timeline implements AutoCloseable {
     private Answer ask(String method, Map<String, ?> params) {
         while (true) {
             try (Connection connection = place.connect()) {
-                return connection.ask(method, params);
+                return connection.ask(method, params, method.equals("wait") ? NO_LIMIT : PATIENCE);
             } catch (EigentimeException error) {
+                // That it ends may be what is waited for.
+                if (error.code().equals("ended") && params.containsKey("ended")) {
+                    return null;
+                }
                 // Another supervisor has taken the timeline over, and the request has changed nothing.
                 if (!error.code().equals("moved")) {
                     throw error;

@@ -124,4 +124,18 @@ class EnvironmentTest {
         assertTrue(lines.get(1).contains("environment variable EIGENTIME"), lines::toString);
         assertTrue(run(Map.of("EIGENTIME", "", "PATH", "/nonexistent")).get(0).contains("'eigentime' is missing"));
     }
+
+    @Test
+    void anotherCommandIsNamed() throws Exception {
+        List<String> lines = run(Map.of("EIGENTIME", "/bin/true"));
+        assertTrue(lines.get(0).startsWith("command: '/bin/true' tells of no timeline"), lines::toString);
+        assertTrue(lines.get(1).contains("environment variable EIGENTIME"), lines::toString);
+    }
+
+    @Test
+    void aMissingTemporaryDirectoryIsNamed() throws Exception {
+        List<String> lines = run(Map.of("TMPDIR", "/nonexistent"));
+        assertTrue(lines.get(0).contains("/nonexistent/"), lines::toString);
+        assertTrue(lines.get(1).contains("set TMPDIR"), lines::toString);
+    }
 }

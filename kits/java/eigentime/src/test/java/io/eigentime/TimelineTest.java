@@ -26,17 +26,22 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.params.provider.Arguments.argumentSet;
 
+import java.net.StandardProtocolFamily;
+import java.net.UnixDomainSocketAddress;
+import java.nio.channels.ServerSocketChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.RepeatedTest;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -174,7 +179,7 @@ class TimelineTest {
         assertTrue(Thread.currentThread().isInterrupted());
         timeline.close();
         assertTrue(Thread.interrupted());
-        assertCode("connection", timeline::now);
+        assertCode("ended", timeline::now);
     }
 
     @Test
@@ -259,7 +264,21 @@ class TimelineTest {
             assertCode("invalid_params", () -> timeline.set(rate(Double.NaN)));
             assertCode("invalid_params", () -> timeline.leap(Duration.ofDays(365_000)));
             assertCode("refused", timeline::skip);
+            var tooLate = Instant.parse("9999-12-31T00:00:00Z");
+            for (var setting : List.of(rate(0), rate(Double.NaN), date(tooLate))) {
+                assertNotNull(assertCode("invalid_params", () -> timeline.set(setting))
+                        .help());
+            }
+            timeline.freeze();
+            var frozen = assertCode("timeout", () -> timeline.waitFor(elapsed(DAY), Duration.ofMillis(1)));
+            assertTrue(frozen.help().contains("thaw"), frozen.getMessage());
         }
+        var misspelt = assertCode("command", () -> Timeline.create(arguments("--skipidle")));
+        assertEquals(
+                "unexpected argument '--skipidle' found", misspelt.getMessage().split("\n")[0]);
+        assertEquals("a similar argument exists: '--skip-idle'", misspelt.help());
+        assertCode("command", () -> Timeline.create(name("--help")));
+        assertCode("connection", () -> Timeline.open("--help"));
         var error = assertCode("command", () -> Timeline.create(date("soon")));
         assertTrue(error.getMessage().contains("soon"), error.getMessage());
         assertNotNull(error.help());
@@ -267,6 +286,36 @@ class TimelineTest {
         assertTrue(error.getMessage().contains("cannot continue"), error.getMessage());
         error = assertCode("connection", () -> Timeline.open("no-such-timeline"));
         assertTrue(error.getMessage().contains("no-such-timeline"), error.getMessage());
+    }
+
+    @Test
+    void aSupervisorThatIsKilledHasEnded() throws Exception {
+        var timeline = Timeline.create();
+        ProcessHandle.of(timeline.info().supervisor()).orElseThrow().destroyForcibly();
+        // Its end is told a moment later than its death.
+        timeline.waitFor(ended());
+        assertCode("ended", timeline::now);
+        timeline.close();
+    }
+
+    @Test
+    void aSupervisorThatDoesNotAnswerIsGivenUp(@TempDir Path directory) throws Exception {
+        var socket = directory.resolve("socket");
+        try (var stopped = ServerSocketChannel.open(StandardProtocolFamily.UNIX)) {
+            stopped.bind(UnixDomainSocketAddress.of(socket));
+            try (var connection = new Connection(socket)) {
+                var error = assertCode("silent", () -> connection.ask("info", Map.of(), Duration.ofMillis(50)));
+                assertTrue(error.help().contains("kill -CONT"), error.getMessage());
+            }
+        }
+    }
+
+    @Test
+    void aSocketWhosePathIsTooLongIsNamed(@TempDir Path directory) throws Exception {
+        var socket = Files.createFile(directory.resolve("long".repeat(30)));
+        var error = assertCode("connection", () -> new Connection(socket));
+        assertTrue(error.getMessage().contains(socket.toString()), error.getMessage());
+        assertTrue(error.help().contains("107 bytes"), error.getMessage());
     }
 
     @Test
@@ -300,7 +349,11 @@ class TimelineTest {
         timeline.close();
         timeline.close();
         timeline.remove();
-        assertCode("connection", () -> timeline.leap(DAY));
+        assertCode("ended", () -> timeline.leap(DAY));
+        assertCode("ended", () -> timeline.command("true"));
+        assertCode("ended", () -> timeline.waitFor(idle()));
+        timeline.waitFor(ended());
+        timeline.waitFor(ended(), DAY);
     }
 
     @Test

@@ -21,7 +21,7 @@ import org.junit.platform.commons.support.AnnotationSupport;
  * }</pre>
  *
  * <p>The constructor, {@code @BeforeEach} and {@code @AfterEach} get that of the test. If {@code @BeforeAll} asks for
- * one, all tests of the class share it. When a test fails, its failure has the virtual time as a suppressed exception.
+ * one, all tests of the class share it, except those that have another annotation of their own. When a test fails, its failure has the virtual time as a suppressed exception.
  */
 public final class TimelineExtension implements ParameterResolver, AfterEachCallback {
     private static final ExtensionContext.Namespace OURS = ExtensionContext.Namespace.create(TimelineExtension.class);
@@ -57,10 +57,9 @@ public final class TimelineExtension implements ParameterResolver, AfterEachCall
         // The store closes it at the end of the context.
         return context.getStore(OURS)
                 .getOrComputeIfAbsent(
-                        Timeline.class,
-                        key -> Timeline.create(annotation(context)
-                                .map(TimelineExtension::options)
-                                .orElse(options)),
+                        annotation(context),
+                        nearest -> Timeline.create(
+                                nearest.map(TimelineExtension::options).orElse(options)),
                         Timeline.class);
     }
 
@@ -80,7 +79,7 @@ public final class TimelineExtension implements ParameterResolver, AfterEachCall
 
     @Override
     public void afterEach(ExtensionContext context) {
-        Timeline timeline = context.getStore(OURS).get(Timeline.class, Timeline.class);
+        Timeline timeline = context.getStore(OURS).get(annotation(context), Timeline.class);
         if (timeline != null) {
             context.getExecutionException().ifPresent(failure -> failure.addSuppressed(virtualTime(timeline)));
         }

@@ -145,6 +145,47 @@ class TimelineExtensionTest {
             assertSame(shared, timeline);
             assertEquals(shared.name(), timeline.info().name());
         }
+
+        @Test
+        @InTheYear2040
+        void theNearestAnnotationSaysHow(Timeline timeline) {
+            assertEquals(Instant.parse("2040-02-29T00:00:00Z"), timeline.now());
+        }
+
+        @Nested
+        @OnTimeline(date = "2038-01-19T00:00:00Z", arguments = "--freeze")
+        class Within {
+            @Test
+            void theNearestClassSaysHow(Timeline timeline) {
+                assertEquals(START, timeline.now());
+            }
+        }
+
+        @Nested
+        class WithinWithoutOne {
+            @Test
+            void theClassAroundSharesIt(Timeline timeline) {
+                assertSame(shared, timeline);
+            }
+        }
+    }
+
+    /** Of a class, there is the annotation or the field, since neither is nearer. */
+    @OnTimeline
+    static class Competing {
+        @RegisterExtension
+        static final TimelineExtension TIMELINES = new TimelineExtension(date(START));
+
+        @Test
+        void test(Timeline timeline) {}
+    }
+
+    @Test
+    void anAnnotationAndAFieldOfAClassCompete() {
+        run(Competing.class)
+                .failed()
+                .assertThatEvents()
+                .haveExactly(1, event(finishedWithFailure(message(text -> text.contains("competing")))));
     }
 
     /** Run by tests alone, as are those that follow. */
