@@ -273,23 +273,22 @@ class Cluster(Installation):
         first = int(says("lives"))
 
         built = self.scratch / "upgraded"
-        built.mkdir()
+        files = built / "files"
+        files.mkdir(parents=True)
         run(["tar", "-xf", built_image(), "-C", built])
         layer = max(
             (built / "blobs/sha256").iterdir(), key=lambda blob: blob.stat().st_size
         )
-        run(["tar", "-xf", layer, "-C", built])
-        programs = [
-            built / name
-            for name in ("eigentime-installer", "eigentime", "eigentime-oci")
-        ]
-        with programs[2].open("ab") as program:
+        run(["tar", "-xf", layer, "-C", files])
+        with (files / "eigentime-oci").open("ab") as program:
             program.write(b"another version")
         archive = self.scratch / "upgraded.tar"
-        files = [(file.name, file.read_bytes(), 0o755) for file in programs]
         config = {"Entrypoint": ["/eigentime-installer"]}
         images.image.write(
-            archive, f"localhost/eigentime-cluster:{UPGRADED}", files, config
+            archive,
+            f"localhost/eigentime-cluster:{UPGRADED}",
+            list(images.image.contents(files)),
+            config,
         )
         load_image(archive)
         versions = ["ls", "/opt/eigentime/versions"]
