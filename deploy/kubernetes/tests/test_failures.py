@@ -143,7 +143,8 @@ class Failures(Timelines):
                 link(node, "up")
                 back = now_ns(node)
                 self.comes_back("away", pods, node, back)
-                self.record["away"][-1]["before"] = is_before
+                off = {"before": is_before, "off_s": (back - began) / 1e9}
+                self.record["away"][-1] |= off
 
     def comes_back(self, name, pods, node, back_ns):
         """A node is caught up soon after it is back, and its pods show what the others show."""
