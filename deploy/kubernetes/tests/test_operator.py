@@ -307,6 +307,10 @@ class Operator(Timelines):
         for name in names:
             until(lambda name=name: covered(name), f"{name} is attached")
         applied(of)
+        until(
+            lambda: get("timeline", of)["status"].get("uncovered") == 0,
+            "all processes are covered",
+        )
         return names
 
     def test_09_pods_that_run_already(self):
