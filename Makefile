@@ -87,7 +87,7 @@ test: $(call setup,build python tests) build python vm criu docker $(helm) ## ru
 
 # What it reads from the environment: docs/kubernetes/README.md.
 test-kubernetes: $(helm) image ## install on a cluster, run pods there, upgrade and uninstall
-	for part in cluster operator; do python3 deploy/kubernetes/tests/test_$$part.py; done
+	for part in cluster operator failures; do python3 deploy/kubernetes/tests/test_$$part.py; done
 
 storm: export EIGENTIME_STORM_S = 720
 storm: $(call setup,build tests) build ## rewrite call sites in 64 threads, beside signals, forks, libraries and compilers, for an hour

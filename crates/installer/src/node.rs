@@ -160,23 +160,31 @@ fn timelines(root: &Root) -> Vec<String> {
     sockets.filter_map(|it| it.file_name().into_string().ok()).collect()
 }
 
-/// Removes the timelines that the agent of the node has made, whose supervisors outlive it.
+/// Removes the timelines that the agent of the node has made, whose supervisors outlive it. Processes that were
+/// attached keep theirs, since a filter cannot be taken off: they get the node's clocks, and a supervisor that nobody
+/// finds any more ends with the last of them.
 fn remove_timelines(root: &Root, eigentime: &Path) -> Result<()> {
-    for name in timelines(root).iter().filter(|name| name.starts_with(OF_AGENT)) {
+    let ctl = |words: &[&str]| {
         let mut command = Command::new(root.at(eigentime));
-        command.args(["ctl", "rm", name]).env_clear().env("EIGENTIME_RUNTIME_DIR", RUNTIME_DIR);
-        let ended =
-            command.output().with_context(|| format!("cannot run {}", eigentime.display()))?;
+        command.arg("ctl").args(words).env_clear().env("EIGENTIME_RUNTIME_DIR", RUNTIME_DIR);
+        command.output().with_context(|| format!("cannot run {}", eigentime.display()))
+    };
+    for name in timelines(root).iter().filter(|name| name.starts_with(OF_AGENT)) {
         // The socket of a supervisor that was killed is gone once somebody has tried it.
-        if !ended.status.success() && timelines(root).contains(name) {
-            let reason = String::from_utf8_lossy(&ended.stderr);
-            bail!(
-                "timeline {name} is in use: {}\n\
-                 help: delete the pods whose processes are on it, with the container whose number it has",
-                reason.trim()
-            );
+        if ctl(&["rm", name])?.status.success() || !timelines(root).contains(name) {
+            say(format_args!("timeline {name} is removed"));
+            continue;
         }
-        say(format_args!("timeline {name} is removed"));
+        for words in [["thaw", name, "--rate=1"], ["set", name, "--offset=0s"]] {
+            let ended = ctl(&words)?;
+            if !ended.status.success() {
+                let reason = String::from_utf8_lossy(&ended.stderr);
+                bail!("the processes on timeline {name} cannot be let go: {}", reason.trim());
+            }
+        }
+        let socket = root.at(Path::new(REGISTRY)).join(name);
+        fs::remove_file(&socket).with_context(|| format!("cannot remove {}", socket.display()))?;
+        say(format_args!("the processes on timeline {name} have the node's clocks"));
     }
     Ok(())
 }

@@ -2,13 +2,36 @@
 
 use std::fmt::Debug;
 use std::hash::Hash;
+use std::time::Duration;
 
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, TryStreamExt};
 use kube::runtime::reflector::store::Writer;
+use kube::runtime::utils::Backoff;
+use kube::runtime::watcher::DefaultBackoff;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
+
+/// How soon it is tried again after failures, at most: for so long, a node that is back hears of nothing.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// The usual pauses after failures, but none that is longer.
+struct Pauses(DefaultBackoff);
+
+impl Iterator for Pauses {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        Some(self.0.next()?.min(LONGEST))
+    }
+}
+
+impl Backoff for Pauses {
+    fn reset(&mut self) {
+        self.0.reset();
+    }
+}
 
 /// Follows objects, of each of which only what `keep` leaves is kept; tells each that changes.
 pub fn follow<K>(
@@ -22,7 +45,7 @@ where
     K::DynamicType: Clone + Eq + Hash,
 {
     watcher(objects, config)
-        .default_backoff()
+        .backoff(Pauses(DefaultBackoff::default()))
         .modify(keep)
         .reflect(writer)
         .touched_objects()

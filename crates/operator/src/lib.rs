@@ -5,6 +5,7 @@
 //! - `agent`: keeps the timelines of a node as the objects say.
 //! - `webhook`: lets pods join, and refuses what makes no sense.
 //! - `plugin`: `kubectl eigentime`.
+//! - `connect`: reaches the API server.
 //! - `follow`: follows objects of the API.
 //! - `members`: which pods are members of which timelines.
 //! - `metrics`, `serve`: what is told over HTTP.
@@ -17,6 +18,7 @@ extern crate eigentime_harness;
 pub mod agent;
 pub mod api;
 pub mod clock;
+pub mod connect;
 pub mod controller;
 mod follow;
 mod members;

@@ -3,8 +3,7 @@
 use std::net::SocketAddr;
 
 use clap::{Parser, Subcommand};
-use eigentime_operator::{agent, api, controller, serve, webhook};
-use kube::Client;
+use eigentime_operator::{agent, api, connect, controller, serve, webhook};
 use tracing_subscriber::EnvFilter;
 
 /// Timelines as objects of Kubernetes
@@ -55,7 +54,7 @@ async fn work(part: Part, metrics: Option<SocketAddr>) -> anyhow::Result<()> {
     if let Some(address) = metrics {
         tokio::spawn(serve::metrics(serve::listen(address).await?));
     }
-    let client = Client::try_default().await?;
+    let client = connect::client().await?;
     match part {
         Part::Crds | Part::OnNode { .. } => unreachable!("they need no client"),
         Part::Controller(options) => controller::run(client, options).await,

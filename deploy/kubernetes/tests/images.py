@@ -3,23 +3,62 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import image
 
+# Each tells again and again what its wall clock shows, in seconds, and how long it has slept for two seconds, in
+# milliseconds. With a word, it tells what its clock shows now, in nanoseconds.
 GO = """
 package main
 
-import ("fmt"; "time")
+import ("fmt"; "os"; "time")
 
 func main() {
-	began := time.Now()
-	time.Sleep(2 * time.Second)
-	fmt.Println(time.Now().Unix(), time.Since(began).Milliseconds())
-	time.Sleep(24 * time.Hour)
+	if len(os.Args) > 1 {
+		fmt.Println(time.Now().UnixNano())
+		return
+	}
+	for {
+		began := time.Now()
+		time.Sleep(2 * time.Second)
+		fmt.Println(time.Now().Unix(), time.Since(began).Milliseconds())
+	}
 }
+"""
+
+JAVA = """
+import java.time.Instant;
+
+public class Clock {
+    public static void main(String[] words) throws Exception {
+        if (words.length > 0) {
+            Instant now = Instant.now();
+            System.out.println(now.getEpochSecond() * 1_000_000_000L + now.getNano());
+            return;
+        }
+        while (true) {
+            long began = System.nanoTime();
+            Thread.sleep(2000);
+            System.out.println(System.currentTimeMillis() / 1000 + " " + (System.nanoTime() - began) / 1000000);
+        }
+    }
+}
+"""
+
+PYTHON = """
+import sys, time
+if len(sys.argv) > 1:
+    print(time.time_ns())
+    sys.exit()
+while True:
+    began = time.monotonic()
+    time.sleep(2)
+    print(int(time.time()), int((time.monotonic() - began) * 1000), flush=True)
 """
 
 # Tells of each leap of its wall clock that is longer than half an hour: what it showed last before and first after
@@ -52,24 +91,8 @@ func main() {
 }
 """
 
-JAVA = """
-public class Clock {
-    public static void main(String[] words) throws Exception {
-        long began = System.nanoTime();
-        Thread.sleep(2000);
-        System.out.println(System.currentTimeMillis() / 1000 + " " + (System.nanoTime() - began) / 1000000);
-        Thread.sleep(86400000);
-    }
-}
-"""
-
-PYTHON = """
-import time
-began = time.monotonic()
-time.sleep(2)
-print(int(time.time()), int((time.monotonic() - began) * 1000), flush=True)
-time.sleep(86400)
-"""
+RUN_JAVA = ["/java/bin/java", "-Xshare:off", "-cp", "/", "Clock"]
+RUN_PYTHON = [str(Path(sys.executable).resolve()), "/clock.py"]
 
 
 def libraries(*programs):
@@ -158,13 +181,12 @@ def java(archive, reference, scratch):
     ]
     files += [("Clock.class", (scratch / "Clock.class").read_bytes(), 0o644)]
     files += libraries(runtime / "bin/java", runtime / "lib/server/libjvm.so")
-    config = {"Entrypoint": ["/java/bin/java", "-Xshare:off", "-cp", "/", "Clock"]}
-    image.write(archive, reference, files, config)
+    image.write(archive, reference, files, {"Entrypoint": RUN_JAVA})
 
 
 def python(archive, reference, _):
     """This machine's Python, without packages."""
-    executable = Path(sys.executable).resolve()
+    executable = Path(RUN_PYTHON[0])
     library = Path(sys.modules["os"].__file__).parent
     skipped = (
         "/test/",
@@ -184,6 +206,19 @@ def python(archive, reference, _):
     modules = [str(path) for path in (library / "lib-dynload").glob("*.so")]
     files += libraries(executable, *modules)
     files += [("clock.py", PYTHON.encode(), 0o644)]
-    image.write(
-        archive, reference, files, {"Entrypoint": [str(executable), "/clock.py"]}
-    )
+    image.write(archive, reference, files, {"Entrypoint": RUN_PYTHON})
+
+
+class Language(NamedTuple):
+    """How the image of a program is made, what for, and what starts the program."""
+
+    image: Callable
+    needs: list
+    run: list
+
+
+LANGUAGES = {
+    "go": Language(go, ["go"], ["/program"]),
+    "java": Language(java, ["javac", "jlink"], RUN_JAVA),
+    "python": Language(python, [], RUN_PYTHON),
+}

@@ -26,6 +26,7 @@ from cluster import (
     pod,
     processes,
     rollout,
+    tool,
     until,
 )
 
@@ -81,17 +82,38 @@ class Installation(unittest.TestCase):
     def ready(self, name):
         kubectl("wait", f"pod/{name}", "--for=condition=Ready", "--timeout=120s")
 
+    def program(self, language):
+        """The image of a program in a language, which all nodes have then."""
+        made = images.LANGUAGES[language]
+        if not all(tool(one) for one in made.needs):
+            self.skipTest(f"needs {' and '.join(made.needs)}")
+        scratch = self.scratch / language
+        scratch.mkdir()
+        archive = self.scratch / f"{language}.tar"
+        reference = f"localhost/eigentime-test-{language}:1"
+        made.image(archive, reference, scratch)
+        load_image(archive)
+        return reference
+
     def own_time(self, seconds):
         self.assertTrue(DATE_S <= int(seconds) < DATE_S + HOUR_S, seconds)
+
+    def files_are_as_before(self):
+        files, _ = self.before
+        for node in self.nodes:
+            now = files_of(node)
+            self.assertEqual((now - files[node], files[node] - now), (set(), set()))
 
     def nothing_is_left(self):
         """All files and processes of the nodes and all objects are as they were before the installation."""
         kubectl("delete", "namespace", NAMESPACE)
-        files, before = self.before
+        self.files_are_as_before()
         for node in self.nodes:
-            now = files_of(node)
-            self.assertEqual((now - files[node], files[node] - now), (set(), set()))
-            self.assertEqual(processes(node, ".*[e]igentime"), [])
+            until(
+                lambda node=node: not processes(node, ".*[e]igentime"),
+                f"no process is left on {node}",
+            )
+        _, before = self.before
         now = until(
             lambda: objects() - before == set() and objects(), "no object is left"
         )

@@ -2,12 +2,10 @@
 test-kubernetes` runs it after test_cluster.py. The tests run in this order, on one installation.
 """
 
-import json
 import os
 import statistics
 import time
 import unittest
-from concurrent.futures import ThreadPoolExecutor
 
 import images
 from cluster import (
@@ -24,175 +22,41 @@ from cluster import (
     kubectl,
     load_image,
     on_node,
-    pod,
     says,
-    tool,
     until,
 )
-from installation import UNINSTALL, Installation
+from installation import UNINSTALL
+from timelines import (
+    API,
+    IN_FORCE,
+    MOST_NS,
+    Timelines,
+    apart_ns,
+    applied,
+    change,
+    leaps,
+    member,
+    reason,
+    template,
+    timeline,
+)
 
-SAMPLER = "localhost/eigentime-test-sampler:1"
 POSTGRES = "localhost/eigentime-test-postgres:1"
 
-# How many changes are made to measure their spread, and by how much nodes may be apart then.
+# How many changes are made to measure their spread.
 CHANGES = int(os.environ.get("EIGENTIME_CHANGES", "20"))
-MOST_NS = 1_000_000
 # What share of the changes a node may hear of too late, on a busy machine.
 MOST_LATE = 0.1
-# How often each process is killed in the middle of a change.
-KILLS = int(os.environ.get("EIGENTIME_KILLS", "2"))
-# What a sampler sleeps between two looks meanwhile.
-PAUSE = "1ms"
-# By how much nodes may be apart if one has been late and says so: if its agent was killed before it has heard of the
-# change, until the kubelet has started that again.
-BACK_NS = 60_000_000_000
-# What is killed, by the beginning of its command line; before the change on one node, or in its middle on all.
-KILLED = (
-    ("agent", "/eigentime-operator agent", False),
-    ("agent before", "/eigentime-operator agent", True),
-    ("controller", "/eigentime-operator .*controller", False),
-    ("kubelet", "([^ ]*/)?kubelet ", False),
-    ("containerd", "([^ ]*/)?containerd( |$)", False),
-    ("API server", "([^ ]*/)?kube-apiserver ", False),
-)
-# The reasons of a change that is made.
-IN_FORCE = "Applied", "CaughtUp"
 
-API = "eigentime.io/v1alpha1"
-
-LEAP_NS = HOUR_S * 1_000_000_000
-
-# What the tests make: of the chart's kinds, and of others.
-KINDS = "timelines", "timechaos"
-MADE = (
-    *("statefulsets", "cronjobs", "jobs", "pods"),
-    *("persistentvolumeclaims", "persistentvolumes"),
-)
 VOLUME = "/tmp/eigentime-test-volume"
+MONTH_S = 30 * 24 * HOUR_S
 
 
-def timeline(name, **spec):
-    """A timeline of the pods with its name."""
-    spec = {"selector": {"matchLabels": {"timeline": name}}, **spec}
-    return described(API, "Timeline", name, spec)
-
-
-def member(name, of, spec, runtime=None):
-    """A pod that a timeline selects."""
-    made = pod(name, spec, runtime=runtime)
-    made["metadata"]["labels"]["timeline"] = of
-    return made
-
-
-def template(of, spec):
-    """What a controller of pods makes them from."""
-    made = member("any", of, spec)
-    labels = made["metadata"]["labels"]
-    return {"metadata": {"labels": labels}, "spec": made["spec"]}
-
-
-def change(name, **spec):
-    kubectl("patch", "timeline", name, "--type=merge", "-p", json.dumps({"spec": spec}))
-
-
-def applied(name, timeout="120s"):
-    words = "--for=condition=Applied", f"timeline/{name}", f"--timeout={timeout}"
-    kubectl("wait", *words)
-
-
-def reason(name):
-    """Why the condition holds or not, for the present spec."""
-    # The API server may be away.
-    text = kubectl("get", "timeline", name, "-o", "json", check=False).stdout
-    found = json.loads(text or "{}")
-    for one in found.get("status", {}).get("conditions", []):
-        is_now = one["observedGeneration"] == found["metadata"]["generation"]
-        if one["type"] == "Applied" and is_now:
-            return one["reason"]
-    return None
-
-
-def leaps(name, count):
-    """The leaps that a sampler has seen: between which instants of its clock, without the leap itself."""
-
-    def told():
-        # The kubelet or the container engine may be away, and say so here.
-        lines = kubectl("logs", name, check=False).stdout.splitlines()
-        return len(lines) == count and all(it[0].isdigit() for it in lines) and lines
-
-    lines = until(told, f"{name} sees {count} leaps")
-    seen = [tuple(map(int, line.split())) for line in lines]
-    return [(last, first - LEAP_NS) for last, first in seen]
-
-
-def apart_ns(one, other):
-    """By how much two instants differ at least and at most, each of which is between two others."""
-    at_least = max(one[0], other[0]) - min(one[1], other[1])
-    return max(0, at_least), max(one[1], other[1]) - min(one[0], other[0])
-
-
-def kill(node, pattern):
-    """Kills the processes of a node whose command line begins so; which."""
-    script = f"pids=$(pgrep -f '^{pattern}') && kill -9 $pids; echo $pids"
-    return on_node(node, "sh", "-c", script).split()
-
-
-class Operator(Installation):
-    """With timelines as objects."""
-
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.values += ["--set", "timelines.enabled=true"]
-
-    @classmethod
-    def clear(cls):
-        # The definitions are gone once it is uninstalled.
-        there = kubectl("get", "crd", "-o", "name")
-        own = KINDS if "timelines.eigentime.io" in there else ()
-        kubectl("delete", ",".join([*own, *MADE]), "-l", "test=eigentime", "--now")
-
-    def members(self, name, spec, **settings):
-        """A timeline with a pod on each node."""
-        apply(timeline(name, **settings))
-        # The webhook may hear of it later than the controller: pods that it misses would be attached.
-        applied(name)
-        pods = [f"{name}-{number}" for number in range(len(self.nodes))]
-        for each, node in zip(pods, self.nodes, strict=True):
-            apply(member(each, name, {"nodeName": node, **spec}))
-        for each in pods:
-            self.ready(each)
-        applied(name)
-        return pods
-
-    def sampled(self, name, pause):
-        """A timeline with a sampler on each node."""
-        if not tool("go"):
-            self.skipTest("needs go")
-        scratch = self.scratch / name
-        scratch.mkdir()
-        images.go(scratch / "image.tar", SAMPLER, scratch, images.SAMPLER)
-        load_image(scratch / "image.tar")
-        pauses = [{"name": "PAUSE", "value": pause}]
-        # Enough of the processors to be running when it is woken.
-        shares = {"requests": {"cpu": "300m"}}
-        only = container("a", SAMPLER, env=pauses, resources=shares)
-        spec = {"containers": [only]}
-        return self.members(name, spec, date=DATE)
+class Operator(Timelines):
+    """Its pods are on both nodes."""
 
     def test_01_install(self):
-        self.install()
-        for part in (
-            "daemonset/eigentime-agent",
-            "deployment/eigentime-controller",
-            "deployment/eigentime-webhook",
-        ):
-            kubectl("rollout", "status", part, "-n", NAMESPACE)
-
-        def reporting():
-            return {it["metadata"]["name"] for it in get("timelinenodes")["items"]}
-
-        until(lambda: reporting() == set(self.nodes), "the agents report")
+        self.install_all()
 
     def test_02_pods_of_two_nodes_share_a_timeline(self):
         spec = {"containers": [container("a", SHELL, "sleep 1000000000")]}
@@ -354,7 +218,42 @@ class Operator(Installation):
 
         self.own_time(kubectl("logs", until(done, "a job of the CronJob")).strip())
 
-    def test_07_postgres(self):
+    def test_07_languages(self):
+        """A static program in Go, a Java virtual machine and Python."""
+        for language in images.LANGUAGES:
+            with self.subTest(language):
+                self.speaks(language)
+
+    def speaks(self, language):
+        only = container("a", self.program(language))
+        pods = self.members(language, {"containers": [only]}, date=DATE, rate="10")
+
+        def slept(name):
+            lines = kubectl("logs", name).splitlines()
+            return [tuple(map(int, line.split())) for line in lines]
+
+        show = [*images.LANGUAGES[language].run, "show"]
+        for each in pods:
+            self.follows(each, language, *show)
+            # Two seconds of its own; at the nodes' rate, these would be twenty.
+            until(
+                lambda each=each: any(it < 10_000 for _, it in slept(each)),
+                f"{each} sleeps by its clock",
+            )
+            self.assertTrue(all(it >= 2000 for _, it in slept(each)), slept(each))
+            self.own_time(slept(each)[0][0])
+        before = max(slept(each)[-1][0] for each in pods)
+        change(language, leaps="30d")
+        applied(language)
+        for each in pods:
+            self.follows(each, language, *show)
+            until(
+                lambda each=each: slept(each)[-1][0] >= before + MONTH_S,
+                f"{each} has leapt",
+            )
+        self.record[language] = {each: slept(each)[0] for each in pods}
+
+    def test_08_postgres(self):
         if not images.postgres_programs():
             self.skipTest("needs PostgreSQL")
         archive = self.scratch / "postgres.tar"
@@ -391,14 +290,15 @@ class Operator(Installation):
         applied("bank")
         self.assertGreaterEqual(int(query(now)), before + 30 * 24 * HOUR_S)
 
-    def test_08_pods_that_run_already(self):
+    def attached(self, of):
+        """A pod on each node that has run before its timeline was there."""
         script = "while :; do date +%s >/now.new; mv /now.new /now; usleep 100000; done"
         spec = {"containers": [container("a", SHELL, script)]}
-        names = [f"late-{number}" for number in range(len(self.nodes))]
+        names = [f"{of}-{number}" for number in range(len(self.nodes))]
         for name, node in zip(names, self.nodes, strict=True):
-            apply(member(name, "late", {"nodeName": node, **spec}))
+            apply(member(name, of, {"nodeName": node, **spec}))
             self.ready(name)
-        apply(timeline("late", date=DATE))
+        apply(timeline(of, date=DATE))
 
         def covered(name):
             events = get("events", f"--field-selector=involvedObject.name={name}")
@@ -406,7 +306,15 @@ class Operator(Installation):
 
         for name in names:
             until(lambda name=name: covered(name), f"{name} is attached")
-        applied("late")
+        applied(of)
+        until(
+            lambda: get("timeline", of)["status"].get("uncovered") == 0,
+            "all processes are covered",
+        )
+        return names
+
+    def test_09_pods_that_run_already(self):
+        names = self.attached("late")
         for name in names:
             self.assertNotIn("runtimeClassName", get("pod", name)["spec"])
             self.own_time(says(name))
@@ -419,16 +327,7 @@ class Operator(Installation):
         for name in names:
             self.host_time(name)
 
-    def host_time(self, name, offset_s=0):
-        """The clock of a pod is its node's, or so far from it."""
-        node = get("pod", name)["spec"]["nodeName"]
-        before = int(on_node(node, "date", "+%s"))
-        now = int(says(name)) - offset_s
-        self.assertTrue(
-            before <= now <= int(on_node(node, "date", "+%s")), now - before
-        )
-
-    def test_09_time_chaos(self):
+    def test_10_time_chaos(self):
         spec = {"containers": [container("a", SHELL, "sleep 1000000000")]}
         self.start("skewed", spec, runtime=None)
         self.ready("skewed")
@@ -444,42 +343,9 @@ class Operator(Installation):
         kubectl("delete", "timechaos", "skew", "--timeout=60s")
         self.host_time("skewed")
 
-    def test_10_killed_in_the_middle_of_a_change(self):
-        pods = self.sampled("killed", PAUSE)
-        made, self.record["killed"] = 0, []
-        for name, pattern, is_before in KILLED * KILLS:
-            with self.subTest(name):
-                made += 1
-                if is_before:
-                    self.kill(pattern, self.nodes[-1:])
-                change("killed", leaps=f"{made}h")
-                if not is_before:
-                    self.kill(pattern, self.nodes)
-                found = until(
-                    lambda: reason("killed") in IN_FORCE and reason("killed"),
-                    f"the change is made although {name} was killed",
-                )
-                seen = [leaps(each, made)[-1] for each in (pods[0], pods[-1])]
-                at_least, at_most = apart_ns(*seen)
-                told = {"killed": name, "reason": found}
-                told |= {"at_least_ms": at_least / 1e6, "at_most_ms": at_most / 1e6}
-                self.record["killed"].append(told)
-                print(told)
-                self.assertLessEqual(
-                    at_least, MOST_NS if found == "Applied" else BACK_NS
-                )
-        for each in pods:
-            status = get("pod", each)["status"]["containerStatuses"][0]
-            self.assertEqual((status["restartCount"], status["ready"]), (0, True))
-
-    def kill(self, pattern, nodes):
-        """Kills processes on nodes at once."""
-        with ThreadPoolExecutor() as at_once:
-            ended = list(at_once.map(lambda node: kill(node, pattern), nodes))
-        self.assertTrue(any(ended), pattern)
-
     def test_11_uninstall(self):
-        apply(timeline("stays", date=DATE))
+        """Pods that were attached run on, by the nodes' clocks."""
+        names = self.attached("stays")
         ended = helm(*UNINSTALL, check=False)
         self.assertNotEqual(ended.returncode, 0)
         self.assertIn(
@@ -488,6 +354,19 @@ class Operator(Installation):
         )
         kubectl("delete", "timeline", "stays", "--timeout=60s")
         helm(*UNINSTALL, timeout=420)
+        self.files_are_as_before()
+        for name in names:
+            status = get("pod", name)["status"]["containerStatuses"][0]
+            self.assertEqual((status["restartCount"], status["ready"]), (0, True))
+            self.host_time(name)
+            # What the program has written that was attached itself.
+            now = int(on_node(get("pod", name)["spec"]["nodeName"], "date", "+%s"))
+            until(
+                lambda name=name, now=now: (
+                    now <= int(says(name, script="cat /now")) < now + HOUR_S
+                ),
+                f"{name} runs on",
+            )
 
     def test_12_nothing_is_left(self):
         self.nothing_is_left()

@@ -1,6 +1,7 @@
 //! Attaches the processes of containers that were not started on a timeline: all that there are, those that
 //! the container engine starts there later (`execs`), and those that come otherwise, by looking again and again.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -185,20 +186,37 @@ impl Tried {
     /// Attaches those of the processes that have come, and those to be tried again.
     fn attach(&mut self, timeline: &Name, processes: &[i32]) {
         let now = Instant::now();
+        // Asked for once, and only if somebody has come who is on a timeline.
+        let members = OnceCell::new();
+        let is_member = |process| {
+            let members = members.get_or_init(|| local::members(timeline));
+            members.as_ref().map(|them| them.contains(&process)).map_err(String::clone)
+        };
         self.done.retain(|process| processes.contains(process));
         self.refused.retain(|process, _| processes.contains(process));
         for process in processes {
             let is_due = self.refused.get(process).is_none_or(|refusal| refusal.due <= now);
             if !self.done.contains(process) && is_due {
-                self.try_one(timeline, *process);
+                self.try_one(timeline, *process, is_member);
             }
         }
     }
 
-    fn try_one(&mut self, timeline: &Name, process: i32) {
+    fn try_one(
+        &mut self,
+        timeline: &Name,
+        process: i32,
+        is_member: impl Fn(i32) -> Result<bool, String>,
+    ) {
         let attached = match (is_in_timeline(process), runtime(process)) {
-            // The child of one that is, or started by `execs`.
-            (Ok(true), _) => Ok(Vec::new()),
+            (Ok(true), _) => match is_member(process) {
+                // The child of one that is, or started by `execs`.
+                Ok(true) => Ok(Vec::new()),
+                Ok(false) => Err(format!(
+                    "process {process} is or was on another timeline, and can be on one only"
+                )),
+                Err(error) => Err(error),
+            },
             (Ok(false), None) => local::attach(timeline, process),
             (Ok(false), Some(name)) => {
                 Err(format!("process {process} is {name}, which starts a program there"))

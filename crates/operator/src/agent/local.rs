@@ -1,5 +1,6 @@
 //! The timelines of this machine, by the protocol of their sockets.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -41,6 +42,17 @@ pub fn attach(timeline: &Name, process: i32) -> Result<Vec<String>, String> {
     }
 }
 
+/// The processes whose clocks are those of a timeline.
+///
+/// # Errors
+///
+/// If it cannot be asked, or is not there.
+pub fn members(timeline: &Name) -> Result<HashSet<i32>, String> {
+    let shown: Option<Shown> = call(timeline, Method::Show {})?;
+    let shown = shown.ok_or_else(|| format!("timeline '{timeline}' has ended"))?;
+    Ok(shown.members.iter().filter(|it| !it.detached).map(|it| it.pid).collect())
+}
+
 /// Is it the timeline of a container that was not started on one?
 pub fn is_of_container(name: &Name) -> bool {
     name.to_string().starts_with(OF_CONTAINER)
@@ -68,27 +80,25 @@ fn text(error: impl ToString) -> String {
     error.to_string()
 }
 
+/// What a timeline answers; nothing if there is none.
+fn call<T: serde::de::DeserializeOwned>(name: &Name, method: Method) -> Result<Option<T>, String> {
+    let Some(registry) = Registry::existing().map_err(text)? else { return Ok(None) };
+    match client::call(&registry, name, method) {
+        Ok(answer) => Ok(Some(answer)),
+        Err(Failure::NoSuch { .. } | Failure::Gone(_)) => Ok(None),
+        Err(failure) => Err(failure.to_string()),
+    }
+}
+
 impl Local {
     /// `eigentime` is the command that makes timelines, `on_node` whether where the node's programs are.
     pub fn new(eigentime: PathBuf, on_node: bool) -> Self {
         Self { eigentime, on_node }
     }
 
-    fn call<T: serde::de::DeserializeOwned>(
-        name: &Name,
-        method: Method,
-    ) -> Result<Option<T>, String> {
-        let Some(registry) = Registry::existing().map_err(text)? else { return Ok(None) };
-        match client::call(&registry, name, method) {
-            Ok(answer) => Ok(Some(answer)),
-            Err(Failure::NoSuch { .. } | Failure::Gone(_)) => Ok(None),
-            Err(failure) => Err(failure.to_string()),
-        }
-    }
-
     /// How a timeline stands; nothing if there is none.
     pub fn look(&self, name: &Name) -> Result<Option<Shown>, String> {
-        Self::call(name, Method::Show {})
+        call(name, Method::Show {})
     }
 
     /// Makes a timeline; containers can join it, unless it is that of one.
@@ -110,7 +120,7 @@ impl Local {
 
     /// Changes the clocks.
     pub fn set(&self, name: &Name, settings: Settings) -> Result<(), String> {
-        let answer: Option<serde_json::Value> = Self::call(name, Method::Set(settings))?;
+        let answer: Option<serde_json::Value> = call(name, Method::Set(settings))?;
         answer.map(drop).ok_or_else(|| format!("timeline '{name}' has ended"))
     }
 
@@ -142,7 +152,7 @@ impl Local {
             }
             let Some(shown) = self.look(&name)? else { continue };
             if shown.members.is_empty() {
-                Self::call::<serde_json::Value>(&name, Method::Remove { force: false })?;
+                call::<serde_json::Value>(&name, Method::Remove { force: false })?;
             } else if is_of_container(&name) && !is_host(&shown) {
                 self.shift(&name, Nanos::ZERO)?;
             }

@@ -167,6 +167,9 @@ pub struct NodeStatus {
     pub members: usize,
     /// How far it is.
     pub state: NodeState,
+    /// When its agent reported last, if it is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_report: Option<String>,
     /// How long after its instant the map was put in force, if it was late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late: Option<String>,

@@ -51,7 +51,8 @@ impl Leads {
             if let Some((announced, when)) = self.announced.get(&member.uid)
                 && announced == instant
             {
-                let taken = now.duration_since(*when);
+                // One that was away would slow down all changes for long.
+                let taken = now.duration_since(*when).min(MOST / MARGIN);
                 let known = self.taken.entry(name.clone()).or_insert(taken);
                 *known = taken.max((*known * 3 + taken) / 4);
             }
@@ -95,6 +96,9 @@ mod tests {
         leads.note(&report("3"), start + Duration::from_secs(60));
         assert_eq!(lead(&leads), 10_000);
         assert_eq!(leads.slowest(["a", "b"].into_iter()).0, 10_000_000_000);
+        leads.announce("u", "4", start);
+        leads.note(&report("4"), start + Duration::from_millis(200));
+        assert_eq!(lead(&leads), 7600);
         assert_eq!(leads.slowest([].into_iter()).0, 250_000_000);
     }
 }

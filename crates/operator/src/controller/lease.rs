@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
+use tokio::time::Instant;
 
 /// How long the lease holds without being renewed, and how often that is done.
 const DURATION: Duration = Duration::from_secs(15);
@@ -52,20 +53,22 @@ pub async fn acquire(client: Client, options: Options) -> anyhow::Result<Held> {
 }
 
 impl Held {
-    /// Renews the lease until that fails.
+    /// Renews the lease until that has failed for so long that another controller is about to take it.
     pub async fn keep(&self) -> anyhow::Result<()> {
-        let mut failing_since: Option<std::time::Instant> = None;
+        let mut renewed = Instant::now();
         loop {
             tokio::time::sleep(RENEWAL).await;
-            match self.take().await {
-                Ok(true) => failing_since = None,
-                Ok(false) => anyhow::bail!("another controller has taken the lease"),
-                Err(error) => {
-                    let since = *failing_since.get_or_insert_with(std::time::Instant::now);
-                    if since.elapsed() + RENEWAL * 2 > DURATION {
-                        return Err(error).context("the lease cannot be renewed");
-                    }
+            let asked = Instant::now();
+            // An answer may never come.
+            let last = renewed + (DURATION - RENEWAL);
+            match tokio::time::timeout_at(last, self.take()).await {
+                Ok(Ok(true)) => renewed = asked,
+                Ok(Ok(false)) => anyhow::bail!("another controller has taken the lease"),
+                Ok(Err(error)) if asked + RENEWAL > last => {
+                    return Err(error).context("the lease cannot be renewed");
                 }
+                Ok(Err(error)) => tracing::warn!(%error, "the lease is not renewed"),
+                Err(_) => anyhow::bail!("the API server does not answer: the lease is given up"),
             }
         }
     }

@@ -267,10 +267,18 @@ async fn keep(
         let patch = Patch::Apply(json!({
             "apiVersion": Timeline::api_version(&()),
             "kind": Timeline::kind(&()),
+            "metadata": { "resourceVersion": timeline.resource_version() },
             "status": decision.status,
         }));
-        api.patch_status(&timeline.name_any(), &PatchParams::apply(MANAGER).force(), &patch)
-            .await?;
+        let apply = PatchParams::apply(MANAGER).force();
+        match api.patch_status(&timeline.name_any(), &apply, &patch).await {
+            // It has changed since, maybe by a controller that does not know yet that another has its lease:
+            // what is there now will be told.
+            Err(kube::Error::Api(status)) if status.code == 409 => {
+                return Ok(Action::await_change());
+            }
+            written => written.map(drop)?,
+        }
         context.written.lock().expect("nobody panics with it").insert(uid, Instant::now());
         metrics::of_status(timeline, &decision.status);
         tell(context, timeline, &last, &decision.status).await;

@@ -150,7 +150,11 @@ fn verdict(
     }
     let of = |state: NodeState| {
         let nodes = status.nodes.iter().filter(move |node| node.state == state);
-        nodes.map(|node| node.name.as_str()).collect::<Vec<_>>().join(", ")
+        let named = |node: &NodeStatus| match &node.last_report {
+            Some(since) => format!("{} since {since}", node.name),
+            None => node.name.clone(),
+        };
+        nodes.map(named).collect::<Vec<_>>().join(", ")
     };
     let awaits = now.since(map.host_time.value) < GRACE;
     for (state, reason, message) in [
@@ -182,10 +186,11 @@ fn by_node(facts: &Facts<'_>, map: Option<&AgreedMap>) -> Vec<NodeStatus> {
     let uid = facts.timeline.uid();
     let at = map.map(|map| map.host_time.text());
     let of = |(name, members): (&String, &usize)| {
-        let node = facts.nodes.iter().find(|node| node.name_any() == *name);
+        let found = facts.nodes.iter().find(|node| node.name_any() == *name);
         let base = NodeStatus { name: name.clone(), members: *members, ..NodeStatus::default() };
-        let Some(node) = node.filter(|node| is_alive(node, facts.now)) else {
-            return NodeStatus { state: NodeState::NoAgent, ..base };
+        let Some(node) = found.filter(|node| is_alive(node, facts.now)) else {
+            let last_report = found.map(|node| node.spec.renew_time.clone());
+            return NodeStatus { state: NodeState::NoAgent, last_report, ..base };
         };
         let uncovered = attached(node, uid.as_ref()).filter(|it| !it.covered).take(NAMED);
         let base = NodeStatus { uncovered: uncovered.filter_map(named).collect(), ..base };
@@ -360,7 +365,12 @@ mod tests {
         }
         // One that reports no more, one that has not heard of it, and one that has never reported.
         let nodes = [node("a", 110, Some(&map), Applied), node("b", 50, Some(&map), Applied)];
-        assert_eq!(decided(&timeline, &nodes, 110).1, "NoAgent");
+        let (status, reason, _) = decided(&timeline, &nodes, 110);
+        assert_eq!(reason, "NoAgent");
+        assert_eq!(status.nodes[0].last_report, None);
+        assert_eq!(status.nodes[1].last_report.as_deref(), Some("1970-01-01T00:00:50Z"));
+        let message = &status.conditions[0].message;
+        assert!(message.ends_with("reports: b since 1970-01-01T00:00:50Z"), "{message}");
         let nodes = [node("a", 110, Some(&map), Applied), node("b", 110, None, Applied)];
         assert_eq!(decided(&timeline, &nodes, 110).1, "Waiting");
         assert_eq!(decided(&timeline, &nodes[..1], 110).1, "NoAgent");

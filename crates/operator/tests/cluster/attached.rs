@@ -216,6 +216,21 @@ fn a_pod_that_runs_is_attached_and_let_go() {
 }
 
 #[test]
+fn a_process_on_another_timeline_is_told() {
+    let server = Server::start();
+    let pod = Pod::start(&server, "web");
+    let machine = Machine::new(&server, "a");
+    machine.attach(pod.processes[0].0.id(), "other");
+    let _controller = controller(&server);
+    server.apply(
+        "{apiVersion: eigentime.io/v1alpha1, kind: Timeline, metadata: {name: shop, namespace: default}, \
+         spec: {offset: 5h, selector: {matchLabels: {app: shop}}}}",
+    );
+    assert!(event(&server, "web", "NotVirtualized").contains("on another timeline"));
+    assert_eq!(server.get("timeline", "shop")["status"]["uncovered"], 1);
+}
+
+#[test]
 fn shifts_add_up_pause_and_end() {
     let server = Server::start();
     let pod = Pod::start(&server, "web");

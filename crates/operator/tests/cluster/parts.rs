@@ -35,8 +35,14 @@ fn number_of_files(server: &Server) -> usize {
 
 /// Starts a controller.
 pub fn controller(server: &Server) -> Running {
+    controller_by(server, "eigentime-system")
+}
+
+/// Starts a controller that works if it holds the lease of a namespace.
+pub fn controller_by(server: &Server, namespace: &str) -> Running {
     let mut command = part(server, "controller");
-    Running(command.args(["controller", "--identity", "it"]).spawn().unwrap())
+    command.args(["controller", "--identity", "it", "--lease-namespace", namespace]);
+    Running(command.spawn().unwrap())
 }
 
 /// What `kubectl eigentime` prints, or complains of.
@@ -96,6 +102,14 @@ impl Machine {
             true => Ok(text(output.stdout)),
             false => Err(text(output.stderr)),
         }
+    }
+
+    /// Attaches a process to a timeline.
+    pub fn attach(&self, process: u32, timeline: &str) {
+        let mut command = Command::new(&self.eigentime);
+        command.args(["attach", "--timeline", timeline, "--pid", &process.to_string()]);
+        let output = self.place(&mut command).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
     }
 
     /// How a timeline stands; nothing if there is none.
