@@ -1,15 +1,19 @@
-"""The command is killed at random moments."""
+"""Processes of ours are killed at random moments."""
 
+import collections
 import os
 import random
 import shutil
+import signal
 import subprocess
 import time
 from pathlib import Path
 
 from moving import (
     EIGENTIME,
+    TIMELINE,
     Moving,
+    Wrong,
     check_steps,
     command,
     ensure,
@@ -112,3 +116,121 @@ def killing_restore(program, count):
     moving.await_lines(len(moving.lines()) + 2)
     check_steps(ticks(moving.lines()))
     moving.end()
+
+
+def roles(asked):
+    """The processes of ours, by what they do: in this process namespace, all of them are of this test."""
+    found = collections.defaultdict(list)
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            name = (path / "comm").read_text().strip()
+            words = (path / "cmdline").read_text().split("\0")
+        except OSError:
+            continue
+        if name not in ("eigentime", "eigentime-guard"):
+            continue
+        pid = int(path.name)
+        role = "supervisor"
+        if pid == asked.pid:
+            role = "command"
+        elif name == "eigentime-guard":
+            role = "guardian"
+        elif "--complete" in words or "--hold" in words:
+            role = "script"
+        found[role].append(pid)
+    return found
+
+
+def kill_one(asked, chance):
+    """Kills one of them at a random moment, and tells what it did."""
+    wanted = chance.choice(["command", "guardian", "script", "supervisor"])
+    time.sleep(chance.random() / 2 if wanted != "script" else 0)
+    while not (found := roles(asked))[wanted]:
+        if asked.poll() is not None:
+            return None
+    time.sleep(chance.random() / 100)
+    try:
+        os.kill(chance.choice(found[wanted]), signal.SIGKILL)
+    except ProcessLookupError:
+        return None
+    return wanted
+
+
+def settle(moving, asked):
+    """Does the program run, once all that was begun has ended?"""
+    end = time.monotonic() + 60
+    asked.wait(60)
+    while any(b"criu" in path.read_bytes() for path in lines_of_all()):
+        ensure(time.monotonic() < end, "criu does not end")
+        time.sleep(0.02)
+    written = len(moving.lines())
+    while (state := state_of(moving.pid)) and len(moving.lines()) < written + 2:
+        ensure(time.monotonic() < end, f"it is left in state {state}")
+        time.sleep(0.02)
+    return state is not None
+
+
+def ask(*words):
+    return subprocess.Popen(
+        [EIGENTIME, *map(str, words)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def forget_timeline(name):
+    """It ends with its programs; one that has lost its supervisor is removed."""
+    subprocess.run([EIGENTIME, "ctl", "rm", name], check=False, capture_output=True)
+
+
+def killing_all(program, count):
+    """Any process of ours is killed: the program runs on, or there is a whole checkpoint of it, never both; there is
+    neither only where its supervisor was killed, with which programs end."""
+    seed = random.randrange(1 << 32)
+    chance = random.Random(seed)
+    killed = collections.Counter()
+    role, number, moving = None, 0, None
+    try:
+        for number in range(count):
+            if moving is None:
+                moving = Moving("all", program, TIMELINE)
+            moving.await_lines(len(moving.lines()) + 2)
+            shutil.rmtree(moving.directory, ignore_errors=True)
+            asked = ask("checkpoint", "all", "-o", moving.directory)
+            killed[role := kill_one(asked, chance)] += 1
+            runs, is_written = settle(moving, asked), moving.directory.exists()
+            ensure(not (runs and is_written), "it runs, and is in a checkpoint")
+            ensure(not runs or role != "supervisor", "it runs on without its supervisor")
+            ensure(runs or is_written or role == "supervisor", "it is nowhere")
+            if not runs:
+                moving.reap()
+                forget_timeline("all")
+            if is_written:
+                role = restore_killed(moving, chance)
+                killed[f"{role} of restore"] += 1
+            elif not runs:
+                check_steps(ticks(moving.lines()))
+                moving = None
+        if moving is not None:
+            moving.await_lines(len(moving.lines()) + 2)
+            check_steps(ticks(moving.lines()))
+            moving.end()
+    except Wrong as wrong:
+        raise Wrong(f"seed {seed}, round {number}, {role} killed: {wrong}") from wrong
+    print(dict(killed))
+
+
+def restore_killed(moving, chance):
+    """The same while it is restored: what does not run can be restored again, also if it has run for a moment."""
+    written = moving.out.read_text()
+    asked = ask("restore", moving.directory, "--timeline", "all")
+    role = kill_one(asked, chance)
+    if not settle(moving, asked):
+        moving.reap()
+        # As the checkpoint knows it.
+        moving.out.write_text(written)
+        forget_timeline("all")
+        moving.restore()
+    return role

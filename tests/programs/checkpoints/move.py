@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 from certificates import tls
-from killed import killing, killing_restore
+from killed import killing, killing_all, killing_restore
 from moving import (
     EIGENTIME,
     LATE,
@@ -336,21 +336,26 @@ def slew(program, timeline, rate):
 
 
 def rounds(program, count):
-    """Again and again at random moments, with changes of the map in between."""
+    """Again and again at random moments, with changes of the map in between: no timer is lost, no clock goes back."""
+    seed = random.randrange(1 << 32)
+    chance = random.Random(seed)
     moving = Moving("rounds", program, ["--date", "2038-01-01", "--rate", "2"])
-    for number in range(count):
+    try:
+        for _ in range(count):
+            moving.await_lines(len(moving.lines()) + 2)
+            time.sleep(chance.random() / 5)
+            change = [
+                ["ctl", "set", "rounds", "--rate", chance.choice("1234")],
+                ["ctl", "leap", "rounds", "3s"],
+            ]
+            command(*chance.choice(change))
+            moving.checkpoint()
+            moving.reap()
+            moving.restore("--policy", chance.choice(["continue", "catch-up"]))
         moving.await_lines(len(moving.lines()) + 3)
-        time.sleep(random.random() / 5)
-        change = [
-            ["ctl", "set", "rounds", "--rate", random.choice("1234")],
-            ["ctl", "leap", "rounds", "3s"],
-        ]
-        command(*random.choice(change))
-        moving.checkpoint()
-        moving.reap()
-        moving.restore("--policy", random.choice(["continue", "catch-up"]))
-    moving.await_lines(len(moving.lines()) + 3)
-    check_steps(ticks(moving.lines()))
+        check_steps(ticks(moving.lines()))
+    except Wrong as wrong:
+        raise Wrong(f"seed {seed}: {wrong}") from wrong
     moving.end()
 
 
@@ -504,6 +509,7 @@ def main(case, *program):
         "refusals": lambda: refusals(program),
         "rounds": lambda count: rounds(program, int(count)),
         "killing": lambda count: killing(program, int(count)),
+        "killing-all": lambda count: killing_all(program, int(count)),
         "killing-restore": lambda count: killing_restore(program, int(count)),
         "uptime": lambda: uptime(program),
         "first": lambda: first_reading(program),
