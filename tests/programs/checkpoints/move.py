@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 
 from certificates import tls
+from databases import postgres
 from killed import killing, killing_all, killing_restore
 from moving import (
     EIGENTIME,
@@ -496,6 +497,8 @@ def main(case, *program):
         "named-waits": lambda policy: waits(program, TIMELINE, policy),
         "plain-redis": lambda policy: redis(program, None, policy, 1),
         "named-redis": lambda policy: redis(program, TIMELINE, policy, 2),
+        "plain-postgres": lambda policy: postgres(program, None, policy, 1),
+        "named-postgres": lambda policy: postgres(program, TIMELINE, policy, 2),
         "plain-tls": lambda policy: tls(program, None, policy, 1),
         "named-tls": lambda policy: tls(program, TIMELINE, policy, 2),
         "plain-slew": lambda: slew(program, None, 1),
