@@ -29,7 +29,9 @@ from moving import (
 
 OCI = str(Path(EIGENTIME).with_name("eigentime-oci"))
 # Runtimes and podman call CRIU by its name.
-PATH = f"{Path(os.environ['EIGENTIME_CRIU']).parent}:{os.environ['PATH']}:/usr/sbin:/sbin"
+PATH = (
+    f"{Path(os.environ['EIGENTIME_CRIU']).parent}:{os.environ['PATH']}:/usr/sbin:/sbin"
+)
 MANIFEST = "eigentime.json"
 
 
@@ -313,7 +315,11 @@ class Docker(Daemon):
 
     def client(self):
         here = Path.cwd()
-        return ["docker", f"--config={here}/client", f"--host=unix://{here}/docker.sock"]
+        return [
+            "docker",
+            f"--config={here}/client",
+            f"--host=unix://{here}/docker.sock",
+        ]
 
     def start(self, annotations):
         # Docker passes annotations from version 24 on.
@@ -428,7 +434,9 @@ address = "{here}/socket.ttrpc"
 
     def manifest(self):
         """It is in one of the archives that containerd keeps by their checksums."""
-        for path in Path("containerd").glob("io.containerd.content.v1.content/blobs/sha256/*"):
+        for path in Path("containerd").glob(
+            "io.containerd.content.v1.content/blobs/sha256/*"
+        ):
             if tarfile.is_tarfile(path):
                 with tarfile.open(path) as archive:
                     if MANIFEST in archive.getnames():
@@ -466,7 +474,8 @@ def moves(container, annotations, policy):
 def moves_unseen(container, annotations, policy):
     """The same, as far as programs tell that are started in it, and its timeline."""
     container.start(annotations)
-    time.sleep(1)
+    at = {"CONTAINERD_ADDRESS": f"{Path.cwd()}/socket"}
+    told_by_whom(container, "ctr tasks checkpoint --exit", **at)
     container.checkpoint()
     stood = container.stood()
     wall, host = stood["clocks"]["realtime"] / 1e9, stood["host_realtime_ns"] / 1e9

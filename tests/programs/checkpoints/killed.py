@@ -202,7 +202,9 @@ def killing_all(program, count):
             killed[role := kill_one(asked, chance)] += 1
             runs, is_written = settle(moving, asked), moving.directory.exists()
             ensure(not (runs and is_written), "it runs, and is in a checkpoint")
-            ensure(not runs or role != "supervisor", "it runs on without its supervisor")
+            ensure(
+                not runs or role != "supervisor", "it runs on without its supervisor"
+            )
             ensure(runs or is_written or role == "supervisor", "it is nowhere")
             if not runs:
                 moving.reap()

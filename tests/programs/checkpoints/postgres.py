@@ -30,7 +30,8 @@ class Server:
         own = ["listen_addresses=", "fsync=off", "unix_socket_permissions=0777"]
         settings = [word for one in own for word in ("-c", one)]
         words = self.as_nobody("postgres", "-D", self.data, "-k", self.data, *settings)
-        self.process = subprocess.Popen(words, stderr=Path("log").open("w"))
+        with Path("log").open("w") as log:
+            self.process = subprocess.Popen(words, stderr=log)
         while self.ask("select 1") != "1":
             if self.process.poll() is not None:
                 sys.exit(Path("log").read_text())
@@ -40,9 +41,7 @@ class Server:
         return [*other, self.tools / program, *words]
 
     def run(self, *words):
-        subprocess.run(
-            self.as_nobody(*words), check=True, stdout=Path("log").open("w")
-        )
+        subprocess.run(self.as_nobody(*words), check=True, stdout=subprocess.DEVNULL)
 
     def client(self, *words):
         to = ["-h", self.data, "-U", "postgres", "-d", "postgres", "-AtqX", "-F", " "]
