@@ -34,8 +34,11 @@ pub fn without(image: &[u8], is_ours: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>>
     Some([&head[..HEAD - 4], &length.to_le_bytes(), &replaced].concat())
 }
 
+/// What becomes of the field of this number with these bytes.
+type Change<'a> = &'a dyn Fn(u64, &[u8]) -> Option<Vec<u8>>;
+
 /// A message of protobuf in which each field that has a length has what this makes of it.
-fn replace(mut message: &[u8], field: &dyn Fn(u64, &[u8]) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
+fn replace(mut message: &[u8], field: Change<'_>) -> Option<Vec<u8>> {
     /// The kinds of fields: a number, and bytes behind their length.
     const NUMBER: u64 = 0;
     const BYTES: u64 = 2;

@@ -1,7 +1,8 @@
-"""PostgreSQL is moved, with an open transaction and a sleep on the server."""
+"""Redis is moved, with keys that expire, and PostgreSQL, with an open transaction and a sleep on the server."""
 
 import os
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -10,6 +11,48 @@ from moving import EIGENTIME, LATE, Moving, ensure
 
 SLEEP = 5
 CAP_SYS_RESOURCE = 24
+
+
+def redis(program, timeline, policy, rate):
+    """Keys expire when the virtual time says so."""
+    moving = Moving(
+        "redis",
+        [*program, "--unixsocket", "redis.sock", "--port", "0", "--save", ""],
+        timeline,
+    )
+    path = Path("redis.sock")
+
+    def ask(*words):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(path))
+            request = f"*{len(words)}\r\n" + "".join(
+                f"${len(word)}\r\n{word}\r\n" for word in words
+            )
+            client.sendall(request.encode())
+            return client.recv(4096).decode().splitlines()[0]
+
+    end = time.monotonic() + 60
+    while not path.exists():
+        ensure(time.monotonic() < end, "redis does not start")
+        time.sleep(0.05)
+    for key, span in [("short", "5000"), ("long", "60000")]:
+        ensure(ask("SET", key, "value", "PX", span) == "+OK", "SET fails")
+    before = int(ask("PTTL", "long")[1:])
+    moving.checkpoint()
+    moving.reap()
+    host = moving.stood()["host_realtime_ns"] / 1e9
+    time.sleep(6 / rate)
+    moving.restore("--policy", policy)
+    left = int(ask("PTTL", "long")[1:])
+    away = (time.time() - host) * 1000 * rate
+    if policy == "catch-up":
+        ensure(ask("GET", "short") == "$-1", "a key outlived its time")
+        ensure(
+            before - away - LATE * 1000 <= left <= before - 5900, f"{left} of {before}"
+        )
+    else:
+        ensure(before - LATE * 1000 * rate <= left <= before, f"{left} of {before}")
+    moving.end()
 
 
 def may_read_limits():

@@ -12,14 +12,13 @@ import os
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 from certificates import tls
-from databases import postgres
+from databases import postgres, redis
 from killed import killing, killing_all, killing_restore
 from moving import (
     EIGENTIME,
@@ -91,48 +90,6 @@ WAITS = [
     ],
     *["posix", "itimer", "child-sleep"],
 ]
-
-
-def redis(program, timeline, policy, rate):
-    """Keys expire when the virtual time says so."""
-    moving = Moving(
-        "redis",
-        [*program, "--unixsocket", "redis.sock", "--port", "0", "--save", ""],
-        timeline,
-    )
-    path = Path("redis.sock")
-
-    def ask(*words):
-        with socket.socket(socket.AF_UNIX) as client:
-            client.connect(str(path))
-            request = f"*{len(words)}\r\n" + "".join(
-                f"${len(word)}\r\n{word}\r\n" for word in words
-            )
-            client.sendall(request.encode())
-            return client.recv(4096).decode().splitlines()[0]
-
-    end = time.monotonic() + 60
-    while not path.exists():
-        ensure(time.monotonic() < end, "redis does not start")
-        time.sleep(0.05)
-    for key, span in [("short", "5000"), ("long", "60000")]:
-        ensure(ask("SET", key, "value", "PX", span) == "+OK", "SET fails")
-    before = int(ask("PTTL", "long")[1:])
-    moving.checkpoint()
-    moving.reap()
-    host = moving.stood()["host_realtime_ns"] / 1e9
-    time.sleep(6 / rate)
-    moving.restore("--policy", policy)
-    left = int(ask("PTTL", "long")[1:])
-    away = (time.time() - host) * 1000 * rate
-    if policy == "catch-up":
-        ensure(ask("GET", "short") == "$-1", "a key outlived its time")
-        ensure(
-            before - away - LATE * 1000 <= left <= before - 5900, f"{left} of {before}"
-        )
-    else:
-        ensure(before - LATE * 1000 * rate <= left <= before, f"{left} of {before}")
-    moving.end()
 
 
 def leave_running(program):
