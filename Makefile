@@ -91,7 +91,7 @@ test-kubernetes: $(helm) image ## install on a cluster, run pods there, upgrade 
 
 storm: export EIGENTIME_STORM_S = 720
 storm: export EIGENTIME_CHECKPOINT_ROUNDS = 200
-storm: export EIGENTIME_KILLING_ROUNDS = 100
+storm: export EIGENTIME_KILLING_ROUNDS = 120
 storm: $(call setup,build tests) build criu ## for more than an hour: rewrite call sites beside signals, forks and compilers; checkpoint and kill at random moments
 	cargo test --package eigentime-tests -- in_a_storm
 	cargo test --package eigentime-tests -- checkpoints::rounds

@@ -168,7 +168,7 @@ fn containers(suite: &mut Suite, with: &impl Fn(&[Need]) -> Vec<Need>) {
         policies().map(|(label, policy)| (format!("plain::{label}"), format!("plain{policy}")));
     let cases: Vec<_> = named.chain(plain).chain([("again".into(), "again".into())]).collect();
     let daemons = |engine| match engine {
-        "docker" => &["dockerd", "containerd", "setpriv"][..],
+        "docker" => &["dockerd", "containerd", "ctr", "setpriv"][..],
         "containerd" => &["ctr", "setpriv"],
         _ => &[],
     };
@@ -185,10 +185,10 @@ fn containers(suite: &mut Suite, with: &impl Fn(&[Need]) -> Vec<Need>) {
         let more = more.map(|case| (case.to_owned(), case.to_owned()));
         // `ctr containers checkpoint` lets it go on, and CRIU would not find its files as they were.
         let of_ctr = ["named:continue", "named:catch-up"];
-        let is_made = |(_, case): &(String, String)| {
+        let is_made = |(_, case): &&(String, String)| {
             engine != "containerd" || of_ctr.contains(&case.as_str())
         };
-        for (label, case) in cases.iter().cloned().filter(is_made).chain(more) {
+        for (label, case) in cases.iter().filter(is_made).cloned().chain(more) {
             let name = format!("checkpoints::containers::{engine}::{label}");
             suite.test(name, &needs, move || contained(&format!("{engine}:{case}")));
         }
