@@ -90,8 +90,12 @@ test-kubernetes: $(helm) image ## install on a cluster, run pods there, upgrade 
 	for part in cluster operator failures; do python3 deploy/kubernetes/tests/test_$$part.py; done
 
 storm: export EIGENTIME_STORM_S = 720
-storm: $(call setup,build tests) build ## rewrite call sites in 64 threads, beside signals, forks, libraries and compilers, for an hour
+storm: export EIGENTIME_CHECKPOINT_ROUNDS = 200
+storm: export EIGENTIME_KILLING_ROUNDS = 120
+storm: $(call setup,build tests) build criu ## for more than an hour: rewrite call sites beside signals, forks and compilers; checkpoint and kill at random moments
 	cargo test --package eigentime-tests -- in_a_storm
+	cargo test --package eigentime-tests -- checkpoints::rounds
+	cargo test --package eigentime-tests -- killed_at_any_moment
 
 bench: $(call setup,build bench) build vm ## measure what it costs, beside its peers (two hours and a half); BENCH=--quick: in ten
 	python3 bench/run.py $(BENCH)

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::command::run;
+use crate::named::postgres;
 use crate::needs::{Need, find_tool};
 use crate::programs::{Build, Program};
 use crate::suite::{Broken, Outcome, Suite};
@@ -16,9 +17,15 @@ use crate::workspace;
 /// A checkpoint takes a second, on a machine that is busy several.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// How often the clocks are changed and the program is moved, and how often the command is killed.
+/// How often the clocks are changed and the program is moved, and how often something is killed.
 const ROUNDS: u32 = 3;
 const KILLING_ROUNDS: u32 = 3;
+
+/// What sets the latter.
+const KILLING: &str = "EIGENTIME_KILLING_ROUNDS";
+
+/// How long a round may take.
+const ROUND: Duration = Duration::from_secs(60);
 
 const POLICIES: [(&str, &str); 3] = [
     ("continue", "continue"),
@@ -124,18 +131,31 @@ pub fn add(suite: &mut Suite) {
     ] {
         suite.test(format!("checkpoints::{name}"), &needs, move || moves(case, c()));
     }
-    suite.test("checkpoints::rounds", &needs, move || {
-        let rounds = workspace::number_set_by("EIGENTIME_CHECKPOINT_ROUNDS", ROUNDS)?;
-        moves(&format!("rounds:{rounds}"), c())
-    });
-    suite.test("checkpoints::killed_at_any_moment", &needs, move || {
-        let rounds = workspace::number_set_by("EIGENTIME_KILLING_ROUNDS", KILLING_ROUNDS)?;
-        moves(&format!("killing:{rounds}"), c())
-    });
-    suite.test("checkpoints::restore_killed_at_any_moment", &needs, move || {
-        let rounds = workspace::number_set_by("EIGENTIME_KILLING_ROUNDS", KILLING_ROUNDS)?;
-        moves(&format!("killing-restore:{rounds}"), c())
-    });
+    let timers = || script("checkpoints/timers.py");
+    for (name, case, set_by, rounds, words) in [
+        ("rounds", "rounds", "EIGENTIME_CHECKPOINT_ROUNDS", ROUNDS, timers as Words),
+        ("killed_at_any_moment", "killing", KILLING, KILLING_ROUNDS, c),
+        ("restore_killed_at_any_moment", "killing-restore", KILLING, KILLING_ROUNDS, c),
+        ("any_of_us_killed_at_any_moment", "killing-all", KILLING, KILLING_ROUNDS, c),
+    ] {
+        suite.test(format!("checkpoints::{name}"), &needs, move || {
+            let rounds = workspace::number_set_by(set_by, rounds)?;
+            moves_within(LIMIT + ROUND * rounds, &format!("{case}:{rounds}"), words())
+        });
+    }
+    let needs = with(&[postgres::need(), Need::Tool("setpriv"), Need::Tool("cc")]);
+    for kind in ["plain", "named"] {
+        for (label, policy) in POLICIES {
+            let case = format!("{kind}-postgres:{policy}");
+            suite.test(format!("checkpoints::{kind}::{label}::postgres"), &needs, move || {
+                let tools =
+                    postgres::tool("postgres").ok_or_else(|| Broken("no PostgreSQL".to_owned()))?;
+                let own = tools.parent().map(|tools| tools.as_os_str().to_owned());
+                let words = script("checkpoints/postgres.py").into_iter().chain(own).collect();
+                moves(&case, words)
+            });
+        }
+    }
     containers(suite, &with);
 }
 
@@ -147,12 +167,28 @@ fn containers(suite: &mut Suite, with: &impl Fn(&[Need]) -> Vec<Need>) {
     let plain =
         policies().map(|(label, policy)| (format!("plain::{label}"), format!("plain{policy}")));
     let cases: Vec<_> = named.chain(plain).chain([("again".into(), "again".into())]).collect();
-    for engine in ["runc", "podman"] {
+    let daemons = |engine| match engine {
+        "docker" => &["dockerd", "containerd", "ctr", "setpriv"][..],
+        "containerd" => &["ctr", "setpriv"],
+        _ => &[],
+    };
+    for engine in ["runc", "podman", "docker", "containerd"] {
         let own = [Need::Tool("runc"), Need::Tool(engine), Need::Tool("busybox")];
+        let own = [&own[..], &daemons(engine).iter().map(|it| Need::Tool(it)).collect::<Vec<_>>()]
+            .concat();
         let needs = with(&[&own[..], &[Need::Program(Build::Static)]].concat());
-        let only_runc = [("refusals".to_owned(), "refusals".to_owned())];
-        let more = only_runc.into_iter().filter(|_| engine == "runc");
-        for (label, case) in cases.iter().cloned().chain(more) {
+        let more = match engine {
+            "runc" => Some("refusals"),
+            "docker" => Some("by_daemon"),
+            _ => None,
+        };
+        let more = more.map(|case| (case.to_owned(), case.to_owned()));
+        // `ctr containers checkpoint` lets it go on, and CRIU would not find its files as they were.
+        let of_ctr = ["named:continue", "named:catch-up"];
+        let is_made = |(_, case): &&(String, String)| {
+            engine != "containerd" || of_ctr.contains(&case.as_str())
+        };
+        for (label, case) in cases.iter().filter(is_made).cloned().chain(more) {
             let name = format!("checkpoints::containers::{engine}::{label}");
             suite.test(name, &needs, move || contained(&format!("{engine}:{case}")));
         }
@@ -178,6 +214,10 @@ fn contained(case: &str) -> Outcome {
 }
 
 fn moves(case: &str, program: Vec<OsString>) -> Outcome {
+    moves_within(LIMIT, case, program)
+}
+
+fn moves_within(limit: Duration, case: &str, program: Vec<OsString>) -> Outcome {
     let directory = workspace::scratch()?;
     let runtime = directory.join("run");
     std::fs::create_dir(&runtime)?;
@@ -193,5 +233,5 @@ fn moves(case: &str, program: Vec<OsString>) -> Outcome {
         .env("EIGENTIME_CRIU", criu)
         .env(workspace::ONLY_VARIABLE, &runtime)
         .stdin(Stdio::null());
-    run(&mut command, LIMIT)?.expect_code(0).map(drop)
+    run(&mut command, limit)?.expect_code(0).map(drop)
 }

@@ -18,7 +18,7 @@ mod follows;
 mod frozen_member;
 mod hold;
 mod left;
-mod postgres;
+pub mod postgres;
 mod real_programs;
 mod saved;
 mod scheduled;

@@ -7,7 +7,6 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
@@ -16,7 +15,7 @@ use eigentime_supervisor::container::{self, Container as Identity};
 use nix::unistd::mkdtemp;
 
 use crate::criu::place_for_log;
-use crate::directory::{Made, Manifest, RUNTIME, Scratch};
+use crate::directory::{Made, Manifest, RUNTIME, Scratch, link_images};
 use crate::dump::{Becomes, Draft, kernel};
 use crate::hold::Hold;
 use crate::passes::{refusal, rest_of};
@@ -162,7 +161,11 @@ pub fn restore(
     let name = container::name_after(identity, made.container.as_ref(), made.timeline.as_deref())?;
     let place = Scratch(place_for_log()?);
     let hold = Hold::new(&place.0, calls)?;
-    let linked = linked(&images)?;
+    // CRIU reads them also from inside the container, so that links have to lead there by a way that is no other there.
+    let template = images.join(".eigentime-XXXXXX");
+    let made = mkdtemp(&template);
+    let linked = Scratch(made.map_err(|error| Error::file("make", &template)(error.into()))?);
+    link_images(&images, Path::new(".."), &linked.0, &moved, &[CLOCKS])?;
     let mut command = runtime(&linked.0);
     let script = Some(hold.script.as_os_str());
     configure(
@@ -187,18 +190,4 @@ pub fn restore(
     let status = wait(&mut child)?;
     let notes = restored?.into_iter().flat_map(|process| process.notes).collect();
     Ok(Some(Restarted { status, notes }))
-}
-
-/// A directory with all images but that by which CRIU would make another time namespace. CRIU reads them
-/// also from inside the container, so that links have to lead there by a way that is no other there.
-fn linked(images: &Path) -> Result<Scratch, Error> {
-    let template = images.join(".eigentime-XXXXXX");
-    let entries = fs::read_dir(images).map_err(Error::file("read", images))?;
-    let made = mkdtemp(&template);
-    let directory = Scratch(made.map_err(|error| Error::file("make", &template)(error.into()))?);
-    for name in entries.flatten().map(|entry| entry.file_name()).filter(|name| name != CLOCKS) {
-        let link = directory.0.join(&name);
-        symlink(Path::new("..").join(&name), &link).map_err(Error::file("make", &link))?;
-    }
-    Ok(directory)
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::iter;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -13,7 +14,7 @@ use eigentime_supervisor::container::Container;
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
+use crate::{Error, filters};
 
 /// What says that a directory is one of ours.
 const FORMAT: &str = "eigentime checkpoint";
@@ -61,6 +62,33 @@ impl Drop for Scratch {
         // What is left takes some bytes.
         let _ = fs::remove_dir_all(&self.0);
     }
+}
+
+/// Links to all images but these, from another directory, by the way that leads there from it. That of seccomp filters
+/// is copied, without those that restored processes get anew.
+pub fn link_images(
+    images: &Path,
+    way: &Path,
+    directory: &Path,
+    moved: &Moved,
+    without: &[&str],
+) -> Result<(), Error> {
+    let entries = fs::read_dir(images).map_err(Error::file("read", images))?;
+    for name in entries.flatten().map(|entry| entry.file_name()) {
+        let (image, link) = (images.join(&name), directory.join(&name));
+        if name == filters::IMAGE {
+            let content = fs::read(&image).map_err(Error::file("read", &image))?;
+            let unknown = || Error::Damaged {
+                path: images.to_owned(),
+                reason: format!("{} is not understood", filters::IMAGE),
+            };
+            let rest = filters::without(&content, |program| moved.has_filter(program));
+            fs::write(&link, rest.ok_or_else(unknown)?).map_err(Error::file("write", &link))?;
+        } else if without.iter().all(|other| name != *other) {
+            symlink(way.join(&name), &link).map_err(Error::file("make", &link))?;
+        }
+    }
+    Ok(())
 }
 
 /// What a checkpoint is, beside what CRIU has written.

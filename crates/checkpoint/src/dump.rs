@@ -88,7 +88,7 @@ pub fn checkpoint(dumping: &Dumping<'_>) -> Result<Dumped, Error> {
         return Err(Error::Exists(directory));
     }
     let begin = Instant::now();
-    let subject = Subject::find(of)?;
+    let subject = Subject::find(of, &directory)?;
     let Subject { root, timeline } = &subject;
     let partial = partial_of(&directory)?;
     let partial = &partial.0;

@@ -6,6 +6,8 @@
 //!
 //! - `criu`: the command.
 //! - `directory`: what a checkpoint consists of.
+//! - `engines`: containers that only their engine can write.
+//! - `filters`: what is taken out of an image before it is restored.
 //! - `subject`: the processes that a checkpoint is made of.
 //! - `dump`, `restore`: there and back.
 //! - `passes`: the runs of CRIU that a dump takes.
@@ -17,6 +19,8 @@ mod container;
 mod criu;
 mod directory;
 mod dump;
+mod engines;
+mod filters;
 mod hold;
 mod passes;
 mod restore;
@@ -57,12 +61,17 @@ pub enum Error {
     OldCriu { path: PathBuf, found: String },
     #[error(
         "criu cannot dump process {pid}: {reason}\n\
-         help: it goes on as before; {log} has the rest. `eigentime ctl save` keeps the clocks of a \
+         help: it goes on as before; {help}{log} has the rest. `eigentime ctl save` keeps the clocks of a \
          timeline, and `eigentime run --continue` starts programs by them"
     )]
-    NotDumped { pid: i32, reason: String, log: PathBuf },
+    NotDumped { pid: i32, reason: String, help: &'static str, log: PathBuf },
     #[error("criu cannot restore process {pid}: {reason}\nhelp: {help}; {log} has the rest")]
     NotRestored { pid: i32, reason: String, help: &'static str, log: PathBuf },
+    #[error(
+        "{container} is a container of {engine}, and only {engine} can write its mounts and its network\n\
+         help: {command}"
+    )]
+    Container { container: String, engine: String, command: String },
     #[error("{0} exists already\nhelp: name another directory")]
     Exists(PathBuf),
     #[error("{path} is no whole checkpoint: {reason}\nhelp: make it anew")]

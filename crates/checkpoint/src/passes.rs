@@ -163,5 +163,30 @@ pub fn not_dumped(pid: i32, reason: String, partial: &Path, log: &Path) -> Error
     };
     // What cannot be copied is lost.
     let _ = fs::copy(log, &kept);
-    Error::NotDumped { pid, reason, log: kept }
+    Error::NotDumped { pid, help: help_with(&reason), reason, log: kept }
+}
+
+/// What to do about the reasons that are met most.
+fn help_with(reason: &str) -> &'static str {
+    const HELP: [(&str, &str); 4] = [
+        (
+            "Can't get rlimit",
+            "criu needs CAP_SYS_RESOURCE to read the limits of another user's processes: a container needs the option \
+             `--cap-add SYS_RESOURCE`, a unit of systemd that capability in its CapabilityBoundingSet=; ",
+        ),
+        (
+            "doesn't live in IPC ns",
+            "what has memory of System V, as PostgreSQL has, needs an IPC namespace of its own: start it by \
+             `unshare --ipc`; ",
+        ),
+        (
+            "external socket",
+            "who it is connected with must be in the checkpoint, too, or --criu-arg=--ext-unix-sk be given; ",
+        ),
+        (
+            "Can't lookup mount",
+            "a process that has mounts of its own, such as a container's, only its engine or runtime can write; ",
+        ),
+    ];
+    HELP.iter().find(|(text, _)| reason.contains(text)).map_or("", |(_, help)| help)
 }

@@ -13,7 +13,7 @@ use eigentime_supervisor::registry::Name;
 use serde::Serialize;
 
 use crate::criu::{outcome, place_for_log};
-use crate::directory::{Manifest, OWN};
+use crate::directory::{Manifest, OWN, link_images};
 use crate::hold::Hold;
 use crate::script::Calls;
 use crate::{Criu, Error};
@@ -68,9 +68,12 @@ pub fn restore(restoring: &Restoring<'_>) -> Result<Restored, Error> {
     let place = place_for_log()?;
     let hold = Hold::new(&place, calls)?;
     let log = place.join("restore.log");
+    let linked = place.join(OWN.images);
+    fs::create_dir(&linked).map_err(Error::file("make", &linked))?;
+    link_images(&images, &images, &linked, &moved, &[])?;
     let mut all =
         ["restore", "--file-locks", "--leave-stopped", "-d", "-D"].map(OsStr::new).to_vec();
-    all.extend([images.as_os_str(), OsStr::new("--action-script"), hold.script.as_os_str()]);
+    all.extend([linked.as_os_str(), OsStr::new("--action-script"), hold.script.as_os_str()]);
     all.extend(made.shell_job.then_some(OsStr::new("--shell-job")));
     let failed = |error| Error::file("run", Path::new("criu"))(error);
     let child = criu.start(&all, arguments, &log).map_err(failed)?;

@@ -3,15 +3,17 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use eigentime_supervisor::container::Container;
 use eigentime_supervisor::control::Shown;
 use eigentime_supervisor::control::client::{self, Told};
 use eigentime_supervisor::control::protocol::Method;
 use eigentime_supervisor::registry::{Name, Registry};
 
-use crate::Error;
+use crate::{Error, engines};
 
 /// How long supervisors may take to answer.
 const PATIENCE: Duration = client::PATIENCE_WITH_ALL;
@@ -38,24 +40,27 @@ pub struct Subject {
 
 impl Subject {
     /// What is meant, if a checkpoint can be made of it.
-    pub fn find(of: &Of) -> Result<Self, Error> {
+    pub fn find(of: &Of, directory: &Path) -> Result<Self, Error> {
         match of {
-            Of::Timeline(name) => Self::of_timeline(name),
-            Of::Process(root) => Self::of_process(*root),
+            Of::Timeline(name) => Self::of_timeline(name, directory),
+            Of::Process(root) => Self::of_process(*root, directory),
         }
     }
 
-    fn of_timeline(name: &Name) -> Result<Self, Error> {
+    fn of_timeline(name: &Name, directory: &Path) -> Result<Self, Error> {
         let registries =
             Registry::all().map_err(|unusable| Error::Subject(unusable.to_string()))?;
-        let (registry, name) = client::timeline_of(&registries, name).map_err(refused)?;
+        let found = client::timeline_of(&registries, name).map_err(|failure| match failure {
+            client::Failure::NoSuch { .. } => {
+                let of_engine = engines::refusal_of(&name.to_string(), directory);
+                of_engine.unwrap_or_else(|| refused(failure))
+            }
+            failure => refused(failure),
+        });
+        let (registry, name) = found?;
         let shown: Shown = client::call(registry, &name, Method::Show {}).map_err(refused)?;
         if let Some(container) = shown.containers.first() {
-            return Err(Error::Subject(format!(
-                "timeline '{name}' has container {}, whose mounts and networks only its engine can dump\n\
-                 help: let its engine do it, or its runtime through eigentime-oci",
-                container.id,
-            )));
+            return Err(engines::refusal_of_member(container, directory));
         }
         let members: HashSet<i32> = shown.members.iter().map(|member| member.pid).collect();
         let mut roots = members
@@ -76,7 +81,7 @@ impl Subject {
         Ok(Self { root, timeline: Some(name) })
     }
 
-    fn of_process(root: i32) -> Result<Self, Error> {
+    fn of_process(root: i32, directory: &Path) -> Result<Self, Error> {
         if parent_of(root).is_none() {
             return Err(Error::Subject(format!("there is no process {root}")));
         }
@@ -87,7 +92,11 @@ impl Subject {
         let told = told.map_err(|unusable| Error::Subject(unusable.to_string()))?;
         for Told { registry, name, answer } in told {
             let Ok(shown) = answer else { continue };
-            if shown.members.iter().any(|member| member.pid == root) {
+            if let Some(member) = shown.members.iter().find(|member| member.pid == root) {
+                let is_its = |one: &&Container| member.container.as_ref() == Some(&one.id);
+                if let Some(container) = shown.containers.iter().find(is_its) {
+                    return Err(engines::refusal_of_member(container, directory));
+                }
                 check(root, registry, &name)?;
                 return Ok(Self { root, timeline: Some(name) });
             }

@@ -116,7 +116,8 @@ const RESTORE: &[Known] = &[
     (&["--ext-unix-sk"], FLAG),
     (&["--shell-job"], FLAG),
     (&["--file-locks"], FLAG),
-    (&["--no-subreaper"], FLAG),
+    // containerd has it with one dash, which runc understands, too.
+    (&["--no-subreaper", "-no-subreaper"], FLAG),
     (&["--no-pivot"], FLAG),
     (&["--auto-dedup"], FLAG),
     (&[LAZY_PAGES], FLAG),
@@ -499,6 +500,8 @@ mod tests {
         let words: Vec<_> =
             "--root /r restore --image-path /j -d --bundle /b x".split(' ').collect();
         assert_eq!(restore.with_images(Path::new("/j")), words);
+        let line = "restore --image-path /i --work-path /w --detach --pid-file /p -no-subreaper --bundle /b x";
+        assert_eq!(parse(line).verb, restore.verb);
         let named = parse("--eigentime-policy wall=slew --eigentime-runtime crun restore x");
         assert_eq!(named.policy.as_deref(), Some("wall=slew"));
         assert_eq!(named.runtime.as_deref(), Some("crun"));

@@ -70,7 +70,8 @@ pub fn restore(
 ) -> Result<(), String> {
     let document =
         Document::read(&bundle.join("config.json")).map_err(|error| error.to_string())?;
-    let settings = document.settings(false).map_err(|wrong| wrong.to_string())?;
+    let settings =
+        document.settings(arguments.trusts_environment).map_err(|wrong| wrong.to_string())?;
     let container = Container { name: engine::name_of(&document), ..container };
     // Runtimes look for a relative directory from the bundle's.
     let in_bundle = bundle.join(&images.directory);

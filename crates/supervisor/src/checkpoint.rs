@@ -19,6 +19,7 @@ use crate::caller::lives_in_timeline;
 use crate::container_id::Container;
 use crate::control::{Answer, Attached, Request};
 use crate::error::Error;
+use crate::filter::is_of_timeline;
 use crate::host;
 use crate::motion::{Motion, is_allowed};
 use crate::moved::{InCall, Renumbered, Resting, Restored, Stood};
@@ -202,6 +203,13 @@ impl Moved {
             )),
             _ => Ok(()),
         }
+    }
+
+    /// Is this the program of the seccomp filter of its timeline? What is restored gets that anew.
+    #[must_use]
+    pub fn has_filter(&self, program: &[u8]) -> bool {
+        let is_ours = |it: &Resting| is_of_timeline(program, Layout::at(it.base).exempt());
+        self.timeline.as_ref().is_some_and(is_ours)
     }
 
     /// For how long clocks that are slewed run at another rate, if they go on now.

@@ -63,6 +63,23 @@ pub fn of_all_clocks(told: Told, exempt: u64) -> Vec<libc::sock_filter> {
     assemble(&Subject { told, scope: Scope::All, exempt, hides_groups: false })
 }
 
+/// Is this the program of the filter of a timeline, as the kernel tells it?
+pub fn is_of_timeline(program: &[u8], exempt: u64) -> bool {
+    let same = |subject: &Subject| {
+        let words = assemble(subject).into_iter().flat_map(|it| {
+            let [code, k] = [it.code.to_ne_bytes().to_vec(), it.k.to_ne_bytes().to_vec()];
+            [code, vec![it.jt, it.jf], k].concat()
+        });
+        words.eq(program.iter().copied())
+    };
+    [Told::Notified, Told::Traced].into_iter().any(|told| {
+        [Scope::All, Scope::Wall].into_iter().any(|scope| {
+            let with = |hides_groups| Subject { told, scope, exempt, hides_groups };
+            same(&with(false)) || same(&with(true))
+        })
+    })
+}
+
 /// Told to the supervisor with a stop of a call of another architecture.
 pub const FOREIGN: u16 = 1;
 

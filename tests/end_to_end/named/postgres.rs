@@ -19,8 +19,7 @@ const LONG: Duration = Duration::from_secs(120);
 
 /// Adds the test.
 pub fn add(suite: &mut Suite) {
-    let found = ["initdb", "postgres", "psql"].iter().all(|name| tool(name).is_some());
-    let mut needs = vec![Need::Other(found, "PostgreSQL's server".into())];
+    let mut needs = vec![need()];
     if is_root() {
         // It refuses to run as root.
         needs.push(Need::Tool("setpriv"));
@@ -28,7 +27,14 @@ pub fn add(suite: &mut Suite) {
     suite.test("named::postgres::now_sleep_and_timeout", &needs, postgres);
 }
 
-fn tool(name: &str) -> Option<PathBuf> {
+/// What tests with it need.
+pub fn need() -> Need {
+    let found = ["initdb", "postgres", "psql"].iter().all(|name| tool(name).is_some());
+    Need::Other(found, "PostgreSQL's server".into())
+}
+
+/// One of its programs.
+pub fn tool(name: &str) -> Option<PathBuf> {
     let versions = std::fs::read_dir(DIRECTORIES).into_iter().flatten().flatten();
     let installed = versions.map(|version| version.path().join("bin").join(name));
     installed.filter(|path| path.is_file()).max().or_else(|| find_tool(name))

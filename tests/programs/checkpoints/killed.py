@@ -1,15 +1,20 @@
-"""The command is killed at random moments."""
+"""Processes of ours are killed at random moments."""
 
+import collections
+import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import time
 from pathlib import Path
 
 from moving import (
     EIGENTIME,
+    TIMELINE,
     Moving,
+    Wrong,
     check_steps,
     command,
     ensure,
@@ -112,3 +117,130 @@ def killing_restore(program, count):
     moving.await_lines(len(moving.lines()) + 2)
     check_steps(ticks(moving.lines()))
     moving.end()
+
+
+def ours():
+    """The processes of ours, with their words: in this process namespace, all of them are of this test."""
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            name = (path / "comm").read_text().strip()
+            words = (path / "cmdline").read_text().split("\0")
+            parent = int((path / "stat").read_text().rsplit(")", 1)[1].split()[1])
+        except OSError:
+            continue
+        if name in ("eigentime", "eigentime-guard"):
+            yield int(path.name), parent, name, words
+
+
+class Killing:
+    """A command of ours, of which one process is killed at a random moment."""
+
+    def __init__(self, chance, *words, supervisor=None):
+        """Its supervisor is that one, or else the one that the command starts."""
+        self.chance, self.supervisor = chance, supervisor
+        self.before = {pid for pid, *_ in ours()}
+        self.asked = subprocess.Popen(
+            [EIGENTIME, *map(str, words)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        self.role = self.kill()
+
+    def role_of(self, pid, parent, name, words):
+        if pid == self.asked.pid:
+            return "command"
+        if name == "eigentime-guard":
+            return "guardian"
+        if "--complete" in words or "--hold" in words:
+            return "script"
+        if self.supervisor is not None:
+            return "supervisor" if pid == self.supervisor else None
+        # What the command starts has its name at first.
+        is_new = pid not in self.before and parent != self.asked.pid
+        return "supervisor" if is_new else None
+
+    def kill(self):
+        wanted = self.chance.choice(["command", "guardian", "script", "supervisor"])
+        time.sleep(self.chance.random() / 2 if wanted != "script" else 0)
+        while not (found := [it[0] for it in ours() if self.role_of(*it) == wanted]):
+            if self.asked.poll() is not None:
+                return None
+        time.sleep(self.chance.random() / 100)
+        try:
+            os.kill(self.chance.choice(found), signal.SIGKILL)
+        except ProcessLookupError:
+            return None
+        return wanted
+
+    def settle(self, moving):
+        """Does the program run, once all that was begun has ended? With its supervisor, it ends."""
+        end = time.monotonic() + 60
+        self.asked.wait(60)
+        while any(b"criu" in path.read_bytes() for path in lines_of_all()):
+            ensure(time.monotonic() < end, "criu does not end")
+            time.sleep(0.02)
+        written = len(moving.lines())
+        while state := state_of(moving.pid):
+            if self.role != "supervisor" and len(moving.lines()) >= written + 2:
+                return True
+            ensure(time.monotonic() < end, f"it is left in state {state}")
+            time.sleep(0.02)
+        return False
+
+
+def forget_timeline(name):
+    """It ends with its programs; one that has lost its supervisor is removed."""
+    subprocess.run([EIGENTIME, "ctl", "rm", name], check=False, capture_output=True)
+
+
+def killing_all(program, count):
+    """Any process of ours is killed: the program runs on, or there is a whole checkpoint of it, never both; there is
+    neither only where its supervisor was killed, with which programs end."""
+    seed = random.randrange(1 << 32)
+    chance = random.Random(seed)
+    killed = collections.Counter()
+    role, number, moving = None, 0, None
+    try:
+        for number in range(count):
+            if moving is None:
+                moving = Moving("all", program, TIMELINE)
+            moving.await_lines(len(moving.lines()) + 2)
+            shutil.rmtree(moving.directory, ignore_errors=True)
+            shown = json.loads(command("ctl", "show", "all", "--json"))
+            words = ["checkpoint", "all", "-o", moving.directory]
+            killing = Killing(chance, *words, supervisor=shown["supervisor"])
+            killed[role := killing.role] += 1
+            runs, is_written = killing.settle(moving), moving.directory.exists()
+            ensure(not (runs and is_written), "it runs, and is in a checkpoint")
+            ensure(runs or is_written or role == "supervisor", "it is nowhere")
+            if not runs:
+                moving.reap()
+                forget_timeline("all")
+            if is_written:
+                role = restore_killed(moving, chance)
+                killed[f"{role} of restore"] += 1
+            elif not runs:
+                check_steps(ticks(moving.lines()))
+                moving = None
+        if moving is not None:
+            moving.await_lines(len(moving.lines()) + 2)
+            check_steps(ticks(moving.lines()))
+            moving.end()
+    except Wrong as wrong:
+        raise Wrong(f"seed {seed}, round {number}, {role} killed: {wrong}") from wrong
+    print(dict(killed))
+
+
+def restore_killed(moving, chance):
+    """The same while it is restored: what does not run can be restored again, also if it has run for a moment."""
+    written = moving.out.read_text()
+    killing = Killing(chance, "restore", moving.directory, "--timeline", "all")
+    if not killing.settle(moving):
+        moving.reap()
+        # As the checkpoint knows it.
+        moving.out.write_text(written)
+        forget_timeline("all")
+        moving.restore()
+    return killing.role

@@ -57,6 +57,7 @@ class Moving:
                 start_new_session=True,
             )
         self.pid, self.name = self.process.pid, name
+        self.tree = set()
 
     def lines(self):
         text = self.out.read_text()
@@ -76,15 +77,21 @@ class Moving:
             ensure(time.monotonic() < end, "it has no timeline")
             time.sleep(0.02)
 
+    def subject(self):
+        return ["--pid", str(self.pid)] if self.timeline is None else [self.name]
+
     def checkpoint(self, *options):
         shutil.rmtree(self.directory, ignore_errors=True)
-        of = ["--pid", self.pid] if self.timeline is None else [self.name]
-        command("checkpoint", *of, "-o", self.directory, *options)
+        self.tree = set(tree_of(self.pid))
+        command("checkpoint", *self.subject(), "-o", self.directory, *options)
 
     def reap(self):
-        """Once it has ended: only then its number is free."""
+        """Once it has ended with its children, also those in sessions of their own: only then their numbers are free."""
         end = time.monotonic() + 60
-        while any(session == self.pid for session in sessions()):
+        while any(
+            session == self.pid or pid in self.tree or state == "Z"
+            for pid, state, session in processes()
+        ):
             ensure(time.monotonic() < end, "it has not ended")
             try:
                 os.waitpid(-1, os.WNOHANG)
@@ -96,8 +103,8 @@ class Moving:
         command("restore", self.directory, "--timeline", self.name, *options)
 
     def end(self):
-        ended = [self.pid, *(int(pid) for pid in children_of(self.pid))]
-        for pid in ended:
+        self.tree = set(tree_of(self.pid))
+        for pid in self.tree:
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
@@ -110,18 +117,26 @@ class Moving:
         ]
 
 
-def sessions():
-    """Those of all processes, also of ones that nobody has waited for."""
+def processes():
+    """The number, state and session of each, also of ones that nobody has waited for."""
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
-            yield int(path.read_text().rsplit(")", 1)[1].split()[3])
+            words = path.read_text().rsplit(")", 1)[1].split()
+            yield int(path.parent.name), words[0], int(words[3])
         except OSError:
             pass
 
 
-def children_of(pid):
+def tree_of(pid):
+    """A process with its descendants."""
+    yield pid
     for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        yield from path.read_text().split()
+        try:
+            children = path.read_text().split()
+        except OSError:
+            continue
+        for child in children:
+            yield from tree_of(int(child))
 
 
 def state_of(pid):

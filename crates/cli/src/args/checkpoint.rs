@@ -32,7 +32,7 @@ Examples:
 /// Options of `eigentime checkpoint`.
 #[derive(Debug, Args)]
 pub struct CheckpointOptions {
-    /// The timeline, all of whose members are written
+    /// The timeline, all of whose members are written. Of a container, the command of its engine is told
     #[arg(value_name = "NAME", required_unless_present_any = ["pid", "complete", "hold"], conflicts_with = "pid")]
     pub name: Option<Name>,
 

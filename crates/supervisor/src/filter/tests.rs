@@ -230,3 +230,21 @@ fn the_image_can_report() {
     let booted = [u64::from(BOOTED_CLOCK), 0, 0, 0, 0, 0];
     assert!(stops(Scope::Wall, CLOCK_GETTIME, booted));
 }
+
+#[test]
+fn its_program_is_known_again() {
+    let exempt = Layout::at(LAYOUT).exempt();
+    let bytes = |program: &[libc::sock_filter]| {
+        let words = program.iter().map(|it| {
+            let word = u64::from(it.k) << 32 | u64::from(it.jf) << 24 | u64::from(it.jt) << 16;
+            (word | u64::from(it.code)).to_le_bytes()
+        });
+        words.flatten().collect::<Vec<_>>()
+    };
+    for scope in [Scope::Wall, Scope::All] {
+        let program = bytes(&filter(scope));
+        assert!(is_of_timeline(&program, exempt));
+        assert!(!is_of_timeline(&program, exempt + 4096));
+        assert!(!is_of_timeline(&program[8..], exempt));
+    }
+}

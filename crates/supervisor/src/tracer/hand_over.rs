@@ -73,7 +73,7 @@ impl Supervisor {
                 None
             }
             (Some(HandOver { to, is_rest: true, .. }), Request::Wake) if *to == asked.caller => {
-                self.give_up_hand_over();
+                self.give_up_hand_over(None);
                 asked.answer(Answer::Done);
                 None
             }
@@ -195,11 +195,14 @@ impl Supervisor {
             _ => begun.elapsed() > PATIENCE,
         };
         if is_over {
-            return self.give_up_hand_over();
+            return self.give_up_hand_over(None);
         }
         let is_rest = *is_rest;
-        if is_rest && matches!(stage, Stage::Settling(_)) && self.halt_traced().is_err() {
-            return self.give_up_hand_over();
+        if is_rest
+            && matches!(stage, Stage::Settling(_))
+            && let Err(process) = self.halt_traced()
+        {
+            return self.give_up_hand_over(Some(process));
         }
         let (has_entering, is_settled) = (self.has_entering(), self.is_settled());
         let Some(HandOver { stage, .. }) = &mut self.hand_over else { return };
@@ -244,15 +247,15 @@ impl Supervisor {
         })
     }
 
-    /// Stops processes that have to be traced whenever they run, and lets go of them.
-    fn halt_traced(&mut self) -> nix::Result<()> {
+    /// Stops processes that have to be traced whenever they run, and lets go of them; else the one that does not stop.
+    fn halt_traced(&mut self) -> Result<(), Pid> {
         let follows_all = self.follows_all();
         let kept = self.threads.iter().filter(|(_, it)| follows_all || it.kept.is_some());
         let threads: Vec<_> = kept.map(|(thread, _)| *thread).collect();
         let processes: HashSet<_> =
             threads.into_iter().filter_map(|thread| self.process_of(thread)).collect();
         for process in processes {
-            self.halt(process, Instant::now() + HALT_PATIENCE)?;
+            self.halt(process, Instant::now() + HALT_PATIENCE).map_err(|_| process)?;
             if let Some(hand_over) = &mut self.hand_over {
                 hand_over.halted.push(process);
             }
@@ -270,19 +273,29 @@ impl Supervisor {
         asked.answer(Answer::Done);
     }
 
-    /// It took too long, or the other one is gone: this one goes on.
-    fn give_up_hand_over(&mut self) {
+    /// It took too long, or this process does not stop, or the other one is gone: this one goes on.
+    fn give_up_hand_over(&mut self, unstopped: Option<Pid>) {
         let Some(HandOver { stage, held, halted, .. }) = self.hand_over.take() else { return };
         for process in halted {
             // It may have been ended.
             let _ = self.end_halt(process);
         }
-        match stage {
-            Stage::Starting(asked) | Stage::Settling(asked) => asked.answer(Answer::Refused(format!(
+        let reason = || match unstopped {
+            Some(process) => format!(
+                "process {process}, which is traced for life, does not stop within {} s; its supervisor goes on\n\
+                 help: if its container is paused, let it go on first; else try again",
+                HALT_PATIENCE.as_secs()
+            ),
+            None => format!(
                 "some of its programs are being started, or are traced for life, for more than {} s; its \
                  supervisor goes on\nhelp: try again, or see `eigentime ctl show`",
                 PATIENCE.as_secs()
-            ))),
+            ),
+        };
+        match stage {
+            Stage::Starting(asked) | Stage::Settling(asked) => {
+                asked.answer(Answer::Refused(reason()))
+            }
             Stage::Offered => {}
         }
         for asked in held {

@@ -1,0 +1,114 @@
+"""Redis is moved, with keys that expire, and PostgreSQL, with an open transaction and a sleep on the server."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from moving import EIGENTIME, LATE, Moving, ensure
+
+SLEEP = 5
+CAP_SYS_RESOURCE = 24
+
+
+def redis(program, timeline, policy, rate):
+    """Keys expire when the virtual time says so."""
+    moving = Moving(
+        "redis",
+        [*program, "--unixsocket", "redis.sock", "--port", "0", "--save", ""],
+        timeline,
+    )
+    path = Path("redis.sock")
+
+    def ask(*words):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(path))
+            request = f"*{len(words)}\r\n" + "".join(
+                f"${len(word)}\r\n{word}\r\n" for word in words
+            )
+            client.sendall(request.encode())
+            return client.recv(4096).decode().splitlines()[0]
+
+    end = time.monotonic() + 60
+    while not path.exists():
+        ensure(time.monotonic() < end, "redis does not start")
+        time.sleep(0.05)
+    begin = time.time()
+    for key, span in [("short", "5000"), ("long", "3600000")]:
+        ensure(ask("SET", key, "value", "PX", span) == "+OK", "SET fails")
+    before = int(ask("PTTL", "long")[1:])
+    moving.checkpoint()
+    moving.reap()
+    host = moving.stood()["host_realtime_ns"] / 1e9
+    time.sleep(6 / rate)
+    back = time.time()
+    moving.restore("--policy", policy)
+    left = int(ask("PTTL", "long")[1:])
+    # As long as it ran; its clocks also ran on in between, or not.
+    ran, away = (host - begin) + (time.time() - back), back - host
+    most, least = before, before - ran * 1000 * rate
+    if policy == "catch-up":
+        ensure(ask("GET", "short") == "$-1", "a key outlived its time")
+        most, least = (span - away * 1000 * rate for span in (most, least))
+    # It tells whole milliseconds.
+    ensure(least - 2 <= left <= most + 2, f"{left}, not {least} to {most}")
+    moving.end()
+
+
+def may_read_limits():
+    """May this process read the limits of another user's?"""
+    status = Path("/proc/self/status").read_text()
+    effective = next(line for line in status.splitlines() if line.startswith("CapEff"))
+    return int(effective.split()[1], 16) >> CAP_SYS_RESOURCE & 1 == 1
+
+
+def criu_for(moving):
+    """Options by which CRIU can write processes of other users. Where it cannot by itself, that is told."""
+    if may_read_limits():
+        return []
+    words = [EIGENTIME, "checkpoint", *moving.subject(), "-o", str(moving.directory)]
+    done = subprocess.run(words, check=False, capture_output=True, text=True)
+    ensure(done.returncode == 125 and "CAP_SYS_RESOURCE" in done.stderr, done.stderr)
+    source = Path(__file__).with_name("limits.c")
+    library, criu = Path("limits.so").absolute(), Path("criu").absolute()
+    build = ["cc", "-shared", "-fPIC", "-O2", "-o", str(library), str(source)]
+    subprocess.run(build, check=True)
+    criu.write_text(
+        f"#!/bin/sh\nLD_PRELOAD='{library}' exec '{os.environ['EIGENTIME_CRIU']}' \"$@\"\n"
+    )
+    criu.chmod(0o755)
+    return ["--criu", criu]
+
+
+def postgres(program, timeline, policy, rate):
+    """Its transaction goes on, and its sleep ends when the policy says."""
+    # It has memory of System V.
+    moving = Moving("postgres", ["unshare", "--ipc", *program], timeline)
+    moving.await_lines(1)
+    begun = float(moving.lines()[0].split()[1])
+    options = criu_for(moving)
+    moving.checkpoint(*options)
+    moving.reap()
+    written = len(moving.lines())
+    saved = moving.stood()
+    stood, host = saved["clocks"]["realtime"] / 1e9, saved["host_realtime_ns"] / 1e9
+    time.sleep(3)
+    back = time.time()
+    moving.restore("--policy", policy)
+    os.kill(moving.pid, signal.SIGUSR1)
+    moving.await_lines(3)
+    told = dict(line.split(maxsplit=1) for line in moving.lines())
+    now, wall, rows, others = (float(word) for word in told["seen"].split())
+    ensure((now, rows, others) == (begun, 1, 1), f"{told}, begun {begun}")
+    catches_up = "catch-up" in policy
+    least = stood + ((back - host) * rate if catches_up else 0)
+    most = least + (time.time() - back + LATE) * rate
+    ensure(least <= wall <= most, f"its wall clock is {wall}, not {least} to {most}")
+    slept = float(told["slept"])
+    # It may have been over already; and what was relative is as long as before where there was no timeline.
+    passed = most - begun
+    ensure(SLEEP - 0.01 <= slept <= passed + SLEEP, f"it slept {slept} s: {told}")
+    ensure(written in (1, 2), f"{moving.lines()}")
+    moving.end()
