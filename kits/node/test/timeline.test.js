@@ -265,8 +265,8 @@ describe("a timeline", { concurrency: 4 }, () => {
       await refuses(Timeline.create({ continue: '{"cut": "short' }), "not_made", /^cannot continue/);
       await refuses(Timeline.connect("no-such-timeline"), "not_found", /'no-such-timeline' in \//);
       await refuses(Timeline.create({ skipidle: true }), "not_made", /'--skipidle'.*\nhelp: .*'--skip-idle'/);
-      for (const making of [Timeline.create({ name: "--help" }), Timeline.connect("--help")])
-        await assert.rejects(making, /^EigentimeError: invalid value '--help'/);
+      for (const make of [() => Timeline.create({ name: "--help" }), () => Timeline.connect("--help")])
+        await assert.rejects(make, /^EigentimeError: invalid value '--help'/);
       await refuses(timeline.set({ rate: 0 }), "invalid_params", /'0': a rate cannot be zero\nhelp: .*freeze/);
       await refuses(timeline.set({ date: new Date("9999-12-31") }), "invalid_params", /cannot show.*\nhelp: .*2262/);
       for (const wrong of [{ rate: NaN }, { offset: Infinity }, { date: new Date(NaN) }])
