@@ -34,7 +34,10 @@ say() { echo "packages: $*" >&2; }
 die() { say "$@"; exit 1; }
 
 # The times in packages, and no path of this machine in what is built.
-: "${SOURCE_DATE_EPOCH:=$(git log -1 --format=%ct)}"
+if [ -z "${SOURCE_DATE_EPOCH:-}" ]; then
+    SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) ||
+        die "no commit to date them by: set SOURCE_DATE_EPOCH to seconds since 1970"
+fi
 export SOURCE_DATE_EPOCH
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/build/target}
 cargo_home=${CARGO_HOME:-$HOME/.cargo}
