@@ -162,7 +162,7 @@ fn private_without_a_directory() -> Outcome {
     let place = Place::new()?;
     let missing = place.directory().join("missing");
     let mut command = place.outside(User::Myself.binary()?);
-    let refused = run(command.args(["ctl", "create", "--hold"]).env("TMPDIR", &missing))?;
+    let refused = run(command.args(["ctl", "create", "--hold"]).env("TMPDIR", &missing), PATIENCE)?;
     refused.expect_code(1)?;
     let says = |text: &str| refused.ensure(refused.errors.contains(text), text);
     says(&missing.display().to_string())?;
