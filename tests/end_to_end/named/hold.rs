@@ -157,7 +157,6 @@ fn private() -> Outcome {
     Ok(())
 }
 
-/// What is read of standard input is the saved document, and nothing behind it.
 fn private_without_a_directory() -> Outcome {
     let place = Place::new()?;
     let missing = place.directory().join("missing");
@@ -169,6 +168,7 @@ fn private_without_a_directory() -> Outcome {
     says("help: set TMPDIR to a directory that you may write to")
 }
 
+/// What is read of standard input is the saved document, and nothing behind it.
 fn continued() -> Outcome {
     let place = Place::new()?;
     place.done(&["create", "y", "--date", "2038-01-19T00:00:00Z", "--freeze"])?;
