@@ -62,7 +62,7 @@ fn ends_with_its_maker() -> Outcome {
     ensure!(info["name"] == "x" && info["protocol"] == 1, "it says {info}");
     let mut sleeping = place.run("x", &["--existing"])?;
     let sleeper = start(sleeping.args(["sleep", "1000000"]).stdin(Stdio::null()))?;
-    place.await_start("x")?;
+    place.done(&["wait", "x", "--blocked", "--call", "clock_nanosleep"])?;
     drop(holder.stdin.take());
     let ended_member = sleeper.finish(PATIENCE)?;
     let signal = ended_member.status.signal();
@@ -104,7 +104,7 @@ fn ends_if_it_is_killed() -> Outcome {
     told(&mut holder)?;
     let mut sleeping = place.run("x", &["--existing"])?;
     let sleeper = start(sleeping.args(["sleep", "1000000"]).stdin(Stdio::null()))?;
-    place.await_start("x")?;
+    place.done(&["wait", "x", "--blocked", "--call", "clock_nanosleep"])?;
     let supervisor = Watch::new(place.show("x")?.supervisor)?;
     send(holder.id(), Signal::KILL)?;
     holder.wait()?;

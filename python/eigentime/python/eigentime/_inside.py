@@ -151,5 +151,5 @@ class _Inside:
 
 
 if __name__ == "__main__":
-    sys.path[:], args, inside = pickle.loads(Path(sys.argv[1]).read_bytes())
-    sys.exit(pytest.main(args, plugins=[inside]))
+    sys.path[:], _args, _plugin = pickle.loads(Path(sys.argv[1]).read_bytes())
+    sys.exit(pytest.main(_args, plugins=[_plugin]))

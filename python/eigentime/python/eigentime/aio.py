@@ -24,7 +24,7 @@ from eigentime.timeline import Result, Timeline
 if TYPE_CHECKING:
     from typing import Concatenate, ParamSpec
 
-    Params = ParamSpec("Params")
+    _Params = ParamSpec("_Params")
 
 __all__ = ["AsyncTimeline"]
 
@@ -33,8 +33,8 @@ _LINE = 1 << 26
 
 
 def _awaited(
-    method: Callable[Concatenate[Timeline, Params], Result],
-) -> Callable[Concatenate[AsyncTimeline, Params], Coroutine[Any, Any, Result]]:
+    method: Callable[Concatenate[Timeline, _Params], Result],
+) -> Callable[Concatenate[AsyncTimeline, _Params], Coroutine[Any, Any, Result]]:
     """A method of `Timeline` that returns what `_ask` does, which here is a coroutine."""
     return method  # type: ignore[return-value]
 
