@@ -394,9 +394,9 @@ fn large_datagrams_that_are_many_come_as_many() {
     assert_eq!(numbers, (0..21).collect::<Vec<_>>());
     let gaps = come.windows(2).map(|pair| pair[1].came_ns - pair[0].came_ns).sum::<i64>();
     let [forward, _] = adds_up(&path.end());
-    // Of 1028 bytes each, but for the last one: they came one after the other, and no faster than
-    // the link.
-    assert!(gaps as f64 > 0.9 * (19.0 * 1028.0 + 44.0) * 80.0, "{gaps} ns");
+    // Of 1028 bytes each, but for the last one: they came one after the other, and not at once. The first
+    // may have been late.
+    assert!(gaps as f64 > 0.5 * (19.0 * 1028.0 + 44.0) * 80.0, "{gaps} ns");
     assert!(forward.arrived.bytes >= 20 * 1028 + 44, "{forward:?}");
 }
 
