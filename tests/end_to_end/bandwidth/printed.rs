@@ -83,8 +83,10 @@ fn fail_under() -> Outcome {
     let _server = lab.serve(&[])?;
     for (least, code) in [("10M", 0), ("10G", 1)] {
         let ended = lab.measure(&["--max-rate", "20M", "--fail-under", least])?;
-        ended.expect_code(code)?;
-        ended.ensure(ended.output().contains("at least"), "another estimate")?;
+        // On a busy machine it may be unknown, which is less than anything.
+        let is_known = ended.output().contains("at least");
+        ended.ensure(is_known || ended.output().contains("unknown"), "another estimate")?;
+        ended.expect_code(if is_known { code } else { 1 })?;
     }
     Ok(())
 }
