@@ -99,6 +99,11 @@ pub fn outcome(mut child: Child, log: &Path) -> io::Result<Result<(), String>> {
     Ok(Err(reason(&String::from_utf8_lossy(&log)).unwrap_or_else(unknown)))
 }
 
+/// What the first part that a reason of CRIU's has stands for.
+pub fn known<'a>(reason: &str, parts: &[(&str, &'a str)]) -> Option<&'a str> {
+    parts.iter().find(|(part, _)| reason.contains(part)).map(|(_, meaning)| *meaning)
+}
+
 /// A directory for a log that outlasts a failure.
 pub fn place_for_log() -> Result<PathBuf, Error> {
     let template = std::env::temp_dir().join("eigentime-criu-XXXXXX");

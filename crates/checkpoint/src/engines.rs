@@ -21,7 +21,8 @@ struct Engine {
     write: &'static str,
 }
 
-const ENGINES: [Engine; 4] = [
+/// Those that know a container wherever its runtime keeps it.
+const ENGINES: [Engine; 3] = [
     Engine {
         program: "podman",
         runs: ("/run/libpod", "CONTAINERS_CONF"),
@@ -40,13 +41,14 @@ const ENGINES: [Engine; 4] = [
         ask: &["containers", "info"],
         write: "ctr tasks checkpoint --exit --image-path D C",
     },
-    Engine {
-        program: "runc",
-        runs: ("/run/runc", ""),
-        ask: &["state"],
-        write: "eigentime-oci checkpoint --image-path D C",
-    },
 ];
+
+const RUNC: Engine = Engine {
+    program: "runc",
+    runs: ("/run/runc", ""),
+    ask: &["state"],
+    write: "eigentime-oci checkpoint --image-path D C",
+};
 
 impl Engine {
     fn has(&self, container: &str) -> bool {
@@ -63,21 +65,19 @@ impl Engine {
 
 /// Says how a container is written that an engine knows by this name, if any does.
 pub fn refusal_of(name: &str, directory: &Path) -> Option<Error> {
-    let engine = ENGINES.iter().find(|engine| engine.has(name))?;
+    let engine = ENGINES.iter().chain([&RUNC]).find(|engine| engine.has(name))?;
     Some(refusal(engine.program, name, engine.write, directory))
 }
 
 /// Says how one is written that lives by a timeline.
 pub fn refusal_of_member(container: &Container, directory: &Path) -> Error {
     let Container { id, root, name, .. } = container;
-    let known = ENGINES[..3].iter().find(|engine| engine.has(id));
-    let known = known.map(|engine| (engine.program, engine.write.to_owned()));
-    let (engine, write) = known.unwrap_or_else(|| {
-        let root = if root.is_empty() { String::new() } else { format!("--root {root} ") };
-        ("its engine", format!("eigentime-oci {root}checkpoint --image-path D C"))
-    });
-    let called = if engine == "its engine" { id } else { name.as_ref().unwrap_or(id) };
-    refusal(engine, called, &write, directory)
+    if let Some(engine) = ENGINES.iter().find(|engine| engine.has(id)) {
+        return refusal(engine.program, name.as_ref().unwrap_or(id), engine.write, directory);
+    }
+    let root = if root.is_empty() { String::new() } else { format!("--root {root} ") };
+    let write = format!("eigentime-oci {root}checkpoint --image-path D C");
+    refusal("its engine", id, &write, directory)
 }
 
 fn refusal(engine: &str, container: &str, write: &str, directory: &Path) -> Error {

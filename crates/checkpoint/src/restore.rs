@@ -12,7 +12,7 @@ use eigentime_supervisor::control::Attached;
 use eigentime_supervisor::registry::Name;
 use serde::Serialize;
 
-use crate::criu::{outcome, place_for_log};
+use crate::criu::{known, outcome, place_for_log};
 use crate::directory::{Manifest, OWN, link_images};
 use crate::hold::Hold;
 use crate::script::Calls;
@@ -104,6 +104,5 @@ fn help_with(reason: &str) -> &'static str {
         ),
         ("has bad size", "files that it has open must be as they were"),
     ];
-    let found = HELP.iter().find(|(text, _)| reason.contains(text));
-    found.map_or("files, sockets and terminals that it had must be there", |(_, help)| help)
+    known(reason, &HELP).unwrap_or("files, sockets and terminals that it had must be there")
 }

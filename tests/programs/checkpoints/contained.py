@@ -19,8 +19,8 @@ MANIFEST = "eigentime.json"
 
 
 def call(*words, status=0, silent=False, **options):
-    """Runs a command, whose status is to be 0, or another, or any (None). CRIU does not write a container down that has a file of the host open, to which it
-    speaks; so one is started silently."""
+    """Runs a command, whose status is to be 0, or another, or any (None). CRIU does not write a container down that has
+    a file of the host open, to which it speaks; so one is started silently."""
     with Path(os.devnull if silent else "said").open("w+") as said:
         done = subprocess.run(
             [str(word) for word in words],

@@ -24,6 +24,12 @@ from moving import (
 )
 
 
+def await_criu(end):
+    while any(b"criu" in path.read_bytes() for path in lines_of_all()):
+        ensure(time.monotonic() < end, "criu does not end")
+        time.sleep(0.02)
+
+
 def killing(program, count):
     """The command is killed at a random moment: the program runs on, or it is in a whole checkpoint."""
     moving = Moving("killing", program, ["--rate", "2"])
@@ -42,9 +48,7 @@ def killing(program, count):
         asked.wait()
         # CRIU is nobody's to kill, and brings to an end what it has begun.
         end = time.monotonic() + 60
-        while any(b"criu" in path.read_bytes() for path in lines_of_all()):
-            ensure(time.monotonic() < end, "criu does not end")
-            time.sleep(0.05)
+        await_criu(end)
         time.sleep(0.1)
         try:
             os.waitpid(-1, os.WNOHANG)
@@ -96,9 +100,7 @@ def killing_restore(program, count):
             time.sleep(random.random() / 2)
         asked.kill()
         asked.wait()
-        while any(b"criu" in path.read_bytes() for path in lines_of_all()):
-            ensure(time.monotonic() < end, "criu does not end")
-            time.sleep(0.05)
+        await_criu(end)
         # One that has been ended may still be seen for a moment.
         written = len(moving.lines())
         while (state := state_of(moving.pid)) and len(moving.lines()) <= written:
@@ -185,9 +187,7 @@ class Killing:
         """Does the program run, once all that was begun has ended? With its supervisor, it ends."""
         end = time.monotonic() + 60
         self.asked.wait(60)
-        while any(b"criu" in path.read_bytes() for path in lines_of_all()):
-            ensure(time.monotonic() < end, "criu does not end")
-            time.sleep(0.02)
+        await_criu(end)
         written = len(moving.lines())
         while state := state_of(moving.pid):
             if self.role != "supervisor" and len(moving.lines()) >= written + 2:

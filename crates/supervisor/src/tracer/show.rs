@@ -114,9 +114,11 @@ impl Supervisor {
 
     fn show_thread(&self, thread: Pid, standing: Standing, segment: &Segment) -> Thread {
         let exempt = self.layout.exempt();
-        // What it waits for until its program is started is no wait of the program.
-        let blocked = Some(thread).filter(|_| standing != Standing::Entering).and_then(Blocked::of);
-        let blocked = blocked.filter(|blocked| !blocked.is_asked_about(exempt));
+        let blocked = match standing {
+            // What it waits for until its program is started is no wait of the program.
+            Standing::Entering => None,
+            _ => Blocked::of(thread).filter(|blocked| !blocked.is_asked_about(exempt)),
+        };
         let until = blocked.as_ref().and_then(|blocked| self.waiting(thread, blocked));
         Thread {
             tid: thread.as_raw(),
