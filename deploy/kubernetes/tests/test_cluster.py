@@ -219,7 +219,29 @@ class Cluster(Installation):
 
         until(told, "an event that names the setting")
 
-    def test_09_start(self):
+    def test_09_the_kubelet_writes_a_checkpoint(self):
+        node = self.nodes[0]
+        if not on_node(node, "sh", "-c", "command -v criu || test $? = 127").strip():
+            self.skipTest("needs criu 4.0 on the nodes")
+        script = "while :; do date +%s; sleep 2; done"
+        spec = {"nodeName": node, "containers": [container("a", SHELL, script)]}
+        self.start("kept", spec, {"io.eigentime.date": DATE})
+        self.ready("kept")
+        nothing = self.scratch / "nothing.json"
+        nothing.write_text("{}")
+        asked = f"/api/v1/nodes/{node}/proxy/checkpoint/default/kept/a"
+        [archive] = json.loads(kubectl("create", "--raw", asked, "-f", nothing))["items"]
+        read = "tar", "--force-local", "-xOf", archive
+        clocks = json.loads(on_node(node, *read, "checkpoint/eigentime.json"))
+        on_node(node, "rm", archive)
+        wall_ns = clocks["moved"]["saved"]["clocks"]["realtime"]
+        self.own_time(wall_ns // 10**9)
+        # It has gone on.
+        self.own_time(says("kept"))
+        status = get("pod", "kept")["status"]["containerStatuses"][0]
+        self.assertEqual((status["restartCount"], status["ready"]), (0, True))
+
+    def test_10_start(self):
         """The kubelet's own account of a pod's start: sandbox, container, start."""
         node = self.nodes[-1]
 
@@ -264,7 +286,7 @@ class Cluster(Installation):
             )
         self.assertLessEqual(more, MOST_MS)
 
-    def test_10_upgrade(self):
+    def test_11_upgrade(self):
         node = self.nodes[0]
         script = "while :; do date +%s; sleep 1; done"
         spec = {"nodeName": node, "containers": [container("a", SHELL, script)]}
@@ -315,7 +337,7 @@ class Cluster(Installation):
         rollout("status")
         self.assertEqual(set(on_node(node, *versions).split()), set(both) - set(old))
 
-    def test_11_uninstall_waits_for_pods(self):
+    def test_12_uninstall_waits_for_pods(self):
         spec = {
             "nodeName": self.nodes[0],
             "containers": [container("a", SHELL, "sleep 1000000")],
@@ -343,7 +365,7 @@ class Cluster(Installation):
             said = uninstalling.communicate(timeout=420)[0].decode()
             self.assertEqual(uninstalling.returncode, 0, said)
 
-    def test_12_nothing_is_left(self):
+    def test_13_nothing_is_left(self):
         self.nothing_is_left()
 
 
