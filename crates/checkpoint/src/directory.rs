@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::iter;
+use std::mem;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -56,6 +57,13 @@ impl Parts {
 
 /// A directory that is removed in the end.
 pub struct Scratch(pub PathBuf);
+
+impl Scratch {
+    /// Leaves it there after all.
+    pub fn keep(self) {
+        mem::forget(self);
+    }
+}
 
 impl Drop for Scratch {
     fn drop(&mut self) {

@@ -1,9 +1,11 @@
 //! Processes that CRIU has restored, and that are stopped until they have their clocks.
 //!
 //! Once they are there, CRIU runs a script, which tells whoever restores them and waits for its word. If
-//! that fails, or is killed, they are ended: not one instruction of theirs has been executed.
+//! that fails, or is killed, they are ended: not one instruction of theirs has been executed. They go on
+//! when the script has ended well, by one request to their supervisor.
 
 use std::io::{Read, Write};
+use std::mem;
 use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -12,7 +14,7 @@ use std::process::Child;
 use eigentime_supervisor::container::Container;
 use eigentime_supervisor::control::Attached;
 use eigentime_supervisor::registry::Name;
-use eigentime_supervisor::{Clocked, Moved, Restoring, end_tree, restore};
+use eigentime_supervisor::{Clocked, Moved, Restoring, bring_back, end_tree};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -22,8 +24,8 @@ use crate::script::{Calls, Task};
 
 const SOCKET: &str = "socket";
 
-/// Says that the processes go on.
-const GO_ON: u8 = 1;
+/// Says that the processes have their clocks and are not to be ended, and says it back.
+const KEEP: u8 = 1;
 
 /// Where it is told that processes have been restored.
 pub struct Hold {
@@ -84,18 +86,25 @@ impl Held {
     ) -> Result<Vec<Attached>, Error> {
         let root = self.root;
         let restoring = Restoring { root, name, clocked, container };
-        let restored = restore(moved, restoring).map_err(Error::from);
-        let restored = restored.and_then(|processes| self.let_go().map(|()| processes));
+        let brought = bring_back(moved, restoring).map_err(Error::from);
+        let brought = brought.and_then(|brought| self.end_script().map(|()| brought));
+        let restored = brought.and_then(|brought| Ok(brought.go_on()?));
         if restored.is_err() {
             end_tree(root);
         }
         restored
     }
 
-    /// They go on.
-    fn let_go(mut self) -> Result<(), Error> {
-        let told = self.holder.write_all(&[GO_ON]);
-        told.map_err(Error::file("write to", Path::new(SOCKET)))
+    /// Waits until nothing but their supervisor can end them.
+    fn end_script(mut self) -> Result<(), Error> {
+        let mut said = Vec::new();
+        let told = self.holder.write_all(&[KEEP]);
+        let told = told.and_then(|()| self.holder.read_to_end(&mut said));
+        told.map_err(Error::file("ask", Path::new(SOCKET)))?;
+        match said == [KEEP] {
+            true => Ok(()),
+            false => Err(Error::Subject("CRIU's script was ended".to_owned())),
+        }
     }
 }
 
@@ -110,10 +119,15 @@ pub fn hold(directory: &Path) -> Result<(), Error> {
         let mut restorer = UnixStream::connect(directory.join(SOCKET))?;
         restorer.write_all(&root.to_ne_bytes())?;
         let mut word = [0];
-        restorer.read_exact(&mut word).map(|()| word == [GO_ON])
+        restorer.read_exact(&mut word)?;
+        // Whoever restores them goes on once this process has ended, which closes the socket.
+        restorer.write_all(&word).map(|()| (word == [KEEP]).then_some(restorer))
     };
     match wait() {
-        Ok(true) => Ok(()),
+        Ok(Some(restorer)) => {
+            mem::forget(restorer);
+            Ok(())
+        }
         _ => {
             end_tree(root);
             Err(Error::Subject(format!("process {root} was ended: it was not to go on")))

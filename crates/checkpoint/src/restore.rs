@@ -13,7 +13,7 @@ use eigentime_supervisor::registry::Name;
 use serde::Serialize;
 
 use crate::criu::{known, outcome, place_for_log};
-use crate::directory::{Manifest, OWN, link_images};
+use crate::directory::{Manifest, OWN, Scratch, link_images};
 use crate::hold::Hold;
 use crate::script::Calls;
 use crate::{Criu, Error};
@@ -65,10 +65,10 @@ pub fn restore(restoring: &Restoring<'_>) -> Result<Restored, Error> {
         (None, None) => pid.to_string().parse().map_err(Error::Subject)?,
     };
     let images = directory.join(OWN.images);
-    let place = place_for_log()?;
-    let hold = Hold::new(&place, calls)?;
-    let log = place.join("restore.log");
-    let linked = place.join(OWN.images);
+    let place = Scratch(place_for_log()?);
+    let hold = Hold::new(&place.0, calls)?;
+    let log = place.0.join("restore.log");
+    let linked = place.0.join(OWN.images);
     fs::create_dir(&linked).map_err(Error::file("make", &linked))?;
     link_images(&images, &images, &linked, &moved, &[])?;
     let mut all =
@@ -81,13 +81,12 @@ pub fn restore(restoring: &Restoring<'_>) -> Result<Restored, Error> {
     let Some(held) = held else {
         let reason = outcome(child, &log).map_err(failed)?;
         let reason = reason.err().unwrap_or_else(|| "it has not run the script".to_owned());
+        place.keep();
         return Err(Error::NotRestored { pid, help: help_with(&reason), reason, log });
     };
     let processes = held.bring_into(&name, &moved, clocked, None);
     // The processes are there, or have been ended, whatever it says.
     outcome(child, &log).map_err(failed)?.ok();
-    // Nobody needs it any more.
-    let _ = fs::remove_dir_all(&place);
     let processes = processes?;
     let slewed = moved.slews_for(&clocked);
     let slewed_ns = slewed.map(|span| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));

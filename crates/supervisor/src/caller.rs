@@ -150,8 +150,11 @@ pub fn start_filtered(command: &[CString], rate: Rate) -> Result<Infallible, Err
 /// Turns the calling process into the program, in whatever timeline it is.
 pub fn execute(command: &[CString]) -> Result<Infallible, Error> {
     let program = command[0].clone();
-    let Err(cause) = execvp(&program, command);
-    Err(ExecError { program, cause }.into())
+    Err(match execvp(&program, command) {
+        // The kernel's answer to a call that a filter tells of where nobody listens any more.
+        Err(Errno::ENOSYS) => Error::SupervisorGone,
+        Err(cause) => ExecError { program, cause }.into(),
+    })
 }
 
 /// The kernel may delay a wake-up by a slack in host time, which a fast rate would
@@ -162,5 +165,22 @@ fn scale_timer_slack(rate: Rate) {
     {
         // SAFETY: no memory is involved; the kernel takes any positive number.
         unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack.0.max(1), 0, 0, 0) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::filter::{Told, of_all_clocks};
+
+    #[test]
+    fn a_program_is_not_started_without_a_supervisor() {
+        // The filter is that thread's, which nothing traces.
+        let started = std::thread::spawn(|| {
+            let filter = of_all_clocks(Told::Traced, 0);
+            start_program(&[c"true".to_owned()], &filter, Privileges::Renounced, Rate::ONE)
+        });
+        let ended = started.join().unwrap();
+        assert!(matches!(ended, Err(Error::SupervisorGone)), "{ended:?}");
     }
 }

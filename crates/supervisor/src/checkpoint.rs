@@ -312,13 +312,37 @@ pub fn end_tree(root: i32) {
     }
 }
 
-/// Brings processes that CRIU has restored and stopped into a timeline that is made for them, and lets
-/// them go on. If that fails, they are to be ended.
+/// Processes that have been brought into a timeline and are stopped. They end with this process, unless
+/// they go on before.
+pub struct BroughtBack<'a> {
+    ask: Ask<'a>,
+    processes: Vec<Attached>,
+}
+
+impl BroughtBack<'_> {
+    /// Lets them go on.
+    ///
+    /// # Errors
+    ///
+    /// If the timeline has ended, and they with it.
+    pub fn go_on(self) -> Result<Vec<Attached>, Error> {
+        match self.ask.ask(&Request::GoOn) {
+            Ok(Answer::Done) => Ok(self.processes),
+            answer => Err(named::unexpected(self.ask.name, answer)),
+        }
+    }
+}
+
+/// Brings processes that CRIU has restored and stopped into a timeline that is made for them. If that
+/// fails, they are to be ended.
 ///
 /// # Errors
 ///
 /// If the timeline cannot be made, or a process not be brought into it.
-pub fn restore(moved: &Moved, restoring: Restoring<'_>) -> Result<Vec<Attached>, Error> {
+pub fn bring_back<'a>(
+    moved: &Moved,
+    restoring: Restoring<'a>,
+) -> Result<BroughtBack<'a>, Error> {
     let Restoring { root, name, clocked, container } = restoring;
     moved.check()?;
     if lives_in_timeline()? {
@@ -343,7 +367,6 @@ pub fn restore(moved: &Moved, restoring: Restoring<'_>) -> Result<Vec<Attached>,
     let slews_for = moved.slews_for(&clocked);
     let mut slew =
         slews_for.map(|span| (Nanos(i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)), then));
-    // Each is there when its parent goes on.
     let requests = processes.into_iter().rev().map(|process| Restored {
         process,
         map: moved.map,
@@ -353,12 +376,12 @@ pub fn restore(moved: &Moved, restoring: Restoring<'_>) -> Result<Vec<Attached>,
         container: container.cloned(),
         slew: slew.take(),
     });
-    let mut attached = Vec::new();
+    let mut processes = Vec::new();
     for restored in requests {
         match ask.ask(&Request::Restore(Box::new(restored))) {
-            Ok(Answer::Attached(one)) => attached.push(one),
+            Ok(Answer::Attached(one)) => processes.push(one),
             answer => return Err(named::unexpected(name, answer)),
         }
     }
-    Ok(attached)
+    Ok(BroughtBack { ask, processes })
 }

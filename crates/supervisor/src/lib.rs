@@ -66,7 +66,7 @@ mod skip;
 mod tracer;
 
 pub use caller::{arguments, hold_closed_descriptors, keep_arguments};
-pub use checkpoint::{Clocked, Moved, Onward, Rest, Restoring, end_tree, look_at, restore};
+pub use checkpoint::{Clocked, Moved, Onward, Rest, Restoring, bring_back, end_tree, look_at};
 pub use clock_request::ClockRequest;
 pub use consent::{Consent, NamedBy, SettableBy};
 pub use error::{Error, ExecError};

@@ -341,7 +341,8 @@ pub fn attach(
 
 /// A timeline that has just been made.
 pub struct Ask<'a> {
-    name: &'a Name,
+    /// Its name.
+    pub name: &'a Name,
     registry: Registry,
 }
 

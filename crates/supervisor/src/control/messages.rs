@@ -91,8 +91,11 @@ pub enum Request {
         /// Are sites of calls still rewritten?
         rewrites: bool,
     },
-    /// Let a process that comes from a checkpoint, and has not run yet, become a member.
+    /// Let a process that comes from a checkpoint, and has not run yet, become a member, which stays
+    /// stopped.
     Restore(Box<Restored>),
+    /// Let all those go on. They end if whoever brings them ends before.
+    GoOn,
     /// Whoever was to bring members has ended.
     #[serde(skip)]
     BringerEnded,

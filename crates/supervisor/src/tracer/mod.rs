@@ -186,6 +186,8 @@ pub struct Supervisor {
     ephemeral: bool,
     /// The process that brings members, until it has ended.
     bringer: Option<Pid>,
+    /// Those that it has brought from a checkpoint, until they go on.
+    restored: Vec<attach::BroughtBack>,
     /// The process that it ends with.
     holder: Option<Pid>,
     /// Has the first program been started?
@@ -330,6 +332,7 @@ impl Supervisor {
             started: opening.awaits_programs(),
             ephemeral,
             bringer: subject.bringer,
+            restored: Vec::new(),
             holder: subject.holder,
             removed: false,
             // Only of a program that it is to be told of.

@@ -114,12 +114,13 @@ impl Supervisor {
                 }
             }
             Request::Restore(restored) => match self.restore(restored) {
-                Ok(attached) => {
-                    self.tell_joined(Pid::from_raw(attached.pid));
-                    Answer::Attached(attached)
-                }
+                Ok(attached) => Answer::Attached(attached),
                 Err(reason) => Answer::Refused(reason),
             },
+            Request::GoOn => {
+                self.let_restored_go_on();
+                Answer::Done
+            }
             Request::Detach { pid } => {
                 let detached =
                     same_processes(asked.caller).and_then(|()| self.detach(Pid::from_raw(*pid)));

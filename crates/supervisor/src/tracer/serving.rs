@@ -100,10 +100,10 @@ impl Supervisor {
         self.removed |= control.ask_after(holder, Request::Remove { force: true }).is_err();
     }
 
-    /// Nobody comes who was to be brought, unless somebody has come.
+    /// Nobody comes who was to be brought, unless somebody has come and goes on.
     pub(super) fn bringer_has_ended(&mut self) {
         self.bringer = None;
-        self.removed |= self.timekeeper().awaits_attached();
+        self.removed |= self.timekeeper().awaits_attached() || !self.restored.is_empty();
     }
 
     /// No thread is traced. The end of some may have been told to nobody.

@@ -26,6 +26,7 @@ use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use self::preflight::Target;
+pub use self::restored::BroughtBack;
 use self::stopped::Stopped;
 use self::vdso::Aside;
 use super::fresh::help_with;
@@ -127,6 +128,11 @@ impl Supervisor {
             }
             stopped.go_on();
         }
+        self.have_attached();
+    }
+
+    /// Somebody has come who had been running before.
+    fn have_attached(&mut self) {
         self.started = true;
         // Whoever attached it reads until nobody can write any more.
         self.first_stderr = None;

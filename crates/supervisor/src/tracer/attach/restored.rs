@@ -4,6 +4,8 @@
 //! listens; it gets the page of this timeline and a filter to which we do. Else it is attached like any
 //! other. What it has armed and waits for is by the map of the checkpoint.
 
+use std::mem;
+use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 use eigentime_calls::Nr;
@@ -19,6 +21,7 @@ use super::super::rearm::{Rearm, restore_descriptors};
 use super::super::timekeeper::{Changed, Number};
 use super::super::tracee::{Stop, Tracee};
 use super::super::visit::Visit;
+use super::super::oci_runtimes::RuntimeId;
 use super::super::{Supervisor, Thread};
 use super::preflight::{self, Target};
 use super::stopped::Stopped;
@@ -28,8 +31,23 @@ use crate::host;
 use crate::moved::{InCall, Restored};
 use crate::plan::Lifelong;
 
+/// A process that has been brought in and is stopped. It ends with the supervisor.
+pub struct BroughtBack {
+    stopped: Stopped,
+    runtime: Option<RuntimeId>,
+    how: How,
+}
+
+/// How it becomes a member, and what tells of its calls.
+enum How {
+    /// As one that had the image before.
+    TakenBack(OwnedFd),
+    /// As one that is attached.
+    Adopted(Option<OwnedFd>, Target),
+}
+
 impl Supervisor {
-    /// Brings it in and lets it go on. If that fails, it is still stopped, or to be ended.
+    /// Brings it in. If that fails, it is still stopped, or to be ended.
     pub(in super::super) fn restore(&mut self, restored: &Restored) -> Result<Attached, String> {
         let pid = Pid::from_raw(restored.process.pid);
         if let Some(state) = &restored.state {
@@ -49,21 +67,31 @@ impl Supervisor {
         })?;
         let Taken { notes, listener } = self.bring_in(&mut stopped, &target, restored)?;
         self.note_restored_in(pid, runtime);
-        let threads = stopped.threads().len();
         self.note_attached(pid, is_first);
-        if restored.is_prepared {
-            let Some(listener) = listener else {
-                return Err("another listens to its filter".to_owned());
-            };
-            self.listen_to_attached(listener, pid, runtime, false);
-            self.started = true;
-            self.first_stderr = None;
-            self.uses_timer_descriptors = true;
-            self.take_back(stopped);
-        } else {
-            self.adopt(stopped, listener, runtime, &target);
+        let how = match (restored.is_prepared, listener) {
+            (true, None) => return Err("another listens to its filter".to_owned()),
+            (true, Some(listener)) => How::TakenBack(listener),
+            (false, listener) => How::Adopted(listener, target),
+        };
+        let attached = Attached::new(pid, stopped.threads().len(), begin.elapsed(), notes);
+        self.restored.push(BroughtBack { stopped, runtime, how });
+        Ok(attached)
+    }
+
+    /// Lets those that were brought in go on.
+    pub(in super::super) fn let_restored_go_on(&mut self) {
+        for BroughtBack { stopped, runtime, how } in mem::take(&mut self.restored) {
+            let process = stopped.process;
+            match how {
+                How::Adopted(listener, target) => self.adopt(stopped, listener, runtime, &target),
+                How::TakenBack(listener) => {
+                    self.listen_to_attached(listener, process, runtime, false);
+                    self.have_attached();
+                    self.take_back(stopped);
+                }
+            }
+            self.tell_joined(process);
         }
-        Ok(Attached::new(pid, threads, begin.elapsed(), notes))
     }
 
     /// Follows the threads of a process that has the image, and lets them go on.
