@@ -339,10 +339,7 @@ impl BroughtBack<'_> {
 /// # Errors
 ///
 /// If the timeline cannot be made, or a process not be brought into it.
-pub fn bring_back<'a>(
-    moved: &Moved,
-    restoring: Restoring<'a>,
-) -> Result<BroughtBack<'a>, Error> {
+pub fn bring_back<'a>(moved: &Moved, restoring: Restoring<'a>) -> Result<BroughtBack<'a>, Error> {
     let Restoring { root, name, clocked, container } = restoring;
     moved.check()?;
     if lives_in_timeline()? {

@@ -7,16 +7,14 @@ use std::time::Duration;
 use eigentime_timeline::HostInstant;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::api::{Patch, PatchParams};
 use kube::runtime::controller::Action;
 use kube::runtime::events::{Event, EventType};
 use kube::runtime::finalizer::{self, finalizer};
 use kube::{Api, Resource, ResourceExt};
-use serde_json::json;
 
 use super::select::select;
 use super::status::{attached, condition, is_alive};
-use super::{Context, Error, FINALIZER, MANAGER, RARELY};
+use super::{Context, Error, FINALIZER, RARELY, write_status};
 use crate::api::chaos::{
     ALL_INJECTED, ALL_RECOVERED, DesiredPhase, Experiment, PAUSED, Phase, Record, SELECTED,
     record_id,
@@ -64,13 +62,9 @@ async fn keep(api: &Api<TimeChaos>, chaos: &TimeChaos, context: &Context) -> Res
     let nodes = context.nodes.state();
     let (status, again) = decide(chaos, records, wrong, &nodes, clock::now());
     if status != last {
-        let patch = Patch::Apply(json!({
-            "apiVersion": TimeChaos::api_version(&()),
-            "kind": TimeChaos::kind(&()),
-            "status": status,
-        }));
-        let parameters = PatchParams::apply(MANAGER).force();
-        api.patch_status(&chaos.name_any(), &parameters, &patch).await?;
+        if !write_status(api, chaos, &status).await? {
+            return Ok(Action::await_change());
+        }
         tell(context, chaos, &last, &status).await;
     }
     Ok(Action::requeue(again))

@@ -13,6 +13,7 @@ mod select;
 mod status;
 
 use std::collections::HashMap;
+use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,8 @@ use kube::runtime::finalizer::{self, finalizer};
 use kube::runtime::reflector::{self, ObjectRef, Store};
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource, ResourceExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use crate::api::timeline::{APPLIED, Timeline, TimelineStatus};
@@ -264,26 +267,37 @@ async fn keep(
             );
             context.leads.lock().expect("nobody panics with it").announce(&uid, at, Instant::now());
         }
-        let patch = Patch::Apply(json!({
-            "apiVersion": Timeline::api_version(&()),
-            "kind": Timeline::kind(&()),
-            "metadata": { "resourceVersion": timeline.resource_version() },
-            "status": decision.status,
-        }));
-        let apply = PatchParams::apply(MANAGER).force();
-        match api.patch_status(&timeline.name_any(), &apply, &patch).await {
-            // It has changed since, maybe by a controller that does not know yet that another has its lease:
-            // what is there now will be told.
-            Err(kube::Error::Api(status)) if status.code == 409 => {
-                return Ok(Action::await_change());
-            }
-            written => written.map(drop)?,
+        if !write_status(api, timeline, &decision.status).await? {
+            return Ok(Action::await_change());
         }
         context.written.lock().expect("nobody panics with it").insert(uid, Instant::now());
         metrics::of_status(timeline, &decision.status);
         tell(context, timeline, &last, &decision.status).await;
     }
     Ok(Action::requeue(decision.again.min(REFRESH)))
+}
+
+/// Writes a status; tells whether it did. If the object has changed since it was read, maybe by a controller that
+/// does not know yet that another has its lease, it does not: what is there now will be told.
+async fn write_status<K>(
+    api: &Api<K>,
+    object: &K,
+    status: &impl Serialize,
+) -> Result<bool, kube::Error>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
+    let patch = Patch::Apply(json!({
+        "apiVersion": K::api_version(&()),
+        "kind": K::kind(&()),
+        "metadata": { "resourceVersion": object.resource_version() },
+        "status": status,
+    }));
+    let apply = PatchParams::apply(MANAGER).force();
+    match api.patch_status(&object.name_any(), &apply, &patch).await {
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
+        written => written.map(|_| true),
+    }
 }
 
 /// Tells of the condition, if it is another.
