@@ -196,21 +196,8 @@ fn containers(suite: &mut Suite, with: &impl Fn(&[Need]) -> Vec<Need>) {
 }
 
 fn contained(case: &str) -> Outcome {
-    let directory = workspace::scratch()?;
-    let runtime = directory.join("run");
-    std::fs::create_dir(&runtime)?;
-    let criu = criu().ok_or_else(|| Broken("no CRIU".to_owned()))?;
-    let mut command = Command::new("python3");
-    command
-        .arg(workspace::sources().join("checkpoints/containers.py"))
-        .arg(case)
-        .arg(Program::Ticking.path(Build::Static))
-        .current_dir(&directory)
-        .env("EIGENTIME", workspace::binary())
-        .env("EIGENTIME_CRIU", criu)
-        .env(workspace::ONLY_VARIABLE, &runtime)
-        .stdin(Stdio::null());
-    run(&mut command, LIMIT)?.expect_code(0).map(drop)
+    let program = vec![Program::Ticking.path(Build::Static).into()];
+    script(LIMIT, &["python3"], "containers.py", case, program)
 }
 
 fn moves(case: &str, program: Vec<OsString>) -> Outcome {
@@ -218,19 +205,33 @@ fn moves(case: &str, program: Vec<OsString>) -> Outcome {
 }
 
 fn moves_within(limit: Duration, case: &str, program: Vec<OsString>) -> Outcome {
+    let python = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "python3"];
+    script(limit, &python, "move.py", case, program)
+}
+
+/// Runs a case of a script, with all that it and what it starts leave in a directory of its own.
+fn script(
+    limit: Duration,
+    python: &[&str],
+    name: &str,
+    case: &str,
+    program: Vec<OsString>,
+) -> Outcome {
     let directory = workspace::scratch()?;
-    let runtime = directory.join("run");
+    let [runtime, temporary] = ["run", "tmp"].map(|name| directory.join(name));
     std::fs::create_dir(&runtime)?;
+    std::fs::create_dir(&temporary)?;
     let criu = criu().ok_or_else(|| Broken("no CRIU".to_owned()))?;
-    let mut command = Command::new("unshare");
+    let mut command = Command::new(python[0]);
     command
-        .args(["--pid", "--fork", "--mount-proc", "--kill-child", "python3"])
-        .arg(workspace::sources().join("checkpoints/move.py"))
+        .args(&python[1..])
+        .arg(workspace::sources().join("checkpoints").join(name))
         .arg(case)
         .args(program)
         .current_dir(&directory)
         .env("EIGENTIME", workspace::binary())
         .env("EIGENTIME_CRIU", criu)
+        .env("TMPDIR", temporary)
         .env(workspace::ONLY_VARIABLE, &runtime)
         .stdin(Stdio::null());
     run(&mut command, limit)?.expect_code(0).map(drop)

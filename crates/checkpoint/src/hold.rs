@@ -4,6 +4,7 @@
 //! that fails, or is killed, they are ended: not one instruction of theirs has been executed. They go on
 //! when the script has ended well, by one request to their supervisor.
 
+use std::fs;
 use std::io::{Read, Write};
 use std::mem;
 use std::os::fd::AsFd;
@@ -123,7 +124,10 @@ pub fn hold(directory: &Path) -> Result<(), Error> {
         // Whoever restores them goes on once this process has ended, which closes the socket.
         restorer.write_all(&word).map(|()| (word == [KEEP]).then_some(restorer))
     };
-    match wait() {
+    let told = wait();
+    // CRIU has read all of it, and whoever was to remove it may have been killed.
+    let _ = fs::remove_dir_all(directory);
+    match told {
         Ok(Some(restorer)) => {
             mem::forget(restorer);
             Ok(())

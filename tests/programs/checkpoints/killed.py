@@ -7,6 +7,7 @@ import random
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -115,6 +116,9 @@ def killing_restore(program, count):
         moving.checkpoint()
         moving.reap()
         size = moving.out.stat().st_size
+    # Nobody else removes what CRIU has been started for.
+    left = list(Path(tempfile.gettempdir()).glob("eigentime-criu-*/restore.log"))
+    ensure(not left, f"left: {left}")
     moving.restore()
     moving.await_lines(len(moving.lines()) + 2)
     check_steps(ticks(moving.lines()))
