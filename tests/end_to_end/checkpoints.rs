@@ -197,7 +197,7 @@ fn containers(suite: &mut Suite, with: &impl Fn(&[Need]) -> Vec<Need>) {
 
 fn contained(case: &str) -> Outcome {
     let program = vec![Program::Ticking.path(Build::Static).into()];
-    script(LIMIT, &["python3"], "containers.py", case, program)
+    case_of(LIMIT, &["python3"], "containers.py", case, program)
 }
 
 fn moves(case: &str, program: Vec<OsString>) -> Outcome {
@@ -206,11 +206,11 @@ fn moves(case: &str, program: Vec<OsString>) -> Outcome {
 
 fn moves_within(limit: Duration, case: &str, program: Vec<OsString>) -> Outcome {
     let python = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "python3"];
-    script(limit, &python, "move.py", case, program)
+    case_of(limit, &python, "move.py", case, program)
 }
 
 /// Runs a case of a script, with all that it and what it starts leave in a directory of its own.
-fn script(
+fn case_of(
     limit: Duration,
     python: &[&str],
     name: &str,

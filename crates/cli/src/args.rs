@@ -387,20 +387,22 @@ fn freeze(text: &str) -> Result<Freeze, String> {
 struct UntilEmptyLine<R> {
     input: R,
     last: u8,
+    is_over: bool,
 }
 
 impl<R: io::Read> io::Read for UntilEmptyLine<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let Some(byte) = buffer.get_mut(..1) else { return Ok(0) };
+        let Some(byte) = buffer.get_mut(..1).filter(|_| !self.is_over) else { return Ok(0) };
         let count = self.input.read(byte)?;
         let before = std::mem::replace(&mut self.last, byte[0]);
-        Ok(if [before, byte[0]] == *b"\n\n" { 0 } else { count })
+        self.is_over = count == 0 || [before, byte[0]] == *b"\n\n";
+        Ok(if self.is_over { 0 } else { count })
     }
 }
 
 /// A document in JSON, and nothing that follows it.
 fn document(input: impl io::Read) -> Result<String, Unreadable> {
-    let input = UntilEmptyLine { input, last: 0 };
+    let input = UntilEmptyLine { input, last: 0, is_over: false };
     let mut documents = serde_json::Deserializer::from_reader(input).into_iter();
     let first = documents.next().transpose();
     let first = first.map_err(|error| Unreadable::Malformed(error.to_string()))?;
@@ -439,8 +441,10 @@ mod tests {
         assert_eq!(text("{\n\"a\": 1}\nmore"), Ok("{\"a\":1}".to_owned()));
         assert_eq!(text(""), Ok(String::new()));
         // What follows would be read if the pipe stayed open.
-        let cut = text("{\n\"a\":\n\n1}").unwrap_err();
-        assert!(cut.contains("eigentime ctl save") && cut.contains("EOF"), "{cut}");
+        for input in ["{\n\"a\":\n\n1}", "{\n\n}", "{\"a\": [1,\n\n2]}", "{\"a\": {}\n\n}"] {
+            let cut = text(input).unwrap_err();
+            assert!(cut.contains("eigentime ctl save") && cut.contains("EOF"), "{cut}");
+        }
     }
 
     #[test]

@@ -217,8 +217,13 @@ fn still_starting() -> Outcome {
     let path = format!("/proc/{}/fd/{}", std::process::id(), program.as_raw_fd());
     let sleeper = start(place.run("x", &[])?.args([&path, "1000000"]).stdin(Stdio::null()))?;
     place.wait_until("x", "it joins", |shown| !shown.members.is_empty())?;
-    place.ctl(&["wait", "x", "--blocked", "--timeout", "1ms"])?.expect_code(1)?;
+    let pid = sleeper.child.id().to_string();
+    for condition in [&["--blocked"][..], &["--joined", &pid]] {
+        let asked = [&["wait", "x", "--timeout", "1ms"], condition].concat();
+        place.ctl(&asked)?.expect_code(1)?;
+    }
     lease(&program, libc::F_UNLCK)?;
+    place.done(&["wait", "x", "--joined", &pid])?;
     place.done(&["wait", "x", "--blocked", "--call", "clock_nanosleep"])?;
     send(sleeper.child.id(), Signal::KILL)?;
     place.remove("x")
@@ -420,7 +425,15 @@ fn does_not_read() -> Outcome {
         }
     };
     ensure!(lost > 0 && told > 0, "{told} were told, {lost} were lost");
-    place.remove("x")
+    // Nor does it hold up the end of the members, for which whoever ends them waits.
+    let mut member = sleeper(&place)?;
+    place.done(&["wait", "x", "--joined", &member.child.id().to_string()])?;
+    for number in 0..CHANGES {
+        caller.call("set", &json!({ "rate": 1 + number % 2 }))?;
+    }
+    place.done(&["rm", "x", "--force"])?;
+    ensure!(member.child.try_wait()?.is_some(), "it runs still");
+    place.expect_nobody()
 }
 
 fn hangs_up() -> Outcome {

@@ -304,13 +304,16 @@ fn rm_answers() -> Outcome {
     for round in 0..20 {
         let force: &[&str] = if round % 2 == 0 { &[] } else { &["--force"] };
         place.make("x", &[])?;
-        let member = if force.is_empty() { None } else { Some(sleeper(&place, "x", &[])?) };
+        let mut member = if force.is_empty() { None } else { Some(sleeper(&place, "x", &[])?) };
         place.wait_until("x", "as many members as started", |shown| {
             shown.members.len() == member.iter().len()
         })?;
         let told = place.done(&[&["rm", "x"], force].concat())?;
         ensure!(told.is_empty(), "it says {told:?}");
         ensure!(place.names().is_empty(), "after rm there are {:?}", place.names());
+        if let Some(member) = &mut member {
+            ensure!(member.child.try_wait()?.is_some(), "its member runs still");
+        }
     }
     place.expect_nobody()
 }

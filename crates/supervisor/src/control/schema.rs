@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::{Value, json};
 
 use super::protocol::{At, Call, Date, Factor, Happened, Reply, Span, Written};
 use super::{Shown, Timeline};
@@ -38,6 +39,21 @@ macro_rules! written {
 
 written! { Span Date At Factor }
 
+/// A request may leave `params` out where none of them is required, which its type cannot say.
+fn leave_out_needless_params(schema: &mut Schema) {
+    let Some(kept) = schema.get("$defs").cloned() else { return };
+    let requires_some = |params: &Value| match params["$ref"].as_str() {
+        Some(name) => !kept[name.trim_start_matches("#/$defs/")]["required"].is_null(),
+        None => !params["required"].is_null(),
+    };
+    let methods = schema.pointer_mut("/$defs/Call/oneOf").and_then(Value::as_array_mut);
+    for method in methods.into_iter().flatten() {
+        if !requires_some(&method["properties"]["params"]) {
+            method["required"] = json!(["method"]);
+        }
+    }
+}
+
 /// The schema, as it is kept in `docs/guide/control.schema.json`.
 ///
 /// # Panics
@@ -51,6 +67,7 @@ pub fn text() -> String {
     generator.subschema_for::<Saved>();
     let mut schema = generator.into_root_schema_for::<Line>();
     schema.insert("title".into(), "A line on the socket of a timeline, protocol version 1".into());
+    leave_out_needless_params(&mut schema);
     let text = serde_json::to_string_pretty(&schema).expect("schemas are plain data");
     format!("{text}\n")
 }
@@ -58,6 +75,17 @@ pub fn text() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn params_may_be_left_out_where_none_is_required() {
+        let schema: Value = serde_json::from_str(&text()).unwrap();
+        let methods = schema["$defs"]["Call"]["oneOf"].as_array().unwrap();
+        for (name, required) in [("info", json!(["method"])), ("leap", json!(["method", "params"]))]
+        {
+            let is_it = |it: &&Value| it["properties"]["method"]["const"] == name;
+            assert_eq!(methods.iter().find(is_it).unwrap()["required"], required, "{name}");
+        }
+    }
 
     #[test]
     fn the_kept_schema_is_that_of_the_types() {

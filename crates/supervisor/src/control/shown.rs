@@ -218,6 +218,9 @@ pub struct Member {
     pub command: String,
     /// Was it returned to host time? Then it only ends with the timeline.
     pub detached: bool,
+    /// Has it joined, and not started its program yet?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub starting: bool,
     /// The number of its container, if it is in one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,

@@ -89,7 +89,7 @@ use eigentime_timeline::{Clock, Pending, Rate};
 use nix::unistd::Pid;
 
 use crate::consent::Consent;
-use crate::control::server::Control;
+use crate::control::server::{Asked, Control};
 use crate::filter::Scope;
 use crate::host::KernelVdso;
 use crate::namespace;
@@ -194,6 +194,8 @@ pub struct Supervisor {
     started: bool,
     /// Is the timeline to end although it has members, or none?
     removed: bool,
+    /// Who has asked for that, and is not answered yet.
+    removers: Vec<Asked>,
     /// The caller's standard error, until the first program has been started.
     first_stderr: Option<OwnedFd>,
     /// What is known of each thread.
@@ -335,6 +337,7 @@ impl Supervisor {
             restored: Vec::new(),
             holder: subject.holder,
             removed: false,
+            removers: Vec::new(),
             // Only of a program that it is to be told of.
             first_stderr: (!opening.awaits_programs())
                 .then(|| std::io::stderr().as_fd().try_clone_to_owned().ok())

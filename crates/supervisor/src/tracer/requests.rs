@@ -89,7 +89,10 @@ impl Supervisor {
                 self.bringer_has_ended();
                 Answer::Done
             }
-            Request::Remove { force } => self.remove(*force),
+            Request::Remove { force } => match self.refuse_to_end(*force) {
+                Some(reason) => Answer::Refused(reason),
+                None => return self.end_for(asked),
+            },
             // Carried out before, in several steps.
             Request::Adopt { .. } | Request::Adopted | Request::Rest | Request::Wake => return,
             Request::Attach { pid, clocks, consent, force, rewrites } => {
@@ -133,30 +136,35 @@ impl Supervisor {
         asked.answer(answer);
     }
 
-    /// Ends the timeline, unless it has members that are to be spared.
-    fn remove(&mut self, force: bool) -> Answer {
+    /// Has the timeline members that are to be spared?
+    fn refuse_to_end(&mut self, force: bool) -> Option<String> {
         let members = self.members();
-        if !force && !members.is_empty() {
-            let pids: Vec<_> = members
-                .iter()
-                .map(|member| match member.detached {
-                    true => format!("{}, returned to host time", member.pid),
-                    false => member.pid.to_string(),
-                })
-                .collect();
-            return Answer::Refused(format!(
-                "it has {} (process {})\n\
-                 help: wait until they end, or use --force to end them",
-                if pids.len() == 1 { "a member" } else { "members" },
-                pids.join(", ")
-            ));
+        if force || members.is_empty() {
+            return None;
         }
+        let pids: Vec<_> = members
+            .iter()
+            .map(|member| match member.detached {
+                true => format!("{}, returned to host time", member.pid),
+                false => member.pid.to_string(),
+            })
+            .collect();
+        Some(format!(
+            "it has {} (process {})\n\
+             help: wait until they end, or use --force to end them",
+            if pids.len() == 1 { "a member" } else { "members" },
+            pids.join(", ")
+        ))
+    }
+
+    /// Ends the timeline. Whoever has asked for it is answered once its members have ended.
+    fn end_for(&mut self, asked: Asked) {
         // The name is free before the answer is there.
         if let Some(control) = &mut self.control {
             control.forget();
         }
         self.removed = true;
-        Answer::Done
+        self.removers.push(asked);
     }
 
     /// Is the timeline what the caller wants it to be?

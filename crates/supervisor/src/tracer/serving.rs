@@ -1,20 +1,33 @@
 //! Answers stops until the timeline ends.
 
+use std::collections::HashSet;
+use std::mem;
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
+use nix::unistd::Pid;
 
 use eigentime_vdso::symbols;
 
 use super::tracee::{Stop, Tracee};
 use super::{Standing, Supervisor, idle, jobs, signals};
-use crate::control::Request;
 use crate::control::server::Control;
+use crate::control::{Answer, Request};
 use crate::proc;
 
 /// The signals by which the kernel tells that memory cannot be touched.
 const FAULTS: [i32; 2] = [libc::SIGSEGV, libc::SIGBUS];
+
+/// How long members may take to end.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Has a process a thread that has not ended?
+fn is_running(process: Pid) -> bool {
+    proc::threads_of(process).into_iter().flatten().any(|thread| !proc::has_ended(thread))
+}
 
 impl Supervisor {
     /// Answers stops until the last thread has ended; a named timeline, until it is
@@ -47,6 +60,12 @@ impl Supervisor {
                 control.finish(true);
             }
             return;
+        }
+        if self.removed {
+            self.end_members();
+            for asked in mem::take(&mut self.removers) {
+                asked.answer(Answer::Done);
+            }
         }
         self.end_runtimes();
         if let Some(journal) = &self.journal {
@@ -84,6 +103,27 @@ impl Supervisor {
             self.rearm();
             if self.removed || self.has_outlived_its_members() {
                 break;
+            }
+        }
+    }
+
+    /// Ends all members, and waits until what they held is free. Whoever cannot be ended, or waits in the kernel for
+    /// something that cannot be interrupted, ends as where a supervisor is killed.
+    fn end_members(&mut self) {
+        const TURN: Duration = Duration::from_millis(1);
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            let members = self.member_threads().into_iter();
+            let inside = members.filter(|(_, state)| state.standing != Standing::Outside);
+            let processes: HashSet<Pid> =
+                inside.filter_map(|(thread, _)| proc::process_of(thread)).collect();
+            let ends = |process: &&Pid| Tracee(**process).kill().is_ok() && is_running(**process);
+            if processes.iter().filter(ends).count() == 0 {
+                return;
+            }
+            // It has to be waited for those that are traced.
+            if Tracee::wait_for_any_until(Instant::now() + TURN).is_err() {
+                thread::sleep(TURN);
             }
         }
     }

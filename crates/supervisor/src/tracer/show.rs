@@ -78,6 +78,7 @@ impl Supervisor {
                     pid,
                     command: proc::command_of(process),
                     detached: state.standing == Standing::Detached,
+                    starting: state.standing == Standing::Entering,
                     container: self.container_of(state).map(|container| container.id.clone()),
                     traced: state.kept.map(|reason| reason.to_string()),
                     inner: self.show_inner(process),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use syscalls::Sysno;
 
 use super::super::protocol::{self, Blocked, Code, Refusal};
-use super::super::{Answer, Request, Shown, State};
+use super::super::{Answer, Member, Request, Shown, State};
 use super::Token;
 use crate::host;
 use crate::proc;
@@ -182,8 +182,8 @@ impl Wait {
                 blocked(asked, shown).ok_or_else(|| "no such thread waits".to_owned())
             }
             (Condition::Joined(process), Answer::Shown(shown)) => {
-                let has_joined = shown.members.iter().any(|it| it.pid == process.as_raw());
-                match has_joined || proc::has_ended(*process) {
+                let is_it = |it: &Member| it.pid == process.as_raw() && !it.starting;
+                match shown.members.iter().any(is_it) || proc::has_ended(*process) {
                     true => Ok(json!({})),
                     false => Err(format!("process {process} has started no program in it")),
                 }
