@@ -1,7 +1,5 @@
 """A report as files, by their suffixes, and as text for a terminal."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

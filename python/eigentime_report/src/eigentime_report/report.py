@@ -1,7 +1,5 @@
 """A report put together: results in, a page with its sections out."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

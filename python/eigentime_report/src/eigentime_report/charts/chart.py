@@ -1,7 +1,5 @@
 """What all charts have in common: colours, data, panels, scales, and how they are shown and saved."""
 
-from __future__ import annotations
-
 import os
 import re
 import textwrap

@@ -1,7 +1,5 @@
 """By how much levels or loads differ: forest plots, and the picture that a page opens with."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 import altair as alt

@@ -1,7 +1,5 @@
 """The kinds of charts of one quantity, each from few numbers of its samples to a chart."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

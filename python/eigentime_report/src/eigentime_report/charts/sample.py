@@ -1,7 +1,5 @@
 """The values of a chart: in order of size, each once or many times, and a few that stand for all."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -84,7 +82,7 @@ class Selection:
         levels: Sequence[str] | None,
         loads: Sequence[str] | None,
         value: Callable[[Floats], Floats] = np.asarray,
-    ) -> Selection:
+    ) -> "Selection":
         """The cells in the order of the levels and loads; `value` is what is shown of values."""
         given = list(cells)
         names = {cell.quantity.name for cell in given}

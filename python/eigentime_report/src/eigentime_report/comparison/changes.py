@@ -1,7 +1,5 @@
 """Two sets of results, one from before and one from afterwards: what has changed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Conditions of `--fail-if`, `[STATISTIC] QUANTITY[@level=…,load=…] OP LIMIT`, and what became of them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

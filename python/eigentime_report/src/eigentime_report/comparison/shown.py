@@ -1,7 +1,5 @@
 """Changes and outcomes as tables, as a forest plot and in plain sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 

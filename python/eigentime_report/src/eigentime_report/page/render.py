@@ -1,7 +1,5 @@
 """A page, and its one file of HTML that needs nothing else, and asks nobody for anything."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib

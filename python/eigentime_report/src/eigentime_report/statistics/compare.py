@@ -1,7 +1,5 @@
 """Groups compared: which tests suit them, what they say, and a verdict for each pair."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, hypot, inf, log

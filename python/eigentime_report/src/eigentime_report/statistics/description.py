@@ -1,7 +1,5 @@
 """What values are like, how large effects are; the first group is set against the second."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass

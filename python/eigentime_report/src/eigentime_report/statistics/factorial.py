@@ -11,8 +11,6 @@ large the cells are. A relative effect is how likely a value of one cell is grea
 one of any cell, ties by half: 0.5 where a factor does nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -85,7 +83,7 @@ class _Design:
     cell: NDArray[np.int64]
 
     @classmethod
-    def of(cls, factors: Mapping[str, Sequence[str]]) -> _Design:
+    def of(cls, factors: Mapping[str, Sequence[str]]) -> "_Design":
         """The design, with levels in the order in which they come first."""
         levels = {name: tuple(dict.fromkeys(given)) for name, given in factors.items()}
         names = tuple(name for name, its in levels.items() if len(its) > 1)
@@ -156,7 +154,7 @@ class _Cells:
     covariance: Values
 
     @classmethod
-    def of(cls, values: Values, design: _Design) -> _Cells:
+    def of(cls, values: Values, design: _Design) -> "_Cells":
         """From the share of each cell's values that each value exceeds, ties by half."""
         sizes = design.sizes
         count = sizes.size

@@ -1,7 +1,5 @@
 """A table as data, and its cells as text."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -33,7 +31,7 @@ class Between:
     high: float | None
 
     @classmethod
-    def of(cls, low: float | None, high: float | None) -> Between | None:
+    def of(cls, low: float | None, high: float | None) -> "Between | None":
         """None where neither end is known."""
         return None if low is None and high is None else cls(low, high)
 
@@ -98,7 +96,7 @@ class Row:
     group: str | None = None
 
     @classmethod
-    def of(cls, columns: Iterable[Column], thing: Any, group: str | None = None) -> Row:
+    def of(cls, columns: Iterable[Column], thing: Any, group: str | None = None) -> "Row":
         """The row of a thing, whose cells the columns know."""
         return cls(tuple(column.cell(thing) for column in columns), group)
 

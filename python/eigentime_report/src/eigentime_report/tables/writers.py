@@ -1,7 +1,5 @@
 """A table as HTML, CSV, Markdown or LaTeX: one function for each form."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re
