@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigentime_report import statistics
+from eigentime_report.lists import grouped
 from eigentime_report.results import Cell, Quantity, Replicates, Results
 
 Factor: TypeAlias = Literal["level", "load"]
@@ -205,9 +206,7 @@ class Analysis:
         )
 
     def _factored(self, kind: str) -> Iterator[FactorTest]:
-        strata: dict[str, list[Quantity]] = {}
-        for quantity in self.quantities(kind):
-            strata.setdefault(_stratum(quantity), []).append(quantity)
+        strata = grouped((_stratum(it), it) for it in self.quantities(kind))
         for among, quantities in strata.items():
             by_function = {it: self.results.cells(it) for it in quantities}
             most = max(map(len, by_function.values()))

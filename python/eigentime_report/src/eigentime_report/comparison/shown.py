@@ -15,12 +15,13 @@ from eigentime_report.comparison.changes import (
 from eigentime_report.comparison.judgement import Judgement
 from eigentime_report.conclusions import Family, Sentence, clauses, places, wording
 from eigentime_report.conclusions.measured import ABOUT as TRUST
-from eigentime_report.conclusions.wording import DECIDED, Finding, Verdict, capital
+from eigentime_report.conclusions.wording import DECIDED, capital
+from eigentime_report.lists import grouped, listed
 from eigentime_report.results.cell import ENOUGH_BLOCKS, things
 from eigentime_report.statistics import HEDGES_G, NOT_TESTED
 from eigentime_report.tables import Column, Row, Table
 from eigentime_report.tables.measured import TITLES
-from eigentime_report.tables.table import listed, with_interval
+from eigentime_report.tables.table import with_interval
 from eigentime_report.tables.tested import in_percent, in_units, sized
 
 # Medians of all values, which one disturbed block does not move.
@@ -93,11 +94,8 @@ def changes_table(changes: Changes, kind: str) -> Table:
 
 def _untested(changes: Sequence[Change]) -> Iterator[str]:
     """Why something was not tested: a note for each reason."""
-    reasons: dict[str, list[str]] = {}
-    for it in changes:
-        if it.pair.verdict == NOT_TESTED:
-            place = f"{it.quantity.name} at {it.held}"
-            reasons.setdefault(it.pair.because, []).append(place)
+    untested = (it for it in changes if it.pair.verdict == NOT_TESTED)
+    reasons = grouped((it.pair.because, f"{it.quantity.name} at {it.held}") for it in untested)
     for reason, where in reasons.items():
         yield f"Not tested: {listed(where)}: {reason}."
 
@@ -198,9 +196,7 @@ def _few_blocks(few: Sequence[Change], of: int) -> str:
 
 
 def _by_family(changes: Changes) -> Iterator[Sentence]:
-    groups: dict[Family, list[Change]] = {}
-    for change in changes.changes:
-        groups.setdefault(wording.family_of(change.quantity), []).append(change)
+    groups = grouped((wording.family_of(it.quantity), it) for it in changes.changes)
     for family, its in groups.items():
         yield from _plainly(family, [it for it in its if not it.is_decidable], changes)
         if decidable := [it for it in its if it.is_decidable]:
@@ -209,9 +205,7 @@ def _by_family(changes: Changes) -> Iterator[Sentence]:
 
 def _plainly(family: Family, its: Sequence[Change], changes: Changes) -> Iterator[Sentence]:
     """What was measured, where nothing is decided: an interval would be taken for an answer."""
-    at: dict[Place, list[Change]] = {}
-    for it in its:
-        at.setdefault((it.level, it.load), []).append(it)
+    at = grouped(((it.level, it.load), it) for it in its)
     for number, (place, own) in enumerate(at.items()):
         sides = zip(*(middles(it.comparison) for it in own), strict=True)
         amount = family.measure.amount
@@ -230,15 +224,11 @@ def _plainly(family: Family, its: Sequence[Change], changes: Changes) -> Iterato
 def _of_family(family: Family, its: Sequence[Change], changes: Changes) -> Iterator[Sentence]:
     """A sentence for all levels and loads at which the same has changed, and another for others."""
     tested = [wording.finding(it, AFTER) for it in its]
-    at: dict[Place, list[Finding]] = {}
-    for change, each in zip(
-        its, wording.beyond_chance(tested, 1 - changes.confidence), strict=True
-    ):
-        at.setdefault((change.level, change.load), []).append(each)
-    alike: dict[tuple[tuple[str, Verdict], ...], list[Place]] = {}
-    for place, own in at.items():
-        signature = tuple((it.quantity.name, it.verdict) for it in own)
-        alike.setdefault(signature, []).append(place)
+    judged = wording.beyond_chance(tested, 1 - changes.confidence)
+    at = grouped(((it.level, it.load), each) for it, each in zip(its, judged, strict=True))
+    alike = grouped(
+        (tuple((it.quantity.name, it.verdict) for it in own), place) for place, own in at.items()
+    )
     first = next(iter(at))
     for signature, where in alike.items():
         verdicts = {verdict for _, verdict in signature}

@@ -13,9 +13,9 @@ from eigentime_report.conclusions import clauses, places, wording
 from eigentime_report.conclusions.measured import failed_loads
 from eigentime_report.conclusions.places import Place
 from eigentime_report.conclusions.wording import DECIDED, MAIN, Family, Finding, Sentence
+from eigentime_report.lists import grouped, listed
 from eigentime_report.results import Results
 from eigentime_report.results.cell import things
-from eigentime_report.tables.table import listed
 from eigentime_report.verdicts import FEWEST_ROUNDS
 
 
@@ -74,10 +74,7 @@ class Group:
 
 def in_series(groups: Sequence[Group]) -> list[list[Group]]:
     """Groups that differ in the load, or level, only; first the first one that says something."""
-    series: dict[tuple[Factor, Family, str], list[Group]] = {}
-    for group in groups:
-        key = (group.factor, group.family, group.other)
-        series.setdefault(key, []).append(group)
+    series = grouped(((it.factor, it.family, it.other), it) for it in groups)
     return [sorted(its, key=lambda it: not it.says_something) for its in series.values()]
 
 
@@ -250,9 +247,7 @@ def against_first(analysis: Analysis, groups: Sequence[Group]) -> Iterator[Told]
         return group.factor, group.held, group.family.kind
 
     for (factor, _, _), own in groupby(sorted(firsts, key=key), key=key):
-        by_family: dict[Family, list[Group]] = {}
-        for group in own:
-            by_family.setdefault(group.family, []).append(group)
+        by_family = grouped((group.family, group) for group in own)
         ordered = sorted(by_family.values(), key=lambda its: -max(it.importance for it in its))
         alike = [it for its in ordered for it in _clauses(its)]
         if not alike:
@@ -325,9 +320,7 @@ def still_open(analysis: Analysis, groups: Sequence[Group]) -> Iterator[Sentence
             name = own[0].quantity.title
         there = group.varied(group.other, analysis.results).there
         where.setdefault((group.factor, name), []).append(there)
-    alike: dict[tuple[str, ...], list[str]] = {}
-    for (_, name), at in where.items():
-        alike.setdefault(tuple(at), []).append(name)
+    alike = grouped((tuple(at), name) for (_, name), at in where.items())
     next(iter(alike.values()))[0] += f" (intervals {clauses.intervals(left[0][1])})"
     told = [f"{listed(names)} {listed(list(at), 4)}" for at, names in alike.items()]
     if len(told) > TOLD:

@@ -14,8 +14,8 @@ from eigentime_report.conclusions.wording import (
     Verdict,
     times_as_many,
 )
+from eigentime_report.lists import listed
 from eigentime_report.statistics import coarse_text
-from eigentime_report.tables.table import listed
 
 # From so many on, the middle one is told beside the least and the greatest.
 TYPICAL_FROM = 4

@@ -14,8 +14,8 @@ from eigentime_report.analysis import COMPARED, MISSED, Analysis, describe, keep
 from eigentime_report.conclusions import clauses, places, wording
 from eigentime_report.conclusions.clauses import DURATION
 from eigentime_report.conclusions.wording import MAIN, Family, Sentence, capital
+from eigentime_report.lists import grouped, listed
 from eigentime_report.results import Cell, Quantity, Results
-from eigentime_report.tables.table import listed
 
 # Those that readers look for, told beside the ends of many.
 SLEEPS = ("nanosleep", "timerfd", "sleeper")
@@ -217,13 +217,10 @@ def _went_back(row: Row, results: Results, confidence: float) -> str:
 
 def _where(rows: Sequence[Row], results: Results) -> str:
     """`tsc and CLOCK_MONOTONIC on the host, CLOCK_BOOTTIME in a container`; of many, how many."""
-    levels: dict[str, list[str]] = {}
-    for row in rows:
-        levels.setdefault(row["clock"], []).append(row["level"])
-    clocks: dict[tuple[str, ...], list[str]] = {}
-    for clock, at in levels.items():
-        there = tuple(it for it in results.levels if it in at)
-        clocks.setdefault(there, []).append(clock)
+    levels = grouped((row["clock"], row["level"]) for row in rows)
+    clocks = grouped(
+        (tuple(it for it in results.levels if it in at), clock) for clock, at in levels.items()
+    )
     return ", ".join(
         f"{listed(names) if len(names) <= NAMED else f'all {len(names)} clocks'} "
         f"{places.at(at, results)}"

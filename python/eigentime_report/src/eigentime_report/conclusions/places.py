@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from eigentime_report.lists import grouped, listed
 from eigentime_report.results import Results
-from eigentime_report.tables.table import listed
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,7 @@ def label_of(level: str, results: Results) -> str:
 
 def at(names: Sequence[str], results: Results) -> str:
     """`on the host and in a container`; of folders of which it is all levels, `in q1 and q2`."""
-    levels: dict[str, list[str]] = {}
-    for it in results.levels:
-        levels.setdefault(label_of(it, results), []).append(it)
+    levels = grouped((label_of(it, results), it) for it in results.levels)
     whole = [label for label, own in levels.items() if label and {*own} <= {*names}]
     told = [level(it, results).there for it in names if label_of(it, results) not in whole]
     return listed([*told, f"in {listed(whole)}"] if whole else told)

@@ -7,6 +7,7 @@ from math import ceil, log1p, sqrt
 from typing import Literal, TypeAlias
 
 from eigentime_report.analysis import COMPARED, Compared, missed_share
+from eigentime_report.lists import grouped
 from eigentime_report.results import Cell, Quantity
 from eigentime_report.statistics import DIFFERS, NOT_TESTED, UNDECIDED, Contrast
 from eigentime_report.statistics.tests import holm
@@ -103,9 +104,7 @@ def family_of(quantity: Quantity) -> Family:
 
 def by_family(quantities: Iterable[Quantity]) -> dict[Family, list[Quantity]]:
     """Quantities by their families, in the order in which one reads about them."""
-    found: dict[Family, list[Quantity]] = {}
-    for quantity in quantities:
-        found.setdefault(family_of(quantity), []).append(quantity)
+    found = grouped((family_of(it), it) for it in quantities)
     return dict(sorted(found.items(), key=lambda item: -item[0].weight))
 
 

@@ -1,6 +1,5 @@
 """What one or several folders of results have, reading them, and what a reader must know."""
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
@@ -10,6 +9,7 @@ from typing import TypeVar
 
 import polars as pl
 
+from eigentime_report.lists import grouped
 from eigentime_report.results import manifest
 from eigentime_report.results.cell import Cell, Fact
 from eigentime_report.results.folder import Folder
@@ -53,10 +53,7 @@ def _unfinished(runs: Sequence[Run]) -> Iterator[str]:
 
 def _mixed(runs: Sequence[Run]) -> Iterator[str]:
     """Runs whose values are taken together, and should not be without a thought."""
-    together = defaultdict(list)
-    for run in runs:
-        together[run.label].append(run)
-    for label, alike in together.items():
+    for label, alike in grouped((run.label, run) for run in runs).items():
         of = f" of {label}" if label else ""
         for what in ("machine", "kernel", "eigentime", "probe"):
             values = dict.fromkeys(str(getattr(run, what)) for run in alike)
@@ -69,10 +66,7 @@ def _mixed(runs: Sequence[Run]) -> Iterator[str]:
 
 def _of_runs(runs: Sequence[Run], say: Callable[[Run], Iterable[str]]) -> Iterator[str]:
     """What runs say: where only some of several do, with their names."""
-    said: dict[str, list[Run]] = defaultdict(list)
-    for run in runs:
-        for sentence in dict.fromkeys(say(run)):
-            said[sentence].append(run)
+    said = grouped((sentence, run) for run in runs for sentence in dict.fromkeys(say(run)))
     for sentence, by in said.items():
         if len(by) == len(runs):
             yield sentence
@@ -88,22 +82,18 @@ def _unavailable(run: Run) -> Iterator[str]:
 
 def _left_out(run: Run) -> Iterator[str]:
     for what, skips in (("was not measured", run.skipped), ("failed", run.failed)):
-        places: dict[tuple[str, str], list[Skip]] = defaultdict(list)
-        for skip in skips:
-            places[skip.what, skip.why].append(skip)
+        places = grouped(((skip.what, skip.why), skip) for skip in skips)
         for (name, why), there in places.items():
             yield f"{name} {what} ({_places(there, run)}): {why}"
 
 
 def _places(skips: Iterable[Skip], run: Run) -> str:
     """Levels, each with its loads unless that is all of them."""
-    loads: dict[str, dict[str, None]] = defaultdict(dict)
-    for skip in skips:
-        loads[skip.level].update(dict.fromkeys([skip.load] if skip.load else run.loads))
+    loads = grouped(
+        (it.level, load) for it in skips for load in ([it.load] if it.load else run.loads)
+    )
     # Levels of the same loads together.
-    levels: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for level, own in loads.items():
-        levels[tuple(own)].append(level)
+    levels = grouped((tuple(dict.fromkeys(own)), level) for level, own in loads.items())
     return "; ".join(
         ", ".join(alike) + ("" if set(own) >= set(run.loads) else f" under {', '.join(own)}")
         for own, alike in levels.items()

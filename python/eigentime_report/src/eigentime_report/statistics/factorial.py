@@ -106,13 +106,9 @@ class _Design:
     def lacks(self) -> str:
         """Which cells keep the design from being tested; empty if none does."""
         labels = [TIMES.join(cell) for cell in product(*self.levels)]
-        by_size: dict[int, list[str]] = {0: [], 1: []}
-        for label, n in zip(labels, self.sizes, strict=True):
-            by_size.setdefault(int(n), []).append(label)
-        if empty := by_size[0]:
-            return f"no values at {_some(empty)}"
-        if single := by_size[1]:
-            return f"a single value, which does not scatter, at {_some(single)}"
+        for size, what in enumerate(("no values", "a single value, which does not scatter,")):
+            if found := [it for it, n in zip(labels, self.sizes, strict=True) if n == size]:
+                return f"{what} at {_some(found)}"
         return ""
 
     def centring(self, term: tuple[str, ...]) -> Values:

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from eigentime_report.analysis import Analysis, Description, FactorTest, analyse
+from eigentime_report.lists import grouped
 from eigentime_report.results import Results
 from eigentime_report.results.cell import plural
 from eigentime_report.results.manifest import Level, Run
@@ -74,11 +75,11 @@ def descriptives_table(results: Results, kind: str, *, analysis: Analysis | None
     """Mean ± SD, median, MAD, extremes, percentiles with their intervals, outliers."""
     found = analysis or analyse(results)
     given = list(found.descriptions(kind))
-    why: dict[str, list[str]] = {}
-    for it in given:
-        if note := it.outliers.note:
-            place = f"{it.quantity.name} at {it.level} under {it.load}"
-            why.setdefault(note, []).append(place)
+    why = grouped(
+        (it.outliers.note, f"{it.quantity.name} at {it.level} under {it.load}")
+        for it in given
+        if it.outliers.note
+    )
     return Table(
         key=f"descriptives-{kind}",
         title=TITLES.get(kind, kind),

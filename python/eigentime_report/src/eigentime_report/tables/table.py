@@ -1,6 +1,6 @@
 """A table as data, and its cells as text."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
@@ -207,11 +207,3 @@ def text(cell: Cell, column: Column) -> str:
 def mark(cell: Cell) -> str:
     """The letter of the note, if there is one."""
     return cell.mark if isinstance(cell, Marked) else ""
-
-
-def listed(words: Sequence[str], most: int = 6) -> str:
-    """`a, b and c`; of many the first ones, and how many more there are."""
-    shown = list(words)
-    if len(shown) > most:
-        shown = [*shown[: most - 1], f"{len(shown) - most + 1} more"]
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eigentime_report.analysis import Analysis, Compared, Factor, analyse
+from eigentime_report.lists import grouped, listed
 from eigentime_report.results import Results
 from eigentime_report.statistics import (
     CLIFFS_DELTA,
@@ -17,16 +18,7 @@ from eigentime_report.statistics import (
     TestResult,
 )
 from eigentime_report.tables.measured import TITLES
-from eigentime_report.tables.table import (
-    Between,
-    Cell,
-    Column,
-    Estimate,
-    Row,
-    Table,
-    listed,
-    with_interval,
-)
+from eigentime_report.tables.table import Between, Cell, Column, Estimate, Row, Table, with_interval
 
 TESTS = (
     Column("quantity", "Quantity"),
@@ -157,9 +149,7 @@ def _notes(compared: list[Compared]) -> Iterator[str]:
         yield f"What is compared is the {statistic} of each unit."
     if any(each.quantity.asked_ns for each in compared):
         yield "Of sleeps of 100 ms it is by how much they are longer than that."
-    reasons: dict[str, list[Compared]] = {}
-    for each in compared:
-        reasons.setdefault(each.why, []).append(each)
+    reasons = grouped((each.why, each) for each in compared)
     for why, its in reasons.items():
         yield f"{_which(its, compared)}: {why}" if len(reasons) > 1 else why
 

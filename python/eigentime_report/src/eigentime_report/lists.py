@@ -1,0 +1,23 @@
+"""Things that belong together, and how several of them are told."""
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+Key = TypeVar("Key")
+Item = TypeVar("Item")
+
+
+def grouped(pairs: Iterable[tuple[Key, Item]]) -> dict[Key, list[Item]]:
+    """The items of each key, in the order in which they come."""
+    found: dict[Key, list[Item]] = {}
+    for key, item in pairs:
+        found.setdefault(key, []).append(item)
+    return found
+
+
+def listed(words: Sequence[str], most: int = 6) -> str:
+    """`a, b and c`; of many the first ones, and how many more there are."""
+    shown = list(words)
+    if len(shown) > most:
+        shown = [*shown[: most - 1], f"{len(shown) - most + 1} more"]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
