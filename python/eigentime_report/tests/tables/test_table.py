@@ -2,6 +2,7 @@
 
 import pytest
 
+from eigentime_report.statistics import Interval
 from eigentime_report.tables import Between, Column, Marked, Row, Table
 from eigentime_report.tables.table import mark, text
 
@@ -67,8 +68,9 @@ def test_marks() -> None:
 
 
 def test_an_interval_without_ends_is_no_interval() -> None:
-    assert Between.of(None, None) is None
-    assert Between.of(None, 1.0) == Between(None, 1.0)
+    assert Between.of(None) is None
+    assert Between.of(Interval(1.0, None, None)) is None
+    assert Between.of(Interval(1.0, None, 1.0)) == Between(None, 1.0)
 
 
 def test_a_notebook_shows_a_table_and_not_its_parts() -> None:

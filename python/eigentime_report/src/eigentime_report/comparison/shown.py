@@ -22,7 +22,6 @@ from eigentime_report.statistics import HEDGES_G, NOT_TESTED
 from eigentime_report.tables import Column, Row, Table
 from eigentime_report.tables.measured import TITLES
 from eigentime_report.tables.table import with_interval
-from eigentime_report.tables.tested import in_percent, in_units, sized
 
 # Medians of all values, which one disturbed block does not move.
 MEDIANS = "Median of all"
@@ -34,13 +33,15 @@ COLUMNS = (
     Column("statistic", "What", of=lambda it: _what(it)),
     Column("before", "Before", "ns", figures=4, of=lambda it: middles(it.comparison)[0]),
     Column("after", "Afterwards", "ns", figures=4, of=lambda it: middles(it.comparison)[1]),
-    *with_interval("change", "Change", "+%", lambda it: in_percent(it.pair)),
+    *with_interval("change", "Change", "+%", lambda it: it.pair.in_percent),
     Column("verdict", "Verdict", of="pair.verdict"),
     Column("test", "Test", of="pair.test"),
     Column("p", "p", "p", of="pair.p"),
     Column("n", "n", "count", of="pair.n"),
-    *with_interval("difference", "Difference", "ns", lambda it: in_units(it.pair)),
-    Column("g", "Hedges' g", "number", of=lambda it: sized(it.pair.effect(HEDGES_G))[0]),
+    *with_interval("difference", "Difference", "ns", lambda it: it.pair.in_units),
+    Column(
+        "g", "Hedges' g", "number", of=lambda it: getattr(it.pair.effect(HEDGES_G), "value", None)
+    ),
     Column("unit", "Unit"),
     Column("median_before", "Before", "ns", band=MEDIANS, figures=4, of=lambda it: it.medians[0]),
     Column(

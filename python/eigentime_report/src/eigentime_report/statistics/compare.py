@@ -104,6 +104,17 @@ class Contrast:
     # Whether it is undecided for that reason alone, so that more values would not help.
     is_coarse: bool = False
 
+    @property
+    def in_units(self) -> Interval | None:
+        """The difference with its interval, if it was tested."""
+        return None if self.difference is None else Interval(self.difference, self.low, self.high)
+
+    @property
+    def in_percent(self) -> Interval | None:
+        """The same in percent, if there is one."""
+        its = self.percent
+        return None if its is None else Interval(its, self.percent_low, self.percent_high)
+
     def effect(self, name: str) -> Effect | None:
         """The effect of this name."""
         return next((each for each in self.effects if each.name == name), None)

@@ -23,6 +23,7 @@ from scipy import special
 
 from eigentime_report.statistics.description import CONFIDENCE, Effect
 from eigentime_report.statistics.intervals import Values, t_beyond, usable
+from eigentime_report.statistics.tests import TestResult
 
 TEST = "ANOVA-type statistic"
 RANGE = "range of relative effects"
@@ -32,21 +33,17 @@ TIMES = " × "
 NOTHING = 1e-14
 
 
-@dataclass(frozen=True)
-class FactorEffect:
-    """One factor's effect, or an interaction's; without a statistic and a p, the note says why."""
+@dataclass(frozen=True, kw_only=True)
+class FactorEffect(TestResult):
+    """One factor's effect, or an interaction's; without a statistic and a p, the note says why.
 
-    term: str
-    n: int
-    # By how much the relative effects of the term's levels differ at most, the effects of
-    # its parts taken away.
-    effect: Effect
-    statistic: float | None = None
-    df1: float | None = None
-    df2: float | None = None
-    p: float | None = None
-    note: str = ""
+    It is by how much the relative effects of the term's levels differ at most, the effects of its parts
+    taken away.
+    """
+
     test: str = TEST
+    term: str
+    effect: Effect
 
 
 def factorial(
@@ -60,7 +57,9 @@ def factorial(
     design = _Design.of(factors)
 
     def untested(term: Sequence[str], why: str) -> FactorEffect:
-        return FactorEffect(TIMES.join(term), row.size, Effect(RANGE, note=why), note=why)
+        return FactorEffect(
+            term=TIMES.join(term), n=row.size, effect=Effect(RANGE, note=why), note=why
+        )
 
     if reason := design.lacks():
         tested = [untested(term, reason) for term in design.terms()]
@@ -188,22 +187,16 @@ def _test(term: tuple[str, ...], design: _Design, cells: _Cells, confidence: flo
         why = "no cell scatters: " + (
             "the levels do not overlap" if between > NOTHING else "all values are alike"
         )
-        return FactorEffect(name, n, Effect(RANGE, note=why), note=why)
+        return FactorEffect(term=name, n=n, effect=Effect(RANGE, note=why), note=why)
     diagonal = np.diag(centring)
     df1 = trace**2 / float(np.sum(scatter * scatter.T))
     df2 = float(diagonal @ cells.variance) ** 2 / float(
         np.sum(np.square(diagonal * cells.variance) / (cells.sizes - 1))
     )
     statistic = between / trace
-    return FactorEffect(
-        name,
-        n,
-        _range(term, design, cells, df2, confidence),
-        statistic,
-        df1,
-        df2,
-        float(special.fdtrc(df1, df2, statistic)),
-    )
+    p = float(special.fdtrc(df1, df2, statistic))
+    size = _range(term, design, cells, df2, confidence)
+    return FactorEffect(term=name, n=n, effect=size, statistic=statistic, df1=df1, df2=df2, p=p)
 
 
 def _range(

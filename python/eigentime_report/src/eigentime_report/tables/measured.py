@@ -1,20 +1,19 @@
 """What was measured: values, places, and which of function, level and load matter."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
 
-from eigentime_report.analysis import Analysis, Description, FactorTest, analyse
+from eigentime_report.analysis import Analysis, analyse
 from eigentime_report.lists import grouped
 from eigentime_report.results import Results
 from eigentime_report.results.cell import plural
-from eigentime_report.results.manifest import Level, Run
-from eigentime_report.statistics import FactorEffect
+from eigentime_report.results.manifest import Level
 from eigentime_report.statistics.description import TAIL
-from eigentime_report.tables.table import Column, Estimate, Row, Table, with_interval
+from eigentime_report.tables.table import Column, Row, Table, with_interval
 
 TITLES: Mapping[str, str] = {
     "calls": "Overhead of calls",
@@ -29,15 +28,9 @@ def percentile(quantile: float) -> str:
     return f"p{100 * quantile:.10g}"
 
 
-def _tails() -> Iterator[Column]:
-    for quantile in TAIL:
-
-        def of(description: Description, quantile: float = quantile) -> Estimate:
-            found = description.tails.get(quantile)
-            return (found.value, found.low, found.high) if found else (None, None, None)
-
-        name = percentile(quantile)
-        yield from with_interval(name, name, "ns", of, "Percentiles")
+def _tail(quantile: float) -> tuple[Column, ...]:
+    name = percentile(quantile)
+    return with_interval(name, name, "ns", lambda it: it.tails.get(quantile), "Percentiles")
 
 
 COLUMNS = (
@@ -51,7 +44,7 @@ COLUMNS = (
     Column("mad", "MAD", "ns", of="numbers.mad"),
     Column("min", "Min", "ns", of="numbers.minimum"),
     Column("max", "Max", "ns", of="numbers.maximum"),
-    *_tails(),
+    *(column for quantile in TAIL for column in _tail(quantile)),
     Column("mild", "Mild", "count", band="Outliers", of="outliers.mild"),
     Column("severe", "Severe", "count", band="Outliers", of="outliers.severe"),
     Column("units", "n", "count", band="Units of tests", of="replicates"),
@@ -92,14 +85,7 @@ def descriptives_table(results: Results, kind: str, *, analysis: Analysis | None
     )
 
 
-@dataclass(frozen=True)
-class _Level:
-    """A run, and one of its levels."""
-
-    run: Run
-    level: Level
-
-
+# Each row is of a run, and of one of its levels.
 LEVELS = (
     Column("level", "Level", of=lambda it: it.run.name_of(it.level.name)),
     Column("machine", "Machine", of="run.machine"),
@@ -166,7 +152,7 @@ def served_table(results: Results) -> Table:
 
 def levels_table(results: Results) -> Table:
     """Each level of each run: on which machine, how it was made."""
-    levels = [_Level(run, level) for run in results.runs for level in run.levels]
+    levels = (SimpleNamespace(run=run, level=it) for run in results.runs for it in run.levels)
     return Table(
         key="levels",
         title="Where was measured",
@@ -248,14 +234,7 @@ def _made(level: Level) -> str:
     return "; ".join([*words, *(f"{name}: {value}" for name, value in level.notes.items())])
 
 
-@dataclass(frozen=True)
-class _Tried:
-    """A test, and one of its effects."""
-
-    test: FactorTest
-    effect: FactorEffect
-
-
+# Each row is of a test, and of one of its effects.
 BAND = "Effect size"
 TRIED = (
     Column("among", "Among", of=lambda it: it.test.among or "all"),
@@ -268,13 +247,7 @@ TRIED = (
     Column("p", "p", "p", of="effect.p"),
     Column("n", "n", "count", of="effect.n"),
     Column("effect", "Effect", band=BAND, of="effect.effect.name"),
-    *with_interval(
-        "size",
-        "Size",
-        "number",
-        lambda it: (it.effect.effect.value, it.effect.effect.low, it.effect.effect.high),
-        BAND,
-    ),
+    *with_interval("size", "Size", "number", lambda it: it.effect.effect, BAND),
     Column("says", "What it says", of=lambda it: it.effect.note or it.effect.effect.note),
 )
 
@@ -305,7 +278,9 @@ def factors_table(results: Results, kind: str, *, analysis: Analysis | None = No
         title=f"{TITLES.get(kind, kind)}: which of function, level and load matter",
         columns=TRIED,
         rows=tuple(
-            Row.of(TRIED, _Tried(test, effect), f"{test.among} {test.statistic}")
+            Row.of(
+                TRIED, SimpleNamespace(test=test, effect=effect), f"{test.among} {test.statistic}"
+            )
             for test in tests
             for effect in test.effects
         ),

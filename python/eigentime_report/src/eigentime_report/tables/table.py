@@ -31,8 +31,9 @@ class Between:
     high: float | None
 
     @classmethod
-    def of(cls, low: float | None, high: float | None) -> "Between | None":
-        """None where neither end is known."""
+    def of(cls, estimate: Any) -> "Between | None":
+        """The interval of an estimate, if there is one; None where neither end is known."""
+        low, high = (getattr(estimate, name, None) for name in ("low", "high"))
         return None if low is None and high is None else cls(low, high)
 
 
@@ -68,23 +69,17 @@ class Column:
         return "right" if self.unit or self.is_interval else "left"
 
 
-Estimate: TypeAlias = tuple[float | None, float | None, float | None]
-
-
 def with_interval(
-    key: str, title: str, unit: Unit, of: Callable[[Any], Estimate], band: str = ""
+    key: str, title: str, unit: Unit, of: Callable[[Any], Any], band: str = ""
 ) -> tuple[Column, Column]:
-    """A column of estimates and one of their intervals: `of` has value, low and high."""
+    """A column of estimates and one of their intervals: `of` has value, low and high, or is None."""
+
+    def interval(thing: Any) -> Between | None:
+        return Between.of(of(thing))
+
     return (
-        Column(key, title, unit, band, of=lambda it: of(it)[0]),
-        Column(
-            f"{key}_interval",
-            "CI",
-            unit,
-            band,
-            is_interval=True,
-            of=lambda it: Between.of(*of(it)[1:]),
-        ),
+        Column(key, title, unit, band, of=lambda it: getattr(of(it), "value", None)),
+        Column(f"{key}_interval", "CI", unit, band, is_interval=True, of=interval),
     )
 
 

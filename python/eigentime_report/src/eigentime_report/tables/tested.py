@@ -1,8 +1,7 @@
 """Tests of quantities over levels or loads: of all at once, and of pairs."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from types import SimpleNamespace
 
 from eigentime_report.analysis import Analysis, Compared, Factor, analyse
 from eigentime_report.lists import grouped, listed
@@ -14,27 +13,25 @@ from eigentime_report.statistics import (
     MEAN_RATIO,
     MEDIAN_RATIO,
     Contrast,
-    Effect,
-    TestResult,
 )
-from eigentime_report.tables.measured import TITLES
-from eigentime_report.tables.table import Between, Cell, Column, Estimate, Row, Table, with_interval
+from eigentime_report.tables.measured import BAND, TITLES
+from eigentime_report.tables.table import Column, Row, Table, with_interval
 
+# Each row is of a comparison, and of one of its tests of all groups at once.
 TESTS = (
-    Column("quantity", "Quantity"),
-    Column("held", "At or under"),
+    Column("quantity", "Quantity", of="each.quantity.name"),
+    Column("held", "At or under", of="each.held"),
     Column("what", "What is tested"),
-    Column("test", "Test"),
-    Column("value", "Test's value", "number"),
-    Column("df1", "df1", "df"),
-    Column("df2", "df2", "df"),
-    Column("p", "p", "p"),
-    Column("n", "n", "count"),
-    Column("effect", "Effect", band="Effect size"),
-    Column("size", "Size", "number", band="Effect size"),
-    Column("size_interval", "CI", "number", band="Effect size", is_interval=True),
-    Column("magnitude", "Is", band="Effect size"),
-    Column("says", "What it says"),
+    Column("test", "Test", of="test.test"),
+    Column("value", "Test's value", "number", of="test.statistic"),
+    Column("df1", "df1", "df", of="test.df1"),
+    Column("df2", "df2", "df", of="test.df2"),
+    Column("p", "p", "p", of="test.p"),
+    Column("n", "n", "count", of="test.n"),
+    Column("effect", "Effect", band=BAND, of=lambda it: it.test.effect and it.test.effect.name),
+    *with_interval("size", "Size", "number", lambda it: it.test.effect, BAND),
+    Column("magnitude", "Is", band=BAND, of=lambda it: it.test.effect and it.test.effect.magnitude),
+    Column("says", "What it says", of=lambda it: it.test.note or it.says),
 )
 
 # What tells how large a difference is, and what its columns are called.
@@ -46,23 +43,8 @@ EFFECTS = {
 }
 
 
-def in_units(pair: Contrast) -> Estimate:
-    """The difference with its interval."""
-    return pair.difference, pair.low, pair.high
-
-
-def in_percent(pair: Contrast) -> Estimate:
-    """The same in percent."""
-    return pair.percent, pair.percent_low, pair.percent_high
-
-
-def _effects() -> Iterator[Column]:
-    for name, (key, title) in EFFECTS.items():
-
-        def of(it: Any, name: str = name) -> Estimate:
-            return sized(it.pair.effect(name))
-
-        yield from with_interval(key, title, "number", of, "Effect sizes")
+def _effect(name: str, key: str, title: str) -> tuple[Column, ...]:
+    return with_interval(key, title, "number", lambda it: it.pair.effect(name), "Effect sizes")
 
 
 # Each row is of a comparison, one of its pairs, and its test of ranks.
@@ -71,15 +53,15 @@ PAIRS = (
     Column("held", "At or under", of="each.held"),
     Column("i", "(I)", of="pair.i"),
     Column("j", "(J)", of="pair.j"),
-    *with_interval("difference", "Difference (I − J)", "ns", lambda it: in_units(it.pair)),
-    *with_interval("change", "Change", "+%", lambda it: in_percent(it.pair)),
+    *with_interval("difference", "Difference (I − J)", "ns", lambda it: it.pair.in_units),
+    *with_interval("change", "Change", "+%", lambda it: it.pair.in_percent),
     Column("verdict", "Verdict", of=lambda it: verdict(it.pair)),
     Column("test", "Test", of="pair.test"),
     Column("p", "p", "p", of="pair.p"),
     Column("n", "n", "count", of="pair.n"),
     Column("ranks_test", "Test", band="Ranks", of=lambda it: it.rank and it.rank.test),
     Column("ranks_p", "p", "p", band="Ranks", of=lambda it: it.rank and it.rank.p),
-    *_effects(),
+    *(column for name, words in EFFECTS.items() for column in _effect(name, *words)),
     Column("because", "Because", of="pair.because"),
 )
 
@@ -164,61 +146,25 @@ def _which(its: list[Compared], among: list[Compared]) -> str:
 
 def _tests(compared: Compared) -> Iterator[Row]:
     comparison = compared.comparison
-    for group, test in comparison.shapiro.items():
-        yield _row(compared, f"normal: {group}", test)
-    yield _row(compared, "equal scatter", comparison.levene)
+    tests = [(f"normal: {group}", test, "") for group, test in comparison.shapiro.items()]
+    tests.append(("equal scatter", comparison.levene, ""))
     all_equal = f"equal {compared.factor}s"
     if comparison.omnibus.test != comparison.kruskal.test:
-        yield _row(compared, all_equal, comparison.omnibus, comparison.because)
-    yield _row(compared, all_equal, comparison.kruskal, "; ".join(comparison.disagreements))
-
-
-def _row(compared: Compared, what: str, test: TestResult, says: str = "") -> Row:
-    size: tuple[Cell, ...] = (None,) * 4
-    if its := test.effect:
-        size = (its.name, its.value, Between.of(its.low, its.high), its.magnitude)
-    return Row(
-        cells=(
-            compared.quantity.name,
-            compared.held,
-            what,
-            test.test,
-            test.statistic,
-            test.df1,
-            test.df2,
-            test.p,
-            test.n,
-            *size,
-            test.note or says,
-        ),
-        group=f"{compared.quantity.name} {compared.held}",
-    )
-
-
-@dataclass(frozen=True)
-class _Pair:
-    each: Compared
-    pair: Contrast
-    # The test of ranks of the same pair, if there is one.
-    rank: object
+        tests.append((all_equal, comparison.omnibus, comparison.because))
+    tests.append((all_equal, comparison.kruskal, "; ".join(comparison.disagreements)))
+    for what, test, says in tests:
+        thing = SimpleNamespace(each=compared, what=what, test=test, says=says)
+        yield Row.of(TESTS, thing, f"{compared.quantity.name} {compared.held}")
 
 
 def _pairs(compared: Compared) -> Iterator[Row]:
-    group = f"{compared.quantity.name} {compared.held}"
     for pair in compared.comparison.pairs:
         rank = compared.comparison.dunn.get((pair.i, pair.j))
-        yield Row.of(PAIRS, _Pair(compared, pair, rank), group)
+        thing = SimpleNamespace(each=compared, pair=pair, rank=rank)
+        yield Row.of(PAIRS, thing, f"{compared.quantity.name} {compared.held}")
 
 
 def verdict(pair: Contrast) -> str:
     """The verdict; where pairs differ by less than what counts as the same, that too."""
-    return (
-        f"{pair.verdict}, and little"
-        if pair.verdict == DIFFERS and pair.is_within
-        else pair.verdict
-    )
-
-
-def sized(effect: Effect | None) -> Estimate:
-    """An effect with its interval."""
-    return (effect.value, effect.low, effect.high) if effect else (None, None, None)
+    is_little = pair.verdict == DIFFERS and pair.is_within
+    return f"{pair.verdict}, and little" if is_little else pair.verdict
