@@ -27,25 +27,13 @@ def published_table(results: Results) -> Table:
     found: dict[tuple[str, str], Row] = {}
     for pair in sources.pairs():
         sides = (pair["first"], pair["second"])
-        first, second = (_mean(results, side, load) for side in sides)
-        if first is None or second is None:
-            continue
-        names = [side["name"] for side in sides]
-        values = [side["value"] for side in sides]
-        of = _named(*sides)
-        found[pair["citation"], of] = Row(
-            (
-                pair["what"],
-                *names,
-                *values,
-                pair["unit"],
-                _change(*values),
-                first,
-                second,
-                _change(first, second),
-                of,
-            )
-        )
+        cells = [results.find(it["ours"], it["level"], load) for it in sides]
+        ours = [cell.mean for cell in cells if cell]
+        if len(ours) == len(sides):
+            values, of = [side["value"] for side in sides], _named(*sides)
+            names = (side["name"] for side in sides)
+            theirs = (pair["what"], *names, *values, pair["unit"], _change(*values))
+            found[pair["citation"], of] = Row((*theirs, *ours, _change(*ours), of))
     return Table(
         key="published",
         title="What others have published",
@@ -64,12 +52,6 @@ def published_table(results: Results) -> Table:
 
 def _change(first: float, second: float) -> float | None:
     return (second / first - 1) * 100 if first > 0 else None
-
-
-def _mean(results: Results, side: sources.Published, load: str) -> float | None:
-    quantity = next((it for it in results.quantities if it.name == side["ours"]), None)
-    cell = results.find(quantity, side["level"], load) if quantity else None
-    return cell.mean if cell else None
 
 
 def _named(first: sources.Published, second: sources.Published) -> str:

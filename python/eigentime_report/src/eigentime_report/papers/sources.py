@@ -33,6 +33,13 @@ def citation(name: str) -> str:
     return line.rstrip()
 
 
+def notes(name: str, *more: str, **numbers: float | str) -> tuple[str, ...]:
+    """What stands below a table beside the source's numbers: `numbers` of ours are told in it."""
+    words = published(name)["words"]
+    own = (it.format(**numbers) for it in words["notes"])
+    return (*own, *more, f"The paper: {citation(name)}", *words.get("remarks", ()))
+
+
 def metrics() -> Iterator[Published]:
     """The metrics of Table IV, in its order, with means and deviations by level."""
     overhead = published(CONTAINERS)["overhead"]

@@ -31,18 +31,6 @@ COLUMNS = (
     Column("paper_sd", "Std. dev. in the paper", "ns", of=lambda it: None),
 )
 
-NOTES = (
-    (
-        "Of the interval between events as it was measured, as in the paper: mean, uncorrected sample "
-        "standard deviation (the jitter), and 99 % confidence interval of the mean."
-    ),
-    "Missed: events that were merged into later ones, so that the interval before those was longer.",
-    (
-        "The paper's table is a picture in the text at hand; these are the deviations that its text has. "
-        "Its timers are in the kernel, as those of hrtimer and bpf_timer are here."
-    ),
-)
-
 
 def events_table(results: Results, *, analysis: Analysis | None = None) -> Table:
     """Mean, deviation and interval of each source of events, at each level, under each load."""
@@ -54,10 +42,5 @@ def events_table(results: Results, *, analysis: Analysis | None = None) -> Table
         for it in sources.published(sources.EVENTS)["events"]:
             place = (theirs, units.span(it["interval_ns"]), it["platform"], it["load"])
             rows.append(Row((*place, *[None] * 5, it["sd_ns"]), theirs))
-    return Table(
-        key="events",
-        title="Jitter of timer events: the summary of the timer-event paper",
-        columns=COLUMNS,
-        rows=tuple(rows),
-        notes=(*NOTES, f"The paper: {sources.citation(sources.EVENTS)}"),
-    )
+    title = "Jitter of timer events: the summary of the timer-event paper"
+    return Table("events", title, COLUMNS, tuple(rows), sources.notes(sources.EVENTS))

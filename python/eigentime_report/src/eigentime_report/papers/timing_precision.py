@@ -22,42 +22,18 @@ COLUMNS = (
     ),
 )
 
-NOTES = (
-    "MAD is half the interquartile range, as in the paper, in this table only.",
-    (
-        "The paper's platforms that are no level here stand below ours. Its numbers are those that can "
-        "be read in the text at hand: rows are cut off there, and numbers run together, which are read "
-        "with one decimal each."
-    ),
-)
-
 
 def timer_cost_table(results: Results) -> Table:
     """Table 1: the time counter against clock_gettime, by platform and load."""
-    return _table(
-        results,
-        lambda it: it.name,
-        paper="timer_cost",
-        title="What reading the time costs: Table 1 of the timing paper",
-        caption="TSC is the processor's counter, System Call is clock_gettime, as the paper calls it.",
-    )
+    return _table(results, lambda it: it.name, "timer_cost")
 
 
 def miss_time_table(results: Results) -> Table:
     """Table 2: how late sleeps end, by platform and load."""
-    return _table(
-        results,
-        lambda it: it.subject if it.kind == "sleep" else "",
-        paper="miss_time",
-        title="How late sleeps end: Table 2 of the timing paper",
-        caption="HPTSleep is a sleep whose end is waited for busily, which is sleeper here; uSleep is "
-        "usleep. The paper does not say for how long it slept.",
-    )
+    return _table(results, lambda it: it.subject if it.kind == "sleep" else "", "miss_time")
 
 
-def _table(
-    results: Results, ours: Callable[[Quantity], str], *, paper: str, title: str, caption: str
-) -> Table:
+def _table(results: Results, ours: Callable[[Quantity], str], paper: str) -> Table:
     """`ours`: what the paper's functions are called here."""
     published = sources.published(sources.TIMING)
     functions = {name: it for it, name in published["functions"][paper].items()}
@@ -68,13 +44,10 @@ def _table(
         for cell in results.cells(quantity)
     ]
     named = {str(row.cells[0]) for row in rows}
+    rows += _theirs(results, named, paper)
+    words, notes = published["words"][paper], sources.notes(sources.TIMING)
     return Table(
-        key=paper.replace("_", "-"),
-        title=title,
-        columns=COLUMNS,
-        rows=(*rows, *_theirs(results, named, paper)),
-        notes=(*NOTES, f"The paper: {sources.citation(sources.TIMING)}"),
-        caption=caption,
+        paper.replace("_", "-"), words["title"], COLUMNS, tuple(rows), notes, words["caption"]
     )
 
 

@@ -190,7 +190,7 @@ class Results:
         _check_known("load", load, self.loads)
         return self.find(found[0], level, load)
 
-    def find(self, quantity: Quantity, level: str, load: str) -> Cell | None:
+    def find(self, quantity: Quantity | str, level: str, load: str) -> Cell | None:
         """The same for what these results may know nothing of, as of two sets: None then."""
         key = self._keys.get((str(quantity), level, load))
         if key is None:
