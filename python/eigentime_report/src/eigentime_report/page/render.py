@@ -12,12 +12,13 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, TypeAlias
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Template
 from markupsafe import Markup, escape
 
 from eigentime_report.charts import DARK, LIGHT, Chart
 from eigentime_report.conclusions import Sentence
 from eigentime_report.tables import Table, write
+from eigentime_report.tables.writers import templates
 
 # With more sentences than this, what matters most would not be seen.
 OPENING = 9
@@ -162,22 +163,18 @@ def render(page: Page) -> str:
     has_charts = any(True for _ in page.charts())
     early = _asset("theme.js")
     late = [*([_vega()] if has_charts else []), _asset("page.js")]
-    return (
-        _environment()
-        .get_template("page.html")
-        .render(
-            page=page,
-            policy=POLICY.format(scripts=" ".join(map(_hash, (early, *late)))),
-            style=Markup(_asset("page.css")),
-            themes={"light": LIGHT.roles, "dark": DARK.roles},
-            early=Markup(early),
-            late=[Markup(script) for script in late],
-            has_charts=has_charts,
-            shown=SHOWN,
-            block=_block,
-            # The page itself is behind the charts.
-            configs=data({it.name: {**it.config, "background": None} for it in (LIGHT, DARK)}),
-        )
+    return _template("page.html").render(
+        page=page,
+        policy=POLICY.format(scripts=" ".join(map(_hash, (early, *late)))),
+        style=Markup(_asset("page.css")),
+        themes={it.name: it.roles for it in (LIGHT, DARK)},
+        early=Markup(early),
+        late=[Markup(script) for script in late],
+        has_charts=has_charts,
+        shown=SHOWN,
+        block=_block,
+        # The page itself is behind the charts.
+        configs=data({it.name: {**it.config, "background": None} for it in (LIGHT, DARK)}),
     )
 
 
@@ -197,8 +194,7 @@ def packed(chart: Chart) -> str:
 
 def _block(block: Block) -> Markup:
     if isinstance(block, Chart | Choice | Fold):
-        name = f"{type(block).__name__.lower()}.html"
-        template = _environment().get_template(name)
+        template = _template(f"{type(block).__name__.lower()}.html")
         return Markup(template.render(its=block, block=_block, packed=packed))
     text = write(block, "html")
     is_wide = len(block.columns) > UPRIGHT_COLUMNS
@@ -231,17 +227,10 @@ def prose(text: str) -> Markup:
     return Markup(_CODE.sub(r"<code>\1</code>", str(escape(unbroken(text)))))
 
 
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("eigentime_report.page"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+def _template(name: str) -> Template:
+    environment = templates("eigentime_report.page")
     environment.filters.update(unbroken=unbroken, prose=prose)
-    return environment
+    return environment.get_template(name)
 
 
 @cache

@@ -8,7 +8,7 @@ from functools import cache
 from itertools import groupby
 from typing import Literal, TypeAlias
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from eigentime_report.tables.table import SUFFIXES, Between, Cell, Column, Table, mark, plain, text
 
@@ -84,19 +84,20 @@ def write(table: Table, form: Form) -> str:
 
 def write_html(table: Table) -> str:
     """A `figure` with the table and its notes; its id is the table's key."""
-    return _template().render(table=table, text=text, mark=mark, nothing=NOTHING)
+    template = templates("eigentime_report.tables").get_template("table.html")
+    return template.render(table=table, text=text, mark=mark, nothing=NOTHING)
 
 
 @cache
-def _template() -> Template:
-    environment = Environment(
-        loader=PackageLoader("eigentime_report.tables"),
+def templates(package: str) -> Environment:
+    """The templates of a package, of HTML."""
+    return Environment(
+        loader=PackageLoader(package),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("table.html")
 
 
 def write_csv(table: Table) -> str:
