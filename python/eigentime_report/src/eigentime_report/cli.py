@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from eigentime_report import __version__
 
@@ -277,20 +277,11 @@ def _page(
     from eigentime_report.report import comparison_page, report_page
 
     limits = {"confidence": options.confidence, "same_within": options.same_within}
-    detail = _detail(options)
+    own: Any = {"title": options.title, "judgements": judgements, "detail": _detail(options)}
     if before is None:
-        return report_page(
-            after,
-            title=options.title,
-            **limits,
-            as_in_paper=options.as_in_paper,
-            judgements=judgements,
-            detail=detail,
-            tell=tell,
-        )
+        return report_page(after, as_in_paper=options.as_in_paper, tell=tell, **limits, **own)
     tell("comparing")
-    changes = compare_results(before, after, **limits)
-    return comparison_page(changes, title=options.title, judgements=judgements, detail=detail)
+    return comparison_page(compare_results(before, after, **limits), **own)
 
 
 def _outcome(judgements: Sequence[Judgement], fails_undecided: bool) -> int:
