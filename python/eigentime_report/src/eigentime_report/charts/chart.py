@@ -182,8 +182,8 @@ class Chart:
 def panels(
     rows: pl.DataFrame,
     *layers: alt.Chart,
-    columns: int,
-    height: int | alt.Step,
+    columns: int = 4,
+    height: int | alt.Step = 170,
     own: Sequence[Literal["x", "y"]] = (),
     zoom: Sequence[Literal["x", "y"]] = ("x", "y"),
 ) -> alt.FacetChart:

@@ -8,15 +8,7 @@ import numpy as np
 import polars as pl
 from scipy.special import ndtri
 
-from eigentime_report.charts.chart import (
-    SECONDS,
-    Chart,
-    Scaled,
-    level_colour,
-    panels,
-    scale,
-    seconds,
-)
+from eigentime_report.charts.chart import SECONDS, Chart, Scaled, scale, seconds
 from eigentime_report.charts.sample import Floats, Selection, Shown, both_ranks, top_ranks
 from eigentime_report.results import Cell
 from eigentime_report.results.cell import plural
@@ -38,6 +30,8 @@ CENTRAL = (0.005, 0.995)
 QUARTILES = (0.25, 0.75)
 # By the columns of the rows of percentiles.
 PERCENTILES = {"p1": 0.01, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p99": 0.99}
+# What is told of each mark.
+WHERE = ("level:N", "load:N")
 LOG = "The scale of time is logarithmic."
 
 
@@ -69,15 +63,17 @@ def ccdf(cells: Iterable[Cell], *, levels: Names = None, loads: Names = None) ->
     line = base.encode(
         x=alt.X(**seconds("value", meaning, "log")),
         y=alt.Y("share:Q", scale=scale("log"), axis=y),
-        color=level_colour(its.levels, its.shown_levels),
-        tooltip=["level:N", "load:N", "time:N", alt.Tooltip("share:Q", format=".4~%")],
+        color=its.colour,
+        tooltip=[*WHERE, "time:N", alt.Tooltip("share:Q", format=".4~%")],
     )
     return its.chart(
         rows,
-        rows.is_empty() or panels(rows, line, columns=2, height=280),
+        [line],
         "How often it took how long: where a line crosses 1 %, one in a hundred took at least "
         "that long (the 99th percentile). Both scales are logarithmic.",
         its.off_scale(),
+        columns=2,
+        height=280,
     )
 
 
@@ -96,12 +92,11 @@ def distribution(cells: Iterable[Cell], *, levels: Names = None, loads: Names = 
 
     rows = its.rows(percentiles, lambda one: one.cell.load)
     place = alt.Y("level:N", sort=its.shown_levels, title=None)
-    colour = level_colour(its.levels, its.shown_levels).legend(None)
-    base = alt.Chart().encode(y=place, color=colour)
+    base = alt.Chart().encode(y=place, color=its.colour.legend(None))
     told = [alt.Tooltip(f"{name}_told:N", title=name) for name in PERCENTILES]
     for name in PERCENTILES:
         base = base.transform_calculate(**{f"{name}_told": SECONDS.format(f"datum.{name}")})
-    boxes = base.transform_filter("isValid(datum.p50)").encode(tooltip=["level:N", "load:N", *told])
+    boxes = base.transform_filter("isValid(datum.p50)").encode(tooltip=[*WHERE, *told])
     axis = seconds("p1", its.measure, scaled)
     layers = (
         boxes.mark_rule(strokeWidth=1.5).encode(x=alt.X(**axis), x2="p99"),
@@ -117,11 +112,14 @@ def distribution(cells: Iterable[Cell], *, levels: Names = None, loads: Names = 
     blocks = sorted({plural(one.cell.replicates.unit) for one in its.shown})
     return its.chart(
         rows,
-        rows.is_empty() or panels(rows, *layers, columns=2, height=alt.Step(40), zoom=["x"]),
+        layers,
         "Each bar reaches from the 25th to the 75th percentile, the line through it from the 1st "
         "to the 99th, and the upright stroke is the median. Points are the medians of single "
         f"{' or '.join(blocks)}.",
         f"{LOG} {its.off_scale()}" if scaled == "log" else "",
+        columns=2,
+        height=alt.Step(40),
+        zoom=["x"],
     )
 
 
@@ -169,22 +167,23 @@ def raw_series(cells: Iterable[Cell], *, levels: Names = None, loads: Names = No
         .encode(
             y=alt.Y(**axis),
             y2="high",
-            color=level_colour(its.levels, its.shown_levels),
+            color=its.colour,
             stroke=alt.Stroke("level:N", legend=legend, scale=colours),
-            tooltip=["level:N", "load:N", "least:N", "greatest:N"],
+            tooltip=[*WHERE, "least:N", "greatest:N"],
         ),
         span.transform_filter("isValid(datum.median)")
         .transform_calculate(time=SECONDS.format("datum.median"))
         .mark_rule(strokeWidth=2.6, style="ink")
-        .encode(y=alt.Y(**{**axis, "field": "median"}), tooltip=["level:N", "load:N", "time:N"]),
+        .encode(y=alt.Y(**{**axis, "field": "median"}), tooltip=[*WHERE, "time:N"]),
     )
     return its.chart(
         rows,
-        rows.is_empty() or panels(rows, *layers, columns=4, height=170, own=["x"]),
+        layers,
         "Samples in the order in which they were taken. Each piece of the area reaches from the "
         "least to the greatest of the samples that it stands for; the bold line is the median of "
         "each block.",
         f"{LOG} {its.off_scale()}" if scaled == "log" else "",
+        own=["x"],
     )
 
 
@@ -214,23 +213,18 @@ def interval_histogram(
             x2="x2",
             y=alt.Y("share:Q", axis=y),
             y2=alt.datum(0),
-            color=level_colour(its.levels, its.shown_levels),
-            tooltip=[
-                "level:N",
-                "load:N",
-                "begin:N",
-                "end:N",
-                alt.Tooltip("share:Q", format=".3~%"),
-            ],
+            color=its.colour,
+            tooltip=[*WHERE, "begin:N", "end:N", alt.Tooltip("share:Q", format=".3~%")],
         ),
         *([exactly] if its.is_deviation else []),
     )
     return its.chart(
         rows,
-        rows.is_empty() or panels(rows, *layers, columns=4, height=170, own=["x", "y"]),
+        layers,
         f"The share of samples in each of up to {BINS} bins, without the least and the greatest 0.5 %. "
         "Each panel has its own scales.",
         "0 is an event exactly one interval after the one before it." if its.is_deviation else "",
+        own=["x", "y"],
     )
 
 
@@ -255,12 +249,7 @@ def qq(cells: Iterable[Cell], *, levels: Names = None, loads: Names = None) -> C
     layers = (
         _told(alt.Chart().transform_filter("isValid(datum.value)"))
         .mark_point(size=14, filled=True)
-        .encode(
-            x=x,
-            y=alt.Y(**axis),
-            color=level_colour(its.levels, its.shown_levels),
-            tooltip=["level:N", "load:N", "time:N"],
-        ),
+        .encode(x=x, y=alt.Y(**axis), color=its.colour, tooltip=[*WHERE, "time:N"]),
         alt.Chart()
         .transform_filter("isValid(datum.line)")
         .mark_line(strokeDash=[5, 4], strokeWidth=1.3, style="ink")
@@ -268,10 +257,12 @@ def qq(cells: Iterable[Cell], *, levels: Names = None, loads: Names = None) -> C
     )
     return its.chart(
         rows,
-        rows.is_empty() or panels(rows, *layers, columns=4, height=190, own=["y"]),
+        layers,
         "Each point is a value, over where it would be in a sample of a normal distribution, in "
         "standard deviations (SD). Points near the dashed line, which goes through the quartiles, "
         "speak for that; a curve at its ends shows tails that are longer or shorter.",
+        height=190,
+        own=["y"],
     )
 
 

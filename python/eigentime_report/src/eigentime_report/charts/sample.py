@@ -4,12 +4,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import altair as alt
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from eigentime_report import units
-from eigentime_report.charts.chart import NOTHING, Chart, Scaled, sentences, slug
+from eigentime_report.charts.chart import (
+    NOTHING,
+    Chart,
+    Scaled,
+    level_colour,
+    panels,
+    sentences,
+    slug,
+)
 from eigentime_report.results import Cell, Quantity
 from eigentime_report.statistics.intervals import Ordered
 
@@ -137,13 +146,20 @@ class Selection:
         ]
         return pl.concat(frames, how="diagonal_relaxed") if frames else pl.DataFrame()
 
-    def chart(self, rows: pl.DataFrame, drawn: Any, *caption: str) -> Chart:
-        """The chart; without rows it says that there is nothing to show."""
+    @property
+    def colour(self) -> alt.Color:
+        """The colours of its levels."""
+        return level_colour(self.levels, self.shown_levels)
+
+    def chart(
+        self, rows: pl.DataFrame, layers: Sequence[alt.Chart], *caption: str, **more: Any
+    ) -> Chart:
+        """The chart in `panels`; without rows it says that there is nothing to show."""
         key = slug(self.kind, self.quantity.name if self.quantity else "nothing")
         caption = (f"{self.quantity.meaning}." if self.quantity else "", *caption)
         if rows.is_empty():
             return Chart(key, self.title, sentences(NOTHING, *caption), rows)
-        return Chart(key, self.title, sentences(*caption), rows, drawn)
+        return Chart(key, self.title, sentences(*caption), rows, panels(rows, *layers, **more))
 
     @property
     def scaled(self) -> Scaled:
