@@ -284,12 +284,25 @@ def verdict(
     statistic = condition.statistic or COMPARED[after.quantity.kind]
     if before is None:
         _check_blocks(statistic, after)
-        return _of_value(
-            condition, statistic, changes.measure(statistic, after, confidence), confidence
-        )
-    found = changes.shift(statistic, before, after, confidence)
-    what = f"{statistic} miss time" if changes.asked_of(statistic, after) else statistic
-    return _of_change(condition, found, _changed(what, found, confidence))
+        it = changes.measure(statistic, after, confidence)
+        text = _measured(statistic, it, confidence)
+        known = (it.value, it.low, it.high, it.resolution)
+    else:
+        it = changes.shift(statistic, before, after, confidence)
+        what = f"{statistic} miss time" if changes.asked_of(statistic, after) else statistic
+        text = _changed(what, it, confidence)
+        known = (it.difference, it.low, it.high, it.resolution)
+        if condition.limit.of is Of.PERCENT:
+            known = it.percents
+    value, low, high, unseen = known
+    _check_seen(condition, value, unseen, it.resolution, text)
+    if before is None and statistic in changes.EXTREMES:
+        # They are what was seen, and nothing is uncertain of that.
+        return Outcome.MISSED if condition.is_met(value) else Outcome.REACHED, text
+    verdict = decide(low, high, condition.limit.value, at_least=not condition.is_upper)
+    if verdict is Verdict.UNDECIDED:
+        text = f"{text}; {UNDECIDED}"
+    return Outcome(verdict.value), text
 
 
 def _check_blocks(statistic: str, cell: Cell) -> None:
@@ -300,35 +313,6 @@ def _check_blocks(statistic: str, cell: Cell) -> None:
             f"it was measured in {things(blocks, 'block')}, and it takes {changes.FEWEST_BLOCKS} to tell a "
             f"value from drift: `eigentime bench --blocks {ENOUGH_BLOCKS}`"
         )
-
-
-def _of_value(
-    condition: Condition, statistic: str, it: changes.Measured, confidence: float
-) -> tuple[Outcome, str]:
-    """A value by its interval; the greatest and the least value are what was seen."""
-    text = _measured(statistic, it, confidence)
-    _check_seen(condition, it.value, it.resolution, it.resolution, text)
-    if statistic in changes.EXTREMES:
-        is_beyond = condition.is_met(it.value)
-        return Outcome.MISSED if is_beyond else Outcome.REACHED, text
-    return _decided(condition, it.low, it.high, text)
-
-
-def _of_change(condition: Condition, it: changes.Shift, text: str) -> tuple[Outcome, str]:
-    """A change by its interval."""
-    change, low, high, unseen = it.difference, it.low, it.high, it.resolution
-    if condition.limit.of is Of.PERCENT:
-        change, low, high, unseen = it.percents
-    _check_seen(condition, change, unseen, it.resolution, text)
-    return _decided(condition, low, high, text)
-
-
-def _decided(condition: Condition, low: float, high: float, text: str) -> tuple[Outcome, str]:
-    """By whether the whole interval keeps the limit, is beyond it, or has it within."""
-    verdict = decide(low, high, condition.limit.value, at_least=not condition.is_upper)
-    if verdict is Verdict.UNDECIDED:
-        text = f"{text}; {UNDECIDED}"
-    return Outcome(verdict.value), text
 
 
 def _check_seen(
