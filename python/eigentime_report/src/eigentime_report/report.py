@@ -14,6 +14,7 @@ from eigentime_report.comparison import CONDITIONS, Changes, Judgement, Outcome,
 from eigentime_report.comparison.changes import AFTER, BEFORE
 from eigentime_report.conclusions import MAIN, Sentence, conclude
 from eigentime_report.conclusions.measured import ABOUT as TRUST
+from eigentime_report.lists import grouped
 from eigentime_report.page import Block, Choice, Facts, Fold, Option, Page, Section
 from eigentime_report.papers import papers_tables
 from eigentime_report.results import Cell, Quantity, Results
@@ -375,12 +376,10 @@ def _facts(results: Results) -> Iterator[Facts]:
 
 def _run_facts(results: Results) -> Iterator[Facts]:
     """A card for each machine and kernel, with the runs there."""
-    runs: dict[tuple[str, str], dict[str, None]] = {}
-    for run in results.runs:
-        measured = f"{run.begin}, preset {run.preset}, {things(run.blocks, 'block')}"
-        runs.setdefault((run.machine, run.kernel), {})[measured] = None
-    for (machine, kernel), all_measured in runs.items():
-        yield Facts(
-            f"Machine {machine}",
-            (("kernel", kernel), *(("measured", measured) for measured in all_measured)),
-        )
+    measured = grouped(
+        ((it.machine, it.kernel), f"{it.begin}, preset {it.preset}, {things(it.blocks, 'block')}")
+        for it in results.runs
+    )
+    for (machine, kernel), runs in measured.items():
+        facts = (("measured", it) for it in dict.fromkeys(runs))
+        yield Facts(f"Machine {machine}", (("kernel", kernel), *facts))

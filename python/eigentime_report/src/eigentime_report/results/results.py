@@ -23,24 +23,6 @@ from eigentime_report.units import count
 Measured = Collection[tuple[str, str, str]]
 
 
-def about(
-    runs: Sequence[Run],
-    levels: Sequence[str],
-    loads: Sequence[str],
-    measured: Measured,
-    found: Sequence[str],
-) -> Iterator[str]:
-    """All of it, the gravest first."""
-    yield from _unfinished(runs)
-    yield from _mixed(runs)
-    yield from _of_runs(runs, lambda run: run.remarks)
-    yield from _of_runs(runs, _unavailable)
-    yield from _of_runs(runs, _left_out)
-    yield from found
-    yield from _incomparable(levels, measured)
-    yield from _without_load(levels, loads, measured)
-
-
 def _unfinished(runs: Sequence[Run]) -> Iterator[str]:
     for run in runs:
         done = f"{count(run.steps_done)} of {count(run.steps)} steps are done"
@@ -223,9 +205,18 @@ class Results:
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """What a reader must know: what speaks against the numbers, and what is missing."""
-        measured = {(str(it), level, load) for it, level, load in self._keys.values()}
-        return tuple(about(self.runs, self.levels, self.loads, measured, self._found))
+        """What a reader must know, the gravest first: what speaks against the numbers, what is missing."""
+        runs, levels, loads, measured = self.runs, self.levels, self.loads, self._keys.keys()
+        return (
+            *_unfinished(runs),
+            *_mixed(runs),
+            *_of_runs(runs, lambda run: run.remarks),
+            *_of_runs(runs, _unavailable),
+            *_of_runs(runs, _left_out),
+            *self._found,
+            *_incomparable(levels, measured),
+            *_without_load(levels, loads, measured),
+        )
 
     def _named(self, quantity: Quantity | str) -> list[Quantity]:
         """The quantity of this name, or all that have its parts."""
