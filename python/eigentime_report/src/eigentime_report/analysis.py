@@ -35,18 +35,13 @@ MISSED = 0.05
 class Description:
     """What the values of a cell are like."""
 
-    quantity: Quantity
-    level: str
-    load: str
+    cell: Cell
     numbers: statistics.Descriptives
     # By quantile, with intervals.
     tails: Mapping[float, statistics.Interval]
     # Of events, the 99 % interval of the mean.
     mean_99: statistics.Interval | None
     outliers: statistics.Outliers
-    replicates: int
-    unit: str
-    facts: Mapping[str, float | int | str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,21 +145,11 @@ class Analysis:
             return None
         numbers = describe(cell)
         values, weights, blocks = sample(cell)
-        is_even = quantity.is_deviation
-        return Description(
-            quantity=quantity,
-            level=level,
-            load=load,
-            numbers=numbers,
-            tails=statistics.quantile_intervals(
-                values, tuple(numbers.quantiles), weights, blocks, confidence=self.confidence
-            ),
-            mean_99=statistics.mean_interval(values, 0.99) if is_even else None,
-            outliers=statistics.outliers(values, weights),
-            replicates=cell.replicates.count,
-            unit=cell.replicates.unit,
-            facts=cell.facts,
+        tails = statistics.quantile_intervals(
+            values, tuple(numbers.quantiles), weights, blocks, confidence=self.confidence
         )
+        mean_99 = statistics.mean_interval(values, 0.99) if quantity.is_deviation else None
+        return Description(cell, numbers, tails, mean_99, statistics.outliers(values, weights))
 
     def _compared(self, quantity: Quantity, factor: Factor, held: str) -> Compared | None:
         places = (

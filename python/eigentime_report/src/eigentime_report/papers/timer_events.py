@@ -8,7 +8,7 @@ from eigentime_report.tables.table import Between, Cell, Column, Row, Table
 
 
 def _asked(description: Description) -> int:
-    return description.quantity.interval_ns or 0
+    return description.cell.quantity.interval_ns or 0
 
 
 def _interval(description: Description) -> Cell:
@@ -19,15 +19,15 @@ def _interval(description: Description) -> Cell:
 
 
 COLUMNS = (
-    Column("source", "Timer", of="quantity.subject"),
+    Column("source", "Timer", of="cell.quantity.subject"),
     Column("interval", "Interval", of=lambda it: units.span(_asked(it))),
-    Column("level", "Platform"),
-    Column("load", "Load"),
+    Column("level", "Platform", of="cell.level"),
+    Column("load", "Load", of="cell.load"),
     Column("n", "n", "count", of="numbers.n"),
     Column("mean", "Mean", "ns", figures=5, of=lambda it: _asked(it) + it.numbers.mean),
     Column("sd", "Std. dev.", "ns", of="numbers.sd_uncorrected"),
     Column("mean_interval", "99 % CI of the mean", "ns", figures=5, is_interval=True, of=_interval),
-    Column("missed", "Missed", "count", of=lambda it: it.facts.get("missed")),
+    Column("missed", "Missed", "count", of=lambda it: it.cell.facts.get("missed")),
     Column("paper_sd", "Std. dev. in the paper", "ns", of=lambda it: None),
 )
 
@@ -36,7 +36,7 @@ def events_table(results: Results, *, analysis: Analysis | None = None) -> Table
     """Mean, deviation and interval of each source of events, at each level, under each load."""
     found = analysis or analyse(results)
     given = list(found.descriptions("events"))
-    rows = [Row.of(COLUMNS, it, it.quantity.name) for it in given]
+    rows = [Row.of(COLUMNS, it, it.cell.quantity.name) for it in given]
     if rows:
         theirs = "in the paper"
         for it in sources.published(sources.EVENTS)["events"]:

@@ -34,9 +34,9 @@ def _tail(quantile: float) -> tuple[Column, ...]:
 
 
 COLUMNS = (
-    Column("quantity", "Quantity", of="quantity.name"),
-    Column("level", "Level"),
-    Column("load", "Load"),
+    Column("quantity", "Quantity", of="cell.quantity.name"),
+    Column("level", "Level", of="cell.level"),
+    Column("load", "Load", of="cell.load"),
     Column("n", "n", "count", of="numbers.n"),
     Column("mean", "Mean", "ns", figures=4, of="numbers.mean"),
     Column("sd", "± SD", "ns", of="numbers.sd"),
@@ -47,8 +47,8 @@ COLUMNS = (
     *(column for quantile in TAIL for column in _tail(quantile)),
     Column("mild", "Mild", "count", band="Outliers", of="outliers.mild"),
     Column("severe", "Severe", "count", band="Outliers", of="outliers.severe"),
-    Column("units", "n", "count", band="Units of tests", of="replicates"),
-    Column("unit", "are", band="Units of tests"),
+    Column("units", "n", "count", band="Units of tests", of="cell.replicates.count"),
+    Column("unit", "are", band="Units of tests", of="cell.replicates.unit"),
 )
 
 NOTES = (
@@ -69,7 +69,7 @@ def descriptives_table(results: Results, kind: str, *, analysis: Analysis | None
     found = analysis or analyse(results)
     given = list(found.descriptions(kind))
     why = grouped(
-        (it.outliers.note, f"{it.quantity.name} at {it.level} under {it.load}")
+        (it.outliers.note, f"{it.cell.quantity.name} at {it.cell.level} under {it.cell.load}")
         for it in given
         if it.outliers.note
     )
@@ -77,7 +77,7 @@ def descriptives_table(results: Results, kind: str, *, analysis: Analysis | None
         key=f"descriptives-{kind}",
         title=TITLES.get(kind, kind),
         columns=COLUMNS,
-        rows=tuple(Row.of(COLUMNS, it, it.quantity.name) for it in given),
+        rows=tuple(Row.of(COLUMNS, it, it.cell.quantity.name) for it in given),
         notes=(
             *(note.format(confidence=100 * found.confidence) for note in NOTES),
             *(f"Of {', '.join(places)}: {note}." for note, places in why.items()),
