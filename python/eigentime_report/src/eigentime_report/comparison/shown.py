@@ -21,7 +21,7 @@ from eigentime_report.results.cell import ENOUGH_BLOCKS, things
 from eigentime_report.statistics import HEDGES_G, NOT_TESTED
 from eigentime_report.tables import Column, Row, Table
 from eigentime_report.tables.measured import TITLES
-from eigentime_report.tables.table import with_interval
+from eigentime_report.tables.table import with_interval, worded
 
 # Medians of all values, which one disturbed block does not move.
 MEDIANS = "Median of all"
@@ -75,21 +75,15 @@ def key(kind: str) -> str:
 def changes_table(changes: Changes, kind: str) -> Table:
     """Before, afterwards and the difference of all quantities of a kind, with tests."""
     own = changes.of(kind)
-    limit = 1 - changes.confidence
-    return Table(
-        key=key(kind),
-        title=f"{TITLES.get(kind, kind)}: before and afterwards",
-        columns=COLUMNS,
-        rows=tuple(Row.of(COLUMNS, it, it.quantity.name) for it in own),
-        notes=(
-            *dict.fromkeys(it.why for it in own),
-            *_untested(own),
-            (
-                "Each verdict stands for itself: where nothing at all has changed, about one of "
-                f"{round(1 / limit)} differs by chance. The sentences allow for that. Intervals hold "
-                f"at {100 * changes.confidence:g} %."
-            ),
-        ),
+    return worded(
+        "changes",
+        COLUMNS,
+        (Row.of(COLUMNS, it, it.quantity.name) for it in own),
+        before=(*dict.fromkeys(it.why for it in own), *_untested(own)),
+        kind=kind,
+        topic=TITLES[kind],
+        chance=round(1 / (1 - changes.confidence)),
+        confidence=100 * changes.confidence,
     )
 
 
@@ -107,7 +101,7 @@ def _what(change: Change) -> str:
 
 def changes_chart(changes: Changes, kind: str) -> Chart:
     """A forest plot of the changes of a kind."""
-    title = f"{TITLES.get(kind, kind)}: by how much they have changed"
+    title = f"{TITLES[kind]}: by how much they have changed"
     reading = "By how much there is more afterwards than before; the dashed line is no change."
     return forest(changes.of(kind), key=f"{key(kind)}-effects", title=title, reading=reading)
 

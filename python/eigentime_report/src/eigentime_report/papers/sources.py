@@ -1,11 +1,9 @@
 """What the papers have published, from the TOML files here, to stand beside what was measured."""
 
 from collections.abc import Iterator, Mapping
-from functools import cache
-from importlib.resources import files
 from typing import Any, TypeAlias
 
-import tomllib
+from eigentime_report.tables.table import text_data
 
 Published: TypeAlias = Mapping[str, Any]
 
@@ -15,11 +13,9 @@ EVENTS = "timer-events"
 PAIRS = ("time-namespace-patch-set", "system-calls-on-ec2")
 
 
-@cache
 def published(name: str) -> Published:
     """All numbers of a source, as its file has them."""
-    file = files(__package__) / f"{name}.toml"
-    return tomllib.loads(file.read_text(encoding="utf-8"))
+    return text_data("eigentime_report.papers", name)
 
 
 def citation(name: str) -> str:

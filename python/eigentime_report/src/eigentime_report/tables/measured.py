@@ -13,7 +13,7 @@ from eigentime_report.results import Results
 from eigentime_report.results.cell import plural
 from eigentime_report.results.manifest import Level
 from eigentime_report.statistics.description import TAIL
-from eigentime_report.tables.table import Column, Row, Table, with_interval
+from eigentime_report.tables.table import Column, Row, Table, with_interval, worded
 
 TITLES: Mapping[str, str] = {
     "calls": "Overhead of calls",
@@ -51,18 +51,6 @@ COLUMNS = (
     Column("unit", "are", band="Units of tests", of="cell.replicates.unit"),
 )
 
-NOTES = (
-    "SD divides by n − 1. MAD is the median of the distances from the median.",
-    (
-        "Percentiles are told where at least ten values lie beyond them, with {confidence:g} % "
-        "bootstrap intervals: over blocks where there are five or more of them."
-    ),
-    (
-        "Outliers are values beyond 1.5 (mild) or 3 (severe) interquartile ranges from the quartiles. "
-        "They are flagged here, and kept in everything."
-    ),
-)
-
 
 def descriptives_table(results: Results, kind: str, *, analysis: Analysis | None = None) -> Table:
     """Mean ± SD, median, MAD, extremes, percentiles with their intervals, outliers."""
@@ -73,15 +61,14 @@ def descriptives_table(results: Results, kind: str, *, analysis: Analysis | None
         for it in given
         if it.outliers.note
     )
-    return Table(
-        key=f"descriptives-{kind}",
-        title=TITLES.get(kind, kind),
-        columns=COLUMNS,
-        rows=tuple(Row.of(COLUMNS, it, it.cell.quantity.name) for it in given),
-        notes=(
-            *(note.format(confidence=100 * found.confidence) for note in NOTES),
-            *(f"Of {', '.join(places)}: {note}." for note, places in why.items()),
-        ),
+    return worded(
+        "descriptives",
+        COLUMNS,
+        (Row.of(COLUMNS, it, it.cell.quantity.name) for it in given),
+        after=(f"Of {', '.join(places)}: {note}." for note, places in why.items()),
+        kind=kind,
+        topic=TITLES[kind],
+        confidence=100 * found.confidence,
     )
 
 
@@ -141,25 +128,13 @@ def served_table(results: Results) -> Table:
                 continue
             served = " and ".join(SERVERS.get(name, name) for name in names)
             rows.append(Row((quantity.name, level, served, cells[0].mean), quantity.name))
-    return Table(
-        key="served",
-        title="Who serves reads of clocks",
-        columns=SERVED,
-        rows=tuple(rows),
-        notes=("The mean is that under the first load that was measured.",),
-    )
+    return worded("served", SERVED, rows)
 
 
 def levels_table(results: Results) -> Table:
     """Each level of each run: on which machine, how it was made."""
     levels = (SimpleNamespace(run=run, level=it) for run in results.runs for it in run.levels)
-    return Table(
-        key="levels",
-        title="Where was measured",
-        columns=LEVELS,
-        rows=tuple(Row.of(LEVELS, it) for it in levels),
-        notes=("The first level is what the others are compared with.", *results.notes),
-    )
+    return worded("levels", LEVELS, (Row.of(LEVELS, it) for it in levels), after=results.notes)
 
 
 def loads_table(results: Results) -> Table:
@@ -173,13 +148,7 @@ def loads_table(results: Results) -> Table:
         "how": pl.col("how"),
     }
     rows = _grouped(results.load_checks, results, ("level", "load"), numbers)
-    return Table(
-        key="loads",
-        title="What ran beside the measurements",
-        columns=LOADS,
-        rows=tuple(Row((*numbers, _most(how)), numbers[0]) for *numbers, how in rows),
-        notes=("CPU: of all processors' time, the part that was not idle.",),
-    )
+    return worded("loads", LOADS, (Row((*its, _most(how)), its[0]) for *its, how in rows))
 
 
 def warps_table(results: Results) -> Table:
@@ -193,18 +162,7 @@ def warps_table(results: Results) -> Table:
         "visible": pl.max("smallest_visible_ns"),
     }
     rows = _grouped(results.warps, results, ("level", "load", "clock"), numbers)
-    return Table(
-        key="warps",
-        title="Whether clocks went backwards",
-        columns=WARPS,
-        rows=tuple(Row(row, " ".join(row[:2])) for row in rows),
-        notes=(
-            (
-                "Seen from: a step back of so much would have been seen, between the pair of "
-                "processors where it is seen worst."
-            ),
-        ),
-    )
+    return worded("warps", WARPS, (Row(row, " ".join(row[:2])) for row in rows))
 
 
 def _grouped(
@@ -251,38 +209,24 @@ TRIED = (
     Column("says", "What it says", of=lambda it: it.effect.note or it.effect.effect.note),
 )
 
-TRIED_NOTES = (
-    (
-        "Tried on the median, MAD, maximum and minimum of each unit: {units}. The factors are those that "
-        "were varied: the function (what is called, read or slept by), the level (the paper's platform) "
-        "and the load."
-    ),
-    (
-        "ANOVA-type statistic of ranks (Brunner, Dette and Munk 1997): it assumes no distribution. The "
-        "effect is the range of relative effects: how much more likely a value at one of the factor's "
-        "levels is greater than any other, than at another of its levels."
-    ),
-)
-
 
 def factors_table(results: Results, kind: str, *, analysis: Analysis | None = None) -> Table:
     """Function × level × load and their interactions on median, MAD, maximum and minimum."""
     tests = (analysis or analyse(results)).factor_tests(kind)
-    names = {plural(it.unit) for it in tests}
     left_out = sorted({name for test in tests for name in test.left_out})
-    notes = [note.format(units=" or ".join(sorted(names))) for note in TRIED_NOTES]
-    if left_out:
-        notes.append(f"Not measured everywhere, and not in it: {', '.join(left_out)}.")
-    return Table(
-        key=f"factors-{kind}",
-        title=f"{TITLES.get(kind, kind)}: which of function, level and load matter",
-        columns=TRIED,
-        rows=tuple(
+    more = [f"Not measured everywhere, and not in it: {', '.join(left_out)}."] if left_out else []
+    return worded(
+        "factors",
+        TRIED,
+        (
             Row.of(
                 TRIED, SimpleNamespace(test=test, effect=effect), f"{test.among} {test.statistic}"
             )
             for test in tests
             for effect in test.effects
         ),
-        notes=tuple(notes),
+        after=more,
+        kind=kind,
+        topic=TITLES[kind],
+        units=" or ".join(sorted({plural(it.unit) for it in tests})),
     )

@@ -2,9 +2,13 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Literal, TypeAlias
+
+import tomllib
 
 from eigentime_report import units
 
@@ -161,6 +165,28 @@ class Table:
 def plain(cell: Cell) -> float | int | str | bool | Between | None:
     """The cell without its mark."""
     return cell.value if isinstance(cell, Marked) else cell
+
+
+def worded(
+    name: str,
+    columns: tuple[Column, ...],
+    rows: Iterable[Row],
+    before: Iterable[str] = (),
+    after: Iterable[str] = (),
+    **told: Any,
+) -> Table:
+    """A table by the words of `words.toml`, filled in with what is told; more notes before and after its own."""
+    words = text_data("eigentime_report.tables", "words")[name]
+    key, title, *notes = (
+        it.format(**told) for it in (words["key"], words["title"], *words["notes"])
+    )
+    return Table(key, title, columns, tuple(rows), (*before, *notes, *after))
+
+
+@cache
+def text_data(package: str, name: str) -> Mapping[str, Any]:
+    """What a file of TOML in a package has."""
+    return tomllib.loads((files(package) / f"{name}.toml").read_text("utf-8"))
 
 
 WRITTEN: Mapping[str, Callable[[float, int], str]] = {

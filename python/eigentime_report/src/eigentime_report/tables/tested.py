@@ -1,6 +1,6 @@
 """Tests of quantities over levels or loads: of all at once, and of pairs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from types import SimpleNamespace
 
 from eigentime_report.analysis import Analysis, Compared, Factor, analyse
@@ -15,7 +15,7 @@ from eigentime_report.statistics import (
     Contrast,
 )
 from eigentime_report.tables.measured import BAND, TITLES
-from eigentime_report.tables.table import Column, Row, Table, with_interval
+from eigentime_report.tables.table import Column, Row, Table, with_interval, worded
 
 # Each row is of a comparison, and of one of its tests of all groups at once.
 TESTS = (
@@ -65,8 +65,6 @@ PAIRS = (
     Column("because", "Because", of="pair.because"),
 )
 
-WHOLE: Mapping[Factor, str] = {"level": "over levels", "load": "over loads"}
-
 STATISTICS = {"mean": "mean", "median": "median", "sd": "SD"}
 
 
@@ -74,54 +72,36 @@ def tests_table(
     results: Results, kind: str, factor: Factor = "level", *, analysis: Analysis | None = None
 ) -> Table:
     """Of each quantity: normality, equal scatter, the test that suits, and the one of ranks."""
-    found = analysis or analyse(results)
-    compared = list(found.comparisons(kind, factor))
-    return Table(
-        key=f"tests-{kind}-{factor}s",
-        title=f"{TITLES.get(kind, kind)}: tests {WHOLE[factor]}",
-        columns=TESTS,
-        rows=tuple(row for each in compared for row in _tests(each)),
-        notes=(
-            *_notes(compared),
-            (
-                "Welch's ANOVA, whether groups scatter alike or not; where a group does not scatter "
-                "at all, Kruskal and Wallis's test of ranks, which stands beside it always. With "
-                "--as-in-paper, one-way ANOVA where the test of equal scatter finds no difference."
-            ),
-        ),
-    )
+    return _table("tests", TESTS, _tests, analysis or analyse(results), kind, factor)
 
 
 def pairs_table(
     results: Results, kind: str, factor: Factor = "level", *, analysis: Analysis | None = None
 ) -> Table:
     """Of each two levels, or loads: difference, interval, test, effect sizes and verdict."""
-    found = analysis or analyse(results)
+    return _table("pairs", PAIRS, _pairs, analysis or analyse(results), kind, factor)
+
+
+def _table(
+    name: str,
+    columns: tuple[Column, ...],
+    rows: Callable[[Compared], Iterable[Row]],
+    found: Analysis,
+    kind: str,
+    factor: Factor,
+) -> Table:
     compared = list(found.comparisons(kind, factor))
-    confidence = 100 * found.confidence
-    return Table(
-        key=f"pairs-{kind}-{factor}s",
-        title=f"{TITLES.get(kind, kind)}: differences {WHOLE[factor]}",
-        columns=PAIRS,
-        rows=tuple(row for each in compared for row in _pairs(each)),
-        notes=(
-            *_notes(compared),
-            (
-                f"Intervals hold at {confidence:g} % for all pairs of a comparison together, as the p do. "
-                "Change is of the mean of (J), and of its median where ranks were tested; it is not told "
-                "where that is 0 or less."
-            ),
-            (
-                f"Verdict: pairs differ where p is below {1 - found.confidence:g}; they are the same "
-                f"within {100 * found.same_within:g} % where the interval of the change lies within it; "
-                "what is neither is undecided, and more blocks would decide it."
-            ),
-            (
-                "The sentences allow for how many quantities are told together: p is adjusted once more "
-                "(Holm), so what differs here may be open there. Those of the opening tell by how much "
-                "the values of the descriptives differ, which may be far from the mean of the units."
-            ),
-        ),
+    return worded(
+        name,
+        columns,
+        (row for each in compared for row in rows(each)),
+        before=_notes(compared),
+        kind=kind,
+        topic=TITLES[kind],
+        factor=factor,
+        confidence=100 * found.confidence,
+        alpha=1 - found.confidence,
+        same=100 * found.same_within,
     )
 
 
