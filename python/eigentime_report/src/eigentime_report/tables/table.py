@@ -13,7 +13,7 @@ import tomllib
 from eigentime_report import units
 
 Align: TypeAlias = Literal["left", "right"]
-Unit: TypeAlias = Literal["", "ns", "%", "+%", "p", "df", "count", "number", "times"]
+Unit: TypeAlias = Literal["", "ns", "%", "+%", "p", "df", "count", "number"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Between:
 
 
 # None is a cell in which nothing stands: it was not measured, or does not apply.
-Cell: TypeAlias = float | int | str | bool | Marked | Between | None
+Cell: TypeAlias = float | int | str | Marked | Between | None
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class Table:
         return any(column.band for column in self.columns)
 
 
-def plain(cell: Cell) -> float | int | str | bool | Between | None:
+def plain(cell: Cell) -> float | int | str | Between | None:
     """The cell without its mark."""
     return cell.value if isinstance(cell, Marked) else cell
 
@@ -198,11 +198,10 @@ WRITTEN: Mapping[str, Callable[[float, int], str]] = {
     "p": lambda p, figures: units.p_value(p),
     "df": lambda df, figures: units.count(int(df)) if df == int(df) else units.number(df, 4),
     "count": lambda things, figures: units.count(int(things)),
-    "times": units.times,
 }
 
 # What is added to the name of a column in a file of bare numbers.
-SUFFIXES: Mapping[str, str] = {"ns": "_ns", "%": "_percent", "+%": "_percent", "times": "_times"}
+SUFFIXES: Mapping[str, str] = {"ns": "_ns", "%": "_percent", "+%": "_percent"}
 
 
 def text(cell: Cell, column: Column) -> str:
@@ -210,8 +209,6 @@ def text(cell: Cell, column: Column) -> str:
     value = plain(cell)
     if value is None:
         return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
     if isinstance(value, str):
         return value
     write = WRITTEN[column.unit]

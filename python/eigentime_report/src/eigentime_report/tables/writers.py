@@ -124,11 +124,9 @@ def _values(cell: Cell, column: Column) -> list[str]:
     return [_value(value)] * (2 if column.is_interval else 1)
 
 
-def _value(value: float | str | bool | None) -> str:
+def _value(value: float | str | None) -> str:
     if value is None:
         return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
     if isinstance(value, str):
         # A row is a line, whatever its words are.
         words = re.sub(r"[\t\r\n]", " ", value)
