@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from eigentime_report import units
-from eigentime_report.analysis import Analysis, Compared, Factor
+from eigentime_report.analysis import Analysis, Factor
 from eigentime_report.conclusions import clauses, places, wording
 from eigentime_report.conclusions.measured import failed_loads
 from eigentime_report.conclusions.places import Place
@@ -82,15 +82,13 @@ def groups_of(analysis: Analysis, factor: Factor) -> Iterator[Group]:
     """Families at each level or load, the first load or level first."""
     results = analysis.results
     skipped = failed_loads(results)
-    found: dict[tuple[str, Family, str, str], list[Compared]] = {}
-    for kind in analysis.kinds:
-        for compared in analysis.comparisons(kind, factor):
-            for other in compared.others:
-                both = (other, compared.base)
-                if not {_place(factor, it, compared.held) for it in both} & skipped:
-                    family = wording.family_of(compared.quantity)
-                    key = (compared.held, family, compared.base, other)
-                    found.setdefault(key, []).append(compared)
+    found = grouped(
+        ((it.held, wording.family_of(it.quantity), it.base, other), it)
+        for kind in analysis.kinds
+        for it in analysis.comparisons(kind, factor)
+        for other in it.others
+        if not {_place(factor, name, it.held) for name in (other, it.base)} & skipped
+    )
     steady = results.loads if factor == "level" else results.levels
     ordered = sorted(found.items(), key=lambda item: steady.index(item[0][0]))
     for (held, family, base, other), its in ordered:
