@@ -66,7 +66,7 @@ def only(page: Page, patterns: Sequence[str]) -> Page:
             for it in section.tables()
             if any(fnmatchcase(it.key, pattern) for pattern in patterns)
         )
-        return replace(section, words=(), blocks=tuple(blocks))
+        return replace(section, blocks=tuple(blocks))
 
     sections = tuple(it for it in map(chosen, page.sections) if it.blocks)
     return replace(page, picture=None, more_sentences=(), sections=sections)
@@ -168,7 +168,6 @@ def markdown(page: Page) -> str:
             lines += [f"## {title}\n", *(f"- {_prose(text)}" for text in texts), ""]
     for section in page.sections:
         lines.append(f"## {escape(section.title)}\n")
-        lines += [f"{_prose(words)}\n" for words in section.words]
         lines += [write(table, "markdown") for table in section.tables()]
     return "\n".join(lines)
 

@@ -15,7 +15,7 @@ from eigentime_report.comparison.changes import AFTER, BEFORE
 from eigentime_report.conclusions import MAIN, Sentence, conclude
 from eigentime_report.conclusions.measured import ABOUT as TRUST
 from eigentime_report.lists import grouped
-from eigentime_report.page import Block, Choice, Facts, Fold, Option, Page, Section
+from eigentime_report.page import Block, Choice, Facts, Fold, Page, Section
 from eigentime_report.papers import papers_tables
 from eigentime_report.results import Cell, Quantity, Results
 from eigentime_report.results.cell import things
@@ -193,9 +193,9 @@ def _charts(
             kind(cells, levels=levels or results.levels, loads=results.loads)
             for kind in part.charts
         )
-        options.append(Option(f"{charts[0].key}-option", quantity.title, charts))
+        options.append(Fold(f"{charts[0].key}-option", quantity.title, charts))
     if len(options) == 1:
-        yield from options[0].charts
+        yield from options[0].blocks
     elif options:
         main = (at for at, it in enumerate(quantities) if it.subject == part.main[0])
         first, key = next(main, 0), f"quantities-{part.key}"
@@ -304,7 +304,7 @@ def _page(
         more_sentences=tuple(it for it in conclusions if it.weight < MAIN),
         notes=tuple(it.text for it in sentences if it.about == TRUST),
         facts=tuple(facts),
-        sections=tuple(it for it in (outcomes, *sections) if it.words or it.blocks),
+        sections=tuple(it for it in (outcomes, *sections) if it.blocks),
     )
 
 

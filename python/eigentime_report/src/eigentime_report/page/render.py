@@ -26,20 +26,11 @@ OPENING = 9
 
 @dataclass(frozen=True)
 class Fold:
-    """What is folded away until somebody asks for it."""
+    """What is folded away until somebody asks for it, or one of the things of a choice."""
 
     key: str
     title: str
     blocks: tuple[Table | Chart, ...]
-
-
-@dataclass(frozen=True)
-class Option:
-    """The charts of one thing among several."""
-
-    key: str
-    title: str
-    charts: tuple[Chart, ...]
 
 
 @dataclass(frozen=True)
@@ -50,7 +41,7 @@ class Choice:
     title: str
     # What they are, in a word.
     label: str
-    options: tuple[Option, ...]
+    options: tuple[Fold, ...]
     # The place of the one that is seen first.
     first: int = 0
 
@@ -60,15 +51,13 @@ Block: TypeAlias = Table | Chart | Fold | Choice
 
 @dataclass(frozen=True)
 class Section:
-    """A heading with some words, tables and charts."""
+    """A heading with tables and charts."""
 
     key: str
     title: str
-    # Paragraphs.
-    words: tuple[str, ...] = ()
     blocks: tuple[Block, ...] = ()
 
-    def parts(self) -> Iterator[Block | Option]:
+    def parts(self) -> Iterator[Block]:
         """Its blocks, with what is in folds and choices."""
         for block in self.blocks:
             yield block
@@ -76,8 +65,7 @@ class Section:
                 yield from block.blocks
             if isinstance(block, Choice):
                 for option in block.options:
-                    yield option
-                    yield from option.charts
+                    yield from (option, *option.blocks)
 
     def tables(self) -> list[Table]:
         """Its tables, those in folds, too."""
@@ -119,7 +107,7 @@ class Page:
         """Those that are folded away below them."""
         return (*self.sentences[OPENING:], *self.more_sentences)
 
-    def blocks(self) -> Iterator[Block | Option]:
+    def blocks(self) -> Iterator[Block]:
         """All that has a key, with what is in folds and choices."""
         if self.picture:
             yield self.picture
