@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eigentime_report import statistics
 from eigentime_report.lists import grouped
 from eigentime_report.results import Cell, Quantity, Replicates, Results
+from eigentime_report.results.cell import Blocks, Counts, Floats
 
 Factor: TypeAlias = Literal["level", "load"]
 
@@ -18,6 +18,10 @@ Factor: TypeAlias = Literal["level", "load"]
 # deviation, as in the timer-event paper: the mean interval of a periodic timer is what was asked
 # for, however late single events are.
 COMPARED: Mapping[str, str] = {"calls": "mean", "read": "median", "sleep": "median", "events": "sd"}
+
+# Statistics of which what was asked for is a part: all but those of scatter.
+QUANTILES: Mapping[str, float] = {"median": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
+PLACES = ("mean", *QUANTILES, "max", "min")
 
 # What the timing paper's factors are tried on, in its order.
 FACTORED = ("median", "mad", "maximum", "minimum")
@@ -164,31 +168,19 @@ class Analysis:
             return None
         statistic = COMPARED[quantity.kind]
         unit, replicates = of_one_unit(cells)
-        names = [getattr(cell, factor) for cell in cells]
-        # A part of 100 ms is far more than that part of how late they end.
-        rows = {
-            name: getattr(its, statistic) - quantity.asked_ns
-            for name, its in zip(names, replicates, strict=True)
-        }
-        return Compared(
-            quantity=quantity,
-            factor=factor,
-            held=held,
-            statistic=statistic,
-            unit=unit,
-            why=_why(dict(zip(names, replicates, strict=True))),
-            blocks=min(its.blocks for its in replicates),
-            comparison=statistics.compare(
-                rows,
-                alpha=1 - self.confidence,
-                same_within=self.same_within,
-                as_in_paper=self.as_in_paper,
-                resolutions={
-                    name: cell.resolution(statistic, getattr(its, statistic))
-                    for name, cell, its in zip(names, cells, replicates, strict=True)
-                },
-            ),
+        by_name = {getattr(cell, factor): cell for cell in cells}
+        known = dict(zip(by_name, replicates, strict=True))
+        comparison = compare_cells(
+            statistic,
+            by_name,
+            {name: getattr(its, statistic) for name, its in known.items()},
+            alpha=1 - self.confidence,
+            same_within=self.same_within,
+            as_in_paper=self.as_in_paper,
         )
+        blocks = min(its.blocks for its in replicates)
+        why = _why(known)
+        return Compared(quantity, factor, held, statistic, unit, why, blocks, comparison)
 
     def _factored(self, kind: str) -> Iterator[FactorTest]:
         strata = grouped((_stratum(it), it) for it in self.quantities(kind))
@@ -220,6 +212,22 @@ class Analysis:
 
 # The analysis of a set of results: what is compared in it is compared once.
 analyse = Analysis
+
+
+def asked_of(statistic: str, cell: Cell) -> int:
+    """What was asked for of it: a part of 100 ms is far more than that part of how late a sleep ends."""
+    return cell.quantity.asked_ns if statistic in PLACES else 0
+
+
+def compare_cells(
+    statistic: str, cells: Mapping[str, Cell], rows: Mapping[str, Floats], **terms: Any
+) -> statistics.Comparison:
+    """The comparison of cells by rows of a statistic, an entry for each of their replicates."""
+    return statistics.compare(
+        {name: row - asked_of(statistic, cells[name]) for name, row in rows.items()},
+        resolutions={name: cells[name].resolution(statistic, row) for name, row in rows.items()},
+        **terms,
+    )
 
 
 def missed_share(cell: Cell) -> float:
@@ -254,7 +262,7 @@ def describe(cell: Cell) -> statistics.Descriptives:
     )
 
 
-def sample(cell: Cell) -> tuple[NDArray[np.float64], NDArray[np.int64] | None, NDArray[np.int32]]:
+def sample(cell: Cell) -> tuple[Floats, Counts | None, Blocks]:
     """Values, how often each came, and their blocks; of readings the middles of their buckets.
 
     So they are measured as the median is, between the steps of the counter.

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import altair as alt
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from eigentime_report import units
@@ -20,10 +19,8 @@ from eigentime_report.charts.chart import (
     slug,
 )
 from eigentime_report.results import Cell, Quantity
+from eigentime_report.results.cell import Counts, Floats
 from eigentime_report.statistics.intervals import Ordered
-
-Floats: TypeAlias = npt.NDArray[np.float64]
-Ints: TypeAlias = npt.NDArray[np.int64]
 
 # The greatest values, which are all kept.
 EXTREMES = 20
@@ -35,7 +32,7 @@ FEW = 0.05
 LEAST_PERCENT = 0.01
 
 
-def top_ranks(count: int, points: int) -> Ints:
+def top_ranks(count: int, points: int) -> Counts:
     """About `points` ranks of `count` sorted values: even ones, and ever closer to the top.
 
     The least one and the greatest ones are always among them.
@@ -49,7 +46,7 @@ def top_ranks(count: int, points: int) -> Ints:
     return np.unique(np.clip(np.rint(ranks).astype(np.int64), 0, count - 1))
 
 
-def both_ranks(count: int, points: int) -> Ints:
+def both_ranks(count: int, points: int) -> Counts:
     """The same, and ever closer to both ends."""
     top = top_ranks(count, points // 2)
     return top if count <= points // 2 else np.unique([*top, *(count - 1 - top)])

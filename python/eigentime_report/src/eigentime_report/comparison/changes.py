@@ -7,31 +7,23 @@ from math import ceil, expm1, hypot, log
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from eigentime_report import statistics, units
-from eigentime_report.analysis import COMPARED, Compared, sample
+from eigentime_report import analysis, statistics, units
 from eigentime_report.results import Cell, Quantity, Results
-from eigentime_report.results.cell import BLOCK, ENOUGH_BLOCKS, things
+from eigentime_report.results.cell import BLOCK, ENOUGH_BLOCKS, Floats, things
 from eigentime_report.results.manifest import Run
 from eigentime_report.results.quantity import CALLS
 from eigentime_report.statistics.compare import KRUSKAL_DUNN
 from eigentime_report.verdicts import FEWEST_ROUNDS, ends, times_drawn
-
-Floats: TypeAlias = NDArray[np.float64]
 
 BEFORE, AFTER = "before", "afterwards"
 
 # What replicates call the statistics that they have another name for.
 NAMES: Mapping[str, str] = {"max": "maximum", "min": "minimum"}
 SD = "sd"
-# Taken of all values: a replicate has too few for its tail, and the mean of the blocks' medians
-# would hang on one block that was disturbed.
-QUANTILES: Mapping[str, float] = {"median": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
-STATISTICS = ("mean", *QUANTILES, "max", "min", SD, "mad")
-
-# Statistics of which what was asked for is a part.
-PLACES = tuple(it for it in STATISTICS if it not in (SD, "mad"))
+# Quantiles are taken of all values: a replicate has too few for its tail, and the mean of the blocks'
+# medians would hang on one block that was disturbed.
+STATISTICS = (*analysis.PLACES, SD, "mad")
 
 # Blocks of one run are more alike than two runs are. From fewer than these nobody can say how much
 # anything differs, and nothing is decided from them.
@@ -90,17 +82,12 @@ class Shift:
         return one * self.difference, 100 * low, 100 * high, one * self.resolution
 
 
-def asked_of(statistic: str, cell: Cell) -> int:
-    """What was asked for of it: a sleep of 100 ms is compared by how late it ends."""
-    return cell.quantity.asked_ns if statistic in PLACES else 0
-
-
 def measure(statistic: str, cell: Cell, confidence: float) -> Measured:
     """The statistic of one cell; the greatest and the least value are facts, not estimates."""
     if statistic in EXTREMES:
         value = getattr(cell, NAMES.get(statistic, statistic))
         return Measured(value, value, value, cell.step_ns)
-    if statistic in QUANTILES:
+    if statistic in analysis.QUANTILES:
         return _quantile(statistic, cell, confidence)
     row = replicated(statistic, cell)
     low, high = ends(_means_drawn(row), len(row), confidence)
@@ -110,14 +97,14 @@ def measure(statistic: str, cell: Cell, confidence: float) -> Measured:
 
 def shift(statistic: str, before: Cell, after: Cell, confidence: float) -> Shift:
     """The change of the statistic from one cell to the other."""
-    fewest = ENOUGH_BLOCKS if statistic in QUANTILES else FEWEST_BLOCKS
+    fewest = ENOUGH_BLOCKS if statistic in analysis.QUANTILES else FEWEST_BLOCKS
     if reason := too_few(before, after, fewest):
         raise Untold(reason)
-    if statistic in QUANTILES:
+    if statistic in analysis.QUANTILES:
         return _of_intervals(
             _quantile(statistic, before, confidence),
             _quantile(statistic, after, confidence),
-            asked_of(statistic, after),
+            analysis.asked_of(statistic, after),
         )
     most, least = max(before.count, after.count), min(before.count, after.count)
     if statistic in EXTREMES and most > ALIKE * least:
@@ -126,7 +113,9 @@ def shift(statistic: str, before: Cell, after: Cell, confidence: float) -> Shift
             f"{units.count(before.count)} before and {units.count(after.count)} afterwards: "
             "measure as many"
         )
-    one, other = (replicated(statistic, it) - asked_of(statistic, it) for it in (before, after))
+    one, other = (
+        replicated(statistic, it) - analysis.asked_of(statistic, it) for it in (before, after)
+    )
     resolution = max(before.resolution(statistic, one), after.resolution(statistic, other))
     return _of_blocks(one, other, resolution, confidence)
 
@@ -158,13 +147,8 @@ def compare(
     """
     cells = {BEFORE: before, AFTER: after}
     rows = {name: replicated(statistic, it) for name, it in cells.items()}
-    steps = {name: cells[name].resolution(statistic, row) for name, row in rows.items()}
-    found = statistics.compare(
-        {name: row - asked_of(statistic, cells[name]) for name, row in rows.items()},
-        alpha=1 - confidence,
-        same_within=same_within,
-        resolutions=steps,
-    )
+    terms = {"alpha": 1 - confidence, "same_within": same_within}
+    found = analysis.compare_cells(statistic, cells, rows, **terms)
     (pair,) = found.pairs
     reason = too_few(before, after, FEWEST_BLOCKS)
     if reason and pair.verdict != statistics.NOT_TESTED:
@@ -200,9 +184,9 @@ def replicated(statistic: str, cell: Cell) -> Floats:
 
 
 def _quantile(statistic: str, cell: Cell, confidence: float) -> Measured:
-    values, weights, blocks = sample(cell)
+    values, weights, blocks = analysis.sample(cell)
     found = statistics.quantile_interval(
-        values, QUANTILES[statistic], weights, blocks, confidence=confidence
+        values, analysis.QUANTILES[statistic], weights, blocks, confidence=confidence
     )
     if found.low is None or found.high is None:
         raise Untold(_more_values(statistic, cell, confidence))
@@ -215,7 +199,7 @@ def _quantile(statistic: str, cell: Cell, confidence: float) -> Measured:
 
 def _more_values(statistic: str, cell: Cell, confidence: float) -> str:
     """How many values it takes so that some lie on both sides of a quantile, with that confidence."""
-    q = QUANTILES[statistic]
+    q = analysis.QUANTILES[statistic]
     needed = units.count(ceil(log((1 - confidence) / 2) / log(max(q, 1 - q))))
     option = "--records" if cell.quantity.kind == CALLS else "--count"
     return (
@@ -264,7 +248,7 @@ class ComparisonError(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class Change(Compared):
+class Change(analysis.Compared):
     """A quantity at one level under one load, before and afterwards."""
 
     level: str
@@ -357,7 +341,7 @@ def _change(
 ) -> Change:
     quantity, level, load = at
     one, other = (cell for it in (before, after) if (cell := it.find(*at)))
-    statistic = COMPARED[quantity.kind]
+    statistic = analysis.COMPARED[quantity.kind]
     least = min(one.by(BLOCK), other.by(BLOCK), key=lambda it: it.count)
     return Change(
         quantity=quantity,

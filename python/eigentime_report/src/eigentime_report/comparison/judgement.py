@@ -9,7 +9,7 @@ from operator import ge, gt, le, lt
 import numpy as np
 
 from eigentime_report import units
-from eigentime_report.analysis import COMPARED
+from eigentime_report.analysis import COMPARED, asked_of
 from eigentime_report.comparison import changes
 from eigentime_report.comparison.changes import Untold
 from eigentime_report.conclusions.clauses import CHANGE, DURATION, PERCENT
@@ -289,7 +289,7 @@ def verdict(
         known = (it.value, it.low, it.high, it.resolution)
     else:
         it = changes.shift(statistic, before, after, confidence)
-        what = f"{statistic} miss time" if changes.asked_of(statistic, after) else statistic
+        what = f"{statistic} miss time" if asked_of(statistic, after) else statistic
         text = _changed(what, it, confidence)
         known = (it.difference, it.low, it.high, it.resolution)
         if condition.limit.of is Of.PERCENT:

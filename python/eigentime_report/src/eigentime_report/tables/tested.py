@@ -3,17 +3,10 @@
 from collections.abc import Callable, Iterable, Iterator
 from types import SimpleNamespace
 
+from eigentime_report import statistics
 from eigentime_report.analysis import Analysis, Compared, Factor, analyse
 from eigentime_report.lists import grouped, listed
 from eigentime_report.results import Results
-from eigentime_report.statistics import (
-    CLIFFS_DELTA,
-    DIFFERS,
-    HEDGES_G,
-    MEAN_RATIO,
-    MEDIAN_RATIO,
-    Contrast,
-)
 from eigentime_report.tables.measured import BAND, TITLES
 from eigentime_report.tables.table import Column, Row, Table, with_interval, worded
 
@@ -36,10 +29,10 @@ TESTS = (
 
 # What tells how large a difference is, and what its columns are called.
 EFFECTS = {
-    HEDGES_G: ("g", "Hedges' g"),
-    CLIFFS_DELTA: ("delta", "Cliff's delta"),
-    MEAN_RATIO: ("means", "Ratio of means"),
-    MEDIAN_RATIO: ("medians", "Ratio of medians"),
+    statistics.HEDGES_G: ("g", "Hedges' g"),
+    statistics.CLIFFS_DELTA: ("delta", "Cliff's delta"),
+    statistics.MEAN_RATIO: ("means", "Ratio of means"),
+    statistics.MEDIAN_RATIO: ("medians", "Ratio of medians"),
 }
 
 
@@ -144,7 +137,7 @@ def _pairs(compared: Compared) -> Iterator[Row]:
         yield Row.of(PAIRS, thing, f"{compared.quantity.name} {compared.held}")
 
 
-def verdict(pair: Contrast) -> str:
+def verdict(pair: statistics.Contrast) -> str:
     """The verdict; where pairs differ by less than what counts as the same, that too."""
-    is_little = pair.verdict == DIFFERS and pair.is_within
+    is_little = pair.verdict == statistics.DIFFERS and pair.is_within
     return f"{pair.verdict}, and little" if is_little else pair.verdict
