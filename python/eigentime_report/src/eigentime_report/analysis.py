@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from eigentime_report import statistics
-from eigentime_report.lists import grouped
+from eigentime_report.basics import grouped
 from eigentime_report.results import Cell, Quantity, Replicates, Results
 from eigentime_report.results.cell import Blocks, Counts, Floats
 

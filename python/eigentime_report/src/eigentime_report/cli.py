@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from eigentime_report import __version__
+from eigentime_report.basics import Refused
 
 # What computes takes a second to import, which those who ask for help need not wait for.
 if TYPE_CHECKING:
@@ -65,10 +66,6 @@ Examples:
 Exit status: 0; 1 if a condition is missed, or undecided under --fail-undecided; 2 if
 arguments or a folder are wrong, or a condition cannot be judged.
 """
-
-
-class Refused(Exception):
-    """What cannot be done, with the reason and the way out."""
 
 
 def _share(text: str) -> float:
@@ -186,38 +183,29 @@ def run(arguments: Sequence[str]) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     from eigentime_report import comparison, outputs
-    from eigentime_report.results import FolderError
 
     folders = [it for it in (options.tables, options.figures) if it]
-    try:
-        conditions = [comparison.parse(text) for text in options.fail_if]
+    conditions = [comparison.parse(text) for text in options.fail_if]
+    for path in options.output:
+        outputs.check(path)
+    for folder in folders:
+        outputs.check_folder(folder)
+    with _progress(options.quiet) as tell:
+        before, after = _load(options.folders, tell)
+        tell("judging conditions")
+        judgements = comparison.judge(conditions, before, after, confidence=options.confidence)
+        page = _page(options, before, after, judgements, tell)
+        short = outputs.only(page, options.only) if options.only else page
         for path in options.output:
-            outputs.check(path)
-        for folder in folders:
-            outputs.check_folder(folder)
-        with _progress(options.quiet) as tell:
-            before, after = _load(options.folders, tell)
-            tell("judging conditions")
-            judgements = comparison.judge(conditions, before, after, confidence=options.confidence)
-            page = _page(options, before, after, judgements, tell)
-            short = outputs.only(page, options.only) if options.only else page
-            for path in options.output:
-                tell(f"writing {path}")
-                is_page = outputs.suffix_of(path) == ".html"
-                outputs.write_report(path, page if is_page else short, judgements)
-            if options.tables:
-                tell(f"writing {options.tables}")
-                outputs.write_tables(options.tables, short)
-            if options.figures:
-                suffixes = [f".{it}" for it in options.figure_format]
-                outputs.write_figures(options.figures, page, suffixes, tell)
-    except (
-        FolderError,
-        comparison.ComparisonError,
-        comparison.ConditionError,
-        outputs.OutputError,
-    ) as error:
-        raise Refused(str(error)) from error
+            tell(f"writing {path}")
+            is_page = outputs.suffix_of(path) == ".html"
+            outputs.write_report(path, page if is_page else short, judgements)
+        if options.tables:
+            tell(f"writing {options.tables}")
+            outputs.write_tables(options.tables, short)
+        if options.figures:
+            suffixes = [f".{it}" for it in options.figure_format]
+            outputs.write_figures(options.figures, page, suffixes, tell)
     if options.json:
         _print(outputs.as_json(short, judgements))
     elif not (options.output or folders):

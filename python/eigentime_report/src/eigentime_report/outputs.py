@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from eigentime_report.basics import Refused
 from eigentime_report.charts.chart import replacing
 from eigentime_report.comparison import CONDITIONS, Judgement
 from eigentime_report.page import Page, Section, Sentence, render
@@ -40,7 +41,7 @@ WIDEST = 100
 NO_BREAK = "\u00a0"
 
 
-class OutputError(Exception):
+class OutputError(Refused):
     """Something that cannot be written, with the reason and the way out."""
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from eigentime_report.analysis import Analysis, Compared, Factor, analyse
+from eigentime_report.basics import grouped
 from eigentime_report.charts import Chart, forest, kinds, overview
 from eigentime_report.comparison import CONDITIONS, Changes, Judgement, Outcome, shown
 from eigentime_report.comparison.changes import AFTER, BEFORE
 from eigentime_report.conclusions import MAIN, Sentence, conclude
 from eigentime_report.conclusions.measured import ABOUT as TRUST
-from eigentime_report.lists import grouped
 from eigentime_report.page import Block, Choice, Facts, Fold, Page, Section
 from eigentime_report.papers import papers_tables
 from eigentime_report.results import Cell, Quantity, Results
@@ -47,12 +47,6 @@ class Part:
     # By their subjects, what the page's first picture has of it; the charts of the first of
     # these are seen first. Without one of them, it is the first quantity.
     main: tuple[str, ...] = ()
-
-    @property
-    def folded(self) -> tuple[str, ...]:
-        """Tables for those who want to know it exactly."""
-        names = ("pairs-{}-*", "descriptives-{}", "tests-{}-*", "factors-{}")
-        return tuple(it.format(self.key) for it in names)
 
 
 PARTS = (
@@ -88,6 +82,8 @@ PARTS = (
     Part("beside", "Beside what was published", ("published",)),
     Part("places", "Where and under which loads was measured", ("levels", "loads")),
 )
+# Tables of each part for those who want to know it exactly.
+FOLDED = ("pairs-{}-*", "descriptives-{}", "tests-{}-*", "factors-{}")
 
 
 def unheard(words: str) -> None:
@@ -143,11 +139,9 @@ def sections_of(analysis: Analysis, detail: Detail, tell: Tell = unheard) -> Ite
                 *_forests(part, analysis),
                 *_charts(part, analysis.quantities(part.key), results, results.cells),
             ]
-        blocks: tuple[Block, ...] = (
-            *_matching(tables, part.tables),
-            *drawn,
-            *(Fold(f"{it.key}-fold", it.title, (it,)) for it in _matching(tables, part.folded)),
-        )
+        folded = _matching(tables, [it.format(part.key) for it in FOLDED])
+        folds = (Fold(f"{it.key}-fold", it.title, (it,)) for it in folded)
+        blocks: tuple[Block, ...] = (*_matching(tables, part.tables), *drawn, *folds)
         yield Section(f"about-{part.key}", part.title, blocks=blocks)
 
 
@@ -242,15 +236,14 @@ def report_page(
             # Made once, and held.
             list(analysis.comparisons(kind, factor))
     tell("drawing conclusions")
-    return _page(
+    page = Page(
         title or f"What time costs: {', '.join(_machines(results))}",
         _subtitle(results),
         picture_of(analysis) if detail >= Detail.CHARTS else None,
-        conclude(results, analysis),
-        _facts(results),
-        sections_of(analysis, detail, tell),
-        judgements,
+        facts=tuple(_facts(results)),
     )
+    sentences = conclude(results, analysis)
+    return _filled(page, sentences, sections_of(analysis, detail, tell), judgements)
 
 
 def comparison_page(
@@ -265,45 +258,38 @@ def comparison_page(
     names = told_apart(it.folders for it in both.values())
     compared = shown.circumstances_table(changes)
     last = Section("compared", compared.title, blocks=(compared,))
-    return _page(
+    page = Page(
         title or f"What has changed: {' and '.join(names)}",
         "; ".join(
             f"{when} ({name}): {_subtitle(results)}"
             for (when, results), name in zip(both.items(), names, strict=True)
         ),
         picture_of_changes(changes) if detail >= Detail.CHARTS else None,
-        shown.changes_sentences(changes),
-        [
+        facts=tuple(
             replace(facts, title=f"{facts.title}, {when}")
             for when, results in both.items()
             for facts in _facts(results)
-        ],
-        (*sections_of_changes(changes, detail), last),
-        judgements,
+        ),
     )
+    sections = (*sections_of_changes(changes, detail), last)
+    return _filled(page, shown.changes_sentences(changes), sections, judgements)
 
 
-def _page(
-    title: str,
-    subtitle: str,
-    picture: Chart | None,
+def _filled(
+    page: Page,
     sentences: Sequence[Sentence],
-    facts: Iterable[Facts],
     sections: Iterable[Section],
     judgements: Sequence[Judgement],
 ) -> Page:
-    """A page, with the outcomes of conditions before all else, and what matters less folded away."""
+    """The page with all that it tells, with the outcomes of conditions before all else, and what matters less folded away."""
     table = shown.conditions_table(judgements)
     outcomes = Section("outcomes", table.title, blocks=(table,) if judgements else ())
     conclusions = [it for it in sentences if it.about != TRUST]
-    return Page(
-        title=title,
-        subtitle=subtitle,
-        picture=picture,
+    return replace(
+        page,
         sentences=(*_outcomes(judgements), *(it for it in conclusions if it.weight >= MAIN)),
         more_sentences=tuple(it for it in conclusions if it.weight < MAIN),
         notes=tuple(it.text for it in sentences if it.about == TRUST),
-        facts=tuple(facts),
         sections=tuple(it for it in (outcomes, *sections) if it.blocks),
     )
 

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from eigentime_report import analysis, statistics, units
+from eigentime_report.basics import Refused
 from eigentime_report.results import Cell, Quantity, Results
 from eigentime_report.results.cell import BLOCK, ENOUGH_BLOCKS, Floats, things
 from eigentime_report.results.manifest import Run
@@ -243,7 +244,7 @@ Place: TypeAlias = tuple[Quantity, str, str]
 CIRCUMSTANCES = ("machine", "kernel", "eigentime", "probe", "preset")
 
 
-class ComparisonError(Exception):
+class ComparisonError(Refused):
     """Two sets of results that cannot be compared, with the reason and the way out."""
 
 

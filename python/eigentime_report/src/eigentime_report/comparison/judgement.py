@@ -10,6 +10,7 @@ import numpy as np
 
 from eigentime_report import units
 from eigentime_report.analysis import COMPARED, asked_of
+from eigentime_report.basics import Refused
 from eigentime_report.comparison import changes
 from eigentime_report.comparison.changes import Untold
 from eigentime_report.conclusions.clauses import CHANGE, DURATION, PERCENT
@@ -30,7 +31,7 @@ _LIMIT = re.compile(r"(?P<sign>[+-]?)(?P<number>\d+(?:\.\d*)?|\.\d+)\s*(?P<unit>
 _FILTER = re.compile(r",(?=\s*(?:level|load)\s*=)")
 
 
-class ConditionError(ValueError):
+class ConditionError(Refused, ValueError):
     """A condition that cannot be understood, with a mark where it went wrong."""
 
     def __init__(self, text: str, column: int, reason: str) -> None:

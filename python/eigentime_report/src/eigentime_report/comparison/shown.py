@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
+from eigentime_report.basics import grouped, listed
 from eigentime_report.charts import Chart, forest
 from eigentime_report.comparison.changes import (
     AFTER,
@@ -16,7 +17,6 @@ from eigentime_report.comparison.judgement import Judgement
 from eigentime_report.conclusions import Family, Sentence, clauses, places, wording
 from eigentime_report.conclusions.measured import ABOUT as TRUST
 from eigentime_report.conclusions.wording import DECIDED, capital
-from eigentime_report.lists import grouped, listed
 from eigentime_report.results.cell import ENOUGH_BLOCKS, things
 from eigentime_report.statistics import HEDGES_G, NOT_TESTED
 from eigentime_report.tables import Column, Row, Table

@@ -9,11 +9,11 @@ import numpy as np
 
 from eigentime_report import units
 from eigentime_report.analysis import Analysis, Factor
+from eigentime_report.basics import grouped, listed
 from eigentime_report.conclusions import clauses, places, wording
 from eigentime_report.conclusions.measured import failed_loads
 from eigentime_report.conclusions.places import Place
 from eigentime_report.conclusions.wording import DECIDED, MAIN, Family, Finding, Sentence
-from eigentime_report.lists import grouped, listed
 from eigentime_report.results import Results
 from eigentime_report.results.cell import things
 from eigentime_report.verdicts import FEWEST_ROUNDS

@@ -11,10 +11,10 @@ from scipy import stats
 
 from eigentime_report import units
 from eigentime_report.analysis import COMPARED, MISSED, Analysis, describe, keeps_time, missed_share
+from eigentime_report.basics import grouped, listed
 from eigentime_report.conclusions import clauses, places, wording
 from eigentime_report.conclusions.clauses import DURATION
 from eigentime_report.conclusions.wording import MAIN, Family, Sentence, capital
-from eigentime_report.lists import grouped, listed
 from eigentime_report.results import Cell, Quantity, Results
 
 # Those that readers look for, told beside the ends of many.

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from eigentime_report.lists import grouped, listed
+from eigentime_report.basics import grouped, listed
 from eigentime_report.results import Results
 
 

@@ -7,7 +7,7 @@ from math import ceil, log1p, sqrt
 from typing import Literal, TypeAlias
 
 from eigentime_report.analysis import COMPARED, Compared, missed_share
-from eigentime_report.lists import grouped
+from eigentime_report.basics import grouped
 from eigentime_report.results import Cell, Quantity
 from eigentime_report.statistics import DIFFERS, NOT_TESTED, UNDECIDED, Contrast
 from eigentime_report.statistics.tests import holm

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import polars as pl
 
-from eigentime_report.lists import grouped
+from eigentime_report.basics import grouped
 from eigentime_report.results import manifest
 from eigentime_report.results.cell import Cell, Fact
 from eigentime_report.results.folder import Folder

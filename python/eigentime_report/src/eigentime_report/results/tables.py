@@ -9,6 +9,8 @@ from typing import TypeAlias
 
 import polars as pl
 
+from eigentime_report.basics import Refused
+
 AGAIN = "take it from a copy, or measure again"
 VERSION = "report with the version of Eigentime that has measured it"
 
@@ -17,7 +19,7 @@ _HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\
 _SPACES = "\t\n\v\f\r\x85\u2028\u2029"
 
 
-class FolderError(Exception):
+class FolderError(Refused):
     """A folder that cannot be read: which file of it, for what reason, and what to do."""
 
     def __init__(self, path: Path, reason: str, way_out: str = AGAIN) -> None:

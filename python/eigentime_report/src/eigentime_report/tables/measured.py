@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from eigentime_report.analysis import Analysis, analyse
-from eigentime_report.lists import grouped
+from eigentime_report.basics import grouped
 from eigentime_report.results import Results
 from eigentime_report.results.cell import plural
 from eigentime_report.results.manifest import Level

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 from eigentime_report import statistics
 from eigentime_report.analysis import Analysis, Compared, Factor, analyse
-from eigentime_report.lists import grouped, listed
+from eigentime_report.basics import grouped, listed
 from eigentime_report.results import Results
 from eigentime_report.tables.measured import BAND, TITLES
 from eigentime_report.tables.table import Column, Row, Table, with_interval, worded

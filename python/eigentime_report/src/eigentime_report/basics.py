@@ -1,10 +1,14 @@
-"""Things that belong together, and how several of them are told."""
+"""What all parts use: things that belong together, how several are told, and what is refused."""
 
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 Key = TypeVar("Key")
 Item = TypeVar("Item")
+
+
+class Refused(Exception):
+    """What cannot be done, with the reason and the way out."""
 
 
 def grouped(pairs: Iterable[tuple[Key, Item]]) -> dict[Key, list[Item]]:
