@@ -1,6 +1,7 @@
 """Changes and outcomes as tables, as a forest plot and in plain sentences."""
 
 from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
 from typing import TypeAlias
 
 from eigentime_report.basics import grouped, listed
@@ -21,42 +22,7 @@ from eigentime_report.results.cell import ENOUGH_BLOCKS, things
 from eigentime_report.statistics import HEDGES_G, NOT_TESTED
 from eigentime_report.tables import Column, Row, Table
 from eigentime_report.tables.measured import TITLES
-from eigentime_report.tables.table import with_interval, worded
-
-# Medians of all values, which one disturbed block does not move.
-MEDIANS = "Median of all"
-
-COLUMNS = (
-    Column("quantity", "Quantity", of="quantity.name"),
-    Column("level", "Level"),
-    Column("load", "Load"),
-    Column("statistic", "What", of=lambda it: _what(it)),
-    Column("before", "Before", "ns", figures=4, of=lambda it: middles(it.comparison)[0]),
-    Column("after", "Afterwards", "ns", figures=4, of=lambda it: middles(it.comparison)[1]),
-    *with_interval("change", "Change", "+%", lambda it: it.pair.in_percent),
-    Column("verdict", "Verdict", of="pair.verdict"),
-    Column("test", "Test", of="pair.test"),
-    Column("p", "p", "p", of="pair.p"),
-    Column("n", "n", "count", of="pair.n"),
-    *with_interval("difference", "Difference", "ns", lambda it: it.pair.in_units),
-    Column(
-        "g", "Hedges' g", "number", of=lambda it: getattr(it.pair.effect(HEDGES_G), "value", None)
-    ),
-    Column("unit", "Unit"),
-    Column("median_before", "Before", "ns", band=MEDIANS, figures=4, of=lambda it: it.medians[0]),
-    Column(
-        "median_after", "Afterwards", "ns", band=MEDIANS, figures=4, of=lambda it: it.medians[1]
-    ),
-)
-
-OUTCOMES = (
-    Column("condition", "Condition", of=lambda it: it.condition.text.strip()),
-    Column("outcome", "Outcome", of="outcome.value"),
-    Column("quantity", "Quantity", of=lambda it: it.quantity and it.quantity.name),
-    Column("level", "Level"),
-    Column("load", "Load"),
-    Column("because", "Because", of="text"),
-)
+from eigentime_report.tables.table import tabled
 
 WHAT = {"mean": "mean", "median": "mean of medians", "sd": "mean of SDs"}
 
@@ -75,15 +41,29 @@ def key(kind: str) -> str:
 def changes_table(changes: Changes, kind: str) -> Table:
     """Before, afterwards and the difference of all quantities of a kind, with tests."""
     own = changes.of(kind)
-    return worded(
+    return tabled(
         "changes",
-        COLUMNS,
-        (Row.of(COLUMNS, it, it.quantity.name) for it in own),
+        ((_thing(it), it.quantity.name) for it in own),
         before=(*dict.fromkeys(it.why for it in own), *_untested(own)),
         kind=kind,
         topic=TITLES[kind],
         chance=round(1 / (1 - changes.confidence)),
         confidence=100 * changes.confidence,
+    )
+
+
+def _thing(change: Change) -> SimpleNamespace:
+    """A change with what its row has besides; medians of all values are not moved by one disturbed block."""
+    before, after = middles(change.comparison)
+    return SimpleNamespace(
+        change=change,
+        pair=change.pair,
+        statistic=WHAT[change.statistic] + (" miss time" if change.quantity.asked_ns else ""),
+        before=before,
+        after=after,
+        median_before=change.medians[0],
+        median_after=change.medians[1],
+        g=change.pair.effect(HEDGES_G),
     )
 
 
@@ -93,10 +73,6 @@ def _untested(changes: Sequence[Change]) -> Iterator[str]:
     reasons = grouped((it.pair.because, f"{it.quantity.name} at {it.held}") for it in untested)
     for reason, where in reasons.items():
         yield f"Not tested: {listed(where)}: {reason}."
-
-
-def _what(change: Change) -> str:
-    return WHAT[change.statistic] + (" miss time" if change.quantity.asked_ns else "")
 
 
 def changes_chart(changes: Changes, kind: str) -> Chart:
@@ -121,8 +97,11 @@ def circumstances_table(changes: Changes) -> Table:
 
 def conditions_table(judgements: Sequence[Judgement]) -> Table:
     """What became of each condition, wherever it was judged."""
-    rows = tuple(Row.of(OUTCOMES, it, it.condition.text) for it in judgements)
-    return Table(CONDITIONS, "What was not to be", OUTCOMES, rows)
+    rows = (
+        (SimpleNamespace(judged=it, condition=it.condition.text.strip()), it.condition.text)
+        for it in judgements
+    )
+    return tabled(CONDITIONS, rows)
 
 
 Place: TypeAlias = tuple[str, str]

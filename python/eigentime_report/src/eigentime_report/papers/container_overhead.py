@@ -12,32 +12,7 @@ from eigentime_report.papers import sources
 from eigentime_report.results import Cell, Results
 from eigentime_report.statistics.compare import WELCH_GAMES_HOWELL
 from eigentime_report.tables.table import Cell as TableCell
-from eigentime_report.tables.table import Column, Marked, Row, Table
-
-COLUMNS = (
-    Column("metric", "Metric"),
-    Column("level", "Level", band="Descriptives"),
-    Column("mean", "Mean", "ns", band="Descriptives", figures=5),
-    Column("sd", "Std. dev.", "ns", band="Descriptives", figures=4),
-    Column("n", "n", "count", band="Descriptives"),
-    Column("overhead", "Overhead", "+%", band="Descriptives"),
-    Column("test", "Test", band="ANOVA"),
-    Column("df1", "df1", "df", band="ANOVA"),
-    Column("df2", "df2", "df", band="ANOVA"),
-    Column("f", "F", "number", band="ANOVA", figures=4),
-    Column("p", "Sig.", "p", band="ANOVA"),
-    Column("i", "(I) level", band="Post hoc tests"),
-    Column("j", "(J) level", band="Post hoc tests"),
-    Column("difference", "Mean diff. (I − J)", "ns", band="Post hoc tests", figures=4),
-    Column("pair_p", "Sig.", "p", band="Post hoc tests"),
-    Column("lower", "LB", "ns", band="Post hoc tests"),
-    Column("upper", "UB", "ns", band="Post hoc tests"),
-    Column("paper_mean", "Mean", "ns", band="In the paper", figures=5),
-    Column("paper_sd", "Std. dev.", "ns", band="In the paper", figures=4),
-    Column("paper_overhead", "Overhead", "+%", band="In the paper"),
-    Column("paper_difference", "Mean diff. (I − J)", "ns", band="In the paper", figures=4),
-    Column("paper_significance", "Sig.", band="In the paper"),
-)
+from eigentime_report.tables.table import Marked, Row, Table
 
 
 def overhead_table(
@@ -66,8 +41,7 @@ def overhead_table(
         confidence=100 * confidence,
         tests=tests["as_in_paper" if as_in_paper else "by_default"],
     )
-    title = f"What levels cost {there}: Table IV of the paper"
-    return Table(f"overhead-{load}", title, COLUMNS, tuple(rows), notes)
+    return sources.table("overhead", rows, notes, load=load, there=there)
 
 
 def _rows(

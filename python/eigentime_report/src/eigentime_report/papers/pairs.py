@@ -3,21 +3,7 @@
 from eigentime_report.conclusions import places
 from eigentime_report.papers import sources
 from eigentime_report.results import Results
-from eigentime_report.tables.table import Column, Row, Table
-
-COLUMNS = (
-    Column("what", "What"),
-    Column("first", "First", band="Published"),
-    Column("second", "Second", band="Published"),
-    Column("first_value", "First", "number", band="Published", figures=4),
-    Column("second_value", "Second", "number", band="Published", figures=4),
-    Column("unit", "Unit", band="Published"),
-    Column("change", "Change", "+%", band="Published"),
-    Column("first_ours", "First", "ns", band="Here", figures=4),
-    Column("second_ours", "Second", "ns", band="Here", figures=4),
-    Column("change_ours", "Change", "+%", band="Here"),
-    Column("quantities", "Of", band="Here"),
-)
+from eigentime_report.tables.table import Row, Table
 
 
 def published_table(results: Results) -> Table:
@@ -34,20 +20,8 @@ def published_table(results: Results) -> Table:
             names = (side["name"] for side in sides)
             theirs = (pair["what"], *names, *values, pair["unit"], _change(*values))
             found[pair["citation"], of] = Row((*theirs, *ours, _change(*ours), of))
-    return Table(
-        key="published",
-        title="What others have published",
-        columns=COLUMNS,
-        rows=tuple(found.values()),
-        notes=(
-            (
-                f"Ours are means {places.load(load).there}. Where the unit is ticks, the published numbers hold the "
-                "reading of the counter around each call as well, so that only the changes compare."
-            ),
-            "What others have measured several times stands here once, as they measured it longest.",
-            *dict.fromkeys(citation for citation, _ in found),
-        ),
-    )
+    citations = dict.fromkeys(citation for citation, _ in found)
+    return sources.table("published", found.values(), citations, there=places.load(load).there)
 
 
 def _change(first: float, second: float) -> float | None:

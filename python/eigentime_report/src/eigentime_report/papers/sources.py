@@ -1,9 +1,9 @@
 """What the papers have published, from the TOML files here, to stand beside what was measured."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from eigentime_report.tables.table import text_data
+from eigentime_report.tables.table import Row, Table, tabled, text_data
 
 Published: TypeAlias = Mapping[str, Any]
 
@@ -11,6 +11,13 @@ CONTAINERS = "time-namespaces-in-containers"
 TIMING = "timing-precision"
 EVENTS = "timer-events"
 PAIRS = ("time-namespace-patch-set", "system-calls-on-ec2")
+
+
+def table(
+    name: str, rows: Iterable[Row | tuple[Any, str]], after: Iterable[str], **told: Any
+) -> Table:
+    """A table of those here."""
+    return tabled(name, rows, after=after, package="eigentime_report.papers", **told)
 
 
 def published(name: str) -> Published:

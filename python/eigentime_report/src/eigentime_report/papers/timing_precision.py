@@ -6,21 +6,9 @@ from eigentime_report.analysis import describe
 from eigentime_report.papers import sources
 from eigentime_report.results import Cell, Quantity, Results
 from eigentime_report.tables.table import Cell as TableCell
-from eigentime_report.tables.table import Column, Row, Table
+from eigentime_report.tables.table import Row, Table
 
-STATISTICS = (("mad", "MAD"), ("max", "Max"), ("median", "Median"), ("min", "Min"))
-
-COLUMNS = (
-    Column("function", "Function"),
-    Column("condition", "With"),
-    Column("platform", "Platform"),
-    Column("load", "Load"),
-    *(Column(key, title, "ns", band="Here", figures=4) for key, title in STATISTICS),
-    *(
-        Column(f"paper_{key}", title, "ns", band="In the paper", figures=4)
-        for key, title in STATISTICS
-    ),
-)
+STATISTICS = ("mad", "max", "median", "min")
 
 
 def timer_cost_table(results: Results) -> Table:
@@ -46,9 +34,7 @@ def _table(results: Results, ours: Callable[[Quantity], str], paper: str) -> Tab
     named = {str(row.cells[0]) for row in rows}
     rows += _theirs(results, named, paper)
     words, notes = published["words"][paper], sources.notes(sources.TIMING)
-    return Table(
-        paper.replace("_", "-"), words["title"], COLUMNS, tuple(rows), notes, words["caption"]
-    )
+    return sources.table("timing", rows, notes, key=paper.replace("_", "-"), **words)
 
 
 def _row(cell: Cell, function: str, paper: str) -> Row:
@@ -83,4 +69,4 @@ def _theirs(results: Results, functions: set[str], paper: str) -> Iterator[Row]:
 
 
 def _numbers(row: sources.Published | None) -> Iterator[TableCell]:
-    return ((row or {}).get(f"{key}_ns") for key, _ in STATISTICS)
+    return ((row or {}).get(f"{key}_ns") for key in STATISTICS)

@@ -141,6 +141,11 @@ class Interval:
         low, high = (None if it is None else factor * it for it in (self.low, self.high))
         return replace(self, value=factor * self.value, low=low, high=high)
 
+    def shifted(self, by: float) -> "Interval":
+        """The same from another zero."""
+        low, high = (None if it is None else by + it for it in (self.low, self.high))
+        return replace(self, value=by + self.value, low=low, high=high)
+
     def widened(self, by: float, least: float = -inf) -> "Interval":
         """With so much that is not known, whatever the scatter; nothing is below the least."""
         low = None if self.low is None else max(self.low - by, least)

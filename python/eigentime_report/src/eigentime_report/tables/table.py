@@ -1,11 +1,10 @@
 """A table as data, and its cells as text."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from itertools import groupby
-from operator import attrgetter
 from typing import Any, Literal, TypeAlias
 
 import tomllib
@@ -57,34 +56,20 @@ class Column:
     # How many figures of its numbers count, to a reader.
     figures: int = units.FIGURES
     is_interval: bool = False
-    # Where its cells come from: a path of attributes, or a function; else what it is called.
-    of: str | Callable[[Any], Cell] = ""
+    # Where its cells come from: a path of attributes; else what it is called.
+    of: str = ""
 
     def cell(self, thing: Any) -> Cell:
-        """The cell of this column in the row of a thing."""
-        if callable(self.of):
-            return self.of(thing)
-        found: Cell = attrgetter(self.of or self.key)(thing)
+        """The cell of this column in the row of a thing; nothing if there is nothing on the way."""
+        for name in (self.of or self.key).split("."):
+            thing = None if thing is None else getattr(thing, name)
+        found: Cell = Between.of(thing) if self.is_interval else thing
         return found
 
     @property
     def align(self) -> Align:
         """Text to the left, numbers to the right."""
         return "right" if self.unit or self.is_interval else "left"
-
-
-def with_interval(
-    key: str, title: str, unit: Unit, of: Callable[[Any], Any], band: str = ""
-) -> tuple[Column, Column]:
-    """A column of estimates and one of their intervals: `of` has value, low and high, or is None."""
-
-    def interval(thing: Any) -> Between | None:
-        return Between.of(of(thing))
-
-    return (
-        Column(key, title, unit, band, of=lambda it: getattr(of(it), "value", None)),
-        Column(f"{key}_interval", "CI", unit, band, is_interval=True, of=interval),
-    )
 
 
 @dataclass(frozen=True)
@@ -167,20 +152,38 @@ def plain(cell: Cell) -> float | int | str | Between | None:
     return cell.value if isinstance(cell, Marked) else cell
 
 
-def worded(
+def tabled(
     name: str,
-    columns: tuple[Column, ...],
-    rows: Iterable[Row],
+    rows: Iterable[Row | tuple[Any, str | None]],
     before: Iterable[str] = (),
     after: Iterable[str] = (),
+    package: str = "eigentime_report.tables",
     **told: Any,
 ) -> Table:
-    """A table by the words of `words.toml`, filled in with what is told; more notes before and after its own."""
-    words = text_data("eigentime_report.tables", "words")[name]
-    key, title, *notes = (
-        it.format(**told) for it in (words["key"], words["title"], *words["notes"])
-    )
-    return Table(key, title, columns, tuple(rows), (*before, *notes, *after))
+    """A table of a package's `tables.toml`, filled in with what is told, of rows or of things and their groups.
+
+    More notes stand before and after its own.
+    """
+    its = text_data(package, "tables")[name]
+    columns = _columns(package, name)
+    made = (it if isinstance(it, Row) else Row.of(columns, *it) for it in rows)
+    words = (its["key"], its["title"], its.get("caption", ""), *its["notes"])
+    key, title, caption, *notes = (it.format(**told) for it in words)
+    return Table(key, title, columns, tuple(made), (*before, *notes, *after), caption)
+
+
+@cache
+def _columns(package: str, name: str) -> tuple[Column, ...]:
+    """The columns of a table; an estimate `with_interval` has two of them."""
+    found = []
+    for its in text_data(package, "tables")[name]["columns"]:
+        column = Column(**{key: it for key, it in its.items() if key != "with_interval"})
+        if "with_interval" in its:
+            of, key = column.of or column.key, f"{column.key}_interval"
+            found.append(replace(column, of=f"{of}.value"))
+            column = replace(column, key=key, title="CI", is_interval=True, of=of)
+        found.append(column)
+    return tuple(found)
 
 
 @cache
