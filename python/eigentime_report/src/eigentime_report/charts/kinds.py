@@ -9,9 +9,9 @@ import polars as pl
 from scipy.special import ndtri
 
 from eigentime_report.charts.chart import SECONDS, Chart, Scaled, scale, seconds
-from eigentime_report.charts.sample import Floats, Selection, Shown, both_ranks, top_ranks
+from eigentime_report.charts.sample import Selection, Shown, both_ranks, top_ranks
 from eigentime_report.results import Cell
-from eigentime_report.results.cell import plural
+from eigentime_report.results.cell import Floats, plural
 from eigentime_report.statistics.intervals import Ordered
 
 Names = Sequence[str] | None

@@ -71,8 +71,13 @@ class Shift:
         return self.after - self.before
 
     @property
+    def lengths(self) -> tuple[float, float, float, float]:
+        """The difference, its interval and what the clock does not show."""
+        return self.difference, self.low, self.high, self.resolution
+
+    @property
     def percents(self) -> tuple[float, float, float, float]:
-        """The difference, its interval and what the clock does not show, in percent of what was."""
+        """The same in percent of what was before."""
         if self.before <= 0:
             raise Untold(
                 f"it was {units.duration(self.before)} before, of which percent say nothing: "

@@ -285,18 +285,17 @@ def verdict(
     statistic = condition.statistic or COMPARED[after.quantity.kind]
     if before is None:
         _check_blocks(statistic, after)
-        it = changes.measure(statistic, after, confidence)
-        text = _measured(statistic, it, confidence)
-        known = (it.value, it.low, it.high, it.resolution)
+        seen = changes.measure(statistic, after, confidence)
+        text = _measured(statistic, seen, confidence)
+        value, low, high, unseen = seen.value, seen.low, seen.high, seen.resolution
+        _check_seen(condition, value, unseen, seen.resolution, text)
     else:
-        it = changes.shift(statistic, before, after, confidence)
+        found = changes.shift(statistic, before, after, confidence)
         what = f"{statistic} miss time" if asked_of(statistic, after) else statistic
-        text = _changed(what, it, confidence)
-        known = (it.difference, it.low, it.high, it.resolution)
-        if condition.limit.of is Of.PERCENT:
-            known = it.percents
-    value, low, high, unseen = known
-    _check_seen(condition, value, unseen, it.resolution, text)
+        text = _changed(what, found, confidence)
+        is_part = condition.limit.of is Of.PERCENT
+        value, low, high, unseen = found.percents if is_part else found.lengths
+        _check_seen(condition, value, unseen, found.resolution, text)
     if before is None and statistic in changes.EXTREMES:
         # They are what was seen, and nothing is uncertain of that.
         return Outcome.MISSED if condition.is_met(value) else Outcome.REACHED, text
