@@ -26,10 +26,6 @@ SD = "sd"
 # medians would hang on one block that was disturbed.
 STATISTICS = (*analysis.PLACES, SD, "mad")
 
-# Blocks of one run are more alike than two runs are. From fewer than these nobody can say how much
-# anything differs, and nothing is decided from them.
-FEWEST_BLOCKS = FEWEST_ROUNDS
-
 # These grow, or shrink, with the number of samples alone.
 EXTREMES = ("max", "min")
 # By how much that number may differ, as a ratio.
@@ -103,7 +99,7 @@ def measure(statistic: str, cell: Cell, confidence: float) -> Measured:
 
 def shift(statistic: str, before: Cell, after: Cell, confidence: float) -> Shift:
     """The change of the statistic from one cell to the other."""
-    fewest = ENOUGH_BLOCKS if statistic in analysis.QUANTILES else FEWEST_BLOCKS
+    fewest = ENOUGH_BLOCKS if statistic in analysis.QUANTILES else FEWEST_ROUNDS
     if reason := too_few(before, after, fewest):
         raise Untold(reason)
     if statistic in analysis.QUANTILES:
@@ -156,14 +152,17 @@ def compare(
     terms = {"alpha": 1 - confidence, "same_within": same_within}
     found = analysis.compare_cells(statistic, cells, rows, **terms)
     (pair,) = found.pairs
-    reason = too_few(before, after, FEWEST_BLOCKS)
+    reason = too_few(before, after, FEWEST_ROUNDS)
     if reason and pair.verdict != statistics.NOT_TESTED:
         pair = replace(pair, verdict=statistics.UNDECIDED, because=reason)
     return replace(found, pairs=(pair,))
 
 
 def too_few(before: Cell, after: Cell, fewest: int) -> str:
-    """Why nothing is decided, if there are fewer blocks than these on a side."""
+    """Why nothing is decided, if there are fewer blocks than these on a side.
+
+    Blocks of one run are more alike than two runs are: from few nobody can say how much anything differs.
+    """
     blocks = [len(np.unique(it.blocks)) for it in (before, after)]
     if min(blocks) >= fewest:
         return ""
@@ -271,7 +270,7 @@ class Change(analysis.Compared):
     @property
     def is_decidable(self) -> bool:
         """Are there enough blocks on each side to tell a change from drift?"""
-        return min(self.sides) >= FEWEST_BLOCKS
+        return min(self.sides) >= FEWEST_ROUNDS
 
     @property
     def pair(self) -> statistics.Contrast:

@@ -18,7 +18,7 @@ from eigentime_report.results import Cell, Quantity, Results
 from eigentime_report.results.cell import ENOUGH_BLOCKS, things
 from eigentime_report.results.results import having, offered
 from eigentime_report.statistics import coarse_text
-from eigentime_report.verdicts import Verdict, decide
+from eigentime_report.verdicts import FEWEST_ROUNDS, Verdict, decide
 
 OPERATORS: dict[str, Callable[[float, float], bool]] = {">=": ge, "<=": le, ">": gt, "<": lt}
 FILTERS = ("level", "load")
@@ -308,9 +308,9 @@ def verdict(
 def _check_blocks(statistic: str, cell: Cell) -> None:
     """The greatest and the least value are what was seen; all else drifts from block to block."""
     blocks = len(np.unique(cell.blocks))
-    if blocks < changes.FEWEST_BLOCKS and statistic not in changes.EXTREMES:
+    if blocks < FEWEST_ROUNDS and statistic not in changes.EXTREMES:
         raise Untold(
-            f"it was measured in {things(blocks, 'block')}, and it takes {changes.FEWEST_BLOCKS} to tell a "
+            f"it was measured in {things(blocks, 'block')}, and it takes {FEWEST_ROUNDS} to tell a "
             f"value from drift: `eigentime bench --blocks {ENOUGH_BLOCKS}`"
         )
 

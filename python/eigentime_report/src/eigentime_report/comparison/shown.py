@@ -6,23 +6,16 @@ from typing import TypeAlias
 
 from eigentime_report.basics import grouped, listed
 from eigentime_report.charts import Chart, forest
-from eigentime_report.comparison.changes import (
-    AFTER,
-    BEFORE,
-    FEWEST_BLOCKS,
-    Change,
-    Changes,
-    middles,
-)
+from eigentime_report.comparison.changes import AFTER, BEFORE, Change, Changes, middles
 from eigentime_report.comparison.judgement import Judgement
 from eigentime_report.conclusions import Family, Sentence, clauses, places, wording
 from eigentime_report.conclusions.measured import ABOUT as TRUST
 from eigentime_report.conclusions.wording import DECIDED, capital
 from eigentime_report.results.cell import ENOUGH_BLOCKS, things
 from eigentime_report.statistics import HEDGES_G, NOT_TESTED
-from eigentime_report.tables import Column, Row, Table
-from eigentime_report.tables.measured import TITLES
-from eigentime_report.tables.table import tabled
+from eigentime_report.tables import Row, Table
+from eigentime_report.tables.table import tabled, topic
+from eigentime_report.verdicts import FEWEST_ROUNDS
 
 WHAT = {"mean": "mean", "median": "mean of medians", "sd": "mean of SDs"}
 
@@ -46,7 +39,6 @@ def changes_table(changes: Changes, kind: str) -> Table:
         ((_thing(it), it.quantity.name) for it in own),
         before=(*dict.fromkeys(it.why for it in own), *_untested(own)),
         kind=kind,
-        topic=TITLES[kind],
         chance=round(1 / (1 - changes.confidence)),
         confidence=100 * changes.confidence,
     )
@@ -77,22 +69,20 @@ def _untested(changes: Sequence[Change]) -> Iterator[str]:
 
 def changes_chart(changes: Changes, kind: str) -> Chart:
     """A forest plot of the changes of a kind."""
-    title = f"{TITLES[kind]}: by how much they have changed"
+    title = f"{topic(kind)}: by how much they have changed"
     reading = "By how much there is more afterwards than before; the dashed line is no change."
     return forest(changes.of(kind), key=f"{key(kind)}-effects", title=title, reading=reading)
 
 
 def circumstances_table(changes: Changes) -> Table:
     """Which folders were compared, and what their runs differ in besides."""
-    columns = (Column("what", "What"), Column("before", "Before"), Column("after", "Afterwards"))
     both = (changes.before, changes.after)
     known = (
         ("folder", *(", ".join(map(str, it.folders)) for it in both)),
         ("begun", *(", ".join(run.begin for run in it.runs) for it in both)),
         *changes.circumstances,
     )
-    rows = tuple(Row((CALLED.get(name, name), *told)) for name, *told in known)
-    return Table("circumstances", "What was compared", columns, rows)
+    return tabled("circumstances", (Row((CALLED.get(it, it), *told)) for it, *told in known))
 
 
 def conditions_table(judgements: Sequence[Judgement]) -> Table:
@@ -161,7 +151,7 @@ def _few_blocks(few: Sequence[Change], of: int) -> str:
     least = [min(sides) for sides in zip(*(it.sides for it in few), strict=True)]
     names = ("what is from before", "what is from afterwards")
     needy = [it for it, n in zip(names, least, strict=True) if n < ENOUGH_BLOCKS]
-    meaning = UNDECIDABLE if min(fewest.sides) < FEWEST_BLOCKS else UNSURE
+    meaning = UNDECIDABLE if min(fewest.sides) < FEWEST_ROUNDS else UNSURE
     return (
         f"There are {things(before, 'block')} before and {after} afterwards{some}: {meaning}. "
         f"Measure {'both' if len(needy) > 1 else needy[0]} again by `eigentime bench --blocks "

@@ -27,8 +27,6 @@ EVENTS = "events"
 def costs(analysis: Analysis) -> Iterator[Sentence]:
     """A sentence for each kind: from the least to the greatest of its quantities."""
     results = analysis.results
-    if not results.levels or not results.loads:
-        return
     level, load = results.levels[0], results.loads[0]
     where = places.level(level, results).there
     if len(results.loads) > 1:

@@ -8,7 +8,7 @@ from eigentime_report.tables.table import Row, Table
 
 def published_table(results: Results) -> Table:
     """The patch set's and the EC2 article's numbers; only those whose quantities were measured."""
-    load = results.loads[0] if results.loads else ""
+    load = results.loads[0]
     # By what is compared here: of pairs that differ in how long they were measured, one stands for all.
     found: dict[tuple[str, str], Row] = {}
     for pair in sources.pairs():

@@ -16,13 +16,6 @@ from eigentime_report.statistics import FactorEffect, Interval
 from eigentime_report.statistics.description import TAIL
 from eigentime_report.tables.table import Row, Table, tabled
 
-TITLES: Mapping[str, str] = {
-    "calls": "Overhead of calls",
-    "read": "Overhead of single clock reads",
-    "sleep": "Latency of sleeps",
-    "events": "Jitter of timer events",
-}
-
 
 def percentile(quantile: float) -> str:
     """The name of a quantile: `p99.9`."""
@@ -43,7 +36,6 @@ def descriptives_table(results: Results, kind: str, *, analysis: Analysis | None
         ((SimpleNamespace(**vars(it), **_percentiles(it)), it.cell.quantity.name) for it in given),
         after=(f"Of {', '.join(places)}: {note}." for note, places in why.items()),
         kind=kind,
-        topic=TITLES[kind],
         confidence=100 * found.confidence,
     )
 
@@ -146,7 +138,7 @@ def factors_table(results: Results, kind: str, *, analysis: Analysis | None = No
         for effect in test.effects
     )
     units = " or ".join(sorted({plural(it.unit) for it in tests}))
-    return tabled("factors", rows, after=more, kind=kind, topic=TITLES[kind], units=units)
+    return tabled("factors", rows, after=more, kind=kind, units=units)
 
 
 def _tried(test: FactorTest, effect: FactorEffect) -> SimpleNamespace:

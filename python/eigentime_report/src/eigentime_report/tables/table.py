@@ -164,12 +164,18 @@ def tabled(
 
     More notes stand before and after its own.
     """
-    its = text_data(package, "tables")[name]
-    columns = _columns(package, name)
+    its, columns = text_data(package, "tables")[name], _columns(package, name)
+    if "kind" in told:
+        told["topic"] = topic(told["kind"])
     made = (it if isinstance(it, Row) else Row.of(columns, *it) for it in rows)
     words = (its["key"], its["title"], its.get("caption", ""), *its["notes"])
     key, title, caption, *notes = (it.format(**told) for it in words)
     return Table(key, title, columns, tuple(made), (*before, *notes, *after), caption)
+
+
+def topic(kind: str) -> str:
+    """What a table of this kind is about: `Overhead of calls`."""
+    return str(text_data("eigentime_report.tables", "tables")["topics"][kind])
 
 
 @cache

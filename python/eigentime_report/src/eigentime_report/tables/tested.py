@@ -8,7 +8,6 @@ from eigentime_report import statistics
 from eigentime_report.analysis import Analysis, Compared, Factor, analyse
 from eigentime_report.basics import grouped, listed
 from eigentime_report.results import Results
-from eigentime_report.tables.measured import TITLES
 from eigentime_report.tables.table import Table, tabled
 
 # By the names of columns, what tells how large a difference is.
@@ -48,7 +47,6 @@ def _table(
         ((it, f"{each.quantity.name} {each.held}") for each in compared for it in of(each)),
         before=_notes(compared),
         kind=kind,
-        topic=TITLES[kind],
         factor=factor,
         confidence=100 * found.confidence,
         alpha=1 - found.confidence,
