@@ -97,10 +97,6 @@ def _formats(text: str) -> list[str]:
     return words
 
 
-def _words(text: str) -> list[str]:
-    return [it for it in text.split(",") if it]
-
-
 def _wrong(reason: str) -> argparse.ArgumentTypeError:
     return argparse.ArgumentTypeError(reason)
 
@@ -135,7 +131,7 @@ VALUES: tuple[tuple[str, str, Callable[[str], object], object, str], ...] = (
     (
         "--only",
         "TABLE,...",
-        _words,
+        lambda text: [it for it in text.split(",") if it],
         [],
         (
             "all but a page in short: of the tables these only, and no sentences that matter less; "

@@ -10,15 +10,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from eigentime_report.basics import Refused
 from eigentime_report.charts.chart import replacing
 from eigentime_report.comparison import CONDITIONS, Judgement
-from eigentime_report.page import Page, Section, Sentence, render
-from eigentime_report.report import Tell, unheard
+from eigentime_report.page import Page, Sentence, render
+from eigentime_report.report import Tell, matching, unheard
 from eigentime_report.tables import Between, Form, Table, write
 from eigentime_report.tables.table import plain
 from eigentime_report.tables.writers import escape
@@ -54,22 +53,15 @@ def only(page: Page, patterns: Sequence[str]) -> Page:
     """The page in short: its first sentences and notes, and the tables whose names match."""
     known = [table.key for table in page.tables()]
     for pattern in patterns:
-        if not any(fnmatchcase(key, pattern) for key in known):
+        if not matching(page.tables(), [pattern]):
             near = get_close_matches(pattern, known)
             offered = f"near it: {', '.join(near)}; " if near else ""
             raise OutputError(
                 f"no table is called '{pattern}'\nhelp: {offered}there are {', '.join(known)}"
             )
 
-    def chosen(section: Section) -> Section:
-        blocks = (
-            it
-            for it in section.tables()
-            if any(fnmatchcase(it.key, pattern) for pattern in patterns)
-        )
-        return replace(section, blocks=tuple(blocks))
-
-    sections = tuple(it for it in map(chosen, page.sections) if it.blocks)
+    chosen = (replace(it, blocks=tuple(matching(it.tables(), patterns))) for it in page.sections)
+    sections = tuple(it for it in chosen if it.blocks)
     return replace(page, picture=None, more_sentences=(), sections=sections)
 
 

@@ -139,9 +139,9 @@ def sections_of(analysis: Analysis, detail: Detail, tell: Tell = unheard) -> Ite
                 *_forests(part, analysis),
                 *_charts(part, analysis.quantities(part.key), results, results.cells),
             ]
-        folded = _matching(tables, [it.format(part.key) for it in FOLDED])
+        folded = matching(tables, [it.format(part.key) for it in FOLDED])
         folds = (Fold(f"{it.key}-fold", it.title, (it,)) for it in folded)
-        blocks: tuple[Block, ...] = (*_matching(tables, part.tables), *drawn, *folds)
+        blocks: tuple[Block, ...] = (*matching(tables, part.tables), *drawn, *folds)
         yield Section(f"about-{part.key}", part.title, blocks=blocks)
 
 
@@ -196,7 +196,8 @@ def _charts(
         yield Choice(key, "Quantity by quantity", "Quantity", tuple(options), first)
 
 
-def _matching(tables: Iterable[Table], patterns: Iterable[str]) -> list[Table]:
+def matching(tables: Iterable[Table], patterns: Iterable[str]) -> list[Table]:
+    """The tables whose keys one of the patterns has."""
     return [it for it in tables if any(fnmatchcase(it.key, pattern) for pattern in patterns)]
 
 

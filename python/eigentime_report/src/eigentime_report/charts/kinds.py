@@ -131,8 +131,7 @@ def raw_series(cells: Iterable[Cell], *, levels: Names = None, loads: Names = No
 
     def pieces(one: Shown) -> Mapping[str, Any]:
         cell = one.cell
-        found: dict[str, list[float]] = {it: [] for it in ("x", "x2", "low", "high")}
-        whole: dict[str, list[float]] = {it: [] for it in ("x", "x2", "median")}
+        parts, whole = [], []
         blocks = np.unique(cell.blocks)
         for place, block in enumerate(blocks):
             own = cell.blocks == block
@@ -142,16 +141,13 @@ def raw_series(cells: Iterable[Cell], *, levels: Names = None, loads: Names = No
             most = max(PIECES // len(blocks), 1)
             count = 1 if weights is not None else min(most, len(values))
             edges = np.linspace(0, len(values), count + 1).astype(np.int64)
-            found["x"] += (place + edges[:-1] / len(values)).tolist()
-            found["x2"] += (place + edges[1:] / len(values)).tolist()
-            for name, function in (("low", np.minimum), ("high", np.maximum)):
-                ends = function.reduceat(values, edges[:-1]) * 1e-9
-                found[name] += np.maximum(ends, least * 1e-9).tolist()
-            whole["x"].append(place)
-            whole["x2"].append(place + 1)
-            median = Ordered.of(values, weights).reached_by(0.5)
-            whole["median"].append(max(median, least) * 1e-9)
-        return _stacked(found, whole)
+            at = place + edges / len(values)
+            ends = (it.reduceat(values, edges[:-1]) * 1e-9 for it in (np.minimum, np.maximum))
+            low, high = (np.maximum(it, least * 1e-9) for it in ends)
+            parts.append(pl.DataFrame({"x": at[:-1], "x2": at[1:], "low": low, "high": high}))
+            median = max(Ordered.of(values, weights).reached_by(0.5), least) * 1e-9
+            whole.append({"x": float(place), "x2": place + 1.0, "median": median})
+        return _stacked(pl.concat(parts).to_dict(), pl.DataFrame(whole).to_dict())
 
     rows = its.rows(pieces)
     x = alt.X("x:Q", title="block", scale=alt.Scale(nice=False), axis=alt.Axis(tickMinStep=1))

@@ -138,10 +138,8 @@ def _circumstances(changes: Changes) -> Iterator[Sentence]:
         for note in results.notes
     ]
     for text in (*notes, *changes.unmatched):
-        if BUSY in text:
-            yield Sentence(text, "circumstances", OTHERS_BUSY)
-        else:
-            yield Sentence(text, "circumstances", NOTED, TRUST)
+        weight, about = (OTHERS_BUSY, "") if BUSY in text else (NOTED, TRUST)
+        yield Sentence(text, "circumstances", weight, about)
 
 
 def _few_blocks(few: Sequence[Change], of: int) -> str:

@@ -245,11 +245,10 @@ def served(analysis: Analysis) -> Iterator[Sentence]:
     by_kernel: dict[str, dict[Quantity, float]] = {}
     for level in results.levels:
         for quantity in asked:
-            cells = [results.cell(quantity, level, load) for load in results.loads]
-            there = [cell for cell in cells if cell]
-            own = by_kernel.setdefault(level, {}) if there else {}
-            if there and KERNEL in there[-1].served:
-                own[quantity] = there[0].mean
+            if there := [cell for cell in results.cells(quantity) if cell.level == level]:
+                own = by_kernel.setdefault(level, {})
+                if KERNEL in there[-1].served:
+                    own[quantity] = there[0].mean
     if not by_kernel:
         return
     reads = "both clock reads" if len(asked) == 2 else f"all {len(asked)} clock reads"
@@ -365,12 +364,14 @@ def _loading(results: Results) -> Iterator[str]:
 
 def _units(analysis: Analysis) -> Iterator[tuple[str, str]]:
     """Why something smaller than blocks was tested, if it was."""
-    small: dict[str, dict[str, dict[str, None]]] = {}
-    for kind in analysis.kinds:
-        for it in analysis.comparisons(kind, "level"):
-            if it.unit != "block":
-                small.setdefault(it.unit, {}).setdefault(kind, {})[it.held] = None
-    for unit, kinds in small.items():
+    small = grouped(
+        (it.unit, (kind, it.held))
+        for kind in analysis.kinds
+        for it in analysis.comparisons(kind, "level")
+        if it.unit != "block"
+    )
+    for unit, places_of in small.items():
+        kinds = grouped(dict.fromkeys(places_of))
         names = listed([f"{kind} ({', '.join(loads)})" for kind, loads in kinds.items()])
         text = (
             f"The tests of {names} take each {unit} by itself, because there are fewer than five blocks "

@@ -11,7 +11,7 @@ large the cells are. A relative effect is how likely a value of one cell is grea
 one of any cell, ties by half: 0.5 where a factor does nothing.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations, product
@@ -112,24 +112,20 @@ class _Design:
 
     def centring(self, term: tuple[str, ...]) -> Values:
         """The projection of cells on what a term adds to its parts."""
-        return _kron(
-            np.eye(len(its)) - 1 / len(its)
-            if name in term
-            else np.full((len(its), len(its)), 1 / len(its))
-            for name, its in zip(self.names, self.levels, strict=True)
-        )
+        return self._kron(term, lambda n: np.eye(n) - 1 / n, lambda n: np.full((n, n), 1 / n))
 
     def averaging(self, term: tuple[str, ...]) -> Values:
         """The mean over all other factors, for each combination of the term's levels."""
-        return _kron(
-            np.eye(len(its)) if name in term else np.full((1, len(its)), 1 / len(its))
-            for name, its in zip(self.names, self.levels, strict=True)
-        )
+        return self._kron(term, np.eye, lambda n: np.full((1, n), 1 / n))
 
-
-def _kron(parts: Iterable[Values]) -> Values:
-    found: Values = reduce(np.kron, parts)  # type: ignore[arg-type]
-    return found
+    def _kron(
+        self, term: tuple[str, ...], own: Callable[[int], Values], other: Callable[[int], Values]
+    ) -> Values:
+        """The product of what factors of the term and others are, by how many levels they have."""
+        known = zip(self.names, self.levels, strict=True)
+        parts = ((own if name in term else other)(len(levels)) for name, levels in known)
+        found: Values = reduce(np.kron, parts)  # type: ignore[arg-type]
+        return found
 
 
 def _some(labels: Sequence[str], most: int = 3) -> str:

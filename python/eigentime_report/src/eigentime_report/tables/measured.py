@@ -53,7 +53,7 @@ def served_table(results: Results) -> Table:
     rows = []
     for quantity in results.quantities:
         for level in results.levels:
-            cells = [it for load in results.loads if (it := results.cell(quantity, level, load))]
+            cells = [cell for cell in results.cells(quantity) if cell.level == level]
             names = sorted({name for cell in cells for name in cell.served})
             if not names or not (quantity.subject.startswith("vdso_") or quantity.kind == "read"):
                 continue
