@@ -19,6 +19,11 @@ def grouped(pairs: Iterable[tuple[Key, Item]]) -> dict[Key, list[Item]]:
     return found
 
 
+def once(items: Iterable[Item]) -> list[Item]:
+    """Each of them once, in their order."""
+    return list(dict.fromkeys(items))
+
+
 def listed(words: Sequence[str], most: int = 6) -> str:
     """`a, b and c`; of many the first ones, and how many more there are."""
     shown = list(words)

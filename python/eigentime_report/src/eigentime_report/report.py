@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from eigentime_report.analysis import Analysis, Compared, Factor, analyse
-from eigentime_report.basics import grouped
+from eigentime_report.basics import grouped, once
 from eigentime_report.charts import Chart, forest, kinds, overview
 from eigentime_report.comparison import CONDITIONS, Changes, Judgement, Outcome, shown
 from eigentime_report.comparison.changes import AFTER, BEFORE
@@ -19,6 +19,7 @@ from eigentime_report.page import Block, Choice, Facts, Fold, Page, Section
 from eigentime_report.papers import papers_tables
 from eigentime_report.results import Cell, Quantity, Results
 from eigentime_report.results.cell import things
+from eigentime_report.results.manifest import Level
 from eigentime_report.tables import FACTORS, Table, measured_tables
 
 ChartOf: TypeAlias = Callable[..., Chart]
@@ -166,7 +167,7 @@ def sections_of_changes(changes: Changes, detail: Detail) -> Iterator[Section]:
             continue
         blocks: list[Block] = [shown.changes_table(changes, part.key)]
         if detail >= Detail.CHARTS:
-            quantities = list(dict.fromkeys(it.quantity for it in changes.of(part.key)))
+            quantities = once(it.quantity for it in changes.of(part.key))
             blocks.append(shown.changes_chart(changes, part.key))
             blocks += _charts(part, quantities, changes.after, cells, levels)
         yield Section(f"about-{part.key}", part.title, blocks=tuple(blocks))
@@ -308,7 +309,7 @@ def _outcomes(judgements: Sequence[Judgement]) -> Iterator[Sentence]:
 
 
 def _machines(results: Results) -> list[str]:
-    return list(dict.fromkeys(run.machine for run in results.runs))
+    return once(run.machine for run in results.runs)
 
 
 def told_apart(groups: Iterable[Iterable[Path]]) -> list[str]:
@@ -342,12 +343,7 @@ def _facts(results: Results) -> Iterator[Facts]:
             fact
             for _, known in places
             # What is said twice of one place is one fact.
-            for fact in dict.fromkeys(
-                [
-                    *known.notes.items(),
-                    *((it.verdict, it.found) for it in known.findings if it.verdict in AMISS),
-                ]
-            )
+            for fact in once([*known.notes.items(), *_amiss(known)])
         )
         if times:
             yield Facts(
@@ -359,6 +355,10 @@ def _facts(results: Results) -> Iterator[Facts]:
                     if seen < len(places)
                 ),
             )
+
+
+def _amiss(known: Level) -> Iterator[tuple[str, str]]:
+    return ((it.verdict, it.found) for it in known.findings if it.verdict in AMISS)
 
 
 def _run_facts(results: Results) -> Iterator[Facts]:

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from eigentime_report import units
+from eigentime_report.basics import once
 from eigentime_report.charts.chart import (
     NOTHING,
     Chart,
@@ -97,12 +98,12 @@ class Selection:
                 f"a chart shows one quantity, and these are {len(names)}: "
                 f"{', '.join(sorted(names))}; choose the cells of one"
             )
-        all_levels = tuple(dict.fromkeys([*(levels or ()), *(it.level for it in given)]))
-        all_loads = list(dict.fromkeys([*(loads or ()), *(it.load for it in given)]))
+        all_levels = once([*(levels or ()), *(it.level for it in given)])
+        all_loads = once([*(loads or ()), *(it.load for it in given)])
         given.sort(key=lambda it: (all_loads.index(it.load), all_levels.index(it.level)))
         shown = (Shown(it, Ordered.of(value(it.values), it.weights)) for it in given if it.count)
         quantity = given[0].quantity if given else None
-        return cls(kind, quantity, tuple(shown), all_levels)
+        return cls(kind, quantity, tuple(shown), tuple(all_levels))
 
     @property
     def measure(self) -> str:
@@ -117,7 +118,7 @@ class Selection:
     @property
     def shown_levels(self) -> list[str]:
         """The levels that the chart has."""
-        return list(dict.fromkeys(one.cell.level for one in self.shown))
+        return once(one.cell.level for one in self.shown)
 
     @property
     def title(self) -> str:

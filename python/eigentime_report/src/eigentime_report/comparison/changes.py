@@ -223,14 +223,8 @@ def _of_intervals(before: Measured, after: Measured, asked_ns: int) -> Shift:
         # A ratio's logarithm is a difference, and no ratio is below 0.
         least, most = (expm1(end) for end in _apart(*np.log(sides)))
         shares = (least, most)
-    return Shift(
-        float(sides[0][1]),
-        float(sides[1][1]),
-        low,
-        high,
-        max(before.resolution, after.resolution),
-        shares,
-    )
+    was, now = (float(it[1]) for it in sides)
+    return Shift(was, now, low, high, max(before.resolution, after.resolution), shares)
 
 
 def _apart(before: Floats, after: Floats) -> tuple[float, float]:

@@ -100,15 +100,9 @@ def parse(text: str) -> Condition:
     (operator,) = found
     statistic, parts = _subject(text, text[: operator.start()].split("@", 1)[0])
     filters = _filters(text, operator.start())
-    return Condition(
-        text=text,
-        statistic=statistic,
-        parts=parts,
-        level=filters.get("level"),
-        load=filters.get("load"),
-        operator=operator.group(),
-        limit=_limit(text, operator),
-    )
+    level, load = (filters.get(it) for it in FILTERS)
+    limit = _limit(text, operator)
+    return Condition(text, statistic, parts, level, load, operator.group(), limit)
 
 
 def _subject(text: str, subject: str) -> tuple[str | None, tuple[str, ...]]:

@@ -101,17 +101,9 @@ def groups_of(analysis: Analysis, factor: Factor) -> Iterator[Group]:
             ]
             told.append(wording.beside(wording.finding(it, other), *cells))
             blocks += [len(np.unique(cell.blocks)) for cell in cells]
-        few = [it.blocks for it in its if it.unit != "block"]
-        yield Group(
-            family,
-            factor,
-            held,
-            base,
-            other,
-            tuple(wording.beyond_chance(told, 1 - analysis.confidence)),
-            few_blocks=min(few, default=None),
-            blocks=min(blocks),
-        )
+        few = min((it.blocks for it in its if it.unit != "block"), default=None)
+        judged = tuple(wording.beyond_chance(told, 1 - analysis.confidence))
+        yield Group(family, factor, held, base, other, judged, few, min(blocks))
 
 
 def _place(factor: Factor, varied: str, held: str) -> tuple[str, str]:

@@ -161,7 +161,10 @@ Row: TypeAlias = Mapping[str, Any]
 def backwards(analysis: Analysis) -> tuple[list[Sentence], list[Sentence], list[Sentence]]:
     """Of each clock that went back, that which did furthest first; of all that never did; of the others."""
     results, confidence = analysis.results, analysis.confidence
-    rows = list(_clocks(results))
+    clocks = results.warps.group_by("level", "clock", maintain_order=True).agg(
+        pl.col("readings", "backwards").sum(), pl.col("worst_ns", "smallest_visible_ns").max()
+    )
+    rows = clocks.rows(named=True)
     back = sorted((it for it in rows if it["backwards"]), key=lambda it: -it["worst_ns"])
     steady = [it for it in rows if not it["backwards"] and it["readings"] >= ENOUGH]
     few = [it for it in rows if not it["backwards"] and it["readings"] < ENOUGH]
@@ -190,15 +193,6 @@ def backwards(analysis: Analysis) -> tuple[list[Sentence], list[Sentence], list[
         [Sentence(text, WARPS, MAIN, WARPS) for text in texts] for texts in (told, never, unclear)
     )
     return back_, never_, unclear_
-
-
-def _clocks(results: Results) -> Iterator[Row]:
-    """What is known of each clock at each level."""
-    return (
-        results.warps.group_by("level", "clock", maintain_order=True)
-        .agg(pl.col("readings", "backwards").sum(), pl.col("worst_ns", "smallest_visible_ns").max())
-        .iter_rows(named=True)
-    )
 
 
 def _went_back(row: Row, results: Results, confidence: float) -> str:

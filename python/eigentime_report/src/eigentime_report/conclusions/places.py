@@ -11,7 +11,6 @@ from eigentime_report.results import Results
 class Place:
     """A level or a load: what it is, and where one is then."""
 
-    name: str
     noun: str
     there: str
 
@@ -41,7 +40,7 @@ def level(name: str, results: Results) -> Place:
     noun, there = LEVELS.get(own, (f"level {own}", f"at level {own}"))
     by = " by TCG" if is_translated(name, results) else ""
     of = f" of {label}" if label else ""
-    return Place(name, f"{noun}{by}{of}", f"{there}{by}{of}")
+    return Place(f"{noun}{by}{of}", f"{there}{by}{of}")
 
 
 def label_of(level: str, results: Results) -> str:
@@ -60,8 +59,7 @@ def at(names: Sequence[str], results: Results) -> str:
 
 def load(name: str) -> Place:
     """A load."""
-    noun, there = LOADS.get(name, (f"load {name}", f"under load {name}"))
-    return Place(name, noun, there)
+    return Place(*LOADS.get(name, (f"load {name}", f"under load {name}")))
 
 
 def is_translated(name: str, results: Results) -> bool:

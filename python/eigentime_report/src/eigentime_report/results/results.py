@@ -5,11 +5,10 @@ from dataclasses import replace
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
 
 import polars as pl
 
-from eigentime_report.basics import grouped
+from eigentime_report.basics import grouped, once
 from eigentime_report.results import manifest
 from eigentime_report.results.cell import Cell, Fact
 from eigentime_report.results.folder import Folder
@@ -110,8 +109,6 @@ def _named(*runs: Run) -> str:
     return f"The run{'s' if first else ''} of {begun} on {' and '.join(machines)}"
 
 
-Item = TypeVar("Item")
-
 # So many names are offered for one that is not known.
 OFFERED = 4
 
@@ -125,9 +122,9 @@ class Results:
         # Clocks that were compared, and what the loads did.
         self.warps: pl.DataFrame = pl.concat(it.whole(WARPS) for it in folders)
         self.load_checks: pl.DataFrame = pl.concat(it.whole(LOADS) for it in folders)
-        planned = _once(run.name_of(it.name) for run in self.runs for it in run.levels)
+        planned = once(run.name_of(it.name) for run in self.runs for it in run.levels)
         loads = in_order(load for run in self.runs for load in run.loads)
-        metrics = _once(it for run in self.runs for it in run.metrics)
+        metrics = once(it for run in self.runs for it in run.metrics)
         self._samples = {
             kind.name: Samples(
                 kind, table, [it.samples(table) for it in folders], planned, loads, metrics
@@ -146,7 +143,7 @@ class Results:
         # The first one is what the others are compared with.
         self.levels: tuple[str, ...] = tuple(it for it in planned if it in at)
         self.loads: tuple[str, ...] = tuple(it for it in loads if it in under)
-        self.quantities: tuple[Quantity, ...] = tuple(_once(it for it, _, _ in keys))
+        self.quantities: tuple[Quantity, ...] = tuple(once(it for it, _, _ in keys))
         self._keys = {(str(it), level, load): (it, level, load) for it, level, load in keys}
         self._cells: dict[Key, Cell] = {}
         self._found = [text for it in folders for text in it.notes]
@@ -230,7 +227,7 @@ class Results:
 
     def _accelerator(self, level: str) -> Mapping[str, Fact]:
         known = [it.accelerator for _, it in self.places(level) if it.accelerator]
-        return {"accelerator": ", ".join(_once(known))} if known else {}
+        return {"accelerator": ", ".join(once(known))} if known else {}
 
 
 def load(*folders: str | Path, labels: Sequence[str] | None = None) -> Results:
@@ -268,13 +265,13 @@ def having(parts: Iterable[str], quantities: Iterable[Quantity]) -> list[Quantit
 def offered(wanted: Sequence[str], quantities: Iterable[Quantity]) -> str:
     """Parts of names that are like the unknown ones, or names that have the most parts."""
     names = [quantity.name for quantity in quantities]
-    parts = _once(part for name in names for part in name.split("/"))
+    parts = once(part for name in names for part in name.split("/"))
     unknown = [part for part in wanted if part not in parts]
     near = [like for part in unknown for like in _like(part, parts)]
     if not near and len(unknown) < len(wanted):
         shared = {name: len({*wanted} & {*name.split("/")}) for name in names}
         near = sorted((it for it in names if shared[it]), key=lambda it: -shared[it])
-    shown = ", ".join(_once(near or names)[:OFFERED])
+    shown = ", ".join(once(near or names)[:OFFERED])
     if near:
         return f"near it: {shown}"
     return f"there are {shown}, … ({len(names)} in all)"
@@ -303,8 +300,3 @@ def _check_once(runs: Sequence[Run]) -> None:
 def _check_known(what: str, name: str, known: Sequence[str]) -> None:
     if name not in known:
         raise KeyError(f"there is no {what} '{name}': there are {', '.join(known)}")
-
-
-def _once(items: Iterable[Item]) -> list[Item]:
-    """Each of them once, in their order."""
-    return list(dict.fromkeys(items))

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from eigentime_report import statistics
 from eigentime_report.analysis import Analysis, Compared, Factor, analyse
-from eigentime_report.basics import grouped, listed
+from eigentime_report.basics import grouped, listed, once
 from eigentime_report.results import Results
 from eigentime_report.tables.table import Table, tabled
 
@@ -67,10 +67,10 @@ def _notes(compared: list[Compared]) -> Iterator[str]:
 
 def _which(its: list[Compared], among: list[Compared]) -> str:
     """Of which quantities a note is, and at or under what: `nanosleep (baseline and vm)`."""
-    titles = dict.fromkeys(each.quantity.title for each in its)
+    titles = once(each.quantity.title for each in its)
     is_all = len(titles) == len({each.quantity for each in among})
-    held = listed(list(dict.fromkeys(each.held for each in its)))
-    return f"{'All' if is_all else listed(list(titles))} ({held})"
+    held = listed(once(each.held for each in its))
+    return f"{'All' if is_all else listed(titles)} ({held})"
 
 
 def _tests(compared: Compared) -> Things:
