@@ -20,17 +20,10 @@ from eigentime_report.page import Page, Sentence, render
 from eigentime_report.report import Tell, matching, unheard
 from eigentime_report.tables import Between, Form, Table, write
 from eigentime_report.tables.table import plain
-from eigentime_report.tables.writers import escape
+from eigentime_report.tables.writers import FORMS, escape
 
 # The version of the form of JSON.
 JSON_FORM = 1
-
-TABLE_FORMS: Mapping[str, Form] = {
-    ".csv": "csv",
-    ".html": "html",
-    ".md": "markdown",
-    ".tex": "latex",
-}
 
 # GitHub takes so many characters in an issue or a comment.
 ISSUE = 65_536
@@ -111,11 +104,11 @@ def write_report(path: Path, page: Page, judgements: Sequence[Judgement]) -> Non
         _write(path, TEXTS[suffix](page, judgements))
 
 
-def write_tables(folder: Path, page: Page, suffixes: Sequence[str] = tuple(TABLE_FORMS)) -> None:
+def write_tables(folder: Path, page: Page, suffixes: Sequence[str] = tuple(FORMS)) -> None:
     """Writes each table to files of its own, called by the table's key."""
     for table in page.tables():
         for suffix in suffixes:
-            _write(folder / f"{table.key}{suffix}", write(table, TABLE_FORMS[suffix]))
+            _write(folder / f"{table.key}{suffix}", write(table, FORMS[suffix]))
 
 
 def write_figures(folder: Path, page: Page, suffixes: Sequence[str], tell: Tell = unheard) -> None:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
-from eigentime_report.analysis import Analysis, Compared, Factor, analyse
+from eigentime_report.analysis import Analysis, Compared, analyse
 from eigentime_report.basics import grouped, once
 from eigentime_report.charts import Chart, forest, kinds, overview
 from eigentime_report.comparison import CONDITIONS, Changes, Judgement, Outcome, shown
@@ -25,7 +25,6 @@ from eigentime_report.tables import FACTORS, Table, measured_tables
 ChartOf: TypeAlias = Callable[..., Chart]
 # Hears what is done at the moment.
 Tell: TypeAlias = Callable[[str], None]
-Some = TypeVar("Some", bound=Compared)
 
 
 class Detail(IntEnum):
@@ -95,28 +94,26 @@ def picture_of(analysis: Analysis) -> Chart | None:
     """What each level costs, under the first load; None where there is one level."""
     load = analysis.results.loads[0]
     compared = [it for part in PARTS for it in analysis.comparisons(part.key, "level")]
-    main = _main(it for it in compared if it.held == load)
-    return overview(main, analysis.results.levels) if main else None
+    return _picture((it for it in compared if it.held == load), levels=analysis.results.levels)
 
 
 def picture_of_changes(changes: Changes) -> Chart | None:
     """What has changed at all levels, under the first load."""
     load = changes.after.loads[0]
-    main = _main(it for it in changes.changes if it.load == load)
-    return overview(main, title="What has changed") if main else None
+    return _picture((it for it in changes.changes if it.load == load), title="What has changed")
 
 
-def _main(compared: Iterable[Some]) -> list[Some]:
-    """The comparisons of each part's main quantities, in the parts' order."""
+def _picture(compared: Iterable[Compared], **words: Any) -> Chart | None:
+    """That of the comparisons of each part's main quantities, in the parts' order."""
     given = list(compared)
-    found: list[Some] = []
+    found: list[Compared] = []
     for part in PARTS:
         own = [it for it in given if it.quantity.kind == part.key]
         first = {it.quantity.subject: it.quantity for it in reversed(own)}
         chosen = [first[it] for it in part.main if it in first]
         chosen = chosen or list(first.values())[-1:]
         found += [it for quantity in chosen for it in own if it.quantity == quantity]
-    return found
+    return overview(found, **words) if found else None
 
 
 def every_table(analysis: Analysis) -> Iterator[Table]:
@@ -204,8 +201,7 @@ def matching(tables: Iterable[Table], patterns: Iterable[str]) -> list[Table]:
 
 def _forests(part: Part, analysis: Analysis) -> Iterator[Chart]:
     """How levels differ from the first one, and loads."""
-    factors: tuple[Factor, ...] = FACTORS
-    for factor in factors:
+    for factor in FACTORS:
         if compared := list(analysis.comparisons(part.key, factor)):
             title = f"{part.title}: how {factor}s differ"
             yield forest(compared, key=f"effects-{part.key}-{factor}s", title=title)

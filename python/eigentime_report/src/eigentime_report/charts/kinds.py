@@ -83,8 +83,10 @@ def distribution(cells: Iterable[Cell], *, levels: Names = None, loads: Names = 
     scaled = its.scaled
 
     def percentiles(one: Shown) -> Mapping[str, Any]:
+        least = _lowest(one, scaled)
         found: dict[str, Any] = {
-            name: [_shown(one, share, scaled) * 1e-9] for name, share in PERCENTILES.items()
+            name: [max(one.sample.reached_by(share), least) * 1e-9]
+            for name, share in PERCENTILES.items()
         }
         medians = one.cell.replicates.median[:REPLICATES]
         kept = medians[np.isfinite(medians) & ((medians > 0) | (scaled == "linear"))]
@@ -101,13 +103,13 @@ def distribution(cells: Iterable[Cell], *, levels: Names = None, loads: Names = 
     layers = (
         boxes.mark_rule(strokeWidth=1.5).encode(x=alt.X(**axis), x2="p99"),
         boxes.mark_bar(height=11, opacity=0.55).encode(
-            x=alt.X(**{**axis, "field": "p25"}), x2="p75"
+            x=alt.X(**axis | {"field": "p25"}), x2="p75"
         ),
-        boxes.mark_tick(thickness=3, height=17).encode(x=alt.X(**{**axis, "field": "p50"})),
+        boxes.mark_tick(thickness=3, height=17).encode(x=alt.X(**axis | {"field": "p50"})),
         alt.Chart()
         .transform_filter("isValid(datum.value)")
         .mark_point(size=14, filled=True, opacity=0.5, style="ink", yOffset=13)
-        .encode(x=alt.X(**{**axis, "field": "value"}), y=place),
+        .encode(x=alt.X(**axis | {"field": "value"}), y=place),
     )
     blocks = sorted({plural(one.cell.replicates.unit) for one in its.shown})
     return its.chart(
@@ -170,7 +172,7 @@ def raw_series(cells: Iterable[Cell], *, levels: Names = None, loads: Names = No
         span.transform_filter("isValid(datum.median)")
         .transform_calculate(time=SECONDS.format("datum.median"))
         .mark_rule(strokeWidth=2.6, style="ink")
-        .encode(y=alt.Y(**{**axis, "field": "median"}), tooltip=[*WHERE, "time:N"]),
+        .encode(y=alt.Y(**axis | {"field": "median"}), tooltip=[*WHERE, "time:N"]),
     )
     return its.chart(
         rows,
@@ -249,7 +251,7 @@ def qq(cells: Iterable[Cell], *, levels: Names = None, loads: Names = None) -> C
         alt.Chart()
         .transform_filter("isValid(datum.line)")
         .mark_line(strokeDash=[5, 4], strokeWidth=1.3, style="ink")
-        .encode(x=x, y=alt.Y(**{**axis, "field": "line"})),
+        .encode(x=x, y=alt.Y(**axis | {"field": "line"})),
     )
     return its.chart(
         rows,
@@ -287,10 +289,6 @@ def _told(chart: alt.Chart) -> alt.Chart:
 def _lowest(one: Shown, scaled: Scaled) -> float:
     """The least value that the scale can show."""
     return float(one.sample.at(one.not_positive if scaled == "log" else 0))
-
-
-def _shown(one: Shown, share: float, scaled: Scaled) -> float:
-    return max(one.sample.reached_by(share), _lowest(one, scaled))
 
 
 def _stacked(first: Mapping[str, Any], second: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -154,6 +154,8 @@ NAMED = 3
 
 SERVED = "served"
 KERNEL = "system_call"
+# What asks the vDSO, whichever families it is of.
+CLOCK_READS = Family("", "", "", "clock read", "clock reads", wording.TIME, 0)
 
 Row: TypeAlias = Mapping[str, Any]
 
@@ -245,9 +247,7 @@ def served(analysis: Analysis) -> Iterator[Sentence]:
                     own[quantity] = there[0].mean
     if not by_kernel:
         return
-    reads = "both clock reads" if len(asked) == 2 else f"all {len(asked)} clock reads"
-    if len(asked) == 1:
-        reads = asked[0].title
+    reads = CLOCK_READS.of_all(asked, len(asked))
     told = []
     if well := [level for level, its in by_kernel.items() if not its]:
         where = places.at(well, results)

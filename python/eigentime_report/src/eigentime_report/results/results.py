@@ -1,6 +1,6 @@
 """What one or several folders of results have, reading them, and what a reader must know."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import cached_property
@@ -10,7 +10,7 @@ import polars as pl
 
 from eigentime_report.basics import grouped, once
 from eigentime_report.results import manifest
-from eigentime_report.results.cell import Cell, Fact
+from eigentime_report.results.cell import Cell
 from eigentime_report.results.folder import Folder
 from eigentime_report.results.manifest import RUNNING, Level, Run, Skip
 from eigentime_report.results.quantity import KINDS, Quantity, in_order
@@ -175,8 +175,9 @@ class Results:
         if key is None:
             return None
         if key not in self._cells:
-            samples = self._samples[key[0].kind]
-            self._cells[key] = samples.cell(key, self._accelerator(level))
+            known = once(it.accelerator for _, it in self.places(level) if it.accelerator)
+            more = {"accelerator": ", ".join(known)} if known else {}
+            self._cells[key] = self._samples[key[0].kind].cell(key, more)
         return self._cells[key]
 
     def cells(self, quantity: Quantity | str, load: str | None = None) -> list[Cell]:
@@ -224,10 +225,6 @@ class Results:
         if found := having(parts, self.quantities):
             return found
         raise KeyError(f"nothing is called '{name}'; {offered(parts, self.quantities)}")
-
-    def _accelerator(self, level: str) -> Mapping[str, Fact]:
-        known = [it.accelerator for _, it in self.places(level) if it.accelerator]
-        return {"accelerator": ", ".join(once(known))} if known else {}
 
 
 def load(*folders: str | Path, labels: Sequence[str] | None = None) -> Results:

@@ -10,7 +10,17 @@ from typing import Literal, TypeAlias
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from eigentime_report.tables.table import SUFFIXES, Between, Cell, Column, Table, mark, plain, text
+from eigentime_report.tables.table import (
+    SUFFIXES,
+    Between,
+    Cell,
+    Column,
+    Table,
+    mark,
+    plain,
+    text,
+    text_data,
+)
 
 Form: TypeAlias = Literal["html", "csv", "latex", "markdown"]
 # Some columns of a table, by their places.
@@ -30,34 +40,7 @@ MARKDOWN = str.maketrans(
 PACKAGES = r"\usepackage{array,booktabs,longtable,pdflscape,textcomp}"
 LATEX = str.maketrans(
     {character: f"\\{character}" for character in "&%$#_{}"}
-    | {
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-        "|": r"\textbar{}",
-        '"': r"\textquotedbl{}",
-        "µ": r"\textmu{}",
-        "±": r"\textpm{}",
-        "×": r"\texttimes{}",
-        "−": r"\textminus{}",
-        "≈": r"$\approx$",
-        "≤": r"$\le$",
-        "≥": r"$\ge$",
-        "²": r"\texttwosuperior{}",
-        "χ": r"$\chi$",
-        "ω": r"$\omega$",
-        "δ": r"$\delta$",
-        "ε": r"$\varepsilon$",
-        "–": "--",
-        "“": "``",
-        "”": "''",
-        "’": "'",
-        "\u00a0": "~",
-        "\u202f": r"\,",
-        "\n": " ",
-    }
+    | text_data("eigentime_report.tables", "tables")["latex"]
 )
 # Where a long name may go on in the next line.
 BREAKS = re.compile(r"(/|\\_|=)(?=.)")
@@ -301,9 +284,11 @@ def _tex(words: str) -> str:
     return words.translate(LATEX)
 
 
-WRITERS: Mapping[str, Callable[[Table], str]] = {
+WRITERS: Mapping[Form, Callable[[Table], str]] = {
     "html": write_html,
     "csv": write_csv,
     "latex": write_latex,
     "markdown": write_markdown,
 }
+# By the suffixes of files.
+FORMS: Mapping[str, Form] = dict(zip((".html", ".csv", ".tex", ".md"), WRITERS, strict=True))
