@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, expm1, hypot, log
-from typing import TypeAlias
 
 import numpy as np
 
 from eigentime_report import analysis, statistics, units
 from eigentime_report.basics import Refused
-from eigentime_report.results import Cell, Quantity, Results
+from eigentime_report.results import Cell, Results
 from eigentime_report.results.cell import BLOCK, ENOUGH_BLOCKS, Floats, things
 from eigentime_report.results.manifest import Run
 from eigentime_report.results.quantity import CALLS
+from eigentime_report.results.samples import Key
 from eigentime_report.statistics.compare import KRUSKAL_DUNN
 from eigentime_report.verdicts import FEWEST_ROUNDS, ends, times_drawn
 
@@ -235,9 +235,6 @@ def _apart(before: Floats, after: Floats) -> tuple[float, float]:
     return float(difference - below), float(difference + above)
 
 
-# A quantity, a level and a load.
-Place: TypeAlias = tuple[Quantity, str, str]
-
 # What runs are expected to have in common, or to differ in on purpose, by the names of `Run`.
 CIRCUMSTANCES = ("machine", "kernel", "eigentime", "probe", "preset")
 
@@ -307,7 +304,7 @@ class Changes:
         return tuple(
             sentence
             for results, when in ((self.before, BEFORE), (self.after, AFTER))
-            if (sentence := _alone({*_places(results)} - both, when))
+            if (sentence := _alone({*results.measured} - both, when))
         )
 
 
@@ -321,10 +318,9 @@ def compare_results(
             f"{before.folders[0]} and {after.folders[0]} hold the same run, of {same[0].begin}\n"
             "help: name two runs; a run that is compared with itself does not differ"
         )
-    common = set(_places(before))
-    changes = tuple(
-        _change(at, before, after, confidence, same_within) for at in _places(after) if at in common
-    )
+    common = set(before.measured)
+    own = [at for at in after.measured if at in common]
+    changes = tuple(_change(at, before, after, confidence, same_within) for at in own)
     if not changes:
         raise ComparisonError(
             f"{before.folders[0]} and {after.folders[0]} have no measurement in common: "
@@ -336,7 +332,7 @@ def compare_results(
 
 
 def _change(
-    at: Place, before: Results, after: Results, confidence: float, same_within: float
+    at: Key, before: Results, after: Results, confidence: float, same_within: float
 ) -> Change:
     quantity, level, load = at
     one, other = (cell for it in (before, after) if (cell := it.find(*at)))
@@ -361,15 +357,7 @@ def _told(runs: tuple[Run, ...], name: str) -> str:
     return ", ".join(dict.fromkeys(str(getattr(run, name)) for run in runs))
 
 
-def _places(results: Results) -> list[Place]:
-    return [
-        (quantity, cell.level, cell.load)
-        for quantity in results.quantities
-        for cell in results.cells(quantity)
-    ]
-
-
-def _alone(places: set[Place], when: str) -> str:
+def _alone(places: set[Key], when: str) -> str:
     if not places:
         return ""
     name, level, load = min((it.name, level, load) for it, level, load in places)

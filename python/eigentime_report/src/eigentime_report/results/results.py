@@ -144,6 +144,8 @@ class Results:
         self.levels: tuple[str, ...] = tuple(it for it in planned if it in at)
         self.loads: tuple[str, ...] = tuple(it for it in loads if it in under)
         self.quantities: tuple[Quantity, ...] = tuple(once(it for it, _, _ in keys))
+        # Quantity, level and load of all that was measured, in this order.
+        self.measured: tuple[Key, ...] = tuple(keys)
         self._keys = {(str(it), level, load): (it, level, load) for it, level, load in keys}
         self._cells: dict[Key, Cell] = {}
         self._found = [text for it in folders for text in it.notes]
