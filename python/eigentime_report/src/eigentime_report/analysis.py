@@ -249,16 +249,13 @@ def describe(cell: Cell) -> statistics.Descriptives:
     if cell.histogram is None:
         return numbers
     n = numbers.n
+    alike = {it: getattr(cell, it) for it in ("mean", "median", "mad", "minimum", "maximum")}
     return replace(
         numbers,
-        mean=cell.mean,
+        **alike,
         sd_uncorrected=cell.sd,
         sd=cell.sd * (n / (n - 1)) ** 0.5 if n > 1 else None,
-        median=cell.median,
-        mad=cell.mad,
         half_iqr=(cell.quantile(0.75) - cell.quantile(0.25)) / 2,
-        minimum=cell.minimum,
-        maximum=cell.maximum,
     )
 
 

@@ -195,9 +195,6 @@ class Clause:
         """`vDSO reads take 2.5 % (0.5 ns) longer`, without the verb that is said again; and the verb."""
         own = [it.quantity for it in self.findings[0]]
         many = len(own) > 1
-        subject = self.family.many if many else own[0].title
-        if many and len(own) < self.of:
-            subject = self.family.of_all(own, self.of)
         verbs = self.family.measure.verb if self.is_decided else STAYS
         verb = verbs[many]
         if few_blocks(self.groups[0]):
@@ -206,7 +203,7 @@ class Clause:
         if self.is_decided:
             findings = [it.as_shown for each in self.findings for it in each]
             much = clauses.amount(findings, self.family.measure)
-        words = (subject, verb if verb != again else "", much)
+        words = (self.family.subject(own, self.of), verb if verb != again else "", much)
         return " ".join(filter(None, words)), verb
 
 
@@ -301,15 +298,13 @@ def still_open(analysis: Analysis, groups: Sequence[Group]) -> Iterator[Sentence
     if not left:
         return
     left.sort(key=lambda item: (item[0].factor == "load", -item[0].family.weight))
-    where: dict[tuple[str, str], list[str]] = {}
-    for group, own in left:
-        whole = len(own) == len(group.findings) > 1
-        quantities = (it.quantity for it in own)
-        name = group.family.many if whole else group.family.of_all(quantities, len(group.findings))
-        if len(own) == 1:
-            name = own[0].quantity.title
-        there = group.varied(group.other, analysis.results).there
-        where.setdefault((group.factor, name), []).append(there)
+    where = grouped(
+        (
+            (its.factor, its.family.subject([it.quantity for it in own], len(its.findings))),
+            its.varied(its.other, analysis.results).there,
+        )
+        for its, own in left
+    )
     alike = grouped((tuple(at), name) for (_, name), at in where.items())
     next(iter(alike.values()))[0] += f" (intervals {clauses.intervals(left[0][1])})"
     told = [f"{listed(names)} {listed(list(at), 4)}" for at, names in alike.items()]

@@ -75,6 +75,12 @@ class Family:
         """`1 vDSO read`, `3 vDSO reads`."""
         return f"{number} {self.one if number == 1 else self.many}"
 
+    def subject(self, its: Sequence[Quantity], of: int) -> str:
+        """`vDSO reads` if that is all of them, `2 of 3 vDSO reads`, or the name of a single one."""
+        if len(its) == 1:
+            return its[0].title
+        return self.many if len(its) == of else self.of_all(its, of)
+
     def of_all(self, its: Iterable[Quantity], of: int) -> str:
         """`all 3 vDSO reads`, `2 of 3 vDSO reads`, or the name of a single one."""
         own = list(its)
