@@ -27,7 +27,7 @@ def section(page: Page, key: str) -> Section:
 def options(of: Section) -> dict[str, tuple[Chart, ...]]:
     """The charts of each quantity that can be chosen."""
     return {
-        option.title: option.charts
+        option.title: option.blocks
         for block in of.blocks
         if isinstance(block, Choice)
         for option in block.options
@@ -41,7 +41,7 @@ def shown(of: Section) -> list[Chart]:
         if isinstance(block, Chart):
             charts.append(block)
         if isinstance(block, Choice):
-            charts += block.options[block.first].charts
+            charts += block.options[block.first].blocks
     return charts
 
 

@@ -6,7 +6,7 @@
     for sentence in conclude(results):
         print(sentence.text)
 
-Read in this order: `units`, `results` (what was measured), `statistics`, `analysis` (all comparisons,
+Read in this order: `basics`, `units`, `results` (what was measured), `statistics`, `analysis` (all comparisons,
 made once), `tables`, `papers` (what was published, beside it), `charts`, `conclusions`, `comparison`
 (two sets of results), `page`, `report` (all put together), `outputs` and `cli`.
 """

@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eigentime_report import statistics
+from eigentime_report.basics import grouped
 from eigentime_report.results import Cell, Quantity, Replicates, Results
+from eigentime_report.results.cell import Blocks, Counts, Floats
 
 Factor: TypeAlias = Literal["level", "load"]
 
@@ -17,6 +18,10 @@ Factor: TypeAlias = Literal["level", "load"]
 # deviation, as in the timer-event paper: the mean interval of a periodic timer is what was asked
 # for, however late single events are.
 COMPARED: Mapping[str, str] = {"calls": "mean", "read": "median", "sleep": "median", "events": "sd"}
+
+# Statistics of which what was asked for is a part: all but those of scatter.
+QUANTILES: Mapping[str, float] = {"median": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
+PLACES = ("mean", *QUANTILES, "max", "min")
 
 # What the timing paper's factors are tried on, in its order.
 FACTORED = ("median", "mad", "maximum", "minimum")
@@ -34,18 +39,13 @@ MISSED = 0.05
 class Description:
     """What the values of a cell are like."""
 
-    quantity: Quantity
-    level: str
-    load: str
+    cell: Cell
     numbers: statistics.Descriptives
     # By quantile, with intervals.
     tails: Mapping[float, statistics.Interval]
     # Of events, the 99 % interval of the mean.
     mean_99: statistics.Interval | None
     outliers: statistics.Outliers
-    replicates: int
-    unit: str
-    facts: Mapping[str, float | int | str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,21 +149,11 @@ class Analysis:
             return None
         numbers = describe(cell)
         values, weights, blocks = sample(cell)
-        is_even = quantity.is_deviation
-        return Description(
-            quantity=quantity,
-            level=level,
-            load=load,
-            numbers=numbers,
-            tails=statistics.quantile_intervals(
-                values, tuple(numbers.quantiles), weights, blocks, confidence=self.confidence
-            ),
-            mean_99=statistics.mean_interval(values, 0.99) if is_even else None,
-            outliers=statistics.outliers(values, weights),
-            replicates=cell.replicates.count,
-            unit=cell.replicates.unit,
-            facts=cell.facts,
+        tails = statistics.quantile_intervals(
+            values, tuple(numbers.quantiles), weights, blocks, confidence=self.confidence
         )
+        mean_99 = statistics.mean_interval(values, 0.99) if quantity.is_deviation else None
+        return Description(cell, numbers, tails, mean_99, statistics.outliers(values, weights))
 
     def _compared(self, quantity: Quantity, factor: Factor, held: str) -> Compared | None:
         places = (
@@ -178,36 +168,22 @@ class Analysis:
             return None
         statistic = COMPARED[quantity.kind]
         unit, replicates = of_one_unit(cells)
-        names = [getattr(cell, factor) for cell in cells]
-        # A part of 100 ms is far more than that part of how late they end.
-        rows = {
-            name: getattr(its, statistic) - quantity.asked_ns
-            for name, its in zip(names, replicates, strict=True)
-        }
-        return Compared(
-            quantity=quantity,
-            factor=factor,
-            held=held,
-            statistic=statistic,
-            unit=unit,
-            why=_why(dict(zip(names, replicates, strict=True))),
-            blocks=min(its.blocks for its in replicates),
-            comparison=statistics.compare(
-                rows,
-                alpha=1 - self.confidence,
-                same_within=self.same_within,
-                as_in_paper=self.as_in_paper,
-                resolutions={
-                    name: cell.resolution(statistic, getattr(its, statistic))
-                    for name, cell, its in zip(names, cells, replicates, strict=True)
-                },
-            ),
+        by_name = {getattr(cell, factor): cell for cell in cells}
+        known = dict(zip(by_name, replicates, strict=True))
+        comparison = compare_cells(
+            statistic,
+            by_name,
+            {name: getattr(its, statistic) for name, its in known.items()},
+            alpha=1 - self.confidence,
+            same_within=self.same_within,
+            as_in_paper=self.as_in_paper,
         )
+        blocks = min(its.blocks for its in replicates)
+        why = _why(known)
+        return Compared(quantity, factor, held, statistic, unit, why, blocks, comparison)
 
     def _factored(self, kind: str) -> Iterator[FactorTest]:
-        strata: dict[str, list[Quantity]] = {}
-        for quantity in self.quantities(kind):
-            strata.setdefault(_stratum(quantity), []).append(quantity)
+        strata = grouped((_stratum(it), it) for it in self.quantities(kind))
         for among, quantities in strata.items():
             by_function = {it: self.results.cells(it) for it in quantities}
             most = max(map(len, by_function.values()))
@@ -238,6 +214,22 @@ class Analysis:
 analyse = Analysis
 
 
+def asked_of(statistic: str, cell: Cell) -> int:
+    """What was asked for of it: a part of 100 ms is far more than that part of how late a sleep ends."""
+    return cell.quantity.asked_ns if statistic in PLACES else 0
+
+
+def compare_cells(
+    statistic: str, cells: Mapping[str, Cell], rows: Mapping[str, Floats], **terms: Any
+) -> statistics.Comparison:
+    """The comparison of cells by rows of a statistic, an entry for each of their replicates."""
+    return statistics.compare(
+        {name: row - asked_of(statistic, cells[name]) for name, row in rows.items()},
+        resolutions={name: cells[name].resolution(statistic, row) for name, row in rows.items()},
+        **terms,
+    )
+
+
 def missed_share(cell: Cell) -> float:
     """How many of the events were merged into later ones, of 1; of all else 0."""
     missed = cell.facts.get("missed", 0)
@@ -257,20 +249,17 @@ def describe(cell: Cell) -> statistics.Descriptives:
     if cell.histogram is None:
         return numbers
     n = numbers.n
+    alike = {it: getattr(cell, it) for it in ("mean", "median", "mad", "minimum", "maximum")}
     return replace(
         numbers,
-        mean=cell.mean,
+        **alike,
         sd_uncorrected=cell.sd,
         sd=cell.sd * (n / (n - 1)) ** 0.5 if n > 1 else None,
-        median=cell.median,
-        mad=cell.mad,
         half_iqr=(cell.quantile(0.75) - cell.quantile(0.25)) / 2,
-        minimum=cell.minimum,
-        maximum=cell.maximum,
     )
 
 
-def sample(cell: Cell) -> tuple[NDArray[np.float64], NDArray[np.int64] | None, NDArray[np.int32]]:
+def sample(cell: Cell) -> tuple[Floats, Counts | None, Blocks]:
     """Values, how often each came, and their blocks; of readings the middles of their buckets.
 
     So they are measured as the median is, between the steps of the counter.

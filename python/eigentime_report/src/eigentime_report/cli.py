@@ -11,9 +11,10 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from eigentime_report import __version__
+from eigentime_report.basics import Refused
 
 # What computes takes a second to import, which those who ask for help need not wait for.
 if TYPE_CHECKING:
@@ -67,10 +68,6 @@ arguments or a folder are wrong, or a condition cannot be judged.
 """
 
 
-class Refused(Exception):
-    """What cannot be done, with the reason and the way out."""
-
-
 def _share(text: str) -> float:
     """`1%` or `0.01`."""
     number = text.removesuffix("%")
@@ -98,10 +95,6 @@ def _formats(text: str) -> list[str]:
             known = " or ".join(FIGURE_FORMATS)
             raise _wrong(f"'{word}' is no format of figures: say {known}")
     return words
-
-
-def _words(text: str) -> list[str]:
-    return [it for it in text.split(",") if it]
 
 
 def _wrong(reason: str) -> argparse.ArgumentTypeError:
@@ -138,7 +131,7 @@ VALUES: tuple[tuple[str, str, Callable[[str], object], object, str], ...] = (
     (
         "--only",
         "TABLE,...",
-        _words,
+        lambda text: [it for it in text.split(",") if it],
         [],
         (
             "all but a page in short: of the tables these only, and no sentences that matter less; "
@@ -186,38 +179,29 @@ def run(arguments: Sequence[str]) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     from eigentime_report import comparison, outputs
-    from eigentime_report.results import FolderError
 
     folders = [it for it in (options.tables, options.figures) if it]
-    try:
-        conditions = [comparison.parse(text) for text in options.fail_if]
+    conditions = [comparison.parse(text) for text in options.fail_if]
+    for path in options.output:
+        outputs.check(path)
+    for folder in folders:
+        outputs.check_folder(folder)
+    with _progress(options.quiet) as tell:
+        before, after = _load(options.folders, tell)
+        tell("judging conditions")
+        judgements = comparison.judge(conditions, before, after, confidence=options.confidence)
+        page = _page(options, before, after, judgements, tell)
+        short = outputs.only(page, options.only) if options.only else page
         for path in options.output:
-            outputs.check(path)
-        for folder in folders:
-            outputs.check_folder(folder)
-        with _progress(options.quiet) as tell:
-            before, after = _load(options.folders, tell)
-            tell("judging conditions")
-            judgements = comparison.judge(conditions, before, after, confidence=options.confidence)
-            page = _page(options, before, after, judgements, tell)
-            short = outputs.only(page, options.only) if options.only else page
-            for path in options.output:
-                tell(f"writing {path}")
-                is_page = outputs.suffix_of(path) == ".html"
-                outputs.write_report(path, page if is_page else short, judgements)
-            if options.tables:
-                tell(f"writing {options.tables}")
-                outputs.write_tables(options.tables, short)
-            if options.figures:
-                suffixes = [f".{it}" for it in options.figure_format]
-                outputs.write_figures(options.figures, page, suffixes, tell)
-    except (
-        FolderError,
-        comparison.ComparisonError,
-        comparison.ConditionError,
-        outputs.OutputError,
-    ) as error:
-        raise Refused(str(error)) from error
+            tell(f"writing {path}")
+            is_page = outputs.suffix_of(path) == ".html"
+            outputs.write_report(path, page if is_page else short, judgements)
+        if options.tables:
+            tell(f"writing {options.tables}")
+            outputs.write_tables(options.tables, short)
+        if options.figures:
+            suffixes = [f".{it}" for it in options.figure_format]
+            outputs.write_figures(options.figures, page, suffixes, tell)
     if options.json:
         _print(outputs.as_json(short, judgements))
     elif not (options.output or folders):
@@ -277,20 +261,11 @@ def _page(
     from eigentime_report.report import comparison_page, report_page
 
     limits = {"confidence": options.confidence, "same_within": options.same_within}
-    detail = _detail(options)
+    own: Any = {"title": options.title, "judgements": judgements, "detail": _detail(options)}
     if before is None:
-        return report_page(
-            after,
-            title=options.title,
-            **limits,
-            as_in_paper=options.as_in_paper,
-            judgements=judgements,
-            detail=detail,
-            tell=tell,
-        )
+        return report_page(after, as_in_paper=options.as_in_paper, tell=tell, **limits, **own)
     tell("comparing")
-    changes = compare_results(before, after, **limits)
-    return comparison_page(changes, title=options.title, judgements=judgements, detail=detail)
+    return comparison_page(compare_results(before, after, **limits), **own)
 
 
 def _outcome(judgements: Sequence[Judgement], fails_undecided: bool) -> int:

@@ -1,7 +1,5 @@
 """A report as files, by their suffixes, and as text for a terminal."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -12,27 +10,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from eigentime_report.basics import Refused
 from eigentime_report.charts.chart import replacing
 from eigentime_report.comparison import CONDITIONS, Judgement
-from eigentime_report.page import Page, Section, Sentence, render
-from eigentime_report.report import Tell, unheard
+from eigentime_report.page import Page, Sentence, render
+from eigentime_report.report import Tell, matching, unheard
 from eigentime_report.tables import Between, Form, Table, write
 from eigentime_report.tables.table import plain
-from eigentime_report.tables.writers import escape
+from eigentime_report.tables.writers import FORMS, escape
 
 # The version of the form of JSON.
 JSON_FORM = 1
-
-TABLE_FORMS: Mapping[str, Form] = {
-    ".csv": "csv",
-    ".html": "html",
-    ".md": "markdown",
-    ".tex": "latex",
-}
 
 # GitHub takes so many characters in an issue or a comment.
 ISSUE = 65_536
@@ -42,7 +33,7 @@ WIDEST = 100
 NO_BREAK = "\u00a0"
 
 
-class OutputError(Exception):
+class OutputError(Refused):
     """Something that cannot be written, with the reason and the way out."""
 
 
@@ -55,22 +46,15 @@ def only(page: Page, patterns: Sequence[str]) -> Page:
     """The page in short: its first sentences and notes, and the tables whose names match."""
     known = [table.key for table in page.tables()]
     for pattern in patterns:
-        if not any(fnmatchcase(key, pattern) for key in known):
+        if not matching(page.tables(), [pattern]):
             near = get_close_matches(pattern, known)
             offered = f"near it: {', '.join(near)}; " if near else ""
             raise OutputError(
                 f"no table is called '{pattern}'\nhelp: {offered}there are {', '.join(known)}"
             )
 
-    def chosen(section: Section) -> Section:
-        blocks = (
-            it
-            for it in section.tables()
-            if any(fnmatchcase(it.key, pattern) for pattern in patterns)
-        )
-        return replace(section, words=(), blocks=tuple(blocks))
-
-    sections = tuple(it for it in map(chosen, page.sections) if it.blocks)
+    chosen = (replace(it, blocks=tuple(matching(it.tables(), patterns))) for it in page.sections)
+    sections = tuple(it for it in chosen if it.blocks)
     return replace(page, picture=None, more_sentences=(), sections=sections)
 
 
@@ -120,11 +104,11 @@ def write_report(path: Path, page: Page, judgements: Sequence[Judgement]) -> Non
         _write(path, TEXTS[suffix](page, judgements))
 
 
-def write_tables(folder: Path, page: Page, suffixes: Sequence[str] = tuple(TABLE_FORMS)) -> None:
+def write_tables(folder: Path, page: Page, suffixes: Sequence[str] = tuple(FORMS)) -> None:
     """Writes each table to files of its own, called by the table's key."""
     for table in page.tables():
         for suffix in suffixes:
-            _write(folder / f"{table.key}{suffix}", write(table, TABLE_FORMS[suffix]))
+            _write(folder / f"{table.key}{suffix}", write(table, FORMS[suffix]))
 
 
 def write_figures(folder: Path, page: Page, suffixes: Sequence[str], tell: Tell = unheard) -> None:
@@ -170,7 +154,6 @@ def markdown(page: Page) -> str:
             lines += [f"## {title}\n", *(f"- {_prose(text)}" for text in texts), ""]
     for section in page.sections:
         lines.append(f"## {escape(section.title)}\n")
-        lines += [f"{_prose(words)}\n" for words in section.words]
         lines += [write(table, "markdown") for table in section.tables()]
     return "\n".join(lines)
 

@@ -1,31 +1,30 @@
 """A report put together: results in, a page with its sections out."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
-from eigentime_report.analysis import Analysis, Compared, Factor, analyse
+from eigentime_report.analysis import Analysis, Compared, analyse
+from eigentime_report.basics import grouped, once
 from eigentime_report.charts import Chart, forest, kinds, overview
 from eigentime_report.comparison import CONDITIONS, Changes, Judgement, Outcome, shown
 from eigentime_report.comparison.changes import AFTER, BEFORE
 from eigentime_report.conclusions import MAIN, Sentence, conclude
 from eigentime_report.conclusions.measured import ABOUT as TRUST
-from eigentime_report.page import Block, Choice, Facts, Fold, Option, Page, Section
+from eigentime_report.page import Block, Choice, Facts, Fold, Page, Section
 from eigentime_report.papers import papers_tables
 from eigentime_report.results import Cell, Quantity, Results
 from eigentime_report.results.cell import things
+from eigentime_report.results.manifest import Level
 from eigentime_report.tables import FACTORS, Table, measured_tables
 
 ChartOf: TypeAlias = Callable[..., Chart]
 # Hears what is done at the moment.
 Tell: TypeAlias = Callable[[str], None]
-Some = TypeVar("Some", bound=Compared)
 
 
 class Detail(IntEnum):
@@ -48,12 +47,6 @@ class Part:
     # By their subjects, what the page's first picture has of it; the charts of the first of
     # these are seen first. Without one of them, it is the first quantity.
     main: tuple[str, ...] = ()
-
-    @property
-    def folded(self) -> tuple[str, ...]:
-        """Tables for those who want to know it exactly."""
-        names = ("pairs-{}-*", "descriptives-{}", "tests-{}-*", "factors-{}")
-        return tuple(it.format(self.key) for it in names)
 
 
 PARTS = (
@@ -89,6 +82,8 @@ PARTS = (
     Part("beside", "Beside what was published", ("published",)),
     Part("places", "Where and under which loads was measured", ("levels", "loads")),
 )
+# Tables of each part for those who want to know it exactly.
+FOLDED = ("pairs-{}-*", "descriptives-{}", "tests-{}-*", "factors-{}")
 
 
 def unheard(words: str) -> None:
@@ -99,28 +94,26 @@ def picture_of(analysis: Analysis) -> Chart | None:
     """What each level costs, under the first load; None where there is one level."""
     load = analysis.results.loads[0]
     compared = [it for part in PARTS for it in analysis.comparisons(part.key, "level")]
-    main = _main(it for it in compared if it.held == load)
-    return overview(main, analysis.results.levels) if main else None
+    return _picture((it for it in compared if it.held == load), levels=analysis.results.levels)
 
 
 def picture_of_changes(changes: Changes) -> Chart | None:
     """What has changed at all levels, under the first load."""
     load = changes.after.loads[0]
-    main = _main(it for it in changes.changes if it.load == load)
-    return overview(main, title="What has changed") if main else None
+    return _picture((it for it in changes.changes if it.load == load), title="What has changed")
 
 
-def _main(compared: Iterable[Some]) -> list[Some]:
-    """The comparisons of each part's main quantities, in the parts' order."""
+def _picture(compared: Iterable[Compared], **words: Any) -> Chart | None:
+    """That of the comparisons of each part's main quantities, in the parts' order."""
     given = list(compared)
-    found: list[Some] = []
+    found: list[Compared] = []
     for part in PARTS:
         own = [it for it in given if it.quantity.kind == part.key]
         first = {it.quantity.subject: it.quantity for it in reversed(own)}
         chosen = [first[it] for it in part.main if it in first]
         chosen = chosen or list(first.values())[-1:]
         found += [it for quantity in chosen for it in own if it.quantity == quantity]
-    return found
+    return overview(found, **words) if found else None
 
 
 def every_table(analysis: Analysis) -> Iterator[Table]:
@@ -144,11 +137,9 @@ def sections_of(analysis: Analysis, detail: Detail, tell: Tell = unheard) -> Ite
                 *_forests(part, analysis),
                 *_charts(part, analysis.quantities(part.key), results, results.cells),
             ]
-        blocks: tuple[Block, ...] = (
-            *_matching(tables, part.tables),
-            *drawn,
-            *(Fold(f"{it.key}-fold", it.title, (it,)) for it in _matching(tables, part.folded)),
-        )
+        folded = matching(tables, [it.format(part.key) for it in FOLDED])
+        folds = (Fold(f"{it.key}-fold", it.title, (it,)) for it in folded)
+        blocks: tuple[Block, ...] = (*matching(tables, part.tables), *drawn, *folds)
         yield Section(f"about-{part.key}", part.title, blocks=blocks)
 
 
@@ -173,7 +164,7 @@ def sections_of_changes(changes: Changes, detail: Detail) -> Iterator[Section]:
             continue
         blocks: list[Block] = [shown.changes_table(changes, part.key)]
         if detail >= Detail.CHARTS:
-            quantities = list(dict.fromkeys(it.quantity for it in changes.of(part.key)))
+            quantities = once(it.quantity for it in changes.of(part.key))
             blocks.append(shown.changes_chart(changes, part.key))
             blocks += _charts(part, quantities, changes.after, cells, levels)
         yield Section(f"about-{part.key}", part.title, blocks=tuple(blocks))
@@ -194,23 +185,23 @@ def _charts(
             kind(cells, levels=levels or results.levels, loads=results.loads)
             for kind in part.charts
         )
-        options.append(Option(f"{charts[0].key}-option", quantity.title, charts))
+        options.append(Fold(f"{charts[0].key}-option", quantity.title, charts))
     if len(options) == 1:
-        yield from options[0].charts
+        yield from options[0].blocks
     elif options:
         main = (at for at, it in enumerate(quantities) if it.subject == part.main[0])
         first, key = next(main, 0), f"quantities-{part.key}"
         yield Choice(key, "Quantity by quantity", "Quantity", tuple(options), first)
 
 
-def _matching(tables: Iterable[Table], patterns: Iterable[str]) -> list[Table]:
+def matching(tables: Iterable[Table], patterns: Iterable[str]) -> list[Table]:
+    """The tables whose keys one of the patterns has."""
     return [it for it in tables if any(fnmatchcase(it.key, pattern) for pattern in patterns)]
 
 
 def _forests(part: Part, analysis: Analysis) -> Iterator[Chart]:
     """How levels differ from the first one, and loads."""
-    factors: tuple[Factor, ...] = FACTORS
-    for factor in factors:
+    for factor in FACTORS:
         if compared := list(analysis.comparisons(part.key, factor)):
             title = f"{part.title}: how {factor}s differ"
             yield forest(compared, key=f"effects-{part.key}-{factor}s", title=title)
@@ -243,15 +234,14 @@ def report_page(
             # Made once, and held.
             list(analysis.comparisons(kind, factor))
     tell("drawing conclusions")
-    return _page(
+    page = Page(
         title or f"What time costs: {', '.join(_machines(results))}",
         _subtitle(results),
         picture_of(analysis) if detail >= Detail.CHARTS else None,
-        conclude(results, analysis),
-        _facts(results),
-        sections_of(analysis, detail, tell),
-        judgements,
+        facts=tuple(_facts(results)),
     )
+    sentences = conclude(results, analysis)
+    return _filled(page, sentences, sections_of(analysis, detail, tell), judgements)
 
 
 def comparison_page(
@@ -266,46 +256,39 @@ def comparison_page(
     names = told_apart(it.folders for it in both.values())
     compared = shown.circumstances_table(changes)
     last = Section("compared", compared.title, blocks=(compared,))
-    return _page(
+    page = Page(
         title or f"What has changed: {' and '.join(names)}",
         "; ".join(
             f"{when} ({name}): {_subtitle(results)}"
             for (when, results), name in zip(both.items(), names, strict=True)
         ),
         picture_of_changes(changes) if detail >= Detail.CHARTS else None,
-        shown.changes_sentences(changes),
-        [
+        facts=tuple(
             replace(facts, title=f"{facts.title}, {when}")
             for when, results in both.items()
             for facts in _facts(results)
-        ],
-        (*sections_of_changes(changes, detail), last),
-        judgements,
+        ),
     )
+    sections = (*sections_of_changes(changes, detail), last)
+    return _filled(page, shown.changes_sentences(changes), sections, judgements)
 
 
-def _page(
-    title: str,
-    subtitle: str,
-    picture: Chart | None,
+def _filled(
+    page: Page,
     sentences: Sequence[Sentence],
-    facts: Iterable[Facts],
     sections: Iterable[Section],
     judgements: Sequence[Judgement],
 ) -> Page:
-    """A page, with the outcomes of conditions before all else, and what matters less folded away."""
+    """The page with all that it tells, with the outcomes of conditions before all else, and what matters less folded away."""
     table = shown.conditions_table(judgements)
     outcomes = Section("outcomes", table.title, blocks=(table,) if judgements else ())
     conclusions = [it for it in sentences if it.about != TRUST]
-    return Page(
-        title=title,
-        subtitle=subtitle,
-        picture=picture,
+    return replace(
+        page,
         sentences=(*_outcomes(judgements), *(it for it in conclusions if it.weight >= MAIN)),
         more_sentences=tuple(it for it in conclusions if it.weight < MAIN),
         notes=tuple(it.text for it in sentences if it.about == TRUST),
-        facts=tuple(facts),
-        sections=tuple(it for it in (outcomes, *sections) if it.words or it.blocks),
+        sections=tuple(it for it in (outcomes, *sections) if it.blocks),
     )
 
 
@@ -322,7 +305,7 @@ def _outcomes(judgements: Sequence[Judgement]) -> Iterator[Sentence]:
 
 
 def _machines(results: Results) -> list[str]:
-    return list(dict.fromkeys(run.machine for run in results.runs))
+    return once(run.machine for run in results.runs)
 
 
 def told_apart(groups: Iterable[Iterable[Path]]) -> list[str]:
@@ -356,12 +339,7 @@ def _facts(results: Results) -> Iterator[Facts]:
             fact
             for _, known in places
             # What is said twice of one place is one fact.
-            for fact in dict.fromkeys(
-                [
-                    *known.notes.items(),
-                    *((it.verdict, it.found) for it in known.findings if it.verdict in AMISS),
-                ]
-            )
+            for fact in once([*known.notes.items(), *_amiss(known)])
         )
         if times:
             yield Facts(
@@ -375,14 +353,16 @@ def _facts(results: Results) -> Iterator[Facts]:
             )
 
 
+def _amiss(known: Level) -> Iterator[tuple[str, str]]:
+    return ((it.verdict, it.found) for it in known.findings if it.verdict in AMISS)
+
+
 def _run_facts(results: Results) -> Iterator[Facts]:
     """A card for each machine and kernel, with the runs there."""
-    runs: dict[tuple[str, str], dict[str, None]] = {}
-    for run in results.runs:
-        measured = f"{run.begin}, preset {run.preset}, {things(run.blocks, 'block')}"
-        runs.setdefault((run.machine, run.kernel), {})[measured] = None
-    for (machine, kernel), all_measured in runs.items():
-        yield Facts(
-            f"Machine {machine}",
-            (("kernel", kernel), *(("measured", measured) for measured in all_measured)),
-        )
+    measured = grouped(
+        ((it.machine, it.kernel), f"{it.begin}, preset {it.preset}, {things(it.blocks, 'block')}")
+        for it in results.runs
+    )
+    for (machine, kernel), runs in measured.items():
+        facts = (("measured", it) for it in dict.fromkeys(runs))
+        yield Facts(f"Machine {machine}", (("kernel", kernel), *facts))

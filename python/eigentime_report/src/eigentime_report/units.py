@@ -5,8 +5,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-# Where there is no number.
-NOTHING = "–"
 MINUS = "−"
 # Figures of a number that count.
 FIGURES = 3
@@ -48,20 +46,16 @@ def unit_for(lengths: Iterable[float | None]) -> Unit:
     return _unit(least / 10)
 
 
-def duration(ns: float | None, unit: Unit | None = None, figures: int = FIGURES) -> str:
+def duration(ns: float, unit: Unit | None = None, figures: int = FIGURES) -> str:
     """A length of time: `19.8 ns`, `1.02 ms`; in the unit that fits, or in this one."""
-    if ns is None:
-        return NOTHING
     # What is rounded up to the next unit is written in it.
     if unit is None:
         unit = _unit(abs(float(f"{_finite(ns):.{figures - 1}e}")))
     return f"{number(ns / unit.ns, figures)} {unit.name}"
 
 
-def number(value: float | None, figures: int = FIGURES) -> str:
+def number(value: float, figures: int = FIGURES) -> str:
     """A number with so many figures that count, none of them before the point dropped."""
-    if value is None:
-        return NOTHING
     if _finite(value) == 0:
         return "0"
     # As it is after rounding: 9.999 has one digit before the point more than it seems.
@@ -71,10 +65,8 @@ def number(value: float | None, figures: int = FIGURES) -> str:
     return _signed(f"{value:,.{max(figures - 1 - exponent, 0)}f}")
 
 
-def percent(part: float | None, figures: int = 2, sign: bool = True) -> str:
+def percent(part: float, figures: int = 2, sign: bool = True) -> str:
     """A part of one as a percentage, by how much something is more: `+3.1 %`."""
-    if part is None:
-        return NOTHING
     value = 100 * _finite(part)
     text = _signed(f"{value:{'+' if sign else ''},.{_places(value, figures)}f}")
     nothing = not text.strip("+−0.")
@@ -86,20 +78,18 @@ def margin(part: float) -> str:
     return f"{100 * part:g} %"
 
 
-def times(ratio: float | None, figures: int = 2) -> str:
+def times(ratio: float, figures: int = 2) -> str:
     """How many times as much: `4.1 times`."""
-    return NOTHING if ratio is None else f"{number(ratio, figures)} times"
+    return f"{number(ratio, figures)} times"
 
 
-def count(things: int | None) -> str:
+def count(things: int) -> str:
     """How many: `1,234,567`."""
-    return NOTHING if things is None else _signed(f"{things:,}")
+    return _signed(f"{things:,}")
 
 
-def p_value(p: float | None) -> str:
+def p_value(p: float) -> str:
     """A probability of a test: `0.012`, `< 0.001`."""
-    if p is None:
-        return NOTHING
     if _finite(p) < LEAST_P:
         return f"< {LEAST_P}"
     return f"{p:.3f}" if p < 0.1 else f"{p:.2f}"

@@ -8,8 +8,6 @@ bootstrap), since what is measured in one round is alike; a limit within it is n
 missed. This file needs nothing else of the package.
 """
 
-from __future__ import annotations
-
 from enum import Enum
 from functools import lru_cache
 

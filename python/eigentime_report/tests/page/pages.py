@@ -16,7 +16,7 @@ from eigentime_report.charts import (
     qq,
     raw_series,
 )
-from eigentime_report.page import Choice, Facts, Fold, Option, Page, Section
+from eigentime_report.page import Choice, Facts, Fold, Page, Section
 from eigentime_report.tables import Column, Row, Table
 
 HOSTILE = "</script><script>alert(1)</script>"
@@ -91,20 +91,19 @@ def whole() -> Page:
             Facts("vm", (("accelerator", "KVM"),), (("boot", "3 s (1 of 2 runs)"),)),
         ),
         (
-            Section("calls", "Calls", ("What one call costs.",), (table(), effects)),
-            Section("sleeps", "Sleeps", (), (table("miss-times", 16), tail, spread)),
+            Section("calls", "Calls", (table(), effects)),
+            Section("sleeps", "Sleeps", (table("miss-times", 16), tail, spread)),
             Section(
                 "events",
                 "Events",
-                (),
                 (
                     Choice(
                         "quantities",
                         "Quantity by quantity",
                         "Quantity",
                         (
-                            Option("reads", "Reads", (ccdf(reads),)),
-                            Option("ticks", "Ticks", (interval_histogram(events), qq(events))),
+                            Fold("reads", "Reads", (ccdf(reads),)),
+                            Fold("ticks", "Ticks", (interval_histogram(events), qq(events))),
                         ),
                         first=1,
                     ),
@@ -113,7 +112,6 @@ def whole() -> Page:
             Section(
                 "rest",
                 "The rest",
-                (),
                 (
                     Fold("more", "More charts", (series, nothing)),
                     Fold("folded", "A table", (table("folded-table"),)),
@@ -138,7 +136,6 @@ def hostile() -> Page:
             Section(
                 "section",
                 HOSTILE,
-                (HOSTILE,),
                 (
                     table("table", first=HOSTILE),
                     ccdf(cells),

@@ -196,7 +196,7 @@ def test_a_sentence_without_its_table_is_refused():
 )
 def test_a_key_is_there_once(blocks):
     with pytest.raises(ValueError, match="one key"):
-        render(Page("Twice", sections=(Section("s", "S", (), blocks),)))
+        render(Page("Twice", sections=(Section("s", "S", blocks),)))
 
 
 def test_the_same_page_is_the_same_file(html):

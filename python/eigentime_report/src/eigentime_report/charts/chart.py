@@ -1,101 +1,44 @@
 """What all charts have in common: colours, data, panels, scales, and how they are shown and saved."""
 
-from __future__ import annotations
-
+import json
 import os
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import altair as alt
 import polars as pl
 
-FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
-
-# Role, in light, in dark.
-_ROLES: tuple[tuple[str, str, str], ...] = (
-    ("page", "#f6f7f9", "#12151a"),
-    ("surface", "#ffffff", "#1a1e25"),
-    ("raised", "#eef1f5", "#232933"),
-    ("ink", "#1b2330", "#e8ebf0"),
-    ("muted", "#5a6575", "#a0abbb"),
-    ("grid", "#e3e7ed", "#2d3440"),
-    ("edge", "#d3d9e2", "#38414f"),
-    ("accent", "#2558b8", "#8ab4ff"),
-    ("level-0", "#175cab", "#559ff0"),
-    ("level-1", "#d4650c", "#f29a4a"),
-    ("level-2", "#149a6e", "#3fd6a2"),
-    ("level-3", "#8c2a5c", "#f0a6da"),
-    ("level-4", "#5c5000", "#efe57a"),
-    ("level-5", "#3395c6", "#a8e6fc"),
-    ("level-6", "#c73a44", "#ec6464"),
-    ("level-7", "#788291", "#8c95a3"),
-    ("differs", "#b42318", "#ff8577"),
-    ("same", "#14785c", "#4fd0a9"),
-    ("undecided", "#6b7585", "#98a3b3"),
-)
-
 
 @dataclass(frozen=True)
 class Theme:
-    """The colour of each role."""
+    """The colour of each role, and what Vega-Lite takes for all charts: `ordinal` colours are those of verdicts."""
 
     name: str
     roles: Mapping[str, str]
+    config: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, name: str, place: int) -> "Theme":
+        """That of `theme.json` whose colours have this place there; its configuration names them by roles."""
+        text = (files("eigentime_report.charts") / "theme.json").read_text("utf-8")
+        roles = {role: colours[place] for role, colours in json.loads(text)["roles"].items()}
+        for role, colour in roles.items():
+            text = text.replace(f'"@{role}"', f'"{colour}"')
+        return cls(name, roles, json.loads(text)["config"])
 
     @property
     def levels(self) -> list[str]:
         """The colours of levels, in the order of these; there may be more levels."""
         return [it for role, it in self.roles.items() if role.startswith("level-")]
 
-    @property
-    def config(self) -> dict[str, Any]:
-        """What Vega-Lite takes for all charts: `ordinal` colours are those of verdicts."""
-        its = self.roles
-        verdicts = [its[name] for name in ("differs", "same", "undecided", "undecided")]
-        return {
-            "background": its["surface"],
-            "font": FONT,
-            "range": {"category": self.levels, "ordinal": verdicts},
-            "axis": {
-                "gridColor": its["grid"],
-                "domainColor": its["edge"],
-                "tickColor": its["edge"],
-                "labelColor": its["muted"],
-                "labelFontSize": 11.5,
-                "labelLimit": 260,
-                "labelSeparation": 6,
-                "titleColor": its["muted"],
-                "titleFontSize": 12,
-                "titleFontWeight": "normal",
-            },
-            "header": {"labelColor": its["ink"], "labelFontSize": 12.5},
-            "legend": {
-                "orient": "top",
-                "title": None,
-                "labelColor": its["ink"],
-                "labelFontSize": 12,
-                "labelLimit": 260,
-            },
-            "style": {"ink": {"color": its["ink"]}, "muted": {"color": its["muted"]}},
-            "title": {
-                "anchor": "start",
-                "color": its["ink"],
-                "fontSize": 15,
-                "subtitleColor": its["muted"],
-                "subtitleFontSize": 11,
-            },
-            "view": {"stroke": its["edge"]},
-        }
 
-
-LIGHT = Theme("light", {role: light for role, light, _ in _ROLES})
-DARK = Theme("dark", {role: dark for role, _, dark in _ROLES})
-
+LIGHT, DARK = Theme.read("light", 0), Theme.read("dark", 1)
 
 Scaled: TypeAlias = Literal["log", "linear"]
 
@@ -184,8 +127,8 @@ class Chart:
 def panels(
     rows: pl.DataFrame,
     *layers: alt.Chart,
-    columns: int,
-    height: int | alt.Step,
+    columns: int = 4,
+    height: int | alt.Step = 170,
     own: Sequence[Literal["x", "y"]] = (),
     zoom: Sequence[Literal["x", "y"]] = ("x", "y"),
 ) -> alt.FacetChart:

@@ -1,8 +1,7 @@
 """By how much levels or loads differ: forest plots, and the picture that a page opens with."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
 
 import altair as alt
 import polars as pl
@@ -46,39 +45,23 @@ def forest(
     if rows.is_empty():
         return Chart(slug(key), title, sentences(NOTHING, _missing(given)), rows)
     rows = rows.with_columns(panel="group")
-    names = rows["name"].unique(maintain_order=True).to_list()
     kinds = dict(VERDICTS.values())
     came = [it for it in kinds if it in rows["verdict"].to_list()]
-    colour = alt.Color(
-        "verdict:N",
-        scale=alt.Scale(domain=list(kinds), range="ordinal"),
-        legend=alt.Legend(values=came),
+    legend = alt.Legend(values=came)
+    domain = list(kinds)
+    colour = alt.Color("verdict:N", scale=alt.Scale(domain=domain, range="ordinal"), legend=legend)
+    shapes = alt.Scale(domain=domain, range=list(kinds.values()))
+    points, lines, zero = _intervals(rows, colour, is_log)
+    points = points.encode(shape=alt.Shape("verdict:N", scale=shapes, legend=legend))
+    own: list[Literal["x", "y"]] = ["x"] if is_log else []
+    layers = (lines, points, zero)
+    drawn = panels(rows, *layers, columns=3, height=alt.Step(22), own=own, zoom=["x"])
+    said = reading or (
+        f"How much {given[0].factor}s differ from {_base(given)}; the dashed line is no difference."
     )
-    shapes = alt.Scale(domain=list(kinds), range=list(kinds.values()))
-    shape = alt.Shape("verdict:N", scale=shapes, legend=alt.Legend(values=came))
-    drawn = panels(
-        rows,
-        *_intervals(alt.Y("name:N", sort=names, title=None), colour, is_log, shape),
-        columns=3,
-        height=alt.Step(22),
-        own=["x"] if is_log else [],
-        zoom=["x"],
-    )
-    base = " and ".join(dict.fromkeys(each.base for each in given))
-    return Chart(
-        slug(key),
-        title,
-        sentences(
-            reading
-            or f"How much {given[0].factor}s differ from {base}; the dashed line is no difference.",
-            f"The lines are intervals at {100 * (1 - given[0].comparison.alpha):.4g} %, which hold "
-            "for all comparisons of a row together.",
-            _log_words() if is_log else "",
-            _missing(given),
-        ),
-        rows,
-        drawn,
-    )
+    together = "which hold for all comparisons of a row together."
+    caption = _caption(given, is_log, f"{said} The lines are intervals at", together)
+    return Chart(slug(key), title, caption, rows, drawn)
 
 
 def overview(
@@ -92,40 +75,41 @@ def overview(
         for row in _rows([each], given)
     ]
     rows, is_log = _scaled(pl.DataFrame(found))
-    base = " and ".join(dict.fromkeys(each.base for each in given))
-    title = title or f"What each level costs against {base}"
+    title = title or f"What each level costs against {_base(given)}"
     if rows.is_empty():
         return Chart("overview", title, sentences(NOTHING, _missing(given)), rows)
     rows = rows.with_columns(panel=pl.lit(""), level="group")
-    names = rows["name"].unique(maintain_order=True).to_list()
     shown = rows["level"].unique(maintain_order=True).to_list()
     every = [*dict.fromkeys([*(levels or ()), *shown])]
-    place = alt.Y("name:N", sort=names, title=None)
-    layers = [
-        it if place_of is None else it.encode(yOffset=alt.YOffset("level:N", sort=shown))
-        for it, place_of in zip(
-            _intervals(place, level_colour(every, shown), is_log), (1, 1, None), strict=True
-        )
-    ]
-    return Chart(
-        "overview",
-        title,
-        sentences(
-            f"One row a metric: the {_listed(given)}. The dashed line is {base}; right of it is "
-            "more. The lines are intervals at "
-            f"{100 * (1 - given[0].comparison.alpha):.4g} %, from blocks in randomized order.",
-            _log_words() if is_log else "",
-            _missing(given),
-        ),
-        rows,
-        panels(rows, *layers, columns=1, height=alt.Step(max(11, 30 // len(shown))), zoom=["x"]),
+    points, lines, zero = _intervals(rows, level_colour(every, shown), is_log)
+    beside = alt.YOffset("level:N", sort=shown)
+    layers = (lines.encode(yOffset=beside), points.encode(yOffset=beside), zero)
+    height = alt.Step(max(11, 30 // len(shown)))
+    drawn = panels(rows, *layers, columns=1, height=height, zoom=["x"])
+    said = (
+        f"One row a metric: the {_listed(given)}. The dashed line is {_base(given)}; right of it is "
+        "more. The lines are intervals at"
     )
+    caption = _caption(given, is_log, said, "from blocks in randomized order.")
+    return Chart("overview", title, caption, rows, drawn)
+
+
+def _base(given: Sequence[Compared]) -> str:
+    return " and ".join(dict.fromkeys(each.base for each in given))
+
+
+def _caption(given: Sequence[Compared], is_log: bool, said: str, held: str) -> str:
+    """Words around the intervals' confidence, and what is said of the scale and of pairs without a place."""
+    confidence = f"{100 * (1 - given[0].comparison.alpha):.4g} %,"
+    return sentences(said, confidence, held, _log_words() if is_log else "", _missing(given))
 
 
 def _intervals(
-    place: alt.Y, colour: alt.Color, is_log: bool, shape: alt.Shape | None = None
-) -> list[alt.Chart]:
-    """Points with their intervals, and a line where no difference is."""
+    rows: pl.DataFrame, colour: alt.Color, is_log: bool
+) -> tuple[alt.Chart, alt.Chart, alt.Chart]:
+    """Points, their intervals, and a line where no difference is."""
+    names = rows["name"].unique(maintain_order=True).to_list()
+    place = alt.Y("name:N", sort=names, title=None)
     if is_log:
         axis = alt.Axis(labelExpr="format(datum.value, '~') + '×'", title="times as much")
         its = alt.Scale(type="log", nice=False, padding=8)
@@ -133,14 +117,10 @@ def _intervals(
         axis = alt.Axis(labelExpr="format(datum.value, '+~') + ' %'", title="difference")
         its = alt.Scale(nice=False, padding=8)
     base = alt.Chart().encode(y=place, color=colour, tooltip=alt.Tooltip("said:N", title="what"))
+    lines = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", scale=its, axis=axis), x2="high")
     points = base.mark_point(filled=True, size=60).encode(x=alt.X("at:Q"))
-    return [
-        base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", scale=its, axis=axis), x2="high"),
-        points if shape is None else points.encode(shape=shape),
-        alt.Chart()
-        .mark_rule(strokeDash=[4, 3], style="muted")
-        .encode(x=alt.datum(1 if is_log else 0)),
-    ]
+    zero = alt.Chart().mark_rule(strokeDash=[4, 3], style="muted")
+    return points, lines, zero.encode(x=alt.datum(1 if is_log else 0))
 
 
 def _rows(given: Sequence[Compared], among: Sequence[Compared]) -> Iterator[dict[str, str | float]]:

@@ -1,7 +1,5 @@
 """The kinds of charts of one quantity, each from few numbers of its samples to a chart."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -10,18 +8,10 @@ import numpy as np
 import polars as pl
 from scipy.special import ndtri
 
-from eigentime_report.charts.chart import (
-    SECONDS,
-    Chart,
-    Scaled,
-    level_colour,
-    panels,
-    scale,
-    seconds,
-)
-from eigentime_report.charts.sample import Floats, Selection, Shown, both_ranks, top_ranks
+from eigentime_report.charts.chart import SECONDS, Chart, Scaled, scale, seconds
+from eigentime_report.charts.sample import Selection, Shown, both_ranks, top_ranks
 from eigentime_report.results import Cell
-from eigentime_report.results.cell import plural
+from eigentime_report.results.cell import Floats, plural
 from eigentime_report.statistics.intervals import Ordered
 
 Names = Sequence[str] | None
@@ -40,6 +30,8 @@ CENTRAL = (0.005, 0.995)
 QUARTILES = (0.25, 0.75)
 # By the columns of the rows of percentiles.
 PERCENTILES = {"p1": 0.01, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p99": 0.99}
+# What is told of each mark.
+WHERE = ("level:N", "load:N")
 LOG = "The scale of time is logarithmic."
 
 
@@ -71,15 +63,17 @@ def ccdf(cells: Iterable[Cell], *, levels: Names = None, loads: Names = None) ->
     line = base.encode(
         x=alt.X(**seconds("value", meaning, "log")),
         y=alt.Y("share:Q", scale=scale("log"), axis=y),
-        color=level_colour(its.levels, its.shown_levels),
-        tooltip=["level:N", "load:N", "time:N", alt.Tooltip("share:Q", format=".4~%")],
+        color=its.colour,
+        tooltip=[*WHERE, "time:N", alt.Tooltip("share:Q", format=".4~%")],
     )
     return its.chart(
         rows,
-        rows.is_empty() or panels(rows, line, columns=2, height=280),
+        [line],
         "How often it took how long: where a line crosses 1 %, one in a hundred took at least "
         "that long (the 99th percentile). Both scales are logarithmic.",
         its.off_scale(),
+        columns=2,
+        height=280,
     )
 
 
@@ -89,8 +83,10 @@ def distribution(cells: Iterable[Cell], *, levels: Names = None, loads: Names = 
     scaled = its.scaled
 
     def percentiles(one: Shown) -> Mapping[str, Any]:
+        least = _lowest(one, scaled)
         found: dict[str, Any] = {
-            name: [_shown(one, share, scaled) * 1e-9] for name, share in PERCENTILES.items()
+            name: [max(one.sample.reached_by(share), least) * 1e-9]
+            for name, share in PERCENTILES.items()
         }
         medians = one.cell.replicates.median[:REPLICATES]
         kept = medians[np.isfinite(medians) & ((medians > 0) | (scaled == "linear"))]
@@ -98,32 +94,34 @@ def distribution(cells: Iterable[Cell], *, levels: Names = None, loads: Names = 
 
     rows = its.rows(percentiles, lambda one: one.cell.load)
     place = alt.Y("level:N", sort=its.shown_levels, title=None)
-    colour = level_colour(its.levels, its.shown_levels).legend(None)
-    base = alt.Chart().encode(y=place, color=colour)
+    base = alt.Chart().encode(y=place, color=its.colour.legend(None))
     told = [alt.Tooltip(f"{name}_told:N", title=name) for name in PERCENTILES]
     for name in PERCENTILES:
         base = base.transform_calculate(**{f"{name}_told": SECONDS.format(f"datum.{name}")})
-    boxes = base.transform_filter("isValid(datum.p50)").encode(tooltip=["level:N", "load:N", *told])
+    boxes = base.transform_filter("isValid(datum.p50)").encode(tooltip=[*WHERE, *told])
     axis = seconds("p1", its.measure, scaled)
     layers = (
         boxes.mark_rule(strokeWidth=1.5).encode(x=alt.X(**axis), x2="p99"),
         boxes.mark_bar(height=11, opacity=0.55).encode(
-            x=alt.X(**{**axis, "field": "p25"}), x2="p75"
+            x=alt.X(**axis | {"field": "p25"}), x2="p75"
         ),
-        boxes.mark_tick(thickness=3, height=17).encode(x=alt.X(**{**axis, "field": "p50"})),
+        boxes.mark_tick(thickness=3, height=17).encode(x=alt.X(**axis | {"field": "p50"})),
         alt.Chart()
         .transform_filter("isValid(datum.value)")
         .mark_point(size=14, filled=True, opacity=0.5, style="ink", yOffset=13)
-        .encode(x=alt.X(**{**axis, "field": "value"}), y=place),
+        .encode(x=alt.X(**axis | {"field": "value"}), y=place),
     )
     blocks = sorted({plural(one.cell.replicates.unit) for one in its.shown})
     return its.chart(
         rows,
-        rows.is_empty() or panels(rows, *layers, columns=2, height=alt.Step(40), zoom=["x"]),
+        layers,
         "Each bar reaches from the 25th to the 75th percentile, the line through it from the 1st "
         "to the 99th, and the upright stroke is the median. Points are the medians of single "
         f"{' or '.join(blocks)}.",
         f"{LOG} {its.off_scale()}" if scaled == "log" else "",
+        columns=2,
+        height=alt.Step(40),
+        zoom=["x"],
     )
 
 
@@ -135,8 +133,7 @@ def raw_series(cells: Iterable[Cell], *, levels: Names = None, loads: Names = No
 
     def pieces(one: Shown) -> Mapping[str, Any]:
         cell = one.cell
-        found: dict[str, list[float]] = {it: [] for it in ("x", "x2", "low", "high")}
-        whole: dict[str, list[float]] = {it: [] for it in ("x", "x2", "median")}
+        parts, whole = [], []
         blocks = np.unique(cell.blocks)
         for place, block in enumerate(blocks):
             own = cell.blocks == block
@@ -146,16 +143,13 @@ def raw_series(cells: Iterable[Cell], *, levels: Names = None, loads: Names = No
             most = max(PIECES // len(blocks), 1)
             count = 1 if weights is not None else min(most, len(values))
             edges = np.linspace(0, len(values), count + 1).astype(np.int64)
-            found["x"] += (place + edges[:-1] / len(values)).tolist()
-            found["x2"] += (place + edges[1:] / len(values)).tolist()
-            for name, function in (("low", np.minimum), ("high", np.maximum)):
-                ends = function.reduceat(values, edges[:-1]) * 1e-9
-                found[name] += np.maximum(ends, least * 1e-9).tolist()
-            whole["x"].append(place)
-            whole["x2"].append(place + 1)
-            median = Ordered.of(values, weights).reached_by(0.5)
-            whole["median"].append(max(median, least) * 1e-9)
-        return _stacked(found, whole)
+            at = place + edges / len(values)
+            ends = (it.reduceat(values, edges[:-1]) * 1e-9 for it in (np.minimum, np.maximum))
+            low, high = (np.maximum(it, least * 1e-9) for it in ends)
+            parts.append(pl.DataFrame({"x": at[:-1], "x2": at[1:], "low": low, "high": high}))
+            median = max(Ordered.of(values, weights).reached_by(0.5), least) * 1e-9
+            whole.append({"x": float(place), "x2": place + 1.0, "median": median})
+        return _stacked(pl.concat(parts).to_dict(), pl.DataFrame(whole).to_dict())
 
     rows = its.rows(pieces)
     x = alt.X("x:Q", title="block", scale=alt.Scale(nice=False), axis=alt.Axis(tickMinStep=1))
@@ -171,22 +165,23 @@ def raw_series(cells: Iterable[Cell], *, levels: Names = None, loads: Names = No
         .encode(
             y=alt.Y(**axis),
             y2="high",
-            color=level_colour(its.levels, its.shown_levels),
+            color=its.colour,
             stroke=alt.Stroke("level:N", legend=legend, scale=colours),
-            tooltip=["level:N", "load:N", "least:N", "greatest:N"],
+            tooltip=[*WHERE, "least:N", "greatest:N"],
         ),
         span.transform_filter("isValid(datum.median)")
         .transform_calculate(time=SECONDS.format("datum.median"))
         .mark_rule(strokeWidth=2.6, style="ink")
-        .encode(y=alt.Y(**{**axis, "field": "median"}), tooltip=["level:N", "load:N", "time:N"]),
+        .encode(y=alt.Y(**axis | {"field": "median"}), tooltip=[*WHERE, "time:N"]),
     )
     return its.chart(
         rows,
-        rows.is_empty() or panels(rows, *layers, columns=4, height=170, own=["x"]),
+        layers,
         "Samples in the order in which they were taken. Each piece of the area reaches from the "
         "least to the greatest of the samples that it stands for; the bold line is the median of "
         "each block.",
         f"{LOG} {its.off_scale()}" if scaled == "log" else "",
+        own=["x"],
     )
 
 
@@ -216,23 +211,18 @@ def interval_histogram(
             x2="x2",
             y=alt.Y("share:Q", axis=y),
             y2=alt.datum(0),
-            color=level_colour(its.levels, its.shown_levels),
-            tooltip=[
-                "level:N",
-                "load:N",
-                "begin:N",
-                "end:N",
-                alt.Tooltip("share:Q", format=".3~%"),
-            ],
+            color=its.colour,
+            tooltip=[*WHERE, "begin:N", "end:N", alt.Tooltip("share:Q", format=".3~%")],
         ),
         *([exactly] if its.is_deviation else []),
     )
     return its.chart(
         rows,
-        rows.is_empty() or panels(rows, *layers, columns=4, height=170, own=["x", "y"]),
+        layers,
         f"The share of samples in each of up to {BINS} bins, without the least and the greatest 0.5 %. "
         "Each panel has its own scales.",
         "0 is an event exactly one interval after the one before it." if its.is_deviation else "",
+        own=["x", "y"],
     )
 
 
@@ -257,23 +247,20 @@ def qq(cells: Iterable[Cell], *, levels: Names = None, loads: Names = None) -> C
     layers = (
         _told(alt.Chart().transform_filter("isValid(datum.value)"))
         .mark_point(size=14, filled=True)
-        .encode(
-            x=x,
-            y=alt.Y(**axis),
-            color=level_colour(its.levels, its.shown_levels),
-            tooltip=["level:N", "load:N", "time:N"],
-        ),
+        .encode(x=x, y=alt.Y(**axis), color=its.colour, tooltip=[*WHERE, "time:N"]),
         alt.Chart()
         .transform_filter("isValid(datum.line)")
         .mark_line(strokeDash=[5, 4], strokeWidth=1.3, style="ink")
-        .encode(x=x, y=alt.Y(**{**axis, "field": "line"})),
+        .encode(x=x, y=alt.Y(**axis | {"field": "line"})),
     )
     return its.chart(
         rows,
-        rows.is_empty() or panels(rows, *layers, columns=4, height=190, own=["y"]),
+        layers,
         "Each point is a value, over where it would be in a sample of a normal distribution, in "
         "standard deviations (SD). Points near the dashed line, which goes through the quartiles, "
         "speak for that; a curve at its ends shows tails that are longer or shorter.",
+        height=190,
+        own=["y"],
     )
 
 
@@ -302,10 +289,6 @@ def _told(chart: alt.Chart) -> alt.Chart:
 def _lowest(one: Shown, scaled: Scaled) -> float:
     """The least value that the scale can show."""
     return float(one.sample.at(one.not_positive if scaled == "log" else 0))
-
-
-def _shown(one: Shown, share: float, scaled: Scaled) -> float:
-    return max(one.sample.reached_by(share), _lowest(one, scaled))
 
 
 def _stacked(first: Mapping[str, Any], second: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,22 +1,27 @@
 """The values of a chart: in order of size, each once or many times, and a few that stand for all."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
+import altair as alt
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from eigentime_report import units
-from eigentime_report.charts.chart import NOTHING, Chart, Scaled, sentences, slug
+from eigentime_report.basics import once
+from eigentime_report.charts.chart import (
+    NOTHING,
+    Chart,
+    Scaled,
+    level_colour,
+    panels,
+    sentences,
+    slug,
+)
 from eigentime_report.results import Cell, Quantity
+from eigentime_report.results.cell import Counts, Floats
 from eigentime_report.statistics.intervals import Ordered
-
-Floats: TypeAlias = npt.NDArray[np.float64]
-Ints: TypeAlias = npt.NDArray[np.int64]
 
 # The greatest values, which are all kept.
 EXTREMES = 20
@@ -28,7 +33,7 @@ FEW = 0.05
 LEAST_PERCENT = 0.01
 
 
-def top_ranks(count: int, points: int) -> Ints:
+def top_ranks(count: int, points: int) -> Counts:
     """About `points` ranks of `count` sorted values: even ones, and ever closer to the top.
 
     The least one and the greatest ones are always among them.
@@ -42,7 +47,7 @@ def top_ranks(count: int, points: int) -> Ints:
     return np.unique(np.clip(np.rint(ranks).astype(np.int64), 0, count - 1))
 
 
-def both_ranks(count: int, points: int) -> Ints:
+def both_ranks(count: int, points: int) -> Counts:
     """The same, and ever closer to both ends."""
     top = top_ranks(count, points // 2)
     return top if count <= points // 2 else np.unique([*top, *(count - 1 - top)])
@@ -84,7 +89,7 @@ class Selection:
         levels: Sequence[str] | None,
         loads: Sequence[str] | None,
         value: Callable[[Floats], Floats] = np.asarray,
-    ) -> Selection:
+    ) -> "Selection":
         """The cells in the order of the levels and loads; `value` is what is shown of values."""
         given = list(cells)
         names = {cell.quantity.name for cell in given}
@@ -93,12 +98,12 @@ class Selection:
                 f"a chart shows one quantity, and these are {len(names)}: "
                 f"{', '.join(sorted(names))}; choose the cells of one"
             )
-        all_levels = tuple(dict.fromkeys([*(levels or ()), *(it.level for it in given)]))
-        all_loads = list(dict.fromkeys([*(loads or ()), *(it.load for it in given)]))
+        all_levels = once([*(levels or ()), *(it.level for it in given)])
+        all_loads = once([*(loads or ()), *(it.load for it in given)])
         given.sort(key=lambda it: (all_loads.index(it.load), all_levels.index(it.level)))
         shown = (Shown(it, Ordered.of(value(it.values), it.weights)) for it in given if it.count)
         quantity = given[0].quantity if given else None
-        return cls(kind, quantity, tuple(shown), all_levels)
+        return cls(kind, quantity, tuple(shown), tuple(all_levels))
 
     @property
     def measure(self) -> str:
@@ -113,7 +118,7 @@ class Selection:
     @property
     def shown_levels(self) -> list[str]:
         """The levels that the chart has."""
-        return list(dict.fromkeys(one.cell.level for one in self.shown))
+        return once(one.cell.level for one in self.shown)
 
     @property
     def title(self) -> str:
@@ -139,13 +144,20 @@ class Selection:
         ]
         return pl.concat(frames, how="diagonal_relaxed") if frames else pl.DataFrame()
 
-    def chart(self, rows: pl.DataFrame, drawn: Any, *caption: str) -> Chart:
-        """The chart; without rows it says that there is nothing to show."""
+    @property
+    def colour(self) -> alt.Color:
+        """The colours of its levels."""
+        return level_colour(self.levels, self.shown_levels)
+
+    def chart(
+        self, rows: pl.DataFrame, layers: Sequence[alt.Chart], *caption: str, **more: Any
+    ) -> Chart:
+        """The chart in `panels`; without rows it says that there is nothing to show."""
         key = slug(self.kind, self.quantity.name if self.quantity else "nothing")
         caption = (f"{self.quantity.meaning}." if self.quantity else "", *caption)
         if rows.is_empty():
             return Chart(key, self.title, sentences(NOTHING, *caption), rows)
-        return Chart(key, self.title, sentences(*caption), rows, drawn)
+        return Chart(key, self.title, sentences(*caption), rows, panels(rows, *layers, **more))
 
     @property
     def scaled(self) -> Scaled:

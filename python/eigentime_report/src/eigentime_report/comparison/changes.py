@@ -1,43 +1,30 @@
 """Two sets of results, one from before and one from afterwards: what has changed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, expm1, hypot, log
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from eigentime_report import statistics, units
-from eigentime_report.analysis import COMPARED, Compared, sample
-from eigentime_report.results import Cell, Quantity, Results
-from eigentime_report.results.cell import BLOCK, ENOUGH_BLOCKS, things
+from eigentime_report import analysis, statistics, units
+from eigentime_report.basics import Refused
+from eigentime_report.results import Cell, Results
+from eigentime_report.results.cell import BLOCK, ENOUGH_BLOCKS, Floats, things
 from eigentime_report.results.manifest import Run
 from eigentime_report.results.quantity import CALLS
+from eigentime_report.results.samples import Key
 from eigentime_report.statistics.compare import KRUSKAL_DUNN
 from eigentime_report.verdicts import FEWEST_ROUNDS, ends, times_drawn
-
-Floats: TypeAlias = NDArray[np.float64]
 
 BEFORE, AFTER = "before", "afterwards"
 
 # What replicates call the statistics that they have another name for.
 NAMES: Mapping[str, str] = {"max": "maximum", "min": "minimum"}
 SD = "sd"
-# Taken of all values: a replicate has too few for its tail, and the mean of the blocks' medians
-# would hang on one block that was disturbed.
-QUANTILES: Mapping[str, float] = {"median": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
-STATISTICS = ("mean", *QUANTILES, "max", "min", SD, "mad")
-
-# Statistics of which what was asked for is a part.
-PLACES = tuple(it for it in STATISTICS if it not in (SD, "mad"))
-
-# Blocks of one run are more alike than two runs are. From fewer than these nobody can say how much
-# anything differs, and nothing is decided from them.
-FEWEST_BLOCKS = FEWEST_ROUNDS
+# Quantiles are taken of all values: a replicate has too few for its tail, and the mean of the blocks'
+# medians would hang on one block that was disturbed.
+STATISTICS = (*analysis.PLACES, SD, "mad")
 
 # These grow, or shrink, with the number of samples alone.
 EXTREMES = ("max", "min")
@@ -80,8 +67,13 @@ class Shift:
         return self.after - self.before
 
     @property
+    def lengths(self) -> tuple[float, float, float, float]:
+        """The difference, its interval and what the clock does not show."""
+        return self.difference, self.low, self.high, self.resolution
+
+    @property
     def percents(self) -> tuple[float, float, float, float]:
-        """The difference, its interval and what the clock does not show, in percent of what was."""
+        """The same in percent of what was before."""
         if self.before <= 0:
             raise Untold(
                 f"it was {units.duration(self.before)} before, of which percent say nothing: "
@@ -92,17 +84,12 @@ class Shift:
         return one * self.difference, 100 * low, 100 * high, one * self.resolution
 
 
-def asked_of(statistic: str, cell: Cell) -> int:
-    """What was asked for of it: a sleep of 100 ms is compared by how late it ends."""
-    return cell.quantity.asked_ns if statistic in PLACES else 0
-
-
 def measure(statistic: str, cell: Cell, confidence: float) -> Measured:
     """The statistic of one cell; the greatest and the least value are facts, not estimates."""
     if statistic in EXTREMES:
         value = getattr(cell, NAMES.get(statistic, statistic))
         return Measured(value, value, value, cell.step_ns)
-    if statistic in QUANTILES:
+    if statistic in analysis.QUANTILES:
         return _quantile(statistic, cell, confidence)
     row = replicated(statistic, cell)
     low, high = ends(_means_drawn(row), len(row), confidence)
@@ -112,14 +99,14 @@ def measure(statistic: str, cell: Cell, confidence: float) -> Measured:
 
 def shift(statistic: str, before: Cell, after: Cell, confidence: float) -> Shift:
     """The change of the statistic from one cell to the other."""
-    fewest = ENOUGH_BLOCKS if statistic in QUANTILES else FEWEST_BLOCKS
+    fewest = ENOUGH_BLOCKS if statistic in analysis.QUANTILES else FEWEST_ROUNDS
     if reason := too_few(before, after, fewest):
         raise Untold(reason)
-    if statistic in QUANTILES:
+    if statistic in analysis.QUANTILES:
         return _of_intervals(
             _quantile(statistic, before, confidence),
             _quantile(statistic, after, confidence),
-            asked_of(statistic, after),
+            analysis.asked_of(statistic, after),
         )
     most, least = max(before.count, after.count), min(before.count, after.count)
     if statistic in EXTREMES and most > ALIKE * least:
@@ -128,7 +115,9 @@ def shift(statistic: str, before: Cell, after: Cell, confidence: float) -> Shift
             f"{units.count(before.count)} before and {units.count(after.count)} afterwards: "
             "measure as many"
         )
-    one, other = (replicated(statistic, it) - asked_of(statistic, it) for it in (before, after))
+    one, other = (
+        replicated(statistic, it) - analysis.asked_of(statistic, it) for it in (before, after)
+    )
     resolution = max(before.resolution(statistic, one), after.resolution(statistic, other))
     return _of_blocks(one, other, resolution, confidence)
 
@@ -160,22 +149,20 @@ def compare(
     """
     cells = {BEFORE: before, AFTER: after}
     rows = {name: replicated(statistic, it) for name, it in cells.items()}
-    steps = {name: cells[name].resolution(statistic, row) for name, row in rows.items()}
-    found = statistics.compare(
-        {name: row - asked_of(statistic, cells[name]) for name, row in rows.items()},
-        alpha=1 - confidence,
-        same_within=same_within,
-        resolutions=steps,
-    )
+    terms = {"alpha": 1 - confidence, "same_within": same_within}
+    found = analysis.compare_cells(statistic, cells, rows, **terms)
     (pair,) = found.pairs
-    reason = too_few(before, after, FEWEST_BLOCKS)
+    reason = too_few(before, after, FEWEST_ROUNDS)
     if reason and pair.verdict != statistics.NOT_TESTED:
         pair = replace(pair, verdict=statistics.UNDECIDED, because=reason)
     return replace(found, pairs=(pair,))
 
 
 def too_few(before: Cell, after: Cell, fewest: int) -> str:
-    """Why nothing is decided, if there are fewer blocks than these on a side."""
+    """Why nothing is decided, if there are fewer blocks than these on a side.
+
+    Blocks of one run are more alike than two runs are: from few nobody can say how much anything differs.
+    """
     blocks = [len(np.unique(it.blocks)) for it in (before, after)]
     if min(blocks) >= fewest:
         return ""
@@ -202,9 +189,9 @@ def replicated(statistic: str, cell: Cell) -> Floats:
 
 
 def _quantile(statistic: str, cell: Cell, confidence: float) -> Measured:
-    values, weights, blocks = sample(cell)
+    values, weights, blocks = analysis.sample(cell)
     found = statistics.quantile_interval(
-        values, QUANTILES[statistic], weights, blocks, confidence=confidence
+        values, analysis.QUANTILES[statistic], weights, blocks, confidence=confidence
     )
     if found.low is None or found.high is None:
         raise Untold(_more_values(statistic, cell, confidence))
@@ -217,7 +204,7 @@ def _quantile(statistic: str, cell: Cell, confidence: float) -> Measured:
 
 def _more_values(statistic: str, cell: Cell, confidence: float) -> str:
     """How many values it takes so that some lie on both sides of a quantile, with that confidence."""
-    q = QUANTILES[statistic]
+    q = analysis.QUANTILES[statistic]
     needed = units.count(ceil(log((1 - confidence) / 2) / log(max(q, 1 - q))))
     option = "--records" if cell.quantity.kind == CALLS else "--count"
     return (
@@ -236,14 +223,8 @@ def _of_intervals(before: Measured, after: Measured, asked_ns: int) -> Shift:
         # A ratio's logarithm is a difference, and no ratio is below 0.
         least, most = (expm1(end) for end in _apart(*np.log(sides)))
         shares = (least, most)
-    return Shift(
-        float(sides[0][1]),
-        float(sides[1][1]),
-        low,
-        high,
-        max(before.resolution, after.resolution),
-        shares,
-    )
+    was, now = (float(it[1]) for it in sides)
+    return Shift(was, now, low, high, max(before.resolution, after.resolution), shares)
 
 
 def _apart(before: Floats, after: Floats) -> tuple[float, float]:
@@ -254,19 +235,16 @@ def _apart(before: Floats, after: Floats) -> tuple[float, float]:
     return float(difference - below), float(difference + above)
 
 
-# A quantity, a level and a load.
-Place: TypeAlias = tuple[Quantity, str, str]
-
 # What runs are expected to have in common, or to differ in on purpose, by the names of `Run`.
 CIRCUMSTANCES = ("machine", "kernel", "eigentime", "probe", "preset")
 
 
-class ComparisonError(Exception):
+class ComparisonError(Refused):
     """Two sets of results that cannot be compared, with the reason and the way out."""
 
 
 @dataclass(frozen=True, eq=False)
-class Change(Compared):
+class Change(analysis.Compared):
     """A quantity at one level under one load, before and afterwards."""
 
     level: str
@@ -283,7 +261,7 @@ class Change(Compared):
     @property
     def is_decidable(self) -> bool:
         """Are there enough blocks on each side to tell a change from drift?"""
-        return min(self.sides) >= FEWEST_BLOCKS
+        return min(self.sides) >= FEWEST_ROUNDS
 
     @property
     def pair(self) -> statistics.Contrast:
@@ -326,7 +304,7 @@ class Changes:
         return tuple(
             sentence
             for results, when in ((self.before, BEFORE), (self.after, AFTER))
-            if (sentence := _alone({*_places(results)} - both, when))
+            if (sentence := _alone({*results.measured} - both, when))
         )
 
 
@@ -340,10 +318,9 @@ def compare_results(
             f"{before.folders[0]} and {after.folders[0]} hold the same run, of {same[0].begin}\n"
             "help: name two runs; a run that is compared with itself does not differ"
         )
-    common = set(_places(before))
-    changes = tuple(
-        _change(at, before, after, confidence, same_within) for at in _places(after) if at in common
-    )
+    common = set(before.measured)
+    own = [at for at in after.measured if at in common]
+    changes = tuple(_change(at, before, after, confidence, same_within) for at in own)
     if not changes:
         raise ComparisonError(
             f"{before.folders[0]} and {after.folders[0]} have no measurement in common: "
@@ -355,11 +332,11 @@ def compare_results(
 
 
 def _change(
-    at: Place, before: Results, after: Results, confidence: float, same_within: float
+    at: Key, before: Results, after: Results, confidence: float, same_within: float
 ) -> Change:
     quantity, level, load = at
     one, other = (cell for it in (before, after) if (cell := it.find(*at)))
-    statistic = COMPARED[quantity.kind]
+    statistic = analysis.COMPARED[quantity.kind]
     least = min(one.by(BLOCK), other.by(BLOCK), key=lambda it: it.count)
     return Change(
         quantity=quantity,
@@ -380,15 +357,7 @@ def _told(runs: tuple[Run, ...], name: str) -> str:
     return ", ".join(dict.fromkeys(str(getattr(run, name)) for run in runs))
 
 
-def _places(results: Results) -> list[Place]:
-    return [
-        (quantity, cell.level, cell.load)
-        for quantity in results.quantities
-        for cell in results.cells(quantity)
-    ]
-
-
-def _alone(places: set[Place], when: str) -> str:
+def _alone(places: set[Key], when: str) -> str:
     if not places:
         return ""
     name, level, load = min((it.name, level, load) for it, level, load in places)

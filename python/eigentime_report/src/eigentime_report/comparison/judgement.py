@@ -1,7 +1,5 @@
 """Conditions of `--fail-if`, `[STATISTIC] QUANTITY[@level=…,load=…] OP LIMIT`, and what became of them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +9,8 @@ from operator import ge, gt, le, lt
 import numpy as np
 
 from eigentime_report import units
-from eigentime_report.analysis import COMPARED
+from eigentime_report.analysis import COMPARED, asked_of
+from eigentime_report.basics import Refused
 from eigentime_report.comparison import changes
 from eigentime_report.comparison.changes import Untold
 from eigentime_report.conclusions.clauses import CHANGE, DURATION, PERCENT
@@ -19,7 +18,7 @@ from eigentime_report.results import Cell, Quantity, Results
 from eigentime_report.results.cell import ENOUGH_BLOCKS, things
 from eigentime_report.results.results import having, offered
 from eigentime_report.statistics import coarse_text
-from eigentime_report.verdicts import Verdict, decide
+from eigentime_report.verdicts import FEWEST_ROUNDS, Verdict, decide
 
 OPERATORS: dict[str, Callable[[float, float], bool]] = {">=": ge, "<=": le, ">": gt, "<": lt}
 FILTERS = ("level", "load")
@@ -32,7 +31,7 @@ _LIMIT = re.compile(r"(?P<sign>[+-]?)(?P<number>\d+(?:\.\d*)?|\.\d+)\s*(?P<unit>
 _FILTER = re.compile(r",(?=\s*(?:level|load)\s*=)")
 
 
-class ConditionError(ValueError):
+class ConditionError(Refused, ValueError):
     """A condition that cannot be understood, with a mark where it went wrong."""
 
     def __init__(self, text: str, column: int, reason: str) -> None:
@@ -101,15 +100,9 @@ def parse(text: str) -> Condition:
     (operator,) = found
     statistic, parts = _subject(text, text[: operator.start()].split("@", 1)[0])
     filters = _filters(text, operator.start())
-    return Condition(
-        text=text,
-        statistic=statistic,
-        parts=parts,
-        level=filters.get("level"),
-        load=filters.get("load"),
-        operator=operator.group(),
-        limit=_limit(text, operator),
-    )
+    level, load = (filters.get(it) for it in FILTERS)
+    limit = _limit(text, operator)
+    return Condition(text, statistic, parts, level, load, operator.group(), limit)
 
 
 def _subject(text: str, subject: str) -> tuple[str | None, tuple[str, ...]]:
@@ -286,51 +279,34 @@ def verdict(
     statistic = condition.statistic or COMPARED[after.quantity.kind]
     if before is None:
         _check_blocks(statistic, after)
-        return _of_value(
-            condition, statistic, changes.measure(statistic, after, confidence), confidence
-        )
-    found = changes.shift(statistic, before, after, confidence)
-    what = f"{statistic} miss time" if changes.asked_of(statistic, after) else statistic
-    return _of_change(condition, found, _changed(what, found, confidence))
+        seen = changes.measure(statistic, after, confidence)
+        text = _measured(statistic, seen, confidence)
+        value, low, high, unseen = seen.value, seen.low, seen.high, seen.resolution
+        _check_seen(condition, value, unseen, seen.resolution, text)
+    else:
+        found = changes.shift(statistic, before, after, confidence)
+        what = f"{statistic} miss time" if asked_of(statistic, after) else statistic
+        text = _changed(what, found, confidence)
+        is_part = condition.limit.of is Of.PERCENT
+        value, low, high, unseen = found.percents if is_part else found.lengths
+        _check_seen(condition, value, unseen, found.resolution, text)
+    if before is None and statistic in changes.EXTREMES:
+        # They are what was seen, and nothing is uncertain of that.
+        return Outcome.MISSED if condition.is_met(value) else Outcome.REACHED, text
+    verdict = decide(low, high, condition.limit.value, at_least=not condition.is_upper)
+    if verdict is Verdict.UNDECIDED:
+        text = f"{text}; {UNDECIDED}"
+    return Outcome(verdict.value), text
 
 
 def _check_blocks(statistic: str, cell: Cell) -> None:
     """The greatest and the least value are what was seen; all else drifts from block to block."""
     blocks = len(np.unique(cell.blocks))
-    if blocks < changes.FEWEST_BLOCKS and statistic not in changes.EXTREMES:
+    if blocks < FEWEST_ROUNDS and statistic not in changes.EXTREMES:
         raise Untold(
-            f"it was measured in {things(blocks, 'block')}, and it takes {changes.FEWEST_BLOCKS} to tell a "
+            f"it was measured in {things(blocks, 'block')}, and it takes {FEWEST_ROUNDS} to tell a "
             f"value from drift: `eigentime bench --blocks {ENOUGH_BLOCKS}`"
         )
-
-
-def _of_value(
-    condition: Condition, statistic: str, it: changes.Measured, confidence: float
-) -> tuple[Outcome, str]:
-    """A value by its interval; the greatest and the least value are what was seen."""
-    text = _measured(statistic, it, confidence)
-    _check_seen(condition, it.value, it.resolution, it.resolution, text)
-    if statistic in changes.EXTREMES:
-        is_beyond = condition.is_met(it.value)
-        return Outcome.MISSED if is_beyond else Outcome.REACHED, text
-    return _decided(condition, it.low, it.high, text)
-
-
-def _of_change(condition: Condition, it: changes.Shift, text: str) -> tuple[Outcome, str]:
-    """A change by its interval."""
-    change, low, high, unseen = it.difference, it.low, it.high, it.resolution
-    if condition.limit.of is Of.PERCENT:
-        change, low, high, unseen = it.percents
-    _check_seen(condition, change, unseen, it.resolution, text)
-    return _decided(condition, low, high, text)
-
-
-def _decided(condition: Condition, low: float, high: float, text: str) -> tuple[Outcome, str]:
-    """By whether the whole interval keeps the limit, is beyond it, or has it within."""
-    verdict = decide(low, high, condition.limit.value, at_least=not condition.is_upper)
-    if verdict is Verdict.UNDECIDED:
-        text = f"{text}; {UNDECIDED}"
-    return Outcome(verdict.value), text
 
 
 def _check_seen(

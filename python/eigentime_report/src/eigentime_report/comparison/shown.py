@@ -1,62 +1,21 @@
 """Changes and outcomes as tables, as a forest plot and in plain sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
 from typing import TypeAlias
 
+from eigentime_report.basics import grouped, listed
 from eigentime_report.charts import Chart, forest
-from eigentime_report.comparison.changes import (
-    AFTER,
-    BEFORE,
-    FEWEST_BLOCKS,
-    Change,
-    Changes,
-    middles,
-)
+from eigentime_report.comparison.changes import AFTER, BEFORE, Change, Changes, middles
 from eigentime_report.comparison.judgement import Judgement
 from eigentime_report.conclusions import Family, Sentence, clauses, places, wording
 from eigentime_report.conclusions.measured import ABOUT as TRUST
-from eigentime_report.conclusions.wording import DECIDED, Finding, Verdict, capital
+from eigentime_report.conclusions.wording import DECIDED, capital
 from eigentime_report.results.cell import ENOUGH_BLOCKS, things
 from eigentime_report.statistics import HEDGES_G, NOT_TESTED
-from eigentime_report.tables import Column, Row, Table
-from eigentime_report.tables.measured import TITLES
-from eigentime_report.tables.table import listed, with_interval
-from eigentime_report.tables.tested import in_percent, in_units, sized
-
-# Medians of all values, which one disturbed block does not move.
-MEDIANS = "Median of all"
-
-COLUMNS = (
-    Column("quantity", "Quantity", of="quantity.name"),
-    Column("level", "Level"),
-    Column("load", "Load"),
-    Column("statistic", "What", of=lambda it: _what(it)),
-    Column("before", "Before", "ns", figures=4, of=lambda it: middles(it.comparison)[0]),
-    Column("after", "Afterwards", "ns", figures=4, of=lambda it: middles(it.comparison)[1]),
-    *with_interval("change", "Change", "+%", lambda it: in_percent(it.pair)),
-    Column("verdict", "Verdict", of="pair.verdict"),
-    Column("test", "Test", of="pair.test"),
-    Column("p", "p", "p", of="pair.p"),
-    Column("n", "n", "count", of="pair.n"),
-    *with_interval("difference", "Difference", "ns", lambda it: in_units(it.pair)),
-    Column("g", "Hedges' g", "number", of=lambda it: sized(it.pair.effect(HEDGES_G))[0]),
-    Column("unit", "Unit"),
-    Column("median_before", "Before", "ns", band=MEDIANS, figures=4, of=lambda it: it.medians[0]),
-    Column(
-        "median_after", "Afterwards", "ns", band=MEDIANS, figures=4, of=lambda it: it.medians[1]
-    ),
-)
-
-OUTCOMES = (
-    Column("condition", "Condition", of=lambda it: it.condition.text.strip()),
-    Column("outcome", "Outcome", of="outcome.value"),
-    Column("quantity", "Quantity", of=lambda it: it.quantity and it.quantity.name),
-    Column("level", "Level"),
-    Column("load", "Load"),
-    Column("because", "Because", of="text"),
-)
+from eigentime_report.tables import Row, Table
+from eigentime_report.tables.table import tabled, topic
+from eigentime_report.verdicts import FEWEST_ROUNDS
 
 WHAT = {"mean": "mean", "median": "mean of medians", "sd": "mean of SDs"}
 
@@ -75,63 +34,64 @@ def key(kind: str) -> str:
 def changes_table(changes: Changes, kind: str) -> Table:
     """Before, afterwards and the difference of all quantities of a kind, with tests."""
     own = changes.of(kind)
-    limit = 1 - changes.confidence
-    return Table(
-        key=key(kind),
-        title=f"{TITLES.get(kind, kind)}: before and afterwards",
-        columns=COLUMNS,
-        rows=tuple(Row.of(COLUMNS, it, it.quantity.name) for it in own),
-        notes=(
-            *dict.fromkeys(it.why for it in own),
-            *_untested(own),
-            (
-                "Each verdict stands for itself: where nothing at all has changed, about one of "
-                f"{round(1 / limit)} differs by chance. The sentences allow for that. Intervals hold "
-                f"at {100 * changes.confidence:g} %."
-            ),
-        ),
+    return tabled(
+        "changes",
+        ((_thing(it), it.quantity.name) for it in own),
+        before=(*dict.fromkeys(it.why for it in own), *_untested(own)),
+        kind=kind,
+        chance=round(1 / (1 - changes.confidence)),
+        confidence=100 * changes.confidence,
+    )
+
+
+def _thing(change: Change) -> SimpleNamespace:
+    """A change with what its row has besides; medians of all values are not moved by one disturbed block."""
+    before, after = middles(change.comparison)
+    return SimpleNamespace(
+        change=change,
+        pair=change.pair,
+        statistic=WHAT[change.statistic] + (" miss time" if change.quantity.asked_ns else ""),
+        before=before,
+        after=after,
+        median_before=change.medians[0],
+        median_after=change.medians[1],
+        g=change.pair.effect(HEDGES_G),
     )
 
 
 def _untested(changes: Sequence[Change]) -> Iterator[str]:
     """Why something was not tested: a note for each reason."""
-    reasons: dict[str, list[str]] = {}
-    for it in changes:
-        if it.pair.verdict == NOT_TESTED:
-            place = f"{it.quantity.name} at {it.held}"
-            reasons.setdefault(it.pair.because, []).append(place)
+    untested = (it for it in changes if it.pair.verdict == NOT_TESTED)
+    reasons = grouped((it.pair.because, f"{it.quantity.name} at {it.held}") for it in untested)
     for reason, where in reasons.items():
         yield f"Not tested: {listed(where)}: {reason}."
 
 
-def _what(change: Change) -> str:
-    return WHAT[change.statistic] + (" miss time" if change.quantity.asked_ns else "")
-
-
 def changes_chart(changes: Changes, kind: str) -> Chart:
     """A forest plot of the changes of a kind."""
-    title = f"{TITLES.get(kind, kind)}: by how much they have changed"
+    title = f"{topic(kind)}: by how much they have changed"
     reading = "By how much there is more afterwards than before; the dashed line is no change."
     return forest(changes.of(kind), key=f"{key(kind)}-effects", title=title, reading=reading)
 
 
 def circumstances_table(changes: Changes) -> Table:
     """Which folders were compared, and what their runs differ in besides."""
-    columns = (Column("what", "What"), Column("before", "Before"), Column("after", "Afterwards"))
     both = (changes.before, changes.after)
     known = (
         ("folder", *(", ".join(map(str, it.folders)) for it in both)),
         ("begun", *(", ".join(run.begin for run in it.runs) for it in both)),
         *changes.circumstances,
     )
-    rows = tuple(Row((CALLED.get(name, name), *told)) for name, *told in known)
-    return Table("circumstances", "What was compared", columns, rows)
+    return tabled("circumstances", (Row((CALLED.get(it, it), *told)) for it, *told in known))
 
 
 def conditions_table(judgements: Sequence[Judgement]) -> Table:
     """What became of each condition, wherever it was judged."""
-    rows = tuple(Row.of(OUTCOMES, it, it.condition.text) for it in judgements)
-    return Table(CONDITIONS, "What was not to be", OUTCOMES, rows)
+    rows = (
+        (SimpleNamespace(judged=it, condition=it.condition.text.strip()), it.condition.text)
+        for it in judgements
+    )
+    return tabled(CONDITIONS, rows)
 
 
 Place: TypeAlias = tuple[str, str]
@@ -178,10 +138,8 @@ def _circumstances(changes: Changes) -> Iterator[Sentence]:
         for note in results.notes
     ]
     for text in (*notes, *changes.unmatched):
-        if BUSY in text:
-            yield Sentence(text, "circumstances", OTHERS_BUSY)
-        else:
-            yield Sentence(text, "circumstances", NOTED, TRUST)
+        weight, about = (OTHERS_BUSY, "") if BUSY in text else (NOTED, TRUST)
+        yield Sentence(text, "circumstances", weight, about)
 
 
 def _few_blocks(few: Sequence[Change], of: int) -> str:
@@ -191,7 +149,7 @@ def _few_blocks(few: Sequence[Change], of: int) -> str:
     least = [min(sides) for sides in zip(*(it.sides for it in few), strict=True)]
     names = ("what is from before", "what is from afterwards")
     needy = [it for it, n in zip(names, least, strict=True) if n < ENOUGH_BLOCKS]
-    meaning = UNDECIDABLE if min(fewest.sides) < FEWEST_BLOCKS else UNSURE
+    meaning = UNDECIDABLE if min(fewest.sides) < FEWEST_ROUNDS else UNSURE
     return (
         f"There are {things(before, 'block')} before and {after} afterwards{some}: {meaning}. "
         f"Measure {'both' if len(needy) > 1 else needy[0]} again by `eigentime bench --blocks "
@@ -200,9 +158,7 @@ def _few_blocks(few: Sequence[Change], of: int) -> str:
 
 
 def _by_family(changes: Changes) -> Iterator[Sentence]:
-    groups: dict[Family, list[Change]] = {}
-    for change in changes.changes:
-        groups.setdefault(wording.family_of(change.quantity), []).append(change)
+    groups = grouped((wording.family_of(it.quantity), it) for it in changes.changes)
     for family, its in groups.items():
         yield from _plainly(family, [it for it in its if not it.is_decidable], changes)
         if decidable := [it for it in its if it.is_decidable]:
@@ -211,9 +167,7 @@ def _by_family(changes: Changes) -> Iterator[Sentence]:
 
 def _plainly(family: Family, its: Sequence[Change], changes: Changes) -> Iterator[Sentence]:
     """What was measured, where nothing is decided: an interval would be taken for an answer."""
-    at: dict[Place, list[Change]] = {}
-    for it in its:
-        at.setdefault((it.level, it.load), []).append(it)
+    at = grouped(((it.level, it.load), it) for it in its)
     for number, (place, own) in enumerate(at.items()):
         sides = zip(*(middles(it.comparison) for it in own), strict=True)
         amount = family.measure.amount
@@ -232,15 +186,11 @@ def _plainly(family: Family, its: Sequence[Change], changes: Changes) -> Iterato
 def _of_family(family: Family, its: Sequence[Change], changes: Changes) -> Iterator[Sentence]:
     """A sentence for all levels and loads at which the same has changed, and another for others."""
     tested = [wording.finding(it, AFTER) for it in its]
-    at: dict[Place, list[Finding]] = {}
-    for change, each in zip(
-        its, wording.beyond_chance(tested, 1 - changes.confidence), strict=True
-    ):
-        at.setdefault((change.level, change.load), []).append(each)
-    alike: dict[tuple[tuple[str, Verdict], ...], list[Place]] = {}
-    for place, own in at.items():
-        signature = tuple((it.quantity.name, it.verdict) for it in own)
-        alike.setdefault(signature, []).append(place)
+    judged = wording.beyond_chance(tested, 1 - changes.confidence)
+    at = grouped(((it.level, it.load), each) for it, each in zip(its, judged, strict=True))
+    alike = grouped(
+        (tuple((it.quantity.name, it.verdict) for it in own), place) for place, own in at.items()
+    )
     first = next(iter(at))
     for signature, where in alike.items():
         verdicts = {verdict for _, verdict in signature}

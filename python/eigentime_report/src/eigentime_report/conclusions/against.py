@@ -8,14 +8,14 @@ from typing import TypeAlias
 import numpy as np
 
 from eigentime_report import units
-from eigentime_report.analysis import Analysis, Compared, Factor
+from eigentime_report.analysis import Analysis, Factor
+from eigentime_report.basics import grouped, listed
 from eigentime_report.conclusions import clauses, places, wording
 from eigentime_report.conclusions.measured import failed_loads
 from eigentime_report.conclusions.places import Place
 from eigentime_report.conclusions.wording import DECIDED, MAIN, Family, Finding, Sentence
 from eigentime_report.results import Results
 from eigentime_report.results.cell import things
-from eigentime_report.tables.table import listed
 from eigentime_report.verdicts import FEWEST_ROUNDS
 
 
@@ -74,10 +74,7 @@ class Group:
 
 def in_series(groups: Sequence[Group]) -> list[list[Group]]:
     """Groups that differ in the load, or level, only; first the first one that says something."""
-    series: dict[tuple[Factor, Family, str], list[Group]] = {}
-    for group in groups:
-        key = (group.factor, group.family, group.other)
-        series.setdefault(key, []).append(group)
+    series = grouped(((it.factor, it.family, it.other), it) for it in groups)
     return [sorted(its, key=lambda it: not it.says_something) for its in series.values()]
 
 
@@ -85,15 +82,13 @@ def groups_of(analysis: Analysis, factor: Factor) -> Iterator[Group]:
     """Families at each level or load, the first load or level first."""
     results = analysis.results
     skipped = failed_loads(results)
-    found: dict[tuple[str, Family, str, str], list[Compared]] = {}
-    for kind in analysis.kinds:
-        for compared in analysis.comparisons(kind, factor):
-            for other in compared.others:
-                both = (other, compared.base)
-                if not {_place(factor, it, compared.held) for it in both} & skipped:
-                    family = wording.family_of(compared.quantity)
-                    key = (compared.held, family, compared.base, other)
-                    found.setdefault(key, []).append(compared)
+    found = grouped(
+        ((it.held, wording.family_of(it.quantity), it.base, other), it)
+        for kind in analysis.kinds
+        for it in analysis.comparisons(kind, factor)
+        for other in it.others
+        if not {_place(factor, name, it.held) for name in (other, it.base)} & skipped
+    )
     steady = results.loads if factor == "level" else results.levels
     ordered = sorted(found.items(), key=lambda item: steady.index(item[0][0]))
     for (held, family, base, other), its in ordered:
@@ -106,17 +101,9 @@ def groups_of(analysis: Analysis, factor: Factor) -> Iterator[Group]:
             ]
             told.append(wording.beside(wording.finding(it, other), *cells))
             blocks += [len(np.unique(cell.blocks)) for cell in cells]
-        few = [it.blocks for it in its if it.unit != "block"]
-        yield Group(
-            family,
-            factor,
-            held,
-            base,
-            other,
-            tuple(wording.beyond_chance(told, 1 - analysis.confidence)),
-            few_blocks=min(few, default=None),
-            blocks=min(blocks),
-        )
+        few = min((it.blocks for it in its if it.unit != "block"), default=None)
+        judged = tuple(wording.beyond_chance(told, 1 - analysis.confidence))
+        yield Group(family, factor, held, base, other, judged, few, min(blocks))
 
 
 def _place(factor: Factor, varied: str, held: str) -> tuple[str, str]:
@@ -208,9 +195,6 @@ class Clause:
         """`vDSO reads take 2.5 % (0.5 ns) longer`, without the verb that is said again; and the verb."""
         own = [it.quantity for it in self.findings[0]]
         many = len(own) > 1
-        subject = self.family.many if many else own[0].title
-        if many and len(own) < self.of:
-            subject = self.family.of_all(own, self.of)
         verbs = self.family.measure.verb if self.is_decided else STAYS
         verb = verbs[many]
         if few_blocks(self.groups[0]):
@@ -219,7 +203,7 @@ class Clause:
         if self.is_decided:
             findings = [it.as_shown for each in self.findings for it in each]
             much = clauses.amount(findings, self.family.measure)
-        words = (subject, verb if verb != again else "", much)
+        words = (self.family.subject(own, self.of), verb if verb != again else "", much)
         return " ".join(filter(None, words)), verb
 
 
@@ -250,9 +234,7 @@ def against_first(analysis: Analysis, groups: Sequence[Group]) -> Iterator[Told]
         return group.factor, group.held, group.family.kind
 
     for (factor, _, _), own in groupby(sorted(firsts, key=key), key=key):
-        by_family: dict[Family, list[Group]] = {}
-        for group in own:
-            by_family.setdefault(group.family, []).append(group)
+        by_family = grouped((group.family, group) for group in own)
         ordered = sorted(by_family.values(), key=lambda its: -max(it.importance for it in its))
         alike = [it for its in ordered for it in _clauses(its)]
         if not alike:
@@ -316,18 +298,14 @@ def still_open(analysis: Analysis, groups: Sequence[Group]) -> Iterator[Sentence
     if not left:
         return
     left.sort(key=lambda item: (item[0].factor == "load", -item[0].family.weight))
-    where: dict[tuple[str, str], list[str]] = {}
-    for group, own in left:
-        whole = len(own) == len(group.findings) > 1
-        quantities = (it.quantity for it in own)
-        name = group.family.many if whole else group.family.of_all(quantities, len(group.findings))
-        if len(own) == 1:
-            name = own[0].quantity.title
-        there = group.varied(group.other, analysis.results).there
-        where.setdefault((group.factor, name), []).append(there)
-    alike: dict[tuple[str, ...], list[str]] = {}
-    for (_, name), at in where.items():
-        alike.setdefault(tuple(at), []).append(name)
+    where = grouped(
+        (
+            (its.factor, its.family.subject([it.quantity for it in own], len(its.findings))),
+            its.varied(its.other, analysis.results).there,
+        )
+        for its, own in left
+    )
+    alike = grouped((tuple(at), name) for (_, name), at in where.items())
     next(iter(alike.values()))[0] += f" (intervals {clauses.intervals(left[0][1])})"
     told = [f"{listed(names)} {listed(list(at), 4)}" for at, names in alike.items()]
     if len(told) > TOLD:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from eigentime_report import units
+from eigentime_report.basics import listed
 from eigentime_report.conclusions.wording import (
     DECIDED,
     ORDER,
@@ -15,7 +16,6 @@ from eigentime_report.conclusions.wording import (
     times_as_many,
 )
 from eigentime_report.statistics import coarse_text
-from eigentime_report.tables.table import listed
 
 # From so many on, the middle one is told beside the least and the greatest.
 TYPICAL_FROM = 4

@@ -11,11 +11,11 @@ from scipy import stats
 
 from eigentime_report import units
 from eigentime_report.analysis import COMPARED, MISSED, Analysis, describe, keeps_time, missed_share
+from eigentime_report.basics import grouped, listed
 from eigentime_report.conclusions import clauses, places, wording
 from eigentime_report.conclusions.clauses import DURATION
 from eigentime_report.conclusions.wording import MAIN, Family, Sentence, capital
 from eigentime_report.results import Cell, Quantity, Results
-from eigentime_report.tables.table import listed
 
 # Those that readers look for, told beside the ends of many.
 SLEEPS = ("nanosleep", "timerfd", "sleeper")
@@ -27,8 +27,6 @@ EVENTS = "events"
 def costs(analysis: Analysis) -> Iterator[Sentence]:
     """A sentence for each kind: from the least to the greatest of its quantities."""
     results = analysis.results
-    if not results.levels or not results.loads:
-        return
     level, load = results.levels[0], results.loads[0]
     where = places.level(level, results).there
     if len(results.loads) > 1:
@@ -156,6 +154,8 @@ NAMED = 3
 
 SERVED = "served"
 KERNEL = "system_call"
+# What asks the vDSO, whichever families it is of.
+CLOCK_READS = Family("", "", "", "clock read", "clock reads", wording.TIME, 0)
 
 Row: TypeAlias = Mapping[str, Any]
 
@@ -163,7 +163,10 @@ Row: TypeAlias = Mapping[str, Any]
 def backwards(analysis: Analysis) -> tuple[list[Sentence], list[Sentence], list[Sentence]]:
     """Of each clock that went back, that which did furthest first; of all that never did; of the others."""
     results, confidence = analysis.results, analysis.confidence
-    rows = list(_clocks(results))
+    clocks = results.warps.group_by("level", "clock", maintain_order=True).agg(
+        pl.col("readings", "backwards").sum(), pl.col("worst_ns", "smallest_visible_ns").max()
+    )
+    rows = clocks.rows(named=True)
     back = sorted((it for it in rows if it["backwards"]), key=lambda it: -it["worst_ns"])
     steady = [it for it in rows if not it["backwards"] and it["readings"] >= ENOUGH]
     few = [it for it in rows if not it["backwards"] and it["readings"] < ENOUGH]
@@ -194,15 +197,6 @@ def backwards(analysis: Analysis) -> tuple[list[Sentence], list[Sentence], list[
     return back_, never_, unclear_
 
 
-def _clocks(results: Results) -> Iterator[Row]:
-    """What is known of each clock at each level."""
-    return (
-        results.warps.group_by("level", "clock", maintain_order=True)
-        .agg(pl.col("readings", "backwards").sum(), pl.col("worst_ns", "smallest_visible_ns").max())
-        .iter_rows(named=True)
-    )
-
-
 def _went_back(row: Row, results: Results, confidence: float) -> str:
     number, of = row["backwards"], row["readings"]
     limits = stats.binomtest(number, of).proportion_ci(confidence, method="exact")
@@ -217,13 +211,10 @@ def _went_back(row: Row, results: Results, confidence: float) -> str:
 
 def _where(rows: Sequence[Row], results: Results) -> str:
     """`tsc and CLOCK_MONOTONIC on the host, CLOCK_BOOTTIME in a container`; of many, how many."""
-    levels: dict[str, list[str]] = {}
-    for row in rows:
-        levels.setdefault(row["clock"], []).append(row["level"])
-    clocks: dict[tuple[str, ...], list[str]] = {}
-    for clock, at in levels.items():
-        there = tuple(it for it in results.levels if it in at)
-        clocks.setdefault(there, []).append(clock)
+    levels = grouped((row["clock"], row["level"]) for row in rows)
+    clocks = grouped(
+        (tuple(it for it in results.levels if it in at), clock) for clock, at in levels.items()
+    )
     return ", ".join(
         f"{listed(names) if len(names) <= NAMED else f'all {len(names)} clocks'} "
         f"{places.at(at, results)}"
@@ -250,16 +241,13 @@ def served(analysis: Analysis) -> Iterator[Sentence]:
     by_kernel: dict[str, dict[Quantity, float]] = {}
     for level in results.levels:
         for quantity in asked:
-            cells = [results.cell(quantity, level, load) for load in results.loads]
-            there = [cell for cell in cells if cell]
-            own = by_kernel.setdefault(level, {}) if there else {}
-            if there and KERNEL in there[-1].served:
-                own[quantity] = there[0].mean
+            if there := [cell for cell in results.cells(quantity) if cell.level == level]:
+                own = by_kernel.setdefault(level, {})
+                if KERNEL in there[-1].served:
+                    own[quantity] = there[0].mean
     if not by_kernel:
         return
-    reads = "both clock reads" if len(asked) == 2 else f"all {len(asked)} clock reads"
-    if len(asked) == 1:
-        reads = asked[0].title
+    reads = CLOCK_READS.of_all(asked, len(asked))
     told = []
     if well := [level for level, its in by_kernel.items() if not its]:
         where = places.at(well, results)
@@ -370,12 +358,14 @@ def _loading(results: Results) -> Iterator[str]:
 
 def _units(analysis: Analysis) -> Iterator[tuple[str, str]]:
     """Why something smaller than blocks was tested, if it was."""
-    small: dict[str, dict[str, dict[str, None]]] = {}
-    for kind in analysis.kinds:
-        for it in analysis.comparisons(kind, "level"):
-            if it.unit != "block":
-                small.setdefault(it.unit, {}).setdefault(kind, {})[it.held] = None
-    for unit, kinds in small.items():
+    small = grouped(
+        (it.unit, (kind, it.held))
+        for kind in analysis.kinds
+        for it in analysis.comparisons(kind, "level")
+        if it.unit != "block"
+    )
+    for unit, places_of in small.items():
+        kinds = grouped(dict.fromkeys(places_of))
         names = listed([f"{kind} ({', '.join(loads)})" for kind, loads in kinds.items()])
         text = (
             f"The tests of {names} take each {unit} by itself, because there are fewer than five blocks "

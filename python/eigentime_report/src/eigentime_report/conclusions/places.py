@@ -3,15 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from eigentime_report.basics import grouped, listed
 from eigentime_report.results import Results
-from eigentime_report.tables.table import listed
 
 
 @dataclass(frozen=True)
 class Place:
     """A level or a load: what it is, and where one is then."""
 
-    name: str
     noun: str
     there: str
 
@@ -41,7 +40,7 @@ def level(name: str, results: Results) -> Place:
     noun, there = LEVELS.get(own, (f"level {own}", f"at level {own}"))
     by = " by TCG" if is_translated(name, results) else ""
     of = f" of {label}" if label else ""
-    return Place(name, f"{noun}{by}{of}", f"{there}{by}{of}")
+    return Place(f"{noun}{by}{of}", f"{there}{by}{of}")
 
 
 def label_of(level: str, results: Results) -> str:
@@ -52,9 +51,7 @@ def label_of(level: str, results: Results) -> str:
 
 def at(names: Sequence[str], results: Results) -> str:
     """`on the host and in a container`; of folders of which it is all levels, `in q1 and q2`."""
-    levels: dict[str, list[str]] = {}
-    for it in results.levels:
-        levels.setdefault(label_of(it, results), []).append(it)
+    levels = grouped((label_of(it, results), it) for it in results.levels)
     whole = [label for label, own in levels.items() if label and {*own} <= {*names}]
     told = [level(it, results).there for it in names if label_of(it, results) not in whole]
     return listed([*told, f"in {listed(whole)}"] if whole else told)
@@ -62,8 +59,7 @@ def at(names: Sequence[str], results: Results) -> str:
 
 def load(name: str) -> Place:
     """A load."""
-    noun, there = LOADS.get(name, (f"load {name}", f"under load {name}"))
-    return Place(name, noun, there)
+    return Place(*LOADS.get(name, (f"load {name}", f"under load {name}")))
 
 
 def is_translated(name: str, results: Results) -> bool:

@@ -7,6 +7,7 @@ from math import ceil, log1p, sqrt
 from typing import Literal, TypeAlias
 
 from eigentime_report.analysis import COMPARED, Compared, missed_share
+from eigentime_report.basics import grouped
 from eigentime_report.results import Cell, Quantity
 from eigentime_report.statistics import DIFFERS, NOT_TESTED, UNDECIDED, Contrast
 from eigentime_report.statistics.tests import holm
@@ -74,6 +75,12 @@ class Family:
         """`1 vDSO read`, `3 vDSO reads`."""
         return f"{number} {self.one if number == 1 else self.many}"
 
+    def subject(self, its: Sequence[Quantity], of: int) -> str:
+        """`vDSO reads` if that is all of them, `2 of 3 vDSO reads`, or the name of a single one."""
+        if len(its) == 1:
+            return its[0].title
+        return self.many if len(its) == of else self.of_all(its, of)
+
     def of_all(self, its: Iterable[Quantity], of: int) -> str:
         """`all 3 vDSO reads`, `2 of 3 vDSO reads`, or the name of a single one."""
         own = list(its)
@@ -103,9 +110,7 @@ def family_of(quantity: Quantity) -> Family:
 
 def by_family(quantities: Iterable[Quantity]) -> dict[Family, list[Quantity]]:
     """Quantities by their families, in the order in which one reads about them."""
-    found: dict[Family, list[Quantity]] = {}
-    for quantity in quantities:
-        found.setdefault(family_of(quantity), []).append(quantity)
+    found = grouped((family_of(it), it) for it in quantities)
     return dict(sorted(found.items(), key=lambda item: -item[0].weight))
 
 

@@ -7,6 +7,6 @@
 """
 
 from eigentime_report.conclusions import Sentence
-from eigentime_report.page.render import Block, Choice, Facts, Fold, Option, Page, Section, render
+from eigentime_report.page.render import Block, Choice, Facts, Fold, Page, Section, render
 
-__all__ = ["Block", "Choice", "Facts", "Fold", "Option", "Page", "Section", "Sentence", "render"]
+__all__ = ["Block", "Choice", "Facts", "Fold", "Page", "Section", "Sentence", "render"]

@@ -1,7 +1,5 @@
 """A page, and its one file of HTML that needs nothing else, and asks nobody for anything."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib
@@ -14,12 +12,13 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, TypeAlias
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Template
 from markupsafe import Markup, escape
 
 from eigentime_report.charts import DARK, LIGHT, Chart
 from eigentime_report.conclusions import Sentence
 from eigentime_report.tables import Table, write
+from eigentime_report.tables.writers import templates
 
 # With more sentences than this, what matters most would not be seen.
 OPENING = 9
@@ -27,20 +26,11 @@ OPENING = 9
 
 @dataclass(frozen=True)
 class Fold:
-    """What is folded away until somebody asks for it."""
+    """What is folded away until somebody asks for it, or one of the things of a choice."""
 
     key: str
     title: str
     blocks: tuple[Table | Chart, ...]
-
-
-@dataclass(frozen=True)
-class Option:
-    """The charts of one thing among several."""
-
-    key: str
-    title: str
-    charts: tuple[Chart, ...]
 
 
 @dataclass(frozen=True)
@@ -51,7 +41,7 @@ class Choice:
     title: str
     # What they are, in a word.
     label: str
-    options: tuple[Option, ...]
+    options: tuple[Fold, ...]
     # The place of the one that is seen first.
     first: int = 0
 
@@ -61,15 +51,13 @@ Block: TypeAlias = Table | Chart | Fold | Choice
 
 @dataclass(frozen=True)
 class Section:
-    """A heading with some words, tables and charts."""
+    """A heading with tables and charts."""
 
     key: str
     title: str
-    # Paragraphs.
-    words: tuple[str, ...] = ()
     blocks: tuple[Block, ...] = ()
 
-    def parts(self) -> Iterator[Block | Option]:
+    def parts(self) -> Iterator[Block]:
         """Its blocks, with what is in folds and choices."""
         for block in self.blocks:
             yield block
@@ -77,8 +65,7 @@ class Section:
                 yield from block.blocks
             if isinstance(block, Choice):
                 for option in block.options:
-                    yield option
-                    yield from option.charts
+                    yield from (option, *option.blocks)
 
     def tables(self) -> list[Table]:
         """Its tables, those in folds, too."""
@@ -120,7 +107,7 @@ class Page:
         """Those that are folded away below them."""
         return (*self.sentences[OPENING:], *self.more_sentences)
 
-    def blocks(self) -> Iterator[Block | Option]:
+    def blocks(self) -> Iterator[Block]:
         """All that has a key, with what is in folds and choices."""
         if self.picture:
             yield self.picture
@@ -164,22 +151,18 @@ def render(page: Page) -> str:
     has_charts = any(True for _ in page.charts())
     early = _asset("theme.js")
     late = [*([_vega()] if has_charts else []), _asset("page.js")]
-    return (
-        _environment()
-        .get_template("page.html")
-        .render(
-            page=page,
-            policy=POLICY.format(scripts=" ".join(map(_hash, (early, *late)))),
-            style=Markup(_asset("page.css")),
-            themes={"light": LIGHT.roles, "dark": DARK.roles},
-            early=Markup(early),
-            late=[Markup(script) for script in late],
-            has_charts=has_charts,
-            shown=SHOWN,
-            block=_block,
-            # The page itself is behind the charts.
-            configs=data({it.name: {**it.config, "background": None} for it in (LIGHT, DARK)}),
-        )
+    return _template("page.html").render(
+        page=page,
+        policy=POLICY.format(scripts=" ".join(map(_hash, (early, *late)))),
+        style=Markup(_asset("page.css")),
+        themes={it.name: it.roles for it in (LIGHT, DARK)},
+        early=Markup(early),
+        late=[Markup(script) for script in late],
+        has_charts=has_charts,
+        shown=SHOWN,
+        block=_block,
+        # The page itself is behind the charts.
+        configs=data({it.name: {**it.config, "background": None} for it in (LIGHT, DARK)}),
     )
 
 
@@ -199,8 +182,7 @@ def packed(chart: Chart) -> str:
 
 def _block(block: Block) -> Markup:
     if isinstance(block, Chart | Choice | Fold):
-        name = f"{type(block).__name__.lower()}.html"
-        template = _environment().get_template(name)
+        template = _template(f"{type(block).__name__.lower()}.html")
         return Markup(template.render(its=block, block=_block, packed=packed))
     text = write(block, "html")
     is_wide = len(block.columns) > UPRIGHT_COLUMNS
@@ -233,17 +215,10 @@ def prose(text: str) -> Markup:
     return Markup(_CODE.sub(r"<code>\1</code>", str(escape(unbroken(text)))))
 
 
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("eigentime_report.page"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+def _template(name: str) -> Template:
+    environment = templates("eigentime_report.page")
     environment.filters.update(unbroken=unbroken, prose=prose)
-    return environment
+    return environment.get_template(name)
 
 
 @cache

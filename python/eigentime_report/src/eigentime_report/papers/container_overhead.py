@@ -12,62 +12,7 @@ from eigentime_report.papers import sources
 from eigentime_report.results import Cell, Results
 from eigentime_report.statistics.compare import WELCH_GAMES_HOWELL
 from eigentime_report.tables.table import Cell as TableCell
-from eigentime_report.tables.table import Column, Marked, Row, Table
-
-COLUMNS = (
-    Column("metric", "Metric"),
-    Column("level", "Level", band="Descriptives"),
-    Column("mean", "Mean", "ns", band="Descriptives", figures=5),
-    Column("sd", "Std. dev.", "ns", band="Descriptives", figures=4),
-    Column("n", "n", "count", band="Descriptives"),
-    Column("overhead", "Overhead", "+%", band="Descriptives"),
-    Column("test", "Test", band="ANOVA"),
-    Column("df1", "df1", "df", band="ANOVA"),
-    Column("df2", "df2", "df", band="ANOVA"),
-    Column("f", "F", "number", band="ANOVA", figures=4),
-    Column("p", "Sig.", "p", band="ANOVA"),
-    Column("i", "(I) level", band="Post hoc tests"),
-    Column("j", "(J) level", band="Post hoc tests"),
-    Column("difference", "Mean diff. (I − J)", "ns", band="Post hoc tests", figures=4),
-    Column("pair_p", "Sig.", "p", band="Post hoc tests"),
-    Column("lower", "LB", "ns", band="Post hoc tests"),
-    Column("upper", "UB", "ns", band="Post hoc tests"),
-    Column("paper_mean", "Mean", "ns", band="In the paper", figures=5),
-    Column("paper_sd", "Std. dev.", "ns", band="In the paper", figures=4),
-    Column("paper_overhead", "Overhead", "+%", band="In the paper"),
-    Column("paper_difference", "Mean diff. (I − J)", "ns", band="In the paper", figures=4),
-    Column("paper_significance", "Sig.", band="In the paper"),
-)
-
-NOTES = (
-    "Overhead: by how much the mean is above that of the first level.",
-    (
-        "As in the paper, each record is a unit of the tests, although records that are made one after "
-        "the other have more in common than those of different blocks. The verdicts of this report are "
-        "those of the tables of tests, whose units are blocks where there are enough of them."
-    ),
-    (
-        "{tests} Post hoc tests follow a significant ANOVA only, as in the paper; N/A stands where it "
-        "was not."
-    ),
-    (
-        "(a) Welch's ANOVA. (b) Asymptotically F distributed. (c) The mean difference is significant at "
-        "the {alpha:g} level. LB and UB: {confidence:g} % confidence interval of the difference."
-    ),
-)
-
-
-# By `as_in_paper`.
-TESTS = {
-    False: (
-        "Welch's ANOVA and Games-Howell (a), whether variances differ or not; --as-in-paper tests "
-        "variances first."
-    ),
-    True: (
-        "As in the paper, variances are tested first: where they differ, Welch's ANOVA and "
-        "Games-Howell follow (a), else one-way ANOVA and Tukey's HSD."
-    ),
-}
+from eigentime_report.tables.table import Marked, Row, Table
 
 
 def overhead_table(
@@ -80,29 +25,23 @@ def overhead_table(
         )
     rows: list[Row] = []
     absent = []
-    known = {it.name: it for it in results.quantities}
     for metric in sources.metrics():
-        quantity = known.get(f"calls/{metric['metric']}")
-        cells = results.cells(quantity, load) if quantity else []
-        if cells:
+        found = (results.find(f"calls/{metric['metric']}", it, load) for it in results.levels)
+        if cells := [cell for cell in found if cell]:
             rows += _rows(metric, cells, 1 - confidence, as_in_paper)
         else:
             absent.append(metric["metric"])
-    notes = [
-        note.format(alpha=1 - confidence, confidence=100 * confidence, tests=TESTS[as_in_paper])
-        for note in NOTES
-    ]
-    if absent and rows:
-        notes.append(f"Not measured here {places.load(load).there}: {', '.join(absent)}.")
-    notes.append(f"The paper: {sources.citation(sources.CONTAINERS)}")
-    remarks = sources.published(sources.CONTAINERS)["overhead"]["remarks"]
-    return Table(
-        key=f"overhead-{load}",
-        title=f"What levels cost {places.load(load).there}: Table IV of the paper",
-        columns=COLUMNS,
-        rows=tuple(rows),
-        notes=(*notes, *remarks),
+    there = places.load(load).there
+    more = [f"Not measured here {there}: {', '.join(absent)}."] if absent and rows else []
+    tests = sources.published(sources.CONTAINERS)["words"]["tests"]
+    notes = sources.notes(
+        sources.CONTAINERS,
+        *more,
+        alpha=1 - confidence,
+        confidence=100 * confidence,
+        tests=tests["as_in_paper" if as_in_paper else "by_default"],
     )
+    return sources.table("overhead", rows, notes, load=load, there=there)
 
 
 def _rows(

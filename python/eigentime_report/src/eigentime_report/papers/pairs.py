@@ -3,73 +3,29 @@
 from eigentime_report.conclusions import places
 from eigentime_report.papers import sources
 from eigentime_report.results import Results
-from eigentime_report.tables.table import Column, Row, Table
-
-COLUMNS = (
-    Column("what", "What"),
-    Column("first", "First", band="Published"),
-    Column("second", "Second", band="Published"),
-    Column("first_value", "First", "number", band="Published", figures=4),
-    Column("second_value", "Second", "number", band="Published", figures=4),
-    Column("unit", "Unit", band="Published"),
-    Column("change", "Change", "+%", band="Published"),
-    Column("first_ours", "First", "ns", band="Here", figures=4),
-    Column("second_ours", "Second", "ns", band="Here", figures=4),
-    Column("change_ours", "Change", "+%", band="Here"),
-    Column("quantities", "Of", band="Here"),
-)
+from eigentime_report.tables.table import Row, Table
 
 
 def published_table(results: Results) -> Table:
     """The patch set's and the EC2 article's numbers; only those whose quantities were measured."""
-    load = results.loads[0] if results.loads else ""
+    load = results.loads[0]
     # By what is compared here: of pairs that differ in how long they were measured, one stands for all.
     found: dict[tuple[str, str], Row] = {}
     for pair in sources.pairs():
         sides = (pair["first"], pair["second"])
-        first, second = (_mean(results, side, load) for side in sides)
-        if first is None or second is None:
-            continue
-        names = [side["name"] for side in sides]
-        values = [side["value"] for side in sides]
-        of = _named(*sides)
-        found[pair["citation"], of] = Row(
-            (
-                pair["what"],
-                *names,
-                *values,
-                pair["unit"],
-                _change(*values),
-                first,
-                second,
-                _change(first, second),
-                of,
-            )
-        )
-    return Table(
-        key="published",
-        title="What others have published",
-        columns=COLUMNS,
-        rows=tuple(found.values()),
-        notes=(
-            (
-                f"Ours are means {places.load(load).there}. Where the unit is ticks, the published numbers hold the "
-                "reading of the counter around each call as well, so that only the changes compare."
-            ),
-            "What others have measured several times stands here once, as they measured it longest.",
-            *dict.fromkeys(citation for citation, _ in found),
-        ),
-    )
+        cells = [results.find(it["ours"], it["level"], load) for it in sides]
+        ours = [cell.mean for cell in cells if cell]
+        if len(ours) == len(sides):
+            values, of = [side["value"] for side in sides], _named(*sides)
+            names = (side["name"] for side in sides)
+            theirs = (pair["what"], *names, *values, pair["unit"], _change(*values))
+            found[pair["citation"], of] = Row((*theirs, *ours, _change(*ours), of))
+    citations = dict.fromkeys(citation for citation, _ in found)
+    return sources.table("published", found.values(), citations, there=places.load(load).there)
 
 
 def _change(first: float, second: float) -> float | None:
     return (second / first - 1) * 100 if first > 0 else None
-
-
-def _mean(results: Results, side: sources.Published, load: str) -> float | None:
-    quantity = next((it for it in results.quantities if it.name == side["ours"]), None)
-    cell = results.find(quantity, side["level"], load) if quantity else None
-    return cell.mean if cell else None
 
 
 def _named(first: sources.Published, second: sources.Published) -> str:

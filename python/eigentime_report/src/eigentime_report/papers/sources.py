@@ -1,11 +1,9 @@
 """What the papers have published, from the TOML files here, to stand beside what was measured."""
 
-from collections.abc import Iterator, Mapping
-from functools import cache
-from importlib.resources import files
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-import tomllib
+from eigentime_report.tables.table import Row, Table, tabled, text_data
 
 Published: TypeAlias = Mapping[str, Any]
 
@@ -15,11 +13,16 @@ EVENTS = "timer-events"
 PAIRS = ("time-namespace-patch-set", "system-calls-on-ec2")
 
 
-@cache
+def table(
+    name: str, rows: Iterable[Row | tuple[Any, str]], after: Iterable[str], **told: Any
+) -> Table:
+    """A table of those here."""
+    return tabled(name, rows, after=after, package="eigentime_report.papers", **told)
+
+
 def published(name: str) -> Published:
     """All numbers of a source, as its file has them."""
-    file = files(__package__) / f"{name}.toml"
-    return tomllib.loads(file.read_text(encoding="utf-8"))
+    return text_data("eigentime_report.papers", name)
 
 
 def citation(name: str) -> str:
@@ -31,6 +34,13 @@ def citation(name: str) -> str:
         f"({its['where']}; {its['setting']}). {address}"
     )
     return line.rstrip()
+
+
+def notes(name: str, *more: str, **numbers: float | str) -> tuple[str, ...]:
+    """What stands below a table beside the source's numbers: `numbers` of ours are told in it."""
+    words = published(name)["words"]
+    own = (it.format(**numbers) for it in words["notes"])
+    return (*own, *more, f"The paper: {citation(name)}", *words.get("remarks", ()))
 
 
 def metrics() -> Iterator[Published]:

@@ -1,63 +1,37 @@
 """The summary of the timer-event paper: the intervals that were measured."""
 
+from types import SimpleNamespace
+from typing import Any
+
 from eigentime_report import units
 from eigentime_report.analysis import Analysis, Description, analyse
 from eigentime_report.papers import sources
 from eigentime_report.results import Results
-from eigentime_report.tables.table import Between, Cell, Column, Row, Table
-
-
-def _asked(description: Description) -> int:
-    return description.quantity.interval_ns or 0
-
-
-def _interval(description: Description) -> Cell:
-    found, asked = description.mean_99, _asked(description)
-    if found is None or found.low is None or found.high is None:
-        return None
-    return Between(asked + found.low, asked + found.high)
-
-
-COLUMNS = (
-    Column("source", "Timer", of="quantity.subject"),
-    Column("interval", "Interval", of=lambda it: units.span(_asked(it))),
-    Column("level", "Platform"),
-    Column("load", "Load"),
-    Column("n", "n", "count", of="numbers.n"),
-    Column("mean", "Mean", "ns", figures=5, of=lambda it: _asked(it) + it.numbers.mean),
-    Column("sd", "Std. dev.", "ns", of="numbers.sd_uncorrected"),
-    Column("mean_interval", "99 % CI of the mean", "ns", figures=5, is_interval=True, of=_interval),
-    Column("missed", "Missed", "count", of=lambda it: it.facts.get("missed")),
-    Column("paper_sd", "Std. dev. in the paper", "ns", of=lambda it: None),
-)
-
-NOTES = (
-    (
-        "Of the interval between events as it was measured, as in the paper: mean, uncorrected sample "
-        "standard deviation (the jitter), and 99 % confidence interval of the mean."
-    ),
-    "Missed: events that were merged into later ones, so that the interval before those was longer.",
-    (
-        "The paper's table is a picture in the text at hand; these are the deviations that its text has. "
-        "Its timers are in the kernel, as those of hrtimer and bpf_timer are here."
-    ),
-)
+from eigentime_report.tables.table import Row, Table
 
 
 def events_table(results: Results, *, analysis: Analysis | None = None) -> Table:
     """Mean, deviation and interval of each source of events, at each level, under each load."""
     found = analysis or analyse(results)
-    given = list(found.descriptions("events"))
-    rows = [Row.of(COLUMNS, it, it.quantity.name) for it in given]
+    rows: list[Row | tuple[Any, str]] = []
+    rows += [(_measured(it), it.cell.quantity.name) for it in found.descriptions("events")]
     if rows:
         theirs = "in the paper"
         for it in sources.published(sources.EVENTS)["events"]:
             place = (theirs, units.span(it["interval_ns"]), it["platform"], it["load"])
             rows.append(Row((*place, *[None] * 5, it["sd_ns"]), theirs))
-    return Table(
-        key="events",
-        title="Jitter of timer events: the summary of the timer-event paper",
-        columns=COLUMNS,
-        rows=tuple(rows),
-        notes=(*NOTES, f"The paper: {sources.citation(sources.EVENTS)}"),
+    return sources.table("events", rows, sources.notes(sources.EVENTS))
+
+
+def _measured(description: Description) -> SimpleNamespace:
+    """A description with the interval as it was measured, not by how much it was missed."""
+    asked, its = description.cell.quantity.interval_ns or 0, description.mean_99
+    return SimpleNamespace(
+        cell=description.cell,
+        numbers=description.numbers,
+        interval=units.span(asked),
+        mean=asked + description.numbers.mean,
+        mean_interval=its and its.shifted(asked),
+        missed=description.cell.facts.get("missed"),
+        paper_sd=None,
     )

@@ -6,58 +6,22 @@ from eigentime_report.analysis import describe
 from eigentime_report.papers import sources
 from eigentime_report.results import Cell, Quantity, Results
 from eigentime_report.tables.table import Cell as TableCell
-from eigentime_report.tables.table import Column, Row, Table
+from eigentime_report.tables.table import Row, Table
 
-STATISTICS = (("mad", "MAD"), ("max", "Max"), ("median", "Median"), ("min", "Min"))
-
-COLUMNS = (
-    Column("function", "Function"),
-    Column("condition", "With"),
-    Column("platform", "Platform"),
-    Column("load", "Load"),
-    *(Column(key, title, "ns", band="Here", figures=4) for key, title in STATISTICS),
-    *(
-        Column(f"paper_{key}", title, "ns", band="In the paper", figures=4)
-        for key, title in STATISTICS
-    ),
-)
-
-NOTES = (
-    "MAD is half the interquartile range, as in the paper, in this table only.",
-    (
-        "The paper's platforms that are no level here stand below ours. Its numbers are those that can "
-        "be read in the text at hand: rows are cut off there, and numbers run together, which are read "
-        "with one decimal each."
-    ),
-)
+STATISTICS = ("mad", "max", "median", "min")
 
 
 def timer_cost_table(results: Results) -> Table:
     """Table 1: the time counter against clock_gettime, by platform and load."""
-    return _table(
-        results,
-        lambda it: it.name,
-        paper="timer_cost",
-        title="What reading the time costs: Table 1 of the timing paper",
-        caption="TSC is the processor's counter, System Call is clock_gettime, as the paper calls it.",
-    )
+    return _table(results, lambda it: it.name, "timer_cost")
 
 
 def miss_time_table(results: Results) -> Table:
     """Table 2: how late sleeps end, by platform and load."""
-    return _table(
-        results,
-        lambda it: it.subject if it.kind == "sleep" else "",
-        paper="miss_time",
-        title="How late sleeps end: Table 2 of the timing paper",
-        caption="HPTSleep is a sleep whose end is waited for busily, which is sleeper here; uSleep is "
-        "usleep. The paper does not say for how long it slept.",
-    )
+    return _table(results, lambda it: it.subject if it.kind == "sleep" else "", "miss_time")
 
 
-def _table(
-    results: Results, ours: Callable[[Quantity], str], *, paper: str, title: str, caption: str
-) -> Table:
+def _table(results: Results, ours: Callable[[Quantity], str], paper: str) -> Table:
     """`ours`: what the paper's functions are called here."""
     published = sources.published(sources.TIMING)
     functions = {name: it for it, name in published["functions"][paper].items()}
@@ -68,14 +32,9 @@ def _table(
         for cell in results.cells(quantity)
     ]
     named = {str(row.cells[0]) for row in rows}
-    return Table(
-        key=paper.replace("_", "-"),
-        title=title,
-        columns=COLUMNS,
-        rows=(*rows, *_theirs(results, named, paper)),
-        notes=(*NOTES, f"The paper: {sources.citation(sources.TIMING)}"),
-        caption=caption,
-    )
+    rows += _theirs(results, named, paper)
+    words, notes = published["words"][paper], sources.notes(sources.TIMING)
+    return sources.table("timing", rows, notes, key=paper.replace("_", "-"), **words)
 
 
 def _row(cell: Cell, function: str, paper: str) -> Row:
@@ -110,4 +69,4 @@ def _theirs(results: Results, functions: set[str], paper: str) -> Iterator[Row]:
 
 
 def _numbers(row: sources.Published | None) -> Iterator[TableCell]:
-    return ((row or {}).get(f"{key}_ns") for key, _ in STATISTICS)
+    return ((row or {}).get(f"{key}_ns") for key in STATISTICS)

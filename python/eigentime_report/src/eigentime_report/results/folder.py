@@ -90,9 +90,7 @@ def check_warps(file: Path, runs: Sequence[Run], rows: pl.DataFrame) -> None:
     _check_once(file, rows, [*STEP, "clock", *PAIR])
     wanted = asked(runs, WARP).filter(pl.col("asked") > pl.col("excused"))
     sizes = rows.group_by(STEP).agg(
-        pl.len().alias("rows"),
-        pl.struct("clock").n_unique().alias("clocks"),
-        pl.struct(PAIR).n_unique().alias("pairs"),
+        rows=pl.len(), clocks=pl.struct("clock").n_unique(), pairs=pl.struct(PAIR).n_unique()
     )
     found = wanted.join(sizes, on=STEP, how="left", maintain_order="left")
     for is_wrong, what in (

@@ -159,14 +159,7 @@ class Run:
 # or in objects whose members have any names (`*`).
 TEXT, LINES, COUNT, ANY = "text", "lines", MOST, None
 SKIP = {"level": TEXT, "load?": TEXT, "what": TEXT, "why": TEXT}
-METRIC = {
-    "kind": TEXT,
-    "name": TEXT,
-    "unit": TEXT,
-    "meaning": TEXT,
-    "better": TEXT,
-    "asked?": COUNT,
-}
+METRIC = {**dict.fromkeys(("kind", "name", "unit", "meaning", "better"), TEXT), "asked?": COUNT}
 FACTS = {
     "notes": {"*": LINES},
     "facts?": {"findings": [{"verdict": TEXT, "found": TEXT}]},
@@ -174,7 +167,7 @@ FACTS = {
 }
 RUN = {
     "run": TEXT,
-    "by": {"machine": TEXT, "kernel": TEXT, "eigentime": TEXT, "probe": TEXT},
+    "by": dict.fromkeys(("machine", "kernel", "eigentime", "probe"), TEXT),
     "plan": {
         "preset": TEXT,
         "levels": [{"name": TEXT, "command?": [TEXT]}],

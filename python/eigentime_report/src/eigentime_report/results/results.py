@@ -1,17 +1,16 @@
 """What one or several folders of results have, reading them, and what a reader must know."""
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
 
 import polars as pl
 
+from eigentime_report.basics import grouped, once
 from eigentime_report.results import manifest
-from eigentime_report.results.cell import Cell, Fact
+from eigentime_report.results.cell import Cell
 from eigentime_report.results.folder import Folder
 from eigentime_report.results.manifest import RUNNING, Level, Run, Skip
 from eigentime_report.results.quantity import KINDS, Quantity, in_order
@@ -21,24 +20,6 @@ from eigentime_report.units import count
 
 # Quantity, level and load of something that was measured.
 Measured = Collection[tuple[str, str, str]]
-
-
-def about(
-    runs: Sequence[Run],
-    levels: Sequence[str],
-    loads: Sequence[str],
-    measured: Measured,
-    found: Sequence[str],
-) -> Iterator[str]:
-    """All of it, the gravest first."""
-    yield from _unfinished(runs)
-    yield from _mixed(runs)
-    yield from _of_runs(runs, lambda run: run.remarks)
-    yield from _of_runs(runs, _unavailable)
-    yield from _of_runs(runs, _left_out)
-    yield from found
-    yield from _incomparable(levels, measured)
-    yield from _without_load(levels, loads, measured)
 
 
 def _unfinished(runs: Sequence[Run]) -> Iterator[str]:
@@ -53,10 +34,7 @@ def _unfinished(runs: Sequence[Run]) -> Iterator[str]:
 
 def _mixed(runs: Sequence[Run]) -> Iterator[str]:
     """Runs whose values are taken together, and should not be without a thought."""
-    together = defaultdict(list)
-    for run in runs:
-        together[run.label].append(run)
-    for label, alike in together.items():
+    for label, alike in grouped((run.label, run) for run in runs).items():
         of = f" of {label}" if label else ""
         for what in ("machine", "kernel", "eigentime", "probe"):
             values = dict.fromkeys(str(getattr(run, what)) for run in alike)
@@ -69,10 +47,7 @@ def _mixed(runs: Sequence[Run]) -> Iterator[str]:
 
 def _of_runs(runs: Sequence[Run], say: Callable[[Run], Iterable[str]]) -> Iterator[str]:
     """What runs say: where only some of several do, with their names."""
-    said: dict[str, list[Run]] = defaultdict(list)
-    for run in runs:
-        for sentence in dict.fromkeys(say(run)):
-            said[sentence].append(run)
+    said = grouped((sentence, run) for run in runs for sentence in dict.fromkeys(say(run)))
     for sentence, by in said.items():
         if len(by) == len(runs):
             yield sentence
@@ -88,22 +63,18 @@ def _unavailable(run: Run) -> Iterator[str]:
 
 def _left_out(run: Run) -> Iterator[str]:
     for what, skips in (("was not measured", run.skipped), ("failed", run.failed)):
-        places: dict[tuple[str, str], list[Skip]] = defaultdict(list)
-        for skip in skips:
-            places[skip.what, skip.why].append(skip)
+        places = grouped(((skip.what, skip.why), skip) for skip in skips)
         for (name, why), there in places.items():
             yield f"{name} {what} ({_places(there, run)}): {why}"
 
 
 def _places(skips: Iterable[Skip], run: Run) -> str:
     """Levels, each with its loads unless that is all of them."""
-    loads: dict[str, dict[str, None]] = defaultdict(dict)
-    for skip in skips:
-        loads[skip.level].update(dict.fromkeys([skip.load] if skip.load else run.loads))
+    loads = grouped(
+        (it.level, load) for it in skips for load in ([it.load] if it.load else run.loads)
+    )
     # Levels of the same loads together.
-    levels: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for level, own in loads.items():
-        levels[tuple(own)].append(level)
+    levels = grouped((tuple(dict.fromkeys(own)), level) for level, own in loads.items())
     return "; ".join(
         ", ".join(alike) + ("" if set(own) >= set(run.loads) else f" under {', '.join(own)}")
         for own, alike in levels.items()
@@ -138,8 +109,6 @@ def _named(*runs: Run) -> str:
     return f"The run{'s' if first else ''} of {begun} on {' and '.join(machines)}"
 
 
-Item = TypeVar("Item")
-
 # So many names are offered for one that is not known.
 OFFERED = 4
 
@@ -153,9 +122,9 @@ class Results:
         # Clocks that were compared, and what the loads did.
         self.warps: pl.DataFrame = pl.concat(it.whole(WARPS) for it in folders)
         self.load_checks: pl.DataFrame = pl.concat(it.whole(LOADS) for it in folders)
-        planned = _once(run.name_of(it.name) for run in self.runs for it in run.levels)
+        planned = once(run.name_of(it.name) for run in self.runs for it in run.levels)
         loads = in_order(load for run in self.runs for load in run.loads)
-        metrics = _once(it for run in self.runs for it in run.metrics)
+        metrics = once(it for run in self.runs for it in run.metrics)
         self._samples = {
             kind.name: Samples(
                 kind, table, [it.samples(table) for it in folders], planned, loads, metrics
@@ -174,7 +143,9 @@ class Results:
         # The first one is what the others are compared with.
         self.levels: tuple[str, ...] = tuple(it for it in planned if it in at)
         self.loads: tuple[str, ...] = tuple(it for it in loads if it in under)
-        self.quantities: tuple[Quantity, ...] = tuple(_once(it for it, _, _ in keys))
+        self.quantities: tuple[Quantity, ...] = tuple(once(it for it, _, _ in keys))
+        # Quantity, level and load of all that was measured, in this order.
+        self.measured: tuple[Key, ...] = tuple(keys)
         self._keys = {(str(it), level, load): (it, level, load) for it, level, load in keys}
         self._cells: dict[Key, Cell] = {}
         self._found = [text for it in folders for text in it.notes]
@@ -200,14 +171,15 @@ class Results:
         _check_known("load", load, self.loads)
         return self.find(found[0], level, load)
 
-    def find(self, quantity: Quantity, level: str, load: str) -> Cell | None:
+    def find(self, quantity: Quantity | str, level: str, load: str) -> Cell | None:
         """The same for what these results may know nothing of, as of two sets: None then."""
         key = self._keys.get((str(quantity), level, load))
         if key is None:
             return None
         if key not in self._cells:
-            samples = self._samples[key[0].kind]
-            self._cells[key] = samples.cell(key, self._accelerator(level))
+            known = once(it.accelerator for _, it in self.places(level) if it.accelerator)
+            more = {"accelerator": ", ".join(known)} if known else {}
+            self._cells[key] = self._samples[key[0].kind].cell(key, more)
         return self._cells[key]
 
     def cells(self, quantity: Quantity | str, load: str | None = None) -> list[Cell]:
@@ -233,9 +205,18 @@ class Results:
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """What a reader must know: what speaks against the numbers, and what is missing."""
-        measured = {(str(it), level, load) for it, level, load in self._keys.values()}
-        return tuple(about(self.runs, self.levels, self.loads, measured, self._found))
+        """What a reader must know, the gravest first: what speaks against the numbers, what is missing."""
+        runs, levels, loads, measured = self.runs, self.levels, self.loads, self._keys.keys()
+        return (
+            *_unfinished(runs),
+            *_mixed(runs),
+            *_of_runs(runs, lambda run: run.remarks),
+            *_of_runs(runs, _unavailable),
+            *_of_runs(runs, _left_out),
+            *self._found,
+            *_incomparable(levels, measured),
+            *_without_load(levels, loads, measured),
+        )
 
     def _named(self, quantity: Quantity | str) -> list[Quantity]:
         """The quantity of this name, or all that have its parts."""
@@ -246,10 +227,6 @@ class Results:
         if found := having(parts, self.quantities):
             return found
         raise KeyError(f"nothing is called '{name}'; {offered(parts, self.quantities)}")
-
-    def _accelerator(self, level: str) -> Mapping[str, Fact]:
-        known = [it.accelerator for _, it in self.places(level) if it.accelerator]
-        return {"accelerator": ", ".join(_once(known))} if known else {}
 
 
 def load(*folders: str | Path, labels: Sequence[str] | None = None) -> Results:
@@ -287,13 +264,13 @@ def having(parts: Iterable[str], quantities: Iterable[Quantity]) -> list[Quantit
 def offered(wanted: Sequence[str], quantities: Iterable[Quantity]) -> str:
     """Parts of names that are like the unknown ones, or names that have the most parts."""
     names = [quantity.name for quantity in quantities]
-    parts = _once(part for name in names for part in name.split("/"))
+    parts = once(part for name in names for part in name.split("/"))
     unknown = [part for part in wanted if part not in parts]
     near = [like for part in unknown for like in _like(part, parts)]
     if not near and len(unknown) < len(wanted):
         shared = {name: len({*wanted} & {*name.split("/")}) for name in names}
         near = sorted((it for it in names if shared[it]), key=lambda it: -shared[it])
-    shown = ", ".join(_once(near or names)[:OFFERED])
+    shown = ", ".join(once(near or names)[:OFFERED])
     if near:
         return f"near it: {shown}"
     return f"there are {shown}, … ({len(names)} in all)"
@@ -322,8 +299,3 @@ def _check_once(runs: Sequence[Run]) -> None:
 def _check_known(what: str, name: str, known: Sequence[str]) -> None:
     if name not in known:
         raise KeyError(f"there is no {what} '{name}': there are {', '.join(known)}")
-
-
-def _once(items: Iterable[Item]) -> list[Item]:
-    """Each of them once, in their order."""
-    return list(dict.fromkeys(items))

@@ -9,6 +9,8 @@ from typing import TypeAlias
 
 import polars as pl
 
+from eigentime_report.basics import Refused
+
 AGAIN = "take it from a copy, or measure again"
 VERSION = "report with the version of Eigentime that has measured it"
 
@@ -17,7 +19,7 @@ _HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\
 _SPACES = "\t\n\v\f\r\x85\u2028\u2029"
 
 
-class FolderError(Exception):
+class FolderError(Refused):
     """A folder that cannot be read: which file of it, for what reason, and what to do."""
 
     def __init__(self, path: Path, reason: str, way_out: str = AGAIN) -> None:
@@ -175,32 +177,20 @@ COUNTS: Bounds = (0, MOST)
 # The least and the greatest value: what is beyond is damage, and no measurement. One name means one
 # thing in all tables.
 BOUNDS: Mapping[str, Bounds] = {
-    "calls": (1, MOST),
-    "loop_ns": TIME,
+    **dict.fromkeys(("loop_ns", "interval_ns", "cpu_ns", "reading_ns", "looked_ns"), TIME),
+    **dict.fromkeys(("worst_ns", "smallest_visible_ns"), TIME),
+    **dict.fromkeys(("value_ns", "miss_ns", "after_ns"), DIFFERENCE),
+    **dict.fromkeys(("empty_mean_ticks", "empty_median_ticks", "mean_ticks", "sd_ticks"), TICKS),
+    **dict.fromkeys(("context_switches_per_second", "interrupts_per_second"), RATE),
+    **dict.fromkeys(("calls", "count"), (1, MOST)),
     # The loop is subtracted from what both took.
     "call_ns": (-pl.col("loop_ns"), YEAR),
-    "empty_mean_ticks": TICKS,
-    "empty_median_ticks": TICKS,
     "step_ticks": (1, 1e18),
     "ticks_per_ns": (1e-9, 1e6),
-    "mean_ticks": TICKS,
-    "sd_ticks": TICKS,
-    "value_ns": DIFFERENCE,
-    "count": (1, MOST),
-    "interval_ns": TIME,
-    "cpu_ns": TIME,
-    "reading_ns": TIME,
-    "miss_ns": DIFFERENCE,
     "missed": (0, 2**32 - 1),
-    "after_ns": DIFFERENCE,
-    "looked_ns": TIME,
     "backwards": (0, pl.col("readings")),
-    "worst_ns": TIME,
-    "smallest_visible_ns": TIME,
     # What is rounded may be a little more than all.
     "cpu_percent": (0, 100.01),
-    "context_switches_per_second": RATE,
-    "interrupts_per_second": RATE,
 }
 
 

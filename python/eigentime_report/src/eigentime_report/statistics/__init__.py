@@ -31,11 +31,10 @@ from eigentime_report.statistics.intervals import (
     quantile_interval,
     quantile_intervals,
 )
-from eigentime_report.statistics.tests import TestResult
 
 __all__ = [
     "CLIFFS_DELTA", "DIFFERS", "HEDGES_G", "MEAN_RATIO", "MEDIAN_RATIO", "NOT_TESTED", "UNDECIDED",
     "Comparison", "Contrast", "Descriptives", "Effect", "FactorEffect", "Interval", "Outliers",
-    "TestResult", "coarse_text", "compare", "describe", "factorial", "mean_interval", "outliers",
+    "coarse_text", "compare", "describe", "factorial", "mean_interval", "outliers",
     "quantile_interval", "quantile_intervals",
 ]  # fmt: skip

@@ -1,8 +1,6 @@
 """Groups compared: which tests suit them, what they say, and a verdict for each pair."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, hypot, inf, log
 from types import MappingProxyType
@@ -105,6 +103,17 @@ class Contrast:
     resolution: float = 0.0
     # Whether it is undecided for that reason alone, so that more values would not help.
     is_coarse: bool = False
+
+    @property
+    def in_units(self) -> Interval | None:
+        """The difference with its interval, if it was tested."""
+        return None if self.difference is None else Interval(self.difference, self.low, self.high)
+
+    @property
+    def in_percent(self) -> Interval | None:
+        """The same in percent, if there is one."""
+        its = self.percent
+        return None if its is None else Interval(its, self.percent_low, self.percent_high)
 
     def effect(self, name: str) -> Effect | None:
         """The effect of this name."""
@@ -303,8 +312,20 @@ class Comparison:
     kruskal: TestResult
     # Dunn's test by the names of each pair; the differences are of mean ranks.
     dunn: Mapping[tuple[str, str], Pair]
-    # Where tests of means and of ranks say different things.
-    disagreements: tuple[str, ...]
+
+    @property
+    def disagreements(self) -> list[str]:
+        """Where tests of means and of ranks say different things."""
+        both: list[tuple[str, TestResult | Contrast, TestResult | Pair]] = [
+            ("all groups", self.omnibus, self.kruskal),
+            *((f"{i} and {j}", self.pair(i, j), ranked) for (i, j), ranked in self.dunn.items()),
+        ]
+        return [
+            f"{what}: {one.test}, p = {one.p:.2g}; {other.test}, p = {other.p:.2g}"
+            for what, one, other in both
+            if one.p is not None and other.p is not None and one.test != other.test
+            if (one.p < self.alpha) != (other.p < self.alpha)
+        ]
 
     def pair(self, i: str, j: str) -> Contrast:
         """Group i against group j, of which i was given later."""
@@ -377,7 +398,6 @@ def compare(
         pairs=found,
         kruskal=of_ranks,
         dunn=ranked,
-        disagreements=tuple(_disagreements(omnibus, found, of_ranks, ranked, alpha)),
     )
 
 
@@ -406,21 +426,3 @@ def _tested(
     if chosen == ANOVA_TUKEY:
         return tests.anova(groups, 1 - alpha), tests.tukey_hsd(groups, 1 - alpha)
     return tests.welch_anova(groups, 1 - alpha), tests.games_howell(groups, 1 - alpha)
-
-
-def _disagreements(
-    omnibus: TestResult,
-    pairs: Sequence[Contrast],
-    of_ranks: TestResult,
-    ranked: Mapping[tuple[str, str], Pair],
-    alpha: float,
-) -> Iterator[str]:
-    both: list[tuple[str, TestResult | Contrast, TestResult | Pair]] = [
-        ("all groups", omnibus, of_ranks),
-        *((f"{it.i} and {it.j}", it, ranked[it.i, it.j]) for it in pairs if (it.i, it.j) in ranked),
-    ]
-    for what, one, other in both:
-        if one.p is None or other.p is None or one.test == other.test:
-            continue
-        if (one.p < alpha) != (other.p < alpha):
-            yield f"{what}: {one.test}, p = {one.p:.2g}; {other.test}, p = {other.p:.2g}"

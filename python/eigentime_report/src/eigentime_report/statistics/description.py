@@ -1,7 +1,5 @@
 """What values are like, how large effects are; the first group is set against the second."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -166,19 +164,14 @@ def hedges_g(a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE) -> E
         return Effect(HEDGES_G, note=why)
     unit = sqrt(2 * (share_a / one.n + share_b / other.n))
     d = (one.mean - other.mean) / sqrt(variance)
-    low, high = (unit * end for end in _t_noncentrality(d / unit, df, confidence))
-    log_bias = special.gammaln(df / 2) - special.gammaln((df - 1) / 2)
-    return Effect(HEDGES_G, d * exp(log_bias) / sqrt(df / 2), low, high)
-
-
-def _t_noncentrality(t: float, df: float, confidence: float) -> tuple[float, float]:
-    """The confidence interval of a noncentral t's noncentrality."""
-    alpha = (1 - confidence) / 2
+    t, alpha = d / unit, (1 - confidence) / 2
     if abs(t) > FAR:
         ends = sorted(t * np.sqrt(special.chdtri(df, (1 - alpha, alpha)) / df))
     else:
         ends = special.nctdtrinc(df, (1 - alpha, alpha), t)
-    return float(ends[0]), float(ends[1])
+    low, high = (unit * float(end) for end in ends)
+    log_bias = special.gammaln(df / 2) - special.gammaln((df - 1) / 2)
+    return Effect(HEDGES_G, d * exp(log_bias) / sqrt(df / 2), low, high)
 
 
 def cliffs_delta(a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE) -> Effect:

@@ -11,9 +11,7 @@ large the cells are. A relative effect is how likely a value of one cell is grea
 one of any cell, ties by half: 0.5 where a factor does nothing.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations, product
@@ -25,6 +23,7 @@ from scipy import special
 
 from eigentime_report.statistics.description import CONFIDENCE, Effect
 from eigentime_report.statistics.intervals import Values, t_beyond, usable
+from eigentime_report.statistics.tests import TestResult
 
 TEST = "ANOVA-type statistic"
 RANGE = "range of relative effects"
@@ -34,21 +33,17 @@ TIMES = " × "
 NOTHING = 1e-14
 
 
-@dataclass(frozen=True)
-class FactorEffect:
-    """One factor's effect, or an interaction's; without a statistic and a p, the note says why."""
+@dataclass(frozen=True, kw_only=True)
+class FactorEffect(TestResult):
+    """One factor's effect, or an interaction's; without a statistic and a p, the note says why.
 
-    term: str
-    n: int
-    # By how much the relative effects of the term's levels differ at most, the effects of
-    # its parts taken away.
-    effect: Effect
-    statistic: float | None = None
-    df1: float | None = None
-    df2: float | None = None
-    p: float | None = None
-    note: str = ""
+    It is by how much the relative effects of the term's levels differ at most, the effects of its parts
+    taken away.
+    """
+
     test: str = TEST
+    term: str
+    effect: Effect
 
 
 def factorial(
@@ -62,7 +57,9 @@ def factorial(
     design = _Design.of(factors)
 
     def untested(term: Sequence[str], why: str) -> FactorEffect:
-        return FactorEffect(TIMES.join(term), row.size, Effect(RANGE, note=why), note=why)
+        return FactorEffect(
+            term=TIMES.join(term), n=row.size, effect=Effect(RANGE, note=why), note=why
+        )
 
     if reason := design.lacks():
         tested = [untested(term, reason) for term in design.terms()]
@@ -85,7 +82,7 @@ class _Design:
     cell: NDArray[np.int64]
 
     @classmethod
-    def of(cls, factors: Mapping[str, Sequence[str]]) -> _Design:
+    def of(cls, factors: Mapping[str, Sequence[str]]) -> "_Design":
         """The design, with levels in the order in which they come first."""
         levels = {name: tuple(dict.fromkeys(given)) for name, given in factors.items()}
         names = tuple(name for name, its in levels.items() if len(its) > 1)
@@ -108,35 +105,27 @@ class _Design:
     def lacks(self) -> str:
         """Which cells keep the design from being tested; empty if none does."""
         labels = [TIMES.join(cell) for cell in product(*self.levels)]
-        by_size: dict[int, list[str]] = {0: [], 1: []}
-        for label, n in zip(labels, self.sizes, strict=True):
-            by_size.setdefault(int(n), []).append(label)
-        if empty := by_size[0]:
-            return f"no values at {_some(empty)}"
-        if single := by_size[1]:
-            return f"a single value, which does not scatter, at {_some(single)}"
+        for size, what in enumerate(("no values", "a single value, which does not scatter,")):
+            if found := [it for it, n in zip(labels, self.sizes, strict=True) if n == size]:
+                return f"{what} at {_some(found)}"
         return ""
 
     def centring(self, term: tuple[str, ...]) -> Values:
         """The projection of cells on what a term adds to its parts."""
-        return _kron(
-            np.eye(len(its)) - 1 / len(its)
-            if name in term
-            else np.full((len(its), len(its)), 1 / len(its))
-            for name, its in zip(self.names, self.levels, strict=True)
-        )
+        return self._kron(term, lambda n: np.eye(n) - 1 / n, lambda n: np.full((n, n), 1 / n))
 
     def averaging(self, term: tuple[str, ...]) -> Values:
         """The mean over all other factors, for each combination of the term's levels."""
-        return _kron(
-            np.eye(len(its)) if name in term else np.full((1, len(its)), 1 / len(its))
-            for name, its in zip(self.names, self.levels, strict=True)
-        )
+        return self._kron(term, np.eye, lambda n: np.full((1, n), 1 / n))
 
-
-def _kron(parts: Iterable[Values]) -> Values:
-    found: Values = reduce(np.kron, parts)  # type: ignore[arg-type]
-    return found
+    def _kron(
+        self, term: tuple[str, ...], own: Callable[[int], Values], other: Callable[[int], Values]
+    ) -> Values:
+        """The product of what factors of the term and others are, by how many levels they have."""
+        known = zip(self.names, self.levels, strict=True)
+        parts = ((own if name in term else other)(len(levels)) for name, levels in known)
+        found: Values = reduce(np.kron, parts)  # type: ignore[arg-type]
+        return found
 
 
 def _some(labels: Sequence[str], most: int = 3) -> str:
@@ -156,7 +145,7 @@ class _Cells:
     covariance: Values
 
     @classmethod
-    def of(cls, values: Values, design: _Design) -> _Cells:
+    def of(cls, values: Values, design: _Design) -> "_Cells":
         """From the share of each cell's values that each value exceeds, ties by half."""
         sizes = design.sizes
         count = sizes.size
@@ -194,22 +183,16 @@ def _test(term: tuple[str, ...], design: _Design, cells: _Cells, confidence: flo
         why = "no cell scatters: " + (
             "the levels do not overlap" if between > NOTHING else "all values are alike"
         )
-        return FactorEffect(name, n, Effect(RANGE, note=why), note=why)
+        return FactorEffect(term=name, n=n, effect=Effect(RANGE, note=why), note=why)
     diagonal = np.diag(centring)
     df1 = trace**2 / float(np.sum(scatter * scatter.T))
     df2 = float(diagonal @ cells.variance) ** 2 / float(
         np.sum(np.square(diagonal * cells.variance) / (cells.sizes - 1))
     )
     statistic = between / trace
-    return FactorEffect(
-        name,
-        n,
-        _range(term, design, cells, df2, confidence),
-        statistic,
-        df1,
-        df2,
-        float(special.fdtrc(df1, df2, statistic)),
-    )
+    p = float(special.fdtrc(df1, df2, statistic))
+    size = _range(term, design, cells, df2, confidence)
+    return FactorEffect(term=name, n=n, effect=size, statistic=statistic, df1=df1, df2=df2, p=p)
 
 
 def _range(

@@ -1,7 +1,5 @@
 """Values as statistics see them, and how well quantiles and means are known."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -48,7 +46,7 @@ class Summary:
     sd: float
 
     @classmethod
-    def of(cls, values: Values) -> Summary:
+    def of(cls, values: Values) -> "Summary":
         """Of usable values; what is left of a constant by rounding is no scatter."""
         if is_constant(values):
             return cls(values.size, float(values[0]), 0.0)
@@ -73,7 +71,7 @@ class Ordered:
     through: Counts
 
     @classmethod
-    def of(cls, values: ArrayLike, weights: ArrayLike | None = None) -> Ordered:
+    def of(cls, values: ArrayLike, weights: ArrayLike | None = None) -> "Ordered":
         """Sorts values; a weight of 0 leaves its value out."""
         row = usable(values)
         if weights is None:
@@ -138,12 +136,17 @@ class Interval:
     high: float | None
     note: str = ""
 
-    def times(self, factor: float) -> Interval:
+    def times(self, factor: float) -> "Interval":
         """The same in another unit."""
         low, high = (None if it is None else factor * it for it in (self.low, self.high))
         return replace(self, value=factor * self.value, low=low, high=high)
 
-    def widened(self, by: float, least: float = -inf) -> Interval:
+    def shifted(self, by: float) -> "Interval":
+        """The same from another zero."""
+        low, high = (None if it is None else by + it for it in (self.low, self.high))
+        return replace(self, value=by + self.value, low=low, high=high)
+
+    def widened(self, by: float, least: float = -inf) -> "Interval":
         """With so much that is not known, whatever the scatter; nothing is below the least."""
         low = None if self.low is None else max(self.low - by, least)
         high = None if self.high is None else self.high + by

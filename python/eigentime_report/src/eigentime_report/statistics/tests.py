@@ -3,8 +3,6 @@
 Whatever cannot be tested has no statistic and no p, and a note that says why.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,26 +1,20 @@
 """What was measured: values, places, and which of function, level and load matter."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
 
 from eigentime_report.analysis import Analysis, Description, FactorTest, analyse
+from eigentime_report.basics import grouped
 from eigentime_report.results import Results
 from eigentime_report.results.cell import plural
-from eigentime_report.results.manifest import Level, Run
-from eigentime_report.statistics import FactorEffect
+from eigentime_report.results.manifest import Level
+from eigentime_report.statistics import FactorEffect, Interval
 from eigentime_report.statistics.description import TAIL
-from eigentime_report.tables.table import Column, Estimate, Row, Table, with_interval
-
-TITLES: Mapping[str, str] = {
-    "calls": "Overhead of calls",
-    "read": "Overhead of single clock reads",
-    "sleep": "Latency of sleeps",
-    "events": "Jitter of timer events",
-}
+from eigentime_report.tables.table import Row, Table, tabled
 
 
 def percentile(quantile: float) -> str:
@@ -28,117 +22,28 @@ def percentile(quantile: float) -> str:
     return f"p{100 * quantile:.10g}"
 
 
-def _tails() -> Iterator[Column]:
-    for quantile in TAIL:
-
-        def of(description: Description, quantile: float = quantile) -> Estimate:
-            found = description.tails.get(quantile)
-            return (found.value, found.low, found.high) if found else (None, None, None)
-
-        name = percentile(quantile)
-        yield from with_interval(name, name, "ns", of, "Percentiles")
-
-
-COLUMNS = (
-    Column("quantity", "Quantity", of="quantity.name"),
-    Column("level", "Level"),
-    Column("load", "Load"),
-    Column("n", "n", "count", of="numbers.n"),
-    Column("mean", "Mean", "ns", figures=4, of="numbers.mean"),
-    Column("sd", "± SD", "ns", of="numbers.sd"),
-    Column("median", "Median", "ns", figures=4, of="numbers.median"),
-    Column("mad", "MAD", "ns", of="numbers.mad"),
-    Column("min", "Min", "ns", of="numbers.minimum"),
-    Column("max", "Max", "ns", of="numbers.maximum"),
-    *_tails(),
-    Column("mild", "Mild", "count", band="Outliers", of="outliers.mild"),
-    Column("severe", "Severe", "count", band="Outliers", of="outliers.severe"),
-    Column("units", "n", "count", band="Units of tests", of="replicates"),
-    Column("unit", "are", band="Units of tests"),
-)
-
-NOTES = (
-    "SD divides by n − 1. MAD is the median of the distances from the median.",
-    (
-        "Percentiles are told where at least ten values lie beyond them, with {confidence:g} % "
-        "bootstrap intervals: over blocks where there are five or more of them."
-    ),
-    (
-        "Outliers are values beyond 1.5 (mild) or 3 (severe) interquartile ranges from the quartiles. "
-        "They are flagged here, and kept in everything."
-    ),
-)
-
-
 def descriptives_table(results: Results, kind: str, *, analysis: Analysis | None = None) -> Table:
     """Mean ± SD, median, MAD, extremes, percentiles with their intervals, outliers."""
     found = analysis or analyse(results)
     given = list(found.descriptions(kind))
-    why: dict[str, list[str]] = {}
-    for it in given:
-        if note := it.outliers.note:
-            place = f"{it.quantity.name} at {it.level} under {it.load}"
-            why.setdefault(note, []).append(place)
-    return Table(
-        key=f"descriptives-{kind}",
-        title=TITLES.get(kind, kind),
-        columns=COLUMNS,
-        rows=tuple(Row.of(COLUMNS, it, it.quantity.name) for it in given),
-        notes=(
-            *(note.format(confidence=100 * found.confidence) for note in NOTES),
-            *(f"Of {', '.join(places)}: {note}." for note, places in why.items()),
-        ),
+    why = grouped(
+        (it.outliers.note, f"{it.cell.quantity.name} at {it.cell.level} under {it.cell.load}")
+        for it in given
+        if it.outliers.note
+    )
+    return tabled(
+        "descriptives",
+        ((SimpleNamespace(**vars(it), **_percentiles(it)), it.cell.quantity.name) for it in given),
+        after=(f"Of {', '.join(places)}: {note}." for note, places in why.items()),
+        kind=kind,
+        confidence=100 * found.confidence,
     )
 
 
-@dataclass(frozen=True)
-class _Level:
-    """A run, and one of its levels."""
+def _percentiles(description: Description) -> dict[str, Interval | None]:
+    """Those of the tail by the names of their columns, without the point."""
+    return {percentile(it).replace(".", ""): description.tails.get(it) for it in TAIL}
 
-    run: Run
-    level: Level
-
-
-LEVELS = (
-    Column("level", "Level", of=lambda it: it.run.name_of(it.level.name)),
-    Column("machine", "Machine", of="run.machine"),
-    Column("kernel", "Kernel", of="run.kernel"),
-    Column("run", "Run", of="run.run"),
-    Column("begin", "Begun", of="run.begin"),
-    Column("blocks", "Blocks", "count", of="run.blocks"),
-    Column("made", "How it was made", of=lambda it: _made(it.level)),
-    Column("state", "State", of="run.state"),
-)
-
-LOADS = (
-    Column("level", "Level"),
-    Column("load", "Load"),
-    Column("looks", "Looks", "count"),
-    Column("loading", "Looks at which it did what it is for", "%"),
-    Column("cpu", "CPU, median", "%"),
-    Column("switches", "Context switches a second, median", "number"),
-    Column("interrupts", "Interrupts a second, median", "number"),
-    Column("how", "What it did"),
-)
-
-WARPS = (
-    Column("level", "Level"),
-    Column("load", "Load"),
-    Column("clock", "Clock"),
-    Column("pairs", "Pairs of processors", "count"),
-    Column("looked", "Looked for", "ns"),
-    Column("readings", "Readings compared", "count"),
-    Column("backwards", "Behind one before", "count"),
-    Column("worst", "Furthest back", "ns"),
-    Column("visible", "Seen from", "ns"),
-)
-
-SERVED = (
-    Column("quantity", "Quantity"),
-    Column("level", "Level"),
-    Column("served", "Served by"),
-    Column("mean", "Mean", "ns"),
-)
 
 SERVERS = {"vdso": "the vDSO", "system_call": "the kernel"}
 
@@ -148,31 +53,23 @@ def served_table(results: Results) -> Table:
     rows = []
     for quantity in results.quantities:
         for level in results.levels:
-            cells = [it for load in results.loads if (it := results.cell(quantity, level, load))]
+            cells = [cell for cell in results.cells(quantity) if cell.level == level]
             names = sorted({name for cell in cells for name in cell.served})
             if not names or not (quantity.subject.startswith("vdso_") or quantity.kind == "read"):
                 continue
             served = " and ".join(SERVERS.get(name, name) for name in names)
             rows.append(Row((quantity.name, level, served, cells[0].mean), quantity.name))
-    return Table(
-        key="served",
-        title="Who serves reads of clocks",
-        columns=SERVED,
-        rows=tuple(rows),
-        notes=("The mean is that under the first load that was measured.",),
-    )
+    return tabled("served", rows)
 
 
 def levels_table(results: Results) -> Table:
     """Each level of each run: on which machine, how it was made."""
-    levels = [_Level(run, level) for run in results.runs for level in run.levels]
-    return Table(
-        key="levels",
-        title="Where was measured",
-        columns=LEVELS,
-        rows=tuple(Row.of(LEVELS, it) for it in levels),
-        notes=("The first level is what the others are compared with.", *results.notes),
+    levels = (
+        (SimpleNamespace(run=run, level=run.name_of(it.name), made=_made(it)), None)
+        for run in results.runs
+        for it in run.levels
     )
+    return tabled("levels", levels, after=results.notes)
 
 
 def loads_table(results: Results) -> Table:
@@ -186,13 +83,7 @@ def loads_table(results: Results) -> Table:
         "how": pl.col("how"),
     }
     rows = _grouped(results.load_checks, results, ("level", "load"), numbers)
-    return Table(
-        key="loads",
-        title="What ran beside the measurements",
-        columns=LOADS,
-        rows=tuple(Row((*numbers, _most(how)), numbers[0]) for *numbers, how in rows),
-        notes=("CPU: of all processors' time, the part that was not idle.",),
-    )
+    return tabled("loads", (Row((*its, _most(how)), its[0]) for *its, how in rows))
 
 
 def warps_table(results: Results) -> Table:
@@ -206,18 +97,7 @@ def warps_table(results: Results) -> Table:
         "visible": pl.max("smallest_visible_ns"),
     }
     rows = _grouped(results.warps, results, ("level", "load", "clock"), numbers)
-    return Table(
-        key="warps",
-        title="Whether clocks went backwards",
-        columns=WARPS,
-        rows=tuple(Row(row, " ".join(row[:2])) for row in rows),
-        notes=(
-            (
-                "Seen from: a step back of so much would have been seen, between the pair of "
-                "processors where it is seen worst."
-            ),
-        ),
-    )
+    return tabled("warps", (Row(row, " ".join(row[:2])) for row in rows))
 
 
 def _grouped(
@@ -247,66 +127,20 @@ def _made(level: Level) -> str:
     return "; ".join([*words, *(f"{name}: {value}" for name, value in level.notes.items())])
 
 
-@dataclass(frozen=True)
-class _Tried:
-    """A test, and one of its effects."""
-
-    test: FactorTest
-    effect: FactorEffect
-
-
-BAND = "Effect size"
-TRIED = (
-    Column("among", "Among", of=lambda it: it.test.among or "all"),
-    Column("statistic", "Statistic", of="test.statistic"),
-    Column("term", "Factor or interaction", of="effect.term"),
-    Column("test", "Test", of="effect.test"),
-    Column("value", "Test's value", "number", of="effect.statistic"),
-    Column("df1", "df1", "df", of="effect.df1"),
-    Column("df2", "df2", "df", of="effect.df2"),
-    Column("p", "p", "p", of="effect.p"),
-    Column("n", "n", "count", of="effect.n"),
-    Column("effect", "Effect", band=BAND, of="effect.effect.name"),
-    *with_interval(
-        "size",
-        "Size",
-        "number",
-        lambda it: (it.effect.effect.value, it.effect.effect.low, it.effect.effect.high),
-        BAND,
-    ),
-    Column("says", "What it says", of=lambda it: it.effect.note or it.effect.effect.note),
-)
-
-TRIED_NOTES = (
-    (
-        "Tried on the median, MAD, maximum and minimum of each unit: {units}. The factors are those that "
-        "were varied: the function (what is called, read or slept by), the level (the paper's platform) "
-        "and the load."
-    ),
-    (
-        "ANOVA-type statistic of ranks (Brunner, Dette and Munk 1997): it assumes no distribution. The "
-        "effect is the range of relative effects: how much more likely a value at one of the factor's "
-        "levels is greater than any other, than at another of its levels."
-    ),
-)
-
-
 def factors_table(results: Results, kind: str, *, analysis: Analysis | None = None) -> Table:
     """Function × level × load and their interactions on median, MAD, maximum and minimum."""
     tests = (analysis or analyse(results)).factor_tests(kind)
-    names = {plural(it.unit) for it in tests}
     left_out = sorted({name for test in tests for name in test.left_out})
-    notes = [note.format(units=" or ".join(sorted(names))) for note in TRIED_NOTES]
-    if left_out:
-        notes.append(f"Not measured everywhere, and not in it: {', '.join(left_out)}.")
-    return Table(
-        key=f"factors-{kind}",
-        title=f"{TITLES.get(kind, kind)}: which of function, level and load matter",
-        columns=TRIED,
-        rows=tuple(
-            Row.of(TRIED, _Tried(test, effect), f"{test.among} {test.statistic}")
-            for test in tests
-            for effect in test.effects
-        ),
-        notes=tuple(notes),
+    more = [f"Not measured everywhere, and not in it: {', '.join(left_out)}."] if left_out else []
+    rows = (
+        (_tried(test, effect), f"{test.among} {test.statistic}")
+        for test in tests
+        for effect in test.effects
     )
+    units = " or ".join(sorted({plural(it.unit) for it in tests}))
+    return tabled("factors", rows, after=more, kind=kind, units=units)
+
+
+def _tried(test: FactorTest, effect: FactorEffect) -> SimpleNamespace:
+    says = effect.note or effect.effect.note
+    return SimpleNamespace(test=test, effect=effect, among=test.among or "all", says=says)

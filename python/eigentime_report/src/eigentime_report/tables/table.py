@@ -1,17 +1,18 @@
 """A table as data, and its cells as text."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
 from itertools import groupby
-from operator import attrgetter
 from typing import Any, Literal, TypeAlias
+
+import tomllib
 
 from eigentime_report import units
 
 Align: TypeAlias = Literal["left", "right"]
-Unit: TypeAlias = Literal["", "ns", "%", "+%", "p", "df", "count", "number", "times"]
+Unit: TypeAlias = Literal["", "ns", "%", "+%", "p", "df", "count", "number"]
 
 
 @dataclass(frozen=True)
@@ -33,13 +34,14 @@ class Between:
     high: float | None
 
     @classmethod
-    def of(cls, low: float | None, high: float | None) -> Between | None:
-        """None where neither end is known."""
+    def of(cls, estimate: Any) -> "Between | None":
+        """The interval of an estimate, if there is one; None where neither end is known."""
+        low, high = (getattr(estimate, name, None) for name in ("low", "high"))
         return None if low is None and high is None else cls(low, high)
 
 
 # None is a cell in which nothing stands: it was not measured, or does not apply.
-Cell: TypeAlias = float | int | str | bool | Marked | Between | None
+Cell: TypeAlias = float | int | str | Marked | Between | None
 
 
 @dataclass(frozen=True)
@@ -54,40 +56,20 @@ class Column:
     # How many figures of its numbers count, to a reader.
     figures: int = units.FIGURES
     is_interval: bool = False
-    # Where its cells come from: a path of attributes, or a function; else what it is called.
-    of: str | Callable[[Any], Cell] = ""
+    # Where its cells come from: a path of attributes; else what it is called.
+    of: str = ""
 
     def cell(self, thing: Any) -> Cell:
-        """The cell of this column in the row of a thing."""
-        if callable(self.of):
-            return self.of(thing)
-        found: Cell = attrgetter(self.of or self.key)(thing)
+        """The cell of this column in the row of a thing; nothing if there is nothing on the way."""
+        for name in (self.of or self.key).split("."):
+            thing = None if thing is None else getattr(thing, name)
+        found: Cell = Between.of(thing) if self.is_interval else thing
         return found
 
     @property
     def align(self) -> Align:
         """Text to the left, numbers to the right."""
         return "right" if self.unit or self.is_interval else "left"
-
-
-Estimate: TypeAlias = tuple[float | None, float | None, float | None]
-
-
-def with_interval(
-    key: str, title: str, unit: Unit, of: Callable[[Any], Estimate], band: str = ""
-) -> tuple[Column, Column]:
-    """A column of estimates and one of their intervals: `of` has value, low and high."""
-    return (
-        Column(key, title, unit, band, of=lambda it: of(it)[0]),
-        Column(
-            f"{key}_interval",
-            "CI",
-            unit,
-            band,
-            is_interval=True,
-            of=lambda it: Between.of(*of(it)[1:]),
-        ),
-    )
 
 
 @dataclass(frozen=True)
@@ -98,7 +80,7 @@ class Row:
     group: str | None = None
 
     @classmethod
-    def of(cls, columns: Iterable[Column], thing: Any, group: str | None = None) -> Row:
+    def of(cls, columns: Iterable[Column], thing: Any, group: str | None = None) -> "Row":
         """The row of a thing, whose cells the columns know."""
         return cls(tuple(column.cell(thing) for column in columns), group)
 
@@ -165,9 +147,55 @@ class Table:
         return any(column.band for column in self.columns)
 
 
-def plain(cell: Cell) -> float | int | str | bool | Between | None:
+def plain(cell: Cell) -> float | int | str | Between | None:
     """The cell without its mark."""
     return cell.value if isinstance(cell, Marked) else cell
+
+
+def tabled(
+    name: str,
+    rows: Iterable[Row | tuple[Any, str | None]],
+    before: Iterable[str] = (),
+    after: Iterable[str] = (),
+    package: str = "eigentime_report.tables",
+    **told: Any,
+) -> Table:
+    """A table of a package's `tables.toml`, filled in with what is told, of rows or of things and their groups.
+
+    More notes stand before and after its own.
+    """
+    its, columns = text_data(package, "tables")[name], _columns(package, name)
+    if "kind" in told:
+        told["topic"] = topic(told["kind"])
+    made = (it if isinstance(it, Row) else Row.of(columns, *it) for it in rows)
+    words = (its["key"], its["title"], its.get("caption", ""), *its["notes"])
+    key, title, caption, *notes = (it.format(**told) for it in words)
+    return Table(key, title, columns, tuple(made), (*before, *notes, *after), caption)
+
+
+def topic(kind: str) -> str:
+    """What a table of this kind is about: `Overhead of calls`."""
+    return str(text_data("eigentime_report.tables", "tables")["topics"][kind])
+
+
+@cache
+def _columns(package: str, name: str) -> tuple[Column, ...]:
+    """The columns of a table; an estimate `with_interval` has two of them."""
+    found = []
+    for its in text_data(package, "tables")[name]["columns"]:
+        column = Column(**{key: it for key, it in its.items() if key != "with_interval"})
+        if "with_interval" in its:
+            of, key = column.of or column.key, f"{column.key}_interval"
+            found.append(replace(column, of=f"{of}.value"))
+            column = replace(column, key=key, title="CI", is_interval=True, of=of)
+        found.append(column)
+    return tuple(found)
+
+
+@cache
+def text_data(package: str, name: str) -> Mapping[str, Any]:
+    """What a file of TOML in a package has."""
+    return tomllib.loads((files(package) / f"{name}.toml").read_text("utf-8"))
 
 
 WRITTEN: Mapping[str, Callable[[float, int], str]] = {
@@ -179,11 +207,10 @@ WRITTEN: Mapping[str, Callable[[float, int], str]] = {
     "p": lambda p, figures: units.p_value(p),
     "df": lambda df, figures: units.count(int(df)) if df == int(df) else units.number(df, 4),
     "count": lambda things, figures: units.count(int(things)),
-    "times": units.times,
 }
 
 # What is added to the name of a column in a file of bare numbers.
-SUFFIXES: Mapping[str, str] = {"ns": "_ns", "%": "_percent", "+%": "_percent", "times": "_times"}
+SUFFIXES: Mapping[str, str] = {"ns": "_ns", "%": "_percent", "+%": "_percent"}
 
 
 def text(cell: Cell, column: Column) -> str:
@@ -191,8 +218,6 @@ def text(cell: Cell, column: Column) -> str:
     value = plain(cell)
     if value is None:
         return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
     if isinstance(value, str):
         return value
     write = WRITTEN[column.unit]
@@ -209,11 +234,3 @@ def text(cell: Cell, column: Column) -> str:
 def mark(cell: Cell) -> str:
     """The letter of the note, if there is one."""
     return cell.mark if isinstance(cell, Marked) else ""
-
-
-def listed(words: Sequence[str], most: int = 6) -> str:
-    """`a, b and c`; of many the first ones, and how many more there are."""
-    shown = list(words)
-    if len(shown) > most:
-        shown = [*shown[: most - 1], f"{len(shown) - most + 1} more"]
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

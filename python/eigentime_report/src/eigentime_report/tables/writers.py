@@ -1,7 +1,5 @@
 """A table as HTML, CSV, Markdown or LaTeX: one function for each form."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re
@@ -10,9 +8,19 @@ from functools import cache
 from itertools import groupby
 from typing import Literal, TypeAlias
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from eigentime_report.tables.table import SUFFIXES, Between, Cell, Column, Table, mark, plain, text
+from eigentime_report.tables.table import (
+    SUFFIXES,
+    Between,
+    Cell,
+    Column,
+    Table,
+    mark,
+    plain,
+    text,
+    text_data,
+)
 
 Form: TypeAlias = Literal["html", "csv", "latex", "markdown"]
 # Some columns of a table, by their places.
@@ -32,34 +40,7 @@ MARKDOWN = str.maketrans(
 PACKAGES = r"\usepackage{array,booktabs,longtable,pdflscape,textcomp}"
 LATEX = str.maketrans(
     {character: f"\\{character}" for character in "&%$#_{}"}
-    | {
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-        "|": r"\textbar{}",
-        '"': r"\textquotedbl{}",
-        "µ": r"\textmu{}",
-        "±": r"\textpm{}",
-        "×": r"\texttimes{}",
-        "−": r"\textminus{}",
-        "≈": r"$\approx$",
-        "≤": r"$\le$",
-        "≥": r"$\ge$",
-        "²": r"\texttwosuperior{}",
-        "χ": r"$\chi$",
-        "ω": r"$\omega$",
-        "δ": r"$\delta$",
-        "ε": r"$\varepsilon$",
-        "–": "--",
-        "“": "``",
-        "”": "''",
-        "’": "'",
-        "\u00a0": "~",
-        "\u202f": r"\,",
-        "\n": " ",
-    }
+    | text_data("eigentime_report.tables", "tables")["latex"]
 )
 # Where a long name may go on in the next line.
 BREAKS = re.compile(r"(/|\\_|=)(?=.)")
@@ -86,19 +67,20 @@ def write(table: Table, form: Form) -> str:
 
 def write_html(table: Table) -> str:
     """A `figure` with the table and its notes; its id is the table's key."""
-    return _template().render(table=table, text=text, mark=mark, nothing=NOTHING)
+    template = templates("eigentime_report.tables").get_template("table.html")
+    return template.render(table=table, text=text, mark=mark, nothing=NOTHING)
 
 
 @cache
-def _template() -> Template:
-    environment = Environment(
-        loader=PackageLoader("eigentime_report.tables"),
+def templates(package: str) -> Environment:
+    """The templates of a package, of HTML."""
+    return Environment(
+        loader=PackageLoader(package),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("table.html")
 
 
 def write_csv(table: Table) -> str:
@@ -125,11 +107,9 @@ def _values(cell: Cell, column: Column) -> list[str]:
     return [_value(value)] * (2 if column.is_interval else 1)
 
 
-def _value(value: float | str | bool | None) -> str:
+def _value(value: float | str | None) -> str:
     if value is None:
         return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
     if isinstance(value, str):
         # A row is a line, whatever its words are.
         words = re.sub(r"[\t\r\n]", " ", value)
@@ -304,9 +284,11 @@ def _tex(words: str) -> str:
     return words.translate(LATEX)
 
 
-WRITERS: Mapping[str, Callable[[Table], str]] = {
+WRITERS: Mapping[Form, Callable[[Table], str]] = {
     "html": write_html,
     "csv": write_csv,
     "latex": write_latex,
     "markdown": write_markdown,
 }
+# By the suffixes of files.
+FORMS: Mapping[str, Form] = dict(zip((".html", ".csv", ".tex", ".md"), WRITERS, strict=True))
