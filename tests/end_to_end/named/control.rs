@@ -404,7 +404,10 @@ fn does_not_read() -> Outcome {
     let place = Place::new()?;
     place.done(&["create", "x"])?;
     let [mut watcher, mut caller] = [Caller::new(&place)?, Caller::new(&place)?];
-    watcher.call("watch", &json!({}))?;
+    let mut silent = Caller::new(&place)?;
+    for caller in [&mut watcher, &mut silent] {
+        caller.call("watch", &json!({}))?;
+    }
     // Until more waits to be read than is kept.
     const CHANGES: usize = 1500;
     for number in 0..CHANGES {
@@ -428,9 +431,6 @@ fn does_not_read() -> Outcome {
     // Nor does it hold up the end of the members, for which whoever ends them waits.
     let mut member = sleeper(&place)?;
     place.done(&["wait", "x", "--joined", &member.child.id().to_string()])?;
-    for number in 0..CHANGES {
-        caller.call("set", &json!({ "rate": 1 + number % 2 }))?;
-    }
     place.done(&["rm", "x", "--force"])?;
     ensure!(member.child.try_wait()?.is_some(), "it runs still");
     place.expect_nobody()
