@@ -190,11 +190,8 @@ impl Supervisor {
     /// Goes on with it, if it is time.
     pub(super) fn go_on_with_hand_over(&mut self) {
         let Some(HandOver { begun, to, stage, is_rest, .. }) = &self.hand_over else { return };
-        let is_over = match (is_rest, stage) {
-            (true, Stage::Offered) => proc::has_ended(*to),
-            _ => begun.elapsed() > PATIENCE,
-        };
-        if is_over {
+        let is_limited = !(*is_rest && matches!(stage, Stage::Offered));
+        if proc::has_ended(*to) || (is_limited && begun.elapsed() > PATIENCE) {
             return self.give_up_hand_over(None);
         }
         let is_rest = *is_rest;
