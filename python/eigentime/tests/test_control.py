@@ -216,6 +216,23 @@ class Programs(TestCase):
 
         asyncio.run(main())
 
+    def test_another_environment_leads_to_it_too(self) -> None:
+        shown = ["/bin/sh", "-c", "echo $A; date -u +%Y"]
+        ways = [{"name": "shop"}, {"joinable": True}, {}]
+        for variable in ["EIGENTIME_RUNTIME_DIR", "XDG_RUNTIME_DIR"]:
+            for options in ways:
+                with (
+                    self.subTest(variable, **options),
+                    tempfile.TemporaryDirectory() as folder,
+                    tempfile.TemporaryDirectory() as other,
+                    mock.patch.dict(os.environ, {"EIGENTIME_RUNTIME_DIR": "", variable: folder}),
+                    Timeline(date=START, **options) as made,
+                    Timeline.connect("shop") if "name" in options else made as timeline,
+                ):
+                    env = {"PATH": os.environ["PATH"], "XDG_RUNTIME_DIR": other, "A": "a"}
+                    done = timeline.run(shown, env=env, stdout=subprocess.PIPE, text=True)
+                    self.assertEqual((done.returncode, done.stdout), (0, "a\n2038\n"))
+
 
 class Ends(TestCase):
     def test_after_an_exception(self) -> None:
