@@ -233,6 +233,40 @@ class Programs(TestCase):
                     done = timeline.run(shown, env=env, stdout=subprocess.PIPE, text=True)
                     self.assertEqual((done.returncode, done.stdout), (0, "a\n2038\n"))
 
+    def test_a_wait_goes_on_when_another_supervisor_takes_over(self) -> None:
+        name = f"kept-{os.getpid()}"
+        sent = threading.Semaphore(0)
+
+        class Sending(socket.socket):
+            def sendall(self, *args) -> None:
+                super().sendall(*args)
+                sent.release()
+
+        async def main() -> None:
+            async with AsyncTimeline(name=name, date=START, keep_running=True) as timeline:
+                before = (await timeline.info())["supervisor"]
+                until = {"until": START + DAY}
+                with mock.patch.object(socket, "socket", Sending):
+                    same = Timeline.connect(name)
+                    waits = [
+                        asyncio.ensure_future(asyncio.to_thread(same.wait, **until)),
+                        asyncio.ensure_future(timeline.wait(**until)),
+                        asyncio.ensure_future(timeline.wait(ended=True)),
+                    ]
+                    for _ in waits:
+                        await asyncio.to_thread(sent.acquire)
+                # What has been sent before is read before.
+                await timeline.info()
+                adopting = [os.environ["EIGENTIME"], "ctl", "adopt", name]
+                subprocess.run(adopting, check=True, stdout=subprocess.DEVNULL)
+                self.assertNotEqual((await timeline.info())["supervisor"], before)
+                self.assertEqual([wait.done() for wait in waits], [False] * 3)
+                await timeline.leap(2 * DAY)
+                await asyncio.gather(*waits[:2])
+            self.assertEqual(await waits[2], {})
+
+        asyncio.run(main())
+
 
 class Ends(TestCase):
     def test_after_an_exception(self) -> None:

@@ -299,12 +299,16 @@ class Client:
             raise ended(self.name) from None
         return connection
 
-    def _otherwise(self, error: Exception, params: Mapping[str, Any]) -> Answer:
-        """What comes of a request that was not answered: the end may be what it waits for."""
+    def _otherwise(self, error: Exception, params: Mapping[str, Any]) -> Answer | None:
+        """What comes of a request that was not answered: the end may be what it waits for. None if
+        another supervisor has taken the timeline over: it is that one's to answer."""
         if isinstance(error, socket.timeout):
             raise silent(self.name) from None
         if isinstance(error, ConnectionError):
             error = ended(self.name)
-        if params.get("ended") and getattr(error, "code", None) == "ended":
+        code = getattr(error, "code", None)
+        if params.get("ended") and code == "ended":
             return Answer(0, {})
+        if code == "moved":
+            return None
         raise error
