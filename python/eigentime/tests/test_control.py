@@ -258,7 +258,7 @@ class Programs(TestCase):
                 # What has been sent before is read before.
                 await timeline.info()
                 adopting = [os.environ["EIGENTIME"], "ctl", "adopt", name]
-                subprocess.run(adopting, check=True, stdout=subprocess.DEVNULL)
+                await asyncio.to_thread(subprocess.run, adopting, check=True, capture_output=True)
                 self.assertNotEqual((await timeline.info())["supervisor"], before)
                 self.assertEqual([wait.done() for wait in waits], [False] * 3)
                 await timeline.leap(2 * DAY)
