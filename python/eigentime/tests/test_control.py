@@ -367,6 +367,7 @@ class Ends(TestCase):
     def test_when_its_holder_was_killed(self) -> None:
         timeline = Timeline()
         program = timeline.popen(["sleep", "1d"])
+        timeline.wait(blocked={"pid": program.pid})
         os.kill(timeline._holder.pid, signal.SIGKILL)
         self.assertEqual(program.wait(), -signal.SIGKILL)
         self.assertIn("status -9", self.assert_fails("refused", timeline.close).message)
