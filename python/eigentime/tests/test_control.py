@@ -216,6 +216,57 @@ class Programs(TestCase):
 
         asyncio.run(main())
 
+    def test_another_environment_leads_to_it_too(self) -> None:
+        shown = ["/bin/sh", "-c", "echo $A; date -u +%Y"]
+        ways = [{"name": "shop"}, {"joinable": True}, {}]
+        for variable in ["EIGENTIME_RUNTIME_DIR", "XDG_RUNTIME_DIR"]:
+            for options in ways:
+                with (
+                    self.subTest(variable, **options),
+                    tempfile.TemporaryDirectory() as folder,
+                    tempfile.TemporaryDirectory() as other,
+                    mock.patch.dict(os.environ, {"EIGENTIME_RUNTIME_DIR": "", variable: folder}),
+                    Timeline(date=START, **options) as made,
+                    Timeline.connect("shop") if "name" in options else made as timeline,
+                ):
+                    env = {"PATH": os.environ["PATH"], "XDG_RUNTIME_DIR": other, "A": "a"}
+                    done = timeline.run(shown, env=env, stdout=subprocess.PIPE, text=True)
+                    self.assertEqual((done.returncode, done.stdout), (0, "a\n2038\n"))
+
+    def test_a_wait_goes_on_when_another_supervisor_takes_over(self) -> None:
+        name = f"kept-{os.getpid()}"
+        sent = threading.Semaphore(0)
+
+        class Sending(socket.socket):
+            def sendall(self, *args) -> None:
+                super().sendall(*args)
+                sent.release()
+
+        async def main() -> None:
+            async with AsyncTimeline(name=name, date=START, keep_running=True) as timeline:
+                before = (await timeline.info())["supervisor"]
+                until = {"until": START + DAY}
+                with mock.patch.object(socket, "socket", Sending):
+                    same = Timeline.connect(name)
+                    waits = [
+                        asyncio.ensure_future(asyncio.to_thread(same.wait, **until)),
+                        asyncio.ensure_future(timeline.wait(**until)),
+                        asyncio.ensure_future(timeline.wait(ended=True)),
+                    ]
+                    for _ in waits:
+                        await asyncio.to_thread(sent.acquire)
+                # What has been sent before is read before.
+                await timeline.info()
+                adopting = [os.environ["EIGENTIME"], "ctl", "adopt", name]
+                await asyncio.to_thread(subprocess.run, adopting, check=True, capture_output=True)
+                self.assertNotEqual((await timeline.info())["supervisor"], before)
+                self.assertEqual([wait.done() for wait in waits], [False] * 3)
+                await timeline.leap(2 * DAY)
+                await asyncio.gather(*waits[:2])
+            self.assertEqual(await waits[2], {})
+
+        asyncio.run(main())
+
 
 class Ends(TestCase):
     def test_after_an_exception(self) -> None:
@@ -316,6 +367,7 @@ class Ends(TestCase):
     def test_when_its_holder_was_killed(self) -> None:
         timeline = Timeline()
         program = timeline.popen(["sleep", "1d"])
+        timeline.wait(blocked={"pid": program.pid})
         os.kill(timeline._holder.pid, signal.SIGKILL)
         self.assertEqual(program.wait(), -signal.SIGKILL)
         self.assertIn("status -9", self.assert_fails("refused", timeline.close).message)

@@ -1,5 +1,6 @@
 """The pytest plugin: tests that have a timeline, and tests that run in one."""
 
+import os
 import re
 import subprocess
 import sys
@@ -7,6 +8,7 @@ import tempfile
 import unittest
 from importlib.util import find_spec
 from pathlib import Path
+from unittest import mock
 
 import eigentime_command
 
@@ -120,6 +122,27 @@ class Plugin(unittest.TestCase):
 
     def test_outcomes_in_parallel(self) -> None:
         self.check("--numprocesses=2")
+
+    def test_warnings_that_are_errors(self) -> None:
+        strict = """
+import time
+import pytest
+
+@pytest.mark.timeline(date="2038-01-19", inside=True)
+def test_inside(timeline):
+    assert time.gmtime().tm_year == 2038
+    assert timeline.now().year == 2038
+"""
+        tests = {"test_strict.py": strict, "pytest.ini": "[pytest]\nfilterwarnings = error\n"}
+        self.assertRegex(self.pytest(tests), "= 1 passed in")
+        # Where it finds no plugins by itself.
+        name = "eigentime.pytest_plugin"
+        loads = f"pytest_plugins = [{name!r}]"
+        with mock.patch.dict(os.environ, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"):
+            self.assertRegex(self.pytest(tests, "-W", "error", "-p", name), "= 1 passed in")
+            self.assertRegex(self.pytest({**tests, "conftest.py": loads}), "= 1 passed in")
+            with mock.patch.dict(os.environ, PYTEST_PLUGINS=name):
+                self.assertRegex(self.pytest(tests), "= 1 passed in")
 
     def test_groups_of_xdist(self) -> None:
         grouped = """

@@ -1,8 +1,7 @@
 """Runs one test in a timeline: in a pytest process of its own, started with the same arguments.
 
-    python -m eigentime._inside FILE
-
-FILE says which test, and gets its reports.
+Nothing of this package may be imported there before pytest has marked its plugins for rewriting.
+Therefore pytest itself is started, with an option of the plugin: a file with what it is to register.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import Any, Literal
 import pytest
 
 from eigentime import _timeline
-from eigentime.pytest_plugin import INSIDE, attempt
+from eigentime.pytest_plugin import INSIDE, OPTION, attempt
 from eigentime.timeline import Timeline
 
 # Options that are set once the test begins: starting pytest takes virtual time, too.
@@ -41,8 +40,7 @@ def reports(
     if call.excinfo is not None:
         yield item.ihook.pytest_runtest_makereport(item=item, call=call)
     # Fixtures of modules and the like that the next test does not need: nothing else ends them here.
-    setup: Any = item.session._setupstate
-    teardown = _call("teardown", lambda: setup.teardown_exact(nextitem))
+    teardown = _call("teardown", lambda: item.session._setupstate.teardown_exact(nextitem))
     if teardown.excinfo is not None or not any(report.when == "teardown" for report in found):
         yield item.ihook.pytest_runtest_makereport(item=item, call=teardown)
 
@@ -62,19 +60,18 @@ def _run(item: pytest.Item, asked: dict[str, Any]) -> Iterator[pytest.TestReport
     for plugin, without in ("xdist", "-n0"), ("pytest_cov", "--no-cov"):
         if config.pluginmanager.has_plugin(plugin):
             args.append(without)
-    factory: Any = config._tmp_path_factory  # type: ignore[attr-defined]
-    place = factory.mktemp("timeline")
+    place: Path = config._tmp_path_factory.mktemp("timeline")  # type: ignore[attr-defined]
     with attempt(Timeline, asked) as timeline:
         worker = getattr(config, "workerinput", {"workerid": "master"})
         inside = _Inside(timeline.name, at_start, f"{item.path}::{rest}", place, worker)
         file = place / "test"
-        file.write_bytes(pickle.dumps((sys.path, args, inside)))
+        file.write_bytes(pickle.dumps(inside))
         # With `-s`, what the test prints is for the terminal.
         shown = config.getoption("capture") == "no"
         done = timeline.run(
-            [sys.executable, "-m", "eigentime._inside", str(file)],
+            [sys.executable, os.path.dirname(pytest.__file__), f"{OPTION}={file}", *args],
             cwd=config.invocation_params.dir,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
             stdout=None if shown else subprocess.PIPE,
             stderr=None if shown else subprocess.STDOUT,
             text=True,
@@ -82,10 +79,8 @@ def _run(item: pytest.Item, asked: dict[str, Any]) -> Iterator[pytest.TestReport
         )
     torn_down = False
     for data in _read(place / "told"):
-        if data is None:
-            raise KeyboardInterrupt
-        if isinstance(data, tuple):
-            pytest.exit(*data)
+        if isinstance(data, _ENDS):
+            raise data
         report = config.hook.pytest_report_from_serializable(config=config, data=data)
         report.nodeid = item.nodeid
         torn_down = torn_down or report.when == "teardown"
@@ -116,7 +111,7 @@ class _Inside:
     __name__ = INSIDE
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_cmdline_main(self, config: pytest.Config) -> None:
+    def pytest_configure(self, config: pytest.Config) -> None:
         # By the timeline's clock, a minute may be no time at all.
         _timeline.PATIENCE = None
         self.timeline = Timeline.connect(self.name)
@@ -139,17 +134,9 @@ class _Inside:
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         # That of `pytest.exit`, too; errors of the collection are of a class of their own.
-        end = excinfo.value
-        if isinstance(end, pytest.exit.Exception):
-            self._tell((end.msg, end.returncode))
-        elif type(end) is KeyboardInterrupt:
-            self._tell(None)
+        if type(excinfo.value) in _ENDS:
+            self._tell(excinfo.value)
 
     def _tell(self, data: Any) -> None:
         with (self.place / "told").open("ab") as stream:
             pickle.dump(data, stream)
-
-
-if __name__ == "__main__":
-    sys.path[:], _args, _plugin = pickle.loads(Path(sys.argv[1]).read_bytes())
-    sys.exit(pytest.main(_args, plugins=[_plugin]))

@@ -175,8 +175,6 @@ class Client:
 
     name: str
     """The name of the timeline."""
-    # The runtime directory, where no other program looks for it.
-    _directory: str | None = None
     # The process with which the timeline ends.
     _holder: Any = None
 
@@ -226,8 +224,6 @@ class Client:
             raise self._failed("not_made", "".join(said))
         sys.stderr.writelines(said)
         self._take(json.loads(line))
-        if name is None and not options.get("joinable"):
-            self._directory = os.path.dirname(os.path.dirname(self._socket))
 
     def _take(self, told: dict[str, Any]) -> None:
         self.name, self._socket = told["name"], told["socket"]
@@ -261,10 +257,10 @@ class Client:
 
     def environment(self, env: Mapping[Any, Any] | None = None) -> dict[Any, Any]:
         """`env`, or that of this process, with what lets `eigentime` find the timeline."""
-        found = dict(os.environ if env is None else env)
-        if self._directory is not None:
-            found["EIGENTIME_RUNTIME_DIR"] = self._directory
-        return found
+        runtime, directory = os.path.split(os.path.dirname(self._socket))
+        # In /tmp, the directory has another name, and is found where the variable is empty.
+        found = runtime if directory == "eigentime" else ""
+        return {**(os.environ if env is None else env), "EIGENTIME_RUNTIME_DIR": found}
 
     def _start(self, args: Any, options: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """The words and options that start in the timeline what `Popen(args, **options)` does on
@@ -303,12 +299,16 @@ class Client:
             raise ended(self.name) from None
         return connection
 
-    def _otherwise(self, error: Exception, params: Mapping[str, Any]) -> Answer:
-        """What comes of a request that was not answered: the end may be what it waits for."""
+    def _otherwise(self, error: Exception, params: Mapping[str, Any]) -> Answer | None:
+        """What comes of a request that was not answered: the end may be what it waits for. None if
+        another supervisor has taken the timeline over: it is that one's to answer."""
         if isinstance(error, socket.timeout):
             raise silent(self.name) from None
         if isinstance(error, ConnectionError):
             error = ended(self.name)
-        if params.get("ended") and getattr(error, "code", None) == "ended":
+        code = getattr(error, "code", None)
+        if params.get("ended") and code == "ended":
             return Answer(0, {})
+        if code == "moved":
+            return None
         raise error

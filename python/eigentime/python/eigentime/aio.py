@@ -110,7 +110,8 @@ class AsyncTimeline(Client):
             async with self._request(method, **params) as (answer, _reader):
                 return read(answer)
         except (TimelineError, OSError) as error:
-            return read(self._otherwise(error, params))
+            otherwise = self._otherwise(error, params)
+        return read(otherwise) if otherwise else await self._ask(method, read, **params)
 
     now = _awaited(Timeline.now)
     info = _awaited(Timeline.info)

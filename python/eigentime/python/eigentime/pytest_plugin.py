@@ -12,7 +12,10 @@ Failures show the virtual time.
 
 from __future__ import annotations
 
+import argparse
+import pickle
 from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -24,6 +27,8 @@ Made = TypeVar("Made")
 _TIMELINE = pytest.StashKey[Timeline]()
 # The name by which the plugin of the process inside is registered.
 INSIDE = "eigentime-inside"
+# The option that names the file with that plugin.
+OPTION = f"--{INSIDE}"
 
 
 def options(item: pytest.Item) -> dict[str, Any]:
@@ -38,6 +43,19 @@ def attempt(function: Callable[..., Made], asked: dict[str, Any]) -> Made:
         return function(**asked)
     except (TimelineError, TypeError) as error:
         raise pytest.fail.Exception(str(error), pytrace=False) from None
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """What only the process inside is given."""
+    parser.addoption(OPTION, help=argparse.SUPPRESS)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Registers the plugin of the process inside, there."""
+    file = config.getoption(OPTION)
+    if file is not None:
+        config.pluginmanager.register(pickle.loads(Path(file).read_bytes()))
 
 
 def pytest_configure(config: pytest.Config) -> None:

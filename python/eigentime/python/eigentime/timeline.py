@@ -82,10 +82,10 @@ class Timeline(Client):
         try:
             with self._connect(method, params) as connection:
                 line = connection.makefile("rb").readline()
-            answer = Answer.of(line, self.name)
+            return read(Answer.of(line, self.name))
         except (TimelineError, OSError) as error:
-            answer = self._otherwise(error, params)
-        return read(answer)
+            otherwise = self._otherwise(error, params)
+        return read(otherwise) if otherwise else self._ask(method, read, **params)
 
     def now(self) -> datetime:
         """What its wall clock shows, in UTC."""
