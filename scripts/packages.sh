@@ -10,7 +10,8 @@
 #
 # What the packages are is in deploy/packages/ and in the manifests of crates/cli and crates/capi.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+# Not by a link: cargo names folders by where they are.
+cd -P "$(dirname "$0")/.."
 
 readonly ALL=(image cluster bill report deb rpm wheel recipes crates)
 readonly OUT=$PWD/build/packages
@@ -103,14 +104,18 @@ archive() {
         --mtime="@$SOURCE_DATE_EPOCH" --format=gnu -cf - . | zstd --quiet --force -19 --threads=1 -o "$OUT/$NAME.tar.zst"
 }
 
-# The software bill of materials. Its tool writes beside each manifest.
-make_bill() {
+# Writes a crate's software bill of materials. Its tool writes beside each manifest, and names crates by their folders.
+bill() { # FOLDER TARGET FILE
     local name=eigentime-bill
     crate cargo-cyclonedx "$CARGO_CYCLONEDX"
     "$TOOLS/bin/cargo-cyclonedx" cyclonedx --quiet --format json --spec-version 1.5 --no-build-deps \
-        --target "$MUSL" --override-filename "$name"
-    mv "crates/cli/$name.json" "$OUT/$NAME.cdx.json"
+        --target "$2" --override-filename "$name"
+    sed "s|file://$PWD/|file:///eigentime/|g" "$1/$name.json" >"$3"
     find . -path ./build -prune -o -name "$name.json" -exec rm {} +
+}
+
+make_bill() {
+    bill crates/cli "$MUSL" "$OUT/$NAME.cdx.json"
 }
 
 pack_static() {
@@ -166,10 +171,13 @@ make_rpm() {
 make_wheel() {
     python_tools
     rm -rf "$OUT/wheel" "$OUT"/eigentime-*.whl
+    mkdir "$OUT/wheel"
+    bill python/eigentime "$GNU" "$OUT/wheel/eigentime.cdx.json"
     PATH=$TOOLS/python/bin:$PATH maturin build --quiet --zig --compatibility manylinux2014 \
-        --manifest-path python/eigentime/Cargo.toml --target "$GNU" --out "$OUT/wheel"
+        --manifest-path python/eigentime/Cargo.toml --target "$GNU" --out "$OUT/wheel" \
+        --sbom-include "$OUT/wheel/eigentime.cdx.json"
     mv "$OUT"/wheel/*.whl "$OUT/"
-    rmdir "$OUT/wheel"
+    rm -r "$OUT/wheel"
 }
 
 # Writes the image of what is in build/packages/root.
