@@ -290,6 +290,40 @@ describe("a timeline", { concurrency: 4 }, () => {
     await assert.rejects(test(), /my own/);
   });
 
+  const unchangeable = Object.freeze(new Error("as it is"));
+  class Computed extends Error {
+    get message() {
+      return "computed";
+    }
+  }
+  class Unreadable extends Error {
+    get message() {
+      throw new Error("unreadable");
+    }
+  }
+  for (const [what, thrown, shown] of [
+    ["an error that cannot be changed", unchangeable, /^as it is$/],
+    ["an error whose message is computed", new Computed(), /^computed\n\nvirtual time: 2038-/],
+    ["an error whose message cannot be read", new Unreadable()],
+    ["a DOMException", AbortSignal.abort().reason, /aborted/],
+    ["text", "soon"],
+    ["nothing", undefined],
+  ]) {
+    it(`is closed, and the test's failure told, if that is ${what}`, async () => {
+      let timeline;
+      const test = withTimeline({ date: START }, (given) => {
+        timeline = given;
+        throw thrown;
+      });
+      await test().then(
+        () => assert.fail("the test has passed"),
+        (told) => assert.equal(told, thrown),
+      );
+      if (shown) assert.match(thrown.message, shown);
+      await refuses(timeline.now(), "ended", /has ended/);
+    });
+  }
+
   it("is closed by `await using`", async () => {
     const timeline = await Timeline.create();
     await timeline[Symbol.asyncDispose]();
