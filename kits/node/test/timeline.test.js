@@ -462,6 +462,14 @@ describe("where timelines are", () => {
     await refuses(Timeline.create(), "not_installed", /'eigentime'/);
   });
 
+  it("is not where the command cannot be started", async (t) => {
+    const command = join(directory(t), "command");
+    writeFileSync(command, "#!/nonexistent/interpreter\n", { mode: 0o700 });
+    set(t, "EIGENTIME", command);
+    await refuses(Timeline.create(), "not_made", new RegExp(`'${command}'.*ENOENT`));
+    await assert.rejects(Timeline.connect("x"), { code: "ENOENT" });
+  });
+
   it("is not told by another command", async (t) => {
     set(t, "EIGENTIME", "/bin/true");
     const message = /^'\/bin\/true' tells of no timeline\nhelp: .*EIGENTIME/;
