@@ -246,6 +246,7 @@ describe("a timeline", { concurrency: 4 }, () => {
       assert.deepEqual(await timeline.wait({ ended: true }), {});
       assert.throws(() => timeline.spawn("true"), { code: "ended" });
       await refuses(timeline.execFile("true"), "ended", /has ended/);
+      await refuses(timeline.save(), "ended", /has ended/);
       await assert.rejects(
         async () => {
           for await (const event of timeline.watch()) assert.fail(event.event);
