@@ -496,6 +496,12 @@ func TestNamedTimelines(t *testing.T) {
 			if date := output(t, same.Command("date", "-u", "+%F")); date != "2038-01-21" {
 				t.Errorf("date prints %s", date)
 			}
+			// Not another timeline of the same name, nor none, where the environment is another one.
+			command := tl.Command("sh", "-c", "date -u +%F; echo $XDG_RUNTIME_DIR")
+			command.Env = []string{"PATH=" + os.Getenv("PATH"), "XDG_RUNTIME_DIR=/nonexistent"}
+			if printed := output(t, command); printed != "2038-01-21\n/nonexistent" {
+				t.Errorf("it prints %s", printed)
+			}
 			_, err = eigentime.Create(context.Background(), eigentime.Name("go-kit-shop"))
 			code(t, err, eigentime.CodeCommand)
 			info, err := tl.Info()
