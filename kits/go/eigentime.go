@@ -171,5 +171,9 @@ func newTimeline() (*Timeline, error) {
 		return nil, &Error{CodeCommand, fmt.Sprintf("the command eigentime is missing: %v", err), installing}
 	}
 	binary, err = filepath.Abs(binary)
+	if strings.Contains(binary, "=") {
+		// The command env takes it for a variable.
+		return nil, &Error{CodeCommand, fmt.Sprintf("'%s': the path of the command eigentime has a '='", binary), "let the environment variable EIGENTIME name a link to it whose path has none"}
+	}
 	return &Timeline{binary: binary}, err
 }

@@ -349,6 +349,21 @@ func TestAMissingCommandSaysHowToInstallIt(t *testing.T) {
 	}
 }
 
+// The command env would take it for a variable.
+func TestACommandWhosePathLooksLikeAVariableIsNamed(t *testing.T) {
+	odd := filepath.Join(t.TempDir(), "a=b")
+	must(t, os.Symlink(os.Getenv("EIGENTIME"), odd))
+	t.Setenv("EIGENTIME", odd)
+	_, created := eigentime.Create(context.Background())
+	_, opened := eigentime.Open("x")
+	for _, err := range []error{created, opened} {
+		err := code(t, err, eigentime.CodeCommand)
+		if !strings.Contains(err.Message, odd) || !strings.Contains(err.Help, "EIGENTIME") {
+			t.Errorf("it says: %v", err)
+		}
+	}
+}
+
 func TestAnotherCommandIsNamed(t *testing.T) {
 	t.Setenv("EIGENTIME", "/bin/true")
 	_, created := eigentime.Create(context.Background())
