@@ -82,6 +82,9 @@ func (timeline *Timeline) Name() string { return timeline.name }
 // Command is a command that runs on the timeline; otherwise it is as made by [exec.Command]. The program is
 // looked for when the command runs: if it is missing, the command ends with status 127. If the timeline has ended,
 // starting the command fails.
+//
+// A command that has been started joins the timeline a moment later. [Timeline.Wait] for [Joined] with its
+// Process.Pid waits for that, before a leap or a wait for [Empty], for instance.
 func (timeline *Timeline) Command(name string, arguments ...string) *exec.Cmd {
 	return timeline.CommandContext(context.Background(), name, arguments...)
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -221,6 +222,20 @@ func TestAnUnreadWatchEndsWithItsContext(t *testing.T) {
 	for _, err := range events {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("the error is %v", err)
+		}
+	}
+}
+
+func TestAStartedCommandHasJoined(t *testing.T) {
+	t.Parallel()
+	tl := eigentime.New(t)
+	for range 5 {
+		command := tl.Command("sleep", "1000d")
+		must(t, command.Start())
+		tl.Wait(patient(t), eigentime.Joined(command.Process.Pid))
+		joined := func(member eigentime.Member) bool { return member.PID == command.Process.Pid }
+		if members := tl.Show().Members; !slices.ContainsFunc(members, joined) {
+			t.Errorf("process %d is none of %v", command.Process.Pid, members)
 		}
 	}
 }
