@@ -25,7 +25,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -36,7 +35,7 @@ type Timeline struct {
 	name    string
 	binary  string
 	socket  string
-	runtime string // EIGENTIME_RUNTIME_DIR of its programs, or "" for the directories of the user
+	runtime string // EIGENTIME_RUNTIME_DIR of its programs, or "" where they find it without: /tmp/eigentime-UID
 
 	holder *exec.Cmd // removes the timeline when its standard input ends, or nil if this process did not make it
 	held   io.Closer // that input
@@ -61,9 +60,6 @@ func Create(ctx context.Context, options ...Option) (*Timeline, error) {
 	if err := timeline.make(ctx, words, creation.saved); err != nil {
 		return nil, err
 	}
-	if creation.name == "" && !slices.Contains(creation.arguments, "--joinable") {
-		timeline.runtime = filepath.Dir(filepath.Dir(timeline.socket))
-	}
 	return timeline, nil
 }
 
@@ -86,6 +82,9 @@ func (timeline *Timeline) Name() string { return timeline.name }
 // Command is a command that runs on the timeline; otherwise it is as made by [exec.Command]. The program is
 // looked for when the command runs: if it is missing, the command ends with status 127. If the timeline has ended,
 // starting the command fails.
+//
+// A command that has been started joins the timeline a moment later. [Timeline.Wait] for [Joined] with its
+// Process.Pid waits for that, before a leap or a wait for [Empty], for instance.
 func (timeline *Timeline) Command(name string, arguments ...string) *exec.Cmd {
 	return timeline.CommandContext(context.Background(), name, arguments...)
 }
@@ -93,9 +92,9 @@ func (timeline *Timeline) Command(name string, arguments ...string) *exec.Cmd {
 // CommandContext is Command with a context: when ctx is done, the program is killed. Its deadline is one of
 // the test's clock and not of the timeline's.
 func (timeline *Timeline) CommandContext(ctx context.Context, name string, arguments ...string) *exec.Cmd {
-	// Not in the command's Env, since callers replace that: the command would make another timeline of the
-	// same name then. If it is empty, the variable counts as missing.
-	words := []string{runtimeVariable + "=" + timeline.runtime, timeline.binary, "run", "--timeline", timeline.name, "--existing", "--", name}
+	// Not in the command's Env, since callers replace that: the command would not find the timeline then. If it is
+	// empty, the variable counts as missing.
+	words := []string{"EIGENTIME_RUNTIME_DIR=" + timeline.runtime, timeline.binary, "run", "--timeline", timeline.name, "--existing", "--", name}
 	command := exec.CommandContext(ctx, "env", append(words, arguments...)...)
 	if _, err := os.Stat(timeline.socket); err != nil {
 		command.Err = timeline.wrap("joining", err)
@@ -151,6 +150,9 @@ func (timeline *Timeline) found(told []byte, complaints string, err error) error
 	place := struct{ Name, Socket string }{}
 	if json.Unmarshal(told, &place) == nil {
 		timeline.name, timeline.socket = place.Name, place.Socket
+		if directory := filepath.Dir(place.Socket); filepath.Base(directory) == "eigentime" {
+			timeline.runtime = filepath.Dir(directory)
+		}
 		return nil
 	}
 	said := strings.Replace(strings.TrimSpace(complaints), "\n\n  tip: ", "\nhelp: ", 1)
@@ -163,10 +165,7 @@ func (timeline *Timeline) found(told []byte, complaints string, err error) error
 	return &Error{CodeCommand, message, help}
 }
 
-const (
-	runtimeVariable = "EIGENTIME_RUNTIME_DIR"
-	installing      = "install Eigentime, and put the command on PATH or its path into the environment variable EIGENTIME"
-)
+const installing = "install Eigentime, and put the command on PATH or its path into the environment variable EIGENTIME"
 
 // newTimeline finds the command eigentime for a timeline.
 func newTimeline() (*Timeline, error) {
@@ -175,5 +174,9 @@ func newTimeline() (*Timeline, error) {
 		return nil, &Error{CodeCommand, fmt.Sprintf("the command eigentime is missing: %v", err), installing}
 	}
 	binary, err = filepath.Abs(binary)
-	return &Timeline{binary: binary, runtime: os.Getenv(runtimeVariable)}, err
+	if strings.Contains(binary, "=") {
+		// The command env takes it for a variable.
+		return nil, &Error{CodeCommand, fmt.Sprintf("'%s': the path of the command eigentime has a '='", binary), "let the environment variable EIGENTIME name a link to it whose path has none"}
+	}
+	return &Timeline{binary: binary}, err
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -225,6 +226,20 @@ func TestAnUnreadWatchEndsWithItsContext(t *testing.T) {
 	}
 }
 
+func TestAStartedCommandHasJoined(t *testing.T) {
+	t.Parallel()
+	tl := eigentime.New(t)
+	for range 5 {
+		command := tl.Command("sleep", "1000d")
+		must(t, command.Start())
+		tl.Wait(patient(t), eigentime.Joined(command.Process.Pid))
+		joined := func(member eigentime.Member) bool { return member.PID == command.Process.Pid }
+		if members := tl.Show().Members; !slices.ContainsFunc(members, joined) {
+			t.Errorf("process %d is none of %v", command.Process.Pid, members)
+		}
+	}
+}
+
 func TestIdleTimeIsSkippedWhenTold(t *testing.T) {
 	t.Parallel()
 	tl := eigentime.New(t, eigentime.At(start), eigentime.SkipWhenTold())
@@ -346,6 +361,21 @@ func TestAMissingCommandSaysHowToInstallIt(t *testing.T) {
 	_, err := eigentime.Create(context.Background())
 	if err := code(t, err, eigentime.CodeCommand); !strings.Contains(err.Help, "EIGENTIME") {
 		t.Errorf("it says: %v", err)
+	}
+}
+
+// The command env would take it for a variable.
+func TestACommandWhosePathLooksLikeAVariableIsNamed(t *testing.T) {
+	odd := filepath.Join(t.TempDir(), "a=b")
+	must(t, os.Symlink(os.Getenv("EIGENTIME"), odd))
+	t.Setenv("EIGENTIME", odd)
+	_, created := eigentime.Create(context.Background())
+	_, opened := eigentime.Open("x")
+	for _, err := range []error{created, opened} {
+		err := code(t, err, eigentime.CodeCommand)
+		if !strings.Contains(err.Message, odd) || !strings.Contains(err.Help, "EIGENTIME") {
+			t.Errorf("it says: %v", err)
+		}
 	}
 }
 
@@ -495,6 +525,12 @@ func TestNamedTimelines(t *testing.T) {
 			between(t, tl.Now(), start.Add(48*time.Hour))
 			if date := output(t, same.Command("date", "-u", "+%F")); date != "2038-01-21" {
 				t.Errorf("date prints %s", date)
+			}
+			// Not another timeline of the same name, nor none, where the environment is another one.
+			command := tl.Command("sh", "-c", "date -u +%F; echo $XDG_RUNTIME_DIR")
+			command.Env = []string{"PATH=" + os.Getenv("PATH"), "XDG_RUNTIME_DIR=/nonexistent"}
+			if printed := output(t, command); printed != "2038-01-21\n/nonexistent" {
+				t.Errorf("it prints %s", printed)
 			}
 			_, err = eigentime.Create(context.Background(), eigentime.Name("go-kit-shop"))
 			code(t, err, eigentime.CodeCommand)

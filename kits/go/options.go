@@ -87,8 +87,8 @@ func spanOf(span time.Duration) string { return fmt.Sprintf("%+dns", span.Nanose
 // Limit says which leaps over idle time [Timeline.Skip] allows: [All], [Times], [For] or [Until].
 type Limit interface{ limit() params }
 
-// Condition is what [Timeline.Wait] waits for: [For], [Until], [Idle], [Blocked], [BlockedIn], [Skipped],
-// [Empty] or [Ended].
+// Condition is what [Timeline.Wait] waits for: [For], [Until], [Idle], [Blocked], [BlockedIn], [Joined],
+// [Skipped], [Empty] or [Ended].
 type Condition interface{ condition() params }
 
 type limit params
@@ -141,6 +141,9 @@ func Skipped() Condition { return condition{"skipped": true} }
 
 // Empty is when the timeline has no members.
 func Empty() Condition { return condition{"empty": true} }
+
+// Joined is when the process pid has started its program on the timeline, or has ended.
+func Joined(pid int) Condition { return condition{"joined": pid} }
 
 // Ended is when the timeline has ended.
 func Ended() Condition { return condition{"ended": true} }

@@ -11,11 +11,17 @@ export async function described(timeline: Timeline): Promise<string> {
   }
 }
 
-/** Appends a line to the message of an error, also where its stack repeats it. */
+/** Appends a line to the message of an error, also where its stack repeats it. An error that allows no change stays. */
 export function append(error: { message: string; stack?: string | undefined }, line: string): void {
-  const { message, stack } = error;
-  error.message = `${message}\n\n${line}`;
-  if (stack !== undefined) error.stack = stack.replace(message, () => error.message);
+  try {
+    const { message, stack } = error;
+    const value = `${message}\n\n${line}`;
+    // Not assigned: that of a DOMException is computed.
+    Object.defineProperty(error, "message", { value, configurable: true, writable: true });
+    if (stack !== undefined) error.stack = stack.replace(message, () => value);
+  } catch {
+    // What the test has thrown is told as it is.
+  }
 }
 
 /**

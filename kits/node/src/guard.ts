@@ -60,6 +60,9 @@ export class Guard {
   ): Promise<Place & { guard: Guard }> {
     // Ctrl-C is for the process that has started it.
     const started = spawn(eigentime, ["ctl", "create", "--hold", "--json", ...flags], { detached: true });
+    await once(started, "spawn").catch(({ message }) => {
+      throw refused("not_made", `'${eigentime}' does not start: ${message}`);
+    });
     const guard = new Guard(started, once(started, "close"));
     const { stdin, stdout, stderr } = started;
     if (signal) addAbortSignal(signal, stdout);

@@ -305,7 +305,9 @@ export class Timeline {
   async save(): Promise<string> {
     await Promise.all(this.#pending);
     // Not from an answer, whose nanoseconds a number does not hold exactly.
-    return (await run(this.#eigentime, ["ctl", "save", this.name], { env: this.environment() })).stdout;
+    const saved = run(this.#eigentime, ["ctl", "save", this.name], { env: this.environment() });
+    // If that fails, the answer to the same request says why.
+    return (await saved.catch((error) => this.#ask("save").then(() => Promise.reject(error)))).stdout;
   }
 
   /** With `skipIdle`: allows leaps over idle time. It does not wait for them: `wait({ skipped: true })` does. */

@@ -246,6 +246,7 @@ describe("a timeline", { concurrency: 4 }, () => {
       assert.deepEqual(await timeline.wait({ ended: true }), {});
       assert.throws(() => timeline.spawn("true"), { code: "ended" });
       await refuses(timeline.execFile("true"), "ended", /has ended/);
+      await refuses(timeline.save(), "ended", /has ended/);
       await assert.rejects(
         async () => {
           for await (const event of timeline.watch()) assert.fail(event.event);
@@ -289,6 +290,40 @@ describe("a timeline", { concurrency: 4 }, () => {
     });
     await assert.rejects(test(), /my own/);
   });
+
+  const unchangeable = Object.freeze(new Error("as it is"));
+  class Computed extends Error {
+    get message() {
+      return "computed";
+    }
+  }
+  class Unreadable extends Error {
+    get message() {
+      throw new Error("unreadable");
+    }
+  }
+  for (const [what, thrown, shown] of [
+    ["an error that cannot be changed", unchangeable, /^as it is$/],
+    ["an error whose message is computed", new Computed(), /^computed\n\nvirtual time: 2038-/],
+    ["an error whose message cannot be read", new Unreadable()],
+    ["a DOMException", AbortSignal.abort().reason, /aborted/],
+    ["text", "soon"],
+    ["nothing", undefined],
+  ]) {
+    it(`is closed, and the test's failure told, if that is ${what}`, async () => {
+      let timeline;
+      const test = withTimeline({ date: START }, (given) => {
+        timeline = given;
+        throw thrown;
+      });
+      await test().then(
+        () => assert.fail("the test has passed"),
+        (told) => assert.equal(told, thrown),
+      );
+      if (shown) assert.match(thrown.message, shown);
+      await refuses(timeline.now(), "ended", /has ended/);
+    });
+  }
 
   it("is closed by `await using`", async () => {
     const timeline = await Timeline.create();
@@ -426,6 +461,14 @@ describe("where timelines are", () => {
     process.env.EIGENTIME = "";
     set(t, "PATH", "");
     await refuses(Timeline.create(), "not_installed", /'eigentime'/);
+  });
+
+  it("is not where the command cannot be started", async (t) => {
+    const command = join(directory(t), "command");
+    writeFileSync(command, "#!/nonexistent/interpreter\n", { mode: 0o700 });
+    set(t, "EIGENTIME", command);
+    await refuses(Timeline.create(), "not_made", new RegExp(`'${command}'.*ENOENT`));
+    await assert.rejects(Timeline.connect("x"), { code: "ENOENT" });
   });
 
   it("is not told by another command", async (t) => {
