@@ -65,6 +65,16 @@ public final class Condition {
         return new Condition("blocked", new Blocked(pid, call));
     }
 
+    /**
+     * When a process has started its program on the timeline, or has ended.
+     *
+     * @param pid the process
+     * @return the condition
+     */
+    public static Condition joined(long pid) {
+        return new Condition("joined", pid);
+    }
+
     /** {@return when all leaps have been made that {@link Timeline#skip()} allowed} */
     public static Condition skipped() {
         return new Condition("skipped", true);

@@ -16,7 +16,7 @@ public sealed class Option {
 
     /** What a timeline is made of. */
     static final class Creation {
-        String name;
+        List<String> operands = List.of();
         String saved = "";
         final List<String> arguments = new ArrayList<>();
 
@@ -33,7 +33,7 @@ public sealed class Option {
      * @return the option
      */
     public static Option name(String name) {
-        return new Option(creation -> creation.name = name);
+        return new Option(creation -> creation.operands = List.of("--", name));
     }
 
     /**

@@ -16,35 +16,30 @@ import java.util.stream.Stream;
 
 /** Where a timeline is, as a process of {@code eigentime ctl} tells. If that has made the timeline, it holds it. */
 final class Place {
-    private static final String RUNTIME = "EIGENTIME_RUNTIME_DIR";
     private static final String INSTALLING =
             "install Eigentime, and put the command on PATH, or its path into the environment variable EIGENTIME";
 
-    private record Told(String name, String socket) {}
+    record Told(String name, String socket) {}
 
-    final String name;
-    private final Path socket;
-    /** The value of {@link #RUNTIME} by which programs find it; if empty, the variable counts as missing. */
-    private final String runtime;
+    final Told told;
+    /** By which programs find it; if the value is empty, the variable counts as missing. */
+    private final String variable;
 
     private final Path command = findCommand();
     private final Process process;
 
     static Place of(String name) {
-        return new Place("connection", false, "", List.of("show", "--json", "--", name));
+        return new Place("connection", "", List.of("show", "--json", "--", name));
     }
 
     static Place of(Option.Creation creation) {
         var words = new ArrayList<>(List.of("create", "--hold", "--json"));
         words.addAll(creation.arguments);
-        if (creation.name != null) {
-            words.addAll(List.of("--", creation.name));
-        }
-        boolean isPrivate = creation.name == null && !creation.arguments.contains("--joinable");
-        return new Place("command", isPrivate, creation.saved, words);
+        words.addAll(creation.operands);
+        return new Place("command", creation.saved, words);
     }
 
-    private Place(String code, boolean isPrivate, String saved, List<String> words) {
+    private Place(String code, String saved, List<String> words) {
         var line = Stream.concat(Stream.of(command.toString(), "ctl"), words.stream());
         var builder = new ProcessBuilder(line.toList());
         // The path of a socket has at most 107 bytes (unix(7)), of which that of a private timeline takes 49 here.
@@ -53,13 +48,13 @@ final class Place {
         }
         try {
             process = builder.start();
-            Told told = told(saved);
+            told = told(saved);
             if (told == null) {
-                throw failure(code);
+                throw failure(code, "'" + command + "' tells of no timeline\nhelp: " + INSTALLING);
             }
-            name = told.name();
-            socket = Path.of(told.socket());
-            runtime = isPrivate ? socket.getParent().getParent().toString() : variable(RUNTIME, "");
+            Path directory = Path.of(told.socket()).getParent();
+            // In /tmp/eigentime-UID, it is found without.
+            variable = "EIGENTIME_RUNTIME_DIR=" + (directory.endsWith("eigentime") ? directory.getParent() : "");
         } catch (IOException | ExecutionException error) {
             throw new EigentimeException("command", "eigentime ctl: " + error, null, error);
         } catch (InterruptedException error) {
@@ -87,11 +82,10 @@ final class Place {
         }
     }
 
-    private EigentimeException failure(String code) throws IOException {
-        String said = new String(process.getErrorStream().readAllBytes(), StandardCharsets.UTF_8).strip();
-        if (said.isEmpty()) {
-            said = "'" + command + "' tells of no timeline\nhelp: " + INSTALLING;
-        }
+    /** With what the process has said, or else with the given message. */
+    private EigentimeException failure(String code, String otherwise) throws IOException {
+        String complaints = new String(process.getErrorStream().readAllBytes(), StandardCharsets.UTF_8).strip();
+        String said = complaints.isEmpty() ? otherwise : complaints;
         // Lines of a message, then those of help or a tip, then how the command is used.
         String[] parts =
                 said.replace("\n\n  tip: ", "\nhelp: ").split("\n\n")[0].split("\nhelp: ", 2);
@@ -103,8 +97,9 @@ final class Place {
     void close() {
         try {
             process.getOutputStream().close();
-            if (process.onExit().join().exitValue() != 0) {
-                throw failure("command");
+            int status = process.onExit().join().exitValue();
+            if (status != 0) {
+                throw failure("command", "eigentime ctl create ended with status " + status);
             }
         } catch (IOException error) {
             throw new UncheckedIOException(error);
@@ -114,13 +109,18 @@ final class Place {
     private static Path findCommand() {
         String named = variable("EIGENTIME", "eigentime");
         String path = named.contains("/") ? "" : variable("PATH", "");
-        return Arrays.stream(path.split(":"))
+        Path found = Arrays.stream(path.split(":"))
                 .map(folder -> Path.of(folder, named))
                 .filter(file -> Files.isRegularFile(file) && Files.isExecutable(file))
                 .findFirst()
                 .orElseThrow(() ->
                         new EigentimeException("command", "the command '" + named + "' is missing", INSTALLING, null))
                 .toAbsolutePath();
+        if (found.toString().contains("=")) { // The command env takes it for a variable.
+            String help = "let the environment variable EIGENTIME name a link to it whose path has none";
+            throw new EigentimeException("command", "the path of the command '" + found + "' has a '='", help, null);
+        }
+        return found;
     }
 
     private static String variable(String name, String otherwise) {
@@ -131,14 +131,13 @@ final class Place {
     /** A command that runs a program on the timeline, which must not have ended. */
     ProcessBuilder command(String... program) {
         connect().close(); // It says whether the timeline has ended.
-        // Not in the environment of the ProcessBuilder, since callers may clear that: the command would make another
-        // timeline of the same name then.
-        var words = Stream.of(
-                "env", RUNTIME + "=" + runtime, command.toString(), "run", "--timeline", name, "--existing", "--");
-        return new ProcessBuilder(Stream.concat(words, Stream.of(program)).toArray(String[]::new));
+        // Not in the environment of the ProcessBuilder, since callers may clear that: the command would not find it
+        // then.
+        var line = Stream.of("env", variable, command.toString(), "run", "--timeline", told.name(), "--existing", "--");
+        return new ProcessBuilder(Stream.concat(line, Stream.of(program)).toArray(String[]::new));
     }
 
     Connection connect() {
-        return new Connection(socket);
+        return new Connection(Path.of(told.socket()));
     }
 }

@@ -61,7 +61,7 @@ public final class Timeline implements AutoCloseable {
 
     /** {@return its name, by which {@code eigentime ctl} and containers find it, unless it is private} */
     public String name() {
-        return place.name;
+        return place.told.name();
     }
 
     /**

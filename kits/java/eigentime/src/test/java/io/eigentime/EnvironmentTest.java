@@ -9,6 +9,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
@@ -33,10 +34,12 @@ class EnvironmentTest {
                                 Arrays.stream(names).map(Option::name))
                         .toArray(Option[]::new);
                 var timeline = Timeline.create(options);
-                var command = timeline.command("sleep", "1000d");
+                var command = timeline.command("/bin/sleep", "1000d");
+                command.environment().clear();
+                command.environment().put("XDG_RUNTIME_DIR", "/nonexistent");
                 System.out.println(command.start().pid());
                 System.out.println(command.command().get(1).split("=", 2)[1]);
-                timeline.waitFor(blocked());
+                timeline.waitFor(blocked(), Duration.ofMinutes(1));
                 System.out.println(
                         names.length == 0
                                 ? timeline.now()
@@ -123,6 +126,14 @@ class EnvironmentTest {
         assertEquals("command: the command '/nonexistent/eigentime' is missing", lines.get(0));
         assertTrue(lines.get(1).contains("environment variable EIGENTIME"), lines::toString);
         assertTrue(run(Map.of("EIGENTIME", "", "PATH", "/nonexistent")).get(0).contains("'eigentime' is missing"));
+    }
+
+    @Test
+    void aCommandWhosePathLooksLikeAVariableIsNamed(@TempDir Path directory) throws Exception {
+        Path odd = Files.createSymbolicLink(directory.resolve("a=b"), Path.of(System.getenv("EIGENTIME")));
+        List<String> lines = run(Map.of("EIGENTIME", odd.toString()));
+        assertEquals("command: the path of the command '" + odd + "' has a '='", lines.get(0));
+        assertTrue(lines.get(1).contains("environment variable EIGENTIME"), lines::toString);
     }
 
     @Test

@@ -6,6 +6,7 @@ import static io.eigentime.Condition.elapsed;
 import static io.eigentime.Condition.empty;
 import static io.eigentime.Condition.ended;
 import static io.eigentime.Condition.idle;
+import static io.eigentime.Condition.joined;
 import static io.eigentime.Condition.skipped;
 import static io.eigentime.Condition.until;
 import static io.eigentime.Option.arguments;
@@ -182,6 +183,17 @@ class TimelineTest {
         assertCode("ended", timeline::now);
     }
 
+    @RepeatedTest(5)
+    void aStartedCommandHasJoined() throws Exception {
+        try (var timeline = Timeline.create()) {
+            Process sleeper = timeline.command("sleep", "1000d").start();
+            timeline.waitFor(joined(sleeper.pid()), PATIENCE);
+            assertEquals(
+                    List.of(sleeper.pid()),
+                    timeline.show().members().stream().map(State.Member::pid).toList());
+        }
+    }
+
     @Test
     void idleTimeIsSkippedWhenTold() throws Exception {
         try (var timeline = Timeline.create(date(START), skipWhenTold())) {
@@ -296,6 +308,19 @@ class TimelineTest {
         timeline.waitFor(ended());
         assertCode("ended", timeline::now);
         timeline.close();
+    }
+
+    @Test
+    void aHolderThatIsKilledIsNamed() {
+        String name = "java-kit-killed-" + ProcessHandle.current().pid();
+        var timeline = Timeline.create(name(name));
+        ProcessHandle.current()
+                .children()
+                .filter(child ->
+                        child.info().arguments().map(List::of).orElse(List.of()).contains(name))
+                .forEach(ProcessHandle::destroyForcibly);
+        var error = assertCode("command", timeline::close);
+        assertEquals("eigentime ctl create ended with status 137", error.getMessage());
     }
 
     @Test
