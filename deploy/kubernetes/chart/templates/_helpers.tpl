@@ -9,6 +9,12 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 
+{{- /* The nodes that the image is for. */ -}}
+{{- define "eigentime.nodes" -}}
+kubernetes.io/os: linux
+kubernetes.io/arch: amd64
+{{- end }}
+
 {{- /* The labels of one component: (list . "installer") */ -}}
 {{- define "eigentime.selector" -}}
 app.kubernetes.io/name: eigentime
@@ -106,7 +112,10 @@ spec:
       imagePullSecrets: {{- toYaml . | nindent 8 }}
       {{- end }}
       restartPolicy: Never
-      tolerations: {{- toYaml $root.Values.node.tolerations | nindent 8 }}
+      # On a node that answers.
+      nodeSelector: {{- include "eigentime.nodes" $root | nindent 8 }}
+      tolerations:
+        - {key: node-role.kubernetes.io/control-plane, operator: Exists}
       containers:
         - name: uninstall
           image: {{ include "eigentime.image" $root }}
