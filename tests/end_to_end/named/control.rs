@@ -216,7 +216,7 @@ fn still_starting() -> Outcome {
     let program = leased(&std::fs::read("/bin/sleep")?)?;
     let path = format!("/proc/{}/fd/{}", std::process::id(), program.as_raw_fd());
     let sleeper = start(place.run("x", &[])?.args([&path, "1000000"]).stdin(Stdio::null()))?;
-    place.wait_until("x", "it joins", |shown| !shown.members.is_empty())?;
+    place.wait_until("x", "it joins", |shown| shown.members.iter().any(|it| it.starting))?;
     let pid = sleeper.child.id().to_string();
     for condition in [&["--blocked"][..], &["--joined", &pid]] {
         let asked = [&["wait", "x", "--timeout", "1ms"], condition].concat();

@@ -90,6 +90,9 @@ pub struct Member {
     pub command: String,
     /// Whether it was returned to host time.
     pub detached: bool,
+    /// Whether it has joined, and not started its program yet.
+    #[serde(default)]
+    pub starting: bool,
     /// The number of the container that it is in.
     pub container: Option<String>,
     /// Why it is traced for life, if others are not.
