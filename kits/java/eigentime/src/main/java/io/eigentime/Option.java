@@ -54,7 +54,7 @@ public sealed class Option {
      */
     public static Option continuing(String saved) {
         return new Option(creation -> {
-            creation.saved = saved;
+            creation.saved = saved + "\n\n"; // An empty line ends a document that is cut short.
             creation.arguments.addAll(List.of("--continue", "-"));
         });
     }

@@ -66,8 +66,8 @@ final class Place {
     /** Waits for what the process tells; null if it has failed. */
     private Told told(String saved) throws IOException, InterruptedException, ExecutionException {
         var told = new FutureTask<Told>(() -> {
-            // If it does not read, it says why. An empty line ends a document that is cut short.
-            new PrintStream(process.getOutputStream(), true, StandardCharsets.UTF_8).println(saved + "\n");
+            // If it does not read, it says why.
+            new PrintStream(process.getOutputStream(), true, StandardCharsets.UTF_8).print(saved);
             return Connection.JSON.fromJson(new JsonReader(process.inputReader(StandardCharsets.UTF_8)), Told.class);
         });
         // No interrupt ends a read; it does end the wait for another thread that reads.
