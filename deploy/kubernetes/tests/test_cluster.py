@@ -230,7 +230,9 @@ class Cluster(Installation):
         nothing = self.scratch / "nothing.json"
         nothing.write_text("{}")
         asked = f"/api/v1/nodes/{node}/proxy/checkpoint/default/kept/a"
-        [archive] = json.loads(kubectl("create", "--raw", asked, "-f", nothing))["items"]
+        [archive] = json.loads(kubectl("create", "--raw", asked, "-f", nothing))[
+            "items"
+        ]
         read = "tar", "--force-local", "-xOf", archive
         clocks = json.loads(on_node(node, *read, "checkpoint/eigentime.json"))
         on_node(node, "rm", archive)
