@@ -364,6 +364,7 @@ pub fn bring_back<'a>(moved: &Moved, restoring: Restoring<'a>) -> Result<Brought
     let slews_for = moved.slews_for(&clocked);
     let mut slew =
         slews_for.map(|span| (Nanos(i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)), then));
+    // They go on in this order: each is there when its parent goes on.
     let requests = processes.into_iter().rev().map(|process| Restored {
         process,
         map: moved.map,

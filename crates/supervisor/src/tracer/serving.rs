@@ -117,8 +117,9 @@ impl Supervisor {
             let inside = members.filter(|(_, state)| state.standing != Standing::Outside);
             let processes: HashSet<Pid> =
                 inside.filter_map(|(thread, _)| proc::process_of(thread)).collect();
-            let ends = |process: &&Pid| Tracee(**process).kill().is_ok() && is_running(**process);
-            if processes.iter().filter(ends).count() == 0 {
+            let killed = processes.into_iter().filter(|process| Tracee(*process).kill().is_ok());
+            let killed: Vec<Pid> = killed.collect();
+            if !killed.into_iter().any(is_running) {
                 return;
             }
             // It has to be waited for those that are traced.
