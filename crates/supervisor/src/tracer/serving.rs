@@ -119,13 +119,13 @@ impl Supervisor {
                 inside.filter_map(|(thread, _)| proc::process_of(thread)).collect();
             let killed = processes.into_iter().filter(|process| Tracee(*process).kill().is_ok());
             let killed: Vec<Pid> = killed.collect();
-            if !killed.into_iter().any(is_running) {
+            let is_over = !killed.into_iter().any(is_running);
+            // The end of a traced one is told to its parent once it has been taken here.
+            while let Ok(Some(_)) = Tracee::wait_for_any_until(Instant::now()) {}
+            if is_over {
                 return;
             }
-            // It has to be waited for those that are traced.
-            if Tracee::wait_for_any_until(Instant::now() + TURN).is_err() {
-                thread::sleep(TURN);
-            }
+            thread::sleep(TURN);
         }
     }
 
