@@ -1,6 +1,6 @@
 //! Answers stops until the timeline ends.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::mem;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -16,18 +16,13 @@ use super::tracee::{Stop, Tracee};
 use super::{Standing, Supervisor, idle, jobs, signals};
 use crate::control::server::Control;
 use crate::control::{Answer, Request};
-use crate::proc;
+use crate::proc::{self, Pidfd};
 
 /// The signals by which the kernel tells that memory cannot be touched.
 const FAULTS: [i32; 2] = [libc::SIGSEGV, libc::SIGBUS];
 
 /// How long members may take to end.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// Has a process a thread that has not ended?
-fn is_running(process: Pid) -> bool {
-    proc::threads_of(process).into_iter().flatten().any(|thread| !proc::has_ended(thread))
-}
 
 impl Supervisor {
     /// Answers stops until the last thread has ended; a named timeline, until it is
@@ -112,17 +107,23 @@ impl Supervisor {
     fn end_members(&mut self) {
         const TURN: Duration = Duration::from_millis(1);
         let deadline = Instant::now() + PATIENCE;
+        // One that is ending has no memory any more by which it would be found again.
+        let mut killed: HashMap<Pid, Pidfd> = HashMap::new();
         while Instant::now() < deadline {
-            let members = self.member_threads().into_iter();
-            let inside = members.filter(|(_, state)| state.standing != Standing::Outside);
-            let processes: HashSet<Pid> =
-                inside.filter_map(|(thread, _)| proc::process_of(thread)).collect();
-            let killed = processes.into_iter().filter(|process| Tracee(*process).kill().is_ok());
-            let killed: Vec<Pid> = killed.collect();
-            let is_over = !killed.into_iter().any(is_running);
+            let before = killed.len();
+            for (thread, state) in self.member_threads() {
+                if state.standing != Standing::Outside
+                    && let Some(process) = proc::process_of(thread)
+                    && !killed.contains_key(&process)
+                    && let Ok(handle) = Pidfd::open(process)
+                    && Tracee(process).kill().is_ok()
+                {
+                    killed.insert(process, handle);
+                }
+            }
             // The end of a traced one is told to its parent once it has been taken here.
             while let Ok(Some(_)) = Tracee::wait_for_any_until(Instant::now()) {}
-            if is_over {
+            if killed.len() == before && killed.values().all(Pidfd::has_ended) {
                 return;
             }
             thread::sleep(TURN);
