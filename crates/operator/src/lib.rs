@@ -9,7 +9,7 @@
 //! - `follow`: follows objects of the API.
 //! - `members`: which pods are members of which timelines.
 //! - `metrics`, `serve`: what is told over HTTP.
-//! - `clock`: the clock of this machine.
+//! - `clock`: the clock of this machine; `unchanged`: how long others have not written anything, by it.
 
 #[cfg(test)]
 #[macro_use]
@@ -25,6 +25,7 @@ mod members;
 mod metrics;
 pub mod plugin;
 pub mod serve;
+mod unchanged;
 pub mod webhook;
 
 /// Waits until this process is told to end.
@@ -37,7 +38,28 @@ async fn ended() {
     }
 }
 
+/// The text of an event, of which the API server takes this much.
+fn event_note(mut text: String) -> String {
+    const LONGEST: usize = 1024;
+    const CUT: &str = "...";
+    if text.len() > LONGEST {
+        text.truncate(text.floor_char_boundary(LONGEST - CUT.len()));
+        text.push_str(CUT);
+    }
+    text
+}
+
 #[cfg(test)]
 fn main() -> std::process::ExitCode {
     eigentime_harness::main()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn an_event_has_no_more_than_the_api_server_takes() {
+        assert_eq!(super::event_note("short".into()), "short");
+        let cut = super::event_note("µ".repeat(1024));
+        assert_eq!((cut.len(), cut.ends_with("µ...")), (1023, true));
+    }
 }

@@ -1,13 +1,13 @@
 //! Which pods are members of which timelines.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Pod, PodSpec, PodStatus};
 use kube::core::{Selector, SelectorExt};
-use kube::runtime::reflector::Store;
 use kube::{Resource, ResourceExt};
 
-use crate::api::Timeline;
+use crate::api::{Timeline, local_name};
 
 /// What the annotations begin with by which pods get clocks of their own.
 pub const OF_ENGINE: &str = "io.eigentime.";
@@ -20,31 +20,64 @@ pub fn selects(timeline: &Timeline, namespace: &str, labels: &BTreeMap<String, S
     let selector = &timeline.spec.selector;
     let is_empty = selector.match_labels.as_ref().is_none_or(BTreeMap::is_empty)
         && selector.match_expressions.as_ref().is_none_or(Vec::is_empty);
-    // An expression that means nothing is refused by the API server's schema of selectors.
     let matches = || Selector::try_from(selector.clone()).is_ok_and(|it| it.matches(labels));
     timeline.namespace().as_deref() == Some(namespace) && !is_empty && matches()
 }
 
-/// Is the pod on a node, and has not ended?
-fn is_placed(pod: &Pod) -> bool {
+/// Why a selector means nothing.
+///
+/// # Errors
+///
+/// If one of its expressions does not: no schema of the API server's says which do.
+pub fn check_selector(timeline: &Timeline) -> Result<(), String> {
+    let read = Selector::try_from(timeline.spec.selector.clone());
+    read.map(drop).map_err(|error| {
+        format!("spec.selector: {error}; operators are In and NotIn, with values, Exists and DoesNotExist")
+    })
+}
+
+/// Was a pod started on the timeline?
+#[must_use]
+pub fn is_started_on(pod: &Pod, timeline: &Timeline) -> bool {
+    pod.annotations().get(TIMELINE) == Some(&local_name(timeline))
+}
+
+/// Is a pod to be a member of the timeline, since it was started on it or is selected? It is on a node, and has not
+/// ended.
+fn is_claimed(pod: &Pod, timeline: &Timeline) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-    !matches!(phase, Some("Succeeded" | "Failed"))
+    let is_placed = node(pod).is_some() && !matches!(phase, Some("Succeeded" | "Failed"));
+    let namespace = pod.meta().namespace.as_deref().unwrap_or_default();
+    is_placed
+        && timeline.meta().deletion_timestamp.is_none()
+        && timeline.namespace().as_deref() == Some(namespace)
+        && (is_started_on(pod, timeline) || selects(timeline, namespace, pod.labels()))
 }
 
-/// The node of a pod that is a member of the timeline.
-#[must_use]
-pub fn node_of_member<'a>(timeline: &Timeline, pod: &'a Pod) -> Option<&'a str> {
-    let node = pod.spec.as_ref()?.node_name.as_deref()?;
-    let namespace = pod.meta().namespace.as_deref()?;
-    (is_placed(pod) && selects(timeline, namespace, pod.labels())).then_some(node)
+fn node(pod: &Pod) -> Option<&str> {
+    pod.spec.as_ref()?.node_name.as_deref()
 }
 
-/// How many pods are members, by node.
+/// The timelines that a pod is to be a member of. It is one of the first: the one that it was started on, else the
+/// oldest; nothing but the webhook keeps several from selecting it.
 #[must_use]
-pub fn by_node(timeline: &Timeline, pods: &Store<Pod>) -> BTreeMap<String, usize> {
+pub fn claims<'a>(pod: &Pod, timelines: &'a [Arc<Timeline>]) -> Vec<&'a Arc<Timeline>> {
+    let mut found: Vec<_> = timelines.iter().filter(|it| is_claimed(pod, it)).collect();
+    found.sort_by_key(|it| (!is_started_on(pod, it), it.creation_timestamp(), it.name_any()));
+    found
+}
+
+/// How many pods are members of a timeline, of which these are all, by node.
+#[must_use]
+pub fn by_node(
+    timeline: &Timeline,
+    pods: &[Arc<Pod>],
+    timelines: &[Arc<Timeline>],
+) -> BTreeMap<String, usize> {
     let mut nodes = BTreeMap::new();
-    for pod in pods.state() {
-        if let Some(node) = node_of_member(timeline, &pod) {
+    for pod in pods.iter().filter(|pod| is_claimed(pod, timeline)) {
+        let is_member = claims(pod, timelines).first().is_some_and(|it| it.uid() == timeline.uid());
+        if let Some(node) = node(pod).filter(|_| is_member) {
             *nodes.entry(node.to_owned()).or_default() += 1;
         }
     }
@@ -54,7 +87,7 @@ pub fn by_node(timeline: &Timeline, pods: &Store<Pod>) -> BTreeMap<String, usize
 /// What is kept of pods: whether they are members.
 pub fn keep_membership(pod: &mut Pod) {
     pod.managed_fields_mut().clear();
-    pod.annotations_mut().clear();
+    pod.annotations_mut().retain(|name, _| name == TIMELINE);
     if let Some(PodSpec { node_name, .. }) = pod.spec.take() {
         pod.spec = Some(PodSpec { node_name, ..PodSpec::default() });
     }

@@ -12,8 +12,8 @@ use crate::api::timeline::APPLIED;
 use crate::api::written::Read;
 use crate::api::{Timeline, TimelineStatus};
 
-/// What a timeline is told from others by.
-const TIMELINE: [&str; 2] = ["namespace", "timeline"];
+/// What a timeline is told from others by: whoever scrapes gives `namespace` and `node` meanings of their own.
+const TIMELINE: [&str; 2] = ["timeline_namespace", "timeline"];
 
 struct Metrics {
     members: IntGaugeVec,
@@ -33,7 +33,7 @@ static METRICS: LazyLock<Metrics> = LazyLock::new(|| {
         members: register_int_gauge_vec!(
             "eigentime_timeline_members",
             "Pods that are members, by node.",
-            &[TIMELINE[0], TIMELINE[1], "node"]
+            &[TIMELINE[0], TIMELINE[1], "timeline_node"]
         )
         .expect(registered),
         rate: register_gauge_vec!(
@@ -85,6 +85,11 @@ static METRICS: LazyLock<Metrics> = LazyLock::new(|| {
         .expect(registered),
     }
 });
+
+/// Tells them from the beginning, those that have no labels as 0.
+pub fn register() {
+    LazyLock::force(&METRICS);
+}
 
 /// Something is tried again later.
 pub fn failed() {
@@ -188,7 +193,7 @@ mod tests {
         refused("pods");
         let told = text();
         assert!(
-            told.contains(r#"eigentime_timeline_members{namespace="",node="a",timeline="shop"} 2"#),
+            told.contains(r#"eigentime_timeline_members{timeline="shop",timeline_namespace="",timeline_node="a"} 2"#),
             "{told}"
         );
         for looked_at in [

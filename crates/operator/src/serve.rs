@@ -33,6 +33,7 @@ pub async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
 
 /// Serves metrics, and whether this process works.
 pub async fn metrics(listener: TcpListener) {
+    crate::metrics::register();
     loop {
         // One that hangs up at once is nobody's concern.
         let Ok((stream, _)) = listener.accept().await else { continue };

@@ -81,6 +81,8 @@ pub struct Attaching {
     more: Condvar,
     /// Something has come of one.
     pub news: Notify,
+    /// One of the threads has ended, which work for ever.
+    pub broken: Notify,
     execs: Option<Execs>,
 }
 
@@ -92,15 +94,25 @@ impl Attaching {
             let cost = "short programs that a container engine starts in containers are missed";
             tracing::warn!(%error, cost, "the start of programs cannot be followed");
         });
-        let (units, more, news) = Default::default();
-        let attaching = Arc::new(Self { root, units, more, news, execs: execs.ok() });
-        let looking = Arc::clone(&attaching);
-        thread::spawn(move || looking.look_on());
+        let (units, more, news, broken) = Default::default();
+        let attaching = Arc::new(Self { root, units, more, news, broken, execs: execs.ok() });
+        attaching.keep_doing(Self::look_on);
         if attaching.execs.is_some() {
-            let following = Arc::clone(&attaching);
-            thread::spawn(move || following.follow_execs());
+            attaching.keep_doing(Self::follow_execs);
         }
         attaching
+    }
+
+    /// Does it in a thread, whose end is told, also if it panics.
+    fn keep_doing(self: &Arc<Self>, work: impl FnOnce(&Self) + Send + 'static) {
+        struct End(Arc<Attaching>);
+        impl Drop for End {
+            fn drop(&mut self) {
+                self.0.broken.notify_one();
+            }
+        }
+        let end = End(Arc::clone(self));
+        thread::spawn(move || work(&end.0));
     }
 
     /// Has the processes of a container attached to a timeline, which is there; tells what has come of it.
@@ -148,12 +160,14 @@ impl Attaching {
 
     fn follow_execs(&self) {
         let Some(execs) = &self.execs else { return };
-        execs.answer_all(|process| {
+        let ended = execs.answer_all(|process| {
             let group = fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?;
             let units = self.units.lock().expect("nobody panics with it");
             let (_, unit) = units.iter().find(|(id, _)| group.contains(id.as_str()))?;
             Some(unit.timeline.clone())
         });
+        let Err(error) = ended;
+        tracing::error!(%error, "the start of programs is not followed any more");
     }
 }
 

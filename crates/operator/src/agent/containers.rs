@@ -8,8 +8,8 @@ use k8s_openapi::api::core::v1::{ContainerStatus, ObjectReference, Pod, PodSpec,
 use kube::{Resource, ResourceExt};
 
 use crate::api::chaos::record_id;
-use crate::api::{Attached, TimeChaos, Timeline, local_name};
-use crate::members::{self, OF_ENGINE, TIMELINE};
+use crate::api::{Attached, TimeChaos, Timeline};
+use crate::members::{self, OF_ENGINE};
 
 /// A container that runs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -100,13 +100,14 @@ pub fn wanted(
 ) -> Vec<Wanted> {
     let mut all = Vec::new();
     for pod in pods {
-        let is_its = |it: &&Arc<Timeline>| {
-            it.metadata.deletion_timestamp.is_none() && members::node_of_member(it, pod).is_some()
+        let claims = members::claims(pod, timelines);
+        let (timeline, others) = match claims.split_first() {
+            Some((first, others)) => (Some(*first), others),
+            None => (None, &[][..]),
         };
-        let timeline = timelines.iter().find(is_its);
         let mut refused = why_not(pod, runtime_class);
         for container in running(pod) {
-            if let Some(timeline) = timeline.filter(|it| !is_started_on(pod, it)) {
+            if let Some(timeline) = timeline.filter(|it| !members::is_started_on(pod, it)) {
                 let clocks = match (&refused, timeline.spec.skip_idle) {
                     (Some(reason), _) => Err(reason.clone()),
                     (None, true) => {
@@ -122,7 +123,12 @@ pub fn wanted(
             if let Some(timeline) = timeline {
                 let name = timeline.name_any();
                 let reason = format!("its pod is on timeline {name}, which alone sets its clocks");
-                refused.get_or_insert(reason);
+                refused.get_or_insert(reason.clone());
+                all.extend(others.iter().map(|other| Wanted {
+                    container: container.clone(),
+                    of: vec![other.uid().unwrap_or_default()],
+                    clocks: Err(reason.clone()),
+                }));
             }
             all.extend(shifted(container, chaos, refused.as_ref()));
         }
@@ -152,11 +158,6 @@ fn shifted(
     (!of.is_empty()).then_some(Wanted { container, of, clocks })
 }
 
-/// Was a pod started on the timeline?
-fn is_started_on(pod: &Pod, timeline: &Timeline) -> bool {
-    pod.annotations().get(TIMELINE) == Some(&local_name(timeline))
-}
-
 /// Why the containers of a pod cannot be attached.
 fn why_not(pod: &Pod, runtime_class: &str) -> Option<String> {
     if let Some(name) = pod.annotations().keys().find(|name| name.starts_with(OF_ENGINE)) {
@@ -174,13 +175,15 @@ fn why_not(pod: &Pod, runtime_class: &str) -> Option<String> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, Time};
+    use k8s_openapi::jiff::Timestamp;
     use serde_json::json;
 
     use super::*;
-    use crate::api::TimeChaosStatus;
     use crate::api::chaos::{Experiment, Record, TimeChaosSpec};
     use crate::api::timeline::TimelineSpec;
+    use crate::api::{TimeChaosStatus, local_name};
+    use crate::members::TIMELINE;
 
     fn pod(more: serde_json::Value) -> Arc<Pod> {
         let mut pod = json!({
@@ -256,7 +259,22 @@ mod tests {
         // One that was started on it needs nothing.
         let started = json!({ "metadata.annotations": { TIMELINE: local_name(&shop) } });
         assert_eq!(decided(pod(started.clone()), &[Arc::clone(&shop)], &[]), vec![]);
-        assert_eq!(decided(pod(started), &[shop], &skew).len(), 1);
+        assert_eq!(decided(pod(started.clone()), &[Arc::clone(&shop)], &skew).len(), 1);
+        // Of two that select it the older one, or the one that it was started on.
+        let made = |name: &str, second: i64| {
+            let mut timeline = Arc::unwrap_or_clone(timeline(name, TimelineSpec::default()));
+            timeline.metadata.creation_timestamp =
+                Some(Time(Timestamp::from_second(second).unwrap()));
+            Arc::new(timeline)
+        };
+        let both = [made("another", 2), made("shop", 1)];
+        let found = decided(pod(json!({})), &both, &[]);
+        assert_eq!((found[0].1.as_str(), found[0].2.is_ok()), ("uid-of-shop", true));
+        assert_eq!(found[1].1, "uid-of-another");
+        assert!(found[1].2.as_ref().unwrap_err().contains("timeline shop"), "{found:?}");
+        let both = [made("another", 1), made("shop", 2)];
+        let found = decided(pod(started), &both, &[]);
+        assert_eq!((found.len(), found[0].1.as_str()), (1, "uid-of-another"));
     }
 
     #[test]

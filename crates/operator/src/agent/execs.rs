@@ -5,6 +5,7 @@
 //! Whoever starts a program is followed before the kernel has its answer, and so stops at the first instruction of
 //! the program. If the agent ends, the kernel starts everything without asking.
 
+use std::convert::Infallible;
 use std::fmt::Display;
 use std::fs;
 use std::path::PathBuf;
@@ -56,15 +57,16 @@ impl Execs {
     }
 
     /// Answers the kernel for ever; before that, the process is attached to the timeline, if there is one for it.
-    pub fn answer_all(&self, timeline: impl Fn(i32) -> Option<Name>) {
+    ///
+    /// # Errors
+    ///
+    /// If the kernel's questions cannot be read. It waits for answers until all descriptors of them are closed.
+    pub fn answer_all(&self, timeline: impl Fn(i32) -> Option<Name>) -> nix::Result<Infallible> {
         loop {
             let events = match self.asking.read_events() {
                 Ok(events) => events,
                 Err(nix::Error::EINTR) => continue,
-                Err(error) => {
-                    tracing::warn!(%error, "the start of programs is not followed any more");
-                    return;
-                }
+                Err(error) => return Err(error),
             };
             for event in events {
                 let process = event.pid();

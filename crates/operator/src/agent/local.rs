@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use super::host;
+use crate::api::LOCAL_PREFIX;
 use eigentime_supervisor::Consent;
 use eigentime_supervisor::control::client::{self, Failure};
 use eigentime_supervisor::control::protocol::{Factor, Method, Settings, Span};
@@ -12,8 +13,6 @@ use eigentime_supervisor::control::{Answer, Reading, Request, Shown, State};
 use eigentime_supervisor::registry::{Name, Registry};
 use eigentime_timeline::{Clock, Nanos, Rate};
 
-/// What the names of timelines of Kubernetes begin with here.
-const PREFIX: &str = "k8s-";
 /// What those begin with of containers that were not started on a timeline; UIDs have no dash there.
 const OF_CONTAINER: &str = "k8s-c-";
 /// So much of a container's number tells it from others, and fits.
@@ -147,7 +146,7 @@ impl Local {
         let Some(registry) = Registry::existing().map_err(text)? else { return Ok(()) };
         for name in registry.names().map_err(text)? {
             let full = name.to_string();
-            if !full.starts_with(PREFIX) || wanted.contains(&full) {
+            if !full.starts_with(LOCAL_PREFIX) || wanted.contains(&full) {
                 continue;
             }
             let Some(shown) = self.look(&name)? else { continue };

@@ -136,6 +136,8 @@ pub async fn run(client: Client, options: Options) -> anyhow::Result<()> {
                 None => anyhow::bail!("the API is not followed any more"),
             },
             () = agent.attaching.news.notified() => {}
+            // The kernel waits for answers to its questions until this process has ended.
+            () = agent.attaching.broken.notified() => anyhow::bail!("processes are not attached any more"),
             () = tokio::time::sleep(again) => {}
             () = &mut ended => return Ok(()),
         }
@@ -218,17 +220,16 @@ impl Agent {
         let (pods, timelines) = (self.pods.state(), self.timelines.state());
         let wanted =
             containers::wanted(&pods, &timelines, &self.chaos.state(), &self.runtime_class);
-        for timeline in timelines {
-            let is_member = |pod: &&Arc<Pod>| members::node_of_member(&timeline, pod).is_some();
-            let pods = pods.iter().filter(is_member).count();
-            if pods == 0 || timeline.meta().deletion_timestamp.is_some() {
+        for timeline in &timelines {
+            let pods = members::by_node(timeline, &pods, &timelines).values().sum();
+            if pods == 0 {
                 continue;
             }
-            names.push(local_name(&timeline));
-            let name = local_name(&timeline).parse()?;
-            let (outcome, next) = self.keep(&name, &timeline);
+            names.push(local_name(timeline));
+            let name = local_name(timeline).parse()?;
+            let (outcome, next) = self.keep(&name, timeline);
             again = again.min(next);
-            stand.timelines.push(member(&timeline, pods, outcome));
+            stand.timelines.push(member(timeline, pods, outcome));
         }
         for one in &wanted {
             let (report, name, next) = self.keep_container(one, &mut stand.timelines);

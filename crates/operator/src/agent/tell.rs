@@ -55,7 +55,7 @@ fn event(report: &Attached) -> Event {
     Event {
         type_,
         reason: reason.into(),
-        note: Some(format!("container {container} {what}{about}")),
+        note: Some(crate::event_note(format!("container {container} {what}{about}"))),
         action: "Attach".into(),
         secondary: None,
     }

@@ -19,10 +19,13 @@ pub use timeline::{NodeStatus, OnMissed, Timeline, TimelineStatus, Uncovered};
 
 use kube::{CustomResourceExt, ResourceExt};
 
+/// What the names of timelines of Kubernetes begin with on a node.
+pub const LOCAL_PREFIX: &str = "k8s-";
+
 /// The name that a timeline has on each node: names of objects can be too long.
 #[must_use]
 pub fn local_name(timeline: &Timeline) -> String {
-    format!("k8s-{}", timeline.uid().unwrap_or_default())
+    format!("{LOCAL_PREFIX}{}", timeline.uid().unwrap_or_default())
 }
 
 /// The definitions of all objects, as YAML documents.

@@ -12,14 +12,15 @@ use kube::runtime::events::{Event, EventType};
 use kube::runtime::finalizer::{self, finalizer};
 use kube::{Api, Resource, ResourceExt};
 
+use super::reports::Report;
 use super::select::select;
-use super::status::{attached, condition, is_alive};
+use super::status::{attached, condition};
 use super::{Context, Error, FINALIZER, RARELY, write_status};
 use crate::api::chaos::{
     ALL_INJECTED, ALL_RECOVERED, DesiredPhase, Experiment, PAUSED, Phase, Record, SELECTED,
     record_id,
 };
-use crate::api::{Attached, TimeChaos, TimeChaosStatus, TimelineNode};
+use crate::api::{Attached, TimeChaos, TimeChaosStatus};
 use crate::clock;
 
 /// How soon it is looked again for pods, if there were none.
@@ -59,8 +60,7 @@ async fn keep(api: &Api<TimeChaos>, chaos: &TimeChaos, context: &Context) -> Res
             Err(reason) => wrong = Some(reason),
         }
     }
-    let nodes = context.nodes.state();
-    let (status, again) = decide(chaos, records, wrong, &nodes, clock::now());
+    let (status, again) = decide(chaos, records, wrong, &context.reports.all(), clock::now());
     if status != last {
         if !write_status(api, chaos, &status).await? {
             return Ok(Action::await_change());
@@ -75,14 +75,14 @@ fn decide(
     chaos: &TimeChaos,
     mut records: Vec<Record>,
     wrong: Option<String>,
-    nodes: &[Arc<TimelineNode>],
+    nodes: &[Report],
     now: HostInstant,
 ) -> (TimeChaosStatus, Duration) {
     let left = time_left(chaos, now);
     let is_paused = chaos.is_paused();
     let runs = wrong.is_none() && !is_paused && left != Some(Duration::ZERO);
     let uid = chaos.uid();
-    let alive = nodes.iter().filter(|node| is_alive(node, now));
+    let alive = nodes.iter().filter(|node| node.is_alive);
     let reports: Vec<_> = alive.flat_map(|node| attached(node, uid.as_ref())).collect();
     note(&mut records, &reports, runs);
     let all_injected = !records.is_empty() && records.iter().all(|it| it.phase == Phase::Injected);
@@ -193,9 +193,8 @@ mod tests {
     use k8s_openapi::jiff::Timestamp;
 
     use super::*;
-    use crate::api::TimelineNodeSpec;
     use crate::api::chaos::TimeChaosSpec;
-    use crate::api::written::Written;
+    use crate::api::{TimelineNode, TimelineNodeSpec};
 
     const MADE: i64 = 1000;
 
@@ -211,7 +210,7 @@ mod tests {
         chaos
     }
 
-    fn node(covered: bool, message: Option<&str>) -> Arc<TimelineNode> {
+    fn node(covered: bool, message: Option<&str>) -> Report {
         let attached = Attached {
             namespace: "a".into(),
             pod: "b".into(),
@@ -220,20 +219,13 @@ mod tests {
             covered,
             message: message.map(str::to_owned),
         };
-        let renewed = HostInstant::from_nanos(MADE * 1_000_000_000);
-        Arc::new(TimelineNode::new(
-            "n",
-            TimelineNodeSpec {
-                renew_time: Written::from(renewed).text().into(),
-                containers: vec![attached],
-                ..TimelineNodeSpec::default()
-            },
-        ))
+        let spec = TimelineNodeSpec { containers: vec![attached], ..TimelineNodeSpec::default() };
+        Report { node: Arc::new(TimelineNode::new("n", spec)), is_alive: true }
     }
 
     fn decided(
         chaos: &TimeChaos,
-        nodes: &[Arc<TimelineNode>],
+        nodes: &[Report],
         seconds: i64,
     ) -> (TimeChaosStatus, Vec<String>, Duration) {
         let records = vec![Record { id: "a/b/c".into(), ..Record::default() }];

@@ -1,6 +1,7 @@
 //! Only one of several controllers works: the one that holds the lease.
 
-use std::time::Duration;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -8,7 +9,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
-use tokio::time::Instant;
+use tokio::time::timeout_at;
+
+use crate::unchanged::Unchanged;
 
 /// How long the lease holds without being renewed, and how often that is done.
 const DURATION: Duration = Duration::from_secs(15);
@@ -33,12 +36,14 @@ pub struct Options {
 pub struct Held {
     api: Api<Lease>,
     identity: String,
+    /// What is in the lease.
+    seen: Mutex<Unchanged<LeaseSpec>>,
 }
 
 /// Waits until the lease is free, and takes it.
 pub async fn acquire(client: Client, options: Options) -> anyhow::Result<Held> {
     let api: Api<Lease> = Api::namespaced(client, &options.lease_namespace);
-    let held = Held { api, identity: options.identity };
+    let held = Held { api, identity: options.identity, seen: Mutex::default() };
     loop {
         match held.take().await {
             Ok(true) => {
@@ -61,7 +66,7 @@ impl Held {
             let asked = Instant::now();
             // An answer may never come.
             let last = renewed + (DURATION - RENEWAL);
-            match tokio::time::timeout_at(last, self.take()).await {
+            match timeout_at(last.into(), self.take()).await {
                 Ok(Ok(true)) => renewed = asked,
                 Ok(Ok(false)) => anyhow::bail!("another controller has taken the lease"),
                 Ok(Err(error)) if asked + RENEWAL > last => {
@@ -85,17 +90,16 @@ impl Held {
         Ok(())
     }
 
-    /// Takes or renews the lease; false if another has it.
+    /// Takes or renews the lease; false if another has it. Whether that still renews it is told by the clock of this
+    /// machine.
     async fn take(&self) -> kube::Result<bool> {
         let now = Timestamp::now();
         let found = self.api.get_opt(NAME).await?;
         let last = found.as_ref().and_then(|lease| lease.spec.clone()).unwrap_or_default();
         let is_own = last.holder_identity.as_ref() == Some(&self.identity);
         let is_free = last.holder_identity.is_none()
-            || last.renew_time.as_ref().is_none_or(|renewed| {
-                let seconds = i64::from(last.lease_duration_seconds.unwrap_or_default());
-                now.as_second() - renewed.0.as_second() > seconds
-            });
+            || self.seen.lock().expect("nobody panics with it").note(last.clone(), Instant::now())
+                > Duration::from_secs(last.lease_duration_seconds.unwrap_or_default() as u64);
         if !is_own && !is_free {
             return Ok(false);
         }

@@ -3,12 +3,14 @@
 //!
 //! - `lease`: only one of several controllers works.
 //! - `lead`: how long nodes take to acknowledge.
+//! - `reports`: what the agents of nodes report, and whether they still do.
 //! - `status`: what the status of a timeline is to be; all decisions are there.
 //! - `chaos`: shifts of wall clocks; `select`: which containers they concern.
 
 mod chaos;
 pub mod lead;
 pub mod lease;
+mod reports;
 mod select;
 mod status;
 
@@ -36,6 +38,7 @@ use crate::api::{TimeChaos, TimelineNode};
 use crate::follow::{follow, whole};
 use crate::{clock, members, metrics};
 use lead::Leads;
+use reports::Reports;
 use status::{Facts, decide};
 
 /// Who writes the status.
@@ -55,7 +58,8 @@ struct Context {
     client: Client,
     recorder: Recorder,
     pods: Store<Pod>,
-    nodes: Store<TimelineNode>,
+    timelines: Store<Timeline>,
+    reports: Reports,
     leads: Mutex<Leads>,
     /// When each status was written last.
     written: Mutex<HashMap<String, Instant>>,
@@ -115,7 +119,8 @@ async fn work(client: Client, crosses_namespaces: bool) {
         recorder: Recorder::new(client.clone(), reporter),
         client: client.clone(),
         pods,
-        nodes,
+        timelines: timelines.clone(),
+        reports: Reports::new(nodes),
         leads: Mutex::default(),
         written: Mutex::default(),
         failures: Mutex::default(),
@@ -149,7 +154,7 @@ async fn work(client: Client, crosses_namespaces: bool) {
     // Nothing is decided before all is known.
     let ready = async move {
         let _ = known.pods.wait_until_ready().await;
-        let _ = known.nodes.wait_until_ready().await;
+        known.reports.wait_until_known().await;
     };
     let ready = futures::FutureExt::shared(ready);
     let of_chaos = Controller::new(Api::<TimeChaos>::all(client), everything());
@@ -195,9 +200,8 @@ async fn work(client: Client, crosses_namespaces: bool) {
 impl Context {
     /// Fails while a node that reports holds something.
     fn held_by(&self, holds: impl Fn(&TimelineNode) -> bool) -> Result<(), Error> {
-        let now = clock::now();
-        let nodes = self.nodes.state();
-        let holding = nodes.iter().filter(|node| holds(node) && status::is_alive(node, now));
+        let reports = self.reports.all();
+        let holding = reports.iter().filter(|report| holds(report) && report.is_alive);
         let names: Vec<_> = holding.map(|node| node.name_any()).collect();
         match names.is_empty() {
             true => Ok(()),
@@ -238,13 +242,13 @@ async fn keep(
     context: &Context,
 ) -> Result<Action, Error> {
     let uid = timeline.uid().unwrap_or_default();
-    let members = members::by_node(timeline, &context.pods);
-    let nodes = context.nodes.state();
+    let members = members::by_node(timeline, &context.pods.state(), &context.timelines.state());
+    let reports = context.reports.all();
     let lead = {
         let leads = context.leads.lock().expect("nobody panics with it");
         leads.slowest(members.keys().map(String::as_str))
     };
-    let facts = Facts { timeline, members: &members, nodes: &nodes, lead, now: clock::now() };
+    let facts = Facts { timeline, members: &members, reports: &reports, lead, now: clock::now() };
     let decision = decide(&facts);
     let is_stale = {
         let written = context.written.lock().expect("nobody panics with it");
@@ -316,7 +320,7 @@ async fn tell(context: &Context, timeline: &Timeline, last: &TimelineStatus, now
     let event = Event {
         type_: if holds || is_under_way { EventType::Normal } else { EventType::Warning },
         reason: reason_now,
-        note: Some(note),
+        note: Some(crate::event_note(note)),
         action: "Apply".into(),
         secondary: None,
     };

@@ -2,7 +2,6 @@
 //! what is given.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use eigentime_timeline::text::format_offset;
@@ -11,20 +10,19 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
-use crate::agent::HEARTBEAT;
+use super::reports::Report;
 use crate::api::timeline::{APPLIED, SYNCHRONIZED};
-use crate::api::written::{Read, Written};
+use crate::api::written::Written;
 use crate::api::{
     AgreedMap, Attached, NodeState, NodeStatus, Timeline, TimelineNode, TimelineStatus, Uncovered,
 };
+use crate::members;
 
 /// The reason while the instant of a change is ahead.
 pub const CHANGING: &str = "Changing";
 /// The reason while changes are not carried out.
 pub const SUSPENDED: &str = "Suspended";
 
-/// A node whose report is older than so many heartbeats is taken to be gone.
-const MISSED_HEARTBEATS: i64 = 3;
 /// So many containers that are not covered are named for each node.
 const NAMED: usize = 16;
 /// How long after the instant of a change nodes may take to report.
@@ -40,7 +38,7 @@ pub struct Facts<'a> {
     pub timeline: &'a Timeline,
     /// How many pods are members, by node.
     pub members: &'a BTreeMap<String, usize>,
-    pub nodes: &'a [Arc<TimelineNode>],
+    pub reports: &'a [Report],
     /// How long the slowest node takes to acknowledge.
     pub lead: Nanos,
     pub now: HostInstant,
@@ -51,13 +49,6 @@ pub struct Decision {
     pub status: TimelineStatus,
     /// How soon to look again.
     pub again: Duration,
-}
-
-/// Does the agent of the node report?
-pub fn is_alive(node: &TimelineNode, now: HostInstant) -> bool {
-    let renewed = HostInstant::read(&node.spec.renew_time);
-    let patience = Nanos((HEARTBEAT.as_nanos() as i64).saturating_mul(MISSED_HEARTBEATS));
-    renewed.is_ok_and(|renewed| now.since(renewed) < patience)
 }
 
 /// What the status is to be.
@@ -74,9 +65,13 @@ pub fn decide(facts: &Facts<'_>) -> Decision {
     };
     let is_ahead = |map: &AgreedMap| map.host_time.value > now;
     let is_new = last.map.as_ref().is_none_or(|map| map.generation != generation);
-    let mut wrong = None;
+    let mut wrong = members::check_selector(timeline).err();
     // A change is announced once the last one has taken hold everywhere.
-    if is_new && !timeline.spec.suspend && !last.map.as_ref().is_some_and(is_ahead) {
+    if wrong.is_none()
+        && is_new
+        && !timeline.spec.suspend
+        && !last.map.as_ref().is_some_and(is_ahead)
+    {
         let lead = facts.lead.plus(error.unwrap_or_default());
         match AgreedMap::next(last.map.as_ref(), &timeline.spec, generation, now.after(lead)) {
             Ok(next) => match last.map.clone().filter(|map| map.goes_on_as(&next)) {
@@ -186,9 +181,9 @@ fn by_node(facts: &Facts<'_>, map: Option<&AgreedMap>) -> Vec<NodeStatus> {
     let uid = facts.timeline.uid();
     let at = map.map(|map| map.host_time.text());
     let of = |(name, members): (&String, &usize)| {
-        let found = facts.nodes.iter().find(|node| node.name_any() == *name);
+        let found = facts.reports.iter().find(|node| node.name_any() == *name);
         let base = NodeStatus { name: name.clone(), members: *members, ..NodeStatus::default() };
-        let Some(node) = found.filter(|node| is_alive(node, facts.now)) else {
+        let Some(node) = found.filter(|node| node.is_alive) else {
             let last_report = found.map(|node| node.spec.renew_time.clone());
             return NodeStatus { state: NodeState::NoAgent, last_report, ..base };
         };
@@ -225,14 +220,14 @@ fn named(attached: &Attached) -> Option<Uncovered> {
 /// How many containers are not covered; nothing if all pods were started on the timeline.
 fn uncovered(facts: &Facts<'_>) -> Option<usize> {
     let uid = facts.timeline.uid();
-    let nodes = facts.nodes.iter().filter(|node| is_alive(node, facts.now));
+    let nodes = facts.reports.iter().filter(|node| node.is_alive);
     let all: Vec<_> = nodes.flat_map(|node| attached(node, uid.as_ref())).collect();
     (!all.is_empty()).then(|| all.iter().filter(|it| !it.covered).count())
 }
 
 /// The largest error of the members' nodes, and the nodes of which it is not known.
 fn clock_error(facts: &Facts<'_>) -> (Option<Nanos>, Vec<String>) {
-    let nodes = facts.nodes.iter().filter(|node| facts.members.contains_key(&node.name_any()));
+    let nodes = facts.reports.iter().filter(|node| facts.members.contains_key(&node.name_any()));
     let (mut largest, mut unknown) = (None, Vec::new());
     for node in nodes {
         match node.spec.clock_error_ns {
@@ -273,6 +268,8 @@ pub fn condition(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::api::timeline::TimelineSpec;
     use crate::api::{Member, TimelineNodeSpec};
@@ -292,37 +289,31 @@ mod tests {
         timeline
     }
 
-    fn node(
-        name: &str,
-        seconds: i64,
-        map: Option<&AgreedMap>,
-        state: NodeState,
-    ) -> Arc<TimelineNode> {
+    fn node(name: &str, seconds: i64, map: Option<&AgreedMap>, state: NodeState) -> Report {
         let member = Member {
             uid: "u".into(),
             state,
             host_time: map.map(|map| map.host_time.text().into()),
             ..Member::default()
         };
-        Arc::new(TimelineNode::new(
-            name,
-            TimelineNodeSpec {
-                renew_time: Written::from(at(seconds)).text().into(),
-                clock_error_ns: Some(3_000_000),
-                timelines: vec![member],
-                containers: Vec::new(),
-            },
-        ))
+        let spec = TimelineNodeSpec {
+            renew_time: Written::from(at(seconds)).text().into(),
+            clock_error_ns: Some(3_000_000),
+            timelines: vec![member],
+            containers: Vec::new(),
+        };
+        // One that reported last long before has stopped.
+        Report { node: Arc::new(TimelineNode::new(name, spec)), is_alive: seconds >= 100 }
     }
 
     fn decided(
         timeline: &Timeline,
-        nodes: &[Arc<TimelineNode>],
+        reports: &[Report],
         seconds: i64,
     ) -> (TimelineStatus, String, bool) {
         let members = BTreeMap::from([("a".to_owned(), 2), ("b".to_owned(), 1)]);
         let lead = Nanos(SECOND);
-        let facts = Facts { timeline, members: &members, nodes, lead, now: at(seconds) };
+        let facts = Facts { timeline, members: &members, reports, lead, now: at(seconds) };
         let Decision { status, .. } = decide(&facts);
         let applied = status.conditions[0].clone();
         (status, applied.reason, applied.status == "True")

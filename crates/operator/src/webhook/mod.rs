@@ -79,17 +79,17 @@ pub async fn run(client: Client, options: Options) -> anyhow::Result<()> {
     ]);
     let runtime_class = options.runtime_class;
     let known = Arc::new(Known { timelines, namespaces, pods, runtime_class });
-    let listener = serve::listen(options.listen).await?;
     let follow = news.for_each(|told| async {
         if let Err(error) = told {
             tracing::warn!(%error, "the API cannot be followed");
         }
     });
     let serve = async {
-        // What is not known yet must not be decided: until then nobody is answered.
+        // What is not known yet must not be decided: until then nothing listens.
         known.timelines.wait_until_ready().await?;
         known.namespaces.wait_until_ready().await?;
         known.pods.wait_until_ready().await?;
+        let listener = serve::listen(options.listen).await?;
         loop {
             // One that hangs up at once is nobody's concern.
             let Ok((stream, _)) = listener.accept().await else { continue };
@@ -151,9 +151,9 @@ async fn respond(request: Request<Incoming>, known: &Known) -> Answer {
         Err(error) => return answer(StatusCode::BAD_REQUEST, error.to_string()),
     };
     let allowed = AdmissionResponse::from(&asked);
-    let decided = match path.as_str() {
-        "/pods" => read(&asked).and_then(|pod| pods::decide(pod, &asked, known)),
-        "/timelines" => read(&asked).and_then(|timeline| timelines::decide(timeline, known)),
+    let (decided, resource) = match path.as_str() {
+        "/pods" => (read(&asked).and_then(|it| pods::decide(it, &asked, known)), "pods"),
+        "/timelines" => (read(&asked).and_then(|it| timelines::decide(it, known)), "timelines"),
         _ => return answer(StatusCode::NOT_FOUND, String::new()),
     };
     let response = match decided {
@@ -165,7 +165,7 @@ async fn respond(request: Request<Incoming>, known: &Known) -> Answer {
                 .unwrap_or_else(|error| AdmissionResponse::from(&asked).deny(error))
         }
         Err(reason) => {
-            crate::metrics::refused(&asked.resource.resource);
+            crate::metrics::refused(resource);
             allowed.deny(reason)
         }
     };

@@ -10,7 +10,7 @@ use kube::runtime::reflector::ObjectRef;
 use serde_json::{Value, json};
 
 use super::Known;
-use crate::api::{Timeline, local_name};
+use crate::api::{LOCAL_PREFIX, Timeline, local_name};
 use crate::members;
 
 /// The annotation of a namespace with the timeline of pods that none selects.
@@ -29,7 +29,13 @@ pub fn decide(
     let Some(pod) = pod else { return Ok(Vec::new()) };
     let namespace = asked.namespace.as_deref().unwrap_or_default();
     match timeline_of(&pod, namespace, known)? {
-        None => Ok(Vec::new()),
+        None => match pod.annotations().get(members::TIMELINE) {
+            Some(name) if name.starts_with(LOCAL_PREFIX) => Err(format!(
+                "the annotation {}={name} names the timeline of an object: whoever that selects is given it",
+                members::TIMELINE
+            )),
+            _ => Ok(Vec::new()),
+        },
         Some(timeline) => patch(&pod, &timeline, &known.runtime_class),
     }
 }

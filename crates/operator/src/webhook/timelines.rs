@@ -1,6 +1,5 @@
 //! Why a timeline is refused.
 
-use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
 use serde_json::Value;
@@ -21,6 +20,7 @@ pub fn decide(timeline: Option<Timeline>, known: &Known) -> Result<Vec<Value>, S
 fn check(timeline: &Timeline, known: &Known) -> Result<(), String> {
     let last = known.timelines.get(&ObjectRef::from_obj(timeline));
     let map = last.as_ref().and_then(|last| last.status.as_ref()?.map.clone());
+    members::check_selector(timeline)?;
     AgreedMap::next(map.as_ref(), &timeline.spec, 0, clock::now())
         .map_err(|wrong| wrong.to_string())?;
     if last.is_none() {
@@ -31,19 +31,18 @@ fn check(timeline: &Timeline, known: &Known) -> Result<(), String> {
         return Ok(());
     }
     // Selectors cannot be compared, but the pods that they select can.
-    let pods = known.pods.state();
-    let mine = |pod: &Pod| members::node_of_member(timeline, pod).is_some();
-    for other in known.timelines.state() {
-        if other.name_any() == timeline.name_any() {
-            continue;
-        }
-        let both =
-            pods.iter().find(|pod| mine(pod) && members::node_of_member(&other, pod).is_some());
-        if let Some(pod) = both {
+    let (namespace, all) = (timeline.namespace().unwrap_or_default(), known.timelines.state());
+    for pod in known.pods.state() {
+        let claims = members::claims(&pod, &all);
+        let other = claims.first().filter(|it| it.name_any() != timeline.name_any());
+        let is_here = pod.namespace().as_ref() == Some(&namespace);
+        if let Some(other) = other.filter(|_| is_here)
+            && members::selects(timeline, &namespace, pod.labels())
+        {
             return Err(format!(
-                "timeline {} selects pod {} already; a pod has one timeline",
+                "pod {} is on timeline {} already; a pod has one timeline",
+                pod.name_any(),
                 other.name_any(),
-                pod.name_any()
             ));
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::parts::part;
+use super::parts::{controller, part};
 use super::server::{Running, Server, port, until};
 
 /// A webhook that the API server calls.
@@ -103,6 +103,9 @@ fn pods_are_let_into_their_timeline_or_refused() {
         let told = server.refused(&pod("two", metadata, spec));
         assert!(told.contains(reason), "{told}");
     }
+    let metadata = format!("labels: {{}}, annotations: {{io.eigentime.timeline: 'k8s-{uid}'}}");
+    let told = server.refused(&pod("two", &metadata, ""));
+    assert!(told.contains("whoever that selects is given it"), "{told}");
     // A pod has one timeline.
     server.kubectl(&["label", "pod", "other", "also=both"]);
     server.pod("placed", "a");
@@ -110,7 +113,12 @@ fn pods_are_let_into_their_timeline_or_refused() {
         let again = timeline("again", shop);
         server.try_kubectl(&["apply", "--server-side", "--dry-run=server", "-f", "-"], &again).err()
     });
-    assert!(told.contains("timeline shop selects pod placed already"), "{told}");
+    assert!(told.contains("pod placed is on timeline shop already"), "{told}");
+    let told = server.refused(&timeline(
+        "near",
+        "selector: {matchExpressions: [{key: app, operator: Near, values: [shop]}]}",
+    ));
+    assert!(told.contains("spec.selector"), "{told}");
     // What a namespace says of all.
     server.kubectl(&["annotate", "namespace", "default", "eigentime.io/timeline=shop"]);
     server.kubectl(&["annotate", "namespace", "default", "eigentime.io/max-timelines=1"]);
@@ -123,4 +131,15 @@ fn pods_are_let_into_their_timeline_or_refused() {
     assert!(told.contains("eigentime.io/max-timelines") && told.contains("allows 1"), "{told}");
     server.apply(&pod("default", "labels: {}", ""));
     assert_eq!(server.get("pod", "default")["spec"]["runtimeClassName"], "eigentime");
+    // It counts on its node, though no selector selects it.
+    let _controller = controller(&server);
+    let bind = ["create", "--raw=/api/v1/namespaces/default/pods/default/binding", "--filename=-"];
+    let binding = r#"{"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "default"},
+        "target": {"kind": "Node", "name": "b"}}"#;
+    server.try_kubectl(&bind, binding).unwrap();
+    until("both pods that are on nodes are members", || {
+        let status = server.get("timeline", "shop")["status"].clone();
+        let nodes = status["nodes"].as_array()?.iter().map(|node| node["name"].clone());
+        (status["members"] == 2).then(|| assert_eq!(nodes.collect::<Vec<_>>(), ["a", "b"]))
+    });
 }
