@@ -128,11 +128,15 @@ def processes():
 
 
 def tree_of(pid):
-    """A process with its descendants."""
+    """A process with its descendants; of one that ends meanwhile, maybe not all."""
     yield pid
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+    try:
+        threads = list(Path(f"/proc/{pid}/task").iterdir())
+    except FileNotFoundError:
+        return
+    for thread in threads:
         try:
-            children = path.read_text().split()
+            children = (thread / "children").read_text().split()
         except OSError:
             continue
         for child in children:
