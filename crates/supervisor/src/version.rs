@@ -41,7 +41,7 @@ pub fn match_supervisor(stream: &UnixStream, name: &Name) -> Result<(), Error> {
         Err(Failure::Gone(_)) => return Ok(()),
         Err(failure) => return Err(Error::Timeline(failure.to_string())),
     };
-    // One that does not say it looks at this one's.
+    // An older one tells nothing, and compares the numbers by itself when it is joined.
     if theirs.is_none_or(|theirs| theirs == u64::from(interface())) {
         return Ok(());
     }
