@@ -36,6 +36,7 @@ mod refused;
 mod run_images;
 mod run_options;
 mod shared;
+mod upgraded;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -56,7 +57,7 @@ pub struct Scenario {
 }
 
 /// All of them.
-const SCENARIOS: [&[Scenario]; 14] = [
+const SCENARIOS: [&[Scenario]; 15] = [
     clocks::SCENARIOS,
     consent::SCENARIOS,
     idle::SCENARIOS,
@@ -71,6 +72,7 @@ const SCENARIOS: [&[Scenario]; 14] = [
     nested::SCENARIOS,
     paused::SCENARIOS,
     pods::SCENARIOS,
+    upgraded::SCENARIOS,
 ];
 
 /// Adds the tests.

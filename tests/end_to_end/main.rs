@@ -22,6 +22,7 @@ mod stamped;
 mod suite;
 mod terminal;
 mod timeline;
+mod versions;
 mod workspace;
 
 // The tests, one module per promise.

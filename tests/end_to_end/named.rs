@@ -26,6 +26,7 @@ mod steady;
 mod strangers;
 mod sudden_ends;
 mod tracing;
+mod upgraded;
 
 use crate::suite::Suite;
 
@@ -52,4 +53,5 @@ pub fn add(suite: &mut Suite) {
     postgres::add(suite);
     sudden_ends::add(suite);
     tracing::add(suite);
+    upgraded::add(suite);
 }

@@ -98,7 +98,8 @@ pub fn scratch_root() -> PathBuf {
     std::env::temp_dir().join(format!("eigentime-tests-{}", std::process::id()))
 }
 
-fn make_directory(path: &Path, mode: u32) -> Result<(), Broken> {
+/// Makes a directory of this mode.
+pub fn make_directory(path: &Path, mode: u32) -> Result<(), Broken> {
     fs::create_dir_all(path)?;
     fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
     Ok(())

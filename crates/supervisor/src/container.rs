@@ -182,7 +182,7 @@ fn join_user_of(supervisor: Pid) -> Result<(), Error> {
 pub fn enter(
     container: &Container,
     runtime: &[CString],
-    prepare: impl FnOnce() -> Result<Vec<PathBuf>, String>,
+    mut prepare: impl FnMut() -> Result<Vec<PathBuf>, String>,
 ) -> Result<(), Error> {
     let Some(registry) = Registry::existing()? else { return Ok(()) };
     let Some(name) = registry.timeline_of(container) else { return Ok(()) };
@@ -194,15 +194,14 @@ pub fn enter(
     };
     let Some(container) = found else { return Ok(()) };
     check_this_process()?;
-    let put_back = prepare().map_err(Error::Timeline)?;
-    let starts = Starts::Inside { container: container.clone(), put_back };
+    let starts = |put_back| Starts::Inside { container: container.clone(), put_back };
     // That was said when the container was made.
     let rewrites = true;
     let entry = Entry {
         name: &name,
         clocks: None,
         command: runtime,
-        starts,
+        starts: starts(Vec::new()),
         named_by: NamedBy::User,
         consent: Consent::default(),
         rewrites,
@@ -217,8 +216,9 @@ pub fn enter(
             Err(Error::Timeline(format!("container {} has ended", container.id)).into())
         }
         Lookup::Present(stream, supervisor) => {
+            let put_back = prepare().map_err(Error::Timeline)?;
             join_user_of(supervisor)?;
-            let joined = named::join(&entry, &entry.starts, stream)?;
+            let joined = named::join(&entry, &starts(put_back), stream)?;
             if container.inherits_time {
                 join_time_of(supervisor)?;
             }

@@ -48,6 +48,13 @@ pub enum Error {
     #[error("{0}")]
     Timeline(String),
     #[error(
+        "cannot join timeline '{timeline}': it is kept by another version of eigentime, whose programs \
+         are prepared in another way, and the program of that version cannot be used here: {reason}\n\
+         help: end the timeline (`eigentime ctl rm {timeline}`; of a pod: replace the pod) and make it \
+         anew"
+    )]
+    OtherVersion { timeline: String, reason: String },
+    #[error(
         "--monotonic and --boottime need time namespaces, which this kernel does not have\n\
          help: use Linux 5.6 or later with CONFIG_TIME_NS, or only --date, --offset and --rate"
     )]

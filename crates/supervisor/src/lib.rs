@@ -15,6 +15,7 @@
 //! - `daemon`: the supervisor's process.
 //! - `named`: the same for named timelines; attaching and detaching.
 //! - `nested`: the same for timelines inside others.
+//! - `version`: joining a timeline that another version keeps.
 //! - `container`: the same for the OCI runtimes that make containers.
 //! - `moved`: what a checkpoint has to tell of a timeline beside what the kernel knows.
 //! - `namespace`: time and user namespaces.
@@ -64,6 +65,7 @@ pub mod replaced;
 mod saved;
 mod skip;
 mod tracer;
+mod version;
 
 pub use caller::{arguments, hold_closed_descriptors, keep_arguments};
 pub use checkpoint::{Clocked, Moved, Onward, Rest, Restoring, bring_back, end_tree, look_at};
@@ -73,7 +75,7 @@ pub use error::{Error, ExecError};
 pub use launch::{create, run, run_in_namespace};
 pub use motion::Motion;
 pub use moved::{Resting, Stood};
-pub use named::{Manner, adopt, attach, detach};
+pub use named::{Manner, adopt, attach, detach, match_version};
 pub use namespace::is_privileged;
 pub use plan::{Clocks, Lifelong, Plan, Start, Tracing, Wall};
 pub use proc::is_in_timeline;

@@ -27,9 +27,10 @@ use crate::host::KernelVdso;
 use crate::namespace;
 use crate::plan::{self, Clocks, Tracing};
 use crate::proc::Pidfd;
-use crate::region::{INTERFACE, Region};
+use crate::region::{Region, interface};
 use crate::registry::{Lock, Name, Registry};
 use crate::tracer::{Journal, Opening, Resources, Subject, Supervisor, TimeNamespace};
+use crate::version;
 
 /// What is started in a named timeline.
 pub struct Entry<'a> {
@@ -155,7 +156,8 @@ fn connect(name: &Name) -> Result<Option<UnixStream>, Error> {
     Ok(None)
 }
 
-/// Does something with the timeline of that name, which may end meanwhile.
+/// Does something with the timeline of that name, which may end meanwhile. If another version keeps it,
+/// this process may become that version instead, and begin anew; so nothing may have been changed yet.
 pub fn find(
     name: &Name,
     mut act: impl FnMut(Lookup) -> Result<Infallible, JoinError>,
@@ -173,6 +175,7 @@ pub fn find(
                 // The supervisor needs it, if it is being removed.
                 drop(lock);
                 let supervisor = client::supervisor_of(&stream);
+                version::match_supervisor(&stream, name)?;
                 (Lookup::Present(stream, supervisor), supervisor)
             }
         };
@@ -200,6 +203,16 @@ pub fn enter(entry: &Entry<'_>) -> Result<Infallible, Error> {
             Ok(entry.start(&joined)?)
         }
     })
+}
+
+/// If another version keeps the timeline of that name, this process may become that version, and begins
+/// anew, as [`find`] lets it: for callers that have something to do before they join.
+///
+/// # Errors
+///
+/// If it cannot become that version.
+pub fn match_version(name: &Name) -> Result<(), Error> {
+    connect(name)?.map_or(Ok(()), |stream| version::match_supervisor(&stream, name))
 }
 
 fn is_missing(name: &Name) -> Error {
@@ -272,7 +285,7 @@ pub fn join(entry: &Entry<'_>, starts: &Starts, stream: UnixStream) -> Result<Jo
         clocks: entry.clocks.cloned(),
         consent: entry.consent,
         named_by: entry.named_by,
-        interface: INTERFACE,
+        interface: interface(),
         starts: starts.clone(),
         rewrites: entry.rewrites,
         lifelong: entry.tracing.lifelong(),
@@ -421,7 +434,7 @@ fn take_over(registry: &Registry, name: &Name) -> Result<Supervisor, String> {
     };
     let stream = connect()?;
     let former = client::supervisor_of(&stream);
-    let Answer::Offered(offer) = ask(stream, &Request::Adopt { interface: INTERFACE })? else {
+    let Answer::Offered(offer) = ask(stream, &Request::Adopt { interface: interface() })? else {
         return Err(format!("timeline '{name}' does not offer anything"));
     };
     let former = Pidfd::open(former).map_err(|error| failed(error.into()))?;

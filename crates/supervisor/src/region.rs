@@ -2,6 +2,7 @@
 //! the image.
 
 use std::fs::File;
+use std::hint::black_box;
 use std::io::{self, Read};
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -27,10 +28,13 @@ pub const REGION_FILE: &str = "/memfd:eigentime";
 
 /// What a supervisor and the programs of a timeline agree on. The build script derives it from the
 /// sources that say so; supervisors of builds with another number leave the programs alone.
-pub const INTERFACE: u32 = match u32::from_str_radix(env!("EIGENTIME_INTERFACE"), 10) {
-    Ok(number) => number,
-    Err(_) => panic!("the build script writes a number"),
-};
+///
+/// It is read where it stands in the program's file, so that tests can make another version of that.
+pub fn interface() -> u32 {
+    let marked = black_box(concat!("EIGENTIME_INTERFACE=", env!("EIGENTIME_INTERFACE")));
+    let number = marked.split_once('=').and_then(|(_, number)| number.parse().ok());
+    number.expect("the build script writes a number")
+}
 
 /// What is known of an image: the one that this version makes regions with, or that of a timeline which
 /// another version has made.

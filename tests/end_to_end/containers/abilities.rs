@@ -31,6 +31,8 @@ pub enum Ability {
     Scratch,
     /// Programs of other users than the container's own.
     OtherUsers,
+    /// To join timelines that no container has made.
+    HostTimelines,
     User,
     ReadOnly,
     NoCapabilities,
@@ -90,7 +92,8 @@ impl Ability {
             | Ability::Names
             | Ability::Pods
             | Ability::Bundles
-            | Ability::OtherUsers => return Ok(()),
+            | Ability::OtherUsers
+            | Ability::HostTimelines => return Ok(()),
             Ability::Pull => {
                 let missing = Need::Tool("docker-registry").missing();
                 let missing = missing.or_else(|| Need::Tool("skopeo").missing());

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::command::run;
 use crate::containers::commandline::LIMIT;
+use crate::containers::container::new_name;
 use crate::containers::engine::{Caller, Engine, Exec, Unable, by_script, printed};
 use crate::containers::ordinary;
 use crate::containers::spec::{Choice, Image, Runtime, Spec};
@@ -91,6 +92,24 @@ fn tool(name: &str) -> Result<PathBuf, Broken> {
 }
 
 impl Bundles {
+    /// The same runtime and user, by another wrapper.
+    pub fn by(&self, wrapper: PathBuf) -> Self {
+        Self {
+            caller: self.caller.clone(),
+            runtime: self.runtime.clone(),
+            wrapper,
+            directory: self.directory.join(new_name()),
+            state: self.state.clone(),
+            is_root: self.is_root,
+            unpacked: Mutex::default(),
+        }
+    }
+
+    /// Is each call in a mount namespace of its own?
+    pub fn mounts_apart(&self) -> bool {
+        self.caller.prefix.first().is_some_and(|word| word == "unshare")
+    }
+
     /// A container's bundle.
     pub fn bundle(&self, name: &str) -> PathBuf {
         self.directory.join(name)

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use crate::containers::Scenario;
 use crate::containers::abilities::Ability;
 use crate::containers::abilities::Ability::{
-    Bundles, Names, OtherUsers, Pods, Privileged, Pull, Restart, User,
+    Bundles, HostTimelines, Names, OtherUsers, Pods, Privileged, Pull, Restart, User,
 };
 use crate::containers::bundle;
 use crate::containers::containerd;
@@ -66,8 +66,8 @@ pub static COLUMNS: [Column; 8] = [
     column(
         "runc_rootless",
         &["runc", "setpriv", "useradd"],
-        // Its user namespace has one user.
-        &[Pods, Pull, Names, Restart, Privileged, User, OtherUsers],
+        // Its user namespace has one user, and is below that of programs outside.
+        &[Pods, Pull, Names, Restart, Privileged, User, OtherUsers, HostTimelines],
         bundle::rootless,
     ),
     column("crun", &["crun", "unshare"], &[Pods, Pull, Names, Restart, Privileged], bundle::crun),

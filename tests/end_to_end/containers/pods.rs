@@ -26,7 +26,7 @@ pub const SCENARIOS: &[Scenario] = &[
 const TAKES: &[Ability] = &[Ability::Bundles, Ability::SharedPids];
 
 /// How containerd and CRI-O tell what a container is in its pod.
-const ENGINES: [[&str; 2]; 2] = [
+pub const ENGINES: [[&str; 2]; 2] = [
     ["/annotations/io.kubernetes.cri.container-type", "/annotations/io.kubernetes.cri.sandbox-id"],
     [
         "/annotations/io.kubernetes.cri-o.ContainerType",
@@ -35,7 +35,7 @@ const ENGINES: [[&str; 2]; 2] = [
 ];
 
 /// What they tell, with the settings that all containers of a pod have.
-fn told(spec: Spec, [kind, of]: [&'static str; 2], is: &str, sandbox: &str) -> Spec {
+pub fn told(spec: Spec, [kind, of]: [&'static str; 2], is: &str, sandbox: &str) -> Spec {
     spec.set("date", FUTURE.0)
         .choose(Choice::Configuration(kind, json!(is)))
         .choose(Choice::Configuration(of, json!(sandbox)))

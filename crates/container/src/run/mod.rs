@@ -101,6 +101,7 @@ pub struct Asked {
 pub fn run(asked: &Asked) -> Result<i32, Error> {
     let turn = asked.timeline.as_ref().map(|name| sharing::Lock::take(&state::place()?, name));
     let turn = turn.transpose()?;
+    asked.timeline.as_ref().map_or(Ok(()), eigentime_supervisor::match_version)?;
     let (state, namespaces) = enter(asked.timeline.as_ref())?;
     limits::check(asked.memory, asked.cpus)?;
     if asked.network == Network::Private {

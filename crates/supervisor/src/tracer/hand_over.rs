@@ -21,7 +21,7 @@ use crate::control::server::Asked;
 use crate::control::{Answer, Offer, Request};
 use crate::moved::Resting;
 use crate::proc;
-use crate::region::INTERFACE;
+use crate::region;
 
 /// How long it may take until the other supervisor has everything.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -143,9 +143,10 @@ impl Supervisor {
                     .to_owned(),
             );
         }
-        if interface != INTERFACE {
+        let own = region::interface();
+        if interface != own {
             return Err(format!(
-                "its programs are prepared in another way (interface {INTERFACE}) than this version \
+                "its programs are prepared in another way (interface {own}) than this version \
                  of eigentime prepares them (interface {interface}); its supervisor goes on\n\
                  help: end it when its programs can be started anew (`eigentime ctl rm`)"
             ));

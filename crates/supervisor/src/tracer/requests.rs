@@ -10,7 +10,7 @@ use crate::control::server::{Asked, Control};
 use crate::control::{Answer, Joined, Request, Starts};
 use crate::plan::{Clocks, Lifelong};
 use crate::proc;
-use crate::region::INTERFACE;
+use crate::region;
 
 impl Supervisor {
     /// Carries out what has been asked meanwhile.
@@ -224,7 +224,7 @@ impl Supervisor {
     }
 
     fn check_interface(&self, interface: u32) -> Result<(), String> {
-        match interface == INTERFACE {
+        match interface == region::interface() {
             true => Ok(()),
             false => {
                 Err("it is kept by another version of eigentime, whose programs are prepared in \

@@ -10,6 +10,7 @@ use super::super::protocol::{self, At, Code, Method, Outcome, PROTOCOL, Refusal,
 use super::super::{Allowance, Answer, Change, Leaps, Request, Shown};
 use super::schedule::Schedule;
 use crate::clock_request::{Form, Key};
+use crate::region::interface;
 use crate::registry::Name;
 
 /// What a method asks of the tracing thread; nothing, if the thread of callers does it alone.
@@ -45,6 +46,7 @@ pub fn info(name: &Name, socket: Option<&Path>) -> Value {
         "name": name,
         "protocol": PROTOCOL,
         "version": env!("CARGO_PKG_VERSION"),
+        "interface": interface(),
         "supervisor": std::process::id(),
         "socket": socket,
         "join": {
