@@ -1,5 +1,6 @@
 //! What is asked of the API server.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -143,6 +144,20 @@ pub async fn uninstall_everywhere(
         );
     }
     let sets: Api<DaemonSet> = Api::namespaced(client.clone(), namespace);
+    let set = sets.get(name).await.with_context(|| format!("cannot read DaemonSet {name}"))?;
+    let nodes: Api<Node> = Api::all(client.clone());
+    let nodes = nodes.list_metadata(&ListParams::default().labels(LABEL)).await;
+    let nodes = nodes.context("cannot list nodes")?.items;
+    let selector = set.spec.and_then(|spec| spec.template.spec?.node_selector).unwrap_or_default();
+    let out_of_reach = unselected(&nodes, &selector);
+    if !out_of_reach.is_empty() {
+        bail!(
+            "Eigentime is on these nodes, and node.selector does not select them: {}\n\
+             help: set node.selector to what it was, so that they are uninstalled, too; of a node where that is done \
+             already, remove the label {LABEL}",
+            out_of_reach.join(", ")
+        );
+    }
     let patch = json!({ "spec": {
         "updateStrategy": { "rollingUpdate": { "maxUnavailable": "100%" } },
         "template": { "spec": { "initContainers": [{ "name": "installer", "args": ["uninstall"] }] } },
@@ -171,6 +186,17 @@ pub async fn uninstall_everywhere(
         }
         sleep(PERIOD).await;
     }
+}
+
+/// The nodes that a selector does not select.
+fn unselected(
+    nodes: &[PartialObjectMeta<Node>],
+    selector: &BTreeMap<String, String>,
+) -> Vec<String> {
+    let is_selected = |node: &&PartialObjectMeta<Node>| {
+        selector.iter().all(|(key, value)| node.labels().get(key) == Some(value))
+    };
+    nodes.iter().filter(|node| !is_selected(node)).map(ResourceExt::name_any).collect()
 }
 
 /// The timelines and the like that there are. Their definitions go with the installation, but objects only once
@@ -206,4 +232,26 @@ async fn left(client: &Client, namespace: &str) -> Result<String> {
         (!reason.is_empty()).then(|| format!("node {node}: {reason}"))
     });
     Ok(said.collect::<Vec<_>>().join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_are_unselected_that_lack_a_label_or_have_another_value() {
+        let node = |name: &str, labels: serde_json::Value| {
+            let metadata = json!({ "name": name, "labels": labels });
+            let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": metadata });
+            serde_json::from_value(node).unwrap()
+        };
+        let nodes = [
+            node("a", json!({ "pool": "test", LABEL: "ready" })),
+            node("b", json!({ "pool": "shop", LABEL: "ready" })),
+            node("c", json!({ LABEL: "ready" })),
+        ];
+        let selector = [("pool".to_owned(), "test".to_owned())];
+        assert_eq!(unselected(&nodes, &selector.into()), ["b", "c"]);
+        assert_eq!(unselected(&nodes, &BTreeMap::new()), Vec::<String>::new());
+    }
 }
