@@ -42,8 +42,11 @@ const SHARED: [&str; 33] = [
     "/var/spool",
 ];
 
-/// What is wrong with a folder, and how to tell.
-const REASONS: [(fn(&str) -> bool, &str); 5] = [
+/// Is this wrong with a folder?
+type IsWrong = fn(&str) -> bool;
+
+/// What can be wrong with a folder.
+const REASONS: [(IsWrong, &str); 5] = [
     (|folder| !folder.starts_with('/'), "it is not absolute"),
     (
         |folder| !names(folder).all(is_plain),
