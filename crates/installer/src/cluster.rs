@@ -11,7 +11,7 @@ use kube::api::{
     Patch, PatchParams, PostParams,
 };
 use kube::{Client, ResourceExt};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::cri::PERIOD;
@@ -129,7 +129,8 @@ async fn delete(pods: &Api<Pod>, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Lets the installer's DaemonSet uninstall on all nodes at once, and waits until it has.
+/// Lets the installer's DaemonSet uninstall on all nodes at once, also on those that its selector selected
+/// formerly, and waits until it has.
 pub async fn uninstall_everywhere(
     client: &Client,
     namespace: &str,
@@ -149,18 +150,11 @@ pub async fn uninstall_everywhere(
     let nodes = nodes.list_metadata(&ListParams::default().labels(LABEL)).await;
     let nodes = nodes.context("cannot list nodes")?.items;
     let selector = set.spec.and_then(|spec| spec.template.spec?.node_selector).unwrap_or_default();
-    let out_of_reach = unselected(&nodes, &selector);
-    if !out_of_reach.is_empty() {
-        bail!(
-            "Eigentime is on these nodes, and node.selector does not select them: {}\n\
-             help: set node.selector to what it was, so that they are uninstalled, too; of a node where that is done \
-             already, remove the label {LABEL}",
-            out_of_reach.join(", ")
-        );
-    }
+    let mut spec = reach(&nodes, selector);
+    spec["initContainers"] = json!([{ "name": "installer", "args": ["uninstall"] }]);
     let patch = json!({ "spec": {
         "updateStrategy": { "rollingUpdate": { "maxUnavailable": "100%" } },
-        "template": { "spec": { "initContainers": [{ "name": "installer", "args": ["uninstall"] }] } },
+        "template": { "spec": spec },
     } });
     let patched = sets.patch(name, &PatchParams::default(), &Patch::Strategic(patch)).await;
     let generation =
@@ -188,15 +182,26 @@ pub async fn uninstall_everywhere(
     }
 }
 
-/// The nodes that a selector does not select.
-fn unselected(
-    nodes: &[PartialObjectMeta<Node>],
-    selector: &BTreeMap<String, String>,
-) -> Vec<String> {
+/// What lets pods with this selector also run on these nodes.
+fn reach(nodes: &[PartialObjectMeta<Node>], selector: BTreeMap<String, String>) -> Value {
     let is_selected = |node: &&PartialObjectMeta<Node>| {
         selector.iter().all(|(key, value)| node.labels().get(key) == Some(value))
     };
-    nodes.iter().filter(|node| !is_selected(node)).map(ResourceExt::name_any).collect()
+    let others = nodes.iter().filter(|node| !is_selected(node));
+    let term = |node: &PartialObjectMeta<Node>| json!({ "matchFields": [{ "key": "metadata.name", "operator": "In", "values": [node.name_any()] }] });
+    let mut terms: Vec<Value> = others.map(term).collect();
+    if terms.is_empty() {
+        return json!({});
+    }
+    let labels = selector
+        .iter()
+        .map(|(key, value)| json!({ "key": key, "operator": "In", "values": [value] }));
+    terms.push(json!({ "matchExpressions": labels.collect::<Vec<_>>() }));
+    let required = json!({ "nodeSelectorTerms": terms });
+    json!({
+        "nodeSelector": null,
+        "affinity": { "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": required } },
+    })
 }
 
 /// The timelines and the like that there are. Their definitions go with the installation, but objects only once
@@ -239,8 +244,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nodes_are_unselected_that_lack_a_label_or_have_another_value() {
-        let node = |name: &str, labels: serde_json::Value| {
+    fn nodes_that_are_no_longer_selected_are_reached() {
+        let node = |name: &str, labels: Value| {
             let metadata = json!({ "name": name, "labels": labels });
             let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": metadata });
             serde_json::from_value(node).unwrap()
@@ -250,8 +255,15 @@ mod tests {
             node("b", json!({ "pool": "shop", LABEL: "ready" })),
             node("c", json!({ LABEL: "ready" })),
         ];
-        let selector = [("pool".to_owned(), "test".to_owned())];
-        assert_eq!(unselected(&nodes, &selector.into()), ["b", "c"]);
-        assert_eq!(unselected(&nodes, &BTreeMap::new()), Vec::<String>::new());
+        let selector = BTreeMap::from([("pool".to_owned(), "test".to_owned())]);
+        let named = |name| json!({ "matchFields": [{ "key": "metadata.name", "operator": "In", "values": [name] }] });
+        let selected = json!({ "matchExpressions": [{ "key": "pool", "operator": "In", "values": ["test"] }] });
+        let spec = reach(&nodes, selector.clone());
+        let required =
+            &spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+        assert_eq!(required["nodeSelectorTerms"], json!([named("b"), named("c"), selected]));
+        assert_eq!(spec["nodeSelector"], Value::Null);
+        assert_eq!(reach(&nodes[..1], selector), json!({}));
+        assert_eq!(reach(&nodes, BTreeMap::new()), json!({}));
     }
 }

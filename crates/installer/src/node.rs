@@ -12,6 +12,7 @@ use kube::Client;
 
 use crate::cluster::{self, Here};
 use crate::cri::Engine;
+use crate::distribution::NodeInfo;
 use crate::folder;
 use crate::plan::{Change, elsewhere, plan};
 use crate::record::Record;
@@ -121,12 +122,9 @@ pub async fn uninstall(client: &Client, here: &Here, place: &Place) -> Result<()
     let info = cluster::node_info(client, &here.node).await?;
     let distribution = info.distribution()?;
     let root = place.enter()?;
-    let tree = Tree::new(&root, &place.folder);
+    let folder = installed(&root, &info, &place.folder);
+    let tree = Tree::new(&root, &folder);
     if !tree.exists() {
-        match plan(&root, &info, &runtime(&tree)) {
-            Ok(changes) => refuse_another(&root, &tree, &changes)?,
-            Err(error) => say(format_args!("other folders were not looked for: {error:#}")),
-        }
         say(format_args!("nothing is installed on node {}", here.node));
         return Ok(());
     }
@@ -153,7 +151,7 @@ pub async fn uninstall(client: &Client, here: &Here, place: &Place) -> Result<()
     }
     forget_timelines(&root)?;
     if !tree.remove()? {
-        say(format_args!("{} stays: it holds what is not Eigentime's", place.folder.display()));
+        say(format_args!("{} stays: it holds what is not Eigentime's", folder.display()));
     }
     say(format_args!("node {} is as it was", here.node));
     Ok(())
@@ -164,13 +162,26 @@ fn runtime(tree: &Tree<'_>) -> String {
     tree.program(RUNTIME).to_string_lossy().into_owned()
 }
 
+/// The folder with what is installed: this one, or another that the engine knows of.
+fn installed(root: &Root, info: &NodeInfo, folder: &Path) -> PathBuf {
+    let tree = Tree::new(root, folder);
+    let other = || elsewhere(root, &plan(root, info, &runtime(&tree))?, &runtime(&tree));
+    match tree.exists().then_some(Ok(None)).unwrap_or_else(other) {
+        Ok(other) => other.unwrap_or_else(|| folder.to_owned()),
+        Err(error) => {
+            say(format_args!("no other folder than {} is looked at: {error:#}", folder.display()));
+            folder.to_owned()
+        }
+    }
+}
+
 /// Fails if the engine knows of an installation in another folder, which would never be removed.
 fn refuse_another(root: &Root, tree: &Tree<'_>, changes: &[Change]) -> Result<()> {
     match elsewhere(root, changes, &runtime(tree))? {
         None => Ok(()),
         Some(other) => bail!(
             "node.folder is {}, but Eigentime is installed in {} on this node\n\
-             help: set node.folder={1}; to move it, uninstall it from there first",
+             help: set node.folder={1}; to move it, uninstall, and install again",
             tree.folder().display(),
             other.display()
         ),
