@@ -165,8 +165,11 @@ fn runtime(tree: &Tree<'_>) -> String {
 /// The folder with what is installed: this one, or another that the engine knows of.
 fn installed(root: &Root, info: &NodeInfo, folder: &Path) -> PathBuf {
     let tree = Tree::new(root, folder);
-    let other = || elsewhere(root, &plan(root, info, &runtime(&tree))?, &runtime(&tree));
-    match tree.exists().then_some(Ok(None)).unwrap_or_else(other) {
+    if tree.exists() {
+        return folder.to_owned();
+    }
+    let runtime = runtime(&tree);
+    match plan(root, info, &runtime).and_then(|changes| elsewhere(root, &changes, &runtime)) {
         Ok(other) => other.unwrap_or_else(|| folder.to_owned()),
         Err(error) => {
             say(format_args!("no other folder than {} is looked at: {error:#}", folder.display()));
