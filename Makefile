@@ -65,7 +65,7 @@ test-packages: $(call setup,build python packages tests) build packages ## insta
 vm: $(call setup,build) ## fetch the distribution's kernel for virtual machines, build/share/eigentime/vm
 	scripts/vm.sh
 
-image: $(call setup,build packages) ## build the image for clusters, build/packages/eigentime-cluster-*-oci.tar
+image: $(call setup,build packages) ## build the image for clusters, build/packages/eigentime-cluster-*-oci.tar, and the plugin of kubectl
 	scripts/packages.sh cluster
 
 manifests: $(helm) ## write deploy/kubernetes/manifests anew from the chart

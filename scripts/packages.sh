@@ -30,6 +30,8 @@ readonly NAME=eigentime-$version-x86_64-linux
 readonly TREE=$OUT/tree
 # The files of an image.
 readonly ROOT=$OUT/root
+# The plugin of kubectl, with what belongs to it.
+readonly PLUGIN=$OUT/plugin
 
 say() { echo "packages: $*" >&2; }
 die() { say "$@"; exit 1; }
@@ -94,14 +96,17 @@ lay_out() {
     all_static "$TREE/bin"
     "$CARGO_TARGET_DIR/debug/examples/pages" "$TREE"
     install -D --mode=644 --target-directory="$doc" README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT docs/install.md
-    cargo metadata --locked --format-version 1 --filter-platform "$MUSL" |
-        python3 deploy/packages/notices.py eigentime-cli eigentime-oci eigentime-path eigentime-probe >"$doc/NOTICES"
+    notices eigentime-cli eigentime-oci eigentime-path eigentime-probe >"$doc/NOTICES"
     chmod --recursive u=rwX,go=rX "$TREE"
 }
 
-archive() {
-    tar --directory="$TREE" --transform="s:^[.]:$NAME:" --sort=name --owner=0 --group=0 --numeric-owner \
-        --mtime="@$SOURCE_DATE_EPOCH" --format=gnu -cf - . | zstd --quiet --force -19 --threads=1 -o "$OUT/$NAME.tar.zst"
+notices() { # CRATE...
+    cargo metadata --locked --format-version 1 --filter-platform "$MUSL" | python3 deploy/packages/notices.py "$@"
+}
+
+archive() { # FOLDER NAME
+    tar --directory="$1" --transform="s:^[.]:$2:" --sort=name --owner=0 --group=0 --numeric-owner \
+        --mtime="@$SOURCE_DATE_EPOCH" --format=gnu -cf - . | zstd --quiet --force -19 --threads=1 -o "$OUT/$2.tar.zst"
 }
 
 # Writes a crate's software bill of materials. Its tool writes beside each manifest, and names crates by their folders.
@@ -120,7 +125,7 @@ make_bill() {
 
 pack_static() {
     lay_out
-    archive
+    archive "$TREE" "$NAME"
 }
 
 make_static() {
@@ -198,13 +203,20 @@ make_image() {
 }
 
 # The image for clusters: static programs and nothing else, run by no user of any machine if nobody else is named.
+# Beside it, the plugin of kubectl for those who use the cluster.
 make_cluster() {
     cargo build --locked --release --target "$MUSL" --package eigentime-installer --package eigentime-operator
-    rm -rf "$ROOT" "$OUT"/eigentime-cluster-*
+    rm -rf "$ROOT" "$PLUGIN" "$OUT"/{eigentime-cluster,kubectl-eigentime}-*
     install -D --mode=755 --strip --target-directory="$ROOT" "$CARGO_TARGET_DIR/$MUSL"/release/eigentime-{installer,operator}
     install --mode=755 --target-directory="$ROOT" "$TREE"/bin/eigentime{,-oci}
     all_static "$ROOT"
     image eigentime-cluster '"Entrypoint": ["/eigentime-installer"], "User": "65532:65532"'
+    install -D --mode=755 --strip --target-directory="$PLUGIN" "$CARGO_TARGET_DIR/$MUSL/release/kubectl-eigentime"
+    all_static "$PLUGIN"
+    install --mode=644 --target-directory="$PLUGIN" LICENSE-APACHE LICENSE-MIT
+    notices eigentime-operator >"$PLUGIN/NOTICES"
+    chmod --recursive u=rwX,go=rX "$PLUGIN"
+    archive "$PLUGIN" "kubectl-$NAME"
 }
 
 # The Nix expression and the Homebrew formula, with the version and the checksum of the static release.

@@ -1,5 +1,6 @@
 //! What is asked of the API server.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -10,7 +11,7 @@ use kube::api::{
     Patch, PatchParams, PostParams,
 };
 use kube::{Client, ResourceExt};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::cri::PERIOD;
@@ -128,7 +129,8 @@ async fn delete(pods: &Api<Pod>, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Lets the installer's DaemonSet uninstall on all nodes at once, and waits until it has.
+/// Lets the installer's DaemonSet uninstall on all nodes at once, also on those that its selector selected
+/// formerly, and waits until it has.
 pub async fn uninstall_everywhere(
     client: &Client,
     namespace: &str,
@@ -143,9 +145,16 @@ pub async fn uninstall_everywhere(
         );
     }
     let sets: Api<DaemonSet> = Api::namespaced(client.clone(), namespace);
+    let set = sets.get(name).await.with_context(|| format!("cannot read DaemonSet {name}"))?;
+    let nodes: Api<Node> = Api::all(client.clone());
+    let nodes = nodes.list_metadata(&ListParams::default().labels(LABEL)).await;
+    let nodes = nodes.context("cannot list nodes")?.items;
+    let selector = set.spec.and_then(|spec| spec.template.spec?.node_selector).unwrap_or_default();
+    let mut spec = reach(&nodes, selector);
+    spec["initContainers"] = json!([{ "name": "installer", "args": ["uninstall"] }]);
     let patch = json!({ "spec": {
         "updateStrategy": { "rollingUpdate": { "maxUnavailable": "100%" } },
-        "template": { "spec": { "initContainers": [{ "name": "installer", "args": ["uninstall"] }] } },
+        "template": { "spec": spec },
     } });
     let patched = sets.patch(name, &PatchParams::default(), &Patch::Strategic(patch)).await;
     let generation =
@@ -171,6 +180,28 @@ pub async fn uninstall_everywhere(
         }
         sleep(PERIOD).await;
     }
+}
+
+/// What lets pods with this selector also run on these nodes.
+fn reach(nodes: &[PartialObjectMeta<Node>], selector: BTreeMap<String, String>) -> Value {
+    let is_selected = |node: &&PartialObjectMeta<Node>| {
+        selector.iter().all(|(key, value)| node.labels().get(key) == Some(value))
+    };
+    let others = nodes.iter().filter(|node| !is_selected(node));
+    let term = |node: &PartialObjectMeta<Node>| json!({ "matchFields": [{ "key": "metadata.name", "operator": "In", "values": [node.name_any()] }] });
+    let mut terms: Vec<Value> = others.map(term).collect();
+    if terms.is_empty() {
+        return json!({});
+    }
+    let labels = selector
+        .iter()
+        .map(|(key, value)| json!({ "key": key, "operator": "In", "values": [value] }));
+    terms.push(json!({ "matchExpressions": labels.collect::<Vec<_>>() }));
+    let required = json!({ "nodeSelectorTerms": terms });
+    json!({
+        "nodeSelector": null,
+        "affinity": { "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": required } },
+    })
 }
 
 /// The timelines and the like that there are. Their definitions go with the installation, but objects only once
@@ -206,4 +237,33 @@ async fn left(client: &Client, namespace: &str) -> Result<String> {
         (!reason.is_empty()).then(|| format!("node {node}: {reason}"))
     });
     Ok(said.collect::<Vec<_>>().join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_that_are_no_longer_selected_are_reached() {
+        let node = |name: &str, labels: Value| {
+            let metadata = json!({ "name": name, "labels": labels });
+            let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": metadata });
+            serde_json::from_value(node).unwrap()
+        };
+        let nodes = [
+            node("a", json!({ "pool": "test", LABEL: "ready" })),
+            node("b", json!({ "pool": "shop", LABEL: "ready" })),
+            node("c", json!({ LABEL: "ready" })),
+        ];
+        let selector = BTreeMap::from([("pool".to_owned(), "test".to_owned())]);
+        let named = |name| json!({ "matchFields": [{ "key": "metadata.name", "operator": "In", "values": [name] }] });
+        let selected = json!({ "matchExpressions": [{ "key": "pool", "operator": "In", "values": ["test"] }] });
+        let spec = reach(&nodes, selector.clone());
+        let required =
+            &spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+        assert_eq!(required["nodeSelectorTerms"], json!([named("b"), named("c"), selected]));
+        assert_eq!(spec["nodeSelector"], Value::Null);
+        assert_eq!(reach(&nodes[..1], selector), json!({}));
+        assert_eq!(reach(&nodes, BTreeMap::new()), json!({}));
+    }
 }

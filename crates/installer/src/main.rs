@@ -2,6 +2,7 @@
 //! node's container engine know of it, and undoes both.
 //!
 //! - `distribution`: the table of distributions of Kubernetes.
+//! - `folder`: which folders can be ours.
 //! - `plan`: what the engine has to read.
 //! - `record`: what was changed in files of the node, and what was there before.
 //! - `tree`: the folder of ours, with versions.
@@ -14,6 +15,7 @@
 mod cluster;
 mod cri;
 mod distribution;
+mod folder;
 mod node;
 mod plan;
 mod record;

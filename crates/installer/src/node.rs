@@ -12,7 +12,9 @@ use kube::Client;
 
 use crate::cluster::{self, Here};
 use crate::cri::Engine;
-use crate::plan::plan;
+use crate::distribution::NodeInfo;
+use crate::folder;
+use crate::plan::{Change, elsewhere, plan};
 use crate::record::Record;
 use crate::restart::{How, restart};
 use crate::tree::{Program, Root, Tree};
@@ -36,7 +38,7 @@ pub struct Place {
     #[arg(long, default_value = "/host")]
     host: PathBuf,
     /// The folder on the node for what is installed
-    #[arg(long, env = "FOLDER", default_value = "/opt/eigentime")]
+    #[arg(long, env = "FOLDER", default_value = "/opt/eigentime", value_parser = folder::parse)]
     folder: PathBuf,
     /// How the container engine is restarted
     #[arg(long, env = "RESTART", value_enum, default_value_t = How::Auto)]
@@ -75,7 +77,8 @@ pub async fn install(
     say(format_args!("node {}: {}, {}", here.node, distribution.name, info.engine));
     let root = place.enter()?;
     let tree = Tree::new(&root, &place.folder);
-    let _lock = tree.lock()?;
+    refuse_another(&root, &tree, &plan(&root, &info, &runtime(&tree))?)?;
+    let _lock = tree.claim()?;
 
     let before = tree.current();
     let version = tree.put(env!("CARGO_PKG_VERSION"), programs)?;
@@ -83,8 +86,7 @@ pub async fn install(
         tree.switch(&version)?;
         say(format_args!("{version} is in use"));
     }
-    let runtime = tree.program(RUNTIME).to_string_lossy().into_owned();
-    let changes = plan(&root, &info, &runtime)?;
+    let changes = plan(&root, &info, &runtime(&tree))?;
     let changed = Record::read(&tree)?.make(&root, &tree, &changes)?;
     for file in &changed {
         say(format_args!("{} is written", file.display()));
@@ -120,12 +122,13 @@ pub async fn uninstall(client: &Client, here: &Here, place: &Place) -> Result<()
     let info = cluster::node_info(client, &here.node).await?;
     let distribution = info.distribution()?;
     let root = place.enter()?;
-    let tree = Tree::new(&root, &place.folder);
+    let folder = installed(&root, &info, &place.folder);
+    let tree = Tree::new(&root, &folder);
     if !tree.exists() {
         say(format_args!("nothing is installed on node {}", here.node));
         return Ok(());
     }
-    let lock = tree.lock()?;
+    let _lock = tree.lock()?;
     let engine = Engine::new(distribution.socket);
     let pods = engine.pods().await?;
     if !pods.is_empty() {
@@ -147,10 +150,45 @@ pub async fn uninstall(client: &Client, here: &Here, place: &Place) -> Result<()
         say(format_args!("the container engine has forgotten the runtime handler"));
     }
     forget_timelines(&root)?;
-    drop(lock);
-    tree.remove()?;
+    if !tree.remove()? {
+        say(format_args!("{} stays: it holds what is not Eigentime's", folder.display()));
+    }
     say(format_args!("node {} is as it was", here.node));
     Ok(())
+}
+
+/// What the engine calls, as the node names it.
+fn runtime(tree: &Tree<'_>) -> String {
+    tree.program(RUNTIME).to_string_lossy().into_owned()
+}
+
+/// The folder with what is installed: this one, or another that the engine knows of.
+fn installed(root: &Root, info: &NodeInfo, folder: &Path) -> PathBuf {
+    let tree = Tree::new(root, folder);
+    if tree.exists() {
+        return folder.to_owned();
+    }
+    let runtime = runtime(&tree);
+    match plan(root, info, &runtime).and_then(|changes| elsewhere(root, &changes, &runtime)) {
+        Ok(other) => other.unwrap_or_else(|| folder.to_owned()),
+        Err(error) => {
+            say(format_args!("no other folder than {} is looked at: {error:#}", folder.display()));
+            folder.to_owned()
+        }
+    }
+}
+
+/// Fails if the engine knows of an installation in another folder, which would never be removed.
+fn refuse_another(root: &Root, tree: &Tree<'_>, changes: &[Change]) -> Result<()> {
+    match elsewhere(root, changes, &runtime(tree))? {
+        None => Ok(()),
+        Some(other) => bail!(
+            "node.folder is {}, but Eigentime is installed in {} on this node\n\
+             help: set node.folder={1}; to move it, uninstall, and install again",
+            tree.folder().display(),
+            other.display()
+        ),
+    }
 }
 
 /// The timelines of root on the node.

@@ -10,7 +10,7 @@ use eigentime_container::setup::containerd;
 use toml_edit::{Array, DocumentMut, Value};
 
 use crate::distribution::{Files, NodeInfo};
-use crate::tree::Root;
+use crate::tree::{Root, Tree};
 
 /// The name of the handler in a RuntimeClass.
 pub const HANDLER: &str = "eigentime";
@@ -82,6 +82,22 @@ pub fn plan(root: &Root, node: &NodeInfo, runtime: &str) -> Result<Vec<Change>> 
             Ok(vec![own(Path::new(drop_ins).join(CRIO_DROP_IN), crio(runtime))])
         }
     }
+}
+
+/// The folder of another installation of this program on the node: one that the files to be changed
+/// name, and that is there.
+pub fn elsewhere(root: &Root, changes: &[Change], runtime: &str) -> Result<Option<PathBuf>> {
+    let name = Path::new(runtime).file_name();
+    for change in changes {
+        let text = read(root, &change.file)?.unwrap_or_default();
+        let named = text.split('"').map(Path::new);
+        let others = named.filter(|it| it.file_name() == name && *it != Path::new(runtime));
+        let mut trees = others.filter_map(|program| Tree::of_program(root, program));
+        if let Some(tree) = trees.next() {
+            return Ok(Some(tree.folder().to_owned()));
+        }
+    }
+    Ok(None)
 }
 
 /// The text of a file without what is ours in it.

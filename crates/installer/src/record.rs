@@ -3,20 +3,20 @@
 
 use std::fs::{self, File, Metadata};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::plan::{Change, Kind, without};
-use crate::tree::{Root, Tree};
+use crate::tree::{RECORD, Root, Tree, remove_empty, remove_file, successor};
 
-/// The name of its file.
-const NAME: &str = "record.json";
-
-/// The mode of a file that was not there.
+/// The mode of a file of an engine that was not there.
 const NEW_MODE: u32 = 0o644;
+
+/// The mode of what nobody else may read: engines' files hold passwords for registries.
+const PRIVATE: u32 = 0o600;
 
 /// What was changed.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -38,15 +38,17 @@ struct Entry {
 }
 
 impl Record {
-    /// Reads it; there is an empty one if nothing was changed yet.
+    /// Reads it; there is an empty one if nothing was changed yet. One that others could read, as
+    /// earlier versions have written it, is closed to them.
     pub fn read(tree: &Tree<'_>) -> Result<Self> {
-        match fs::read(tree.at(NAME)) {
-            Ok(text) => serde_json::from_slice(&text)
-                .with_context(|| format!("in {}", tree.at(NAME).display())),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
-            Err(error) => {
-                Err(error).with_context(|| format!("cannot read {}", tree.at(NAME).display()))
+        let file = tree.at(RECORD);
+        let close = || fs::set_permissions(&file, fs::Permissions::from_mode(PRIVATE));
+        match close().and_then(|()| fs::read(&file)) {
+            Ok(text) => {
+                serde_json::from_slice(&text).with_context(|| format!("in {}", file.display()))
             }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(error).with_context(|| cannot("read", &file)),
         }
     }
 
@@ -67,7 +69,7 @@ impl Record {
             self.save(tree)?;
             let folder = change.file.parent().unwrap_or(Path::new("/"));
             fs::create_dir_all(root.at(folder)).with_context(|| cannot("make", folder))?;
-            write(&root.at(&change.file), &change.text)
+            write(&root.at(&change.file), &change.text, NEW_MODE)
                 .with_context(|| cannot("write", &change.file))?;
             changed.push(change.file.clone());
         }
@@ -98,8 +100,8 @@ impl Record {
 
     fn save(&self, tree: &Tree<'_>) -> Result<()> {
         let text = serde_json::to_string_pretty(self).context("the record is plain data")?;
-        write(&tree.at(NAME), &text)
-            .with_context(|| format!("cannot write {}", tree.at(NAME).display()))
+        let file = tree.at(RECORD);
+        write(&file, &text, PRIVATE).with_context(|| cannot("write", &file))
     }
 
     /// Undoes all changes; returns the files that were changed. A file that somebody else has changed
@@ -107,6 +109,9 @@ impl Record {
     pub fn undo(&self, root: &Root) -> Result<Vec<PathBuf>> {
         let mut changed = Vec::new();
         for entry in self.files.iter().rev() {
+            let file = target(&root.at(&entry.file));
+            // One of an installer that was cut off.
+            remove_file(&successor(&file)).with_context(|| cannot("restore", &entry.file))?;
             let Some(now) = read(root, &entry.file)? else { continue };
             let text = match now == entry.written {
                 true => entry.before.clone(),
@@ -115,25 +120,16 @@ impl Record {
             if text.as_ref() == Some(&now) {
                 continue;
             }
-            let file = root.at(&entry.file);
             match &text {
-                Some(text) => write(&file, text),
-                None => fs::remove_file(&file),
+                Some(text) => write(&file, text, NEW_MODE),
+                None => fs::remove_file(root.at(&entry.file)),
             }
             .with_context(|| cannot("restore", &entry.file))?;
             changed.push(entry.file.clone());
         }
         for folder in self.folders.iter().rev() {
-            match fs::remove_dir(root.at(folder)) {
-                Ok(()) => {}
-                // Somebody has put something there, or has removed it.
-                Err(error)
-                    if matches!(
-                        error.kind(),
-                        ErrorKind::DirectoryNotEmpty | ErrorKind::NotFound
-                    ) => {}
-                Err(error) => return Err(error).with_context(|| cannot("remove", folder)),
-            }
+            // Unless somebody has put something there.
+            remove_empty(&root.at(folder)).with_context(|| cannot("remove", folder))?;
         }
         Ok(changed)
     }
@@ -147,23 +143,112 @@ fn read(root: &Root, file: &Path) -> Result<Option<String>> {
     }
 }
 
-/// Replaces a file at once or not at all; mode and owner stay. A link stays, too.
-fn write(file: &Path, text: &str) -> std::io::Result<()> {
-    let file = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+/// Replaces a file at once or not at all; mode and owner stay. A link stays, too. Until the text is
+/// where it belongs, nobody else can read it.
+fn write(file: &Path, text: &str, new_mode: u32) -> std::io::Result<()> {
+    let file = target(file);
     let old = fs::metadata(&file).ok();
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let new = file.with_file_name(format!(".{name}.eigentime"));
-    let mut handle = File::create(&new)?;
+    let new = successor(&file);
+    let mut handle = private(&new)?;
     handle.write_all(text.as_bytes())?;
-    let mode = old.as_ref().map_or(NEW_MODE, Metadata::mode);
-    handle.set_permissions(fs::Permissions::from_mode(mode))?;
     if let Some(old) = &old {
         chown(&new, Some(old.uid()), Some(old.gid()))?;
     }
+    let mode = old.as_ref().map_or(new_mode, Metadata::mode);
+    handle.set_permissions(fs::Permissions::from_mode(mode))?;
     handle.sync_all()?;
     fs::rename(&new, &file)
 }
 
+/// A new file that nobody else can read. One of an installer that was cut off may be open to others.
+fn private(file: &Path) -> std::io::Result<File> {
+    remove_file(file)?;
+    File::options().write(true).create_new(true).mode(PRIVATE).open(file)
+}
+
+/// The file that a link leads to.
+fn target(file: &Path) -> PathBuf {
+    fs::canonicalize(file).unwrap_or_else(|_| file.to_owned())
+}
+
 fn cannot(what: &str, file: &Path) -> String {
     format!("cannot {what} {}", file.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+    use crate::scratch::Scratch;
+
+    const FILE: &str = "/etc/containerd/config.toml";
+
+    fn change(text: &str) -> [Change; 1] {
+        [Change { file: FILE.into(), text: text.into(), kind: Kind::Own }]
+    }
+
+    fn mode(file: &Path) -> u32 {
+        fs::metadata(file).unwrap().mode() & 0o7777
+    }
+
+    fn close(file: &Path, mode: u32) {
+        fs::set_permissions(file, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn nobody_else_can_read_the_record() {
+        let scratch = Scratch::new("record");
+        let (root, folder) = (scratch.root(), Path::new("/opt/eigentime"));
+        let tree = Tree::new(&root, folder);
+        let _lock = tree.claim().unwrap();
+        scratch.write(FILE, "password");
+        Record::default().make(&root, &tree, &change("one")).unwrap();
+        assert_eq!(mode(&tree.at(RECORD)), PRIVATE);
+        // As an earlier version has left it, also if nothing else is to be done.
+        close(&tree.at(RECORD), 0o644);
+        let mut record = Record::read(&tree).unwrap();
+        assert_eq!(mode(&tree.at(RECORD)), PRIVATE);
+        assert_eq!(record.make(&root, &tree, &change("one")).unwrap().len(), 0);
+    }
+
+    #[test]
+    fn what_is_private_stays_so_while_it_is_written() {
+        let scratch = Scratch::new("private");
+        let root = scratch.root();
+        let file = root.at(Path::new(FILE));
+        scratch.write(FILE, "password");
+        close(&file, 0o600);
+        // Somebody has opened what an installer that was cut off has left.
+        scratch.write("/etc/containerd/.config.toml.eigentime", "");
+        let left = successor(&file);
+        close(&left, 0o644);
+        let mut opened = File::open(&left).unwrap();
+        write(&file, "password and more", NEW_MODE).unwrap();
+        let mut seen = String::new();
+        opened.read_to_string(&mut seen).unwrap();
+        assert_eq!(seen, "");
+        assert_eq!(mode(&file), 0o600);
+        // Before anything is in it.
+        private(&left).unwrap();
+        assert_eq!(mode(&left), PRIVATE);
+    }
+
+    #[test]
+    fn what_an_installer_that_was_cut_off_has_left_is_removed() {
+        let scratch = Scratch::new("left");
+        let (root, folder) = (scratch.root(), Path::new("/opt/eigentime"));
+        scratch.write(FILE, "before");
+        let before = scratch.tree();
+        let tree = Tree::new(&root, folder);
+        let lock = tree.claim().unwrap();
+        Record::default().make(&root, &tree, &change("one")).unwrap();
+        scratch.write("/etc/containerd/.config.toml.eigentime", "on");
+        scratch.write("/opt/eigentime/.record.json.eigentime", "{");
+        Record::read(&tree).unwrap().undo(&root).unwrap();
+        assert!(tree.remove().unwrap());
+        drop(lock);
+        fs::remove_dir(root.at(Path::new("/opt"))).unwrap();
+        assert_eq!(scratch.tree(), before);
+    }
 }

@@ -10,13 +10,49 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, Permissions};
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use nix::fcntl::{Flock, FlockArg};
 use sha2::{Digest, Sha256};
+
+/// The record of what was changed elsewhere.
+pub const RECORD: &str = "record.json";
+
+const VERSIONS: &str = "versions";
+const NEW_VERSION: &str = ".new";
+const CURRENT: &str = "current";
+const NEW_CURRENT: &str = ".current";
+/// The first that is made, and the last that is removed: a folder that has it is ours.
+const LOCK: &str = "lock";
+
+/// The file that takes the place of another once it is complete.
+pub fn successor(file: &Path) -> PathBuf {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    file.with_file_name(format!(".{name}.eigentime"))
+}
+
+/// Removes a folder, unless it holds something or is a link; returns whether it is gone.
+pub fn remove_empty(folder: &Path) -> io::Result<bool> {
+    match fs::remove_dir(folder) {
+        Ok(()) => Ok(true),
+        Err(error) => match error.kind() {
+            ErrorKind::NotFound => Ok(true),
+            ErrorKind::DirectoryNotEmpty | ErrorKind::NotADirectory => Ok(false),
+            _ => Err(error),
+        },
+    }
+}
+
+/// Removes a file that may be gone already.
+pub fn remove_file(file: &Path) -> io::Result<()> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
 
 /// Where the files of the node are.
 #[derive(Clone, Debug)]
@@ -61,6 +97,19 @@ impl<'a> Tree<'a> {
         Self { root, folder }
     }
 
+    /// The folder of ours that a program of the version in use is in.
+    pub fn of_program(root: &'a Root, program: &'a Path) -> Option<Self> {
+        let current = program.parent()?;
+        let folder = current.ends_with(CURRENT).then(|| current.parent())??;
+        let tree = Self::new(root, folder);
+        tree.exists().then_some(tree)
+    }
+
+    /// The folder, as the node calls it.
+    pub fn folder(&self) -> &Path {
+        self.folder
+    }
+
     /// Where something in it is here.
     pub fn at(&self, name: impl AsRef<Path>) -> PathBuf {
         self.root.at(self.folder).join(name)
@@ -68,24 +117,65 @@ impl<'a> Tree<'a> {
 
     /// What the engine calls a program of the version in use.
     pub fn program(&self, name: &str) -> PathBuf {
-        self.folder.join("current").join(name)
+        self.folder.join(CURRENT).join(name)
     }
 
     /// Is anything installed?
     pub fn exists(&self) -> bool {
-        self.at("").exists()
+        self.at(LOCK).exists()
+    }
+
+    /// Makes the folder and locks it. One that holds anything else is left alone.
+    pub fn claim(&self) -> Result<Flock<File>> {
+        let foreign = self.foreign().with_context(|| self.cannot("read", ""))?;
+        if !foreign.is_empty() {
+            bail!(
+                "{} is not Eigentime's alone: it holds {}\n\
+                 help: set node.folder to a folder that is not there or is empty, or move these files away",
+                self.folder.display(),
+                foreign.join(", ")
+            );
+        }
+        fs::create_dir_all(self.at("")).with_context(|| self.cannot("make", ""))?;
+        self.lock()
+    }
+
+    /// What is in the folder that is not ours.
+    fn foreign(&self) -> io::Result<Vec<String>> {
+        let entries = match fs::read_dir(self.at("")) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let exists = self.exists();
+        let mut foreign = Vec::new();
+        for entry in entries {
+            let entry = entry?;
+            let is_ours = self.ours().contains(&entry.path());
+            if !exists || !is_ours {
+                foreign.push(entry.file_name().to_string_lossy().into_owned());
+            }
+        }
+        foreign.sort();
+        Ok(foreign)
+    }
+
+    /// What is made in the folder, in the order in which it is removed.
+    fn ours(&self) -> [PathBuf; 6] {
+        let record = self.at(RECORD);
+        let [versions, current, new, lock] =
+            [VERSIONS, CURRENT, NEW_CURRENT, LOCK].map(|name| self.at(name));
+        [versions, current, new, successor(&record), record, lock]
     }
 
     /// Keeps other installers out, until the lock is dropped.
     pub fn lock(&self) -> Result<Flock<File>> {
-        fs::create_dir_all(self.at("")).with_context(|| self.cannot("make", ""))?;
-        let file = File::create(self.at("lock")).with_context(|| self.cannot("make", "lock"))?;
+        let file = File::create(self.at(LOCK)).with_context(|| self.cannot("make", LOCK))?;
         match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             Ok(lock) => Ok(lock),
             Err((_, error)) => bail!(
                 "another installer is under way on this node ({}: {error})\n\
                  help: this one tries again once that has ended",
-                self.folder.join("lock").display()
+                self.folder.join(LOCK).display()
             ),
         }
     }
@@ -101,11 +191,11 @@ impl<'a> Tree<'a> {
         let hash: String =
             hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
         let name = format!("{version}-{hash}");
-        let to = self.at("versions").join(&name);
+        let to = self.at(VERSIONS).join(&name);
         if to.is_dir() {
             return Ok(name);
         }
-        let new = self.at("versions").join(".new");
+        let new = self.at(VERSIONS).join(NEW_VERSION);
         let put = || {
             let _ = fs::remove_dir_all(&new);
             fs::create_dir_all(&new)?;
@@ -117,38 +207,45 @@ impl<'a> Tree<'a> {
             }
             fs::rename(&new, &to)
         };
-        put().with_context(|| self.cannot("write", &format!("versions/{name}")))?;
+        put().with_context(|| self.cannot("write", &format!("{VERSIONS}/{name}")))?;
         Ok(name)
     }
 
     /// The version in use.
     pub fn current(&self) -> Option<String> {
-        let link = fs::read_link(self.at("current")).ok()?;
+        let link = fs::read_link(self.at(CURRENT)).ok()?;
         Some(link.file_name()?.to_str()?.to_owned())
     }
 
     /// Lets another version be in use. At no moment is there none.
     pub fn switch(&self, name: &str) -> Result<()> {
-        let new = self.at(".current");
+        let new = self.at(NEW_CURRENT);
         let switch = || {
-            let _ = fs::remove_file(&new);
-            symlink(Path::new("versions").join(name), &new)?;
-            fs::rename(&new, self.at("current"))
+            remove_file(&new)?;
+            symlink(Path::new(VERSIONS).join(name), &new)?;
+            fs::rename(&new, self.at(CURRENT))
         };
-        switch().with_context(|| self.cannot("switch", "current"))
+        switch().with_context(|| self.cannot("switch", CURRENT))
     }
 
     /// Removes the versions that are neither in use nor run by anybody; returns which.
     pub fn prune(&self) -> Result<Vec<String>> {
         let (current, run) = (self.current(), self.run_by_somebody()?);
+        self.remove_versions(|name| Some(name) != current.as_deref() && !run.contains(name))
+    }
+
+    /// Removes the versions with such names; returns which.
+    fn remove_versions(&self, is_to_go: impl Fn(&str) -> bool) -> Result<Vec<String>> {
+        let versions = match fs::read_dir(self.at(VERSIONS)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            versions => versions.with_context(|| self.cannot("read", VERSIONS))?,
+        };
         let mut gone = Vec::new();
-        let versions =
-            fs::read_dir(self.at("versions")).with_context(|| self.cannot("read", "versions"))?;
         for version in versions {
             let name = version?.file_name().to_string_lossy().into_owned();
-            if Some(&name) != current.as_ref() && !run.contains(&name) {
-                fs::remove_dir_all(self.at("versions").join(&name))
-                    .with_context(|| self.cannot("remove", &name))?;
+            if is_version(&name) && is_to_go(&name) {
+                fs::remove_dir_all(self.at(VERSIONS).join(&name))
+                    .with_context(|| self.cannot("remove", &format!("{VERSIONS}/{name}")))?;
                 gone.push(name);
             }
         }
@@ -157,7 +254,7 @@ impl<'a> Tree<'a> {
 
     /// The versions of which a process of the node runs a program.
     fn run_by_somebody(&self) -> Result<BTreeSet<String>> {
-        let versions = self.folder.join("versions");
+        let versions = self.folder.join(VERSIONS);
         let processes = fs::read_dir(self.root.at(Path::new("/proc")));
         let processes = processes.context("cannot read the node's processes in /proc")?;
         let programs =
@@ -169,19 +266,27 @@ impl<'a> Tree<'a> {
         Ok(names.collect())
     }
 
-    /// Removes the folder.
-    pub fn remove(&self) -> Result<()> {
-        match fs::remove_dir_all(self.at("")) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(error).with_context(|| self.cannot("remove", ""))
-            }
-            _ => Ok(()),
-        }
+    /// Removes what is ours, and the folder unless it holds something else; returns whether it is gone.
+    pub fn remove(&self) -> Result<bool> {
+        self.remove_versions(|_| true)?;
+        let remove = || {
+            let [versions, files @ ..] = self.ours();
+            remove_empty(&versions)?;
+            files.iter().try_for_each(|file| remove_file(file))?;
+            remove_empty(&self.at(""))
+        };
+        remove().with_context(|| self.cannot("remove", ""))
     }
 
     fn cannot(&self, what: &str, name: &str) -> String {
         format!("cannot {what} {}", self.folder.join(name).display())
     }
+}
+
+/// Is this the name of a folder that `put` makes?
+fn is_version(name: &str) -> bool {
+    let is_hash = |it: &str| it.len() == 16 && it.chars().all(|one| one.is_ascii_hexdigit());
+    name == NEW_VERSION || name.rsplit_once('-').is_some_and(|(_, hash)| is_hash(hash))
 }
 
 #[cfg(test)]
@@ -199,8 +304,8 @@ mod tests {
         let (root, folder) = (scratch.root(), Path::new("/opt/eigentime"));
         let tree = Tree::new(&root, folder);
         fs::create_dir_all(root.at(Path::new("/proc/7"))).unwrap();
-        let lock = tree.lock().unwrap();
-        assert!(tree.lock().unwrap_err().to_string().contains("another installer"));
+        let lock = tree.claim().unwrap();
+        assert!(tree.claim().unwrap_err().to_string().contains("another installer"));
         drop(lock);
 
         let names = ["one", "two", "three"].map(|text| tree.put("0.1.0", &programs(text)).unwrap());
@@ -217,8 +322,65 @@ mod tests {
         assert_eq!(tree.prune().unwrap(), [names[1].clone()]);
         fs::remove_file(root.at(Path::new("/proc/7/exe"))).unwrap();
         assert_eq!(tree.prune().unwrap(), [names[0].clone()]);
-        tree.remove().unwrap();
+        assert!(tree.remove().unwrap());
         assert!(!tree.exists());
-        tree.remove().unwrap();
+        assert!(tree.remove().unwrap());
+    }
+
+    #[test]
+    fn what_is_not_ours_is_neither_used_nor_removed() {
+        let scratch = Scratch::new("foreign");
+        let (root, folder) = (scratch.root(), Path::new("/data/tools"));
+        let tree = Tree::new(&root, folder);
+        // The second has the names of ours, but we have not made it.
+        for file in ["/data/tools/java", "/data/tools/versions/8-0123456789abcdef/java"] {
+            scratch.write(file, "");
+            let before = scratch.tree();
+            let error = tree.claim().unwrap_err().to_string();
+            let name = Path::new(file).iter().nth(3).unwrap().to_str().unwrap();
+            for part in ["/data/tools", name, "help:"] {
+                assert!(error.contains(part), "{error}");
+            }
+            assert_eq!(scratch.tree(), before);
+            fs::remove_dir_all(root.at(folder)).unwrap();
+        }
+
+        fs::create_dir_all(root.at(folder)).unwrap();
+        let lock = tree.claim().unwrap();
+        let version = tree.put("0.1.0", &programs("one")).unwrap();
+        tree.switch(&version).unwrap();
+        scratch.write("/data/tools/record.json", "{}");
+        scratch.write("/data/tools/versions/notes", "mine");
+        drop(lock);
+        // Somebody else has put it there since.
+        assert!(tree.claim().is_ok());
+        scratch.write("/data/tools/notes", "mine");
+        assert!(tree.claim().unwrap_err().to_string().contains("notes"));
+        let _lock = tree.lock().unwrap();
+        assert!(!tree.remove().unwrap());
+        assert!(!tree.exists());
+        let left: Vec<_> =
+            scratch.tree().into_iter().map(|(path, _)| root.of_node(&path)).collect();
+        let expected = [
+            "/data",
+            "/data/tools",
+            "/data/tools/notes",
+            "/data/tools/versions",
+            "/data/tools/versions/notes",
+        ];
+        assert_eq!(left, expected.map(PathBuf::from));
+    }
+
+    #[test]
+    fn an_empty_folder_is_used_and_a_removal_that_was_cut_off_goes_on() {
+        let scratch = Scratch::new("cut-off");
+        let (root, folder) = (scratch.root(), Path::new("/data/eigentime"));
+        let tree = Tree::new(&root, folder);
+        fs::create_dir_all(root.at(folder)).unwrap();
+        let _lock = tree.claim().unwrap();
+        tree.put("0.1.0", &programs("one")).unwrap();
+        fs::remove_dir_all(tree.at(VERSIONS)).unwrap();
+        assert!(tree.exists());
+        assert!(tree.remove().unwrap());
     }
 }

@@ -202,8 +202,8 @@ class Server(unittest.TestCase):
                     "-n",
                     "eigentime",
                 )
-                said = run([*self.kubectl, *words], check=False).stdout.strip()
-                self.assertEqual(said, "yes" if is_allowed else "no")
+                said = "yes" if is_allowed else "no"
+                self.becomes(is_allowed, [*self.kubectl, *words], None, said)
         for name in "one", "two":
             node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
             run([*self.kubectl, "apply", "-f", "-"], text=json.dumps(node))
@@ -229,9 +229,7 @@ class Server(unittest.TestCase):
         policy = "name: eigentime-timechaos\n"
         parts = [it for it in rendered(*TIMELINES).split("\n---") if policy in it]
         self.assertEqual(len(parts), 2)
-        crds = CHART / "files/crds.yaml"
-        run([*self.kubectl, "apply", "--server-side", "-f", crds])
-        run([*self.kubectl, "wait", "--for=condition=Established", "crd", "--all"])
+        self.make_kinds()
         run([*self.kubectl, "apply", "-f", "-"], text="\n---".join(parts))
         for namespace in "tools", "shop", "bank", "post":
             run([*self.kubectl, "create", "namespace", namespace])
@@ -277,6 +275,185 @@ class Server(unittest.TestCase):
         patch = json.dumps({"metadata": metadata})
         words = "patch", "node", node, "--type=merge", f"--patch={patch}", *user
         return run([*self.kubectl, *words], check=False).returncode == 0
+
+    def make_kinds(self):
+        crds = CHART / "files/crds.yaml"
+        run([*self.kubectl, "apply", "--server-side", "-f", crds])
+        run([*self.kubectl, "wait", "--for=condition=Established", "crd", "--all"])
+
+    def as_account(self, name, node="one"):
+        """kubectl with the token of a pod with this account on a node."""
+        extra = f"--as-user-extra=authentication.kubernetes.io/node-name={node}"
+        account = f"--as=system:serviceaccount:eigentime:{name}"
+        return [*self.kubectl, "-n", "eigentime", account, extra]
+
+    def becomes(self, is_allowed, words, text, reason=""):
+        """Rights and policies take a moment to be in force."""
+        end = time.monotonic() + 60
+        while True:
+            ended = run(words, text=text, check=False)
+            if (ended.returncode == 0) == is_allowed and reason in (
+                ended.stdout + ended.stderr
+            ):
+                return
+            self.assertLess(time.monotonic(), end, ended.stdout + ended.stderr)
+            time.sleep(0.2)
+
+    def test_the_installers_pods_verify_and_nothing_else(self):
+        pull = "--set-json", 'image.pullSecrets=[{"name":"registry"}]'
+        run([*self.kubectl, "apply", "-f", "-"], text=rendered(*pull, "--no-hooks"))
+        account = "create", "serviceaccount", "eigentime-other", "-n", "eigentime"
+        run([*self.kubectl, *account])
+        create = [*self.as_account("eigentime-installer")]
+        create += ["create", "--dry-run=server", "-f", "-"]
+        secret = {"secretRef": {"name": "s"}}
+        key = {"secretKeyRef": {"name": "s", "key": "k"}}
+        volume = {"name": "v", "secret": {"secretName": "s"}}
+        kept = {"args": ["verify"], "securityContext": verifying()["securityContext"]}
+        for changes, of_container, reason in (
+            ({"nodeName": "two"}, {}, "its own node"),
+            ({"runtimeClassName": None}, {}, "its own node"),
+            ({"hostPID": True}, {}, "nothing of the host"),
+            ({"volumes": [volume]}, {}, "no volumes"),
+            (
+                {"initContainers": [{"name": "i", "image": "i", **kept}]},
+                {},
+                "one kind of container",
+            ),
+            ({"priorityClassName": "system-node-critical"}, {}, "no priority"),
+            ({"serviceAccountName": "eigentime-other"}, {}, "its account"),
+            ({"automountServiceAccountToken": None}, {}, "no token"),
+            ({"imagePullSecrets": [{"name": "other"}]}, {}, "no secrets"),
+            ({}, {"env": [{"name": "E", "valueFrom": key}]}, "no secrets"),
+            ({}, {"envFrom": [secret]}, "no secrets"),
+            ({}, {"command": ["sh"]}, "nothing else"),
+            ({}, {"args": ["wait"]}, "nothing else"),
+            ({}, {"securityContext": {"runAsNonRoot": True}}, "not privileged"),
+        ):
+            with self.subTest(f"{changes} {of_container}"):
+                pod = json.dumps(verify_pod(changes, of_container))
+                self.becomes(False, create, pod, reason)
+        registry = {"imagePullSecrets": [{"name": "registry"}]}
+        self.becomes(True, create, json.dumps(verify_pod(registry, {})))
+        run(create, text=json.dumps(verify_pod({}, {})))
+
+    def test_the_installer_deletes_its_own_pods_only(self):
+        run([*self.kubectl, "apply", "-f", "-"], text=rendered())
+        for name, changes in (
+            ("mine", {}),
+            ("elsewhere", {"nodeName": "two"}),
+            ("other", {"runtimeClassName": None}),
+        ):
+            pod = verify_pod(changes, {})
+            pod["metadata"] = {"name": name, "namespace": "eigentime"}
+            run([*self.kubectl, "create", "-f", "-"], text=json.dumps(pod))
+        delete = [*self.as_account("eigentime-installer")]
+        delete += ["delete", "--dry-run=server", "pod"]
+        for name in "elsewhere", "other":
+            self.becomes(False, [*delete, name], None, "deletes pods that verify")
+        run([*delete, "mine"])
+
+    def test_an_agent_reports_of_its_own_node_only(self):
+        parts = rendered(*TIMELINES).split("\n---")
+        ours = [
+            it
+            for it in parts
+            if "eigentime-agent" in it and "kind: DaemonSet" not in it
+        ]
+        self.assertEqual(len(ours), 5)
+        self.make_kinds()
+        run([*self.kubectl, "apply", "-f", "-"], text="\n---".join(ours))
+        report = {
+            "apiVersion": "eigentime.io/v1alpha1",
+            "kind": "TimelineNode",
+            "metadata": {"name": "one"},
+            "spec": {"renewTime": "2026-01-01T00:00:00Z"},
+        }
+        agent = [*self.as_account("eigentime-agent")]
+        agent += ["apply", "--server-side", "-f", "-"]
+        other = {**report, "metadata": {"name": "two"}}
+        # None is there at first, and then both are.
+        for _ in range(2):
+            dry = [*agent, "--dry-run=server"]
+            self.becomes(False, dry, json.dumps(other), "its own node only")
+            run(agent, text=json.dumps(report))
+            apply = "apply", "--server-side", "--field-manager=test", "-f", "-"
+            run([*self.kubectl, *apply], text=json.dumps(other))
+
+    def test_who_may_view_or_edit_a_namespace_may_do_so_with_its_timelines(self):
+        self.make_kinds()
+        parts = rendered(*TIMELINES, "--show-only", "templates/roles.yaml")
+        run([*self.kubectl, "apply", "-f", "-"], text=parts)
+        run([*self.kubectl, "create", "namespace", "team"])
+        for role, into, may_edit in (
+            ("view", ("view", "edit", "admin"), False),
+            ("edit", ("edit", "admin"), True),
+        ):
+            get = "get", "clusterrole", f"eigentime-{role}", "-o=json"
+            labels = json.loads(run([*self.kubectl, *get]))["metadata"]["labels"]
+            for built_in in "view", "edit", "admin":
+                get = "get", "clusterrole", built_in, "-o=json"
+                rule = json.loads(run([*self.kubectl, *get]))["aggregationRule"]
+                (selector,) = rule["clusterRoleSelectors"]
+                takes = selector["matchLabels"].items() <= labels.items()
+                self.assertEqual(takes, built_in in into, f"{role} into {built_in}")
+            binding = "create", "rolebinding", role, f"--clusterrole=eigentime-{role}"
+            run([*self.kubectl, *binding, f"--user={role}er", "-n", "team"])
+            for verb, namespace, is_allowed in (
+                ("watch", "team", not may_edit),
+                ("patch", "team", may_edit),
+                ("patch", "default", False),
+            ):
+                for kind in "timelines", "timechaos":
+                    words = "auth", "can-i", verb, f"{kind}.eigentime.io"
+                    user = f"--as={role}er", "-n", namespace
+                    with self.subTest(f"{role} {verb} {kind} {namespace}"):
+                        said = "yes" if is_allowed else "no"
+                        asked = [*self.kubectl, *words, *user]
+                        self.becomes(is_allowed, asked, None, said)
+
+
+def verifying():
+    """The container that verifies, as the installer makes it."""
+    return verify_pod({}, {})["spec"]["containers"][0]
+
+
+def verify_pod(changes, of_container):
+    """The pod that the installer makes, with some fields changed, or absent if they are None."""
+    pod = json.loads((Path(__file__).parent / "verify.json").read_text())
+    spec = pod["spec"]
+    for part, changed in (spec, changes), (spec["containers"][0], of_container):
+        part.update(changed)
+        for key in [key for key, value in changed.items() if value is None]:
+            del part[key]
+    return pod
+
+
+@unittest.skipUnless(tool("helm"), "needs helm")
+class Folder(unittest.TestCase):
+    def test_only_one_of_its_own_is_taken(self):
+        for folder, is_right in (
+            ("/opt/eigentime", True),
+            ("/var/lib/eigentime-1.0", True),
+            ("opt/eigentime", False),
+            ("/", False),
+            ("/opt", False),
+            ("/opt/", False),
+            ("/opt/..", False),
+            ("/opt/../etc/kubernetes", False),
+            ("/opt//eigentime", False),
+            ("/opt/eigentime/", False),
+            ("/opt/a b", False),
+            ("/usr/local/bin", False),
+            ("/run/eigentime", False),
+        ):
+            with self.subTest(folder):
+                value = "--set", f"node.folder={folder}"
+                words = "template", CHART, "--kube-version=1.36", *value
+                ended = run([tool("helm"), *words], check=False)
+                self.assertEqual(ended.returncode == 0, is_right, ended.stderr)
+                if not is_right:
+                    self.assertIn("folder", ended.stderr)
 
 
 if __name__ == "__main__":

@@ -339,6 +339,23 @@ class Cluster(Installation):
         rollout("status")
         self.assertEqual(set(on_node(node, *versions).split()), set(both) - set(old))
 
+    def test_12_a_changed_folder_is_refused(self):
+        """Uninstalling finds the former one, and also nodes that are not selected any more."""
+        changed = [
+            *("--set", "node.folder=/opt/other"),
+            *("--set", f"node.selector.kubernetes\\.io/hostname={self.nodes[0]}"),
+        ]
+        helm("upgrade", "eigentime", CHART, *self.values, *changed)
+
+        def told():
+            pods = json.dumps(get("pods", "-n", NAMESPACE))
+            return "Eigentime is installed in /opt/eigentime on this node" in pods
+
+        until(told, "the installer refuses the folder")
+        on_node(self.nodes[0], "test", "!", "-e", "/opt/other")
+        for node in get("nodes")["items"]:
+            self.assertEqual(node["metadata"]["labels"].get(LABEL), "ready")
+
     def test_12_uninstall_waits_for_pods(self):
         spec = {
             "nodeName": self.nodes[0],

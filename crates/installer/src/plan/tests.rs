@@ -6,7 +6,6 @@ use std::path::Path;
 use super::*;
 use crate::record::Record;
 use crate::scratch::Scratch;
-use crate::tree::Tree;
 
 const RUNTIME: &str = "/opt/eigentime/current/eigentime-oci";
 const K3S: &str = "/var/lib/rancher/k3s/agent/etc/containerd";
@@ -168,7 +167,7 @@ fn all_of_it_is_undone_byte_for_byte() {
 
         // All folders of the node that matter are there, so that only ours is new.
         let tree = Tree::new(&root, Path::new("/opt/eigentime"));
-        let lock = tree.lock().unwrap();
+        let lock = tree.claim().unwrap();
         let mut record = Record::default();
         let changed = record.make(&root, &tree, &changes).unwrap();
         assert_eq!(changed.len(), files.len(), "{}", case.name);
@@ -182,10 +181,17 @@ fn all_of_it_is_undone_byte_for_byte() {
             case.name
         );
 
+        // To move it, one has to uninstall.
+        assert_eq!(elsewhere(&root, &again, RUNTIME).unwrap(), None, "{}", case.name);
+        let other = "/data/eigentime/current/eigentime-oci";
+        let moved = plan(&root, &node, other).unwrap();
+        let found = elsewhere(&root, &moved, other).unwrap();
+        assert_eq!(found.as_deref(), Some(Path::new("/opt/eigentime")), "{}", case.name);
+
         let undone = Record::read(&tree).unwrap().undo(&root).unwrap();
         assert_eq!(undone.len(), files.len(), "{}", case.name);
         drop(lock);
-        tree.remove().unwrap();
+        assert!(tree.remove().unwrap());
         std::fs::remove_dir(root.at(Path::new("/opt"))).unwrap();
         assert_eq!(scratch.tree(), before, "{}", case.name);
     }
@@ -210,7 +216,7 @@ fn what_somebody_else_has_changed_since_stays() {
         let kubelet = if engine.ends_with("k3s1") { "v1.33.1+k3s1" } else { "v1.33.1" };
         let node = NodeInfo { kubelet: kubelet.into(), engine: engine.into() };
         let tree = Tree::new(&root, Path::new("/opt/eigentime"));
-        let _lock = tree.lock().unwrap();
+        let _lock = tree.claim().unwrap();
         Record::default().make(&root, &tree, &plan(&root, &node, RUNTIME).unwrap()).unwrap();
         let written = std::fs::read_to_string(root.at(Path::new(file))).unwrap();
         scratch.write(file, &format!("{written}# mine\n"));

@@ -76,13 +76,16 @@ subjects:
     name: eigentime-uninstall
     namespace: {{ $root.Release.Namespace }}
 ---
-# It asks whether there are timelines.
+# It asks whether there are timelines, and on which nodes the runtime is.
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {{- $anywhere | nindent 2 }}
 rules:
   - apiGroups: [eigentime.io]
     resources: [timelines, timechaos]
+    verbs: [list]
+  - apiGroups: [""]
+    resources: [nodes]
     verbs: [list]
 ---
 apiVersion: rbac.authorization.k8s.io/v1
