@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use hyper::Request;
 use hyper_util::client::legacy::Client as Http;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
@@ -34,9 +35,14 @@ pub async fn client() -> anyhow::Result<Client> {
     connector.set_tcp_user_timeout(Some(SILENCE));
     let connector = config.rustls_https_connector_with_connector(connector)?;
     let http = Http::builder(TokioExecutor::new()).build::<_, Body>(connector);
-    let builder =
-        ClientBuilder::new(http.map_err(tower::BoxError::from), config.default_namespace.clone())
-            .with_layer(&option_layer(config.auth_layer()?))
-            .with_layer(&config.base_uri_layer());
+    let http = http.map_err(tower::BoxError::from).map_request(counted);
+    let builder = ClientBuilder::new(http, config.default_namespace.clone())
+        .with_layer(&option_layer(config.auth_layer()?))
+        .with_layer(&config.base_uri_layer());
     Ok(builder.build())
+}
+
+fn counted(request: Request<Body>) -> Request<Body> {
+    crate::metrics::asked(request.method().as_str());
+    request
 }

@@ -43,7 +43,8 @@ fn event_note(mut text: String) -> String {
     const LONGEST: usize = 1024;
     const CUT: &str = "...";
     if text.len() > LONGEST {
-        text.truncate(text.floor_char_boundary(LONGEST - CUT.len()));
+        let end = (0..=LONGEST - CUT.len()).rev().find(|end| text.is_char_boundary(*end));
+        text.truncate(end.unwrap_or(0));
         text.push_str(CUT);
     }
     text

@@ -24,6 +24,7 @@ struct Metrics {
     uncovered: IntGaugeVec,
     changes: IntCounterVec,
     failures: IntCounter,
+    requests: IntCounterVec,
     refused: IntCounterVec,
 }
 
@@ -77,6 +78,12 @@ static METRICS: LazyLock<Metrics> = LazyLock::new(|| {
             "Attempts that are made again later."
         )
         .expect(registered),
+        requests: register_int_counter_vec!(
+            "eigentime_api_requests_total",
+            "Requests to the API server, by method.",
+            &["method"]
+        )
+        .expect(registered),
         refused: register_int_counter_vec!(
             "eigentime_admission_refused_total",
             "Objects that the webhook has refused, by kind.",
@@ -94,6 +101,11 @@ pub fn register() {
 /// Something is tried again later.
 pub fn failed() {
     METRICS.failures.inc();
+}
+
+/// The API server is asked for something.
+pub fn asked(method: &str) {
+    METRICS.requests.with_label_values(&[method]).inc();
 }
 
 /// An object is refused.
@@ -175,7 +187,12 @@ mod tests {
     fn names(text: &str) -> BTreeSet<String> {
         let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
         let is_name = |word: &&str| {
-            let ours = ["eigentime_timeline_", "eigentime_controller_", "eigentime_admission_"];
+            let ours = [
+                "eigentime_timeline_",
+                "eigentime_controller_",
+                "eigentime_admission_",
+                "eigentime_api_",
+            ];
             ours.iter().any(|prefix| word.starts_with(prefix))
         };
         words.filter(is_name).map(str::to_owned).collect()
@@ -190,6 +207,7 @@ mod tests {
         let status = TimelineStatus { map: Some(map), nodes, ..TimelineStatus::default() };
         of_status(&timeline, &status);
         failed();
+        asked("GET");
         refused("pods");
         let told = text();
         assert!(
