@@ -160,7 +160,7 @@ fn each_minute(build: Build) -> Outcome {
     ended.ensure(ended.output() == "1440 wake-ups", "they are others")
 }
 
-/// Twenty processes, thousands of wake-ups, none early, or a second out of order; returns the order.
+/// Twenty processes, thousands of wake-ups, none early or out of order; returns the order.
 fn in_order(build: Build, options: &[&str]) -> Result<String, Broken> {
     let ended = skip(options, &[compiled(build), "many".into(), "20".into(), "4000".into()])?;
     ended.expect_code(0)?;

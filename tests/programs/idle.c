@@ -194,8 +194,6 @@ static int timers(void) {
     return 0;
 }
 
-/* Time passes while a process waits for a processor, so that it may be late by so much, and after one that was due up to
- * a second later. */
 static int judge(struct log *log, uint64_t expected, int64_t tolerance) {
     uint64_t count = log->count, early = 0, disordered = 0, late = 0, digest = 14695981039346656037u;
     int64_t worst = 0;
@@ -208,7 +206,7 @@ static int judge(struct log *log, uint64_t expected, int64_t tolerance) {
         if (wake->woke - wake->due > worst)
             worst = wake->woke - wake->due;
         late += wake->woke - wake->due > tolerance;
-        if (index > 0 && log->wakes[index - 1].due - wake->due > SECOND) {
+        if (index > 0 && log->wakes[index - 1].due > wake->due) {
             disordered++;
             printf("out of order: process %u after %u, which is due %" PRId64 " ns later\n",
                    wake->process, log->wakes[index - 1].process,
