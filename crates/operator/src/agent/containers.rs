@@ -100,11 +100,8 @@ pub fn wanted(
 ) -> Vec<Wanted> {
     let mut all = Vec::new();
     for pod in pods {
-        let claims = members::claims(pod, timelines);
-        let (timeline, others) = match claims.split_first() {
-            Some((first, others)) => (Some(*first), others),
-            None => (None, &[][..]),
-        };
+        let mut claims = members::claims(pod, timelines).into_iter();
+        let (timeline, others) = (claims.next(), claims.as_slice());
         let mut refused = why_not(pod, runtime_class);
         for container in running(pod) {
             if let Some(timeline) = timeline.filter(|it| !members::is_started_on(pod, it)) {
