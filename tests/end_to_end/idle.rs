@@ -9,10 +9,13 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::command::{Finished, User, run, start};
 use crate::ensure;
 use crate::named::place::Place;
 use crate::needs::Need;
+use crate::processes::tracer_of;
 use crate::programs::{Build, Program};
 use crate::suite::{Broken, Outcome, Suite};
 use crate::workspace;
@@ -63,6 +66,7 @@ pub fn add(suite: &mut Suite) {
     }
     let needs = [Need::Program(Build::Dynamic)];
     suite.test("idle::again_and_again", &needs, again_and_again);
+    suite.test("idle::where_the_host_stands_still", &needs, where_the_host_stands_still);
     suite.test("idle::many_at_once", &needs, || many_at_once("descriptor", DESCRIPTOR));
     suite.test("idle::many_timers_at_once", &needs, || many_at_once("timers", TIMERS));
     suite.test("idle::not_rewritten", &needs, || {
@@ -214,6 +218,34 @@ fn again_and_again() -> Outcome {
     let (one, other) = (one?, other?);
     ensure!(one == other, "the order was {one}, and then {other}");
     Ok(())
+}
+
+/// Where the supervisor does not run for a time, as when a virtual machine is paused, those that are due
+/// meanwhile wake one after the other all the same.
+fn where_the_host_stands_still() -> Outcome {
+    const PAUSES: u32 = 10;
+    const PAUSE: Duration = Duration::from_millis(700);
+    const BETWEEN: Duration = Duration::from_millis(20);
+    let mut command = User::Myself.eigentime(&[SKIP])?;
+    command.arg(compiled(Build::Dynamic)).args(["many", "20", "6000"]);
+    let mut running = start(command.stdin(Stdio::null()))?;
+    // Until its calls are rewritten, they are stopped, and a wait begins when the supervisor lets it.
+    ensure!(running.next_line(LIMIT)? == "has woken often", "it says something else");
+    let supervisor = tracer_of(running.child.id()).and_then(|it| Pid::from_raw(it as i32));
+    let supervisor = supervisor.ok_or_else(|| Broken("it has no supervisor".into()))?;
+    for _ in 0..PAUSES {
+        kill_process(supervisor, Signal::STOP)?;
+        thread::sleep(PAUSE);
+        kill_process(supervisor, Signal::CONT)?;
+        thread::sleep(BETWEEN);
+    }
+    let ended = running.finish(LIMIT)?;
+    ended.expect_code(0)?;
+    let latest = ended
+        .output()
+        .rsplit_once(" by ")
+        .and_then(|(_, rest)| rest.split_once(" ns")?.0.parse().ok().map(Duration::from_nanos));
+    ended.ensure(latest.is_some_and(|latest| latest >= PAUSE), "it was not late by a pause")
 }
 
 fn language(unit: u32, command: impl Fn() -> Result<Vec<OsString>, Broken>) -> Outcome {

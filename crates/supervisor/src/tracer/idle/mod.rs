@@ -7,6 +7,7 @@
 //! - `descriptor_owners`, `sockets`, `peers`: who is behind pipes, sockets, terminals and shared memory.
 //! - `deadlines`: what is due next: waits, and timers of the kernel.
 //! - `housekeeping`: threads whose deadlines are leapt over.
+//! - `patience`: for how long a thread that runs keeps those waiting that are due besides.
 //!
 //! In such a timeline no wait that the image translates ends by the kernel's clocks: the supervisor
 //! wakes each thread when its time has come, in the order of their deadlines, and the next only when
@@ -17,6 +18,7 @@ mod asked;
 mod deadlines;
 mod descriptor_owners;
 mod housekeeping;
+mod patience;
 mod peers;
 mod quiescence;
 mod sockets;
@@ -43,14 +45,10 @@ use crate::skip::{AtLimit, Limit, Skip};
 use deadlines::Due;
 use descriptor_owners::DescriptorOwners;
 use housekeeping::Housekeeping;
+use patience::BusyTime;
 use quiescence::Busy;
 pub use quiescence::Waiters;
 use wake_source::{Cause, WakeSource};
-
-/// For how long a thread may run, or keep others waiting in another way, before those that are due
-/// besides are woken all the same.
-const PATIENCE: Patience =
-    Patience { runs: Duration::from_millis(5), waits: Duration::from_millis(500) };
 
 /// For how long it is looked again and again whether a thread still runs, before the supervisor
 /// sleeps in between.
@@ -99,8 +97,8 @@ pub struct Idle {
     expected: HashMap<Holder, (Clock, VirtualInstant)>,
     /// How much time is left until the first timer goes off.
     next_timer: Option<Nanos>,
-    /// Since when threads have been running.
-    busy_since: Option<Instant>,
+    /// For how long threads have been running.
+    busy: Option<BusyTime>,
     /// How long the last look at all threads took, and when the next is to be while one runs.
     cost: Duration,
     next_look: Instant,
@@ -116,14 +114,6 @@ pub struct Idle {
     ending: Option<Instant>,
     leaps: u64,
     skipped: Nanos,
-}
-
-/// How long one thread keeps others waiting.
-struct Patience {
-    /// On a processor.
-    runs: Duration,
-    /// In all: the host may be busy.
-    waits: Duration,
 }
 
 /// How long to wait for events at most.
@@ -148,7 +138,7 @@ impl Idle {
             unknown_timers: HashSet::new(),
             expected: HashMap::new(),
             next_timer: None,
-            busy_since: None,
+            busy: None,
             cost: Duration::ZERO,
             next_look: Instant::now(),
             held_since: None,
@@ -204,7 +194,7 @@ impl Idle {
             // All waited, and nobody was woken by us.
             self.called = Instant::now();
         }
-        self.busy_since.get_or_insert_with(Instant::now);
+        self.busy.get_or_insert_with(BusyTime::begin);
         let hold = self.hold_of(busy.thread, None, busy.why.to_owned());
         self.holds = vec![Hold { call: None, ..hold }];
     }
@@ -303,10 +293,10 @@ impl Supervisor {
     }
 
     fn look_with(&mut self, idle: &mut Idle) -> Pause {
-        let since = idle.busy_since.map_or(Duration::ZERO, |since| since.elapsed());
+        let busy_for = idle.busy.as_mut().map_or(Duration::ZERO, BusyTime::look);
         if idle.waiters.is_still_busy().is_some() {
             let left = idle.next_look.saturating_duration_since(Instant::now());
-            match since < EAGER {
+            match busy_for < EAGER {
                 true => return Pause::None,
                 false if !left.is_zero() => return Pause::For(left.min(LONGEST_PAUSE)),
                 false => {}
@@ -329,11 +319,11 @@ impl Supervisor {
         match proof {
             Err(busy) => {
                 idle.is_busy(busy);
-                if since < EAGER {
+                if busy_for < EAGER {
                     return Pause::None;
                 }
                 let runs = idle.waiters.has_run_for(busy.thread);
-                let is_patient = runs < PATIENCE.runs && since < PATIENCE.waits;
+                let is_patient = patience::lasts(runs, busy_for);
                 let next = if is_patient { None } else { self.wake_due(idle) };
                 let pause = next.map_or(pause, |next| next.min(pause));
                 idle.next_look = Instant::now() + pause;
@@ -382,7 +372,7 @@ impl Supervisor {
 
     /// All threads wait: does what is due, or leaps to it.
     fn all_wait(&mut self, idle: &mut Idle) -> Pause {
-        idle.busy_since = None;
+        idle.busy = None;
         let next = self.next_due(idle);
         if !idle.unknown_timers.is_empty() {
             // As after a change that changes nothing, they are told.
@@ -523,7 +513,7 @@ impl Supervisor {
             waiter.until = None;
         }
         idle.waiters.will_run(thread);
-        idle.busy_since.get_or_insert_with(Instant::now);
+        idle.busy.get_or_insert_with(BusyTime::begin);
         // If it is no more, that is about to be told.
         if Tracee(thread).interrupt().is_ok()
             && let Some(state) = self.threads.get_mut(&thread)

@@ -1,0 +1,68 @@
+//! For how long a thread that runs keeps others waiting.
+
+use std::time::{Duration, Instant};
+
+/// For how long a thread may be on a processor, before those that are due besides are woken all the
+/// same.
+const RUNS: Duration = Duration::from_millis(5);
+
+/// For how long it may keep them waiting at all: the host may be busy.
+const WAITS: Duration = Duration::from_millis(500);
+
+/// As how much a pause between two looks counts at most. If it took longer, the host may have run
+/// nobody meanwhile.
+const LONGEST_PAUSE: Duration = Duration::from_millis(2);
+
+/// For how long threads have been seen to run.
+pub struct BusyTime {
+    seen: Duration,
+    looked: Instant,
+}
+
+impl BusyTime {
+    pub fn begin() -> Self {
+        Self { seen: Duration::ZERO, looked: Instant::now() }
+    }
+
+    /// Looks once more.
+    pub fn look(&mut self) -> Duration {
+        self.look_at(Instant::now())
+    }
+
+    fn look_at(&mut self, now: Instant) -> Duration {
+        self.seen += now.saturating_duration_since(self.looked).min(LONGEST_PAUSE);
+        self.looked = now;
+        self.seen
+    }
+}
+
+/// Are others still to wait for a thread that has been on a processor for so long, where threads have
+/// been seen to run for so long?
+pub fn lasts(on_processor: Duration, busy: Duration) -> bool {
+    on_processor.min(busy) < RUNS && busy < WAITS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_that_stands_still_uses_none_up() {
+        let mut busy = BusyTime::begin();
+        let begin = busy.looked;
+        let stood_still = Duration::from_secs(3);
+        assert_eq!(busy.look_at(begin + stood_still), LONGEST_PAUSE);
+        assert!(lasts(stood_still, busy.seen), "it was on a processor that stood still");
+        let looks = (WAITS.as_millis() / LONGEST_PAUSE.as_millis()) as u32;
+        for look in 1..looks {
+            busy.look_at(begin + stood_still + look * LONGEST_PAUSE);
+        }
+        assert!(!lasts(Duration::ZERO, busy.seen), "it was looked at often enough");
+    }
+
+    #[test]
+    fn a_thread_that_runs_uses_it_up_before_one_that_cannot() {
+        assert!(!lasts(RUNS, RUNS));
+        assert!(lasts(Duration::ZERO, RUNS) && !lasts(Duration::ZERO, WAITS));
+    }
+}
