@@ -15,7 +15,7 @@ use eigentime_supervisor::container::Container;
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, filters};
+use crate::{Error, filters, seals};
 
 /// What says that a directory is one of ours.
 const FORMAT: &str = "eigentime checkpoint";
@@ -72,8 +72,9 @@ impl Drop for Scratch {
     }
 }
 
-/// Links to all images but these, from another directory, by the way that leads there from it. That of seccomp filters
-/// is copied, without those that restored processes get anew.
+/// Links to all images but these, from another directory, by the way that leads there from it. Copied are those in which
+/// restored processes are to find something else: seccomp filters, without those that they get anew, and the seals of
+/// files in memory, if this kernel knows fewer than that on which they were written.
 pub fn link_images(
     images: &Path,
     way: &Path,
@@ -84,17 +85,25 @@ pub fn link_images(
     let entries = fs::read_dir(images).map_err(Error::file("read", images))?;
     for name in entries.flatten().map(|entry| entry.file_name()) {
         let (image, link) = (images.join(&name), directory.join(&name));
-        if name == filters::IMAGE {
-            let content = fs::read(&image).map_err(Error::file("read", &image))?;
-            let unknown = || Error::Damaged {
-                path: images.to_owned(),
-                reason: format!("{} is not understood", filters::IMAGE),
-            };
-            let rest = filters::without(&content, |program| moved.has_filter(program));
-            fs::write(&link, rest.ok_or_else(unknown)?).map_err(Error::file("write", &link))?;
-        } else if without.iter().all(|other| name != *other) {
+        let changed: Option<fn(&[u8], &Moved) -> Option<Vec<u8>>> = match name.to_str() {
+            Some(name) if without.contains(&name) => continue,
+            Some(filters::IMAGE) => Some(|content, moved| {
+                filters::without(content, |program| moved.has_filter(program))
+            }),
+            Some(seals::IMAGE) if !seals::are_known() => Some(|content, _| seals::without(content)),
+            _ => None,
+        };
+        let Some(changed) = changed else {
             symlink(way.join(&name), &link).map_err(Error::file("make", &link))?;
-        }
+            continue;
+        };
+        let content = fs::read(&image).map_err(Error::file("read", &image))?;
+        let unknown = || Error::Damaged {
+            path: images.to_owned(),
+            reason: format!("{} is not understood", name.display()),
+        };
+        let content = changed(&content, moved).ok_or_else(unknown)?;
+        fs::write(&link, content).map_err(Error::file("write", &link))?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@
 //! - `criu`: the command.
 //! - `directory`: what a checkpoint consists of.
 //! - `engines`: containers that only their engine can write.
-//! - `filters`: what is taken out of an image before it is restored.
+//! - `image`: what an image of CRIU's consists of; `filters`, `seals`: what is taken out of one before it is restored.
 //! - `subject`: the processes that a checkpoint is made of.
 //! - `dump`, `restore`: there and back.
 //! - `passes`: the runs of CRIU that a dump takes.
@@ -22,9 +22,11 @@ mod dump;
 mod engines;
 mod filters;
 mod hold;
+mod image;
 mod passes;
 mod restore;
 mod script;
+mod seals;
 mod subject;
 
 use std::io;
