@@ -1,7 +1,7 @@
 //! A checkpoint as a directory: a manifest, which tells of the clocks and has a checksum of every other
 //! file, and what CRIU has written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::iter;
@@ -15,7 +15,7 @@ use eigentime_supervisor::container::Container;
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, filters, seals};
+use crate::{Error, filters, processor, seals};
 
 /// What says that a directory is one of ours.
 const FORMAT: &str = "eigentime checkpoint";
@@ -115,6 +115,9 @@ pub struct Manifest {
     version: u64,
     /// The version of eigentime that made it.
     eigentime: String,
+    /// What the processor could execute.
+    #[serde(default)]
+    pub instructions: BTreeSet<String>,
     /// How it was made.
     #[serde(flatten)]
     pub made: Made,
@@ -208,7 +211,8 @@ impl Manifest {
         }
         let eigentime = env!("CARGO_PKG_VERSION").to_owned();
         let (format, version) = (FORMAT.to_owned(), VERSION);
-        let manifest = Self { format, version, eigentime, made, moved, files };
+        let instructions = processor::instructions();
+        let manifest = Self { format, version, eigentime, instructions, made, moved, files };
         let text = serde_json::to_vec_pretty(&manifest).expect("a manifest is plain data");
         let path = directory.join(parts.manifest);
         // It is whole, or not there.

@@ -11,6 +11,7 @@
 //! - `subject`: the processes that a checkpoint is made of.
 //! - `dump`, `restore`: there and back.
 //! - `passes`: the runs of CRIU that a dump takes.
+//! - `processor`: what programs may have found that another processor lacks.
 //! - `script`: what CRIU calls while the processes are stopped.
 //! - `hold`: processes that were restored, until they have their clocks.
 //! - `container`: what is done around a container's runtime, which starts CRIU itself.
@@ -24,6 +25,7 @@ mod filters;
 mod hold;
 mod image;
 mod passes;
+mod processor;
 mod restore;
 mod script;
 mod seals;
@@ -63,8 +65,9 @@ pub enum Error {
     OldCriu { path: PathBuf, found: String },
     #[error(
         "criu cannot dump process {pid}: {reason}\n\
-         help: it goes on as before; {help}{log} has the rest. `eigentime ctl save` keeps the clocks of a \
-         timeline, and `eigentime run --continue` starts programs by them"
+         help: it goes on as before; {}{log} has the rest. `eigentime ctl save` keeps the clocks of a \
+         timeline, and `eigentime run --continue` starts programs by them",
+        before_more(help)
     )]
     NotDumped { pid: i32, reason: String, help: &'static str, log: PathBuf },
     #[error("criu cannot restore process {pid}: {reason}\nhelp: {help}; {log} has the rest")]
@@ -97,4 +100,9 @@ impl Error {
         let path = path.to_owned();
         move |cause| Self::File { action, path, cause }
     }
+}
+
+/// What something follows, if it is there.
+fn before_more(help: &str) -> String {
+    if help.is_empty() { String::new() } else { format!("{help}; ") }
 }
