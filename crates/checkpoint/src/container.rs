@@ -189,6 +189,6 @@ pub fn restore(
     let restored = held.bring_into(&name, &moved, onward.clocked, Some(&identity));
     let status = wait(&mut child)?;
     let notes = restored?.into_iter().flat_map(|process| process.notes);
-    let notes = notes.chain(processor::note_on(&instructions)).collect();
+    let notes = notes.chain(processor::notes_on(&instructions)).collect();
     Ok(Some(Restarted { status, notes }))
 }

@@ -9,7 +9,7 @@ const TOLD: &str = "/proc/cpuinfo";
 
 /// How instructions that not every processor has are called there (arch/x86/include/asm/cpufeatures.h), or their
 /// names begin.
-const INSTRUCTIONS: [&str; 37] = [
+const INSTRUCTIONS: [&str; 38] = [
     "pni",
     "ssse3",
     "sse4",
@@ -46,6 +46,7 @@ const INSTRUCTIONS: [&str; 37] = [
     "movdir",
     "amx",
     "user_shstk",
+    "mpx",
     "cldemote",
 ];
 
@@ -62,17 +63,34 @@ fn named_in(told: &str) -> BTreeSet<String> {
     names.filter(is_one).filter(|name| *name != "xsaves").map(str::to_owned).collect()
 }
 
+/// Those by which a processor has more registers to save. The dynamic loader keeps room for what it found when the
+/// program started, and saves all that there is: more of them overwrite the program's stack.
+const STATE: [&str; 4] = ["avx", "mpx", "avx512f", "amx_tile"];
+
 /// What somebody should know who restores here what was written where these were there.
-pub fn note_on(instructions: &BTreeSet<String>) -> Option<String> {
-    let here = self::instructions();
-    let missing: Vec<_> = instructions.difference(&here).map(String::as_str).collect();
-    (!missing.is_empty()).then(|| {
+pub fn notes_on(there: &BTreeSet<String>) -> Vec<String> {
+    notes(there, &instructions())
+}
+
+fn notes(there: &BTreeSet<String>, here: &BTreeSet<String>) -> Vec<String> {
+    let named = |names: Vec<&str>| (!names.is_empty()).then(|| names.join(", "));
+    let missing = named(there.difference(here).map(String::as_str).collect());
+    let more = here.difference(there).map(String::as_str).filter(|name| STATE.contains(name));
+    // A checkpoint of before that was written tells of none.
+    let more = named(more.filter(|_| !there.is_empty()).collect());
+    let missing = missing.map(|names| {
         format!(
-            "this processor has no {}, which that had on which the checkpoint was made: a program that has found it \
-             there is ended by SIGILL when it uses it",
-            missing.join(", ")
+            "this processor has no {names}, which that had on which the checkpoint was made: a program that has found \
+             it there is ended by SIGILL when it uses it"
         )
-    })
+    });
+    let more = more.map(|names| {
+        format!(
+            "this processor has {names}, which that had not on which the checkpoint was made: a program whose \
+             functions are bound at their first call (without LD_BIND_NOW) may have its stack overwritten"
+        )
+    });
+    missing.into_iter().chain(more).collect()
 }
 
 #[cfg(test)]
@@ -89,9 +107,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told() {
-        assert_eq!(note_on(&instructions()), None);
-        let more = BTreeSet::from(["avx9".to_owned()]);
-        assert!(note_on(&more).is_some_and(|note| note.contains("has no avx9, which")));
+    fn what_is_missing_and_what_is_more_is_told() {
+        let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        assert!(notes_on(&instructions()).is_empty());
+        let found = notes(&set(&["avx", "xsavec"]), &set(&["avx", "mpx", "bmi1"]));
+        assert!(found[0].contains("has no xsavec, which"), "{found:?}");
+        assert!(found[1].contains("has mpx, which"), "{found:?}");
+        assert!(notes(&set(&[]), &set(&["avx"])).is_empty());
     }
 }

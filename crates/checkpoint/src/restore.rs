@@ -93,7 +93,7 @@ pub fn restore(restoring: &Restoring<'_>) -> Result<Restored, Error> {
     let processes = processes?;
     let slewed = moved.slews_for(&clocked);
     let slewed_ns = slewed.map(|span| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
-    let notes = processor::note_on(&instructions).into_iter().collect();
+    let notes = processor::notes_on(&instructions);
     Ok(Restored { pid, timeline: name.to_string(), slewed_ns, processes, notes })
 }
 

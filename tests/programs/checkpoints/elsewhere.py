@@ -31,12 +31,15 @@ from moving import (
     tree_of,
 )
 
+SETPRIV = "/usr/bin/setpriv"
 CRIU = Path(os.environ["EIGENTIME_CRIU"])
 RATE, MS = 2, 1_000_000
 AWAY = timedelta(days=2)
 # Of how much of its span a wait may be late in a machine whose processor is translated.
 LATE = 0.1
 SPAN = 8
+# Far fewer calls than its threads make meanwhile.
+FEW = 500
 # Above the numbers that are taken in the machine already.
 LAST_PID = Path("/proc/sys/kernel/ns_last_pid")
 FIRST_PID = 5000
@@ -77,6 +80,15 @@ def start_machine(files, away):
     return machine
 
 
+def limited():
+    """The start of a command that has no capability that root lacks here, as in a container: CRIU could not give it
+    back."""
+    status = Path("/proc/self/status").read_text()
+    had = int(re.search(r"CapBnd:\s*([0-9a-f]+)", status)[1], 16)
+    lost = ",".join(f"-cap_{number}" for number in range(had.bit_length()) if not had >> number & 1)
+    return f"'{SETPRIV}' --inh-caps={lost} --bounding-set={lost}" if lost else ""
+
+
 class There:
     """The command in a machine, in the directory in which we are."""
 
@@ -107,9 +119,10 @@ class There:
 
     def start(self, name, program):
         run = f"'{EIGENTIME}' run --timeline {name} {' '.join(TIMELINE)} --"
+        variable = f"GLIBC_TUNABLES={os.environ['GLIBC_TUNABLES']}"
         self.do(
             f"echo {FIRST_PID} >{LAST_PID}; "
-            f"setsid {run} '{program}' >{name}.out 2>&1 </dev/null &"
+            f"{variable} setsid {limited()} {run} '{program}' >{name}.out 2>&1 </dev/null &"
         )
 
     def restore(self, name, policy):
@@ -121,7 +134,7 @@ class There:
         return began, self.now()
 
     def executes(self, name):
-        """Has its processor these instructions?"""
+        """Has its processor this instruction?"""
         return name in self.do("cat /proc/cpuinfo").split()
 
 
@@ -240,13 +253,14 @@ def restores(policy, ticking, moving, _quiet):
     shown = there.show("waits")
     check_map(shown, waits.stood(), policy, began, done)
     check_waits(lines, waits.stood(), policy, began)
-    ensure(shown["calls"]["rewritten"] > 0, f"{shown['calls']}")
+    # Two threads sleep all the time, from sites that were rewritten before.
+    ensure(shown["calls"]["stops"] < FEW, f"{shown['calls']}")
     machine.end()
 
 
 def returns(policy, ticking, _moving, _quiet):
     """What was written there goes on here."""
-    files = files_of(ticking)
+    files = files_of(ticking, SETPRIV)
     machine = start_machine(files, -AWAY)
     there = There(machine)
     there.start("ticker", ticking)
@@ -272,7 +286,7 @@ def returns(policy, ticking, _moving, _quiet):
 
 def pre_dumps(_ticking, _moving, quiet):
     """Memory is written before the program is stopped, and is what it was when it is restored."""
-    machine = start_machine(files_of(quiet), AWAY)
+    machine = start_machine(files_of(quiet, SETPRIV), AWAY)
     there = There(machine)
     there.start("quiet", quiet)
     there.await_lines("quiet.out", 1)
