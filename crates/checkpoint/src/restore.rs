@@ -99,11 +99,15 @@ pub fn restore(restoring: &Restoring<'_>) -> Result<Restored, Error> {
 
 /// What to do about the reasons that are met most.
 fn help_with(reason: &str) -> &'static str {
-    const HELP: [(&str, &str); 3] = [
+    const HELP: [(&str, &str); 4] = [
         (
             "Can't fork for",
             "there is a process of that number; restore it in another process namespace (unshare --pid \
              --fork --mount-proc)",
+        ),
+        (
+            "Unable to restore capabilities",
+            "root lacks a capability here that the program has, such as CAP_SYS_RESOURCE in a container",
         ),
         ("has bad size", "files that it has open must be as they were"),
         (
