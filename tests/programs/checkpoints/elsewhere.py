@@ -72,7 +72,10 @@ def files_of(*programs):
 
 def start_machine(files, away):
     here = Path.cwd()
-    (files.root / here.relative_to("/")).mkdir(parents=True, exist_ok=True)
+    there = files.root / here.relative_to("/")
+    there.mkdir(parents=True, exist_ok=True)
+    # Programs have it as their working directory, of which CRIU compares the mode.
+    there.chmod(here.stat().st_mode & 0o7777)
     date = datetime.now(timezone.utc) + away
     machine = Machine(files, date.strftime("%Y-%m-%dT%H:%M:%S"))
     there = machine.do("uname -r").strip()
