@@ -5,6 +5,7 @@
 #
 #   vmlinuz, version    the kernel, and its release
 #   modules/*.ko        what it needs there; modules/list has their names in the order of loading
+#   modules/criu        the names of those that CRIU needs besides, for the tests of checkpoints
 #
 # `scripts/vm.sh rt` fetches the distribution's real-time kernel (PREEMPT_RT) for bench/mechanisms.py, to
 # build/share/eigentime/vm-rt, without modules.
@@ -36,6 +37,9 @@ readonly PARTS='linux-(image|modules|headers|kbuild)-'
 # What the kernel needs in the virtual machine: a port, a disk, and its file system. What it has built
 # in is no module.
 readonly MODULES=(virtio_pci virtio_console virtio_blk crc32c_generic ext4)
+
+# What CRIU looks at before it does anything: sockets, and the rules for packets.
+readonly FOR_CRIU=(nf_tables unix_diag tcp_diag udp_diag raw_diag netlink_diag af_packet_diag)
 
 say() { echo "vm: $*" >&2; }
 skip() {
@@ -100,9 +104,9 @@ modinfo_of() { # FILE FIELD
 }
 
 # Puts a module where virtual machines take it from, after those that it needs.
-add_module() { # NAME
-    local name=${1//-/_} file needed
-    if grep -qx "$name.ko" "$new/modules/list"; then return 0; fi
+add_module() { # NAME LIST
+    local name=${1//-/_} list=$new/modules/$2 file needed
+    if grep -qsx "$name.ko" "$new/modules/list" "$list"; then return 0; fi
     file=$(find "$root" -path "*/lib/modules/*" -name '*.ko*' | sed -nE "\#/${name//_/[-_]}[.]ko([.](xz|zst|gz))?\$#p" | head -n 1)
     if [ -z "$file" ]; then return 0; fi
     case $file in
@@ -112,8 +116,8 @@ add_module() { # NAME
         *) cat "$file" ;;
     esac >"$new/modules/$name.ko"
     needed=$(modinfo_of "$new/modules/$name.ko" depends)
-    for needed in ${needed//,/ }; do add_module "$needed"; done
-    echo "$name.ko" >>"$new/modules/list"
+    for needed in ${needed//,/ }; do add_module "$needed" "$2"; done
+    echo "$name.ko" >>"$list"
 }
 
 # Builds our own module with the headers of the kernel, which look for each other in /usr/src.
@@ -138,7 +142,7 @@ build() { # RELEASE: our own module, or says that it cannot be built
 }
 
 main() {
-    local key root new release package
+    local key root new release package module
     key=$(stamp)
     if [ "$(cat "$TARGET/stamp" 2>/dev/null)" = "$key" ]; then return 0; fi
 
@@ -156,12 +160,14 @@ main() {
     rm -rf "$root" "$new"
     mkdir -p "$root" "$new/modules"
     : >"$new/modules/list"
+    : >"$new/modules/criu"
     for package in "$WORK"/packages/*.deb; do dpkg-deb --extract "$package" "$root"; done
     release=$(find "$root/boot" -name 'vmlinuz-*' -printf '%f\n' | sed 's/^vmlinuz-//' | head -n 1)
     install --mode=644 "$root/boot/vmlinuz-$release" "$new/vmlinuz"
     echo "$release" >"$new/version"
     if [ -z "$KIND" ]; then
-        for package in "${MODULES[@]}"; do add_module "$package"; done
+        for module in "${MODULES[@]}"; do add_module "$module" list; done
+        for module in "${FOR_CRIU[@]}"; do add_module "$module" criu; done
         build "$release"
     fi
     echo "$key" >"$new/stamp"

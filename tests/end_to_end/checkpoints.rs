@@ -157,6 +157,41 @@ pub fn add(suite: &mut Suite) {
         }
     }
     containers(suite, &with);
+    in_machines(suite, &with);
+}
+
+/// To a virtual machine that has another kernel, and from it (`programs/checkpoints/elsewhere.py`).
+fn in_machines(suite: &mut Suite, with: &impl Fn(&[Need]) -> Vec<Need>) {
+    let modules = machine_parts().join("modules/criu");
+    let needs = with(&[
+        Need::Tool("qemu-system-x86_64"),
+        Need::Tool("mke2fs"),
+        Need::Tool("busybox"),
+        Need::Tool("ldd"),
+        Need::Tool("setpriv"),
+        Need::Other(modules.is_file(), format!("{} (make vm)", modules.display())),
+        Need::Program(Build::Dynamic),
+    ]);
+    for (name, case) in [
+        ("restores::continue", "restores:continue"),
+        ("restores::catch_up", "restores:catch-up"),
+        ("returns::continue", "returns:continue"),
+        ("returns::catch_up", "returns:catch-up"),
+        ("pre_dumps", "pre-dumps"),
+    ] {
+        suite.test(format!("checkpoints::vm::{name}"), &needs, move || {
+            let programs = [Program::Ticking, Program::Moving, Program::Quiet];
+            let programs = programs.map(|program| program.path(Build::Dynamic).into());
+            let python = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "python3"];
+            case_of(LIMIT, &python, "elsewhere.py", case, programs.into())
+        });
+    }
+}
+
+/// What `scripts/vm.sh` has put there, if it could.
+fn machine_parts() -> PathBuf {
+    let products = workspace::binary().ancestors().nth(2).unwrap_or(workspace::root());
+    products.join("share/eigentime/vm")
 }
 
 /// By the verbs of a runtime and of an engine.
@@ -231,6 +266,7 @@ fn case_of(
         .current_dir(&directory)
         .env("EIGENTIME", workspace::binary())
         .env("EIGENTIME_CRIU", criu)
+        .env("EIGENTIME_VM", machine_parts())
         .env("TMPDIR", temporary)
         .env(workspace::ONLY_VARIABLE, &runtime)
         .stdin(Stdio::null());

@@ -47,6 +47,7 @@ pub enum Program {
     /// The same.
     Ticking,
     Moving,
+    Quiet,
 }
 
 /// How to compile it. The kinds of C program differ in where they keep their
@@ -97,6 +98,7 @@ const ALL: &[(Program, &[Build])] = {
         (Moved, &[Dynamic, Static, Musl, Go, Rust, RustMusl, Java]),
         (Ticking, &[Dynamic, Static, Go, Java]),
         (Moving, &[Dynamic]),
+        (Quiet, &[Dynamic]),
     ]
 };
 
@@ -132,6 +134,7 @@ impl Program {
             Program::Moved => "moved",
             Program::Ticking => "ticking",
             Program::Moving => "moving",
+            Program::Quiet => "quiet",
         }
     }
 

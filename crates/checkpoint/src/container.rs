@@ -20,7 +20,7 @@ use crate::dump::{Becomes, Draft, kernel};
 use crate::hold::Hold;
 use crate::passes::{refusal, rest_of};
 use crate::script::Calls;
-use crate::{Criu, Error};
+use crate::{Criu, Error, processor};
 
 /// What names the file with further options of CRIU.
 const OPTIONS: &str = "CRIU_CONFIG_FILE";
@@ -152,7 +152,7 @@ pub fn restore(
 ) -> Result<Option<Restarted>, Error> {
     let Container { identity, images, calls } = onward.subject;
     let images = std::path::absolute(images).map_err(Error::file("find", images))?;
-    let Manifest { made, moved, .. } = Manifest::read(&images, RUNTIME)?;
+    let Manifest { made, moved, instructions, .. } = Manifest::read(&images, RUNTIME)?;
     if made.timeline.is_none() && !onward.is_cured {
         return Ok(None);
     }
@@ -188,6 +188,7 @@ pub fn restore(
     let identity = Identity { inherits_time: true, ..identity.clone() };
     let restored = held.bring_into(&name, &moved, onward.clocked, Some(&identity));
     let status = wait(&mut child)?;
-    let notes = restored?.into_iter().flat_map(|process| process.notes).collect();
+    let notes = restored?.into_iter().flat_map(|process| process.notes);
+    let notes = notes.chain(processor::notes_on(&instructions)).collect();
     Ok(Some(Restarted { status, notes }))
 }

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use nix::unistd::mkdtemp;
@@ -16,6 +16,9 @@ const FIRST: u32 = 4;
 
 /// What names the command, where no option does.
 const VARIABLE: &str = "EIGENTIME_CRIU";
+
+/// What it says where the kernel does not tell which memory changes.
+const NO_TRACKING: &str = "Dirty tracking is OFF";
 
 /// The command, of a version that is known to work.
 #[derive(Clone, Debug)]
@@ -51,13 +54,18 @@ impl Criu {
         }
     }
 
-    /// Does the kernel tell it which memory has changed since it looked last?
-    pub fn tracks_memory(&self) -> io::Result<bool> {
+    /// Does the kernel tell it which memory has changed since it looked last? If it cannot find that out: why.
+    pub fn tracks_memory(&self) -> io::Result<Result<bool, String>> {
         let told = Command::new(&self.path)
             .args(["check", "--feature", "mem_dirty_track"])
             .stdin(Stdio::null())
             .output()?;
-        Ok(told.status.success())
+        let said = String::from_utf8_lossy(&told.stderr);
+        Ok(match told.status.success() {
+            true => Ok(true),
+            false if said.contains(NO_TRACKING) => Ok(false),
+            false => Err(reason(&said).unwrap_or_else(|| unknown(said.trim(), told.status))),
+        })
     }
 
     /// Starts it with these arguments, and with its log in a file.
@@ -95,8 +103,12 @@ pub fn outcome(mut child: Child, log: &Path) -> io::Result<Result<(), String>> {
     }
     let log = fs::read(log).unwrap_or_default();
     let said = String::from_utf8_lossy(&said).trim().to_owned();
-    let unknown = || format!("it says '{said}' ({status})");
-    Ok(Err(reason(&String::from_utf8_lossy(&log)).unwrap_or_else(unknown)))
+    Ok(Err(reason(&String::from_utf8_lossy(&log)).unwrap_or_else(|| unknown(&said, status))))
+}
+
+/// What can be told where it gives no reason.
+fn unknown(said: &str, status: ExitStatus) -> String {
+    format!("it says '{said}' ({status})")
 }
 
 /// What the first part that a reason of CRIU's has stands for.
@@ -133,17 +145,34 @@ fn when(line: &str) -> Option<Duration> {
     seconds.parse().ok().map(Duration::from_secs_f64)
 }
 
-/// The first error in a log that matters.
+/// The error in a log that matters: that the kernel lacks something without which CRIU does nothing, else the first.
 fn reason(log: &str) -> Option<String> {
     // It goes on without these.
-    const HARMLESS: [&str; 2] = ["rlimit: Can't setup", "Can't keep kdat cache"];
-    log.lines().find_map(|line| {
+    const HARMLESS: [&str; 7] = [
+        "rlimit: Can't setup",
+        "Can't keep kdat cache",
+        "sockets: Diag module missing",
+        "tun: Unable to create tun",
+        "-95 reported by netlink",
+        "net: Unable to create a veth pair",
+        "Can't wait or bad status",
+    ];
+    const LACKING: &str = "failed when initializing kerndat";
+    let errors = log.lines().filter_map(|line| {
         let (_, error) = line.split_once("Error (")?;
         let (_, text) = error.split_once("): ")?;
-        let is_harmless = HARMLESS.iter().any(|harmless| text.starts_with(harmless));
-        (!is_harmless).then(|| text.trim().to_owned())
-    })
+        let text = text.strip_prefix("kerndat: ").unwrap_or(text).trim();
+        (!HARMLESS.iter().any(|harmless| text.starts_with(harmless))).then_some(text)
+    });
+    let lacking = errors.clone().find(|text| text.contains(LACKING));
+    lacking.or(errors.clone().next()).map(str::to_owned)
 }
+
+/// What to do about what the kernel lacks.
+pub const LACKING: [(&str, &str); 2] = [
+    ("nftables", "the kernel needs the module nf_tables (modprobe nf_tables)"),
+    ("tcp_repair", "the loopback device has to be up (ip link set lo up)"),
+];
 
 #[cfg(test)]
 mod tests {
@@ -165,5 +194,11 @@ mod tests {
                    (00.06) Error (criu/cr-restore.c:2320): Restoring FAILED.\n";
         assert_eq!(reason(log).as_deref(), Some("File a has bad size 2 (expect 1)"));
         assert_eq!(reason("(00.01) Dumping finished successfully\n"), None);
+        let lacking = "Error (criu/tun.c:85): tun: Unable to create tun: No such file or directory\n\
+                       Error (criu/kerndat.c:727): Unable to connect a socket: Network is unreachable\n\
+                       Error (criu/kerndat.c:1877): kerndat_tcp_repair failed when initializing kerndat.\n\
+                       Error (criu/crtools.c:267): Could not initialize kernel features detection.\n";
+        let expected = "kerndat_tcp_repair failed when initializing kerndat.";
+        assert_eq!(reason(lacking).as_deref(), Some(expected));
     }
 }

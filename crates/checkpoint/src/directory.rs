@@ -1,7 +1,7 @@
 //! A checkpoint as a directory: a manifest, which tells of the clocks and has a checksum of every other
 //! file, and what CRIU has written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::iter;
@@ -15,7 +15,7 @@ use eigentime_supervisor::container::Container;
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, filters};
+use crate::{Error, filters, processor, seals};
 
 /// What says that a directory is one of ours.
 const FORMAT: &str = "eigentime checkpoint";
@@ -72,8 +72,12 @@ impl Drop for Scratch {
     }
 }
 
-/// Links to all images but these, from another directory, by the way that leads there from it. That of seccomp filters
-/// is copied, without those that restored processes get anew.
+/// What an image becomes for processes that have moved so; none if it is not understood.
+type Change = fn(&[u8], &Moved) -> Option<Vec<u8>>;
+
+/// Links to all images but these, from another directory, by the way that leads there from it. Copied are those in which
+/// restored processes are to find something else: seccomp filters, without those that they get anew, and the seals of
+/// files in memory, if this kernel knows fewer than that on which they were written.
 pub fn link_images(
     images: &Path,
     way: &Path,
@@ -84,17 +88,25 @@ pub fn link_images(
     let entries = fs::read_dir(images).map_err(Error::file("read", images))?;
     for name in entries.flatten().map(|entry| entry.file_name()) {
         let (image, link) = (images.join(&name), directory.join(&name));
-        if name == filters::IMAGE {
-            let content = fs::read(&image).map_err(Error::file("read", &image))?;
-            let unknown = || Error::Damaged {
-                path: images.to_owned(),
-                reason: format!("{} is not understood", filters::IMAGE),
-            };
-            let rest = filters::without(&content, |program| moved.has_filter(program));
-            fs::write(&link, rest.ok_or_else(unknown)?).map_err(Error::file("write", &link))?;
-        } else if without.iter().all(|other| name != *other) {
+        let changed: Option<Change> = match name.to_str() {
+            Some(name) if without.contains(&name) => continue,
+            Some(filters::IMAGE) => Some(|content, moved| {
+                filters::without(content, |program| moved.has_filter(program))
+            }),
+            Some(seals::IMAGE) if !seals::are_known() => Some(|content, _| seals::without(content)),
+            _ => None,
+        };
+        let Some(changed) = changed else {
             symlink(way.join(&name), &link).map_err(Error::file("make", &link))?;
-        }
+            continue;
+        };
+        let content = fs::read(&image).map_err(Error::file("read", &image))?;
+        let unknown = || Error::Damaged {
+            path: images.to_owned(),
+            reason: format!("{} is not understood", name.display()),
+        };
+        let content = changed(&content, moved).ok_or_else(unknown)?;
+        fs::write(&link, content).map_err(Error::file("write", &link))?;
     }
     Ok(())
 }
@@ -106,6 +118,9 @@ pub struct Manifest {
     version: u64,
     /// The version of eigentime that made it.
     eigentime: String,
+    /// What the processor could execute.
+    #[serde(default)]
+    pub instructions: BTreeSet<String>,
     /// How it was made.
     #[serde(flatten)]
     pub made: Made,
@@ -199,7 +214,8 @@ impl Manifest {
         }
         let eigentime = env!("CARGO_PKG_VERSION").to_owned();
         let (format, version) = (FORMAT.to_owned(), VERSION);
-        let manifest = Self { format, version, eigentime, made, moved, files };
+        let instructions = processor::instructions();
+        let manifest = Self { format, version, eigentime, instructions, made, moved, files };
         let text = serde_json::to_vec_pretty(&manifest).expect("a manifest is plain data");
         let path = directory.join(parts.manifest);
         // It is whole, or not there.

@@ -7,10 +7,11 @@
 //! - `criu`: the command.
 //! - `directory`: what a checkpoint consists of.
 //! - `engines`: containers that only their engine can write.
-//! - `filters`: what is taken out of an image before it is restored.
+//! - `image`: what an image of CRIU's consists of; `filters`, `seals`: what is taken out of one before it is restored.
 //! - `subject`: the processes that a checkpoint is made of.
 //! - `dump`, `restore`: there and back.
 //! - `passes`: the runs of CRIU that a dump takes.
+//! - `processor`: what programs may have found that another processor lacks.
 //! - `script`: what CRIU calls while the processes are stopped.
 //! - `hold`: processes that were restored, until they have their clocks.
 //! - `container`: what is done around a container's runtime, which starts CRIU itself.
@@ -22,9 +23,12 @@ mod dump;
 mod engines;
 mod filters;
 mod hold;
+mod image;
 mod passes;
+mod processor;
 mod restore;
 mod script;
+mod seals;
 mod subject;
 
 use std::io;
@@ -61,8 +65,9 @@ pub enum Error {
     OldCriu { path: PathBuf, found: String },
     #[error(
         "criu cannot dump process {pid}: {reason}\n\
-         help: it goes on as before; {help}{log} has the rest. `eigentime ctl save` keeps the clocks of a \
-         timeline, and `eigentime run --continue` starts programs by them"
+         help: it goes on as before; {}{log} has the rest. `eigentime ctl save` keeps the clocks of a \
+         timeline, and `eigentime run --continue` starts programs by them",
+        before_more(help)
     )]
     NotDumped { pid: i32, reason: String, help: &'static str, log: PathBuf },
     #[error("criu cannot restore process {pid}: {reason}\nhelp: {help}; {log} has the rest")]
@@ -95,4 +100,9 @@ impl Error {
         let path = path.to_owned();
         move |cause| Self::File { action, path, cause }
     }
+}
+
+/// What something follows, if it is there.
+fn before_more(help: &str) -> String {
+    if help.is_empty() { String::new() } else { format!("{help}; ") }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use eigentime_supervisor::Rest;
 use eigentime_supervisor::registry::Name;
 
-use crate::criu::{known, outcome, place_for_log, stood_for};
+use crate::criu::{LACKING, known, outcome, place_for_log, stood_for};
 use crate::directory::OWN;
 use crate::script::Calls;
 use crate::subject::{Of, Subject};
@@ -17,10 +17,6 @@ use crate::{Criu, Error};
 
 /// How often the memory is written beforehand at most.
 const MOST: usize = 3;
-
-/// What the kernel lacks for that.
-const NO_TRACKING: &str = "the kernel does not tell which memory changes (CONFIG_MEM_SOFT_DIRTY), so that nothing \
-                           was written before the programs were stopped";
 
 /// How a checkpoint is made.
 pub struct Dumping<'a> {
@@ -77,8 +73,18 @@ impl<'a> Passes<'a> {
     /// Writes the memory while the processes go on, until what changes meanwhile does not become less.
     pub fn pre_dump(&mut self) -> Result<(), Error> {
         let tracks = self.dumping.criu.tracks_memory();
-        if !tracks.map_err(Error::file("run", Path::new("criu")))? {
-            self.notes.push(NO_TRACKING.to_owned());
+        let why_not = match tracks.map_err(Error::file("run", Path::new("criu")))? {
+            Ok(true) => None,
+            Ok(false) => Some(
+                "the kernel does not tell which memory changes (CONFIG_MEM_SOFT_DIRTY)".to_owned(),
+            ),
+            Err(reason) => Some(format!(
+                "criu cannot find out whether the kernel tells which memory changes: {reason}"
+            )),
+        };
+        if let Some(why_not) = why_not {
+            self.notes
+                .push(format!("{why_not}; nothing was written before the programs were stopped"));
             return Ok(());
         }
         let mut last = u64::MAX;
@@ -172,21 +178,21 @@ fn help_with(reason: &str) -> &'static str {
         (
             "Can't get rlimit",
             "criu needs CAP_SYS_RESOURCE to read the limits of another user's processes: a container needs the option \
-             `--cap-add SYS_RESOURCE`, a unit of systemd that capability in its CapabilityBoundingSet=; ",
+             `--cap-add SYS_RESOURCE`, a unit of systemd that capability in its CapabilityBoundingSet=",
         ),
         (
             "doesn't live in IPC ns",
             "what has memory of System V, as PostgreSQL has, needs an IPC namespace of its own: start it by \
-             `unshare --ipc`; ",
+             `unshare --ipc`",
         ),
         (
             "external socket",
-            "who it is connected with must be in the checkpoint, too, or --criu-arg=--ext-unix-sk be given; ",
+            "who it is connected with must be in the checkpoint, too, or --criu-arg=--ext-unix-sk be given",
         ),
         (
             "Can't lookup mount",
-            "a process that has mounts of its own, such as a container's, only its engine or runtime can write; ",
+            "a process that has mounts of its own, such as a container's, only its engine or runtime can write",
         ),
     ];
-    known(reason, &HELP).unwrap_or_default()
+    known(reason, &HELP).or(known(reason, &LACKING)).unwrap_or_default()
 }

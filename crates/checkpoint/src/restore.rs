@@ -12,11 +12,11 @@ use eigentime_supervisor::control::Attached;
 use eigentime_supervisor::registry::Name;
 use serde::Serialize;
 
-use crate::criu::{known, outcome, place_for_log};
+use crate::criu::{LACKING, known, outcome, place_for_log};
 use crate::directory::{Manifest, OWN, Scratch, link_images};
 use crate::hold::Hold;
 use crate::script::Calls;
-use crate::{Criu, Error};
+use crate::{Criu, Error, processor};
 
 /// How a checkpoint is restored.
 pub struct Restoring<'a> {
@@ -46,6 +46,9 @@ pub struct Restored {
     pub slewed_ns: Option<u64>,
     /// All processes.
     pub processes: Vec<Attached>,
+    /// What the user should know.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// Restores a checkpoint.
@@ -56,7 +59,7 @@ pub struct Restored {
 pub fn restore(restoring: &Restoring<'_>) -> Result<Restored, Error> {
     let Restoring { directory, timeline, clocked, criu, arguments, calls } = *restoring;
     let directory = std::path::absolute(directory).map_err(Error::file("find", directory))?;
-    let Manifest { made, moved, .. } = Manifest::read(&directory, OWN)?;
+    let Manifest { made, moved, instructions, .. } = Manifest::read(&directory, OWN)?;
     moved.check()?;
     let pid = made.root;
     let name = match (timeline, &made.timeline) {
@@ -90,18 +93,29 @@ pub fn restore(restoring: &Restoring<'_>) -> Result<Restored, Error> {
     let processes = processes?;
     let slewed = moved.slews_for(&clocked);
     let slewed_ns = slewed.map(|span| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
-    Ok(Restored { pid, timeline: name.to_string(), slewed_ns, processes })
+    let notes = processor::notes_on(&instructions);
+    Ok(Restored { pid, timeline: name.to_string(), slewed_ns, processes, notes })
 }
 
 /// What to do about the reasons that are met most.
 fn help_with(reason: &str) -> &'static str {
-    const HELP: [(&str, &str); 2] = [
+    const HELP: [(&str, &str); 4] = [
         (
             "Can't fork for",
             "there is a process of that number; restore it in another process namespace (unshare --pid \
              --fork --mount-proc)",
         ),
+        (
+            "Unable to restore capabilities",
+            "root lacks a capability here that the program has, such as CAP_SYS_RESOURCE in a container",
+        ),
         ("has bad size", "files that it has open must be as they were"),
+        (
+            "Cannot apply seals on memfd",
+            "the program has memory with a seal that this kernel does not know; restore it on a kernel as new as that \
+             on which it was written",
+        ),
     ];
-    known(reason, &HELP).unwrap_or("files, sockets and terminals that it had must be there")
+    let help = known(reason, &HELP).or(known(reason, &LACKING));
+    help.unwrap_or("files, sockets and terminals that it had must be there")
 }

@@ -97,7 +97,7 @@ pub fn restore(options: &RestoreOptions) -> i32 {
             calls: &CALLS,
         })
     });
-    tell(restored, options.json, |Restored { pid, timeline, slewed_ns, processes }| {
+    tell(restored, options.json, |Restored { pid, timeline, slewed_ns, processes, notes }| {
         let others = match processes.len() {
             0 | 1 => String::new(),
             2 => " and another process".to_owned(),
@@ -107,7 +107,7 @@ pub fn restore(options: &RestoreOptions) -> i32 {
         if let Some(span) = slewed_ns {
             println!("its clocks have caught up in {} s", seconds(Nanos(span as i64)));
         }
-        for note in processes.iter().flat_map(|process| &process.notes) {
+        for note in processes.iter().flat_map(|process| &process.notes).chain(&notes) {
             eprintln!("eigentime: {note}");
         }
     })

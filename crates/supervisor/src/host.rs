@@ -1,5 +1,7 @@
 //! What has to be known of this host's clocks and kernel.
 
+use std::mem::offset_of;
+
 use eigentime_timeline::{CLOCKS, Clock, ClockId, HostInstant, Nanos, Timespec};
 use eigentime_vdso::{KERNEL_FUNCTION_NAMES, KernelFunctions};
 use object::{Object, ObjectSection, ObjectSymbol};
@@ -65,6 +67,10 @@ pub fn whole_seconds(span: Nanos) -> Nanos {
     const SECOND: i64 = 1_000_000_000;
     Nanos::from_secs((span.0 + SECOND / 2).div_euclid(SECOND))
 }
+
+/// Of KERNEL_FUNCTION_NAMES.
+const CLOCK_GETTIME: usize = 0;
+const GETTIMEOFDAY: usize = 2;
 
 /// The kernel's vDSO, which is the same in every 64-bit process of this boot but
 /// for its address.
@@ -158,16 +164,30 @@ impl KernelVdso {
         returns.filter(|at| concerned.contains(&function(*at))).map(|at| base + at).collect()
     }
 
-    /// Where the vDSO is mapped whose `clock_gettime` is at `clock_gettime`.
+    /// Where in [`KernelFunctions`] stands the function by which it is found: one that remains the kernel's when the
+    /// image has come to read the clock by itself.
     #[must_use]
-    pub fn base_of(&self, clock_gettime: u64) -> u64 {
-        clock_gettime.wrapping_sub(self.functions[0])
+    pub fn landmark(&self) -> usize {
+        match self.functions[GETTIMEOFDAY] {
+            0 => offset_of!(KernelFunctions, clock_gettime),
+            _ => offset_of!(KernelFunctions, gettimeofday),
+        }
     }
 
-    /// Is `address` in the vDSO whose `clock_gettime` is at `clock_gettime`?
+    /// Where the vDSO is mapped whose [`Self::landmark`] is at `function`.
     #[must_use]
-    pub fn holds(&self, clock_gettime: u64, address: u64) -> bool {
-        address.wrapping_sub(self.base_of(clock_gettime)) < self.size()
+    pub fn base_of(&self, function: u64) -> u64 {
+        let offset = match self.functions[GETTIMEOFDAY] {
+            0 => self.functions[CLOCK_GETTIME],
+            offset => offset,
+        };
+        function.wrapping_sub(offset)
+    }
+
+    /// Is `address` in the vDSO whose [`Self::landmark`] is at `function`?
+    #[must_use]
+    pub fn holds(&self, function: u64, address: u64) -> bool {
+        address.wrapping_sub(self.base_of(function)) < self.size()
     }
 }
 
@@ -188,4 +208,22 @@ fn mapped_at(base: u64) -> Option<&'static [u8]> {
     // SAFETY: the kernel maps the vDSO readable, does not change it, and it stays
     // for as long as the process runs.
     Some(unsafe { std::slice::from_raw_parts(base as *const u8, length) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_vdso_is_found_when_the_image_reads_the_clock_by_itself() {
+        const BASE: u64 = 0x7f00_0000_0000;
+        const RAW: u64 = 0x7e90_0000_1234;
+        let kernel = KernelVdso::of_this_process().unwrap();
+        let mut functions = kernel.functions_at(BASE, RAW, RAW);
+        functions.clock_gettime = RAW;
+        assert_eq!(kernel.landmark(), offset_of!(KernelFunctions, gettimeofday));
+        assert!(kernel.holds(functions.gettimeofday, BASE + kernel.syscall));
+        assert!(!kernel.holds(functions.gettimeofday, BASE - 1));
+        assert!(!kernel.holds(functions.gettimeofday, BASE + kernel.size()));
+    }
 }

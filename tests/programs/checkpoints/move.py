@@ -24,6 +24,7 @@ from moving import (
     EIGENTIME,
     LATE,
     TIMELINE,
+    WAITS,
     Moving,
     Wrong,
     check_policy,
@@ -76,20 +77,6 @@ def waits(program, timeline, policy):
     if timeline is not None:
         ensure("BACK" not in late, f"a clock went back: {lines}")
     moving.end()
-
-
-WAITS = [
-    *[
-        "abs-sleep",
-        "rel-sleep",
-        "poll",
-        "cond-wall",
-        "tfd-wall-abs",
-        "tfd-mono-abs",
-        "tfd-rel",
-    ],
-    *["posix", "itimer", "child-sleep"],
-]
 
 
 def leave_running(program):

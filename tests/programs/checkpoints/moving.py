@@ -13,6 +13,19 @@ EIGENTIME = os.environ["EIGENTIME"]
 # A machine that is busy.
 LATE = 5.0
 TIMELINE = ["--date", "2038-01-01", "--rate", "2"]
+# Those of programs/moving.c.
+WAITS = [
+    *[
+        "abs-sleep",
+        "rel-sleep",
+        "poll",
+        "cond-wall",
+        "tfd-wall-abs",
+        "tfd-mono-abs",
+        "tfd-rel",
+    ],
+    *["posix", "itimer", "child-sleep"],
+]
 
 
 class Wrong(Exception):

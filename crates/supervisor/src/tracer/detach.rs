@@ -191,7 +191,7 @@ impl Supervisor {
 
     /// Lets the threads of a process, which are stopped, go on until none reads the host's clock.
     fn leave_kernel_vdso(&self, threads: &[Tracee]) -> nix::Result<()> {
-        let base = self.kernel.base_of(self.kernel_clock(*threads.first().ok_or(Errno::ESRCH)?)?);
+        let base = self.kernel.base_of(self.landmark(*threads.first().ok_or(Errno::ESRCH)?)?);
         for thread in threads {
             if !kernel_vdso::leave(&self.kernel, base, *thread)? {
                 return Err(Errno::ETIMEDOUT);

@@ -174,14 +174,13 @@ impl Supervisor {
     /// Was the call made by the kernel's own vDSO, which the image asked for host
     /// time?
     pub(super) fn is_kernel_vdso(&self, tracee: Tracee, registers: &Registers) -> bool {
-        let known = self.kernel_clock(tracee);
-        known.is_ok_and(|clock_gettime| self.kernel.holds(clock_gettime, registers.ip()))
+        let known = self.landmark(tracee);
+        known.is_ok_and(|function| self.kernel.holds(function, registers.ip()))
     }
 
-    /// The function by which the image in a program reads the host's clock.
-    pub(super) fn kernel_clock(&self, tracee: Tracee) -> nix::Result<u64> {
-        let slot = offset_of!(KernelFunctions, clock_gettime) as u64;
-        tracee.peek(self.layout.private() + slot)
+    /// The function by which the kernel's vDSO is found in a program.
+    pub(super) fn landmark(&self, tracee: Tracee) -> nix::Result<u64> {
+        tracee.peek(self.layout.private() + self.kernel.landmark() as u64)
     }
 
     /// The kernel's vDSO makes a system call for this clock, as it does where the

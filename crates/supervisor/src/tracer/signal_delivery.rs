@@ -182,7 +182,7 @@ impl Supervisor {
         let (mut saved, mut before) = (false, None);
         // The call itself is not stepped over: it may wait. One that only touches memory does not.
         let calls = [layout.call(), layout.exempt()];
-        let base = self.kernel.base_of(self.kernel_clock(tracee)?);
+        let base = self.kernel.base_of(self.landmark(tracee)?);
         let is_kernel_vdso = |ip: u64| ip.wrapping_sub(base) < self.kernel.size();
         let mut rests = |registers: &Registers| {
             if saved {

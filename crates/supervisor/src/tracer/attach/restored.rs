@@ -233,8 +233,8 @@ impl Supervisor {
 
 /// Takes the signals away that only tell that a process was stopped and goes on.
 async fn take_stop_signals(visit: &mut Visit) -> nix::Result<()> {
-    /// Below the red zone of the stack.
-    const DEPTH: u64 = 256;
+    /// What is written there, 136 bytes, ends below the red zone of the stack, which has 128.
+    const DEPTH: u64 = 512;
     const WORD: u64 = 8;
     let at = (visit.after.stack() - DEPTH) & !(WORD - 1);
     for signal in [libc::SIGCONT, libc::SIGCHLD] {

@@ -298,11 +298,12 @@ impl Supervisor {
             return Answered(Answer::GoOn);
         }
         let slot = |offset: usize| self.layout.private() + offset as u64;
-        let [clock, own_filter] = [
+        let [landmark, clock, own_filter] = [
+            slot(self.kernel.landmark()),
             slot(offset_of!(KernelFunctions, clock_gettime)),
             slot(offset_of!(KernelFunctions, has_own_filter)),
         ];
-        let Ok([clock_gettime]) = thread.read_words(clock) else {
+        let Ok([function]) = thread.read_words(landmark) else {
             // There is no image in an OCI runtime, and in a program that a debugger has started.
             let is_outside = asked.runtime().is_some() && !self.is_inside(thread, asked.runtime());
             return Answered(match call.kind {
@@ -315,8 +316,9 @@ impl Supervisor {
             Kind::Read(_) if is_in_vsyscall_page(asked.ip) => {
                 return Answered(Answer::Result(self.read_for_vsyscall(thread, asked.nr, args)));
             }
-            Kind::Read(_) if self.kernel.holds(clock_gettime, asked.ip) => {
-                // The image asks the kernel's vDSO, which makes a system call for this clock.
+            Kind::Read(_) if self.kernel.holds(function, asked.ip) => {
+                // The image asks the kernel's vDSO, which makes a system call for this clock. Another thread may
+                // have asked it as well, before the image was told to make the call itself.
                 self.raw_clock = true;
                 let raw = self.layout.symbol(symbols::RAW_CLOCK_GETTIME);
                 // If it fails, the next reading takes as long.

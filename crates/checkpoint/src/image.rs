@@ -1,0 +1,97 @@
+//! Images that CRIU has written: what they consist of, and how a part of one is changed.
+//!
+//! Two words tell what an image is. Messages of protobuf follow, each behind its length.
+
+/// Before the first message.
+const HEAD: usize = 8;
+
+/// What a field of a message has, of the kinds that are met.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Field<'a> {
+    Number(u64),
+    Bytes(&'a [u8]),
+}
+
+/// A field that stays as it is, or another of its kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Changed {
+    Same,
+    Number(u64),
+    Bytes(Vec<u8>),
+}
+
+/// What becomes of the field of this number; None if it is not understood.
+type Change<'a> = &'a dyn Fn(u64, Field<'_>) -> Option<Changed>;
+
+/// An image each of whose messages is what this makes of it; None if it is not understood.
+pub fn with_messages(image: &[u8], change: impl Fn(&[u8]) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
+    let (head, mut rest) = image.split_at_checked(HEAD)?;
+    let mut made = head.to_vec();
+    while !rest.is_empty() {
+        let (length, behind) = rest.split_first_chunk()?;
+        let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+        let (message, behind) = behind.split_at_checked(length)?;
+        let message = change(message)?;
+        made.extend(u32::try_from(message.len()).ok()?.to_le_bytes());
+        made.extend(message);
+        rest = behind;
+    }
+    Some(made)
+}
+
+/// A message with its fields changed.
+pub fn with_fields(mut message: &[u8], change: Change<'_>) -> Option<Vec<u8>> {
+    /// The kinds of fields: a number, and bytes behind their length.
+    const NUMBER: u64 = 0;
+    const BYTES: u64 = 2;
+    let mut made = Vec::new();
+    while !message.is_empty() {
+        let tag = take_number(&mut message)?;
+        put_number(&mut made, tag);
+        match tag & 7 {
+            NUMBER => {
+                let number = take_number(&mut message)?;
+                match change(tag >> 3, Field::Number(number))? {
+                    Changed::Same => put_number(&mut made, number),
+                    Changed::Number(other) => put_number(&mut made, other),
+                    Changed::Bytes(_) => return None,
+                }
+            }
+            BYTES => {
+                let length = usize::try_from(take_number(&mut message)?).ok()?;
+                let (bytes, rest) = message.split_at_checked(length)?;
+                message = rest;
+                let bytes = match change(tag >> 3, Field::Bytes(bytes))? {
+                    Changed::Same => bytes.to_vec(),
+                    Changed::Bytes(other) => other,
+                    Changed::Number(_) => return None,
+                };
+                put_number(&mut made, bytes.len() as u64);
+                made.extend(bytes);
+            }
+            _ => return None,
+        }
+    }
+    Some(made)
+}
+
+fn take_number(message: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..u64::BITS).step_by(7) {
+        let (byte, rest) = message.split_first()?;
+        *message = rest;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+pub fn put_number(message: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        message.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    message.push(number as u8);
+}

@@ -1,0 +1,118 @@
+//! What the processor can execute. A program looks for it once, when it starts, and so do its libraries: CRIU restores
+//! it anywhere, and it ends where it comes to an instruction that is not there.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+/// Where the kernel tells it.
+const TOLD: &str = "/proc/cpuinfo";
+
+/// How instructions that not every processor has are called there (arch/x86/include/asm/cpufeatures.h), or their
+/// names begin.
+const INSTRUCTIONS: [&str; 38] = [
+    "pni",
+    "ssse3",
+    "sse4",
+    "fma",
+    "cx16",
+    "movbe",
+    "popcnt",
+    "aes",
+    "pclmulqdq",
+    "xsave",
+    "xgetbv1",
+    "avx",
+    "f16c",
+    "rdrand",
+    "rdseed",
+    "lahf_lm",
+    "abm",
+    "xop",
+    "tbm",
+    "bmi",
+    "erms",
+    "fsrm",
+    "rtm",
+    "adx",
+    "clflushopt",
+    "clwb",
+    "sha_ni",
+    "vaes",
+    "vpclmulqdq",
+    "gfni",
+    "rdpid",
+    "fsgsbase",
+    "serialize",
+    "movdir",
+    "amx",
+    "user_shstk",
+    "mpx",
+    "cldemote",
+];
+
+/// Those of this processor.
+pub fn instructions() -> BTreeSet<String> {
+    named_in(&fs::read_to_string(TOLD).unwrap_or_default())
+}
+
+fn named_in(told: &str) -> BTreeSet<String> {
+    let flags = told.lines().find_map(|line| line.strip_prefix("flags")?.split_once(':'));
+    let names = flags.map_or("", |(_, names)| names).split_whitespace();
+    let is_one = |name: &&str| INSTRUCTIONS.iter().any(|known| name.starts_with(known));
+    // The kernel's own.
+    names.filter(is_one).filter(|name| *name != "xsaves").map(str::to_owned).collect()
+}
+
+/// Those by which a processor has more registers to save. The dynamic loader keeps room for what it found when the
+/// program started, and saves all that there is: more of them overwrite the program's stack.
+const STATE: [&str; 4] = ["avx", "mpx", "avx512f", "amx_tile"];
+
+/// What somebody should know who restores here what was written where these were there.
+pub fn notes_on(there: &BTreeSet<String>) -> Vec<String> {
+    notes(there, &instructions())
+}
+
+fn notes(there: &BTreeSet<String>, here: &BTreeSet<String>) -> Vec<String> {
+    let named = |names: Vec<&str>| (!names.is_empty()).then(|| names.join(", "));
+    let missing = named(there.difference(here).map(String::as_str).collect());
+    let more = here.difference(there).map(String::as_str).filter(|name| STATE.contains(name));
+    // A checkpoint of before that was written tells of none.
+    let more = named(more.filter(|_| !there.is_empty()).collect());
+    let missing = missing.map(|names| {
+        format!(
+            "this processor has no {names}, which that had on which the checkpoint was made: a program that has found \
+             it there is ended by SIGILL when it uses it"
+        )
+    });
+    let more = more.map(|names| {
+        format!(
+            "this processor has {names}, which that had not on which the checkpoint was made: a program whose \
+             functions are bound at their first call (without LD_BIND_NOW) may have its stack overwritten"
+        )
+    });
+    missing.into_iter().chain(more).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_instructions_are_taken() {
+        let told = "processor\t: 0\nflags\t\t: fpu sse4_1 xsave xsavec xsaves constant_tsc avx2\n\
+                    bugs\t\t: avx\n\nprocessor\t: 1\nflags\t\t: avx512f\n";
+        let expected = ["avx2", "sse4_1", "xsave", "xsavec"].map(str::to_owned);
+        assert_eq!(named_in(told), BTreeSet::from(expected));
+        assert_eq!(named_in(""), BTreeSet::new());
+    }
+
+    #[test]
+    fn what_is_missing_and_what_is_more_is_told() {
+        let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        assert!(notes_on(&instructions()).is_empty());
+        let found = notes(&set(&["avx", "xsavec"]), &set(&["avx", "mpx", "bmi1"]));
+        assert!(found[0].contains("has no xsavec, which"), "{found:?}");
+        assert!(found[1].contains("has mpx, which"), "{found:?}");
+        assert!(notes(&set(&[]), &set(&["avx"])).is_empty());
+    }
+}
