@@ -88,7 +88,9 @@ def limited():
     back."""
     status = Path("/proc/self/status").read_text()
     had = int(re.search(r"CapBnd:\s*([0-9a-f]+)", status)[1], 16)
-    lost = ",".join(f"-cap_{number}" for number in range(had.bit_length()) if not had >> number & 1)
+    lost = ",".join(
+        f"-cap_{number}" for number in range(had.bit_length()) if not had >> number & 1
+    )
     return f"'{SETPRIV}' --inh-caps={lost} --bounding-set={lost}" if lost else ""
 
 
@@ -154,7 +156,8 @@ def check_map(shown, saved, policy, began, done):
     """Its clocks are what the policy says, to a millisecond."""
     virtual, host = clocks_of(shown)
     ran = {
-        name: virtual[name] - saved["clocks"][name] for name in ("realtime", "monotonic")
+        name: virtual[name] - saved["clocks"][name]
+        for name in ("realtime", "monotonic")
     }
     apart = ran["realtime"] - ran["monotonic"]
     ensure(abs(apart) < MS, f"its clocks have moved apart by {apart} ns")
@@ -205,7 +208,9 @@ def check_waits(lines, saved, policy, began):
         away = began - saved["host_realtime_ns"] / 1e9
         caught_up = saved["clocks"][clock] / 1e9 + away * RATE
         passed = due + late - caught_up
-        ensure(-MS / 1e9 <= passed, f"{name} has ended {-passed} s before it was restored")
+        ensure(
+            -MS / 1e9 <= passed, f"{name} has ended {-passed} s before it was restored"
+        )
 
 
 BY_WALL_CLOCK = ["cond-wall", "tfd-wall-abs"]
@@ -224,7 +229,9 @@ def restores(policy, ticking, moving, _quiet):
     waits = Moving("waits", [moving], TIMELINE)
     waits.await_lines(1)
     end = time.monotonic() + 60
-    while not json.loads(command("ctl", "show", "waits", "--json"))["calls"]["rewritten"]:
+    while not json.loads(command("ctl", "show", "waits", "--json"))["calls"][
+        "rewritten"
+    ]:
         ensure(time.monotonic() < end, "no call is rewritten")
     for path in mapped(waits.pid):
         files.add(path)
@@ -246,7 +253,9 @@ def restores(policy, ticking, moving, _quiet):
     check_map(shown, ticker.stood(), policy, began, done)
     check_readings(lines, written, ticker.stood(), shown, policy, began)
     there.eigentime("ctl leap ticker 1h")
-    lines = there.await_lines(ticker.out, len(there.machine.lines(ticker.out.absolute())) + 3)
+    lines = there.await_lines(
+        ticker.out, len(there.machine.lines(ticker.out.absolute())) + 3
+    )
     found = ticks(lines)
     check_steps(found)
     ensure(found[-1][2] - found[written][2] > 3600, f"{found[written:]}")
@@ -273,7 +282,9 @@ def returns(policy, ticking, _moving, _quiet):
         machine.fetch(Path(name).absolute())
     machine.end()
     written = len(Path("ticker.out").read_text().splitlines())
-    saved = json.loads(Path("ticker.checkpoint/manifest.json").read_text())["moved"]["saved"]
+    saved = json.loads(Path("ticker.checkpoint/manifest.json").read_text())["moved"][
+        "saved"
+    ]
     began = time.time()
     command("restore", "ticker.checkpoint", "--policy", policy)
     done = time.time()

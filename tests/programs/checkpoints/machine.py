@@ -137,7 +137,14 @@ class Machine:
         words = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-no-reboot"]
         words += ["-display", "none", "-machine", "pc"]
         words += ["-accel", "tcg,thread=multi", "-cpu", CPU]
-        words += ["-m", str(MEMORY_MIB), "-smp", str(PROCESSORS), "-rtc", f"base={date}"]
+        words += [
+            "-m",
+            str(MEMORY_MIB),
+            "-smp",
+            str(PROCESSORS),
+            "-rtc",
+            f"base={date}",
+        ]
         words += ["-kernel", KERNEL / "vmlinuz", "-initrd", initial, "-append"]
         words += ["console=ttyS0 panic=-1 no_timer_check quiet"]
         words += ["-serial", f"file:{self.log}", "-device", "virtio-serial-pci"]
