@@ -116,7 +116,9 @@ pub fn add(suite: &mut Suite) {
         ("in_several_passes", "passes"),
     ] {
         let name = format!("checkpoints::snapshot::{name}");
-        suite.test(name, &with(&[]), move || moves(case, script("checkpoints/quiet.py")));
+        let quiet = || vec![Program::Quiet.path(Build::Dynamic).into()];
+        let needs = with(&[Need::Program(Build::Dynamic)]);
+        suite.test(name, &needs, move || moves(case, quiet()));
     }
     let needs = with(&[Need::Program(Build::Dynamic)]);
     for (name, case) in [

@@ -111,9 +111,16 @@ fn unknown(said: &str, status: ExitStatus) -> String {
     format!("it says '{said}' ({status})")
 }
 
-/// What the first part that a reason of CRIU's has stands for.
+/// What to do about what the kernel lacks.
+const LACKING: [(&str, &str); 2] = [
+    ("nftables", "the kernel needs the module nf_tables (modprobe nf_tables)"),
+    ("tcp_repair", "the loopback device has to be up (ip link set lo up)"),
+];
+
+/// What the first part that a reason of CRIU's has stands for, by these or by what the kernel lacks.
 pub fn known<'a>(reason: &str, parts: &[(&str, &'a str)]) -> Option<&'a str> {
-    parts.iter().find(|(part, _)| reason.contains(part)).map(|(_, meaning)| *meaning)
+    let mut all = parts.iter().chain(&LACKING);
+    all.find(|(part, _)| reason.contains(part)).map(|(_, meaning)| *meaning)
 }
 
 /// A directory for a log that outlasts a failure.
@@ -157,22 +164,16 @@ fn reason(log: &str) -> Option<String> {
         "net: Unable to create a veth pair",
         "Can't wait or bad status",
     ];
-    const LACKING: &str = "failed when initializing kerndat";
+    const UNUSABLE: &str = "failed when initializing kerndat";
     let errors = log.lines().filter_map(|line| {
         let (_, error) = line.split_once("Error (")?;
         let (_, text) = error.split_once("): ")?;
         let text = text.strip_prefix("kerndat: ").unwrap_or(text).trim();
         (!HARMLESS.iter().any(|harmless| text.starts_with(harmless))).then_some(text)
     });
-    let lacking = errors.clone().find(|text| text.contains(LACKING));
-    lacking.or(errors.clone().next()).map(str::to_owned)
+    let unusable = errors.clone().find(|text| text.contains(UNUSABLE));
+    unusable.or(errors.clone().next()).map(str::to_owned)
 }
-
-/// What to do about what the kernel lacks.
-pub const LACKING: [(&str, &str); 2] = [
-    ("nftables", "the kernel needs the module nf_tables (modprobe nf_tables)"),
-    ("tcp_repair", "the loopback device has to be up (ip link set lo up)"),
-];
 
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,7 @@
 //! Two words tell what an image is. Messages of protobuf follow, each behind its length.
 
 /// Before the first message.
-const HEAD: usize = 8;
+pub const HEAD: usize = 8;
 
 /// What a field of a message has, of the kinds that are met.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,10 +21,13 @@ pub enum Changed {
 }
 
 /// What becomes of the field of this number; None if it is not understood.
-type Change<'a> = &'a dyn Fn(u64, Field<'_>) -> Option<Changed>;
+type Change<'a> = &'a mut dyn FnMut(u64, Field<'_>) -> Option<Changed>;
 
 /// An image each of whose messages is what this makes of it; None if it is not understood.
-pub fn with_messages(image: &[u8], change: impl Fn(&[u8]) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
+pub fn with_messages(
+    image: &[u8],
+    mut change: impl FnMut(&[u8]) -> Option<Vec<u8>>,
+) -> Option<Vec<u8>> {
     let (head, mut rest) = image.split_at_checked(HEAD)?;
     let mut made = head.to_vec();
     while !rest.is_empty() {

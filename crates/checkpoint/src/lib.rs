@@ -4,6 +4,7 @@
 //! A checkpoint is a directory (`directory`). It is whole or it is not there: where CRIU is to end the
 //! processes, it gets its name while they are still stopped.
 //!
+//! - `arch`: what differs between architectures.
 //! - `criu`: the command.
 //! - `directory`: what a checkpoint consists of.
 //! - `engines`: containers that only their engine can write.
@@ -16,6 +17,7 @@
 //! - `hold`: processes that were restored, until they have their clocks.
 //! - `container`: what is done around a container's runtime, which starts CRIU itself.
 
+mod arch;
 mod container;
 mod criu;
 mod directory;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use eigentime_supervisor::Rest;
 use eigentime_supervisor::registry::Name;
 
-use crate::criu::{LACKING, known, outcome, place_for_log, stood_for};
+use crate::criu::{known, outcome, place_for_log, stood_for};
 use crate::directory::OWN;
 use crate::script::Calls;
 use crate::subject::{Of, Subject};
@@ -194,5 +194,5 @@ fn help_with(reason: &str) -> &'static str {
             "a process that has mounts of its own, such as a container's, only its engine or runtime can write",
         ),
     ];
-    known(reason, &HELP).or(known(reason, &LACKING)).unwrap_or_default()
+    known(reason, &HELP).unwrap_or_default()
 }

@@ -4,51 +4,10 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use crate::arch::{FLAGS, INSTRUCTIONS, PRIVILEGED, STATE};
+
 /// Where the kernel tells it.
 const TOLD: &str = "/proc/cpuinfo";
-
-/// How instructions that not every processor has are called there (arch/x86/include/asm/cpufeatures.h), or their
-/// names begin.
-const INSTRUCTIONS: [&str; 38] = [
-    "pni",
-    "ssse3",
-    "sse4",
-    "fma",
-    "cx16",
-    "movbe",
-    "popcnt",
-    "aes",
-    "pclmulqdq",
-    "xsave",
-    "xgetbv1",
-    "avx",
-    "f16c",
-    "rdrand",
-    "rdseed",
-    "lahf_lm",
-    "abm",
-    "xop",
-    "tbm",
-    "bmi",
-    "erms",
-    "fsrm",
-    "rtm",
-    "adx",
-    "clflushopt",
-    "clwb",
-    "sha_ni",
-    "vaes",
-    "vpclmulqdq",
-    "gfni",
-    "rdpid",
-    "fsgsbase",
-    "serialize",
-    "movdir",
-    "amx",
-    "user_shstk",
-    "mpx",
-    "cldemote",
-];
 
 /// Those of this processor.
 pub fn instructions() -> BTreeSet<String> {
@@ -56,16 +15,11 @@ pub fn instructions() -> BTreeSet<String> {
 }
 
 fn named_in(told: &str) -> BTreeSet<String> {
-    let flags = told.lines().find_map(|line| line.strip_prefix("flags")?.split_once(':'));
+    let flags = told.lines().find_map(|line| line.strip_prefix(FLAGS)?.split_once(':'));
     let names = flags.map_or("", |(_, names)| names).split_whitespace();
     let is_one = |name: &&str| INSTRUCTIONS.iter().any(|known| name.starts_with(known));
-    // The kernel's own.
-    names.filter(is_one).filter(|name| *name != "xsaves").map(str::to_owned).collect()
+    names.filter(is_one).filter(|name| *name != PRIVILEGED).map(str::to_owned).collect()
 }
-
-/// Those by which a processor has more registers to save. The dynamic loader keeps room for what it found when the
-/// program started, and saves all that there is: more of them overwrite the program's stack.
-const STATE: [&str; 4] = ["avx", "mpx", "avx512f", "amx_tile"];
 
 /// What somebody should know who restores here what was written where these were there.
 pub fn notes_on(there: &BTreeSet<String>) -> Vec<String> {

@@ -12,7 +12,7 @@ use eigentime_supervisor::control::Attached;
 use eigentime_supervisor::registry::Name;
 use serde::Serialize;
 
-use crate::criu::{LACKING, known, outcome, place_for_log};
+use crate::criu::{known, outcome, place_for_log};
 use crate::directory::{Manifest, OWN, Scratch, link_images};
 use crate::hold::Hold;
 use crate::script::Calls;
@@ -116,6 +116,5 @@ fn help_with(reason: &str) -> &'static str {
              on which it was written",
         ),
     ];
-    let help = known(reason, &HELP).or(known(reason, &LACKING));
-    help.unwrap_or("files, sockets and terminals that it had must be there")
+    known(reason, &HELP).unwrap_or("files, sockets and terminals that it had must be there")
 }

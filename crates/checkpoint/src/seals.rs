@@ -1,8 +1,7 @@
 //! The seals of a timeline's memory that CRIU has written. A kernel before Linux 6.3 does not know that against being
 //! made executable, and would refuse all of them. Restored processes get that memory anew in any case.
 
-use std::cell::Cell;
-
+use eigentime_supervisor::REGION_NAME;
 use nix::errno::Errno;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
@@ -14,9 +13,6 @@ pub const IMAGE: &str = "memfd.img";
 /// Fields of such a file.
 const NAME: u64 = 1;
 const SEALS: u64 = 6;
-
-/// How a timeline's memory is called (`supervisor/src/region.rs`).
-const OURS: &[u8] = b"eigentime";
 
 /// F_SEAL_EXEC of include/uapi/linux/fcntl.h.
 const NOT_EXECUTABLE: u64 = 0x20;
@@ -30,11 +26,11 @@ pub fn are_known() -> bool {
 /// The image in which the memory of timelines does not have it; None if it is not understood.
 pub fn without(image: &[u8]) -> Option<Vec<u8>> {
     with_messages(image, |file| {
-        let is_ours = Cell::new(false);
-        with_fields(file, &|number, field| {
-            is_ours.set(is_ours.get() || (number, field.clone()) == (NAME, Field::Bytes(OURS)));
+        let mut is_ours = false;
+        with_fields(file, &mut |number, field| {
+            is_ours |= (number, &field) == (NAME, &Field::Bytes(REGION_NAME.to_bytes()));
             Some(match field {
-                Field::Number(seals) if number == SEALS && is_ours.get() => {
+                Field::Number(seals) if number == SEALS && is_ours => {
                     Changed::Number(seals & !NOT_EXECUTABLE)
                 }
                 _ => Changed::Same,
@@ -46,6 +42,8 @@ pub fn without(image: &[u8]) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const OURS: &[u8] = b"eigentime";
 
     /// A file of this name with these seals, as CRIU 4.1.1 writes it.
     fn file(name: &[u8], seals: u8) -> Vec<u8> {

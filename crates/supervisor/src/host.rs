@@ -168,20 +168,21 @@ impl KernelVdso {
     /// image has come to read the clock by itself.
     #[must_use]
     pub fn landmark(&self) -> usize {
+        self.found_by().0
+    }
+
+    /// Its place in [`KernelFunctions`], and in the vDSO.
+    fn found_by(&self) -> (usize, u64) {
         match self.functions[GETTIMEOFDAY] {
-            0 => offset_of!(KernelFunctions, clock_gettime),
-            _ => offset_of!(KernelFunctions, gettimeofday),
+            0 => (offset_of!(KernelFunctions, clock_gettime), self.functions[CLOCK_GETTIME]),
+            at => (offset_of!(KernelFunctions, gettimeofday), at),
         }
     }
 
     /// Where the vDSO is mapped whose [`Self::landmark`] is at `function`.
     #[must_use]
     pub fn base_of(&self, function: u64) -> u64 {
-        let offset = match self.functions[GETTIMEOFDAY] {
-            0 => self.functions[CLOCK_GETTIME],
-            offset => offset,
-        };
-        function.wrapping_sub(offset)
+        function.wrapping_sub(self.found_by().1)
     }
 
     /// Is `address` in the vDSO whose [`Self::landmark`] is at `function`?

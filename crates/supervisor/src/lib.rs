@@ -79,5 +79,6 @@ pub use named::{Manner, adopt, attach, detach, match_version};
 pub use namespace::is_privileged;
 pub use plan::{Clocks, Lifelong, Plan, Start, Tracing, Wall};
 pub use proc::is_in_timeline;
+pub use region::REGION_NAME;
 pub use saved::{Policies, Policy, Saved, Unreadable};
 pub use skip::{AtLimit, Limit, Skip, parse_busy_rate, parse_pause, parse_skips};

@@ -1,6 +1,7 @@
 //! The memory that every program of a timeline shares: the page with the map, and
 //! the image.
 
+use std::ffi::CStr;
 use std::fs::File;
 use std::hint::black_box;
 use std::io::{self, Read};
@@ -23,7 +24,8 @@ use serde::{Deserialize, Serialize};
 use crate::arch::{REGION_WINDOW, SYSCALL_LENGTH};
 use crate::error::Error;
 
-/// How the shared memory is called in `/proc/PID/maps`.
+/// How the shared memory is called, and how in `/proc/PID/maps`.
+pub const REGION_NAME: &CStr = c"eigentime";
 pub const REGION_FILE: &str = "/memfd:eigentime";
 
 /// What a supervisor and the programs of a timeline agree on. The build script derives it from the
@@ -182,8 +184,8 @@ impl Layout {
 fn make_file() -> nix::Result<OwnedFd> {
     let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
     let sealed = MFdFlags::from_bits_retain(libc::MFD_NOEXEC_SEAL);
-    match memfd_create(c"eigentime", flags | sealed) {
-        Err(Errno::EINVAL) => memfd_create(c"eigentime", flags),
+    match memfd_create(REGION_NAME, flags | sealed) {
+        Err(Errno::EINVAL) => memfd_create(REGION_NAME, flags),
         made => made,
     }
 }

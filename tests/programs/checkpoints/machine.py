@@ -88,7 +88,6 @@ class Files:
             place = Path("/", name)
             if place.is_symlink():
                 (root / name).symlink_to(os.readlink(place))
-            (root / name).resolve()
             target = root / (os.readlink(place) if place.is_symlink() else name)
             target.mkdir(parents=True, exist_ok=True)
 
@@ -123,7 +122,6 @@ class Machine:
     """One that runs, and what is done in it."""
 
     def __init__(self, files, date):
-        files.add(BUSYBOX)
         files.root.joinpath("bin").joinpath("sh").unlink(missing_ok=True)
         files.add_script("init", SECOND)
         shutil.copy(BUSYBOX, files.root / "bin/busybox")

@@ -11,7 +11,7 @@ const WAITS: Duration = Duration::from_millis(500);
 
 /// As how much a pause between two looks counts at most. If it took longer, the host may have run
 /// nobody meanwhile.
-const LONGEST_PAUSE: Duration = Duration::from_millis(2);
+const LONGEST_COUNTED: Duration = Duration::from_millis(2);
 
 /// For how long threads have been seen to run.
 pub struct BusyTime {
@@ -30,7 +30,7 @@ impl BusyTime {
     }
 
     fn look_at(&mut self, now: Instant) -> Duration {
-        self.seen += now.saturating_duration_since(self.looked).min(LONGEST_PAUSE);
+        self.seen += now.saturating_duration_since(self.looked).min(LONGEST_COUNTED);
         self.looked = now;
         self.seen
     }
@@ -51,11 +51,11 @@ mod tests {
         let mut busy = BusyTime::begin();
         let begin = busy.looked;
         let stood_still = Duration::from_secs(3);
-        assert_eq!(busy.look_at(begin + stood_still), LONGEST_PAUSE);
+        assert_eq!(busy.look_at(begin + stood_still), LONGEST_COUNTED);
         assert!(lasts(stood_still, busy.seen), "it was on a processor that stood still");
-        let looks = (WAITS.as_millis() / LONGEST_PAUSE.as_millis()) as u32;
+        let looks = (WAITS.as_millis() / LONGEST_COUNTED.as_millis()) as u32;
         for look in 1..looks {
-            busy.look_at(begin + stood_still + look * LONGEST_PAUSE);
+            busy.look_at(begin + stood_still + look * LONGEST_COUNTED);
         }
         assert!(!lasts(Duration::ZERO, busy.seen), "it was looked at often enough");
     }
