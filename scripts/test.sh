@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # What runners print as their result: Rust's, unittest's, pytest's, and what of a suite is skipped.
-readonly COUNTS='^(test result: |Ran [0-9]+ tests? |OK\b|FAILED \(|[0-9]+ (passed|failed)|skipped: the )'
+readonly COUNTS='^(test result: |Ran [0-9]+ tests? |OK\b|FAILED \(|[0-9]+ (passed|failed)|skipped: the |[0-9]+ test binaries have begun)'
 # Doctests and examples of a crate that has none.
 readonly EMPTY='^test result: ok\. 0 passed; 0 failed; 0 ignored'
 # Where runners begin to tell why tests have failed, and how much of that is repeated.
@@ -30,8 +30,20 @@ suite() { # NAME COMMAND...
     local name=$1 begin=$SECONDS
     shift
     printf '\n==== %s: %s\n' "$name" "$*"
-    if "$@" 2>&1 | tee "$logs/$name"; then touch "$logs/$name.passed"; fi
+    if "$@" 2>&1 | tee "$logs/$name" && tells_results "$name"; then touch "$logs/$name.passed"; fi
     echo "$((SECONDS - begin)) s" >"$logs/$name.time"
+}
+
+# Has each of Rust's test binaries that has begun told a result? One that has become another program
+# meanwhile ends well all the same.
+tells_results() { # NAME
+    local begun told
+    begun=$(grep -cE '^running [0-9]+ tests?$' "$logs/$1") || begun=0
+    told=$(grep -c '^test result: ' "$logs/$1") || told=0
+    [ "$begun" = "$told" ] || {
+        echo "$begun test binaries have begun, and $told told a result" | tee -a "$logs/$1"
+        return 1
+    }
 }
 
 # Those of `eigentime report` run where it is built, which Python may be too old for.

@@ -175,9 +175,9 @@ mod tests {
 
     #[test]
     fn a_program_is_not_started_without_a_supervisor() {
-        // The filter is that thread's, which nothing traces.
+        // The filter is that thread's, and nobody listens to it.
         let started = std::thread::spawn(|| {
-            let filter = of_all_clocks(Told::Traced, 0);
+            let filter = of_all_clocks(Told::Notified, 0);
             start_program(&[c"true".to_owned()], &filter, Privileges::Renounced, Rate::ONE)
         });
         let ended = started.join().unwrap();
