@@ -150,13 +150,12 @@ impl Sleeper {
     fn sleep(&mut self, target: Target, interruptible: bool) -> Result<Slept, Interrupted> {
         self.statistics = self.statistics();
         self.last = None;
-        let begin = self.clock.now();
         let Self { guard, policy, clock, waiter, .. } = self;
         let ended = wait(guard, policy, clock, target, waiter, interruptible);
         if self.waiter.has_lost() {
             self.degradation.extend(self.waiter.lost());
         }
-        self.last = Some((begin, target.instant, ended));
+        self.last = Some((target.since, target.instant, ended));
         ended
     }
 }

@@ -26,6 +26,8 @@ const PATIENCE: u32 = 1_000;
 /// When a sleep is to end.
 #[derive(Clone, Copy)]
 pub struct Target {
+    /// When it was asked for.
+    pub since: Instant,
     pub instant: Instant,
     /// What CLOCK_MONOTONIC has to show then.
     deadline: Duration,
@@ -50,21 +52,24 @@ impl Target {
         // Whichever line it was computed by, and from a reading that was as wrong as one is now.
         let shown = clock.tracked(instant).max(clock.monotonic(instant));
         let error = clock.error(now).within().unwrap_or_default() + Duration::from_nanos(1);
-        Self { instant, deadline: shown.saturating_add(error), asked: Asked::Instant }
+        let deadline = shown.saturating_add(error);
+        Self { since: now, instant, deadline, asked: Asked::Instant }
     }
 
     pub fn after(clock: &Clock, duration: Duration) -> Self {
+        let since = clock.now();
         let deadline = clock.kernel_now().saturating_add(duration);
         let now = clock.now();
         let instant = now.checked_add(duration).unwrap_or(now.last());
-        Self { instant, deadline, asked: Asked::Duration }
+        Self { since, instant, deadline, asked: Asked::Duration }
     }
 
     fn monotonic(clock: &Clock, deadline: Duration) -> Self {
         // The upkeep that is due comes first.
         let now = clock.now();
         let instant = clock.at_tracked(deadline).max(clock.at_monotonic(deadline));
-        Self { instant: instant.min(now.last()), deadline, asked: Asked::Monotonic }
+        let instant = instant.min(now.last());
+        Self { since: now, instant, deadline, asked: Asked::Monotonic }
     }
 
     /// The instant by what is known now of the counter's rate.
