@@ -155,9 +155,10 @@ pub fn has_ended(thread: Pid) -> bool {
     status_field(thread, "State:").is_none_or(|state| state.starts_with(['Z', 'X']))
 }
 
-/// For how long a thread has been on a processor, in nanoseconds, as its `schedstat` tells it.
-pub fn run_nanos(schedstat: &str) -> u64 {
-    schedstat.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0)
+/// For how long a thread has been on a processor, as its `schedstat` tells it.
+pub fn run_time(schedstat: &str) -> Duration {
+    let nanoseconds = schedstat.split_whitespace().next().and_then(|word| word.parse().ok());
+    Duration::from_nanos(nanoseconds.unwrap_or(0))
 }
 
 /// Is a thread followed by this process?

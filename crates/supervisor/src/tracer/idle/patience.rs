@@ -6,12 +6,35 @@ use std::time::{Duration, Instant};
 /// same.
 const RUNS: Duration = Duration::from_millis(5);
 
-/// For how long it may keep them waiting at all: the host may be busy.
-const WAITS: Duration = Duration::from_millis(500);
+/// For how long it may keep them waiting at all: the host may be so busy that it gets no processor.
+const WAITS: Duration = Duration::from_secs(5);
 
-/// As how much a pause between two looks counts at most. If it took longer, the host may have run
-/// nobody meanwhile.
-const LONGEST_COUNTED: Duration = Duration::from_millis(2);
+/// As how much what has passed between two looks counts at most, also of what the kernel has counted as
+/// a thread's: a machine that is virtual may have stood still meanwhile, or one of its processors. Less
+/// than [`RUNS`], so that this uses up none of it alone.
+const LONGEST_COUNTED: Duration = Duration::from_millis(4);
+
+/// For how long a thread has been on a processor since it waited last.
+#[derive(Debug, Default)]
+pub struct OnProcessor {
+    counted: Duration,
+    /// What the kernel had counted at the last look, since the thread was made.
+    seen: Duration,
+}
+
+impl OnProcessor {
+    /// It waits, and the kernel has counted so much.
+    pub fn waits(seen: Duration) -> Self {
+        Self { counted: Duration::ZERO, seen }
+    }
+
+    /// It runs, and the kernel has counted so much.
+    pub fn look(&mut self, now: Duration) -> Duration {
+        self.counted += now.saturating_sub(self.seen).min(LONGEST_COUNTED);
+        self.seen = now;
+        self.counted
+    }
+}
 
 /// For how long threads have been seen to run.
 pub struct BusyTime {
@@ -58,6 +81,17 @@ mod tests {
             busy.look_at(begin + stood_still + look * LONGEST_COUNTED);
         }
         assert!(!lasts(Duration::ZERO, busy.seen), "it was looked at often enough");
+    }
+
+    #[test]
+    fn a_processor_that_stands_still_uses_none_up() {
+        let ran = Duration::from_millis(70);
+        let mut thread = OnProcessor::waits(ran);
+        let stood_still = ran + RUNS;
+        assert!(lasts(thread.look(stood_still), RUNS));
+        assert_eq!(thread.look(stood_still), LONGEST_COUNTED, "it waits for a processor");
+        let again = thread.look(stood_still + LONGEST_COUNTED);
+        assert!(!lasts(again, RUNS), "it was seen to run twice");
     }
 
     #[test]

@@ -18,6 +18,7 @@ use nix::unistd::Pid;
 
 use super::super::blocked::Blocked;
 use super::super::tracee::Tracee;
+use super::patience::OnProcessor;
 use super::wake_source::WakeSource;
 use crate::proc;
 
@@ -44,8 +45,7 @@ pub struct Waiter {
     syscall: ProcFile,
     /// What `schedstat` told before `call` was read; none if it ran then.
     ran: Option<String>,
-    /// For how long it had been on a processor when it waited last, in nanoseconds.
-    had_run: u64,
+    on_processor: OnProcessor,
 }
 
 /// Why not all wait.
@@ -73,7 +73,7 @@ impl Waiter {
             schedstat: file("schedstat"),
             syscall: file("syscall"),
             ran: None,
-            had_run: 0,
+            on_processor: OnProcessor::default(),
         }
     }
 
@@ -139,7 +139,9 @@ impl Waiter {
         // If it runs, or has a fault to be mended, it is looked into again.
         let waits = (call.is_some() && !ends) || text.is_err() || self.waits_for_nothing();
         self.ran = ran.filter(|_| waits);
-        self.had_run = self.ran.as_deref().map_or(self.had_run, proc::run_nanos);
+        if let Some(ran) = &self.ran {
+            self.on_processor = OnProcessor::waits(proc::run_time(ran));
+        }
         self.until = waiting.filter(|_| !ends).map(|waiting| {
             (Clock::ALL[waiting.clock as usize], VirtualInstant::from_nanos(waiting.at))
         });
@@ -216,10 +218,10 @@ impl Waiters {
     }
 
     /// For how long has a thread been on a processor since it waited last?
-    pub fn has_run_for(&self, thread: Pid) -> Duration {
-        let Some(waiter) = self.waiters.get(&thread) else { return Duration::ZERO };
-        let now = waiter.schedstat.read().map_or(0, |ran| proc::run_nanos(&ran));
-        Duration::from_nanos(now.saturating_sub(waiter.had_run))
+    pub fn has_run_for(&mut self, thread: Pid) -> Duration {
+        let Some(waiter) = self.waiters.get_mut(&thread) else { return Duration::ZERO };
+        let now = waiter.schedstat.read().map_or(Duration::ZERO, |ran| proc::run_time(&ran));
+        waiter.on_processor.look(now)
     }
 
     /// A thread is about to run.

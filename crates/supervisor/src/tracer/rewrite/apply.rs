@@ -31,7 +31,7 @@ const COMES_TO_REST: Duration = Duration::from_millis(10);
 
 /// For how long a thread runs without a rest that computes. To copy all that a pipe holds takes some
 /// ten microseconds; the kernel counts at each tick.
-const COMPUTES_NANOS: u64 = 200_000;
+const COMPUTES: Duration = Duration::from_micros(200);
 
 impl Supervisor {
     /// A thread was stopped at a call that the image can carry out by itself: if its site stops
@@ -209,15 +209,15 @@ impl Program {
 /// told apart in time, those of a site that has stopped very often are taken to compute.
 fn can_be_stopped(process: Pid, stops: u32) -> bool {
     let deadline = Instant::now() + COMES_TO_REST;
-    let run_nanos = |thread| proc::read(thread, "schedstat").map(|told| proc::run_nanos(&told));
+    let run_time = |thread| proc::read(thread, "schedstat").map(|told| proc::run_time(&told));
     let threads = proc::threads_of(process).into_iter().flatten();
     // A kernel that does not tell how long threads have run tells what they wait in all the same.
-    let began: Vec<_> = threads.map(|it| (it, run_nanos(it).unwrap_or(0))).collect();
+    let began: Vec<_> = threads.map(|it| (it, run_time(it).unwrap_or_default())).collect();
     began.into_iter().all(|(thread, before)| {
         loop {
-            match (Blocked::of(thread), run_nanos(thread)) {
+            match (Blocked::of(thread), run_time(thread)) {
                 (Some(call), _) => return !call.is_partial(),
-                (None, Ok(now)) if now - before < COMPUTES_NANOS => {}
+                (None, Ok(now)) if now - before < COMPUTES => {}
                 // It computes, or has ended.
                 (None, _) => return true,
             }
