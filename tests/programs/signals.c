@@ -506,13 +506,16 @@ static void starting(long count)
 	long failed = 0;
 	for (long i = 0; i < count; i++) {
 		pid_t child;
-		int status;
+		int status = -1;
 		must(posix_spawnp(&child, "true", NULL, NULL, arguments, environ) == 0, "posix_spawnp");
 		for (volatile long turn = i % LATEST * TURNS; turn > 0; turn--)
 			;
 		kill(child, SIGSTOP);
 		kill(child, SIGCONT);
-		failed += waitpid(child, &status, 0) != child || status != 0;
+		if (waitpid(child, &status, 0) == child && status == 0)
+			continue;
+		say("program %ld ended with status %#x", i, status);
+		failed++;
 	}
 	say("failed=%ld", failed);
 }
