@@ -95,9 +95,13 @@ pub fn add(suite: &mut Suite) {
                 moves(&case, script("checkpoints/tls.py"))
             });
         }
-        let case = format!("{kind}-children");
-        let name = format!("checkpoints::{kind}::children");
-        suite.test(name, &with(&[]), move || moves(&case, script("checkpoints/children.py")));
+        for (name, program) in [("children", "children.py"), ("late_parent", "late_parent.py")] {
+            let case = format!("{kind}-children");
+            let name = format!("checkpoints::{kind}::{name}");
+            suite.test(name, &with(&[]), move || {
+                moves(&case, script(&format!("checkpoints/{program}")))
+            });
+        }
         for (label, policy) in &POLICIES[..2] {
             let case = format!("{kind}-waits:{policy}");
             let name = format!("checkpoints::{kind}::{label}::waits");

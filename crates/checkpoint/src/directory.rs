@@ -15,7 +15,7 @@ use eigentime_supervisor::container::Container;
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, filters, processor, seals};
+use crate::{Error, filters, masks, processor, seals};
 
 /// What says that a directory is one of ours.
 const FORMAT: &str = "eigentime checkpoint";
@@ -72,43 +72,45 @@ impl Drop for Scratch {
     }
 }
 
-/// What an image becomes for processes that have moved so; none if it is not understood.
-type Change = fn(&[u8], &Moved) -> Option<Vec<u8>>;
-
 /// Links to all images but these, from another directory, by the way that leads there from it. Copied are those in which
 /// restored processes are to find something else: seccomp filters, without those that they get anew, and the seals of
-/// files in memory, if this kernel knows fewer than that on which they were written.
+/// files in memory, if this kernel knows fewer than that on which they were written; and the signals that threads
+/// block. Returns the threads that are to block one less again.
 pub fn link_images(
     images: &Path,
     way: &Path,
     directory: &Path,
     moved: &Moved,
     without: &[&str],
-) -> Result<(), Error> {
+) -> Result<Vec<i32>, Error> {
+    let mut unblocked = Vec::new();
     let entries = fs::read_dir(images).map_err(Error::file("read", images))?;
     for name in entries.flatten().map(|entry| entry.file_name()) {
         let (image, link) = (images.join(&name), directory.join(&name));
-        let changed: Option<Change> = match name.to_str() {
-            Some(name) if without.contains(&name) => continue,
-            Some(filters::IMAGE) => Some(|content, moved| {
-                filters::without(content, |program| moved.has_filter(program))
-            }),
-            Some(seals::IMAGE) if !seals::are_known() => Some(|content, _| seals::without(content)),
-            _ => None,
+        let text = name.to_str().unwrap_or_default();
+        let read = || fs::read(&image).map_err(Error::file("read", &image));
+        let changed = match text {
+            _ if without.contains(&text) => continue,
+            filters::IMAGE => filters::without(&read()?, |program| moved.has_filter(program)),
+            seals::IMAGE if !seals::are_known() => seals::without(&read()?),
+            _ => match masks::thread_of(text) {
+                Some(thread) => masks::blocking(&read()?).map(|(content, is_unblocked)| {
+                    unblocked.extend(is_unblocked.then_some(thread));
+                    content
+                }),
+                None => {
+                    symlink(way.join(&name), &link).map_err(Error::file("make", &link))?;
+                    continue;
+                }
+            },
         };
-        let Some(changed) = changed else {
-            symlink(way.join(&name), &link).map_err(Error::file("make", &link))?;
-            continue;
-        };
-        let content = fs::read(&image).map_err(Error::file("read", &image))?;
         let unknown = || Error::Damaged {
             path: images.to_owned(),
-            reason: format!("{} is not understood", name.display()),
+            reason: format!("{text} is not understood"),
         };
-        let content = changed(&content, moved).ok_or_else(unknown)?;
-        fs::write(&link, content).map_err(Error::file("write", &link))?;
+        fs::write(&link, changed.ok_or_else(unknown)?).map_err(Error::file("write", &link))?;
     }
-    Ok(())
+    Ok(unblocked)
 }
 
 /// What a checkpoint is, beside what CRIU has written.

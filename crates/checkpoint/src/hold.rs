@@ -76,17 +76,18 @@ impl Hold {
 }
 
 impl Held {
-    /// Brings them into a timeline that is made for them, by which they go on. They are ended if that
-    /// fails.
+    /// Brings them into a timeline that is made for them, by which they go on, and in which these of
+    /// their threads do not block SIGCHLD any more. They are ended if that fails.
     pub fn bring_into(
         self,
         name: &Name,
         moved: &Moved,
+        unblocked: &[i32],
         clocked: Clocked,
         container: Option<&Container>,
     ) -> Result<Vec<Attached>, Error> {
         let root = self.root;
-        let restoring = Restoring { root, name, clocked, container };
+        let restoring = Restoring { root, name, unblocked, clocked, container };
         let brought = bring_back(moved, restoring).map_err(Error::from);
         let brought = brought.and_then(|brought| self.end_script().map(|()| brought));
         let restored = brought.and_then(|brought| Ok(brought.go_on()?));

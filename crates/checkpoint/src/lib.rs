@@ -8,7 +8,8 @@
 //! - `criu`: the command.
 //! - `directory`: what a checkpoint consists of.
 //! - `engines`: containers that only their engine can write.
-//! - `image`: what an image of CRIU's consists of; `filters`, `seals`: what is taken out of one before it is restored.
+//! - `image`: what an image of CRIU's consists of; `filters`, `masks`, `seals`: what is changed in one before it is
+//!   restored.
 //! - `subject`: the processes that a checkpoint is made of.
 //! - `dump`, `restore`: there and back.
 //! - `passes`: the runs of CRIU that a dump takes.
@@ -26,6 +27,7 @@ mod engines;
 mod filters;
 mod hold;
 mod image;
+mod masks;
 mod passes;
 mod processor;
 mod restore;

@@ -182,6 +182,14 @@ impl Numbers {
     }
 }
 
+/// What the threads of a process and of its descendants are called, in its process namespace and here.
+fn numbered(root: Pid) -> HashMap<i32, i32> {
+    let numbers = Numbers::below(root);
+    let threads =
+        tree_of(root).into_iter().flat_map(|it| proc::threads_of(it).into_iter().flatten());
+    threads.filter_map(|thread| Some((numbers.of(thread)?, thread.as_raw()))).collect()
+}
+
 impl Moved {
     /// The processes.
     #[must_use]
@@ -254,14 +262,8 @@ impl Moved {
         })
     }
 
-    /// The processes as they are called now that CRIU has restored them, with the first of them; and what
-    /// each was called before.
-    fn found(&self, root: Pid) -> Result<(Vec<Stood>, Renumbered), Error> {
-        let numbers = Numbers::below(root);
-        let there =
-            tree_of(root).into_iter().flat_map(|it| proc::threads_of(it).into_iter().flatten());
-        let now: HashMap<i32, i32> =
-            there.filter_map(|thread| Some((numbers.of(thread)?, thread.as_raw()))).collect();
+    /// The processes as they are called now that CRIU has restored them, and what each was called before.
+    fn found(&self, now: &HashMap<i32, i32>) -> Result<(Vec<Stood>, Renumbered), Error> {
         let mut renumbered = Vec::new();
         let mut found = Vec::new();
         for stood in &self.processes {
@@ -298,6 +300,8 @@ pub struct Restoring<'a> {
     pub root: i32,
     /// The timeline that is made for them.
     pub name: &'a Name,
+    /// Threads, in the process namespace of the first of them, that block SIGCHLD until they are in it.
+    pub unblocked: &'a [i32],
     /// By which clocks they go on.
     pub clocked: Clocked,
     /// The container that they are.
@@ -340,13 +344,15 @@ impl BroughtBack<'_> {
 ///
 /// If the timeline cannot be made, or a process not be brought into it.
 pub fn bring_back<'a>(moved: &Moved, restoring: Restoring<'a>) -> Result<BroughtBack<'a>, Error> {
-    let Restoring { root, name, clocked, container } = restoring;
+    let Restoring { root, name, unblocked, clocked, container } = restoring;
     moved.check()?;
     if lives_in_timeline()? {
         return Err(Error::AlreadyInTimeline);
     }
     let root = Pid::from_raw(root);
-    let (processes, renumbered) = moved.found(root)?;
+    let now = numbered(root);
+    let (processes, renumbered) = moved.found(&now)?;
+    let unblocked: Vec<_> = unblocked.iter().filter_map(|it| now.get(it).copied()).collect();
     let joined = namespace::join_time(root);
     joined.map_err(Error::system("enter the time namespace of a process"))?;
     let clocks = moved.clocks(clocked)?;
@@ -371,6 +377,7 @@ pub fn bring_back<'a>(moved: &Moved, restoring: Restoring<'a>) -> Result<Brought
         is_prepared: moved.timeline.is_some(),
         state: state.take(),
         renumbered: renumbered.clone(),
+        unblocked: unblocked.clone(),
         container: container.cloned(),
         slew: slew.take(),
     });

@@ -65,6 +65,8 @@ pub struct Restored {
     pub state: Option<Value>,
     /// How processes are called now.
     pub renumbered: Renumbered,
+    /// Threads that block SIGCHLD until then.
+    pub unblocked: Vec<i32>,
     /// The container that it is in.
     pub container: Option<Container>,
     /// For how long the clocks run at another rate first, and at which they go on, for the first.

@@ -6,6 +6,7 @@ are free again once they have ended.
 Prints what is wrong and ends with status 1, or with 0.
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -304,16 +305,35 @@ def rounds(program, count):
     moving.end()
 
 
+@contextlib.contextmanager
+def busy_processors():
+    """Each carries out a loop."""
+    loop = ["/bin/sh", "-c", "while :; do :; done"]
+    loops = [subprocess.Popen(loop) for _ in os.sched_getaffinity(0)]
+    try:
+        yield
+    finally:
+        for one in loops:
+            one.kill()
+            one.wait()
+
+
 def children(program, timeline):
-    """Some of its children are about to end, one has ended already."""
+    """Some of its children may be about to end, or have ended already. Processors are busy meanwhile."""
     moving = Moving("children", program, timeline)
     for _ in range(5):
         moving.await_lines(len(moving.lines()) + 2)
         moving.checkpoint()
         moving.reap()
-        moving.restore()
+        with busy_processors():
+            moving.restore()
     moving.await_lines(len(moving.lines()) + 2)
-    check_steps(ticks(moving.lines()))
+    lines = moving.lines()
+    ensure(
+        not any(line.startswith("SIGNAL") for line in lines),
+        f"it was told of its stop: {lines}",
+    )
+    check_steps(ticks(lines))
     moving.end()
 
 

@@ -108,6 +108,16 @@ impl Stopped {
         Ok(())
     }
 
+    /// Lets a thread no longer block a signal.
+    pub fn unblock_signal(&mut self, thread: Tracee, signal: i32) -> nix::Result<()> {
+        let others = !(1 << (signal - 1));
+        match self.masks.iter_mut().find(|(blocked, _)| *blocked == thread) {
+            Some((_, mask)) => *mask &= others,
+            None => thread.set_signal_mask(thread.signal_mask()? & others)?,
+        }
+        Ok(())
+    }
+
     /// Brings every thread out of the kernel's vDSO, which is at `base`.
     pub fn leave(&self, kernel: &KernelVdso, base: u64) -> nix::Result<()> {
         for thread in &self.threads {

@@ -1,0 +1,91 @@
+//! The signals that threads block, as CRIU has written them.
+//!
+//! A restored process goes on until it meets the SIGSTOP that CRIU has sent to it. Its children may have
+//! stopped before, which SIGCHLD tells it: and the kernel delivers that first. So threads block SIGCHLD
+//! until they are brought into their timeline.
+
+use nix::libc;
+
+use crate::image::{Changed, Field, with_fields, with_messages};
+
+/// Fields of a thread: what only the first of a process has, and what each has.
+const PROCESS: u64 = 3;
+const THREAD: u64 = 5;
+/// The signals that it blocks, in each of these. The second counts, if it is there.
+const BLOCKED: [(u64, u64); 2] = [(PROCESS, 5), (THREAD, 6)];
+
+const CHILD: u64 = 1 << (libc::SIGCHLD - 1);
+
+/// Of which thread an image is, by its name.
+pub fn thread_of(image: &str) -> Option<i32> {
+    image.strip_prefix("core-")?.strip_suffix(".img")?.parse().ok()
+}
+
+/// The image of a thread that blocks SIGCHLD, and whether it did not; None if it is not understood.
+pub fn blocking(image: &[u8]) -> Option<(Vec<u8>, bool)> {
+    let mut is_unblocked = None;
+    let made = with_messages(image, |thread| {
+        with_fields(thread, &mut |part, field| match field {
+            Field::Bytes(content) if [PROCESS, THREAD].contains(&part) => {
+                let changed = with_fields(content, &mut |number, field| {
+                    Some(match field {
+                        Field::Number(blocked) if BLOCKED.contains(&(part, number)) => {
+                            is_unblocked = Some(blocked & CHILD == 0);
+                            Changed::Number(blocked | CHILD)
+                        }
+                        _ => Changed::Same,
+                    })
+                });
+                changed.map(Changed::Bytes)
+            }
+            _ => Some(Changed::Same),
+        })
+    });
+    Some((made?, is_unblocked?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::put_number;
+
+    /// The image of a thread that blocks these, as its process and as itself.
+    fn image(process: Option<u64>, thread: Option<u64>) -> Vec<u8> {
+        let mut message = vec![0x08, 1];
+        for (part, number, blocked) in [(PROCESS, 5, process), (THREAD, 6, thread)] {
+            let Some(blocked) = blocked else { continue };
+            let mut content = vec![0x08, 7, number << 3];
+            put_number(&mut content, blocked);
+            content.extend([0x32 + 8, 1, b'x']);
+            put_number(&mut message, part << 3 | 2);
+            put_number(&mut message, content.len() as u64);
+            message.extend(content);
+        }
+        let length = u32::try_from(message.len()).unwrap().to_le_bytes();
+        [&[1, 2, 3, 4, 5, 6, 7, 8], &length[..], &message].concat()
+    }
+
+    #[test]
+    fn only_sigchld_is_blocked_besides() {
+        let other = 1 << 63 | 1 << 3;
+        for (process, thread, is_unblocked) in [
+            (Some(other), None, true),
+            (Some(other), Some(other | CHILD), false),
+            (None, Some(other), true),
+            (Some(0), Some(0), true),
+            (Some(CHILD), None, false),
+        ] {
+            let blocking = |mask: Option<u64>| mask.map(|mask| mask | CHILD);
+            let expected = image(blocking(process), blocking(thread));
+            assert_eq!(super::blocking(&image(process, thread)), Some((expected, is_unblocked)));
+        }
+        assert_eq!(super::blocking(&image(None, None)), None, "it does not tell");
+    }
+
+    #[test]
+    fn threads_are_known_by_names() {
+        assert_eq!(thread_of("core-4711.img"), Some(4711));
+        assert_eq!(thread_of("core-.img"), None);
+        assert_eq!(thread_of("fdinfo-3.img"), None);
+    }
+}
