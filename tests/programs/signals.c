@@ -498,16 +498,27 @@ static void many_threads(long ms)
 	report("most_ms", most);
 }
 
+/* A program that has just been started: does it block any signal? */
+static int blocks_any(void)
+{
+	sigset_t blocked;
+	must(sigprocmask(SIG_BLOCK, NULL, &blocked) == 0, "sigprocmask");
+	for (int signal = 1; signal < NSIG; signal++)
+		if (sigismember(&blocked, signal) == 1)
+			return 1;
+	return 0;
+}
+
 /* Programs that are stopped and continued while they start, each a little later than the one before. */
 static void starting(long count)
 {
-	enum { LATEST = 512, TURNS = 200 };
-	char *arguments[] = { "true", NULL };
+	enum { LATEST = 512, TURNS = 2000 };
+	char *arguments[] = { "signals", "blocks_any", "0", NULL };
 	long failed = 0;
 	for (long i = 0; i < count; i++) {
 		pid_t child;
 		int status = -1;
-		must(posix_spawnp(&child, "true", NULL, NULL, arguments, environ) == 0, "posix_spawnp");
+		must(posix_spawn(&child, "/proc/self/exe", NULL, NULL, arguments, environ) == 0, "posix_spawn");
 		for (volatile long turn = i % LATEST * TURNS; turn > 0; turn--)
 			;
 		kill(child, SIGSTOP);
@@ -637,6 +648,8 @@ int main(int argc, char **argv)
 		return 92;
 	const char *what = argv[1];
 	long ms = strtol(argv[argc - 1], NULL, 10);
+	if (strcmp(what, "blocks_any") == 0)
+		return blocks_any();
 	must(pipe(quiet_pipe) == 0, "pipe");
 	sent = mmap(NULL, 2 * sizeof *sent, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	must(sent != MAP_FAILED, "mmap");

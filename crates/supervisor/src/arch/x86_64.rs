@@ -372,3 +372,36 @@ impl Registers {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use eigentime_vdso::IMAGE;
+    use iced_x86::Instruction;
+    use object::elf::PF_X;
+    use object::{Object, ObjectSegment, SegmentFlags};
+
+    use super::*;
+
+    #[test]
+    fn all_that_saves_or_restores_the_flags_is_known() {
+        // By its own, it need not be aligned.
+        let image = IMAGE.to_vec();
+        let image = object::File::parse(&image[..]).unwrap();
+        let is_code = |flags| matches!(flags, SegmentFlags::Elf { p_flags } if p_flags & PF_X != 0);
+        let begin = symbols::OFFSETS[symbols::CODE.0].1 as u64;
+        let mut found = Vec::new();
+        for code in image.segments().filter(|segment| is_code(segment.flags())) {
+            // Before it, the segment has what describes it.
+            let from = begin.max(code.address());
+            let bytes = &code.data().unwrap()[(from - code.address()) as usize..];
+            let decoded = Decoder::with_ip(64, bytes, from, DecoderOptions::NONE);
+            let on_flags =
+                |it: &Instruction| matches!(it.mnemonic(), Mnemonic::Pushfq | Mnemonic::Popfq);
+            found.extend(decoded.into_iter().filter(on_flags).map(|it| it.ip()));
+        }
+        let known = SAVES_FLAGS.into_iter().chain(RESTORES_FLAGS);
+        let mut known: Vec<_> = known.map(|symbol| symbols::OFFSETS[symbol.0].1 as u64).collect();
+        known.sort_unstable();
+        assert_eq!(found, known);
+    }
+}

@@ -214,10 +214,11 @@ impl Tracee {
 
     /// Lets the stopped thread go on, one instruction at a time, until it is where it may
     /// rest; tells whether it is. If its process is stopped meanwhile, the thread stops as soon as
-    /// it goes on.
+    /// it goes on. Which signals it blocks is as before, unless it has changed that itself.
     pub fn step_until(self, mut rests: impl FnMut(&Registers) -> bool) -> nix::Result<bool> {
         let mask = self.signal_mask()?;
         self.set_signal_mask(ALL_BUT_REPORTS)?;
+        let stepped = self.signal_mask()?;
         let (mut arrived, mut halted) = (false, false);
         for _ in 0..MOST_STEPS {
             arrived = rests(&self.registers()?);
@@ -226,7 +227,9 @@ impl Tracee {
             }
             halted |= self.step()?;
         }
-        self.set_signal_mask(mask)?;
+        if self.signal_mask()? == stepped {
+            self.set_signal_mask(mask)?;
+        }
         self.stop_again(halted).map(|()| arrived)
     }
 
