@@ -374,7 +374,6 @@ pub fn bring_back<'a>(moved: &Moved, restoring: Restoring<'a>) -> Result<Brought
     let requests = processes.into_iter().rev().map(|process| Restored {
         process,
         map: moved.map,
-        host: moved.host,
         is_prepared: moved.timeline.is_some(),
         state: state.take(),
         renumbered: renumbered.clone(),

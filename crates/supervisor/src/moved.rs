@@ -1,6 +1,6 @@
 //! What a checkpoint has to tell of a timeline and its processes beside what CRIU knows.
 
-use eigentime_timeline::{CLOCKS, Clock, HostInstant, Nanos, Pending, Rate, Segment};
+use eigentime_timeline::{Clock, Nanos, Pending, Rate, Segment};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -59,8 +59,6 @@ pub struct Restored {
     pub process: Stood,
     /// The map by which it armed its timers.
     pub map: Segment,
-    /// What the host's clocks showed when its own stood.
-    pub host: [HostInstant; CLOCKS],
     /// Has it an image?
     pub is_prepared: bool,
     /// What the supervisor of its timeline knew, for the first.

@@ -155,11 +155,6 @@ pub fn has_ended(thread: Pid) -> bool {
     status_field(thread, "State:").is_none_or(|state| state.starts_with(['Z', 'X']))
 }
 
-/// Is a process in a stop of job control?
-pub fn is_halted(process: Pid) -> bool {
-    status_field(process, "State:").is_some_and(|state| state.starts_with('T'))
-}
-
 /// For how long a thread has been on a processor, as its `schedstat` tells it.
 pub fn run_time(schedstat: &str) -> Duration {
     let nanoseconds = schedstat.split_whitespace().next().and_then(|word| word.parse().ok());

@@ -174,22 +174,12 @@ impl Supervisor {
         self.threads.values().any(|it| it.standing == Standing::Entering)
     }
 
-    /// Is nothing under way that has been begun? At a checkpoint, no process either that is to tell its
-    /// timers and comes, since it is not stopped.
-    fn is_quiet(&mut self, is_rest: bool) -> bool {
-        let execs = self.notified.as_ref().is_some_and(|it| it.has_execs());
-        let mut awaited = self.awaited.iter().filter(|_| is_rest);
-        !execs
-            && awaited.all(|awaited| proc::is_halted(awaited.process()))
-            && self.jobs.is_empty()
-            && !self.has_booting()
-    }
-
     /// Would nothing end with this process that its programs need?
-    fn ends_nothing(&self) -> bool {
+    fn is_settled(&mut self) -> bool {
         let ends =
             |it: &super::Thread| it.tied || it.kept.is_some() || it.standing != Standing::Member;
-        !self.threads.values().any(ends)
+        let execs = self.notified.as_ref().is_some_and(|it| it.has_execs());
+        !execs && !self.has_booting() && self.jobs.is_empty() && !self.threads.values().any(ends)
     }
 
     /// Are calls answered?
@@ -206,18 +196,13 @@ impl Supervisor {
             return self.give_up_hand_over(None);
         }
         let is_rest = *is_rest;
-        let (starts, settles) =
-            (matches!(stage, Stage::Starting(_)), matches!(stage, Stage::Settling(_)));
-        let is_quiet = settles && self.is_quiet(is_rest);
         if is_rest
-            && is_quiet
+            && matches!(stage, Stage::Settling(_))
             && let Err(process) = self.halt_traced()
         {
             return self.give_up_hand_over(Some(process));
         }
-        let has_entering = self.has_entering();
-        let is_settled = is_quiet && self.ends_nothing();
-        let begins_to_settle = starts && !has_entering;
+        let (has_entering, is_settled) = (self.has_entering(), self.is_settled());
         let Some(HandOver { stage, .. }) = &mut self.hand_over else { return };
         *stage = match mem::replace(stage, Stage::Offered) {
             Stage::Starting(asked) if !has_entering => Stage::Settling(asked),
@@ -231,9 +216,6 @@ impl Supervisor {
             }
             stage => stage,
         };
-        if is_rest && begins_to_settle {
-            self.learn_timers();
-        }
     }
 
     /// All that another supervisor needs.

@@ -18,7 +18,7 @@ use super::super::fresh::help_with;
 use super::super::jobs::complete;
 use super::super::mapping::{Failed, NO_FILE, PRIVATE, READ_WRITE, step};
 use super::super::oci_runtimes::RuntimeId;
-use super::super::rearm::{self, Rearm, restore_descriptors};
+use super::super::rearm::{Rearm, restore_descriptors};
 use super::super::timekeeper::{Changed, Number};
 use super::super::tracee::{Stop, Tracee};
 use super::super::visit::Visit;
@@ -200,13 +200,12 @@ impl Supervisor {
         let (timeline, after) = (Number::OUTERMOST, self.timekeeper().segment());
         let change = Changed { timeline, before: restored.map, after };
         restore_descriptors(stopped.process, &restored.process.timers, &Rearm::new(change));
-        // Of the others that are not known, CRIU has armed each as long before it is due as it was then.
+        // CRIU has armed the others anew, as long before they are due as they were then.
         let before = with_wall_of_today(&restored.map, now);
         self.interval_timers.insert(stopped.process);
         self.posix_timers.insert(stopped.process);
         let change = Rearm::new(Changed { before, ..change });
-        let stood = rearm::Standstill { map: restored.map, host: restored.host };
-        if let Err(error) = self.rearm_restored(visitor, stopped.process, &change, &stood) {
+        if let Err(error) = self.rearm_timers(visitor, stopped.process, &change) {
             taken.notes.push(format!("its timers keep their host time: {}", error.desc()));
         }
         Ok(taken)

@@ -26,7 +26,7 @@ use super::tracee::Tracee;
 use super::visit::Visit;
 use crate::host;
 pub use descriptors::{Descriptors, Holder, Info, armed_descriptors, restore_descriptors};
-pub use posix::{Standstill, TimerKey, WallTimers, has_posix_timers, has_timer, timer_clock};
+pub use posix::{TimerKey, WallTimers, has_posix_timers, has_timer, timer_clock};
 
 /// A change of the map after which timers are to be armed anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

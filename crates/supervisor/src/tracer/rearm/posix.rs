@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 
 use eigentime_calls::{ITIMER_REAL, TIMER_ABSTIME, Timer};
 use eigentime_timeline::{
-    CLOCKS, Clock, ClockId, HostInstant, Nanos, PARKED, Pending, Rearmed as Next, Segment,
-    Timespec, VirtualInstant,
+    Clock, ClockId, HostInstant, Nanos, PARKED, Pending, Timespec, VirtualInstant,
 };
 use nix::errno::Errno;
 use nix::unistd::Pid;
@@ -17,14 +16,12 @@ use serde::{Deserialize, Serialize};
 
 use super::super::Supervisor;
 use super::super::jobs::complete;
-use super::super::timekeeper::{Changed, Number};
 use super::super::tracee::Tracee;
 use super::super::visit::Visit;
 use super::super::wait_restart::{Recheck, is_pending};
 use super::{Rearm, expiry};
 use crate::arch::Registers;
 use crate::host;
-use crate::proc;
 
 /// A POSIX timer of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -182,7 +179,6 @@ impl Supervisor {
     /// A timer is about to be set by the map as it is now: if it has changed, and the
     /// timers of the process are still to be armed anew, this one is not.
     fn note_setting(&mut self, key: TimerKey) {
-        self.has_new_state |= self.settings.remove(&key).is_some();
         if let Some(idle) = &mut self.idle {
             idle.timer_is_set(key.process);
         }
@@ -240,45 +236,10 @@ impl Supervisor {
         process: Pid,
         change: &Rearm,
     ) -> nix::Result<()> {
-        let concerned = self.concerned_timers(process, change);
-        self.rearm_at_once(tracee, concerned)
-    }
-
-    /// The same for a process that CRIU has restored. CRIU has armed its timers by the time that was left
-    /// when it read them, and they have run since, while the clocks stood still: those of which it is
-    /// known are by what they were set to when the clocks showed `stood`, a map from the host's of then.
-    pub(in super::super) fn rearm_restored(
-        &mut self,
-        tracee: Tracee,
-        process: Pid,
-        change: &Rearm,
-        stood: &Standstill,
-    ) -> nix::Result<()> {
-        let mut concerned = self.concerned_timers(process, change);
-        for (_, line, last) in &mut concerned.posix {
-            *last = last.and_then(|last| stood.seen_from(&change.before, *line, last));
-        }
-        if let Some(last) = &mut concerned.interval {
-            *last = last.and_then(|it| stood.seen_from(&change.before, Clock::Monotonic, it));
-        }
-        concerned.is_restored = true;
-        self.rearm_at_once(tracee, concerned)
-    }
-
-    fn rearm_at_once(&mut self, tracee: Tracee, concerned: Concerned) -> nix::Result<()> {
         let visit = Visit::new(tracee, self.layout.call())?;
+        let concerned = self.concerned_timers(process, change);
         let rearmed = complete(tracee, concerned.rearm(visit));
         self.remember_rearmed(tracee, rearmed)
-    }
-
-    /// Has all timers of processes told that only they can tell.
-    pub(in super::super) fn learn_timers(&mut self) {
-        let segment = self.timekeeper().segment();
-        let unchanged = Changed { timeline: Number::OUTERMOST, before: segment, after: segment };
-        let mut processes = &self.posix_timers | &self.interval_timers;
-        // One that is stopped tells nothing.
-        processes.retain(|it| self.has_member(*it) && !proc::is_halted(*it));
-        self.await_processes(&processes, Rearm::new(unchanged));
     }
 
     /// The timers of a process that a change concerns.
@@ -302,7 +263,7 @@ impl Supervisor {
         let has_interval = self.interval_timers.contains(&process);
         let interval =
             (has_interval && is_concerned(INTERVAL, Clock::Monotonic)).then(|| last(INTERVAL));
-        Concerned { process, change: *change, posix, interval, is_restored: false }
+        Concerned { process, change: *change, posix, interval }
     }
 
     /// A thread has armed timers anew.
@@ -324,30 +285,6 @@ pub struct Concerned {
     posix: Vec<(PosixTimer, Clock, Option<Pending>)>,
     /// If it is concerned.
     interval: Option<Option<Pending>>,
-    /// Do they run by what they were set to last, whatever the kernel tells?
-    is_restored: bool,
-}
-
-/// Where clocks stood when a process was written down.
-pub struct Standstill {
-    /// The map from the host's of then.
-    pub map: Segment,
-    /// What the host's showed.
-    pub host: [HostInstant; CLOCKS],
-}
-
-impl Standstill {
-    /// When a timer goes off next that was set so, by the host's clocks as another map has them; none if it
-    /// had gone off, and does not again.
-    fn seen_from(&self, map: &Segment, line: Clock, last: Pending) -> Option<Pending> {
-        let since = self.host[line as usize].since(last.at);
-        let at = match last.interval {
-            _ if since < Nanos::ZERO => last.at,
-            Nanos::ZERO => return None,
-            every => last.at.after(Nanos((since.0 / every.0 + 1) * every.0)),
-        };
-        Some(Pending { at: map.timer_at(line, self.map.timer_due(line, at)), ..last })
-    }
 }
 
 /// What timers were set to, and whether the thread that did it made any call, or what prevented it.
@@ -359,7 +296,7 @@ pub struct Rearmed {
 impl Concerned {
     /// Arms them anew, by a thread of the process.
     pub async fn rearm(self, visit: Visit) -> Rearmed {
-        let (mut calls, mut settings) = (Calls::new(visit, self.is_restored), Vec::new());
+        let (mut calls, mut settings) = (Calls::new(visit), Vec::new());
         let called = match self.rearm_by(&mut calls, &mut settings).await {
             Ok(()) => calls.visit.end().await,
             Err(error) => Err(error),
@@ -462,8 +399,6 @@ struct Calls {
     at: u64,
     /// Was the signal of the interval timer pending when that was asked last?
     is_queued: bool,
-    /// Do timers run by what they were set to last, whatever the kernel tells?
-    is_restored: bool,
 }
 
 /// An `itimerspec` or `itimerval`: interval, then value.
@@ -478,9 +413,9 @@ fn read_times(tracee: Tracee, from: u64, unit: Nanos) -> Option<[Nanos; 2]> {
 }
 
 impl Calls {
-    fn new(visit: Visit, is_restored: bool) -> Self {
+    fn new(visit: Visit) -> Self {
         let at = (visit.after.stack() - DEPTH) & !0xf;
-        Self { visit, at, is_queued: false, is_restored }
+        Self { visit, at, is_queued: false }
     }
 
     /// Makes a call, and tells whether there still is such a timer.
@@ -529,16 +464,7 @@ impl Calls {
             left = Nanos(interval.0 - since);
         }
         let at = expiry(before, now, left, unit, interval, last);
-        let known = last.filter(|_| self.is_restored);
-        Ok((left != Nanos::ZERO).then(|| known.unwrap_or(Pending { at, interval })))
-    }
-
-    /// What it is to be set to, if to anything else.
-    fn next(&self, change: &Rearm, line: Clock, pending: Pending) -> Option<Next> {
-        match self.is_restored {
-            true => Some(change.always(line, pending)),
-            false => change.rearm(line, pending),
-        }
+        Ok((left != Nanos::ZERO).then_some(Pending { at, interval }))
     }
 
     /// Arms a POSIX timer anew; returns what it was set to.
@@ -552,7 +478,7 @@ impl Calls {
         let id = timer.id as u64;
         let pending = self.pending(libc::SYS_timer_gettime, id, Nanos(1), line, last).await?;
         let Some((pending, next)) =
-            pending.and_then(|pending| Some((pending, self.next(change, line, pending)?)))
+            pending.and_then(|pending| Some((pending, change.rearm(line, pending)?)))
         else {
             return Ok(pending);
         };
@@ -602,7 +528,7 @@ impl Calls {
     ) -> nix::Result<Option<Pending>> {
         let (which, line) = (u64::from(ITIMER_REAL), Clock::Monotonic);
         let pending = self.pending(libc::SYS_getitimer, which, MICRO, line, last).await?;
-        let Some(next) = pending.and_then(|pending| self.next(change, line, pending)) else {
+        let Some(next) = pending.and_then(|pending| change.rearm(line, pending)) else {
             return Ok(pending);
         };
         if next.missed > 0 && next.timer.interval == Nanos::ZERO {
@@ -675,25 +601,6 @@ mod tests {
         assert!((20_000..21_000).all(|timer| timers.contains(key(timer))));
         timers.retain(|key| key.process != Pid::from_raw(7));
         assert!(!timers.has_any_of(Pid::from_raw(7)));
-    }
-
-    #[test]
-    fn a_timer_goes_off_when_it_was_to_however_long_the_clocks_stood() {
-        let second = |count: i64| HostInstant(Nanos::from_secs(count));
-        let map = Segment::IDENTITY.anchored_at([second(100); CLOCKS]);
-        let stood = Standstill { map, host: [second(110); CLOCKS] };
-        // Only the wall clock went on meanwhile.
-        let mut today = map;
-        today.anchors[Clock::Wall as usize].host = second(1_100);
-        let next = |line, at, every| {
-            let last = Pending { at: second(at), interval: Nanos::from_secs(every) };
-            stood.seen_from(&today, line, last).map(|next| next.at)
-        };
-        assert_eq!(next(Clock::Monotonic, 115, 0), Some(second(115)));
-        assert_eq!(next(Clock::Wall, 115, 0), Some(second(1_115)));
-        assert_eq!(next(Clock::Monotonic, 109, 0), None, "it has gone off");
-        assert_eq!(next(Clock::Monotonic, 103, 4), Some(second(111)));
-        assert_eq!(next(Clock::Monotonic, 102, 4), Some(second(114)), "it has gone off just then");
     }
 
     #[test]
