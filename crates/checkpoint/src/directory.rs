@@ -73,9 +73,9 @@ impl Drop for Scratch {
 }
 
 /// Links to all images but these, from another directory, by the way that leads there from it. Copied are those in which
-/// restored processes are to find something else: seccomp filters, without those that they get anew, and the seals of
-/// files in memory, if this kernel knows fewer than that on which they were written; and the signals that threads
-/// block. Returns the threads that are to block one less again.
+/// restored processes are to find something else: seccomp filters, without those that they get anew; the seals of files
+/// in memory, if this kernel knows fewer than that on which they were written; and the signals that threads block.
+/// Returns the threads that block SIGCHLD only by that.
 pub fn link_images(
     images: &Path,
     way: &Path,

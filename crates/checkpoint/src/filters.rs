@@ -33,23 +33,15 @@ pub fn without(image: &[u8], is_ours: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::image::put_number;
+    use crate::image::written;
 
     /// An image with filters of these programs, each on the one before.
     fn image(programs: &[&[u8]]) -> Vec<u8> {
-        let mut message = Vec::new();
-        for (number, program) in programs.iter().enumerate() {
-            let mut filter = vec![0x0a];
-            put_number(&mut filter, program.len() as u64);
-            filter.extend(*program);
-            filter.push(0x10);
-            put_number(&mut filter, number as u64);
-            message.push(0x0a);
-            put_number(&mut message, filter.len() as u64);
-            message.extend(filter);
-        }
-        let length = u32::try_from(message.len()).unwrap().to_le_bytes();
-        [&[1, 2, 3, 4, 5, 6, 7, 8], &length[..], &message].concat()
+        let filters = programs.iter().enumerate().map(|(number, program)| {
+            let filter = [written::bytes(PROGRAM, program), written::number(2, number as u64)];
+            written::bytes(FILTER, &filter.concat())
+        });
+        written::image(&[filters.collect::<Vec<_>>().concat()])
     }
 
     #[test]

@@ -91,10 +91,43 @@ fn take_number(message: &mut &[u8]) -> Option<u64> {
     None
 }
 
-pub fn put_number(message: &mut Vec<u8>, mut number: u64) {
+fn put_number(message: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         message.push(number as u8 | 0x80);
         number >>= 7;
     }
     message.push(number as u8);
+}
+
+/// Images for tests.
+#[cfg(test)]
+pub mod written {
+    use super::{HEAD, put_number};
+
+    /// One of these messages.
+    pub fn image(messages: &[Vec<u8>]) -> Vec<u8> {
+        let mut image = vec![0x19; HEAD];
+        for message in messages {
+            image.extend(u32::try_from(message.len()).unwrap().to_le_bytes());
+            image.extend(message);
+        }
+        image
+    }
+
+    /// A field that is a number.
+    pub fn number(field: u64, number: u64) -> Vec<u8> {
+        let mut written = Vec::new();
+        put_number(&mut written, field << 3);
+        put_number(&mut written, number);
+        written
+    }
+
+    /// A field that is bytes.
+    pub fn bytes(field: u64, bytes: &[u8]) -> Vec<u8> {
+        let mut written = Vec::new();
+        put_number(&mut written, field << 3 | 2);
+        put_number(&mut written, bytes.len() as u64);
+        written.extend(bytes);
+        written
+    }
 }

@@ -47,22 +47,18 @@ pub fn blocking(image: &[u8]) -> Option<(Vec<u8>, bool)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::image::put_number;
+    use crate::image::written;
 
     /// The image of a thread that blocks these, as its process and as itself.
     fn image(process: Option<u64>, thread: Option<u64>) -> Vec<u8> {
-        let mut message = vec![0x08, 1];
+        let mut message = written::number(1, 1);
         for (part, number, blocked) in [(PROCESS, 5, process), (THREAD, 6, thread)] {
             let Some(blocked) = blocked else { continue };
-            let mut content = vec![0x08, 7, number << 3];
-            put_number(&mut content, blocked);
-            content.extend([0x32 + 8, 1, b'x']);
-            put_number(&mut message, part << 3 | 2);
-            put_number(&mut message, content.len() as u64);
-            message.extend(content);
+            let fields =
+                [written::number(1, 7), written::number(number, blocked), written::bytes(7, b"x")];
+            message.extend(written::bytes(part, &fields.concat()));
         }
-        let length = u32::try_from(message.len()).unwrap().to_le_bytes();
-        [&[1, 2, 3, 4, 5, 6, 7, 8], &length[..], &message].concat()
+        written::image(&[message])
     }
 
     #[test]

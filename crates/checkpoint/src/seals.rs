@@ -42,6 +42,7 @@ pub fn without(image: &[u8]) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::image::written::image;
 
     const OURS: &[u8] = b"eigentime";
 
@@ -53,12 +54,7 @@ mod tests {
             &[0x10, 0, 0x18, 0, 0x20, 0x80, 0x80, 0x03, 0x28, 0x47],
             &[0x30, seals, 0x38, 1, 0x48, 0xb6, 0x83, 0x02],
         ];
-        let message = fields.concat();
-        [&(message.len() as u32).to_le_bytes(), &message[..]].concat()
-    }
-
-    fn image(files: &[Vec<u8>]) -> Vec<u8> {
-        [&[0x19, 0x43, 0x56, 0x54, 0x99, 0x34, 0x45, 0x48], &files.concat()[..]].concat()
+        fields.concat()
     }
 
     #[test]

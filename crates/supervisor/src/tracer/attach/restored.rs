@@ -190,12 +190,8 @@ impl Supervisor {
         let ended = complete(visitor, visit.end());
         let ended = ended.map_err(step("let the thread go on"));
         let mut taken = prepared.and_then(|taken| ended.map(|_| taken)).map_err(failed)?;
-        for thread in stopped.threads().to_vec() {
-            if restored.unblocked.contains(&thread.0.as_raw()) {
-                let unblocked = stopped.unblock_signal(thread, libc::SIGCHLD);
-                unblocked.map_err(step("let it take SIGCHLD")).map_err(failed)?;
-            }
-        }
+        let unblocked = stopped.unblock_signal(&restored.unblocked, libc::SIGCHLD);
+        unblocked.map_err(step("let it take SIGCHLD")).map_err(failed)?;
         self.timelines.outermost_mut().timekeeper.has_begun();
         let (timeline, after) = (Number::OUTERMOST, self.timekeeper().segment());
         let change = Changed { timeline, before: restored.map, after };

@@ -108,12 +108,14 @@ impl Stopped {
         Ok(())
     }
 
-    /// Lets a thread no longer block a signal.
-    pub fn unblock_signal(&mut self, thread: Tracee, signal: i32) -> nix::Result<()> {
+    /// Lets those of its threads that are among these no longer block a signal.
+    pub fn unblock_signal(&mut self, among: &[i32], signal: i32) -> nix::Result<()> {
         let others = !(1 << (signal - 1));
-        match self.masks.iter_mut().find(|(blocked, _)| *blocked == thread) {
-            Some((_, mask)) => *mask &= others,
-            None => thread.set_signal_mask(thread.signal_mask()? & others)?,
+        for thread in self.threads.iter().filter(|thread| among.contains(&thread.0.as_raw())) {
+            match self.masks.iter_mut().find(|(blocked, _)| blocked == thread) {
+                Some((_, mask)) => *mask &= others,
+                None => thread.set_signal_mask(thread.signal_mask()? & others)?,
+            }
         }
         Ok(())
     }

@@ -9,9 +9,9 @@ const RUNS: Duration = Duration::from_millis(5);
 /// For how long it may keep them waiting at all: the host may be so busy that it gets no processor.
 const WAITS: Duration = Duration::from_secs(5);
 
-/// As how much what has passed between two looks counts at most, also of what the kernel has counted as
-/// a thread's: a machine that is virtual may have stood still meanwhile, or one of its processors. Less
-/// than [`RUNS`], so that this uses up none of it alone.
+/// How much of the time between two looks counts at most, and of the processor time that the kernel has
+/// counted meanwhile: a virtual machine, or one of its processors, may have stood still. It is less than
+/// [`RUNS`], so that one standstill does not use that up.
 const LONGEST_COUNTED: Duration = Duration::from_millis(4);
 
 /// For how long a thread has been on a processor since it waited last.
