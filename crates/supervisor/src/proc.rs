@@ -237,16 +237,20 @@ pub fn processes() -> impl Iterator<Item = Pid> {
 
 /// The threads of a process.
 pub fn threads_of(process: Pid) -> io::Result<impl Iterator<Item = Pid>> {
-    numbers_in(&format!("/proc/{process}/task")).map(|numbers| numbers.map(Pid::from_raw))
+    let folder = format!("/proc/{process}/task");
+    // Two links of the folder itself, and one of each thread: most processes have but one.
+    let is_alone = fs::metadata(&folder)?.nlink() == 3;
+    let (first, several) = match is_alone {
+        true => (Some(process), None),
+        false => (None, Some(numbers_in(&folder)?)),
+    };
+    Ok(first.into_iter().chain(several.into_iter().flatten().map(Pid::from_raw)))
 }
 
 /// Another thread of a process than the first, if there is one: by its number, memory and descriptors
 /// can be reached once the first has ended.
 pub fn later_thread_of(process: Pid) -> Option<Pid> {
-    // Two links of the folder itself, and one of each thread: most processes have but one.
-    let links = fs::metadata(format!("/proc/{process}/task")).ok()?.nlink();
-    let mut threads = (links > 3).then(|| threads_of(process).ok()).flatten()?;
-    threads.find(|thread| *thread != process)
+    threads_of(process).ok()?.find(|thread| *thread != process)
 }
 
 /// The numbers of the descriptors of a thread.

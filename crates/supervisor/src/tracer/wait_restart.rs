@@ -42,11 +42,12 @@ impl Supervisor {
 
     /// Asks those threads to stop that are to look at the map again.
     pub(super) fn ask(&mut self, is_concerned: impl Fn(Pid, &Thread) -> bool) {
-        for (thread, state) in self.member_threads() {
-            if is_concerned(thread, &state) {
-                self.ask_one(Tracee(thread));
+        // Each as soon as it is found, so that it stops while others are looked for.
+        self.for_each_thread(|supervisor, thread, state| {
+            if is_concerned(thread, state) {
+                supervisor.ask_one(Tracee(thread));
             }
-        }
+        });
     }
 
     /// Asks a thread; if a debugger follows it, once that does no more.

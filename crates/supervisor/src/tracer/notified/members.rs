@@ -19,15 +19,30 @@ pub type Booting = HashMap<Pid, (Pidfd, Number)>;
 impl Supervisor {
     /// The processes that live by the timeline.
     pub(in super::super) fn processes(&mut self) -> HashSet<Pid> {
+        let mut processes = HashSet::new();
+        self.for_each_process(|_, process| {
+            processes.insert(process);
+        });
+        processes
+    }
+
+    /// Does something with each of them as soon as it is found.
+    fn for_each_process(&mut self, mut each: impl FnMut(&mut Self, Pid)) {
         let threads: Vec<_> = self.threads.keys().copied().collect();
         let followed = threads.into_iter().filter_map(|thread| self.process_of(thread));
-        let mut processes: HashSet<_> = followed.collect();
+        let mut known: HashSet<_> = followed.collect();
         if self.notified.is_some() {
             // Looked at first: the image of one that is no longer among them is seen.
-            processes.extend(self.booting().keys());
-            processes.extend(proc::processes().filter(|process| self.has_image(*process)));
+            known.extend(self.booting().keys());
         }
-        processes
+        known.iter().for_each(|process| each(self, *process));
+        if self.notified.is_some() {
+            for process in proc::processes().filter(|process| !known.contains(process)) {
+                if self.has_image(process) {
+                    each(self, process);
+                }
+            }
+        }
     }
 
     /// A process is let go, and maps the image by itself: until then, nothing else tells that it is a
@@ -64,19 +79,29 @@ impl Supervisor {
 
     /// Their threads.
     pub(in super::super) fn member_threads(&mut self) -> Vec<(Pid, Thread)> {
-        if self.notified.is_none() {
-            return self.threads.iter().map(|(thread, state)| (*thread, *state)).collect();
-        }
         let mut members = Vec::new();
-        for process in self.processes() {
-            let runtime = self.runtime_of(process);
-            for thread in proc::threads_of(process).into_iter().flatten() {
-                let known = self.threads.get(&thread).copied().unwrap_or_default();
-                let runtime = known.runtime.or(runtime);
-                members.push((thread, Thread { process: Some(process), runtime, ..known }));
-            }
-        }
+        self.for_each_thread(|_, thread, state| members.push((thread, *state)));
         members
+    }
+
+    /// Does something with each of those as soon as it is found.
+    pub(in super::super) fn for_each_thread(
+        &mut self,
+        mut each: impl FnMut(&mut Self, Pid, &Thread),
+    ) {
+        if self.notified.is_none() {
+            let threads: Vec<_> =
+                self.threads.iter().map(|(thread, state)| (*thread, *state)).collect();
+            return threads.iter().for_each(|(thread, state)| each(self, *thread, state));
+        }
+        self.for_each_process(|supervisor, process| {
+            let runtime = supervisor.runtime_of(process);
+            for thread in proc::threads_of(process).into_iter().flatten() {
+                let known = supervisor.threads.get(&thread).copied().unwrap_or_default();
+                let runtime = known.runtime.or(runtime);
+                each(supervisor, thread, &Thread { process: Some(process), runtime, ..known });
+            }
+        });
     }
 
     /// Has a process the image where programs of this timeline have it?
