@@ -95,8 +95,12 @@ pub fn add(suite: &mut Suite) {
                 moves(&case, script("checkpoints/tls.py"))
             });
         }
-        for (name, program) in [("children", "children.py"), ("late_parent", "late_parent.py")] {
-            let case = format!("{kind}-children");
+        for (name, case, program) in [
+            ("children", "children", "children.py"),
+            ("late_parent", "children", "late_parent.py"),
+            ("dues", "dues", "dues.py"),
+        ] {
+            let case = format!("{kind}-{case}");
             let name = format!("checkpoints::{kind}::{name}");
             suite.test(name, &with(&[]), move || {
                 moves(&case, script(&format!("checkpoints/{program}")))

@@ -165,7 +165,7 @@ pub fn restore(
     let template = images.join(".eigentime-XXXXXX");
     let made = mkdtemp(&template);
     let linked = Scratch(made.map_err(|error| Error::file("make", &template)(error.into()))?);
-    let unblocked = link_images(&images, Path::new(".."), &linked.0, &moved, &[CLOCKS])?;
+    let withheld = link_images(&images, Path::new(".."), &linked.0, &moved, &[CLOCKS])?;
     let mut command = runtime(&linked.0);
     let script = Some(hold.script.as_os_str());
     configure(
@@ -186,7 +186,7 @@ pub fn restore(
         return Ok(Some(Restarted { status, notes: BTreeSet::new() }));
     };
     let identity = Identity { inherits_time: true, ..identity.clone() };
-    let restored = held.bring_into(&name, &moved, &unblocked, onward.clocked, Some(&identity));
+    let restored = held.bring_into(&name, &moved, &withheld, onward.clocked, Some(&identity));
     let status = wait(&mut child)?;
     let notes = restored?.into_iter().flat_map(|process| process.notes);
     let notes = notes.chain(processor::notes_on(&instructions)).collect();

@@ -5,11 +5,11 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
 
 use nix::unistd::mkdtemp;
 
 use crate::Error;
+use crate::log::reason;
 
 /// The first version that knows the vDSO of today's kernels.
 const FIRST: u32 = 4;
@@ -128,78 +128,4 @@ pub fn place_for_log() -> Result<PathBuf, Error> {
     let template = std::env::temp_dir().join("eigentime-criu-XXXXXX");
     let made = mkdtemp(&template);
     made.map_err(|error| Error::file("make", &template)(error.into()))
-}
-
-/// For how long the processes have been stopped when CRIU runs its script at the end of a dump, as its log
-/// tells.
-pub fn stopped_for(log: &str) -> Option<Duration> {
-    let last = |text: &str| when(log.lines().rfind(|line| line.contains(text))?);
-    last("Running post-dump scripts")?.checked_sub(last(SEIZED)?)
-}
-
-/// For how long the first process that CRIU has stopped was stopped, where it has let all go on.
-pub fn stood_for(log: &str) -> Option<Duration> {
-    let first = log.lines().find(|line| line.contains(SEIZED));
-    let last = log.lines().rfind(|line| line.contains("Unfreezing tasks"));
-    when(last?)?.checked_sub(when(first?)?)
-}
-
-const SEIZED: &str = "Seized task ";
-
-/// The moment that a line of a log tells.
-fn when(line: &str) -> Option<Duration> {
-    let (seconds, _) = line.strip_prefix('(')?.split_once(')')?;
-    seconds.parse().ok().map(Duration::from_secs_f64)
-}
-
-/// The error in a log that matters: that the kernel lacks something without which CRIU does nothing, else the first.
-fn reason(log: &str) -> Option<String> {
-    // It goes on without these.
-    const HARMLESS: [&str; 7] = [
-        "rlimit: Can't setup",
-        "Can't keep kdat cache",
-        "sockets: Diag module missing",
-        "tun: Unable to create tun",
-        "-95 reported by netlink",
-        "net: Unable to create a veth pair",
-        "Can't wait or bad status",
-    ];
-    const UNUSABLE: &str = "failed when initializing kerndat";
-    let errors = log.lines().filter_map(|line| {
-        let (_, error) = line.split_once("Error (")?;
-        let (_, text) = error.split_once("): ")?;
-        let text = text.strip_prefix("kerndat: ").unwrap_or(text).trim();
-        (!HARMLESS.iter().any(|harmless| text.starts_with(harmless))).then_some(text)
-    });
-    let unusable = errors.clone().find(|text| text.contains(UNUSABLE));
-    unusable.or(errors.clone().next()).map(str::to_owned)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_log_tells_for_how_long_the_processes_are_stopped() {
-        let log = "(00.090497) Seized task 501, state 1\n(00.090597) Seized task 502, state 1\n\
-                   (01.134229) Running post-dump scripts\n(01.140497) Unfreezing tasks into 1\n";
-        assert_eq!(stopped_for(log), Some(Duration::from_micros(1_043_632)));
-        assert_eq!(stood_for(log), Some(Duration::from_millis(1_050)));
-        assert_eq!(stopped_for("(00.090497) Seized task 501, state 1\n"), None);
-    }
-
-    #[test]
-    fn the_first_error_that_matters_is_the_reason() {
-        let log = "(00.04) Error (criu/util.c:1533): rlimit: Can't setup RLIMIT_NOFILE for self: no\n\
-                   (00.05)   1941: Error (criu/files-reg.c:2175): File a has bad size 2 (expect 1)\n\
-                   (00.06) Error (criu/cr-restore.c:2320): Restoring FAILED.\n";
-        assert_eq!(reason(log).as_deref(), Some("File a has bad size 2 (expect 1)"));
-        assert_eq!(reason("(00.01) Dumping finished successfully\n"), None);
-        let lacking = "Error (criu/tun.c:85): tun: Unable to create tun: No such file or directory\n\
-                       Error (criu/kerndat.c:727): Unable to connect a socket: Network is unreachable\n\
-                       Error (criu/kerndat.c:1877): kerndat_tcp_repair failed when initializing kerndat.\n\
-                       Error (criu/crtools.c:267): Could not initialize kernel features detection.\n";
-        let expected = "kerndat_tcp_repair failed when initializing kerndat.";
-        assert_eq!(reason(lacking).as_deref(), Some(expected));
-    }
 }

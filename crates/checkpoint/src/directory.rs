@@ -10,12 +10,12 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use eigentime_supervisor::Moved;
 use eigentime_supervisor::container::Container;
+use eigentime_supervisor::{Moved, Withheld};
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, filters, masks, processor, seals};
+use crate::{Error, filters, masks, processor, seals, timers};
 
 /// What says that a directory is one of ours.
 const FORMAT: &str = "eigentime checkpoint";
@@ -74,16 +74,16 @@ impl Drop for Scratch {
 
 /// Links to all images but these, from another directory, by the way that leads there from it. Copied are those in which
 /// restored processes are to find something else: seccomp filters, without those that they get anew; the seals of files
-/// in memory, if this kernel knows fewer than that on which they were written; and the signals that threads block.
-/// Returns the threads that block SIGCHLD only by that.
+/// in memory, if this kernel knows fewer than that on which they were written; and the signals that threads block, and
+/// their timers. Returns what they are to get later.
 pub fn link_images(
     images: &Path,
     way: &Path,
     directory: &Path,
     moved: &Moved,
     without: &[&str],
-) -> Result<Vec<i32>, Error> {
-    let mut unblocked = Vec::new();
+) -> Result<Withheld, Error> {
+    let mut withheld = Withheld::default();
     let entries = fs::read_dir(images).map_err(Error::file("read", images))?;
     for name in entries.flatten().map(|entry| entry.file_name()) {
         let (image, link) = (images.join(&name), directory.join(&name));
@@ -94,10 +94,7 @@ pub fn link_images(
             filters::IMAGE => filters::without(&read()?, |program| moved.has_filter(program)),
             seals::IMAGE if !seals::are_known() => seals::without(&read()?),
             _ => match masks::thread_of(text) {
-                Some(thread) => masks::blocking(&read()?).map(|(content, is_unblocked)| {
-                    unblocked.extend(is_unblocked.then_some(thread));
-                    content
-                }),
+                Some(thread) => withhold(&read()?, thread, &mut withheld),
                 None => {
                     symlink(way.join(&name), &link).map_err(Error::file("make", &link))?;
                     continue;
@@ -110,7 +107,16 @@ pub fn link_images(
         };
         fs::write(&link, changed.ok_or_else(unknown)?).map_err(Error::file("write", &link))?;
     }
-    Ok(unblocked)
+    Ok(withheld)
+}
+
+/// The image of a thread without what it is to get later; None if it is not understood.
+fn withhold(image: &[u8], thread: i32, withheld: &mut Withheld) -> Option<Vec<u8>> {
+    let (image, is_unblocked) = masks::blocking(image)?;
+    let (image, timers) = timers::disarmed(&image, thread)?;
+    withheld.unblocked.extend(is_unblocked.then_some(thread));
+    withheld.timers.extend(timers);
+    Some(image)
 }
 
 /// What a checkpoint is, beside what CRIU has written.

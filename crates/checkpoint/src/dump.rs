@@ -20,9 +20,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::criu::stopped_for;
 use crate::directory::{Made, Manifest, OWN, RUNTIME, Scratch};
 use crate::hold::root_of_script;
+use crate::image::clock;
+use crate::log::moments;
 use crate::passes::{Dumping, LOG, Passes, REFUSAL, not_dumped, rest_of};
 use crate::script::{Calls, Task};
 use crate::subject::{Of, Subject};
@@ -203,20 +204,33 @@ fn complete_draft(partial: &Path) -> Result<(), Error> {
         // Where CRIU works, and its script.
         Becomes::Images(_) => PathBuf::from(LOG),
     };
-    let begin = Instant::now();
+    let images = match &becomes {
+        Becomes::Directory { .. } | Becomes::Later => &partial.join(OWN.images),
+        Becomes::Images(images) => images,
+    };
     let text = fs::read(&log).map_err(Error::file("read", &log))?;
-    let stopped = stopped_for(&String::from_utf8_lossy(&text)).and_then(|it| begin.checked_sub(it));
-    let Some(stopped) = stopped else {
+    let looked = clock(&clocks_in(images)?);
+    let moments = looked.and_then(|looked| moments(&String::from_utf8_lossy(&text), looked));
+    let Some(moments) = moments else {
         return Err(Error::Subject("criu does not tell when the processes stopped".to_owned()));
     };
     let root = root_of_script()?;
-    let moved = look_at(root, stopped, resting)?;
+    let moved = look_at(root, &moments, resting)?;
     let made = Made { root, ..made };
     match becomes {
         Becomes::Images(images) => Manifest::write(&images, RUNTIME, &[], made, moved),
         Becomes::Directory { path, earlier } => become_whole(partial, &path, &earlier, made, moved),
         Becomes::Later => write(&partial.join(STOOD), &(made, moved)),
     }
+}
+
+/// The image that tells what clocks CRIU has seen.
+fn clocks_in(images: &Path) -> Result<Vec<u8>, Error> {
+    let entries = fs::read_dir(images).map_err(Error::file("read", images))?;
+    let mut names = entries.flatten().map(|entry| entry.file_name());
+    let name = names.find(|name| name.to_str().is_some_and(|it| it.starts_with("timens-")));
+    let path = images.join(name.unwrap_or_else(|| "timens-0.img".into()));
+    fs::read(&path).map_err(Error::file("read", &path))
 }
 
 /// Makes a checkpoint of processes that go on.

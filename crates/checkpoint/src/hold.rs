@@ -15,7 +15,7 @@ use std::process::Child;
 use eigentime_supervisor::container::Container;
 use eigentime_supervisor::control::Attached;
 use eigentime_supervisor::registry::Name;
-use eigentime_supervisor::{Clocked, Moved, Restoring, bring_back, end_tree};
+use eigentime_supervisor::{Clocked, Moved, Restoring, Withheld, bring_back, end_tree};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -76,18 +76,18 @@ impl Hold {
 }
 
 impl Held {
-    /// Brings them into a timeline that is made for them, by which they go on, and in which these of
-    /// their threads do not block SIGCHLD any more. They are ended if that fails.
+    /// Brings them into a timeline that is made for them, by which they go on, and gives them what was
+    /// withheld. They are ended if that fails.
     pub fn bring_into(
         self,
         name: &Name,
         moved: &Moved,
-        unblocked: &[i32],
+        withheld: &Withheld,
         clocked: Clocked,
         container: Option<&Container>,
     ) -> Result<Vec<Attached>, Error> {
         let root = self.root;
-        let restoring = Restoring { root, name, unblocked, clocked, container };
+        let restoring = Restoring { root, name, withheld, clocked, container };
         let brought = bring_back(moved, restoring).map_err(Error::from);
         let brought = brought.and_then(|brought| self.end_script().map(|()| brought));
         let restored = brought.and_then(|brought| Ok(brought.go_on()?));

@@ -2,6 +2,8 @@
 //!
 //! Two words tell what an image is. Messages of protobuf follow, each behind its length.
 
+use eigentime_timeline::{HostInstant, Timespec};
+
 /// Before the first message.
 pub const HEAD: usize = 8;
 
@@ -78,6 +80,35 @@ pub fn with_fields(mut message: &[u8], change: Change<'_>) -> Option<Vec<u8>> {
     Some(made)
 }
 
+/// Looks for the numbers of the first fields of a message, from field 1 on; None if it is not understood.
+pub fn numbers(message: &[u8], found: &mut [u64]) -> Option<()> {
+    with_fields(message, &mut |number, field| {
+        let place = usize::try_from(number).ok()?.checked_sub(1)?;
+        if let (Field::Number(value), Some(found)) = (field, found.get_mut(place)) {
+            *found = value;
+        }
+        Some(Changed::Same)
+    })
+    .map(drop)
+}
+
+/// What CLOCK_MONOTONIC showed to CRIU, by the image of a time namespace.
+pub fn clock(image: &[u8]) -> Option<HostInstant> {
+    const MONOTONIC: u64 = 1;
+    let mut words = [0; 2];
+    with_messages(image, |clocks| {
+        with_fields(clocks, &mut |clock, field| match field {
+            Field::Bytes(time) if clock == MONOTONIC => {
+                numbers(time, &mut words)?;
+                Some(Changed::Same)
+            }
+            _ => Some(Changed::Same),
+        })
+    })?;
+    let [sec, nsec] = words.map(|word| word as i64);
+    Some(HostInstant(Timespec { sec, nsec }.nanos()))
+}
+
 fn take_number(message: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for shift in (0..u64::BITS).step_by(7) {
@@ -129,5 +160,19 @@ pub mod written {
         put_number(&mut written, bytes.len() as u64);
         written.extend(bytes);
         written
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_is_read_from_an_image() {
+        let time = |sec, nsec| [written::number(1, sec), written::number(2, nsec)].concat();
+        let clocks = [written::bytes(1, &time(7, 500_000_000)), written::bytes(2, &time(8, 0))];
+        let image = written::image(&[clocks.concat()]);
+        assert_eq!(clock(&image), Some(HostInstant::from_nanos(7_500_000_000)));
+        assert_eq!(clock(&image[..image.len() - 1]), None);
     }
 }

@@ -27,6 +27,7 @@ mod engines;
 mod filters;
 mod hold;
 mod image;
+mod log;
 mod masks;
 mod passes;
 mod processor;
@@ -34,6 +35,7 @@ mod restore;
 mod script;
 mod seals;
 mod subject;
+mod timers;
 
 use std::io;
 use std::path::{Path, PathBuf};

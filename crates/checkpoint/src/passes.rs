@@ -9,8 +9,9 @@ use std::time::Duration;
 use eigentime_supervisor::Rest;
 use eigentime_supervisor::registry::Name;
 
-use crate::criu::{known, outcome, place_for_log, stood_for};
+use crate::criu::{known, outcome, place_for_log};
 use crate::directory::OWN;
+use crate::log::stood_for;
 use crate::script::Calls;
 use crate::subject::{Of, Subject};
 use crate::{Criu, Error};

@@ -73,7 +73,7 @@ pub fn restore(restoring: &Restoring<'_>) -> Result<Restored, Error> {
     let log = place.0.join("restore.log");
     let linked = place.0.join(OWN.images);
     fs::create_dir(&linked).map_err(Error::file("make", &linked))?;
-    let unblocked = link_images(&images, &images, &linked, &moved, &[])?;
+    let withheld = link_images(&images, &images, &linked, &moved, &[])?;
     let mut all =
         ["restore", "--file-locks", "--leave-stopped", "-d", "-D"].map(OsStr::new).to_vec();
     all.extend([linked.as_os_str(), OsStr::new("--action-script"), hold.script.as_os_str()]);
@@ -87,7 +87,7 @@ pub fn restore(restoring: &Restoring<'_>) -> Result<Restored, Error> {
         place.keep();
         return Err(Error::NotRestored { pid, help: help_with(&reason), reason, log });
     };
-    let processes = held.bring_into(&name, &moved, &unblocked, clocked, None);
+    let processes = held.bring_into(&name, &moved, &withheld, clocked, None);
     // The processes are there, or have been ended, whatever it says.
     outcome(child, &log).map_err(failed)?.ok();
     let processes = processes?;

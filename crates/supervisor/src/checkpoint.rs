@@ -8,7 +8,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::str::FromStr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use eigentime_timeline::{CLOCKS, Clock, ClockId, Freeze, HostInstant, Nanos, Rate, Segment};
 use nix::sys::signal::{Signal, kill};
@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::filter::is_of_timeline;
 use crate::host;
 use crate::motion::{Motion, is_allowed};
-use crate::moved::{InCall, Renumbered, Resting, Restored, Stood};
+use crate::moved::{InCall, Left, Renumbered, Resting, Restored, Stood, Withheld};
 use crate::named::{self, Ask};
 use crate::namespace;
 use crate::plan::{Clocks, Start};
@@ -126,18 +126,27 @@ fn living_of(root: Pid) -> impl Iterator<Item = Pid> {
     tree_of(root).into_iter().filter(|process| !proc::has_ended(*process))
 }
 
-/// Looks at a tree of processes that CRIU has `stopped`, and which lived by that timeline, or by none.
+/// When CRIU has done something, on CLOCK_MONOTONIC of the processes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moments {
+    /// It has stopped the last of them.
+    pub stopped: HostInstant,
+    /// It has read the timers of each.
+    pub read: HashMap<i32, HostInstant>,
+}
+
+/// Looks at a tree of processes that CRIU has stopped, and which lived by that timeline, or by none.
 ///
 /// # Errors
 ///
 /// If their time namespace cannot be entered.
-pub fn look_at(root: i32, stopped: Instant, timeline: Option<Resting>) -> Result<Moved, Error> {
+pub fn look_at(root: i32, moments: &Moments, timeline: Option<Resting>) -> Result<Moved, Error> {
     let root = Pid::from_raw(root);
     // That namespace may have another CLOCK_MONOTONIC.
-    let ago = Nanos(i64::try_from(stopped.elapsed().as_nanos()).unwrap_or(i64::MAX));
     namespace::join_time(root).map_err(Error::system("enter the time namespace of a process"))?;
     let now = host::read_at_once();
-    let then: [HostInstant; CLOCKS] = now.map(|now| now.after(Nanos::ZERO.minus(ago)));
+    let ago = moments.stopped.since(now[Clock::Monotonic as usize]);
+    let then: [HostInstant; CLOCKS] = now.map(|now| now.after(ago));
     let unmoved = Segment::IDENTITY.anchored_at(then);
     let (map, motion) = match &timeline {
         Some(resting) => (resting.map, resting.motion),
@@ -145,7 +154,14 @@ pub fn look_at(root: i32, stopped: Instant, timeline: Option<Resting>) -> Result
     };
     let stood = Clock::ALL.map(|clock| map.virtual_at(clock, then[clock as usize]));
     let numbers = Numbers::below(root);
-    let processes = living_of(root).map(|process| numbers.stood(process)).collect();
+    let processes = living_of(root).map(|process| {
+        let read = moments.read.get(&process.as_raw());
+        let read_after = read.map(|read| read.since(moments.stopped));
+        let untold =
+            || Error::Timeline(format!("criu does not tell when it read process {process}"));
+        Ok(numbers.stood(process, read_after.ok_or_else(untold)?))
+    });
+    let processes = processes.collect::<Result<_, Error>>()?;
     let saved = Saved::new(then[Clock::Wall as usize], motion, stood);
     Ok(Moved { saved, host: then, map, timeline, processes })
 }
@@ -165,7 +181,7 @@ impl Numbers {
         proc::numbers_of(thread).get(self.depth).copied()
     }
 
-    fn stood(&self, process: Pid) -> Stood {
+    fn stood(&self, process: Pid, read_after: Nanos) -> Stood {
         let in_call = |thread: Pid| {
             let text = proc::read(thread, "syscall").ok()?;
             let call = Blocked::parse(&text)?;
@@ -178,6 +194,7 @@ impl Numbers {
             command: proc::command_of(process),
             calls: threads.filter_map(in_call).collect(),
             timers: armed_descriptors(process),
+            read_after,
         }
     }
 }
@@ -188,6 +205,17 @@ fn numbered(root: Pid) -> HashMap<i32, i32> {
     let threads =
         tree_of(root).into_iter().flat_map(|it| proc::threads_of(it).into_iter().flatten());
     threads.filter_map(|thread| Some((numbers.of(thread)?, thread.as_raw()))).collect()
+}
+
+impl Withheld {
+    /// The same, of processes and threads as they are called now.
+    fn renumbered(&self, now: &HashMap<i32, i32>) -> Self {
+        let unblocked = self.unblocked.iter().filter_map(|thread| now.get(thread).copied());
+        let timers = self.timers.iter().filter_map(|timer| {
+            Some(Left { process: now.get(&timer.process).copied()?, ..*timer })
+        });
+        Self { unblocked: unblocked.collect(), timers: timers.collect() }
+    }
 }
 
 impl Moved {
@@ -300,8 +328,8 @@ pub struct Restoring<'a> {
     pub root: i32,
     /// The timeline that is made for them.
     pub name: &'a Name,
-    /// Threads, in the process namespace of the first of them, that block SIGCHLD until they are in it.
-    pub unblocked: &'a [i32],
+    /// What they get only then, as they are called in the process namespace of the first of them.
+    pub withheld: &'a Withheld,
     /// By which clocks they go on.
     pub clocked: Clocked,
     /// The container that they are.
@@ -344,7 +372,7 @@ impl BroughtBack<'_> {
 ///
 /// If the timeline cannot be made, or a process not be brought into it.
 pub fn bring_back<'a>(moved: &Moved, restoring: Restoring<'a>) -> Result<BroughtBack<'a>, Error> {
-    let Restoring { root, name, unblocked, clocked, container } = restoring;
+    let Restoring { root, name, withheld, clocked, container } = restoring;
     moved.check()?;
     if lives_in_timeline()? {
         return Err(Error::AlreadyInTimeline);
@@ -352,7 +380,7 @@ pub fn bring_back<'a>(moved: &Moved, restoring: Restoring<'a>) -> Result<Brought
     let root = Pid::from_raw(root);
     let now = numbered(root);
     let (processes, renumbered) = moved.found(&now)?;
-    let unblocked: Vec<_> = unblocked.iter().filter_map(|it| now.get(it).copied()).collect();
+    let withheld = withheld.renumbered(&now);
     let joined = namespace::join_time(root);
     joined.map_err(Error::system("enter the time namespace of a process"))?;
     let clocks = moved.clocks(clocked)?;
@@ -374,10 +402,11 @@ pub fn bring_back<'a>(moved: &Moved, restoring: Restoring<'a>) -> Result<Brought
     let requests = processes.into_iter().rev().map(|process| Restored {
         process,
         map: moved.map,
+        host: moved.host,
         is_prepared: moved.timeline.is_some(),
         state: state.take(),
         renumbered: renumbered.clone(),
-        unblocked: unblocked.clone(),
+        withheld: withheld.clone(),
         container: container.cloned(),
         slew: slew.take(),
     });

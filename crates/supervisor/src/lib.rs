@@ -68,13 +68,15 @@ mod tracer;
 mod version;
 
 pub use caller::{arguments, hold_closed_descriptors, keep_arguments};
-pub use checkpoint::{Clocked, Moved, Onward, Rest, Restoring, bring_back, end_tree, look_at};
+pub use checkpoint::{
+    Clocked, Moments, Moved, Onward, Rest, Restoring, bring_back, end_tree, look_at,
+};
 pub use clock_request::ClockRequest;
 pub use consent::{Consent, NamedBy, SettableBy};
 pub use error::{Error, ExecError};
 pub use launch::{create, run, run_in_namespace};
 pub use motion::Motion;
-pub use moved::{Resting, Stood};
+pub use moved::{Left, Resting, Stood, Withheld};
 pub use named::{Manner, adopt, attach, detach, match_version};
 pub use namespace::is_privileged;
 pub use plan::{Clocks, Lifelong, Plan, Start, Tracing, Wall};

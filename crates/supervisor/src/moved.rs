@@ -1,6 +1,6 @@
 //! What a checkpoint has to tell of a timeline and its processes beside what CRIU knows.
 
-use eigentime_timeline::{Clock, Nanos, Pending, Rate, Segment};
+use eigentime_timeline::{CLOCKS, Clock, HostInstant, Nanos, Pending, Rate, Segment};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -38,6 +38,9 @@ pub struct Stood {
     pub calls: Vec<InCall>,
     /// The timers that it held by descriptors.
     pub timers: Vec<Armed>,
+    /// For how long the clocks had stood when CRIU read its other timers.
+    #[serde(default)]
+    pub read_after: Nanos,
 }
 
 /// What processes were called from outside, and are now.
@@ -59,18 +62,42 @@ pub struct Restored {
     pub process: Stood,
     /// The map by which it armed its timers.
     pub map: Segment,
+    /// What the host's clocks showed when its own stood.
+    pub host: [HostInstant; CLOCKS],
     /// Has it an image?
     pub is_prepared: bool,
     /// What the supervisor of its timeline knew, for the first.
     pub state: Option<Value>,
     /// How processes are called now.
     pub renumbered: Renumbered,
-    /// Threads that block SIGCHLD until then.
-    pub unblocked: Vec<i32>,
+    /// What it gets only then.
+    pub withheld: Withheld,
     /// The container that it is in.
     pub container: Option<Container>,
     /// For how long the clocks run at another rate first, and at which they go on, for the first.
     pub slew: Option<(Nanos, Rate)>,
+}
+
+/// What CRIU is not to give to processes, since they get it once they have their clocks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Withheld {
+    /// Threads that block SIGCHLD until then.
+    pub unblocked: Vec<i32>,
+    /// Timers that are not armed before.
+    pub timers: Vec<Left>,
+}
+
+/// A POSIX timer or an interval timer, as CRIU has read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Left {
+    /// The process that has it.
+    pub process: i32,
+    /// The number of a POSIX timer.
+    pub timer: Option<i32>,
+    /// How much time was left.
+    pub left: Nanos,
+    /// After how much it goes off again.
+    pub interval: Nanos,
 }
 
 /// A timer that a process held by a descriptor, and when it would have gone off by the host's clocks.

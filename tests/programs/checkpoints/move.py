@@ -13,6 +13,7 @@ import os
 import random
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -77,6 +78,29 @@ def waits(program, timeline, policy):
     ensure(not early, f"too early: {early}")
     if timeline is not None:
         ensure("BACK" not in late, f"a clock went back: {lines}")
+    moving.end()
+
+
+def dues(program, timeline):
+    """Timers that CRIU arms by the time that was left are due as they were, however long it takes."""
+
+    def told():
+        written = len(moving.lines())
+        moving.await_lines(written + 30)
+        lines = map(json.loads, moving.lines()[written:])
+        return {line.pop("pid"): line for line in lines}
+
+    moving = Moving("dues", program, timeline)
+    before = told()
+    moving.checkpoint()
+    moving.reap()
+    moving.restore()
+    after = told()
+    ensure(before.keys() == after.keys(), f"{before} {after}")
+    for kind in next(iter(before.values())):
+        late = [after[pid][kind] - before[pid][kind] for pid in before]
+        # Of CRIU, too, the processor may be taken away in between.
+        ensure(abs(statistics.median(late)) < 0.01, f"{kind}: {late}")
     moving.end()
 
 
@@ -469,6 +493,8 @@ def main(case, *program):
         "named-slew": lambda: slew(program, TIMELINE, 2),
         "plain-children": lambda: children(program, None),
         "named-children": lambda: children(program, TIMELINE),
+        "plain-dues": lambda: dues(program, None),
+        "named-dues": lambda: dues(program, TIMELINE),
         "frozen": lambda: frozen(program),
         "snapshot": lambda policy: snapshot(program, policy),
         "passes": lambda: passes(program),

@@ -174,12 +174,17 @@ impl Supervisor {
         self.threads.values().any(|it| it.standing == Standing::Entering)
     }
 
+    /// Is nothing under way that has been begun?
+    fn is_quiet(&mut self) -> bool {
+        let has_execs = self.notified.as_ref().is_some_and(|it| it.has_execs());
+        !has_execs && self.jobs.is_empty() && !self.has_booting()
+    }
+
     /// Would nothing end with this process that its programs need?
-    fn is_settled(&mut self) -> bool {
+    fn ends_nothing(&self) -> bool {
         let ends =
             |it: &super::Thread| it.tied || it.kept.is_some() || it.standing != Standing::Member;
-        let execs = self.notified.as_ref().is_some_and(|it| it.has_execs());
-        !execs && !self.has_booting() && self.jobs.is_empty() && !self.threads.values().any(ends)
+        !self.threads.values().any(ends)
     }
 
     /// Are calls answered?
@@ -196,13 +201,16 @@ impl Supervisor {
             return self.give_up_hand_over(None);
         }
         let is_rest = *is_rest;
+        let is_quiet = matches!(stage, Stage::Settling(_)) && self.is_quiet();
+        // Nothing is stopped in the middle of its start, which would never end then.
         if is_rest
-            && matches!(stage, Stage::Settling(_))
+            && is_quiet
             && let Err(process) = self.halt_traced()
         {
             return self.give_up_hand_over(Some(process));
         }
-        let (has_entering, is_settled) = (self.has_entering(), self.is_settled());
+        let has_entering = self.has_entering();
+        let is_settled = is_quiet && self.ends_nothing();
         let Some(HandOver { stage, .. }) = &mut self.hand_over else { return };
         *stage = match mem::replace(stage, Stage::Offered) {
             Stage::Starting(asked) if !has_entering => Stage::Settling(asked),

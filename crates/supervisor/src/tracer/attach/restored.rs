@@ -9,7 +9,6 @@ use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 use eigentime_calls::Nr;
-use eigentime_timeline::{Clock, HostInstant, Segment};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -190,18 +189,15 @@ impl Supervisor {
         let ended = complete(visitor, visit.end());
         let ended = ended.map_err(step("let the thread go on"));
         let mut taken = prepared.and_then(|taken| ended.map(|_| taken)).map_err(failed)?;
-        let unblocked = stopped.unblock_signal(&restored.unblocked, libc::SIGCHLD);
+        let unblocked = stopped.unblock_signal(&restored.withheld.unblocked, libc::SIGCHLD);
         unblocked.map_err(step("let it take SIGCHLD")).map_err(failed)?;
         self.timelines.outermost_mut().timekeeper.has_begun();
         let (timeline, after) = (Number::OUTERMOST, self.timekeeper().segment());
-        let change = Changed { timeline, before: restored.map, after };
-        restore_descriptors(stopped.process, &restored.process.timers, &Rearm::new(change));
-        // CRIU has armed the others anew, as long before they are due as they were then.
-        let before = with_wall_of_today(&restored.map, now);
+        let change = Rearm::new(Changed { timeline, before: restored.map, after });
+        restore_descriptors(stopped.process, &restored.process.timers, &change);
         self.interval_timers.insert(stopped.process);
         self.posix_timers.insert(stopped.process);
-        let change = Rearm::new(Changed { before, ..change });
-        if let Err(error) = self.rearm_timers(visitor, stopped.process, &change) {
+        if let Err(error) = self.rearm_restored(visitor, stopped.process, &change, restored) {
             taken.notes.push(format!("its timers keep their host time: {}", error.desc()));
         }
         Ok(taken)
@@ -274,19 +270,4 @@ fn enter_call(thread: Tracee, calls: &[InCall], exempt: u64) -> nix::Result<()> 
         return Ok(());
     }
     thread.set_registers(registers)
-}
-
-/// A map whose wall clocks are by the host's of today: they show there what they would have shown had the
-/// host's gone on like its monotonic one.
-fn with_wall_of_today(map: &Segment, now: [HostInstant; eigentime_timeline::CLOCKS]) -> Segment {
-    let mut today = *map;
-    let monotonic = map.anchor(Clock::Monotonic).host;
-    let passed = now[Clock::Monotonic as usize].since(monotonic);
-    for clock in [Clock::Wall, Clock::Tai] {
-        let anchor = &mut today.anchors[clock as usize];
-        let then = map.anchor(clock).host.after(passed);
-        anchor.virt = map.virtual_at(clock, then);
-        anchor.host = now[clock as usize];
-    }
-    today
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use eigentime_calls::{ITIMER_REAL, TIMER_ABSTIME, Timer};
 use eigentime_timeline::{
-    Clock, ClockId, HostInstant, Nanos, PARKED, Pending, Timespec, VirtualInstant,
+    Clock, ClockId, HostInstant, Nanos, PARKED, Pending, Rearmed as Next, Timespec, VirtualInstant,
 };
 use nix::errno::Errno;
 use nix::unistd::Pid;
@@ -22,6 +22,7 @@ use super::super::wait_restart::{Recheck, is_pending};
 use super::{Rearm, expiry};
 use crate::arch::Registers;
 use crate::host;
+use crate::moved::{Left, Restored};
 
 /// A POSIX timer of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -236,8 +237,36 @@ impl Supervisor {
         process: Pid,
         change: &Rearm,
     ) -> nix::Result<()> {
-        let visit = Visit::new(tracee, self.layout.call())?;
         let concerned = self.concerned_timers(process, change);
+        self.rearm_at_once(tracee, concerned)
+    }
+
+    /// Makes a thread of a process that CRIU has restored arm those timers that CRIU was not to arm.
+    pub(in super::super) fn rearm_restored(
+        &mut self,
+        tracee: Tracee,
+        process: Pid,
+        change: &Rearm,
+        restored: &Restored,
+    ) -> nix::Result<()> {
+        let mut concerned = self.concerned_timers(process, change);
+        let read = |timer, line: Clock| {
+            let is_it = |it: &&Left| it.process == process.as_raw() && it.timer == timer;
+            let left = restored.withheld.timers.iter().find(is_it)?;
+            let at = restored.host[line as usize].after(restored.process.read_after);
+            Some(Reading { begin: at, end: at, interval: left.interval, left: left.left })
+        };
+        for (timer, line, known) in &mut concerned.posix {
+            known.read = read(Some(timer.id), *line);
+        }
+        if let Some(known) = &mut concerned.interval {
+            known.read = read(None, Clock::Monotonic);
+        }
+        self.rearm_at_once(tracee, concerned)
+    }
+
+    fn rearm_at_once(&mut self, tracee: Tracee, concerned: Concerned) -> nix::Result<()> {
+        let visit = Visit::new(tracee, self.layout.call())?;
         let rearmed = complete(tracee, concerned.rearm(visit));
         self.remember_rearmed(tracee, rearmed)
     }
@@ -251,18 +280,21 @@ impl Supervisor {
                 || timers.iter().any(|timer| timer.id == key.timer)
         };
         self.settings.retain(|key, _| is_left(key));
-        let last = |timer| self.settings.get(&TimerKey { process, timer }).map(|(_, last)| *last);
+        let known = |timer| {
+            let last = self.settings.get(&TimerKey { process, timer }).map(|(_, last)| *last);
+            Known { last, read: None }
+        };
         let is_concerned = |timer, line| {
             change.concerns(line) && !self.set_since.contains(&TimerKey { process, timer })
         };
         let posix = timers.into_iter().filter_map(|timer| {
             let line = self.timer_line(TimerKey { process, timer: timer.id }, timer.clock)?;
-            is_concerned(timer.id, line).then(|| (timer, line, last(timer.id)))
+            is_concerned(timer.id, line).then(|| (timer, line, known(timer.id)))
         });
         let posix = posix.collect();
         let has_interval = self.interval_timers.contains(&process);
         let interval =
-            (has_interval && is_concerned(INTERVAL, Clock::Monotonic)).then(|| last(INTERVAL));
+            (has_interval && is_concerned(INTERVAL, Clock::Monotonic)).then(|| known(INTERVAL));
         Concerned { process, change: *change, posix, interval }
     }
 
@@ -282,9 +314,37 @@ impl Supervisor {
 pub struct Concerned {
     process: Pid,
     change: Rearm,
-    posix: Vec<(PosixTimer, Clock, Option<Pending>)>,
+    posix: Vec<(PosixTimer, Clock, Known)>,
     /// If it is concerned.
-    interval: Option<Option<Pending>>,
+    interval: Option<Known>,
+}
+
+/// What is known of a timer.
+#[derive(Clone, Copy)]
+struct Known {
+    /// What it was set to last.
+    last: Option<Pending>,
+    /// What was read of it before the process was restored, which the kernel does not tell.
+    read: Option<Reading>,
+}
+
+impl Known {
+    /// What it is to be set to; `None` if it stays as it is.
+    fn next(&self, change: &Rearm, line: Clock, pending: Pending) -> Option<Next> {
+        match self.read {
+            Some(_) => Some(change.always(line, pending)),
+            None => change.rearm(line, pending),
+        }
+    }
+}
+
+/// What the kernel has told of a timer, between these instants of its clock.
+#[derive(Clone, Copy)]
+struct Reading {
+    begin: HostInstant,
+    end: HostInstant,
+    interval: Nanos,
+    left: Nanos,
 }
 
 /// What timers were set to, and whether the thread that did it made any call, or what prevented it.
@@ -310,12 +370,12 @@ impl Concerned {
         settings: &mut Vec<(TimerKey, Clock, Option<Pending>)>,
     ) -> nix::Result<()> {
         let process = self.process;
-        for (timer, line, last) in &self.posix {
-            let now = calls.rearm_posix(*timer, *line, &self.change, *last).await?;
+        for (timer, line, known) in &self.posix {
+            let now = calls.rearm_posix(*timer, *line, &self.change, *known).await?;
             settings.push((TimerKey { process, timer: timer.id }, *line, now));
         }
-        if let Some(last) = self.interval {
-            let now = calls.rearm_interval(&self.change, last).await?;
+        if let Some(known) = self.interval {
+            let now = calls.rearm_interval(&self.change, known).await?;
             settings.push((TimerKey { process, timer: INTERVAL }, Clock::Monotonic, now));
         }
         Ok(())
@@ -431,24 +491,39 @@ impl Calls {
         self.visit.tracee.write_words(self.at, &words)
     }
 
-    /// What a call tells of a timer whose clock is kept by `line`; `None` if it is not
-    /// armed, or deleted.
+    /// What a call tells of a timer whose clock is kept by `line`; `None` if it is deleted.
+    async fn read(
+        &mut self,
+        nr: i64,
+        timer: u64,
+        unit: Nanos,
+        line: Clock,
+    ) -> nix::Result<Option<Reading>> {
+        let begin = host::read(line.id());
+        if !self.call(nr, [timer, self.at, 0]).await? {
+            return Ok(None);
+        }
+        let end = host::read(line.id());
+        let times = read_times(self.visit.tracee, self.at, unit).ok_or(Errno::EFAULT)?;
+        let [interval, left] = times;
+        Ok(Some(Reading { begin, end, interval, left }))
+    }
+
+    /// When a timer goes off of which that call tells, if nothing else is known of it; `None` if it is
+    /// not armed, or deleted.
     async fn pending(
         &mut self,
         nr: i64,
         timer: u64,
         unit: Nanos,
         line: Clock,
-        last: Option<Pending>,
+        Known { last, read }: Known,
     ) -> nix::Result<Option<Pending>> {
-        let before = host::read(line.id());
-        if !self.call(nr, [timer, self.at, 0]).await? {
-            return Ok(None);
-        }
-        let now = host::read(line.id());
-        let Some([mut interval, mut left]) = read_times(self.visit.tracee, self.at, unit) else {
-            return Err(Errno::EFAULT);
+        let read = match read {
+            Some(read) => Some(read),
+            None => self.read(nr, timer, unit, line).await?,
         };
+        let Some(Reading { begin, end, mut interval, mut left }) = read else { return Ok(None) };
         if interval >= PARKING
             && let Some(last) = last
         {
@@ -460,10 +535,10 @@ impl Calls {
             let slack = LATE_READING.0.min(interval.0 / 2);
             let since = last
                 .filter(|last| last.interval == interval)
-                .map_or(0, |last| (now.since(last.at).0 + slack).rem_euclid(interval.0) - slack);
+                .map_or(0, |last| (end.since(last.at).0 + slack).rem_euclid(interval.0) - slack);
             left = Nanos(interval.0 - since);
         }
-        let at = expiry(before, now, left, unit, interval, last);
+        let at = expiry(begin, end, left, unit, interval, last);
         Ok((left != Nanos::ZERO).then_some(Pending { at, interval }))
     }
 
@@ -473,17 +548,19 @@ impl Calls {
         timer: PosixTimer,
         line: Clock,
         change: &Rearm,
-        last: Option<Pending>,
+        known: Known,
     ) -> nix::Result<Option<Pending>> {
         let id = timer.id as u64;
-        let pending = self.pending(libc::SYS_timer_gettime, id, Nanos(1), line, last).await?;
+        let pending = self.pending(libc::SYS_timer_gettime, id, Nanos(1), line, known).await?;
         let Some((pending, next)) =
-            pending.and_then(|pending| Some((pending, change.rearm(line, pending)?)))
+            pending.and_then(|pending| Some((pending, known.next(change, line, pending)?)))
         else {
             return Ok(pending);
         };
         let every = next.timer.interval;
-        let is_queued = every != Nanos::ZERO && timer.is_queued(self.visit.tracee);
+        // A signal that CRIU has queued stays there.
+        let may_be_queued = every != Nanos::ZERO && known.read.is_none();
+        let is_queued = may_be_queued && timer.is_queued(self.visit.tracee);
         let now = host::read(line.id());
         // Linux 6.13 and later drop a queued signal when its timer is set: it goes off once more. If it
         // has gone off only since it was asked, that is among those missed.
@@ -524,11 +601,11 @@ impl Calls {
     async fn rearm_interval(
         &mut self,
         change: &Rearm,
-        last: Option<Pending>,
+        known: Known,
     ) -> nix::Result<Option<Pending>> {
         let (which, line) = (u64::from(ITIMER_REAL), Clock::Monotonic);
-        let pending = self.pending(libc::SYS_getitimer, which, MICRO, line, last).await?;
-        let Some(next) = pending.and_then(|pending| change.rearm(line, pending)) else {
+        let pending = self.pending(libc::SYS_getitimer, which, MICRO, line, known).await?;
+        let Some(next) = pending.and_then(|pending| known.next(change, line, pending)) else {
             return Ok(pending);
         };
         if next.missed > 0 && next.timer.interval == Nanos::ZERO {
@@ -539,11 +616,12 @@ impl Calls {
             // It goes off at once, and then as if it had gone off when it should have.
             self.set_interval(Pending { at: HostInstant(Nanos::ZERO), interval: Nanos::ZERO })
                 .await?;
-            while self.pending(libc::SYS_getitimer, which, MICRO, line, None).await?.is_some() {}
+            let is_armed = |it: Reading| it.left != Nanos::ZERO;
+            while self.read(libc::SYS_getitimer, which, MICRO, line).await?.is_some_and(is_armed) {}
         }
         let Pending { at, interval } = next.timer;
-        let had_gone_off = self.is_queued || next.missed > 0;
-        if !self.set_interval(next.timer).await? || had_gone_off {
+        let was_armed = !self.is_queued && next.missed == 0 && known.read.is_none();
+        if !self.set_interval(next.timer).await? || !was_armed {
             return Ok(Some(next.timer));
         }
         // It has gone off since it was asked, on a host that is busy. Its signal is pending, and

@@ -1,0 +1,115 @@
+//! What CRIU's log tells.
+
+use std::time::Duration;
+
+use eigentime_supervisor::Moments;
+use eigentime_timeline::{HostInstant, Nanos};
+
+/// When CRIU has done what the log of a dump tells, if it has then `looked` at the clock: no line tells of
+/// that, but one does just before it.
+pub fn moments(log: &str, looked: HostInstant) -> Option<Moments> {
+    let (_, end) = log.rsplit_once("Dumping pstree ")?;
+    let just_before = match end.lines().rfind(|line| line.contains("Dump TIME namespace ")) {
+        Some(line) => when(line)?,
+        // Control groups come next.
+        None => end.lines().take_while(|line| !line.contains(") cg: ")).filter_map(when).last()?,
+    };
+    let nanos = |span: Duration| Nanos(i64::try_from(span.as_nanos()).unwrap_or(i64::MAX));
+    let at = |line: &str| Some(looked.after(nanos(when(line)?).minus(nanos(just_before))));
+    let read = log.lines().filter_map(|line| {
+        // Its timers are what is read last before that.
+        let (_, process) = line.split_once("Dumping core (pid: ")?;
+        Some((process.strip_suffix(')')?.parse().ok()?, at(line)?))
+    });
+    let stopped = at(log.lines().rfind(|line| line.contains(SEIZED))?)?;
+    Some(Moments { stopped, read: read.collect() })
+}
+
+/// For how long the first process that CRIU has stopped was stopped, where it has let all go on.
+pub fn stood_for(log: &str) -> Option<Duration> {
+    let first = log.lines().find(|line| line.contains(SEIZED));
+    let last = log.lines().rfind(|line| line.contains("Unfreezing tasks"));
+    when(last?)?.checked_sub(when(first?)?)
+}
+
+const SEIZED: &str = "Seized task ";
+
+/// The moment that a line of a log tells.
+fn when(line: &str) -> Option<Duration> {
+    let (seconds, _) = line.strip_prefix('(')?.split_once(')')?;
+    seconds.parse().ok().map(Duration::from_secs_f64)
+}
+
+/// The error in a log that matters: that the kernel lacks something without which CRIU does nothing, else the first.
+pub fn reason(log: &str) -> Option<String> {
+    // It goes on without these.
+    const HARMLESS: [&str; 7] = [
+        "rlimit: Can't setup",
+        "Can't keep kdat cache",
+        "sockets: Diag module missing",
+        "tun: Unable to create tun",
+        "-95 reported by netlink",
+        "net: Unable to create a veth pair",
+        "Can't wait or bad status",
+    ];
+    const UNUSABLE: &str = "failed when initializing kerndat";
+    let errors = log.lines().filter_map(|line| {
+        let (_, error) = line.split_once("Error (")?;
+        let (_, text) = error.split_once("): ")?;
+        let text = text.strip_prefix("kerndat: ").unwrap_or(text).trim();
+        (!HARMLESS.iter().any(|harmless| text.starts_with(harmless))).then_some(text)
+    });
+    let unusable = errors.clone().find(|text| text.contains(UNUSABLE));
+    unusable.or(errors.clone().next()).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    #[test]
+    fn the_log_tells_for_how_long_processes_were_stopped() {
+        let log = "(00.090497) Seized task 501, state 1\n(00.090597) Seized task 502, state 1\n\
+                   (01.134229) Running post-dump scripts\n(01.140497) Unfreezing tasks into 1\n";
+        assert_eq!(stood_for(log), Some(Duration::from_millis(1_050)));
+    }
+
+    #[test]
+    fn the_log_tells_when_processes_were_stopped_and_read() {
+        let at = HostInstant::from_nanos;
+        let log = "(00.100000) Seized task 501, state 1\n(00.200000) Seized task 502, state 1\n\
+                   (00.300000) Dumping core (pid: 501)\n(00.400000) Dumping core (pid: 502)\n\
+                   (00.500000) Dumping pstree (pid: 501)\n";
+        let expected = Moments {
+            stopped: at(9_600_000_000),
+            read: HashMap::from([(501, at(9_700_000_000)), (502, at(9_800_000_000))]),
+        };
+        for end in [
+            "(00.600000) -----\npie: 501: Daemon\n(00.700000) cg: All tasks in criu's cgroups.\n",
+            "(00.600000) Dump TIME namespace 9 via 501\n(00.700000) Namespaces dump complete\n\
+             (00.800000) cg: All tasks in criu's cgroups.\n",
+        ] {
+            let log = format!("{log}{end}(00.900000) Running post-dump scripts\n");
+            assert_eq!(moments(&log, at(10_000_000_000)), Some(expected.clone()));
+        }
+        assert_eq!(moments(log, at(0)), None);
+        assert_eq!(moments("(00.100000) Seized task 501, state 1\n", at(0)), None);
+    }
+
+    #[test]
+    fn the_first_error_that_matters_is_the_reason() {
+        let log = "(00.04) Error (criu/util.c:1533): rlimit: Can't setup RLIMIT_NOFILE for self: no\n\
+                   (00.05)   1941: Error (criu/files-reg.c:2175): File a has bad size 2 (expect 1)\n\
+                   (00.06) Error (criu/cr-restore.c:2320): Restoring FAILED.\n";
+        assert_eq!(reason(log).as_deref(), Some("File a has bad size 2 (expect 1)"));
+        assert_eq!(reason("(00.01) Dumping finished successfully\n"), None);
+        let lacking = "Error (criu/tun.c:85): tun: Unable to create tun: No such file or directory\n\
+                       Error (criu/kerndat.c:727): Unable to connect a socket: Network is unreachable\n\
+                       Error (criu/kerndat.c:1877): kerndat_tcp_repair failed when initializing kerndat.\n\
+                       Error (criu/crtools.c:267): Could not initialize kernel features detection.\n";
+        let expected = "kerndat_tcp_repair failed when initializing kerndat.";
+        assert_eq!(reason(lacking).as_deref(), Some(expected));
+    }
+}

@@ -1,0 +1,157 @@
+//! The timers of processes, as CRIU has written them.
+//!
+//! CRIU arms them by the time that was left when it read them, before a process has its clocks again, and
+//! they may go off before that. So they are not armed, but for those that count processor time, and the
+//! supervisor arms them by its clocks.
+
+use eigentime_supervisor::Left;
+use eigentime_timeline::{ClockId, Nanos, Timespec};
+
+use crate::image::{Changed, Field, numbers, with_fields, with_messages};
+
+/// Where the first thread of a process has its timers.
+const PROCESS: u64 = 3;
+const TIMERS: u64 = 7;
+
+/// How one of them is written.
+struct Form {
+    /// Its field.
+    field: u64,
+    /// The fields of its number and its clock, if it has any.
+    named: Option<(usize, usize)>,
+    /// Two fields each: seconds, and smaller units.
+    interval: usize,
+    left: usize,
+    unit: i64,
+}
+
+const FORMS: [Form; 2] = [
+    // The interval timer of real time.
+    Form { field: 1, named: None, interval: 1, left: 3, unit: 1_000 },
+    // A POSIX timer.
+    Form { field: 4, named: Some((1, 2)), interval: 7, left: 9, unit: 1 },
+];
+
+/// The most fields that any has.
+const FIELDS: usize = 11;
+
+impl Form {
+    /// What a timer of this process is set to, and the same set to nothing.
+    fn disarmed(&self, timer: &[u8], process: i32) -> Option<(Left, Vec<u8>)> {
+        let mut fields = [0; FIELDS];
+        numbers(timer, &mut fields)?;
+        let word = |field: usize| fields[field - 1] as i64;
+        let time = |field: usize| {
+            Timespec { sec: word(field), nsec: word(field + 1).saturating_mul(self.unit) }.nanos()
+        };
+        let left = Left {
+            process,
+            timer: self.named.map(|(number, _)| word(number) as i32),
+            left: time(self.left),
+            interval: time(self.interval),
+        };
+        let times = [self.interval, self.interval + 1, self.left, self.left + 1];
+        let made = with_fields(timer, &mut |field, _| {
+            Some(match times.contains(&usize::try_from(field).ok()?) {
+                true => Changed::Number(0),
+                false => Changed::Same,
+            })
+        });
+        let counts_time =
+            self.named.is_none_or(|(_, clock)| ClockId(word(clock) as i32).clock().is_some());
+        let is_armed = left.left != Nanos::ZERO || left.interval != Nanos::ZERO;
+        Some((left, made?)).filter(|_| counts_time && is_armed)
+    }
+}
+
+/// The image of a thread of that number, in which no timer is armed, and what they were set to; None if it
+/// is not understood.
+pub fn disarmed(image: &[u8], thread: i32) -> Option<(Vec<u8>, Vec<Left>)> {
+    let mut found = Vec::new();
+    let mut disarm = |field: u64, timer: &[u8]| {
+        let form = FORMS.iter().find(|form| form.field == field)?;
+        let (left, made) = form.disarmed(timer, thread)?;
+        found.push(left);
+        Some(made)
+    };
+    let made = with_messages(image, |message| {
+        within(message, PROCESS, &mut |process| {
+            within(process, TIMERS, &mut |timers| {
+                with_fields(timers, &mut |field, timer| {
+                    let Field::Bytes(timer) = timer else { return Some(Changed::Same) };
+                    Some(disarm(field, timer).map_or(Changed::Same, Changed::Bytes))
+                })
+            })
+        })
+    });
+    Some((made?, found))
+}
+
+/// A message of which a part is changed.
+fn within(
+    message: &[u8],
+    part: u64,
+    change: &mut dyn FnMut(&[u8]) -> Option<Vec<u8>>,
+) -> Option<Vec<u8>> {
+    with_fields(message, &mut |number, field| match field {
+        Field::Bytes(content) if number == part => change(content).map(Changed::Bytes),
+        _ => Some(Changed::Same),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::written;
+
+    /// Of a process with these timers.
+    fn image(timers: &[(u64, Vec<u8>)]) -> Vec<u8> {
+        let timers: Vec<_> =
+            timers.iter().map(|(field, timer)| written::bytes(*field, timer)).collect();
+        let process = [written::number(5, 9), written::bytes(TIMERS, &timers.concat())].concat();
+        written::image(&[[written::number(1, 1), written::bytes(PROCESS, &process)].concat()])
+    }
+
+    fn timer(first: u64, numbers: &[u64]) -> Vec<u8> {
+        let fields = (first..).zip(numbers).map(|(field, value)| written::number(field, *value));
+        fields.collect::<Vec<_>>().concat()
+    }
+
+    #[test]
+    fn timers_that_count_time_are_not_armed() {
+        let (interval, virt) = (timer(1, &[2, 3, 4, 5]), timer(1, &[0, 0, 1, 0]));
+        let posix = |clock, times: &[u64; 4]| {
+            [timer(1, &[6, clock, 14, 0, 0, 0]), timer(7, times), written::number(11, 8)].concat()
+        };
+        let (monotonic, processor) = (nix::libc::CLOCK_MONOTONIC as u64, 2_u64.wrapping_neg());
+        let written = image(&[
+            (1, interval),
+            (2, virt.clone()),
+            (4, posix(monotonic, &[0, 0, 1, 5])),
+            (4, posix(processor, &[0, 0, 1, 5])),
+            (4, posix(monotonic, &[0; 4])),
+        ]);
+        let expected = image(&[
+            (1, timer(1, &[0; 4])),
+            (2, virt),
+            (4, posix(monotonic, &[0; 4])),
+            (4, posix(processor, &[0, 0, 1, 5])),
+            (4, posix(monotonic, &[0; 4])),
+        ]);
+        let left = |timer, left, interval| Left {
+            process: 7,
+            timer,
+            left: Nanos(left),
+            interval: Nanos(interval),
+        };
+        let found = vec![left(None, 4_000_005_000, 2_000_003_000), left(Some(6), 1_000_000_005, 0)];
+        assert_eq!(disarmed(&written, 7), Some((expected, found)));
+        assert_eq!(disarmed(&written[..written.len() - 1], 7), None);
+    }
+
+    #[test]
+    fn a_thread_without_timers_stays_as_it_is() {
+        let written = written::image(&[written::number(1, 1)]);
+        assert_eq!(disarmed(&written, 7), Some((written, Vec::new())));
+    }
+}
