@@ -16,7 +16,7 @@ import time
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from machine import Files, Machine
+from machine import OTHER_COUNTER, OTHER_MHZ, SAME_COUNTER, Files, Machine
 from moving import (
     EIGENTIME,
     TIMELINE,
@@ -70,16 +70,21 @@ def files_of(*programs):
     return files
 
 
-def start_machine(files, away):
+def start_machine(files, away, counter=OTHER_COUNTER):
     here = Path.cwd()
     there = files.root / here.relative_to("/")
     there.mkdir(parents=True, exist_ok=True)
     # Programs have it as their working directory, of which CRIU compares the mode.
     there.chmod(here.stat().st_mode & 0o7777)
     date = datetime.now(timezone.utc) + away
-    machine = Machine(files, date.strftime("%Y-%m-%dT%H:%M:%S"))
+    machine = Machine(files, date.strftime("%Y-%m-%dT%H:%M:%S"), counter)
     there = machine.do("uname -r").strip()
     ensure(there != os.uname().release, f"it has the same kernel, {there}")
+    counts = "grep -qx tsc /sys/devices/system/clocksource/*/current_clocksource"
+    said = machine.do(f"until {counts}; do usleep 10000; done; dmesg")
+    told = re.search(r"tsc: Detected ([\d.]+) MHz", said)
+    is_other = told is not None and abs(float(told[1]) - OTHER_MHZ) < OTHER_MHZ / 50
+    ensure(is_other == (counter is OTHER_COUNTER), f"another counter: {told}")
     return machine
 
 
@@ -298,7 +303,7 @@ def returns(policy, ticking, _moving, _quiet):
 
 def pre_dumps(_ticking, _moving, quiet):
     """Memory is written before the program is stopped, and is what it was when it is restored."""
-    machine = start_machine(files_of(quiet, SETPRIV), AWAY)
+    machine = start_machine(files_of(quiet, SETPRIV), AWAY, SAME_COUNTER)
     there = There(machine)
     there.start("quiet", quiet)
     there.await_lines("quiet.out", 1)

@@ -17,6 +17,10 @@ KERNEL = Path(os.environ.get("EIGENTIME_VM", ""))
 # to be needed where the program started, and few processors have those.
 CPU = "max,mpx=off"
 BUSYBOX = Path("/usr/bin/busybox")
+# Its time-stamp counter is this machine's, or counts what it executes, at 1 GHz.
+SAME_COUNTER = ["-accel", "tcg,thread=multi"]
+OTHER_COUNTER = ["-accel", "tcg,thread=single", "-icount", "shift=auto,sleep=on"]
+OTHER_MHZ = 1000
 MEMORY_MIB, PROCESSORS, DISK_MIB = 512, 1, 512
 # Directories that many systems have as links to others.
 LINKED = ["bin", "lib", "lib64", "sbin"]
@@ -121,7 +125,7 @@ class Files:
 class Machine:
     """One that runs, and what is done in it."""
 
-    def __init__(self, files, date):
+    def __init__(self, files, date, counter):
         files.root.joinpath("bin").joinpath("sh").unlink(missing_ok=True)
         files.add_script("init", SECOND)
         shutil.copy(BUSYBOX, files.root / "bin/busybox")
@@ -134,7 +138,7 @@ class Machine:
         self.log = Path("machine.log")
         words = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-no-reboot"]
         words += ["-display", "none", "-machine", "pc"]
-        words += ["-accel", "tcg,thread=multi", "-cpu", CPU]
+        words += [*counter, "-cpu", CPU]
         words += [
             "-m",
             str(MEMORY_MIB),
@@ -144,7 +148,7 @@ class Machine:
             f"base={date}",
         ]
         words += ["-kernel", KERNEL / "vmlinuz", "-initrd", initial, "-append"]
-        words += ["console=ttyS0 panic=-1 no_timer_check quiet"]
+        words += ["console=ttyS0 panic=-1 no_timer_check quiet tsc=reliable"]
         words += ["-serial", f"file:{self.log}", "-device", "virtio-serial-pci"]
         words += ["-chardev", "stdio,id=port,signal=off"]
         words += ["-device", "virtserialport,chardev=port,name=test"]
