@@ -8,6 +8,7 @@ import subprocess
 import tarfile
 from io import BytesIO
 from pathlib import Path
+from typing import NamedTuple
 
 from moving import Wrong, ensure
 
@@ -17,10 +18,6 @@ KERNEL = Path(os.environ.get("EIGENTIME_VM", ""))
 # to be needed where the program started, and few processors have those.
 CPU = "max,mpx=off"
 BUSYBOX = Path("/usr/bin/busybox")
-# Its time-stamp counter is this machine's, or counts what it executes, at 1 GHz.
-SAME_COUNTER = ["-accel", "tcg,thread=multi"]
-OTHER_COUNTER = ["-accel", "tcg,thread=single", "-icount", "shift=auto,sleep=on"]
-OTHER_MHZ = 1000
 MEMORY_MIB, PROCESSORS, DISK_MIB = 512, 1, 512
 # Directories that many systems have as links to others.
 LINKED = ["bin", "lib", "lib64", "sbin"]
@@ -81,6 +78,25 @@ def libraries(program):
     return {Path(word) for word in words if word.startswith("/")}
 
 
+class Source(NamedTuple):
+    """What its kernel counts time by."""
+
+    name: str
+    machine: list[str]
+    kernel: str
+
+
+# The vDSO does not read it.
+HPET = Source("hpet", ["-accel", "tcg,thread=multi"], "clocksource=hpet")
+# Of another frequency, since it counts what is executed.
+TSC_MHZ = 1000
+TSC = Source(
+    "tsc",
+    ["-accel", "tcg,thread=single", "-icount", "shift=auto,sleep=on"],
+    "tsc=reliable",
+)
+
+
 class Files:
     """The files of a machine, below a directory."""
 
@@ -125,7 +141,7 @@ class Files:
 class Machine:
     """One that runs, and what is done in it."""
 
-    def __init__(self, files, date, counter):
+    def __init__(self, files, date, source):
         files.root.joinpath("bin").joinpath("sh").unlink(missing_ok=True)
         files.add_script("init", SECOND)
         shutil.copy(BUSYBOX, files.root / "bin/busybox")
@@ -138,7 +154,7 @@ class Machine:
         self.log = Path("machine.log")
         words = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-no-reboot"]
         words += ["-display", "none", "-machine", "pc"]
-        words += [*counter, "-cpu", CPU]
+        words += [*source.machine, "-cpu", CPU]
         words += [
             "-m",
             str(MEMORY_MIB),
@@ -148,7 +164,7 @@ class Machine:
             f"base={date}",
         ]
         words += ["-kernel", KERNEL / "vmlinuz", "-initrd", initial, "-append"]
-        words += ["console=ttyS0 panic=-1 no_timer_check quiet tsc=reliable"]
+        words += [f"console=ttyS0 panic=-1 no_timer_check quiet {source.kernel}"]
         words += ["-serial", f"file:{self.log}", "-device", "virtio-serial-pci"]
         words += ["-chardev", "stdio,id=port,signal=off"]
         words += ["-device", "virtserialport,chardev=port,name=test"]
