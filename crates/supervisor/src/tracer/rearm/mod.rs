@@ -5,12 +5,15 @@
 //! be remembered but what the kernel does not tell, or not exactly.
 //!
 //! - `descriptors`: timer descriptors, which the supervisor sets itself.
-//! - `posix`: POSIX and interval timers, which only their own process can set.
+//! - `posix`: POSIX and interval timers, which only their own process can set; `timer_calls` does that, and
+//!   `listed` tells which there are.
 //! - `sockets`: timeouts of sockets that were set while no time passed.
 
 mod descriptors;
+mod listed;
 mod posix;
 mod sockets;
+mod timer_calls;
 
 use std::collections::HashSet;
 
@@ -26,7 +29,8 @@ use super::tracee::Tracee;
 use super::visit::Visit;
 use crate::host;
 pub use descriptors::{Descriptors, Holder, Info, armed_descriptors, restore_descriptors};
-pub use posix::{TimerKey, WallTimers, has_posix_timers, has_timer, timer_clock};
+pub use listed::{has_posix_timers, timer_clock};
+pub use posix::{TimerKey, WallTimers, has_timer};
 
 /// A change of the map after which timers are to be armed anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
