@@ -5,44 +5,41 @@
 //! that starts a program is traced up to the first instruction of that, and prepared. A call may take
 //! as long as it likes: it keeps no other waiting.
 //!
+//! - `answers`: what is done about the calls that it tells of.
+//! - `redirected`: sends threads to the image.
 //! - `listener`: the descriptor on which the filter tells of calls.
 //! - `guardian`: ends the programs with their supervisor, or takes its place.
 //! - `news`: waits for all that is to be answered.
 //! - `members`: the programs, of whose making and end nobody tells.
 
+mod answers;
 mod guardian;
 mod listener;
 mod members;
 mod news;
+mod redirected;
 
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::mem::offset_of;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Instant;
 
-use eigentime_calls::{Call, Kind, Nr, Wait, Watch, nr};
-use eigentime_vdso::{KernelFunctions, NO_HINT, UNSTARTED_CLOCK, symbols};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::signalfd::SignalFd;
 use nix::unistd::Pid;
 
-use super::ending::has_time;
-use super::nesting::asks_to_nest;
 use super::notes::Note;
 use super::oci_runtimes::RuntimeId;
-use super::seccomp_stop::error;
-use super::strict::{asks_for_mode, closes_itself, enters_strict_mode, may_set_filter};
 use super::timekeeper::Number;
 use super::tracee::Tracee;
 use super::{Standing, Supervisor, Thread, signals};
-use crate::arch::{Registers, is_in_vsyscall_page, restart_result};
 use crate::plan::Lifelong;
 use crate::proc::{self, Pidfd};
+pub(super) use answers::is_exec;
 pub use listener::Asked;
-use listener::{Answer, Listener, filters_of};
+use listener::{Listener, filters_of};
 pub use members::Booting;
 
 /// What is known of programs that nothing traces between their calls.
@@ -70,18 +67,6 @@ pub struct Notified {
     execs: HashMap<Pid, (Asked, Option<Instant>)>,
     /// Threads that a debugger follows, and that are to look at the map again afterwards.
     debugged: HashSet<Pid>,
-}
-
-/// What is to be done about a call.
-enum Treatment {
-    /// It is answered, without a look at its thread.
-    Answer(Answer),
-    /// It starts a program, which is prepared.
-    Exec,
-    /// It is made by the image.
-    Redirect,
-    /// Its process is traced from here on.
-    Keep(Lifelong),
 }
 
 impl Notified {
@@ -204,170 +189,10 @@ impl Supervisor {
         Ok(())
     }
 
-    fn attend_to(&mut self, asked: Asked) {
-        // If not, its thread was killed or interrupted; its number may be another's already.
-        if !asked.is_pending() {
-            return;
-        }
-        let thread = Tracee(asked.thread);
-        if self.threads.get(&thread.0).is_some_and(|it| it.standing == Standing::Detached) {
-            return asked.answer(Answer::GoOn);
-        }
-        if asked.runtime().is_some_and(|runtime| self.has_been_ended(runtime)) {
-            if thread.0.as_raw() > 0 {
-                // If that fails, it has ended.
-                let _ = thread.kill();
-            }
-            return;
-        }
-        let treatment = self.treatment(&asked);
-        if let Treatment::Keep(reason) = treatment {
-            self.keep(thread, reason);
-        }
-        let is_exec = matches!(treatment, Treatment::Exec);
-        let ends = is_exec || matches!(treatment, Treatment::Keep(_));
-        let is_held = !matches!(treatment, Treatment::Answer(_)) && self.hold_as(thread, ends);
-        if is_held && is_exec {
-            self.note_timeline(thread);
-            self.note_runtime(thread, asked.runtime());
-        }
-        let is_tied = !ends
-            || self.journal.is_none()
-            || self.threads.get(&thread.0).is_some_and(|state| state.tied);
-        let Some(notified) = &mut self.notified else { return };
-        match treatment {
-            Treatment::Answer(answer) => asked.answer(answer),
-            // It ends with its call unanswered, and is made again elsewhere; one that is to end with the
-            // supervisor, in the same place.
-            Treatment::Redirect if is_held => {
-                drop(notified.redirected.insert(thread.0, asked.clone()));
-            }
-            Treatment::Exec if is_held && !is_tied => {
-                drop(notified.redirected.insert(thread.0, asked.clone()));
-            }
-            Treatment::Redirect | Treatment::Exec | Treatment::Keep(_) => {
-                asked.answer(Answer::GoOn);
-            }
-        }
-        match treatment {
-            _ if !is_held => {}
-            Treatment::Exec if is_tied => {
-                notified.execs.insert(thread.0, (asked, Some(Instant::now())));
-                // While the first program starts: until then it is traced, and ends with the supervisor.
-                self.start_guardian();
-            }
-            // It stops in its call. If it is gone, it is told of that.
-            Treatment::Redirect | Treatment::Exec => drop(thread.interrupt()),
-            Treatment::Keep(_) | Treatment::Answer(_) => {}
-        }
-    }
-
-    /// A thread is about to start a program, under the filter of this OCI runtime.
-    fn note_runtime(&mut self, thread: Tracee, runtime: Option<RuntimeId>) {
-        let Some(runtime) = runtime else { return };
-        let is_outside = !self.has_image(thread.0);
-        let state = self.thread(thread);
-        state.runtime = Some(runtime);
-        if is_outside {
-            state.standing = Standing::Outside;
-        }
-    }
-
     /// Are there threads under the filter of an OCI runtime?
     pub(super) fn listens_to(&self, runtime: RuntimeId) -> bool {
         let mut listeners = self.notified.iter().flat_map(|notified| &notified.listeners);
         listeners.any(|listener| listener.runtime() == Some(runtime))
-    }
-
-    /// What is to be done about a call.
-    fn treatment(&mut self, asked: &Asked) -> Treatment {
-        use Treatment::{Answer as Answered, Exec, Keep, Redirect};
-        let (thread, args) = (Tracee(asked.thread), &asked.args);
-        if is_exec(asked.nr) {
-            return Exec;
-        }
-        let Some(call) = Call::find(asked.nr) else { return Answered(Answer::GoOn) };
-        if is_unstarted(asked.nr, args) {
-            return Redirect;
-        }
-        if asks_to_nest(asked.nr, args) {
-            return Answered(Answer::Result(self.nest(thread, args[1]).unwrap_or_else(error)));
-        }
-        // That of its timeline, which it starts a program in.
-        if call.kind == Kind::Watch(Watch::Filters) && self.enters_another(thread.0) {
-            return Answered(Answer::GoOn);
-        }
-        let slot = |offset: usize| self.layout.private() + offset as u64;
-        let [landmark, clock, own_filter] = [
-            slot(self.kernel.landmark()),
-            slot(offset_of!(KernelFunctions, clock_gettime)),
-            slot(offset_of!(KernelFunctions, has_own_filter)),
-        ];
-        let Ok([function]) = thread.read_words(landmark) else {
-            // There is no image in an OCI runtime, and in a program that a debugger has started.
-            let is_outside = asked.runtime().is_some() && !self.is_inside(thread, asked.runtime());
-            return Answered(match call.kind {
-                Kind::Set(_) if !is_outside => Answer::Result(-i64::from(libc::EPERM)),
-                _ => Answer::GoOn,
-            });
-        };
-        self.count_stop();
-        match call.kind {
-            Kind::Read(_) if is_in_vsyscall_page(asked.ip) => {
-                return Answered(Answer::Result(self.read_for_vsyscall(thread, asked.nr, args)));
-            }
-            Kind::Read(_) if self.kernel.holds(function, asked.ip) => {
-                // The image asks the kernel's vDSO, which makes a system call for this clock. Another thread may
-                // have asked it as well, before the image was told to make the call itself.
-                self.raw_clock = true;
-                let raw = self.layout.symbol(symbols::RAW_CLOCK_GETTIME);
-                // If it fails, the next reading takes as long.
-                let _ = thread.write_forcibly(clock, raw);
-            }
-            Kind::Wait(_) | Kind::Socket(_) | Kind::Read(_) | Kind::Timer(..) => return Redirect,
-            Kind::Set(set) => {
-                let result = self.set_wall(thread, args, set).unwrap_or_else(error);
-                return Answered(Answer::Result(result));
-            }
-            Kind::Watch(Watch::Groups) => {
-                let result = self.show_groups(thread, args).unwrap_or_else(error);
-                return Answered(Answer::Result(result));
-            }
-            Kind::Watch(Watch::IoUring) => self.note(thread, Note::IoUring),
-            Kind::Watch(Watch::Filters) if asks_for_mode(asked.nr, args) => {
-                if self.has_no_other_filter(thread) {
-                    return Answered(Answer::Result(libc::SECCOMP_MODE_DISABLED.into()));
-                }
-            }
-            Kind::Watch(Watch::Filters) if closes_itself(asked.nr, args) => {
-                if !self.keeps_privileges {
-                    return Keep(Lifelong::Closed);
-                }
-            }
-            Kind::Watch(Watch::Filters) => {
-                let enters = enters_strict_mode(asked.nr, args) && self.has_no_other_filter(thread);
-                if let Some(notified) = &mut self.notified {
-                    notified.has_own_filters = true;
-                    self.has_new_state = true;
-                }
-                if enters || may_set_filter(thread, asked.nr, args) {
-                    // If it fails, that filter refuses what the image calls in another form.
-                    let _ = thread.write_forcibly(own_filter, 1);
-                }
-                // What the mode forbids stops for the tracer.
-                if enters && self.hold_as(thread, true) {
-                    self.thread(thread).kept = Some(Lifelong::Strict);
-                    return Redirect;
-                }
-            }
-            Kind::Watch(Watch::Cancellation) => {
-                if sets_cancellation(thread, args) {
-                    return Keep(Lifelong::Cancels);
-                }
-            }
-            Kind::Watch(Watch::Untraced) | Kind::Block => {}
-        }
-        Answered(Answer::GoOn)
     }
 
     /// Traces the process of a thread from here on.
@@ -450,83 +275,6 @@ impl Supervisor {
         is_held
     }
 
-    /// The call in which a thread has stopped that is to be sent to the image, with its registers, if
-    /// it is still in it.
-    fn take_redirected(&mut self, tracee: Tracee) -> nix::Result<Option<(Asked, Registers)>> {
-        let redirected = self.notified.as_mut().map(|notified| &mut notified.redirected);
-        let Some(asked) = redirected.and_then(|calls| calls.remove(&tracee.0)) else {
-            return Ok(None);
-        };
-        let registers = tracee.registers()?;
-        let is_in_it = registers.ip() == asked.ip
-            && registers.nr() == asked.nr
-            && registers.is_in_call()
-            && registers.was_interrupted(false);
-        Ok(is_in_it.then_some((asked, registers)))
-    }
-
-    /// Sends a thread that has stopped to the image, if it is in a call that the filter has told of.
-    pub(super) fn redirect_notified(&mut self, tracee: Tracee) -> nix::Result<()> {
-        let Some((asked, mut registers)) = self.take_redirected(tracee)? else { return Ok(()) };
-        if is_exec(asked.nr) {
-            self.tie(tracee, true)?;
-            self.thread(tracee).tied = true;
-            registers.undo_call();
-            return tracee.set_registers(registers);
-        }
-        let Some(call) = Call::find(asked.nr) else { return Ok(()) };
-        if is_unstarted(asked.nr, &asked.args) {
-            return self.refuse_boot(tracee, registers);
-        }
-        let enters_strict_mode = matches!(call.kind, Kind::Watch(Watch::Filters));
-        if self.thread(tracee).kept == Some(Lifelong::Strict) && !enters_strict_mode {
-            return self.end_strict(tracee);
-        }
-        let wait = call.wait().filter(|wait| has_time(tracee, &registers, **wait));
-        if wait.is_none() && tracee.has_signal()? {
-            // It is about to be delivered, and comes first.
-            if let Some(notified) = &mut self.notified {
-                notified.redirected.insert(tracee.0, asked);
-            }
-            return Ok(());
-        }
-        let hint = match call.kind {
-            Kind::Timer(timer, op) => self.timer_hint(tracee, &registers, timer, op),
-            kind => {
-                self.note_frozen(tracee, &registers, kind);
-                None
-            }
-        };
-        if matches!(call.kind, Kind::Wait(_) | Kind::Socket(_) | Kind::Read(_)) {
-            self.consider(tracee, &registers)?;
-        }
-        match wait {
-            Some(wait) => self.redirect_wait(&mut registers, wait),
-            None => self.redirect(&mut registers, hint.map_or(NO_HINT, |clock| i64::from(clock.0))),
-        }
-        tracee.set_registers(registers)
-    }
-
-    /// A signal is about to be delivered to a thread: if it is in a call that the filter has told of,
-    /// it begins with that, as far as that concerns the signal.
-    pub(super) fn begin_notified(&mut self, tracee: Tracee) -> nix::Result<()> {
-        let Some((asked, mut registers)) = self.take_redirected(tracee)? else { return Ok(()) };
-        let wait = Call::find(asked.nr).and_then(Call::wait);
-        match wait.filter(|wait| has_time(tracee, &registers, **wait)) {
-            Some(wait) => self.redirect_wait(&mut registers, wait),
-            None => registers.undo_call(),
-        }
-        tracee.set_registers(registers)
-    }
-
-    /// Sends a thread to the image to wait. Programs that look for a signal before they wait rely on it
-    /// that one that comes before the wait has begun interrupts it, and nothing traces the thread until
-    /// it is there: the kernel does so.
-    fn redirect_wait(&self, registers: &mut Registers, wait: &Wait) {
-        let result = restart_result(wait.restart_early(&registers.args()));
-        registers.redirect_interrupted(self.layout.symbol(symbols::INTERRUPTED), result);
-    }
-
     /// A thread has ended, or its number is another's now.
     pub(super) fn forget_notified(&mut self, thread: Pid) {
         let Some(notified) = &mut self.notified else { return };
@@ -589,24 +337,4 @@ impl Supervisor {
     pub(super) fn is_closed(&self, process: Pid) -> bool {
         self.notified.is_some() && !self.keeps_privileges && !proc::is_own(process)
     }
-}
-
-/// Does the call set a handler by which the C library cancels threads? SIG_DFL and SIG_IGN are none: many
-/// programs reset all signals. SIGSETXID of glibc, by which threads change their user, has the number
-/// that SIGCANCEL has in musl, whose handler alone blocks all signals.
-fn sets_cancellation(thread: Tracee, args: &[u64; 6]) -> bool {
-    const SIGSETXID: u64 = 33;
-    // `struct sigaction` of the kernel.
-    let Ok([handler, _flags, _restorer, mask]) = thread.read_words(args[1]) else { return false };
-    handler > libc::SIG_IGN as u64 && (args[0] != SIGSETXID || mask != 0)
-}
-
-/// Does the call start a program?
-pub(super) fn is_exec(nr: Nr) -> bool {
-    [nr::EXECVE, nr::EXECVEAT].contains(&nr)
-}
-
-/// Is it the call by which the image tells that it cannot start a program?
-fn is_unstarted(nr: Nr, args: &[u64; 6]) -> bool {
-    nr == nr::CLOCK_GETTIME && args[0] as u32 == UNSTARTED_CLOCK
 }
