@@ -84,14 +84,26 @@ fn test(name: &str, body: impl FnOnce() -> Outcome + Send + 'static) -> Outcome 
     timed(name, body).map_err(Broken)?
 }
 
-/// Prints the tests that took longest, the longest first.
+/// Prints the tests that took longest, and which parts of the suite did together, the longest first.
 pub fn print_slowest(count: usize) {
-    let mut took = TOOK.lock().unwrap_or_else(PoisonError::into_inner);
-    took.sort_by_key(|(duration, _)| Reverse(*duration));
-    println!("\nthe slowest tests:");
-    for (duration, name) in took.iter().take(count) {
-        println!("{:8.1} s  {name}", duration.as_secs_f64());
+    let took = TOOK.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut parts: BTreeMap<&str, Duration> = BTreeMap::new();
+    for (duration, name) in took.iter() {
+        let part = name.split_once("::").map_or(name.as_str(), |(part, _)| part);
+        *parts.entry(part).or_default() += *duration;
     }
+    let print = |title: &str, mut all: Vec<(&str, Duration)>| {
+        all.sort_by_key(|(_, duration)| Reverse(*duration));
+        println!("\n{title}:");
+        for (name, duration) in all.iter().take(count) {
+            println!("{:8.1} s  {name}", duration.as_secs_f64());
+        }
+    };
+    print(
+        "the slowest tests",
+        took.iter().map(|(duration, name)| (name.as_str(), *duration)).collect(),
+    );
+    print("the slowest parts, beside others", parts.into_iter().collect());
 }
 
 fn beside_others<T>(body: impl FnOnce() -> T) -> T {
