@@ -46,6 +46,7 @@ mod interactive;
 mod killing;
 mod languages;
 mod library;
+mod measured;
 mod monotonic;
 mod named;
 mod nested;
@@ -144,6 +145,7 @@ fn main() -> ExitCode {
     library::add(&mut suite);
     vm::add(&mut suite);
     bench::add(&mut suite);
+    measured::add(&mut suite);
     compare::add(&mut suite);
     report::add(&mut suite);
     probe::add(&mut suite);
