@@ -99,6 +99,8 @@ pub fn add(suite: &mut Suite) {
             ("children", "children", "children.py"),
             ("late_parent", "children", "late_parent.py"),
             ("dues", "dues", "dues.py"),
+            ("pending", "pending", "pending.py"),
+            ("slew::timers", "slew-timers", "pausing.py"),
         ] {
             let case = format!("{kind}-{case}");
             let name = format!("checkpoints::{kind}::{name}");

@@ -2,16 +2,25 @@
 //!
 //! CRIU arms them by the time that was left when it read them, before a process has its clocks again, and
 //! they may go off before that. So they are not armed, but for those that count processor time, and the
-//! supervisor arms them by its clocks.
+//! supervisor arms them by its clocks. Signals of theirs that CRIU queues again are marked: those that the kernel
+//! queues are dropped when a timer is set.
 
-use eigentime_supervisor::Left;
+use eigentime_supervisor::{Left, QUEUED_BY_CRIU};
 use eigentime_timeline::{ClockId, Nanos, Timespec};
+use nix::libc::SI_TIMER;
 
 use crate::image::{Changed, Field, numbers, with_fields, with_messages};
 
 /// Where the first thread of a process has its timers.
 const PROCESS: u64 = 3;
 const TIMERS: u64 = 7;
+
+/// Where signals are that are queued for the process, and for a thread.
+const THREAD: u64 = 5;
+const QUEUES: [(u64, u64); 2] = [(PROCESS, 10), (THREAD, 9)];
+/// A signal in a queue, and what it tells.
+const SIGNAL: u64 = 1;
+const INFO: u64 = 1;
 
 /// How one of them is written.
 struct Form {
@@ -75,16 +84,40 @@ pub fn disarmed(image: &[u8], thread: i32) -> Option<(Vec<u8>, Vec<Left>)> {
         Some(made)
     };
     let made = with_messages(image, |message| {
-        within(message, PROCESS, &mut |process| {
+        let mut made = within(message, PROCESS, &mut |process| {
             within(process, TIMERS, &mut |timers| {
                 with_fields(timers, &mut |field, timer| {
                     let Field::Bytes(timer) = timer else { return Some(Changed::Same) };
                     Some(disarm(field, timer).map_or(Changed::Same, Changed::Bytes))
                 })
             })
-        })
+        })?;
+        for (part, queue) in QUEUES {
+            made = within(&made, part, &mut |part| {
+                within(part, queue, &mut |queue| {
+                    within(queue, SIGNAL, &mut |signal| {
+                        within(signal, INFO, &mut |info| Some(marked(info)))
+                    })
+                })
+            })?;
+        }
+        Some(made)
     });
     Some((made?, found))
+}
+
+/// What a signal tells, marked if a timer has sent it.
+fn marked(info: &[u8]) -> Vec<u8> {
+    /// Where its code is.
+    const CODE: usize = 8;
+    let mut made = info.to_vec();
+    let is_of_timer =
+        info.get(CODE..).is_some_and(|code| code.starts_with(&SI_TIMER.to_ne_bytes()));
+    let (at, mark) = QUEUED_BY_CRIU;
+    if is_of_timer && let Some(room) = made.get_mut(at..at + size_of_val(&mark)) {
+        room.copy_from_slice(&mark.to_ne_bytes());
+    }
+    made
 }
 
 /// A message of which a part is changed.
@@ -147,6 +180,23 @@ mod tests {
         let found = vec![left(None, 4_000_005_000, 2_000_003_000), left(Some(6), 1_000_000_005, 0)];
         assert_eq!(disarmed(&written, 7), Some((expected, found)));
         assert_eq!(disarmed(&written[..written.len() - 1], 7), None);
+    }
+
+    #[test]
+    fn signals_of_timers_are_marked() {
+        let image = |infos: [&[u8]; 2]| {
+            let signals = |info| written::bytes(SIGNAL, &written::bytes(INFO, info));
+            let queue = |queue| written::bytes(queue, &infos.map(signals).concat());
+            let parts = QUEUES.map(|(part, number)| written::bytes(part, &queue(number)));
+            written::image(&[parts.concat()])
+        };
+        let mut of_timer = [0; 128];
+        of_timer[8..12].copy_from_slice(&SI_TIMER.to_ne_bytes());
+        let mut marked = of_timer;
+        marked[32..36].copy_from_slice(b"CRIU");
+        let other = [7; 128];
+        let expected = image([&marked, &other]);
+        assert_eq!(disarmed(&image([&of_timer, &other]), 7), Some((expected, Vec::new())));
     }
 
     #[test]

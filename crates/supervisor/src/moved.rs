@@ -100,6 +100,10 @@ pub struct Left {
     pub interval: Nanos,
 }
 
+/// What the signal of a POSIX timer tells that CRIU has queued, and not the kernel for that timer: where in it,
+/// and what (`si_sys_private`, which no program sees).
+pub const QUEUED_BY_CRIU: (usize, u32) = (32, u32::from_ne_bytes(*b"CRIU"));
+
 /// A timer that a process held by a descriptor, and when it would have gone off by the host's clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Armed {

@@ -19,8 +19,7 @@ def timer_of(clock, flags, interval):
     timer = ctypes.c_void_p()
     event = Event(None, signal.SIGUSR2, 0)
     done(LIBC.timer_create(clock, ctypes.byref(event), ctypes.byref(timer)))
-    setting = Spec(LONG + (time.clock_gettime(clock) if flags else 0))
-    setting.s = interval
+    setting = Spec(LONG + (time.clock_gettime(clock) if flags else 0), interval)
     done(LIBC.timer_settime(timer, flags, ctypes.byref(setting), None))
 
     def due():

@@ -104,6 +104,20 @@ def dues(program, timeline):
     moving.end()
 
 
+def pending(program, timeline):
+    """The signal of a timer that was queued comes once, also if the clocks change first."""
+    moving = Moving("pending", program, timeline)
+    moving.await_lines(1)
+    moving.checkpoint()
+    moving.reap()
+    moving.restore()
+    command("ctl", "set", "pending", "--rate", "3")
+    os.kill(moving.pid, signal.SIGUSR1)
+    moving.await_lines(2)
+    ensure(moving.lines()[1] == "1", f"{moving.lines()}")
+    moving.end()
+
+
 def leave_running(program):
     """It goes on, and what was written can be restored later."""
     moving = Moving("left", program, ["--date", "2038-01-01", "--rate", "2"])
@@ -305,6 +319,20 @@ def slew(program, timeline, rate):
     moving.end()
 
 
+def slew_timers(program, timeline):
+    """Timers follow also where clocks have caught up, and nobody asks the supervisor anything."""
+    moving = Moving("slew", program, timeline)
+    moving.await_lines(1)
+    moving.checkpoint()
+    moving.reap()
+    time.sleep(1)
+    moving.restore("--policy", "slew", "--slew-rate", "0.5")
+    moving.await_lines(3)
+    late = [float(line.split()[1]) for line in moving.lines()[1:]]
+    ensure(all(-0.002 < by < LATE for by in late), f"late by {late}")
+    moving.end()
+
+
 def rounds(program, count):
     """Again and again at random moments, with changes of the map in between: no timer is lost, no clock goes back."""
     seed = random.randrange(1 << 32)
@@ -491,10 +519,14 @@ def main(case, *program):
         "named-tls": lambda policy: tls(program, TIMELINE, policy, 2),
         "plain-slew": lambda: slew(program, None, 1),
         "named-slew": lambda: slew(program, TIMELINE, 2),
+        "plain-slew-timers": lambda: slew_timers(program, None),
+        "named-slew-timers": lambda: slew_timers(program, TIMELINE),
         "plain-children": lambda: children(program, None),
         "named-children": lambda: children(program, TIMELINE),
         "plain-dues": lambda: dues(program, None),
         "named-dues": lambda: dues(program, TIMELINE),
+        "plain-pending": lambda: pending(program, None),
+        "named-pending": lambda: pending(program, TIMELINE),
         "frozen": lambda: frozen(program),
         "snapshot": lambda policy: snapshot(program, policy),
         "passes": lambda: passes(program),

@@ -18,12 +18,12 @@ POSIX, INTERVAL = signal.SIGUSR2, signal.SIGALRM
 
 
 class Spec(ctypes.Structure):
-    """An `itimerspec` that goes off once."""
+    """An `itimerspec`."""
 
     _fields_ = [(name, ctypes.c_long) for name in ("s", "ns", "due_s", "due_ns")]
 
-    def __init__(self, due):
-        super().__init__(0, 0, int(due), int(due % 1 * 1e9))
+    def __init__(self, due, interval=0):
+        super().__init__(interval, 0, int(due), int(due % 1 * 1e9))
 
 
 class Event(ctypes.Structure):
@@ -56,11 +56,12 @@ def by_signal(number, arm):
     signal.sigwait({number})
 
 
-def posix_timer(clock):
+def posix_timer(clock, span, interval=0):
     timer = ctypes.c_void_p()
     event = Event(None, POSIX, SIGEV_SIGNAL)
     done(LIBC.timer_create(clock, ctypes.byref(event), ctypes.byref(timer)))
-    return lambda: done(LIBC.timer_settime(timer, 0, ctypes.byref(Spec(SPAN)), None))
+    setting = Spec(span, interval)
+    return lambda: done(LIBC.timer_settime(timer, 0, ctypes.byref(setting), None))
 
 
 def main():
@@ -72,7 +73,7 @@ def main():
         (by_descriptor, monotonic, 0),
         (time.sleep, SPAN),
         (select.poll().poll, SPAN * 1000),
-        (by_signal, POSIX, posix_timer(monotonic)),
+        (by_signal, POSIX, posix_timer(monotonic, SPAN)),
         (by_signal, INTERVAL, lambda: signal.setitimer(signal.ITIMER_REAL, SPAN)),
     ]
     for number in itertools.count():

@@ -17,6 +17,7 @@ use super::plain::{Plain, bytes_of_mut};
 use super::yielding::yield_if_free;
 use crate::arch::{Registers, set_breakpoints};
 use crate::control::server::was_woken;
+use crate::moved::QUEUED_BY_CRIU;
 use crate::proc::{self, Pidfd, has_ended};
 
 /// What is asked of the kernel for every traced thread.
@@ -301,10 +302,14 @@ impl Tracee {
         ptrace::setsiginfo(self.0, info)
     }
 
-    /// Is the signal of a POSIX timer queued for the stopped thread, or for its process?
+    /// Has the kernel queued the signal of a POSIX timer for the stopped thread, or for its process?
     pub fn has_queued_timer(self, timer: i32) -> nix::Result<bool> {
-        // SAFETY: any bytes are a number. The timer's is where a sender's would be.
-        self.has_queued(|info| info.si_code == libc::SI_TIMER && unsafe { info.si_pid() } == timer)
+        self.has_queued(|info| {
+            // SAFETY: any bytes are numbers. The timer's is where a sender's would be, and the mark where
+            // the time is that a child has used.
+            let (number, mark) = unsafe { (info.si_pid(), info.si_utime() as u32) };
+            info.si_code == libc::SI_TIMER && number == timer && mark != QUEUED_BY_CRIU.1
+        })
     }
 
     /// Is a signal queued for the stopped thread, or for its process, that it does not block?

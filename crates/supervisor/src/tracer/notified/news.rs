@@ -37,8 +37,8 @@ impl Supervisor {
         while !self.is_over() {
             self.answer_news();
             self.attend();
-            self.rearm();
             self.end_slew();
+            self.rearm();
             self.go_on_with_hand_over();
             if self.has_new_state {
                 self.write_state();
