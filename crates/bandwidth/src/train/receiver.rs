@@ -4,9 +4,10 @@
 //! each would cost the host, and on the same machine the sender, more than the packet does.
 
 use std::io::{self, IoSliceMut};
-use std::net::UdpSocket;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::AsRawFd;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use nix::cmsg_space;
 use nix::errno::Errno;
@@ -36,12 +37,17 @@ const LOOK_AT_LEAST: Duration = Duration::from_micros(500);
 const STEERED: f64 = 0.000_5;
 const APART_NS: i64 = 20_000;
 
+/// How long the kernel may take until it stamps what comes, and how often it is looked whether it does.
+const STAMPS_WITHIN: Duration = Duration::from_secs(2);
+const STAMPS_LOOK: Duration = Duration::from_micros(100);
+
 /// A packet, and when it came: by the network card, if that stamps, and by the kernel.
 #[derive(Clone, Copy, Debug)]
 struct Stamped {
     packet: u32,
     hardware_ns: Option<i64>,
-    system_ns: i64,
+    /// If that has not stamped it, when it was read.
+    system_ns: Result<i64, i64>,
 }
 
 /// What has come of a train.
@@ -79,6 +85,7 @@ impl Receiver {
             | TimestampingFlag::SOF_TIMESTAMPING_RX_HARDWARE
             | TimestampingFlag::SOF_TIMESTAMPING_RAW_HARDWARE;
         setsockopt(&socket, Timestamping, &flags)?;
+        await_stamps(flags)?;
         if setsockopt(&socket, RcvBufForce, &ROOM).is_err() {
             setsockopt(&socket, RcvBuf, &ROOM)?;
         }
@@ -130,7 +137,10 @@ impl Receiver {
         // By one clock, all of them.
         let hardware: Option<Vec<i64>> = stamped.iter().map(|it| it.hardware_ns).collect();
         received.by_hardware = hardware.is_some() && !stamped.is_empty();
-        let times = hardware.unwrap_or_else(|| stamped.iter().map(|it| it.system_ns).collect());
+        received.clock_trouble |=
+            hardware.is_none() && stamped.iter().any(|it| it.system_ns.is_err());
+        let system = stamped.iter().map(|it| it.system_ns.unwrap_or_else(|read| read));
+        let times = hardware.unwrap_or_else(|| system.collect());
         let arrivals = stamped.iter().zip(times);
         received.arrived =
             arrivals.map(|(it, at_ns)| Arrival { packet: it.packet, at_ns }).collect();
@@ -191,12 +201,7 @@ impl Receiver {
                 Err(Errno::EINTR | Errno::ECONNREFUSED) => continue,
                 Err(error) => return Err(error.into()),
             };
-            let mut stamps = None;
-            for control in message.cmsgs()? {
-                if let ControlMessageOwned::ScmTimestampsns(found) = control {
-                    stamps = Some(found);
-                }
-            }
+            let stamps = stamps_in(message.cmsgs()?);
             let length = message.bytes;
             let Some(probe) = Probe::read(&front[..length.min(Probe::BYTES)]) else { continue };
             if (probe.cookie, probe.train) != (expected.cookie, expected.train) {
@@ -210,10 +215,45 @@ impl Receiver {
             stamped.push(Stamped {
                 packet: probe.packet,
                 hardware_ns: stamps.and_then(|stamps| ns(stamps.hw_raw)),
-                system_ns: stamps.and_then(|stamps| ns(stamps.system)).unwrap_or_else(wall),
+                system_ns: stamps.and_then(|stamps| ns(stamps.system)).ok_or_else(wall),
             });
         }
     }
+}
+
+/// Waits until the kernel stamps what comes. It begins to only some time after a socket has asked for that
+/// (`net_enable_timestamp` in net/core/dev.c). Where there is no loopback, it is not waited for.
+fn await_stamps(flags: TimestampingFlag) -> io::Result<()> {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    setsockopt(&socket, Timestamping, &flags)?;
+    let to = socket.local_addr()?;
+    let begun = Instant::now();
+    while begun.elapsed() < STAMPS_WITHIN {
+        if socket.send_to(&[0], to).is_err() {
+            return Ok(());
+        }
+        let (mut byte, mut beside) = ([0], cmsg_space!(Timestamps));
+        let mut parts = [IoSliceMut::new(&mut byte)];
+        let flags = MsgFlags::MSG_DONTWAIT;
+        match recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut beside), flags) {
+            Ok(message)
+                if stamps_in(message.cmsgs()?).is_some_and(|it| ns(it.system).is_some()) =>
+            {
+                return Ok(());
+            }
+            Ok(_) | Err(Errno::EAGAIN | Errno::EINTR) => thread::sleep(STAMPS_LOOK),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(io::Error::other("the kernel does not stamp packets"))
+}
+
+/// The stamps among what the kernel tells of a packet.
+fn stamps_in(mut told: impl Iterator<Item = ControlMessageOwned>) -> Option<Timestamps> {
+    told.find_map(|control| match control {
+        ControlMessageOwned::ScmTimestampsns(found) => Some(found),
+        _ => None,
+    })
 }
 
 /// A stamp; none where there is none.
@@ -247,8 +287,6 @@ fn wall_ahead() -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use super::*;
     use crate::train::Timing;
     use crate::train::sender::Sender;
