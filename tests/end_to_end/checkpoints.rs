@@ -96,17 +96,16 @@ pub fn add(suite: &mut Suite) {
             });
         }
         for (name, case, program) in [
-            ("children", "children", "children.py"),
-            ("late_parent", "children", "late_parent.py"),
-            ("dues", "dues", "dues.py"),
-            ("pending", "pending", "pending.py"),
-            ("slew::timers", "slew-timers", "pausing.py"),
+            ("children", "children", "checkpoints/children.py"),
+            ("late_parent", "children", "checkpoints/late_parent.py"),
+            ("dues", "dues", "checkpoints/dues.py"),
+            ("pending", "pending", "checkpoints/pending.py"),
+            ("stopped", "stopped", "languages/ticking.py"),
+            ("slew::timers", "slew-timers", "checkpoints/pausing.py"),
         ] {
             let case = format!("{kind}-{case}");
             let name = format!("checkpoints::{kind}::{name}");
-            suite.test(name, &with(&[]), move || {
-                moves(&case, script(&format!("checkpoints/{program}")))
-            });
+            suite.test(name, &with(&[]), move || moves(&case, script(program)));
         }
         for (label, policy) in &POLICIES[..2] {
             let case = format!("{kind}-waits:{policy}");

@@ -21,8 +21,14 @@ pub fn moments(log: &str, looked: HostInstant) -> Option<Moments> {
         let (_, process) = line.split_once("Dumping core (pid: ")?;
         Some((process.strip_suffix(')')?.parse().ok()?, at(line)?))
     });
-    let stopped = at(log.lines().rfind(|line| line.contains(SEIZED))?)?;
-    Some(Moments { stopped, read: read.collect() })
+    let halted = log.lines().filter_map(|line| {
+        let (_, process) = line.split_once(SEIZED)?;
+        process.strip_suffix(", state 3")?.parse().ok()
+    });
+    // It says so before it waits for the last of them, which runs until then.
+    let begins = [SEIZED, SEIZING].into_iter().filter_map(|text| log.rfind(text)).max()?;
+    let stopped = log[begins..].lines().skip(1).find_map(at)?;
+    Some(Moments { stopped, read: read.collect(), halted: halted.collect() })
 }
 
 /// For how long the first process that CRIU has stopped was stopped, where it has let all go on.
@@ -32,7 +38,9 @@ pub fn stood_for(log: &str) -> Option<Duration> {
     when(last?)?.checked_sub(when(first?)?)
 }
 
+/// A process is about to stop, and another thread of one.
 const SEIZED: &str = "Seized task ";
+const SEIZING: &str = "Seizing ";
 
 /// The moment that a line of a log tells.
 fn when(line: &str) -> Option<Duration> {
@@ -65,7 +73,7 @@ pub fn reason(log: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
+    use std::collections::{HashMap, HashSet};
 
     use super::*;
 
@@ -79,12 +87,15 @@ mod tests {
     #[test]
     fn the_log_tells_when_processes_were_stopped_and_read() {
         let at = HostInstant::from_nanos;
-        let log = "(00.100000) Seized task 501, state 1\n(00.200000) Seized task 502, state 1\n\
+        let log = "(00.090000) Seized task 501, state 1\n(00.100000) \tSeizing 501's 503 thread\n\
+                   (00.150000) Seized task 502, state 3\n(00.160000) \tSeizing 502's 504 thread\n\
+                   pie: 501: Daemon\n(00.200000) seccomp: Collected tid_real 504 mode 0\n\
                    (00.300000) Dumping core (pid: 501)\n(00.400000) Dumping core (pid: 502)\n\
                    (00.500000) Dumping pstree (pid: 501)\n";
         let expected = Moments {
             stopped: at(9_600_000_000),
             read: HashMap::from([(501, at(9_700_000_000)), (502, at(9_800_000_000))]),
+            halted: HashSet::from([502]),
         };
         for end in [
             "(00.600000) -----\npie: 501: Daemon\n(00.700000) cg: All tasks in criu's cgroups.\n",

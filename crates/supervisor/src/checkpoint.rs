@@ -6,7 +6,7 @@
 //! clocks, so that it tells of every instant that a process had by the host's clocks which one it was by
 //! its own.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -133,6 +133,8 @@ pub struct Moments {
     pub stopped: HostInstant,
     /// It has read the timers of each.
     pub read: HashMap<i32, HostInstant>,
+    /// Those that it has found in a stop of job control.
+    pub halted: HashSet<i32>,
 }
 
 /// Looks at a tree of processes that CRIU has stopped, and which lived by that timeline, or by none.
@@ -159,7 +161,10 @@ pub fn look_at(root: i32, moments: &Moments, timeline: Option<Resting>) -> Resul
         let read_after = read.map(|read| read.since(moments.stopped));
         let untold =
             || Error::Timeline(format!("criu does not tell when it read process {process}"));
-        Ok(numbers.stood(process, read_after.ok_or_else(untold)?))
+        let pid = process.as_raw();
+        let is_ours = timeline.as_ref().is_some_and(|it| it.halted.contains(&pid));
+        let halted = moments.halted.contains(&pid) && !is_ours;
+        Ok(Stood { read_after: read_after.ok_or_else(untold)?, halted, ..numbers.stood(process) })
     });
     let processes = processes.collect::<Result<_, Error>>()?;
     let saved = Saved::new(then[Clock::Wall as usize], motion, stood);
@@ -181,7 +186,7 @@ impl Numbers {
         proc::numbers_of(thread).get(self.depth).copied()
     }
 
-    fn stood(&self, process: Pid, read_after: Nanos) -> Stood {
+    fn stood(&self, process: Pid) -> Stood {
         let in_call = |thread: Pid| {
             let text = proc::read(thread, "syscall").ok()?;
             let call = Blocked::parse(&text)?;
@@ -194,7 +199,8 @@ impl Numbers {
             command: proc::command_of(process),
             calls: threads.filter_map(in_call).collect(),
             timers: armed_descriptors(process),
-            read_after,
+            read_after: Nanos::ZERO,
+            halted: false,
         }
     }
 }

@@ -23,6 +23,9 @@ pub struct Resting {
     pub latch: u32,
     /// What its supervisor knows beyond that.
     pub state: Value,
+    /// The processes that were stopped for the checkpoint.
+    #[serde(default)]
+    pub halted: Vec<i32>,
 }
 
 /// A process.
@@ -41,6 +44,9 @@ pub struct Stood {
     /// For how long the clocks had stood when CRIU read its other timers.
     #[serde(default)]
     pub read_after: Nanos,
+    /// Had a signal stopped it?
+    #[serde(default)]
+    pub halted: bool,
 }
 
 /// What processes were called from outside, and are now.

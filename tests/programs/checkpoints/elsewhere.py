@@ -35,7 +35,9 @@ SETPRIV = "/usr/bin/setpriv"
 CRIU = Path(os.environ["EIGENTIME_CRIU"])
 RATE, MS = 2, 1_000_000
 AWAY = timedelta(days=2)
-SOURCES = {"continue": TSC, "catch-up": HPET}
+# By which clock source it counts to which programs go by a policy, and from which they come.
+THERE = {"continue": HPET, "catch-up": TSC}
+BACK = {"continue": TSC, "catch-up": HPET}
 # Of how much of its span a wait may be late in a machine whose processor is translated.
 LATE = 0.1
 SPAN = 8
@@ -248,7 +250,7 @@ def restores(policy, ticking, moving, _quiet):
     for one in ticker, waits:
         for path in one.directory, one.out:
             files.add(path)
-    machine = start_machine(files, AWAY, SOURCES[policy])
+    machine = start_machine(files, AWAY, THERE[policy])
     there = There(machine)
 
     began, done = there.restore("ticker", policy)
@@ -279,7 +281,7 @@ def restores(policy, ticking, moving, _quiet):
 def returns(policy, ticking, _moving, _quiet):
     """What was written there goes on here."""
     files = files_of(ticking, SETPRIV)
-    machine = start_machine(files, -AWAY, SOURCES[policy])
+    machine = start_machine(files, -AWAY, BACK[policy])
     there = There(machine)
     there.start("ticker", ticking)
     there.await_lines("ticker.out", 5)

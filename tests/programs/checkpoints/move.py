@@ -118,6 +118,27 @@ def pending(program, timeline):
     moving.end()
 
 
+def stopped(program, timeline):
+    """A program that a signal has stopped stays so, until it is told to go on."""
+    moving = Moving("stopped", program, timeline)
+    moving.await_lines(3)
+    os.kill(moving.pid, signal.SIGSTOP)
+    moving.await_state("T")
+    written = len(moving.lines())
+    # The second time, the supervisor follows it.
+    for _ in range(2):
+        moving.checkpoint()
+        moving.reap()
+        moving.restore()
+        moving.await_state("Tt")
+        time.sleep(0.5)
+        ensure(len(moving.lines()) == written, "it has gone on")
+    os.kill(moving.pid, signal.SIGCONT)
+    moving.await_lines(written + 3)
+    check_steps(ticks(moving.lines()))
+    moving.end()
+
+
 def leave_running(program):
     """It goes on, and what was written can be restored later."""
     moving = Moving("left", program, ["--date", "2038-01-01", "--rate", "2"])
@@ -527,6 +548,8 @@ def main(case, *program):
         "named-dues": lambda: dues(program, TIMELINE),
         "plain-pending": lambda: pending(program, None),
         "named-pending": lambda: pending(program, TIMELINE),
+        "plain-stopped": lambda: stopped(program, None),
+        "named-stopped": lambda: stopped(program, TIMELINE),
         "frozen": lambda: frozen(program),
         "snapshot": lambda policy: snapshot(program, policy),
         "passes": lambda: passes(program),

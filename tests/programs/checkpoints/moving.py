@@ -82,6 +82,16 @@ class Moving:
             ensure(time.monotonic() < end, f"it has written {self.lines()}")
             time.sleep(0.02)
 
+    def await_state(self, states):
+        """Until the kernel tells one of these."""
+        end = time.monotonic() + 60
+        while (
+            next(state for pid, state, _ in processes() if pid == self.pid)
+            not in states
+        ):
+            ensure(time.monotonic() < end, f"it is in none of the states {states}")
+            time.sleep(0.02)
+
     def await_clocks(self):
         end = time.monotonic() + 60
         while f"{self.name} " not in command("ctl", "list") or "member" not in command(

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::{Standing, Supervisor};
+use super::{Standing, Supervisor, Thread};
 use crate::control::server::Asked;
 use crate::control::{Answer, Offer, Request};
 use crate::moved::Resting;
@@ -41,6 +41,8 @@ pub struct HandOver {
     is_rest: bool,
     /// The processes that are traced for life, and were stopped for that.
     halted: Vec<Pid>,
+    /// Threads of those that a signal had stopped before, with what is known of them.
+    let_go: Vec<(Pid, Thread)>,
 }
 
 /// How far that is.
@@ -102,8 +104,9 @@ impl Supervisor {
 
     fn begin_hand_over(&mut self, asked: Asked, is_rest: bool) {
         let (to, stage) = (asked.caller, Stage::Starting(asked));
-        let (begun, held, halted) = (Instant::now(), Vec::new(), Vec::new());
-        self.hand_over = Some(HandOver { to, begun, stage, held, is_rest, halted });
+        let begun = Instant::now();
+        let (held, halted, let_go) = Default::default();
+        self.hand_over = Some(HandOver { to, begun, stage, held, is_rest, halted, let_go });
     }
 
     /// Can CRIU take the place of the supervisor in its programs?
@@ -182,8 +185,7 @@ impl Supervisor {
 
     /// Would nothing end with this process that its programs need?
     fn ends_nothing(&self) -> bool {
-        let ends =
-            |it: &super::Thread| it.tied || it.kept.is_some() || it.standing != Standing::Member;
+        let ends = |it: &Thread| it.tied || it.kept.is_some() || it.standing != Standing::Member;
         !self.threads.values().any(ends)
     }
 
@@ -250,6 +252,7 @@ impl Supervisor {
             image: self.layout.known_image().clone(),
             latch: self.timekeeper().region().page().latch().word(),
             state: serde_json::to_value(self.state()).ok()?,
+            halted: self.hand_over.iter().flat_map(|it| &it.halted).map(|it| it.as_raw()).collect(),
         })
     }
 
@@ -261,9 +264,17 @@ impl Supervisor {
         let processes: HashSet<_> =
             threads.into_iter().filter_map(|thread| self.process_of(thread)).collect();
         for process in processes {
-            self.halt(process, Instant::now() + HALT_PATIENCE).map_err(|_| process)?;
-            if let Some(hand_over) = &mut self.hand_over {
-                hand_over.halted.push(process);
+            let deadline = Instant::now() + HALT_PATIENCE;
+            let followed = self.threads.iter().filter(|(_, it)| it.process == Some(process));
+            let (halted, running): (Vec<_>, Vec<_>) = followed.partition(|(_, it)| it.halted);
+            let is_halted = running.is_empty() && !halted.is_empty();
+            let threads: Vec<_> = halted.into_iter().map(|(thread, _)| *thread).collect();
+            if is_halted {
+                let let_go = self.let_go_halted(&threads, deadline).map_err(|_| process)?;
+                self.hand_over.iter_mut().for_each(|it| it.let_go.extend(&let_go));
+            } else {
+                self.halt(process, deadline).map_err(|_| process)?;
+                self.hand_over.iter_mut().for_each(|it| it.halted.push(process));
             }
         }
         Ok(())
@@ -281,7 +292,10 @@ impl Supervisor {
 
     /// It took too long, or this process does not stop, or the other one is gone: this one goes on.
     fn give_up_hand_over(&mut self, unstopped: Option<Pid>) {
-        let Some(HandOver { stage, held, halted, .. }) = self.hand_over.take() else { return };
+        let Some(HandOver { stage, held, halted, let_go, .. }) = self.hand_over.take() else {
+            return;
+        };
+        self.follow_halted(let_go);
         for process in halted {
             // It may have been ended.
             let _ = self.end_halt(process);

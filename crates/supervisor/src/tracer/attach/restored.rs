@@ -35,6 +35,8 @@ pub struct BroughtBack {
     stopped: Stopped,
     runtime: Option<RuntimeId>,
     how: How,
+    /// Had a signal stopped it when it was written?
+    halted: bool,
 }
 
 /// How it becomes a member, and what tells of its calls.
@@ -73,14 +75,19 @@ impl Supervisor {
             (false, listener) => How::Adopted(listener, target),
         };
         let attached = Attached::new(pid, stopped.threads().len(), begin.elapsed(), notes);
-        self.restored.push(BroughtBack { stopped, runtime, how });
+        let halted = restored.process.halted;
+        self.restored.push(BroughtBack { stopped, runtime, how, halted });
         Ok(attached)
     }
 
     /// Lets those that were brought in go on.
     pub(in super::super) fn let_restored_go_on(&mut self) {
-        for BroughtBack { stopped, runtime, how } in mem::take(&mut self.restored) {
+        for BroughtBack { stopped, runtime, how, halted } in mem::take(&mut self.restored) {
             let process = stopped.process;
+            if halted {
+                // It takes that before it executes anything. If it is gone, it has been ended.
+                let _ = kill(process, Signal::SIGSTOP);
+            }
             match how {
                 How::Adopted(listener, target) => self.adopt(stopped, listener, runtime, &target),
                 How::TakenBack(listener) => {
@@ -134,6 +141,35 @@ impl Supervisor {
             Err(_) => self.resume_threads(&threads),
         }
         halted
+    }
+
+    /// Lets go of the threads of a process that a signal has stopped; it stays so. Returns what was known of
+    /// them.
+    pub(in super::super) fn let_go_halted(
+        &mut self,
+        threads: &[Pid],
+        deadline: Instant,
+    ) -> nix::Result<Vec<(Pid, Thread)>> {
+        let mut known = Vec::new();
+        for thread in threads {
+            Tracee(*thread).interrupt()?;
+            match Tracee(*thread).wait_until(deadline)?.ok_or(Errno::ETIMEDOUT)? {
+                Stop::Group => Tracee(*thread).release(None)?,
+                _ => return Err(Errno::EAGAIN),
+            }
+            known.extend(self.threads.remove_entry(thread));
+        }
+        Ok(known)
+    }
+
+    /// Follows such threads again.
+    pub(in super::super) fn follow_halted(&mut self, threads: Vec<(Pid, Thread)>) {
+        for (thread, state) in threads {
+            // It stops once more, and is left there. If it is gone, it has been ended.
+            if self.hold(Tracee(thread)) {
+                self.threads.insert(thread, state);
+            }
+        }
     }
 
     /// Lets such a process go on as if it had not been stopped.
