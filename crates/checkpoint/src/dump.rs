@@ -199,14 +199,11 @@ pub fn complete(partial: &Path) -> Result<(), Error> {
 
 fn complete_draft(partial: &Path) -> Result<(), Error> {
     let Draft { made, resting, becomes } = read(&partial.join(DRAFT))?;
-    let log = match &becomes {
-        Becomes::Directory { .. } | Becomes::Later => partial.join(OWN.images).join(LOG),
-        // Where CRIU works, and its script.
-        Becomes::Images(_) => PathBuf::from(LOG),
-    };
-    let images = match &becomes {
-        Becomes::Directory { .. } | Becomes::Later => &partial.join(OWN.images),
-        Becomes::Images(images) => images,
+    let own = partial.join(OWN.images);
+    let (images, log) = match &becomes {
+        Becomes::Directory { .. } | Becomes::Later => (&own, own.join(LOG)),
+        // It is where CRIU works, and its script.
+        Becomes::Images(images) => (images, PathBuf::from(LOG)),
     };
     let text = fs::read(&log).map_err(Error::file("read", &log))?;
     let looked = clock(&clocks_in(images)?);

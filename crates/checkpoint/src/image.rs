@@ -7,6 +7,10 @@ use eigentime_timeline::{HostInstant, Timespec};
 /// Before the first message.
 pub const HEAD: usize = 8;
 
+/// Fields of a thread: what only the first of a process has, and what each has.
+pub const PROCESS: u64 = 3;
+pub const THREAD: u64 = 5;
+
 /// What a field of a message has, of the kinds that are met.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Field<'a> {
@@ -78,6 +82,18 @@ pub fn with_fields(mut message: &[u8], change: Change<'_>) -> Option<Vec<u8>> {
         }
     }
     Some(made)
+}
+
+/// A message of which a part is changed.
+pub fn within(
+    message: &[u8],
+    part: u64,
+    change: &mut dyn FnMut(&[u8]) -> Option<Vec<u8>>,
+) -> Option<Vec<u8>> {
+    with_fields(message, &mut |number, field| match field {
+        Field::Bytes(content) if number == part => change(content).map(Changed::Bytes),
+        _ => Some(Changed::Same),
+    })
 }
 
 /// Looks for the numbers of the first fields of a message, from field 1 on; None if it is not understood.

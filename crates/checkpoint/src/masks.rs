@@ -6,12 +6,9 @@
 
 use nix::libc;
 
-use crate::image::{Changed, Field, with_fields, with_messages};
+use crate::image::{Changed, Field, PROCESS, THREAD, with_fields, with_messages};
 
-/// Fields of a thread: what only the first of a process has, and what each has.
-const PROCESS: u64 = 3;
-const THREAD: u64 = 5;
-/// The signals that it blocks, in each of these. The second counts, if it is there.
+/// The signals that a thread blocks, in these parts. The second counts, if it is there.
 const BLOCKED: [(u64, u64); 2] = [(PROCESS, 5), (THREAD, 6)];
 
 const CHILD: u64 = 1 << (libc::SIGCHLD - 1);

@@ -9,14 +9,12 @@ use eigentime_supervisor::{Left, QUEUED_BY_CRIU};
 use eigentime_timeline::{ClockId, Nanos, Timespec};
 use nix::libc::SI_TIMER;
 
-use crate::image::{Changed, Field, numbers, with_fields, with_messages};
+use crate::image::{Changed, Field, PROCESS, THREAD, numbers, with_fields, with_messages, within};
 
-/// Where the first thread of a process has its timers.
-const PROCESS: u64 = 3;
+/// Where a process has its timers.
 const TIMERS: u64 = 7;
 
 /// Where signals are that are queued for the process, and for a thread.
-const THREAD: u64 = 5;
 const QUEUES: [(u64, u64); 2] = [(PROCESS, 10), (THREAD, 9)];
 /// A signal in a queue, and what it tells.
 const SIGNAL: u64 = 1;
@@ -118,18 +116,6 @@ fn marked(info: &[u8]) -> Vec<u8> {
         room.copy_from_slice(&mark.to_ne_bytes());
     }
     made
-}
-
-/// A message of which a part is changed.
-fn within(
-    message: &[u8],
-    part: u64,
-    change: &mut dyn FnMut(&[u8]) -> Option<Vec<u8>>,
-) -> Option<Vec<u8>> {
-    with_fields(message, &mut |number, field| match field {
-        Field::Bytes(content) if number == part => change(content).map(Changed::Bytes),
-        _ => Some(Changed::Same),
-    })
 }
 
 #[cfg(test)]

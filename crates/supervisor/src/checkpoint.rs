@@ -157,14 +157,12 @@ pub fn look_at(root: i32, moments: &Moments, timeline: Option<Resting>) -> Resul
     let stood = Clock::ALL.map(|clock| map.virtual_at(clock, then[clock as usize]));
     let numbers = Numbers::below(root);
     let processes = living_of(root).map(|process| {
-        let read = moments.read.get(&process.as_raw());
-        let read_after = read.map(|read| read.since(moments.stopped));
-        let untold =
-            || Error::Timeline(format!("criu does not tell when it read process {process}"));
         let pid = process.as_raw();
+        let untold = || Error::Timeline(format!("criu does not tell when it read process {pid}"));
+        let read = moments.read.get(&pid).ok_or_else(untold)?;
         let is_ours = timeline.as_ref().is_some_and(|it| it.halted.contains(&pid));
         let halted = moments.halted.contains(&pid) && !is_ours;
-        Ok(Stood { read_after: read_after.ok_or_else(untold)?, halted, ..numbers.stood(process) })
+        Ok(numbers.stood(process, read.since(moments.stopped), halted))
     });
     let processes = processes.collect::<Result<_, Error>>()?;
     let saved = Saved::new(then[Clock::Wall as usize], motion, stood);
@@ -186,7 +184,7 @@ impl Numbers {
         proc::numbers_of(thread).get(self.depth).copied()
     }
 
-    fn stood(&self, process: Pid) -> Stood {
+    fn stood(&self, process: Pid, read_after: Nanos, halted: bool) -> Stood {
         let in_call = |thread: Pid| {
             let text = proc::read(thread, "syscall").ok()?;
             let call = Blocked::parse(&text)?;
@@ -199,8 +197,8 @@ impl Numbers {
             command: proc::command_of(process),
             calls: threads.filter_map(in_call).collect(),
             timers: armed_descriptors(process),
-            read_after: Nanos::ZERO,
-            halted: false,
+            read_after,
+            halted,
         }
     }
 }

@@ -8,7 +8,7 @@ import os
 import signal
 import time
 
-from timers import ABSOLUTE, LIBC, Event, Spec, done
+from timers import ABSOLUTE, LIBC, Spec, done, new_timer
 
 CHILDREN = 5
 LONG = 1000
@@ -16,9 +16,7 @@ LONG = 1000
 
 def timer_of(clock, flags, interval):
     """Arms one; returns what tells when it is due."""
-    timer = ctypes.c_void_p()
-    event = Event(None, signal.SIGUSR2, 0)
-    done(LIBC.timer_create(clock, ctypes.byref(event), ctypes.byref(timer)))
+    timer = new_timer(clock)
     setting = Spec(LONG + (time.clock_gettime(clock) if flags else 0), interval)
     done(LIBC.timer_settime(timer, flags, ctypes.byref(setting), None))
 

@@ -56,10 +56,15 @@ def by_signal(number, arm):
     signal.sigwait({number})
 
 
-def posix_timer(clock, span, interval=0):
+def new_timer(clock):
     timer = ctypes.c_void_p()
     event = Event(None, POSIX, SIGEV_SIGNAL)
     done(LIBC.timer_create(clock, ctypes.byref(event), ctypes.byref(timer)))
+    return timer
+
+
+def posix_timer(clock, span, interval=0):
+    timer = new_timer(clock)
     setting = Spec(span, interval)
     return lambda: done(LIBC.timer_settime(timer, 0, ctypes.byref(setting), None))
 
