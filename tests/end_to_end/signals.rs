@@ -2,7 +2,7 @@
 //! without Eigentime, in virtual time.
 
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::command::{Finished, User, run, run_stamped, start};
 use crate::named::place::Place;
@@ -21,6 +21,8 @@ const EARLY_MS: f64 = 0.1;
 
 /// How many programs are started, to be stopped meanwhile.
 const PROGRAMS: u64 = 1500;
+/// How many handlers look where they find their thread.
+const HANDLED: u64 = 20_000;
 
 const WAITS: [&str; 11] = [
     "nanosleep",
@@ -67,6 +69,10 @@ pub fn add(suite: &mut Suite) {
         test("overtaken_but_masked", overtaken_but_masked);
         test("while_programs_start", starting);
         test("while_programs_start_and_clocks_change", starting_and_changing);
+        if build != Build::Dynamic {
+            let name = format!("signals::{}::handlers_while_clocks_change", build.name());
+            suite.test(name, &needs, move || handlers_while_clocks_change(build));
+        }
         for how in ["--debuggable", "--traced"] {
             let name = format!("signals::{}::partial_write::{}", build.name(), &how[2..]);
             suite.test(name, &needs, move || partial_write(build, how));
@@ -295,6 +301,14 @@ fn cancelled_anywhere(build: Build) -> Outcome {
     Ok(())
 }
 
+/// Nor does a handler find a thread elsewhere whose wait the supervisor has ended, so that it looks at
+/// the clocks again.
+fn handlers_while_clocks_change(build: Build) -> Outcome {
+    let ended = while_clocks_change(build, &["--traced"], "looked_at", HANDLED)?;
+    let elsewhere: u64 = ended.number("elsewhere")?;
+    ended.ensure(elsewhere == 0, format_args!("{elsewhere} of {HANDLED} found it elsewhere"))
+}
+
 fn many_threads(build: Build) -> Outcome {
     let wait_ms = TENFOLD.wait_ms;
     let ended = run_at(build, TENFOLD, &["many_threads"], wait_ms)?;
@@ -316,19 +330,33 @@ fn starting(build: Build) -> Outcome {
 }
 
 fn starting_and_changing(build: Build) -> Outcome {
+    none_failed(&while_clocks_change(build, &[], "starting", PROGRAMS)?)
+}
+
+/// Does something so often, in a timeline whose rate changes all the time.
+fn while_clocks_change(
+    build: Build,
+    options: &[&str],
+    what: &str,
+    count: u64,
+) -> Result<Finished, Broken> {
     let place = Place::new()?;
-    let mut command = place.run("x", &["--rate", "10"])?;
-    command.arg(Program::Signals.path(build)).args(["starting", &PROGRAMS.to_string()]);
-    let mut programs = start(&mut command)?;
+    let mut command = place.run("x", &[&["--rate", "10"], options].concat())?;
+    command.arg(Program::Signals.path(build)).args([what, &count.to_string()]);
+    let mut program = start(&mut command)?;
     place.await_start("x")?;
+    let begin = Instant::now();
     let mut rates = (1..10).cycle();
-    while programs.child.try_wait()?.is_none() {
+    while program.child.try_wait()?.is_none() {
+        if begin.elapsed() > LIMIT {
+            return Err(program.give_up("it does not end"));
+        }
         place.done(&["set", "x", "--rate", &rates.next().unwrap_or(1).to_string()])?;
     }
-    let ended = programs.finish(LIMIT)?;
+    let ended = program.finish(LIMIT)?;
     ended.expect_code(0)?;
-    none_failed(&ended)?;
-    place.remove("x")
+    place.remove("x")?;
+    Ok(ended)
 }
 
 fn none_failed(ended: &Finished) -> Outcome {

@@ -642,6 +642,61 @@ static void overtaken(const char *name, long ms)
 	say("ended=%d", ended);
 }
 
+/* Where handlers find a thread that waits all the time: in the program's own code, which is all in its
+ * file, or behind a call that says EINTR. By that, C libraries know what they cancel. */
+extern char __executable_start[], etext[];
+static _Atomic long handled, elsewhere;
+
+static void look(int signal, siginfo_t *info, void *context)
+{
+	(void)signal, (void)info;
+	const greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+	uintptr_t at = (uintptr_t)registers[REG_RIP];
+	bool is_own = (uintptr_t)__executable_start <= at && at < (uintptr_t)etext;
+	handled++;
+	elsewhere += !is_own && registers[REG_RAX] != -EINTR;
+}
+
+static long enough;
+
+static void *wait_on(void *unused)
+{
+	while (handled < enough)
+		wait_nanosleep(1000000);
+	return unused;
+}
+
+/* Who has been stopped with the others sends as soon as it goes on. */
+static void *signal_one(void *thread)
+{
+	while (handled < enough) {
+		must(pthread_kill(*(pthread_t *)thread, SIGUSR1) == 0, "pthread_kill");
+		wait_nanosleep(100);
+	}
+	return NULL;
+}
+
+static void looked_at(long count)
+{
+	pthread_t waiting[SLEEPERS], senders[SLEEPERS];
+	struct sigaction action = { .sa_sigaction = look, .sa_flags = SA_SIGINFO };
+	must(sigaction(SIGUSR1, &action, NULL) == 0, "sigaction");
+	enough = count;
+	for (int i = 0; i < SLEEPERS; i++)
+		must(pthread_create(&waiting[i], NULL, wait_on, NULL) == 0 &&
+			     pthread_create(&senders[i], NULL, signal_one, &waiting[i]) == 0,
+		     "pthread_create");
+	for (int i = 0; i < SLEEPERS; i++) {
+		must(pthread_join(senders[i], NULL) == 0, "pthread_join");
+		/* It may have been about to wait. */
+		while (pthread_tryjoin_np(waiting[i], NULL) != 0) {
+			pthread_kill(waiting[i], SIGUSR1);
+			wait_nanosleep(1);
+		}
+	}
+	say("elsewhere=%ld", elsewhere);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 3)
@@ -680,6 +735,8 @@ int main(int argc, char **argv)
 		partial_write(ms);
 	else if (strcmp(what, "overtaken") == 0)
 		overtaken(argv[2], ms);
+	else if (strcmp(what, "looked_at") == 0)
+		looked_at(ms);
 	else if (strcmp(what, "interval_alarms") == 0)
 		interval_alarms(ms);
 	else

@@ -7,7 +7,7 @@
 //! one or the other is true.
 
 use eigentime_calls::{Call, Nr, Restart, Wait, nr};
-use eigentime_vdso::{Frame, symbols};
+use eigentime_vdso::{Frame, Waiting, symbols};
 
 use super::Supervisor;
 use super::blocked::Blocked;
@@ -20,6 +20,9 @@ use crate::arch::{
     SAVES_FLAGS, STEP_FLAG, restart_result,
 };
 use crate::proc;
+
+/// What the kernel says of a time that is none, by which the supervisor ends a wait.
+const REFUSED: i64 = -(libc::EINVAL as i64);
 
 /// Signals by which the processor reports a fault.
 const FAULTS: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
@@ -65,6 +68,9 @@ impl Supervisor {
         // At the exempt address the call has been made.
         if registers.ip() == self.layout.exempt() && !self.touches(&registers) {
             let result = registers.result();
+            if is_caught(tracee, signal) && self.was_ended_to_recheck(tracee, &registers) {
+                return self.interrupt_at_call(tracee, registers);
+            }
             let may_restart = [RESTART_ALWAYS, RESTART_AS_HANDLER_SAYS].contains(&result);
             if may_restart
                 && is_caught(tracee, signal)
@@ -108,6 +114,15 @@ impl Supervisor {
                 && wait.restart_early(&registers.args()) != Restart::Always
         };
         wait.filter(is_ended).is_some() && is_caught(tracee, signal)
+    }
+
+    /// Has a wait of the image's been ended so that it looks at the map again, and then goes on?
+    fn was_ended_to_recheck(&self, tracee: Tracee, registers: &Registers) -> bool {
+        let Some(waiting) = self.waiting(tracee.0, &Blocked::at(registers)) else { return false };
+        let Waiting { nr, again, .. } = waiting.waiting;
+        let wait = Call::find(Nr(nr.into())).and_then(Call::wait);
+        let result = registers.result();
+        again != 0 && wait.is_some_and(|wait| result == REFUSED || wait.timed_out.is(result))
     }
 
     /// A handler is to run in a thread that is about to make a call of the image's: it runs as if
