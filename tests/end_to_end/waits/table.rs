@@ -51,6 +51,8 @@ pub struct Call {
     /// The shortest time that can be asked for.
     pub least_ms: u64,
     pub extras: &'static [Extra],
+    /// Does the kernel count its time in ticks, and not by a clock?
+    pub in_ticks: bool,
     /// Not a system call, but a function that only the GNU C library has.
     pub only_glibc: bool,
 }
@@ -64,6 +66,10 @@ impl Call {
 
     const fn only_in_glibc(self) -> Call {
         Call { only_glibc: true, ..self }
+    }
+
+    const fn in_ticks(self) -> Call {
+        Call { in_ticks: true, ..self }
     }
 
     const fn or_less(self) -> Call {
@@ -106,6 +112,7 @@ const fn returns(name: &'static str, result: i64) -> Call {
         may_be_less: false,
         least_ms: 0,
         extras: &[],
+        in_ticks: false,
         only_glibc: false,
     }
 }
@@ -166,10 +173,9 @@ pub const CALLS: &[Call] = &[
     returns("epoll_wait", 0),
     returns("epoll_pwait", 0),
     returns("epoll_pwait2", 0).with(&[UNTOUCHED]),
-    // The kernel keeps this one in ticks of up to 10 ms of host time, and so
-    // rounds it up.
-    fails("so_rcvtimeo", EAGAIN).with(&[between("told_ms", 0.99, 1.25)]),
-    fails("so_sndtimeo", EAGAIN),
+    // Its ticks are up to 10 ms of host time, and it is rounded up.
+    fails("so_rcvtimeo", EAGAIN).in_ticks().with(&[between("told_ms", 0.99, 1.25)]),
+    fails("so_sndtimeo", EAGAIN).in_ticks(),
     fails("rt_sigtimedwait", EAGAIN).with(&[UNTOUCHED]),
     fails("semtimedop", EAGAIN),
     fails("mq_timedsend", ETIMEDOUT),
