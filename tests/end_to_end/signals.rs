@@ -22,7 +22,7 @@ const EARLY_MS: f64 = 0.1;
 /// How many programs are started, to be stopped meanwhile.
 const PROGRAMS: u64 = 1500;
 /// How many handlers look where they find their thread.
-const HANDLED: u64 = 20_000;
+const HANDLED: u64 = 10_000;
 
 const WAITS: [&str; 11] = [
     "nanosleep",

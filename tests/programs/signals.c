@@ -671,7 +671,7 @@ static void *signal_one(void *thread)
 {
 	while (handled < enough) {
 		must(pthread_kill(*(pthread_t *)thread, SIGUSR1) == 0, "pthread_kill");
-		wait_nanosleep(100);
+		wait_nanosleep(200);
 	}
 	return NULL;
 }
