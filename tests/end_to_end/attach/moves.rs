@@ -44,10 +44,15 @@ impl Place {
         parse(&self.attach(pid, &[&["--json"], options].concat())?)
     }
 
-    /// `eigentime detach --pid PID`, which must be done.
-    pub fn detached(&self, pid: u32) -> Result<Moved, Broken> {
+    /// `eigentime detach --pid PID --json`, whatever its exit status.
+    pub fn detach(&self, pid: u32) -> Result<Finished, Broken> {
         let mut command = self.eigentime("detach", pid)?;
-        parse(&run(command.arg("--json"), LIMIT)?)
+        run(command.arg("--json"), LIMIT)
+    }
+
+    /// The same, which must be done.
+    pub fn detached(&self, pid: u32) -> Result<Moved, Broken> {
+        parse(&self.detach(pid)?)
     }
 
     fn eigentime(&self, verb: &str, pid: u32) -> Result<Command, Broken> {

@@ -42,6 +42,7 @@ pub fn add(suite: &mut Suite) {
     suite.test("attach::refusals::thread", &NEEDS, thread);
     suite.test("attach::refusals::zombie", &[], zombie);
     suite.test("attach::refusals::stopped", &NEEDS, stopped);
+    suite.test("attach::refusals::detached_while_stopped", &NEEDS, detached_while_stopped);
     let is_kernel = status_field(KERNEL_THREAD, "Kthread").is_some_and(|text| text == "1");
     let needs = [Need::Other(is_kernel, "a kernel thread to be seen".to_owned())];
     suite.test("attach::refusals::kernel_thread", &needs, kernel_thread);
@@ -145,10 +146,7 @@ fn stopped() -> Outcome {
     let mut partner = start_in_c(2)?;
     let pid = partner.pid();
     let before = Outside::of(pid)?;
-    send(pid, Signal::STOP)?;
-    wait_until("it stops", || {
-        status_field(pid, "State").is_some_and(|state| state.starts_with('T'))
-    })?;
+    stop(pid)?;
     refused(&place, pid, &OPTIONS, &["stopped", "CONT"])?;
     before.ensure_unchanged(pid)?;
     send(pid, Signal::CONT)?;
@@ -157,6 +155,37 @@ fn stopped() -> Outcome {
     place.attached(pid, &OPTIONS)?;
     partner.finish(7)?;
     place.expect_nobody()
+}
+
+/// One that is stopped is not returned to host time either, and stays a member.
+fn detached_while_stopped() -> Outcome {
+    for option in ["--debuggable", "--traced"] {
+        let place = Place::new()?;
+        place.make("x", &["--rate", "10", option])?;
+        let mut partner = start_in_c(2)?;
+        let pid = partner.pid();
+        place.attached(pid, &["--timeline", "x"])?;
+        stop(pid)?;
+        let told = place.detach(pid)?;
+        told.expect_code(125)?;
+        for text in ["is stopped", "kill -CONT"] {
+            told.ensure(told.errors.contains(text), format_args!("it does not say {text}"))?;
+        }
+        send(pid, Signal::CONT)?;
+        partner.ask("0")?;
+        place.detached(pid)?;
+        partner.finish(7)?;
+        place.remove("x")?;
+    }
+    Ok(())
+}
+
+/// Stops a process by a signal.
+fn stop(pid: u32) -> Outcome {
+    send(pid, Signal::STOP)?;
+    wait_until("it stops", || {
+        status_field(pid, "State").is_some_and(|state| state.starts_with(['T', 't']))
+    })
 }
 
 fn kernel_thread() -> Outcome {

@@ -16,6 +16,7 @@ use eigentime_vdso::{PAGE, Waiting};
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
+use super::attach::is_halted;
 use super::blocked::Blocked;
 use super::jobs::complete;
 use super::kernel_vdso;
@@ -34,6 +35,9 @@ use crate::proc;
 /// How long the threads of a process may take to stop.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// Says of a process that it is in a stop of job control.
+const IS_HALTED: Errno = Errno::EAGAIN;
+
 impl Supervisor {
     /// Returns a member to host time.
     pub(super) fn detach(&mut self, pid: Pid) -> Result<Attached, String> {
@@ -51,12 +55,10 @@ impl Supervisor {
             .and_then(|()| threads.iter().try_for_each(|thread| self.leave_image(*thread)));
         let moved = left.and_then(|()| self.move_out(pid, &threads));
         self.resume_threads(&threads);
-        moved.map_err(|error| {
-            let reason = match error {
-                Errno::ETIMEDOUT => "not all of its threads stop",
-                error => error.desc(),
-            };
-            format!("cannot detach process {pid}: {reason}")
+        moved.map_err(|error| match error {
+            IS_HALTED => is_halted(pid),
+            Errno::ETIMEDOUT => format!("cannot detach process {pid}: not all of its threads stop"),
+            error => format!("cannot detach process {pid}: {}", error.desc()),
         })?;
         let stopped = begin.elapsed();
         let notes = self.step_back(pid).into_iter().chain([
@@ -91,7 +93,8 @@ impl Supervisor {
     }
 
     /// Stops the threads of a process, but for one that is stopped already. All others are answered
-    /// meanwhile: a thread that has called `vfork` stops only once its child has gone on.
+    /// meanwhile: a thread that has called `vfork` stops only once its child has gone on. Fails with
+    /// `IS_HALTED` if the process is in a stop of job control.
     pub(super) fn stop_threads(
         &mut self,
         process: Pid,
@@ -151,6 +154,9 @@ impl Supervisor {
                     continue;
                 }
                 self.answer_or_end(thread, stop);
+                if stop == Stop::Group && running.contains(&thread) {
+                    return Err(IS_HALTED);
+                }
                 if self.jobs.concern(process) {
                     self.await_job(process, deadline)?;
                     // They may have stopped, and been answered, meanwhile.
