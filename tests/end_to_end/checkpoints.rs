@@ -88,6 +88,11 @@ pub fn add(suite: &mut Suite) {
                 suite.test(name, &with(&[need]), move || moves(&case, words()));
             }
         }
+        for (label, policy) in POLICIES {
+            let name = format!("checkpoints::{kind}::{label}::first_reading");
+            let case = format!("{kind}-first:{policy}");
+            suite.test(name, &with(&[]), move || moves(&case, Vec::new()));
+        }
         for (label, policy) in POLICIES.into_iter().chain([("slew", "slew")]) {
             let name = format!("checkpoints::{kind}::{label}::tls");
             let case = format!("{kind}-tls:{policy}");
@@ -107,6 +112,10 @@ pub fn add(suite: &mut Suite) {
             let name = format!("checkpoints::{kind}::{name}");
             suite.test(name, &with(&[]), move || moves(&case, script(program)));
         }
+        let case = format!("{kind}-ordered");
+        suite.test(format!("checkpoints::{kind}::ordered"), &with(&[]), move || {
+            moves(&case, vec![Program::Ordered.path(Build::Dynamic).into()])
+        });
         for (label, policy) in &POLICIES[..2] {
             let case = format!("{kind}-waits:{policy}");
             let name = format!("checkpoints::{kind}::{label}::waits");
@@ -135,8 +144,9 @@ pub fn add(suite: &mut Suite) {
         ("refusals", "refusals"),
         ("frozen", "frozen"),
         ("another_uptime", "uptime"),
-        ("first_reading", "first"),
         ("twice", "twice"),
+        ("attached", "attached"),
+        ("refused_timelines", "refused-timelines"),
         ("plain::slew", "plain-slew"),
         ("named::slew", "named-slew"),
     ] {

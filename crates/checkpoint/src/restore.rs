@@ -88,10 +88,10 @@ pub fn restore(restoring: &Restoring<'_>) -> Result<Restored, Error> {
         return Err(Error::NotRestored { pid, help: help_with(&reason), reason, log });
     };
     let processes = held.bring_into(&name, &moved, &withheld, clocked, None);
+    let slewed = moved.slews_for(&clocked);
     // The processes are there, or have been ended, whatever it says.
     outcome(child, &log).map_err(failed)?.ok();
     let processes = processes?;
-    let slewed = moved.slews_for(&clocked);
     let slewed_ns = slewed.map(|span| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
     let notes = processor::notes_on(&instructions);
     Ok(Restored { pid, timeline: name.to_string(), slewed_ns, processes, notes })

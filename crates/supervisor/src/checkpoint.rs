@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::filter::is_of_timeline;
 use crate::host;
 use crate::motion::{Motion, is_allowed};
-use crate::moved::{InCall, Left, Renumbered, Resting, Restored, Stood, Withheld};
+use crate::moved::{InCall, Left, Renumbered, Resting, Restored, Slew, Stood, Withheld};
 use crate::named::{self, Ask};
 use crate::namespace;
 use crate::plan::{Clocks, Start};
@@ -252,12 +252,16 @@ impl Moved {
         self.timeline.as_ref().is_some_and(is_ours)
     }
 
-    /// For how long clocks that are slewed run at another rate, if they go on now.
+    /// How long it takes until clocks that are slewed have caught up, if they go on now.
     #[must_use]
     pub fn slews_for(&self, clocked: &Clocked) -> Option<Duration> {
-        let away = host::read(ClockId::REALTIME).since(self.saved.host()).0.unsigned_abs();
-        let span = Duration::from_nanos(away).div_f64(clocked.slew_rate);
-        (clocked.onward == Onward::Slew).then_some(span)
+        self.slew(clocked).map(|slew| slew.takes(host::read(ClockId::REALTIME)))
+    }
+
+    fn slew(&self, clocked: &Clocked) -> Option<Slew> {
+        let rate = clocked.rate.unwrap_or(self.saved.motion().rate);
+        let slew = Slew { since: self.saved.host(), by: clocked.slew_rate, rate };
+        (clocked.onward == Onward::Slew).then_some(slew)
     }
 
     /// The rate of clocks that are slewed.
@@ -398,10 +402,7 @@ pub fn bring_back<'a>(moved: &Moved, restoring: Restoring<'a>) -> Result<Brought
     };
     let ask = Ask::of_new_timeline(name, &clocks, region)?;
     let mut state = moved.timeline.as_ref().map(|timeline| timeline.state.clone());
-    let then = clocked.rate.unwrap_or(moved.saved.motion().rate);
-    let slews_for = moved.slews_for(&clocked);
-    let mut slew =
-        slews_for.map(|span| (Nanos(i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)), then));
+    let mut slew = moved.slew(&clocked);
     // They go on in this order: each is there when its parent goes on.
     let requests = processes.into_iter().rev().map(|process| Restored {
         process,

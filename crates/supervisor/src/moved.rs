@@ -1,5 +1,7 @@
 //! What a checkpoint has to tell of a timeline and its processes beside what CRIU knows.
 
+use std::time::Duration;
+
 use eigentime_timeline::{CLOCKS, Clock, HostInstant, Nanos, Pending, Rate, Segment};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -80,8 +82,26 @@ pub struct Restored {
     pub withheld: Withheld,
     /// The container that it is in.
     pub container: Option<Container>,
-    /// For how long the clocks run at another rate first, and at which they go on, for the first.
-    pub slew: Option<(Nanos, Rate)>,
+    /// How the clocks are slewed, for the first.
+    pub slew: Option<Slew>,
+}
+
+/// Clocks that gain or lose until the wall clock has caught up.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Slew {
+    /// What the host's wall clock showed when they stood.
+    pub since: HostInstant,
+    /// By which part of a second they gain or lose in a second.
+    pub by: f64,
+    /// At which rate they go on then.
+    pub rate: Rate,
+}
+
+impl Slew {
+    /// How long it takes if they go on when the host's wall clock shows `now`.
+    pub fn takes(&self, now: HostInstant) -> Duration {
+        Duration::from_nanos(now.since(self.since).0.unsigned_abs()).div_f64(self.by)
+    }
 }
 
 /// What CRIU is not to give to processes, since they get it once they have their clocks.

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::place::Place;
-use crate::command::User;
+use crate::command::{User, start};
 use crate::ensure;
 use crate::needs::Need;
 use crate::programs::{Build, Program};
@@ -15,6 +15,8 @@ use crate::timeline::FUTURE;
 
 const NS_PER_MS: i128 = 1_000_000;
 const CLOCKS: [u32; 3] = [0, 1, 7];
+/// How long all of it may take.
+const LIMIT: Duration = Duration::from_secs(60);
 /// How long a signal may take to come.
 const SOON: Duration = Duration::from_secs(5);
 
@@ -100,6 +102,7 @@ impl Timer {
 
 /// Adds the tests.
 pub fn add(suite: &mut Suite) {
+    suite.test("named::left::leapt_over_in_order", &[Need::Program(Build::Dynamic)], in_order);
     for build in [Build::Dynamic, Build::Musl] {
         let needs = [Need::Program(build)];
         for setting in SETTINGS {
@@ -117,6 +120,20 @@ pub fn add(suite: &mut Suite) {
             });
         }
     }
+}
+
+/// What a leap leads over goes off in order.
+fn in_order() -> Outcome {
+    let place = Place::new()?;
+    let mut command = place.run("x", &["--rate", "1"])?;
+    let mut program = start(command.arg(Program::Ordered.path(Build::Dynamic)).arg("3600"))?;
+    while program.next_line(LIMIT)? != "armed" {}
+    place.done(&["leap", "x", "2h"])?;
+    let ended = program.finish(LIMIT)?;
+    ended.expect_code(0)?;
+    let due = ["posix", "descriptor"].map(|kind| [3, 2, 1, 0].map(|by| format!("{kind} {by}")));
+    ended.ensure(ended.output().lines().skip(1).eq(due.as_flattened()), "not in order")?;
+    place.remove("x")
 }
 
 fn armed(place: &Place, build: Build, setting: Setting) -> Result<Session, Broken> {

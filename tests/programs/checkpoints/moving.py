@@ -213,22 +213,27 @@ def first_since(found, written, saved):
     return since[0]
 
 
+def catches_up(policy, clock):
+    """Does the policy say so of a clock?"""
+    policies = (
+        dict(part.split("=") for part in policy.split(",")) if "=" in policy else {}
+    )
+    kind = "wall" if clock in ("realtime", "tai") else "monotonic"
+    return policies.get(kind, policy) == "catch-up"
+
+
 def check_policy(found, written, saved, policy, rate, began, done):
     """A ticker's first reading after a restore, between two instants of the host, is what that says."""
     check_steps(found)
     host, clocks = saved["host_realtime_ns"] / 1e9, saved["clocks"]
     first = first_since(found, written, saved)
-    policies = (
-        dict(part.split("=") for part in policy.split(",")) if "=" in policy else {}
-    )
-    for index, clock, kind in [(1, "realtime", "wall"), (2, "monotonic", "monotonic")]:
+    for index, clock in [(1, "realtime"), (2, "monotonic")]:
         stood = clocks[clock] / 1e9
         last = found[written - 1][index]
         ensure(
             last <= stood + 1e-6, f"{clock} showed {last} before it stood at {stood}"
         )
-        catches_up = policies.get(kind, policy) == "catch-up"
-        least = stood + ((began - host) * rate if catches_up else 0)
+        least = stood + ((began - host) * rate if catches_up(policy, clock) else 0)
         # It has slept meanwhile; it is started by a command that needs time.
         most = least + (done - began + LATE) * rate
         ensure(

@@ -13,7 +13,7 @@ use crate::host;
 use crate::motion::{Motion, is_allowed};
 
 /// After how long a change is tried again that the host was too busy for.
-const AGAIN: Nanos = Nanos(10_000_000);
+const AGAIN: Duration = Duration::from_millis(10);
 
 /// What timers have to follow.
 fn rearms(changed: &[Changed]) -> impl Iterator<Item = Rearm> {
@@ -63,8 +63,7 @@ impl Supervisor {
     }
 
     /// Lets the clocks go on as they run now for so long, and at this rate from then on.
-    pub(super) fn slew_for(&mut self, span: Nanos, rate: Rate) {
-        let span = Duration::from_nanos(span.0.unsigned_abs());
+    pub(super) fn slew_for(&mut self, span: Duration, rate: Rate) {
         self.slew = Instant::now().checked_add(span).map(|end| (end, rate));
     }
 

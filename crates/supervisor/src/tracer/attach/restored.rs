@@ -9,6 +9,7 @@ use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 use eigentime_calls::Nr;
+use eigentime_timeline::Clock;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -208,8 +209,8 @@ impl Supervisor {
         // The clocks go on now, when nobody reads.
         let now = host::read_at_once();
         self.timelines.outermost_mut().timekeeper.begin_with_attached(now);
-        if let Some((span, rate)) = restored.slew {
-            self.slew_for(span, rate);
+        if let Some(slew) = restored.slew {
+            self.slew_for(slew.takes(now[Clock::Wall as usize]), slew.rate);
         }
         let visitor = stopped.visitor();
         let instruction = match restored.is_prepared {

@@ -102,11 +102,21 @@ impl Descriptors {
         Self(found)
     }
 
-    /// Arms them anew that a change concerns.
+    /// Arms them anew that a change concerns, in the order in which they are due.
     pub fn rearm(&self, change: &Rearm) {
-        for (timer, _) in self.0.iter().filter(|(_, timeline)| *timeline == change.timeline) {
+        let concerned = self.0.iter().filter(|(_, timeline)| *timeline == change.timeline);
+        let mut timers: Vec<_> = concerned
+            .filter_map(|(timer, _)| {
+                let info = info_of(timer)?;
+                let line = info.line().filter(|line| change.concerns(*line))?;
+                let ahead = change.ahead(line, host::read(line.id()).after(info.left));
+                Some((ahead, timer, info, line))
+            })
+            .collect();
+        timers.sort_by_key(|(ahead, ..)| *ahead);
+        for (_, timer, info, line) in timers {
             // A timer that cannot be set keeps its old instant.
-            let _ = rearm_one(timer, change);
+            let _ = rearm_one(timer, &info, line, change);
         }
     }
 }
@@ -125,7 +135,10 @@ pub fn armed_descriptors(process: Pid) -> Vec<Armed> {
 
 /// Arms them for a process that has them again, after a change of the map by which they were armed.
 pub fn restore_descriptors(process: Pid, timers: &[Armed], change: &Rearm) {
-    for Armed { descriptor, line, timer, ticks } in timers {
+    let mut timers: Vec<_> =
+        timers.iter().map(|it| (change.ahead(it.line, it.timer.at), it)).collect();
+    timers.sort_by_key(|(ahead, _)| *ahead);
+    for (_, Armed { descriptor, line, timer, ticks }) in timers {
         if let Ok(descriptor) = Tracee(process).borrow_descriptor(*descriptor)
             && let Some(info) = info_of(&descriptor)
         {
@@ -155,9 +168,7 @@ pub fn running(processes: &HashSet<Pid>) -> Vec<(Holder, Info)> {
 /// interval that one tick more or less says nothing.
 const ATTEMPTS: usize = 16;
 
-fn rearm_one(timer: &OwnedFd, change: &Rearm) -> nix::Result<()> {
-    let Some(info) = info_of(timer) else { return Ok(()) };
-    let Some(line) = info.line().filter(|line| change.concerns(*line)) else { return Ok(()) };
+fn rearm_one(timer: &OwnedFd, info: &Info, line: Clock, change: &Rearm) -> nix::Result<()> {
     let Some(Reading { ticks, before, after, left, interval }) = read(timer, line)? else {
         return Ok(());
     };
@@ -166,7 +177,7 @@ fn rearm_one(timer: &OwnedFd, change: &Rearm) -> nix::Result<()> {
     // parked does not miss it.
     let is_parked = before.after(left) >= PARKED;
     let due = || rearm(before).filter(|next| is_parked && next.missed > 0);
-    set(timer, &Info { ticks, ..info }, line, || due().or_else(|| rearm(after)))
+    set(timer, &Info { ticks, ..*info }, line, || due().or_else(|| rearm(after)))
 }
 
 fn info_of(timer: &OwnedFd) -> Option<Info> {
@@ -330,7 +341,7 @@ mod tests {
             let at = host::read(LINE.id()).after(Nanos(ahead));
             let first = Pending { at, interval: HOUR };
             set_time(&timer, &info, LINE, first).unwrap();
-            rearm_one(&timer, &change).unwrap();
+            rearm_one(&timer, &info, LINE, &change).unwrap();
             // The instant that it was set for, and an hour later, to which time has leapt.
             assert_eq!(read_ticks(&timer, 2), 2, "{ahead} ns ahead");
         }

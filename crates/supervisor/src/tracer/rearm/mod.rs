@@ -78,6 +78,13 @@ impl Rearm {
 }
 
 impl Rearm {
+    /// How far ahead the virtual instant is of a timer that is set to `at`. What is due goes off in this
+    /// order.
+    fn ahead(&self, clock: Clock, at: HostInstant) -> Nanos {
+        let now = self.after.virtual_at(clock, host::read(clock.id()));
+        self.before.timer_due(clock, at).since(now)
+    }
+
     /// What a timer that is not armed yet is to be set to.
     fn always(&self, clock: Clock, timer: Pending) -> Rearmed {
         let now = self.after.virtual_at(clock, host::read(clock.id()));

@@ -326,9 +326,21 @@ impl Concerned {
         settings: &mut Vec<(TimerKey, Clock, Option<Pending>)>,
     ) -> nix::Result<()> {
         let process = self.process;
+        let mut posix = Vec::with_capacity(self.posix.len());
         for (timer, line, known) in &self.posix {
-            let now = calls.rearm_posix(*timer, *line, &self.change, *known).await?;
-            settings.push((TimerKey { process, timer: timer.id }, *line, now));
+            let pending = calls.pending_posix(*timer, *line, *known).await?;
+            let ahead = pending.map(|pending| self.change.ahead(*line, pending.at));
+            posix.push((ahead, *timer, *line, *known, pending));
+        }
+        posix.sort_by_key(|(ahead, ..)| *ahead);
+        for (_, timer, line, known, pending) in posix {
+            let now = match pending {
+                Some(pending) => {
+                    calls.rearm_posix(timer, line, &self.change, known, pending).await?
+                }
+                None => None,
+            };
+            settings.push((TimerKey { process, timer: timer.id }, line, now));
         }
         if let Some(known) = self.interval {
             let now = calls.rearm_interval(&self.change, known).await?;

@@ -142,21 +142,27 @@ impl Calls {
         Ok((left != Nanos::ZERO).then_some(Pending { at, interval }))
     }
 
-    /// Arms a POSIX timer anew; returns what it was set to.
+    /// When a POSIX timer goes off; `None` if it is not armed, or deleted.
+    pub async fn pending_posix(
+        &mut self,
+        timer: PosixTimer,
+        line: Clock,
+        known: Known,
+    ) -> nix::Result<Option<Pending>> {
+        self.pending(libc::SYS_timer_gettime, timer.id as u64, Nanos(1), line, known).await
+    }
+
+    /// Arms a POSIX timer anew that goes off then; returns what it was set to.
     pub async fn rearm_posix(
         &mut self,
         timer: PosixTimer,
         line: Clock,
         change: &Rearm,
         known: Known,
+        pending: Pending,
     ) -> nix::Result<Option<Pending>> {
         let id = timer.id as u64;
-        let pending = self.pending(libc::SYS_timer_gettime, id, Nanos(1), line, known).await?;
-        let Some((pending, next)) =
-            pending.and_then(|pending| Some((pending, known.next(change, line, pending)?)))
-        else {
-            return Ok(pending);
-        };
+        let Some(next) = known.next(change, line, pending) else { return Ok(Some(pending)) };
         let every = next.timer.interval;
         // A signal that CRIU has queued stays there.
         let may_be_queued = every != Nanos::ZERO && known.read.is_none();
