@@ -24,18 +24,20 @@ int main(int argc, char **argv)
 	must(sigprocmask(SIG_BLOCK, &expired, NULL) == 0, "sigprocmask");
 	int epoll = epoll_create1(0), descriptors[TIMERS];
 	must(epoll != -1, "epoll_create1");
+	struct timespec start = now(CLOCK_MONOTONIC);
 	for (int i = 0; i < TIMERS; i++) {
-		struct itimerspec due = { .it_value.tv_sec = atol(argv[1]) - before_last[i] };
+		struct itimerspec due = { .it_value = start };
+		due.it_value.tv_sec += atol(argv[1]) - before_last[i];
 		struct sigevent tells = { .sigev_notify = SIGEV_SIGNAL,
 					  .sigev_signo = SIGRTMIN,
 					  .sigev_value.sival_int = before_last[i] };
 		timer_t timer;
 		must(timer_create(CLOCK_MONOTONIC, &tells, &timer) == 0, "timer_create");
-		must(timer_settime(timer, 0, &due, NULL) == 0, "timer_settime");
+		must(timer_settime(timer, TIMER_ABSTIME, &due, NULL) == 0, "timer_settime");
 		struct epoll_event event = { .events = EPOLLIN, .data.u32 = (uint32_t)i };
 		descriptors[i] = timerfd_create(CLOCK_MONOTONIC, 0);
 		must(descriptors[i] != -1, "timerfd_create");
-		must(timerfd_settime(descriptors[i], 0, &due, NULL) == 0, "timerfd_settime");
+		must(timerfd_settime(descriptors[i], TFD_TIMER_ABSTIME, &due, NULL) == 0, "timerfd_settime");
 		must(epoll_ctl(epoll, EPOLL_CTL_ADD, descriptors[i], &event) == 0, "epoll_ctl");
 	}
 	say("armed");

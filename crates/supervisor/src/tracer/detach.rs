@@ -50,13 +50,14 @@ impl Supervisor {
         let begin = Instant::now();
         let mut threads = Vec::new();
         let stopped = self.stop_threads(pid, None, begin + PATIENCE, &mut threads);
+        let halted = stopped == Err(IS_HALTED);
         let left = stopped
             .and_then(|()| self.leave_kernel_vdso(&threads))
             .and_then(|()| threads.iter().try_for_each(|thread| self.leave_image(*thread)));
         let moved = left.and_then(|()| self.move_out(pid, &threads));
         self.resume_threads(&threads);
         moved.map_err(|error| match error {
-            IS_HALTED => is_halted(pid),
+            _ if halted => is_halted(pid),
             Errno::ETIMEDOUT => format!("cannot detach process {pid}: not all of its threads stop"),
             error => format!("cannot detach process {pid}: {}", error.desc()),
         })?;

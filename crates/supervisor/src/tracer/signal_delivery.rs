@@ -7,7 +7,7 @@
 //! one or the other is true.
 
 use eigentime_calls::{Call, Nr, Restart, Wait, nr};
-use eigentime_vdso::{Frame, Waiting, symbols};
+use eigentime_vdso::{Frame, symbols};
 
 use super::Supervisor;
 use super::blocked::Blocked;
@@ -68,7 +68,7 @@ impl Supervisor {
         // At the exempt address the call has been made.
         if registers.ip() == self.layout.exempt() && !self.touches(&registers) {
             let result = registers.result();
-            if is_caught(tracee, signal) && self.was_ended_to_recheck(tracee, &registers) {
+            if self.was_ended_to_recheck(tracee, &registers) && is_caught(tracee, signal) {
                 return self.interrupt_at_call(tracee, registers);
             }
             let may_restart = [RESTART_ALWAYS, RESTART_AS_HANDLER_SAYS].contains(&result);
@@ -116,13 +116,22 @@ impl Supervisor {
         wait.filter(is_ended).is_some() && is_caught(tracee, signal)
     }
 
-    /// Has a wait of the image's been ended so that it looks at the map again, and then goes on?
+    /// Has a wait of the image's been ended so that it looks at the map again, and then goes on? One that
+    /// blocks signals of its own does so whatever comes: those that come in between may be among them.
     fn was_ended_to_recheck(&self, tracee: Tracee, registers: &Registers) -> bool {
-        let Some(waiting) = self.waiting(tracee.0, &Blocked::at(registers)) else { return false };
-        let Waiting { nr, again, .. } = waiting.waiting;
-        let wait = Call::find(Nr(nr.into())).and_then(Call::wait);
         let result = registers.result();
-        again != 0 && wait.is_some_and(|wait| result == REFUSED || wait.timed_out.is(result))
+        let found = (!registers.was_interrupted(true))
+            .then(|| self.waiting(tracee.0, &Blocked::at(registers)))
+            .flatten();
+        if found.is_none_or(|found| found.waiting.again == 0) {
+            return false;
+        }
+        let Some((_, frame)) = self.frame(tracee, registers) else { return false };
+        let wait = Call::find(Nr(frame.nr as u32)).and_then(Call::wait);
+        wait.is_some_and(|wait| {
+            (result == REFUSED || wait.timed_out.is(result))
+                && wait.restart_early(&frame.args) != Restart::Always
+        })
     }
 
     /// A handler is to run in a thread that is about to make a call of the image's: it runs as if

@@ -104,12 +104,13 @@ impl Descriptors {
 
     /// Arms them anew that a change concerns, in the order in which they are due.
     pub fn rearm(&self, change: &Rearm) {
+        let now = host::read_at_once();
         let concerned = self.0.iter().filter(|(_, timeline)| *timeline == change.timeline);
         let mut timers: Vec<_> = concerned
             .filter_map(|(timer, _)| {
                 let info = info_of(timer)?;
                 let line = info.line().filter(|line| change.concerns(*line))?;
-                let ahead = change.ahead(line, host::read(line.id()).after(info.left));
+                let ahead = change.ahead(line, host::read(line.id()).after(info.left), now);
                 Some((ahead, timer, info, line))
             })
             .collect();
@@ -135,8 +136,9 @@ pub fn armed_descriptors(process: Pid) -> Vec<Armed> {
 
 /// Arms them for a process that has them again, after a change of the map by which they were armed.
 pub fn restore_descriptors(process: Pid, timers: &[Armed], change: &Rearm) {
+    let now = host::read_at_once();
     let mut timers: Vec<_> =
-        timers.iter().map(|it| (change.ahead(it.line, it.timer.at), it)).collect();
+        timers.iter().map(|it| (change.ahead(it.line, it.timer.at, now), it)).collect();
     timers.sort_by_key(|(ahead, _)| *ahead);
     for (_, Armed { descriptor, line, timer, ticks }) in timers {
         if let Ok(descriptor) = Tracee(process).borrow_descriptor(*descriptor)

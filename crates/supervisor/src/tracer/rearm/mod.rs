@@ -18,7 +18,7 @@ mod timer_calls;
 use std::collections::HashSet;
 
 use eigentime_timeline::{
-    Anchor, Clock, HostInstant, Nanos, PARKED, Pending, Rate, Rearmed, Segment,
+    Anchor, CLOCKS, Clock, HostInstant, Nanos, PARKED, Pending, Rate, Rearmed, Segment,
 };
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
@@ -78,10 +78,10 @@ impl Rearm {
 }
 
 impl Rearm {
-    /// How far ahead the virtual instant is of a timer that is set to `at`. What is due goes off in this
-    /// order.
-    fn ahead(&self, clock: Clock, at: HostInstant) -> Nanos {
-        let now = self.after.virtual_at(clock, host::read(clock.id()));
+    /// How far ahead the virtual instant is of a timer that is set to `at`, if the host's clocks show `now`.
+    /// What is due goes off in this order.
+    fn ahead(&self, clock: Clock, at: HostInstant, now: [HostInstant; CLOCKS]) -> Nanos {
+        let now = self.after.virtual_at(clock, now[clock as usize]);
         self.before.timer_due(clock, at).since(now)
     }
 

@@ -1,7 +1,7 @@
 //! POSIX timers (`timer_create`) and the interval timer (`setitimer`, `alarm`): only
 //! their own process can set them, so one of its threads is made to.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use eigentime_calls::{TIMER_ABSTIME, Timer};
 use eigentime_timeline::{Clock, ClockId, Nanos, PARKED, Pending, VirtualInstant};
@@ -17,6 +17,7 @@ use super::Rearm;
 use super::listed::{PosixTimer, posix_timers, timer_clock};
 use super::timer_calls::{Calls, Known, MICRO, Reading, read_times};
 use crate::arch::Registers;
+use crate::host;
 use crate::moved::{Left, Restored};
 
 /// A POSIX timer of a process.
@@ -320,26 +321,30 @@ impl Concerned {
         Rearmed { settings, called }
     }
 
+    /// The POSIX timers, those first that are due first.
+    async fn in_order(&self, calls: &mut Calls) -> nix::Result<Vec<(PosixTimer, Clock, Known)>> {
+        let mut timers = self.posix.clone();
+        if timers.len() < 2 {
+            return Ok(timers);
+        }
+        let (now, mut ahead) = (host::read_at_once(), HashMap::new());
+        for (timer, line, known) in &timers {
+            if let Some(pending) = calls.pending_posix(*timer, *line, *known).await? {
+                ahead.insert(timer.id, self.change.ahead(*line, pending.at, now));
+            }
+        }
+        timers.sort_by_key(|(timer, ..)| ahead.get(&timer.id).copied());
+        Ok(timers)
+    }
+
     async fn rearm_by(
         &self,
         calls: &mut Calls,
         settings: &mut Vec<(TimerKey, Clock, Option<Pending>)>,
     ) -> nix::Result<()> {
         let process = self.process;
-        let mut posix = Vec::with_capacity(self.posix.len());
-        for (timer, line, known) in &self.posix {
-            let pending = calls.pending_posix(*timer, *line, *known).await?;
-            let ahead = pending.map(|pending| self.change.ahead(*line, pending.at));
-            posix.push((ahead, *timer, *line, *known, pending));
-        }
-        posix.sort_by_key(|(ahead, ..)| *ahead);
-        for (_, timer, line, known, pending) in posix {
-            let now = match pending {
-                Some(pending) => {
-                    calls.rearm_posix(timer, line, &self.change, known, pending).await?
-                }
-                None => None,
-            };
+        for (timer, line, known) in self.in_order(calls).await? {
+            let now = calls.rearm_posix(timer, line, &self.change, known).await?;
             settings.push((TimerKey { process, timer: timer.id }, line, now));
         }
         if let Some(known) = self.interval {

@@ -152,17 +152,21 @@ impl Calls {
         self.pending(libc::SYS_timer_gettime, timer.id as u64, Nanos(1), line, known).await
     }
 
-    /// Arms a POSIX timer anew that goes off then; returns what it was set to.
+    /// Arms a POSIX timer anew; returns what it was set to.
     pub async fn rearm_posix(
         &mut self,
         timer: PosixTimer,
         line: Clock,
         change: &Rearm,
         known: Known,
-        pending: Pending,
     ) -> nix::Result<Option<Pending>> {
         let id = timer.id as u64;
-        let Some(next) = known.next(change, line, pending) else { return Ok(Some(pending)) };
+        let pending = self.pending_posix(timer, line, known).await?;
+        let Some((pending, next)) =
+            pending.and_then(|pending| Some((pending, known.next(change, line, pending)?)))
+        else {
+            return Ok(pending);
+        };
         let every = next.timer.interval;
         // A signal that CRIU has queued stays there.
         let may_be_queued = every != Nanos::ZERO && known.read.is_none();
