@@ -16,7 +16,7 @@ use eigentime_vdso::{PAGE, Waiting};
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
-use super::attach::is_halted;
+use super::attach::halted_refusal;
 use super::blocked::Blocked;
 use super::jobs::complete;
 use super::kernel_vdso;
@@ -57,7 +57,7 @@ impl Supervisor {
         let moved = left.and_then(|()| self.move_out(pid, &threads));
         self.resume_threads(&threads);
         moved.map_err(|error| match error {
-            _ if halted => is_halted(pid),
+            _ if halted => halted_refusal(pid),
             Errno::ETIMEDOUT => format!("cannot detach process {pid}: not all of its threads stop"),
             error => format!("cannot detach process {pid}: {}", error.desc()),
         })?;

@@ -26,7 +26,7 @@ use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use self::preflight::Target;
-pub use self::preflight::is_halted;
+pub use self::preflight::halted_refusal;
 pub use self::restored::BroughtBack;
 use self::stopped::Stopped;
 use self::vdso::Aside;

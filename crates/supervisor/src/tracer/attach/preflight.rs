@@ -54,14 +54,14 @@ pub fn look(pid: Pid, layout: Layout, force: bool) -> Result<Target, String> {
     }
     match status_field(pid, "State:").unwrap_or_default().chars().next() {
         Some('Z' | 'X') => return Err(format!("process {pid} has ended")),
-        Some('T' | 't') => return Err(is_halted(pid)),
+        Some('T' | 't') => return Err(halted_refusal(pid)),
         _ => {}
     }
     look_at_program(pid, layout, force)
 }
 
-/// Says that a process is in a stop of job control.
-pub fn is_halted(pid: Pid) -> String {
+/// Why nothing is done with a process that is in a stop of job control.
+pub fn halted_refusal(pid: Pid) -> String {
     format!("process {pid} is stopped\nhelp: let it go on first (kill -CONT {pid})")
 }
 
