@@ -104,6 +104,11 @@ pub fn at_host_rate(timeline: &Segment) -> Segment {
     beside
 }
 
+/// How long it may take to read when a timer goes off. What takes longer, on a busy host, is read again, so
+/// often at most: the timer would be late by that, and what is due be out of order.
+const PROMPT: Nanos = Nanos(300_000);
+const READINGS: usize = 4;
+
 /// How far apart two readings of a timer can be that has not been set in between.
 const SAME: Nanos = Nanos(1_000_000);
 
