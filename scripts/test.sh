@@ -12,6 +12,9 @@ readonly EMPTY='^test result: ok\. 0 passed; 0 failed; 0 ignored'
 # Where runners begin to tell why tests have failed, and how much of that is repeated.
 readonly FAILURES='^failures:$|^✖ failing tests|^=+ FAILURES =+$|^(FAIL|ERROR): |--- FAIL: |^\[ERROR\]'
 readonly MOST_LINES=60
+# Under which line the harness of tests in Rust says why one has failed, and how much of each is repeated
+# right before the counts.
+readonly REASON='^---- .+ ----$' REASON_LINES=3
 # Where they have told it, and go on with what is of no use there.
 readonly TOLD='^(test result: |Ran [0-9]+ tests? )'
 
@@ -87,6 +90,10 @@ counts() { # NAME
     grep -E "$COUNTS" "$logs/$1" | grep -vE "$EMPTY" || echo "no counts: it did not get as far as running tests"
 }
 
+reasons() { # NAME
+    sed -nE "/$REASON/,+${REASON_LINES}p" "$logs/$1"
+}
+
 printf '\n'
 for name in "${SUITES[@]}"; do
     if [ -e "$logs/$name.passed" ]; then counts "$name"; else failed+=("$name"); fi
@@ -94,6 +101,7 @@ done
 if [ ${#failed[@]} -gt 0 ]; then
     for name in "${failed[@]}"; do
         sed -nE "/$FAILURES/,\$p" "$logs/$name" | sed -E "/$TOLD/,\$d" | sed -n "1,${MOST_LINES}p"
+        reasons "$name"
         counts "$name"
     done
     echo "failed: ${failed[*]}"
