@@ -129,10 +129,11 @@ pub enum Took {
 }
 
 impl Took {
-    pub fn of(asked: Time, elapsed: i64, scale: Scale) -> Self {
+    /// `early` is by how much of the host's time it may have ended before.
+    pub fn of(asked: Time, elapsed: i64, early: i64, scale: Scale) -> Self {
         let Some(asked) = asked.span(scale) else { return Self::Untimed };
         match elapsed - asked {
-            more if more < -scale.span(ROUNDING) => Self::Before,
+            more if more < -scale.span(early) => Self::Before,
             more if more > MARGIN.saturating_mul(scale.most) => Self::Late,
             _ if asked == 0 => Self::AtOnce,
             _ => Self::OnTime,
@@ -150,6 +151,16 @@ impl fmt::Display for Took {
             Self::Late => "late",
         })
     }
+}
+
+/// How much the kernel may not have counted yet of a time in ticks, where the processor that counts stands
+/// still, as in a virtual machine (`MAX_STALLED_JIFFIES` in kernel/time/tick-sched.c).
+pub fn uncounted() -> i64 {
+    let mut tick = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel, or the vDSO, writes to a live structure.
+    let result = unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut tick) };
+    assert!(result == 0, "the length of a tick is not told");
+    5 * (tick.tv_sec * SECOND + tick.tv_nsec)
 }
 
 /// What a clock shows, in nanoseconds, by the C library.

@@ -9,7 +9,7 @@ use nix::errno::Errno;
 
 use crate::shared::{Mapping, Slot, await_change, bump};
 use crate::site::{self, Args};
-use crate::span::{SLACK, Scale, Time, Took, now};
+use crate::span::{ROUNDING, SLACK, Scale, Time, Took, now, uncounted};
 
 /// One for each thread, at addresses that are the same in every run.
 const ARENA: u64 = 0x6e00_0000_0000;
@@ -115,6 +115,8 @@ pub struct World {
     descriptors: Vec<u64>,
     cleanups: Vec<Deed>,
     asked: Time,
+    /// Is it counted in ticks?
+    in_ticks: bool,
     interval: Time,
     makes_descriptor: bool,
     takes_any_time: bool,
@@ -142,6 +144,7 @@ impl World {
             descriptors: Vec::new(),
             cleanups: Vec::new(),
             asked: Time::Null,
+            in_ticks: false,
             interval: Time::Null,
             makes_descriptor: false,
             takes_any_time: false,
@@ -303,7 +306,12 @@ impl World {
 
     /// Says for how long the call is to wait; what is recorded of its duration depends on it.
     pub fn asks(&mut self, time: Time) {
-        self.asked = time;
+        (self.asked, self.in_ticks) = (time, false);
+    }
+
+    /// The same for a time that the kernel counts in ticks.
+    pub fn asks_in_ticks(&mut self, time: Time) {
+        (self.asked, self.in_ticks) = (time, true);
     }
 
     /// The same for a timer that goes off again and again.
@@ -319,7 +327,8 @@ impl World {
         slot.state.fetch_or(1, Ordering::Release);
         let result = site::call(nr, args);
         let ended = now(libc::CLOCK_MONOTONIC);
-        let took = Took::of(self.asked, ended - began, self.scale);
+        let early = if self.in_ticks { uncounted() } else { ROUNDING };
+        let took = Took::of(self.asked, ended - began, early, self.scale);
         // When it is interrupted is the driver's to say; what is not there waits for nothing.
         let untimed = [libc::EINTR, libc::ENOSYS].map(|error| -i64::from(error));
         let any_time = self.takes_any_time || untimed.contains(&result);

@@ -44,15 +44,22 @@ impl Snapshot {
 pub struct Session {
     running: Running,
     input: Option<ChildStdin>,
+    /// How long the next answer may take.
+    limit: Duration,
 }
 
 impl Session {
     /// Starts it; `command` ends with the program.
-    pub fn start(mut command: Command) -> Result<Self, Broken> {
+    pub fn start(command: Command) -> Result<Self, Broken> {
+        Self::start_within(ANSWER_LIMIT, command)
+    }
+
+    /// Starts it, which may take so long.
+    pub fn start_within(limit: Duration, mut command: Command) -> Result<Self, Broken> {
         command.stdin(Stdio::piped());
         let mut running = start(&mut command)?;
         let input = running.child.stdin.take();
-        Ok(Session { running, input })
+        Ok(Session { running, input, limit })
     }
 
     /// The program's process.
@@ -69,7 +76,7 @@ impl Session {
         }
         let (mut clocks, mut errors) = (BTreeMap::new(), BTreeMap::new());
         loop {
-            let line = self.running.next_line(ANSWER_LIMIT)?;
+            let line = self.running.next_line(self.limit)?;
             if line == "done" {
                 break;
             }
@@ -81,6 +88,7 @@ impl Session {
                 Err(_) => drop(errors.insert(key.to_owned(), value.to_owned())),
             }
         }
+        self.limit = ANSWER_LIMIT;
         Ok(Snapshot { before, after: Instant::now(), clocks, errors })
     }
 

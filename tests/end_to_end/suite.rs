@@ -41,7 +41,7 @@ macro_rules! ensure {
     };
 }
 
-/// Tests share it, but for those that change the machine under all others.
+/// Tests share it, but for those that have the machine to themselves.
 static MACHINE: RwLock<()> = RwLock::new(());
 
 /// How long each test took once it was its turn.
@@ -137,8 +137,8 @@ impl Suite {
         self.beside_others.push(trial(name, needs, || beside_others(move || test(&shown, body))));
     }
 
-    /// The same for a test that changes something of the machine that others look at: none runs
-    /// meanwhile.
+    /// The same for a test that changes something of the machine that others look at, or leaves them no
+    /// processor: none runs meanwhile.
     pub fn test_alone(
         &mut self,
         name: impl Into<String>,

@@ -134,7 +134,7 @@ impl Objects {
             must(libc::SYS_write, &[self.from, b"bytes".as_ptr() as u64, 5]);
         }
         let began = now(libc::CLOCK_MONOTONIC);
-        world.asks(self.timeout);
+        world.asks_in_ticks(self.timeout);
         if there != 0 || !is_bounded {
             world.takes_any_time();
         }

@@ -127,11 +127,11 @@ impl Wait {
     /// against begins before it is computed.
     pub fn prepare(&self, world: &mut World, time: Time, at_once: bool) -> (Args, i64) {
         let mut args = (self.prepare)(world, at_once);
-        world.asks(time);
         let Some(Kind::Wait(wait)) = Call::find(Nr(self.row)).map(|call| call.kind) else {
             sockets::bound(world, &args, time);
             return (args, now(libc::CLOCK_MONOTONIC));
         };
+        world.asks(time);
         let began = now(libc::CLOCK_MONOTONIC);
         let base = clock(&wait, &args).map_or(0, now);
         let place = usize::from(wait.arg);

@@ -33,7 +33,8 @@ const fn bounded(name: &'static str, nr: u32, prepare: fn(&mut World, bool) -> A
 }
 
 /// Bounds all calls on a socket.
-pub fn bound(world: &World, args: &Args, time: Time) {
+pub fn bound(world: &mut World, args: &Args, time: Time) {
+    world.asks_in_ticks(time);
     let words = match time {
         Time::Null | Time::Zero => [0; 2],
         // What the kernel takes for ever.

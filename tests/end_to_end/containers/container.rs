@@ -95,14 +95,14 @@ impl<'a> Container<'a> {
     pub fn talk(engine: &'a dyn Engine, spec: Spec) -> Result<(Session, Self), Broken> {
         let spec = Spec { command: vec!["/opt/reads".into()], ..spec };
         let (container, command) = Self::foreground(engine, &spec)?;
-        Ok((Session::start(command)?, container))
+        Ok((Session::start_within(LIMIT, command)?, container))
     }
 
     /// Another program in it that does.
     pub fn talk_too(&self) -> Result<Session, Broken> {
         let mut command = self.engine.exec(&self.name, Exec::Talking);
         command.arg("/opt/reads");
-        Session::start(command)
+        Session::start_within(LIMIT, command)
     }
 
     /// Runs a program in it.
