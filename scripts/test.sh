@@ -18,6 +18,10 @@ readonly REASON='^---- .+ ----$' REASON_LINES=3
 # Where they have told it, and go on with what is of no use there.
 readonly TOLD='^(test result: |Ran [0-9]+ tests? )'
 
+# By it Linux 6.18 may give what runs in other sessions than the tests, as supervisors do, no processor for
+# seconds (docs/limits.md).
+readonly AUTOGROUP=/proc/sys/kernel/sched_autogroup_enabled
+
 logs=$(mktemp -d)
 failed=() beside=
 trap 'end' EXIT
@@ -49,6 +53,13 @@ tells_results() { # NAME
     }
 }
 
+# Has the scheduler take no notice of sessions until this script has ended, however it does.
+leave_autogroups() {
+    if [ ! -w "$AUTOGROUP" ] || [ "$(cat "$AUTOGROUP")" = 0 ]; then return; fi
+    setsid sh -c 'tail --pid="$1" --follow /dev/null; echo 1 >"$2"' sh "$$" "$AUTOGROUP" </dev/null >/dev/null 2>&1 &
+    echo 0 >"$AUTOGROUP"
+}
+
 # Those of `eigentime report` run where it is built, which Python may be too old for.
 report() {
     scripts/report.sh tests || return
@@ -66,6 +77,7 @@ in_python() {
     suite kubernetes python3 -m unittest discover --start-directory deploy/kubernetes/tests --pattern test_chart.py
 }
 
+leave_autogroups
 # The tests in Python compute, and unit tests mostly wait: they run beside each other. What those in
 # Python print is shown once they have ended.
 set -m

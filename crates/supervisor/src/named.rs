@@ -470,10 +470,17 @@ fn take_over(registry: &Registry, name: &Name) -> Result<Supervisor, String> {
 pub fn detach(pid: i32) -> Result<Attached, Error> {
     let registries = Registry::all()?;
     let show = |it: &mut client::Connection<'_>| it.call::<Shown>(Method::Show {});
+    let mut unknown = String::new();
     for Told { registry, name, answer } in
         client::ask_all(&registries, client::PATIENCE_WITH_ALL, show)?
     {
-        let Ok(shown) = answer else { continue };
+        let shown = match answer {
+            Ok(shown) => shown,
+            Err(failure) => {
+                unknown.push_str(&format!("\n{failure}"));
+                continue;
+            }
+        };
         if shown.members.iter().any(|member| member.pid == pid && !member.detached) {
             return match client::ask(registry, &name, &Request::Detach { pid }) {
                 Ok(Answer::Attached(detached)) => Ok(detached),
@@ -481,10 +488,13 @@ pub fn detach(pid: i32) -> Result<Attached, Error> {
             };
         }
     }
-    Err(Error::Timeline(format!(
-        "process {pid} is in no named timeline of this user\n\
-         help: `eigentime ctl show NAME` lists a timeline's members"
-    )))
+    Err(Error::Timeline(match unknown.as_str() {
+        "" => format!(
+            "process {pid} is in no named timeline of this user\n\
+             help: `eigentime ctl show NAME` lists a timeline's members"
+        ),
+        _ => format!("process {pid} is in no named timeline of this user that answers{unknown}"),
+    }))
 }
 
 /// Why an answer is not the one that was asked for.

@@ -43,6 +43,7 @@ pub fn add(suite: &mut Suite) {
     suite.test("attach::refusals::zombie", &[], zombie);
     suite.test("attach::refusals::stopped", &NEEDS, stopped);
     suite.test("attach::refusals::detached_while_stopped", &NEEDS, detached_while_stopped);
+    suite.test("attach::refusals::detached_without_an_answer", &NEEDS, without_an_answer);
     let is_kernel = status_field(KERNEL_THREAD, "Kthread").is_some_and(|text| text == "1");
     let needs = [Need::Other(is_kernel, "a kernel thread to be seen".to_owned())];
     suite.test("attach::refusals::kernel_thread", &needs, kernel_thread);
@@ -178,6 +179,26 @@ fn detached_while_stopped() -> Outcome {
         place.remove("x")?;
     }
     Ok(())
+}
+
+/// Of a timeline that does not answer, it is not known whether the process is a member.
+fn without_an_answer() -> Outcome {
+    let place = Place::new()?;
+    place.make("x", &["--rate", "10"])?;
+    let mut partner = start_in_c(2)?;
+    let pid = partner.pid();
+    place.attached(pid, &["--timeline", "x"])?;
+    let supervisor = place.show("x")?.supervisor;
+    stop(supervisor)?;
+    let told = place.detach(pid)?;
+    send(supervisor, Signal::CONT)?;
+    told.expect_code(125)?;
+    for text in ["'x' does not answer", "kill -CONT"] {
+        told.ensure(told.errors.contains(text), format_args!("it does not say {text}"))?;
+    }
+    place.detached(pid)?;
+    partner.finish(7)?;
+    place.remove("x")
 }
 
 /// Stops a process by a signal.
