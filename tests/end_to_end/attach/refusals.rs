@@ -185,7 +185,7 @@ fn detached_while_stopped() -> Outcome {
 fn without_an_answer() -> Outcome {
     let place = Place::new()?;
     place.make("x", &["--rate", "10"])?;
-    let mut partner = start_in_c(2)?;
+    let partner = start_in_c(2)?;
     let pid = partner.pid();
     place.attached(pid, &["--timeline", "x"])?;
     let supervisor = place.show("x")?.supervisor;
