@@ -4,7 +4,7 @@ use std::io::{self, IoSlice, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use rustix::net::{RecvFlags, recv};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 
 /// What frames go over.
 pub trait Transport: Read + Write + Send {
@@ -67,10 +67,13 @@ impl Write for Socket {
         in_time(self.stream.write(from))
     }
 
-    /// All records of TLS at once: where a handshake fails, it writes only once, and the alert is last.
+    /// All records of TLS at once: where a handshake fails, it writes only once, and the alert is last. A
+    /// stream's own would send SIGPIPE where the other side is gone.
     fn write_vectored(&mut self, from: &[IoSlice<'_>]) -> io::Result<usize> {
         self.stream.set_write_timeout(Some(self.left()?))?;
-        in_time(self.stream.write_vectored(from))
+        let mut nothing = SendAncillaryBuffer::default();
+        let sent = sendmsg(&self.stream, from, &mut nothing, SendFlags::NOSIGNAL);
+        in_time(sent.map_err(io::Error::from))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -86,5 +89,28 @@ impl Transport for Socket {
     fn has_input(&mut self) -> bool {
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         recv(&self.stream, &mut [0_u8; 1], flags) != Err(rustix::io::Errno::AGAIN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Shutdown, TcpListener};
+
+    use super::*;
+
+    #[test]
+    fn writing_to_nobody_fails_without_a_signal() {
+        // SAFETY: that of Rust's runtime is replaced, which ignores the signal.
+        let before = unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut socket = Socket::new(stream, Instant::now() + Duration::from_secs(60));
+        let one = socket.write(b"frame").unwrap_err();
+        let several = socket.write_vectored(&[IoSlice::new(b"fra"), IoSlice::new(b"me")]);
+        // SAFETY: as above.
+        unsafe { libc::signal(libc::SIGPIPE, before) };
+        assert_eq!(one.kind(), io::ErrorKind::BrokenPipe);
+        assert_eq!(several.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
     }
 }
