@@ -60,8 +60,15 @@ fn timed<T: Send + 'static>(
 }
 
 /// Tests that compute for long, and judge no durations: they leave the processors to those that do.
-const COMPUTING: [&str; 6] =
-    ["bench::", "library::", "named::steady::", "report::", "starts::arguments::", "vm::"];
+const COMPUTING: [&str; 7] = [
+    "bench::",
+    "checkpoints::vm::",
+    "library::",
+    "named::steady::",
+    "report::",
+    "starts::arguments::",
+    "vm::",
+];
 /// By how much a thread of theirs, and what it starts, is nicer: to a third of the usual share.
 const NICER: i32 = 5;
 
