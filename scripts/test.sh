@@ -56,7 +56,7 @@ tells_results() { # NAME
 # Has the scheduler take no notice of sessions until this script has ended, however it does.
 leave_autogroups() {
     if [ ! -w "$AUTOGROUP" ] || [ "$(cat "$AUTOGROUP")" = 0 ]; then return; fi
-    setsid sh -c 'tail --pid="$1" --follow /dev/null; echo 1 >"$2"' sh "$$" "$AUTOGROUP" </dev/null >/dev/null 2>&1 &
+    setsid sh -c "tail --pid=$$ --follow /dev/null; echo 1 >$AUTOGROUP" </dev/null >/dev/null 2>&1 &
     echo 0 >"$AUTOGROUP"
 }
 
