@@ -64,6 +64,14 @@ pub fn add(suite: &mut Suite) {
         ];
         own.into_iter().chain(other.iter().cloned()).collect::<Vec<_>>()
     };
+    let waits = |suite: &mut Suite, kind: &str, label: &str, policy: &str| {
+        let case = format!("{kind}-waits:{policy}");
+        let name = format!("checkpoints::{kind}::{label}::waits");
+        let needs = with(&[Need::Program(Build::Dynamic)]);
+        suite.test(name, &needs, move || {
+            moves(&case, vec![Program::Moving.path(Build::Dynamic).into()])
+        });
+    };
     let c = || vec![Program::Ticking.path(Build::Dynamic).into()];
     let go = || vec![Program::Ticking.path(Build::Go).into()];
     let python = || script("languages/ticking.py");
@@ -84,7 +92,7 @@ pub fn add(suite: &mut Suite) {
         for (label, policy) in POLICIES {
             for (language, need, words) in tickers.clone() {
                 let name = format!("checkpoints::{kind}::{label}::{language}");
-                let case = format!("{kind}:{policy}");
+                let case = format!("{kind}-clocks:{policy}");
                 suite.test(name, &with(&[need]), move || moves(&case, words()));
             }
         }
@@ -117,16 +125,33 @@ pub fn add(suite: &mut Suite) {
             moves(&case, vec![Program::Ordered.path(Build::Dynamic).into()])
         });
         for (label, policy) in &POLICIES[..2] {
-            let case = format!("{kind}-waits:{policy}");
-            let name = format!("checkpoints::{kind}::{label}::waits");
-            let words = || vec![Program::Moving.path(Build::Dynamic).into()];
-            let needs = with(&[Need::Program(Build::Dynamic)]);
-            suite.test(name, &needs, move || moves(&case, words()));
+            waits(suite, kind, label, policy);
             let case = format!("{kind}-redis:{policy}");
             let name = format!("checkpoints::{kind}::{label}::redis");
             let needs = with(&[Need::Tool("redis-server")]);
             suite.test(name, &needs, move || moves(&case, vec!["redis-server".into()]));
         }
+    }
+    for kind in ["traced", "private", "offset"] {
+        for (label, policy) in POLICIES {
+            let name = format!("checkpoints::{kind}::{label}::c");
+            let case = format!("{kind}-clocks:{policy}");
+            suite.test(name, &with(&[Need::Program(Build::Dynamic)]), move || moves(&case, c()));
+            let name = format!("checkpoints::{kind}::{label}::first_reading");
+            let case = format!("{kind}-first:{policy}");
+            suite.test(name, &with(&[]), move || moves(&case, Vec::new()));
+            waits(suite, kind, label, policy);
+        }
+        let case = format!("{kind}-children");
+        suite.test(format!("checkpoints::{kind}::children"), &with(&[]), move || {
+            moves(&case, script("checkpoints/children.py"))
+        });
+    }
+    for (label, policy) in POLICIES {
+        let case = format!("skipping:{policy}");
+        suite.test(format!("checkpoints::skipping::{label}"), &with(&[]), move || {
+            moves(&case, Vec::new())
+        });
     }
     for (name, case) in [
         ("continue", "snapshot:continue"),
@@ -143,6 +168,7 @@ pub fn add(suite: &mut Suite) {
         ("leave_running", "left"),
         ("refusals", "refusals"),
         ("frozen", "frozen"),
+        ("frozen_from_start", "frozen-from-start"),
         ("another_uptime", "uptime"),
         ("twice", "twice"),
         ("attached", "attached"),

@@ -85,6 +85,26 @@ impl Subject {
         if parent_of(root).is_none() {
             return Err(Error::Subject(format!("there is no process {root}")));
         }
+        if let Some(found) = Self::on_named(root, directory)? {
+            return Ok(found);
+        }
+        if has_timeline(root)
+            && eigentime_supervisor::lend_name(root)?
+            && let Some(found) = Self::on_named(root, directory)?
+        {
+            return Ok(found);
+        }
+        match tree_of(root).into_iter().find(|pid| has_timeline(*pid)) {
+            None => Ok(Self { root, timeline: None }),
+            Some(pid) => Err(Error::Subject(format!(
+                "process {pid} is on a timeline that is of another user, or that process {root} is not on\n\
+                 help: make a checkpoint of the process that was started on it"
+            ))),
+        }
+    }
+
+    /// The process, if it is a member of a timeline that has a name.
+    fn on_named(root: i32, directory: &Path) -> Result<Option<Self>, Error> {
         let registries =
             Registry::all().map_err(|unusable| Error::Subject(unusable.to_string()))?;
         let show = |it: &mut client::Connection<'_>| it.call::<Shown>(Method::Show {});
@@ -98,17 +118,10 @@ impl Subject {
                     return Err(engines::refusal_of_member(container, directory));
                 }
                 check(root, registry, &name)?;
-                return Ok(Self { root, timeline: Some(name) });
+                return Ok(Some(Self { root, timeline: Some(name) }));
             }
         }
-        match tree_of(root).into_iter().find(|pid| has_timeline(*pid)) {
-            None => Ok(Self { root, timeline: None }),
-            Some(pid) => Err(Error::Subject(format!(
-                "process {pid} is on a timeline that has no name, is of another user, or that process \
-                 {root} is not on\nhelp: start it with `eigentime run --timeline NAME`; \
-                 make a checkpoint of the process that was started so"
-            ))),
-        }
+        Ok(None)
     }
 }
 

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::caller::lives_in_timeline;
 use crate::container_id::Container;
+use crate::control::client::Failure;
 use crate::control::{Answer, Attached, Request};
 use crate::error::Error;
 use crate::filter::is_of_timeline;
@@ -26,7 +27,7 @@ use crate::moved::{InCall, Left, Renumbered, Resting, Restored, Slew, Stood, Wit
 use crate::named::{self, Ask};
 use crate::namespace;
 use crate::plan::{Clocks, Start};
-use crate::proc;
+use crate::proc::{self, Pidfd};
 use crate::region::{Layout, Region};
 use crate::registry::Name;
 use crate::saved::{Policies, Saved};
@@ -86,6 +87,8 @@ pub struct Clocked {
 /// A timeline whose supervisor touches no program, until this is dropped.
 pub struct Rest {
     name: Name,
+    /// Processes that only its supervisor lets go on.
+    halted: Vec<Pidfd>,
     /// What is known of it.
     pub resting: Resting,
 }
@@ -98,7 +101,11 @@ impl Rest {
     /// If there is no such timeline, or it cannot be brought to rest.
     pub fn of(name: &Name) -> Result<Self, Error> {
         match named::ask(name, &Request::Rest) {
-            Ok(Answer::Resting(resting)) => Ok(Self { name: name.clone(), resting: *resting }),
+            Ok(Answer::Resting(resting)) => {
+                let halted = resting.halted.iter().map(|pid| Pidfd::open(Pid::from_raw(*pid)));
+                let halted = halted.filter_map(Result::ok).collect();
+                Ok(Self { name: name.clone(), halted, resting: *resting })
+            }
             answer => Err(named::unexpected(name, answer)),
         }
     }
@@ -106,8 +113,11 @@ impl Rest {
 
 impl Drop for Rest {
     fn drop(&mut self) {
-        // One that has ended with its programs needs no waking.
-        let _ = named::ask(&self.name, &Request::Wake);
+        let woken = named::ask(&self.name, &Request::Wake);
+        if matches!(woken, Err(Failure::NoSuch { .. } | Failure::Gone(_))) {
+            // Programs end with their supervisor.
+            self.halted.iter().for_each(Pidfd::end);
+        }
     }
 }
 
@@ -294,7 +304,7 @@ impl Moved {
         Ok(Clocks {
             start: Start::Saved(Box::new(self.saved.clone()), policies),
             motion: Motion { rate, freeze },
-            skip: None,
+            skip: self.timeline.as_ref().and_then(|timeline| timeline.skip),
         })
     }
 
@@ -400,7 +410,8 @@ pub fn bring_back<'a>(moved: &Moved, restoring: Restoring<'a>) -> Result<Brought
         }
         None => Region::new()?,
     };
-    let ask = Ask::of_new_timeline(name, &clocks, region)?;
+    let lifelong = moved.timeline.as_ref().and_then(|timeline| timeline.lifelong);
+    let ask = Ask::of_new_timeline(name, &clocks, region, lifelong)?;
     let mut state = moved.timeline.as_ref().map(|timeline| timeline.state.clone());
     let mut slew = moved.slew(&clocked);
     // They go on in this order: each is there when its parent goes on.

@@ -15,7 +15,7 @@ use crate::control::Starts;
 use crate::daemon::{self, start_supervisor};
 use crate::error::Error;
 use crate::filter::{self, Privileges, Told};
-use crate::plan::{Plan, Tracing, lifelong};
+use crate::plan::{Lifelong, Plan, Tracing, lifelong};
 use crate::region::Region;
 use crate::registry::{Name, Registry};
 use crate::tracer::{Opening, Subject, TimeNamespace};
@@ -104,7 +104,8 @@ fn start_private(plan: &Plan) -> Result<Infallible, Error> {
     };
     let subject = Subject::private(scope, groups()?, clocks.clone(), Opening::Program(namespace));
     let (consent, rewrites) = (plan.consent, plan.rewrites);
-    let subject = Subject { consent, rewrites, ..subject };
+    let reason = lifelong(plan.tracing, clocks).unwrap_or(Lifelong::Listened);
+    let subject = Subject { consent, rewrites, lifelong: Some(reason), ..subject };
     start_supervisor(region, subject, Some(&Starts::Program))?;
     let hides_groups = needs_namespace && namespace::enter(monotonic, boottime)?;
     let told = Told::Traced;

@@ -8,7 +8,9 @@ use serde_json::Value;
 
 use crate::container_id::Container;
 use crate::motion::Motion;
+use crate::plan::Lifelong;
 use crate::region::Image;
+use crate::skip::Skip;
 
 /// What is known of a timeline that has programs already.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -23,6 +25,12 @@ pub struct Resting {
     pub image: Image,
     /// The word by which programs know which map they have read.
     pub latch: u32,
+    /// Why its programs are traced for their whole life, if they are.
+    #[serde(default)]
+    pub lifelong: Option<Lifelong>,
+    /// How it skips the time that nobody uses, if it does.
+    #[serde(default)]
+    pub skip: Option<Skip>,
     /// What its supervisor knows beyond that.
     pub state: Value,
     /// The processes that were stopped for the checkpoint.

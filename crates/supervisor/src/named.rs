@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::unistd::Pid;
@@ -25,11 +25,13 @@ use crate::error::Error;
 use crate::filter::{self, Privileges, Scope};
 use crate::host::KernelVdso;
 use crate::namespace;
-use crate::plan::{self, Clocks, Tracing};
-use crate::proc::Pidfd;
+use crate::plan::{self, Clocks, Lifelong, Tracing};
+use crate::proc::{self, Pidfd};
 use crate::region::{Region, interface};
 use crate::registry::{Lock, Name, Registry};
-use crate::tracer::{Journal, Opening, Resources, Subject, Supervisor, TimeNamespace};
+use crate::tracer::{
+    ASKS_FOR_NAME, Journal, Opening, Resources, Subject, Supervisor, TimeNamespace,
+};
 use crate::version;
 
 /// What is started in a named timeline.
@@ -362,7 +364,12 @@ pub struct Ask<'a> {
 impl<'a> Ask<'a> {
     /// Makes one of that name whose clocks begin with the first process that is brought into it, and which
     /// ends with the last. This process must be in no timeline.
-    pub fn of_new_timeline(name: &'a Name, clocks: &Clocks, region: Region) -> Result<Self, Error> {
+    pub fn of_new_timeline(
+        name: &'a Name,
+        clocks: &Clocks,
+        region: Region,
+        lifelong: Option<Lifelong>,
+    ) -> Result<Self, Error> {
         check_descriptors()?;
         clocks.check()?;
         let registry = Registry::open()?;
@@ -378,8 +385,7 @@ impl<'a> Ask<'a> {
         let subject = Subject {
             ephemeral: true,
             bringer: Some(Pid::this()),
-            // A filter that stops for a tracer has no effect beside the one that a member brings.
-            lifelong: None,
+            lifelong,
             ..named(clocks, Opening::Attached, control)?
         };
         start_supervisor(region, subject, None)?;
@@ -397,6 +403,29 @@ pub fn ask(name: &Name, request: &Request) -> Result<Answer, client::Failure> {
     let registries = Registry::all().map_err(client::Failure::from)?;
     let (registry, name) = client::timeline_of(&registries, name)?;
     client::ask(registry, &name, request)
+}
+
+/// Has the timeline that a process lives by, and which has no name, take the number of the process as one,
+/// until this process ends; tells whether it does.
+pub fn lend_name(process: i32) -> Result<bool, Error> {
+    const PATIENCE: Duration = Duration::from_secs(5);
+    const TURN: Duration = Duration::from_millis(5);
+    let name: Name = process.to_string().parse().map_err(Error::Timeline)?;
+    let value = libc::sigval { sival_ptr: std::ptr::without_provenance_mut(process as usize) };
+    let registry = Registry::open()?;
+    let begin = Instant::now();
+    let supervisors = proc::supervisors_of(Pid::from_raw(process));
+    while !supervisors.is_empty() && begin.elapsed() < PATIENCE {
+        for supervisor in &supervisors {
+            // SAFETY: it has no preconditions.
+            unsafe { libc::sigqueue(supervisor.as_raw(), ASKS_FOR_NAME as i32, value) };
+        }
+        std::thread::sleep(TURN);
+        if registry.connect(&name)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Refuses a timeline in which this process does not live, though it lives in one.

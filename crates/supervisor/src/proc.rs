@@ -11,9 +11,15 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::Pid;
-use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+use rustix::process::{
+    PidfdFlags, PidfdGetfdFlags, Signal, pidfd_getfd, pidfd_open, pidfd_send_signal,
+};
 
+use crate::maps::mappings;
 use crate::region::REGION_FILE;
+
+/// What supervisors are called.
+pub const SUPERVISOR: &str = "eigentime";
 
 /// A descriptor of a process.
 pub struct Pidfd(pub OwnedFd);
@@ -38,6 +44,12 @@ impl Pidfd {
     pub fn has_ended(&self) -> bool {
         let mut end = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
         poll(&mut end, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
+    }
+
+    /// Ends it, if it has not ended.
+    pub fn end(&self) {
+        // It fails only if it has, or is another user's.
+        let _ = pidfd_send_signal(&self.0, Signal::KILL);
     }
 
     /// A copy of one of its descriptors.
@@ -183,6 +195,21 @@ pub fn is_in_timeline(process: impl Display) -> io::Result<bool> {
 /// Is the memory of a timeline among these mappings of a process?
 pub fn maps_timeline(maps: &str) -> bool {
     maps.contains(REGION_FILE)
+}
+
+/// The supervisors of the timeline that a process lives by: those that map the same memory.
+pub fn supervisors_of(process: Pid) -> Vec<Pid> {
+    let regions = |process: Pid| -> Vec<u64> {
+        let maps = read_whole(process, "maps").unwrap_or_default();
+        let ours = mappings(&maps).into_iter().filter(|it| it.name == REGION_FILE);
+        ours.map(|it| it.inode).collect()
+    };
+    let of_process = regions(process);
+    let is_its = |it: &Pid| {
+        name_of(*it).is_ok_and(|name| name == SUPERVISOR)
+            && regions(*it).iter().any(|region| of_process.contains(region))
+    };
+    processes().filter(is_its).collect()
 }
 
 /// Are this process and another in the same namespace?

@@ -43,7 +43,7 @@ class Authority:
         return ssl.cert_time_to_seconds(told.strip().removeprefix("notBefore="))
 
 
-def tls(program, timeline, policy, rate):
+def tls(program, timeline, rate, policy):
     """A certificate that was issued meanwhile is valid for a client whose wall clock has caught up."""
     authority = Authority()
     # Half a day before the timeline begins.

@@ -13,7 +13,7 @@ SLEEP = 5
 CAP_SYS_RESOURCE = 24
 
 
-def redis(program, timeline, policy, rate):
+def redis(program, timeline, rate, policy):
     """Keys expire when the virtual time says so."""
     moving = Moving(
         "redis",
@@ -82,7 +82,7 @@ def criu_for(moving):
     return ["--criu", criu]
 
 
-def postgres(program, timeline, policy, rate):
+def postgres(program, timeline, rate, policy):
     """Its transaction goes on, and its sleep ends when the policy says."""
     # It has memory of System V.
     moving = Moving("postgres", ["unshare", "--ipc", *program], timeline)

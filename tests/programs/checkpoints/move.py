@@ -8,6 +8,8 @@ Prints what is wrong and ends with status 1, or with 0.
 
 import contextlib
 import ctypes
+import functools
+import itertools
 import json
 import os
 import random
@@ -24,6 +26,7 @@ from databases import postgres, redis
 from killed import killing, killing_all, killing_restore
 from moving import (
     EIGENTIME,
+    KINDS,
     LATE,
     TIMELINE,
     WAITS,
@@ -39,7 +42,7 @@ from moving import (
 )
 
 
-def clocks(program, timeline, policy, rate):
+def clocks(program, timeline, rate, policy):
     """A ticker is moved; its first reading is what the policy says."""
     moving = Moving("ticker", program, timeline)
     moving.await_lines(5)
@@ -62,7 +65,7 @@ def move(moving, policy, rate):
     )
 
 
-def waits(program, timeline, policy):
+def waits(program, timeline, _rate, policy):
     """Threads wait in every way: none is early, each ends once."""
     moving = Moving("waits", program, timeline)
     moving.await_lines(1)
@@ -87,7 +90,7 @@ def waits(program, timeline, policy):
     moving.end()
 
 
-def dues(program, timeline):
+def dues(program, timeline, _rate):
     """Timers that CRIU arms by the time that was left are due as they were, however long it takes."""
 
     def told():
@@ -110,7 +113,7 @@ def dues(program, timeline):
     moving.end()
 
 
-def ordered(program, timeline):
+def ordered(program, timeline, _rate):
     """What came due meanwhile goes off in order."""
     moving = Moving("ordered", [*program, "5"], timeline)
     moving.await_lines(1)
@@ -124,7 +127,7 @@ def ordered(program, timeline):
     moving.end()
 
 
-def pending(program, timeline):
+def pending(program, timeline, _rate):
     """The signal of a timer that was queued comes once, also if the clocks change first."""
     moving = Moving("pending", program, timeline)
     moving.await_lines(1)
@@ -138,7 +141,7 @@ def pending(program, timeline):
     moving.end()
 
 
-def stopped(program, timeline):
+def stopped(program, timeline, _rate):
     """A program that a signal has stopped stays so, until it is told to go on."""
     moving = Moving("stopped", program, timeline)
     moving.await_lines(3)
@@ -315,22 +318,17 @@ def refusals(program):
 
 def refused_timelines(program):
     """Timelines whose programs cannot be written, each with the reason."""
-    alone = [EIGENTIME, "run", "--rate", "2", "--", *program]
-    private = Moving("private", alone)
-    private.await_lines(3)
-    traced = [
-        Moving(kind, program, ["--rate", "2", f"--{kind}"])
-        for kind in ("traced", "skip-idle")
-    ]
     slewed = Moving("slewed", program, TIMELINE)
-    for moving in [*traced, slewed]:
-        moving.await_lines(3)
+    slewed.await_lines(3)
     slewed.checkpoint()
     slewed.reap()
     time.sleep(1)
     slewed.restore("--policy", "slew", "--slew-rate", "0.01")
-    reasons = ["has no name", "traced for life", "traced for life", "have caught up"]
-    for moving, reason in zip([private, *traced, slewed], reasons, strict=True):
+    nested = [EIGENTIME, "run", "--rate", "3", "--", *program]
+    outer = Moving("outer", ["/bin/sh", "-c", '"$@" & wait', "sh", *nested], TIMELINE)
+    outer.await_lines(3)
+    reasons = {slewed: "have caught up", outer: "another timeline lies on it"}
+    for moving, reason in reasons.items():
         words = ["checkpoint", *moving.subject(), "-o", "refused.checkpoint"]
         said = command(*words, status=125)
         ensure(reason in said, said)
@@ -340,11 +338,48 @@ def refused_timelines(program):
         moving.end()
 
 
-def frozen(program):
+def skipping(policy):
+    """What is skipped goes on as it was: how often it still may, and where it ends."""
+    day = 86400
+    read = (
+        "import time\n"
+        "for day in range(1000):\n"
+        "    print(day, time.time(), time.monotonic(), flush=True)\n"
+        f"    time.sleep({day})"
+    )
+    options = ["--date", "2038-01-01", "--skip-idle", "--skips", "3", "--for", "8d"]
+    moving = Moving("skipping", ["/usr/bin/python3", "-c", read], options)
+    # The last leap is followed by a line, and one more day.
+    moving.await_lines(4)
+    moving.checkpoint()
+    moving.reap()
+    time.sleep(1)
+    moving.restore("--policy", policy)
+    shown = json.loads(command("ctl", "show", "skipping", "--json"))["skipping"]
+    ensure(shown["leaps"] == 3 and shown["paused"], f"{shown}")
+    ensure("--skips 3 --for 8d" in shown["options"], f"{shown}")
+    ensure(len(moving.lines()) == 4, f"it has skipped more: {moving.lines()}")
+    command("ctl", "skip", "skipping")
+    moving.await_lines(8)
+    found = ticks(moving.lines())
+    check_steps(found)
+    # It has run besides for as long as it was written, and started by the policy.
+    for before, after in itertools.pairwise(found):
+        passed = [after[1] - before[1] - day, after[2] - before[2] - day]
+        ensure(all(-0.002 < by < LATE for by in passed), f"{passed}: {found}")
+    # It ends at the limit.
+    moving.reap()
+    ensure(len(moving.lines()) == 8, f"{moving.lines()}")
+
+
+def frozen(program, begins):
     """Clocks that stand still do so afterwards, and others can be told to."""
-    moving = Moving("frozen", program, ["--date", "2038-01-01", "--rate", "2"])
-    moving.await_lines(3)
-    command("ctl", "freeze", "frozen")
+    moving = Moving("frozen", program, [*TIMELINE, *begins])
+    if not begins:
+        moving.await_lines(3)
+        command("ctl", "freeze", "frozen")
+    else:
+        moving.await_lines(1)
     for options in [], ["--freeze"], ["--policy", "catch-up", "--freeze"]:
         moving.checkpoint()
         saved = moving.stood()
@@ -402,7 +437,7 @@ def slew(program, timeline, rate):
     moving.end()
 
 
-def slew_timers(program, timeline):
+def slew_timers(program, timeline, _rate):
     """Timers follow also where clocks have caught up, and nobody asks the supervisor anything."""
     moving = Moving("slew", program, timeline)
     moving.await_lines(1)
@@ -453,7 +488,7 @@ def busy_processors():
             one.wait()
 
 
-def children(program, timeline):
+def children(program, timeline, _rate):
     """Some of its children may be about to end, or have ended already. Processors are busy meanwhile."""
     moving = Moving("children", program, timeline)
     for _ in range(5):
@@ -505,7 +540,7 @@ def uptime(program):
     moving.end()
 
 
-def first_reading(timeline, policy, rate):
+def first_reading(_program, timeline, rate, policy):
     """Each clock is where the policy says, and what is read first is so, to a millisecond."""
     read = (
         "import time\n"
@@ -615,32 +650,29 @@ def main(case, *program):
     # Orphans come to this process.
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
     name, *rest = case.split(":")
+    of_kinds = {
+        "clocks": clocks,
+        "waits": waits,
+        "redis": redis,
+        "postgres": postgres,
+        "tls": tls,
+        "slew": slew,
+        "slew-timers": slew_timers,
+        "children": children,
+        "dues": dues,
+        "ordered": ordered,
+        "pending": pending,
+        "stopped": stopped,
+        "first": first_reading,
+    }
     cases = {
-        "plain": lambda policy: clocks(program, None, policy, 1),
-        "named": lambda policy: clocks(program, TIMELINE, policy, 2),
-        "plain-waits": lambda policy: waits(program, None, policy),
-        "named-waits": lambda policy: waits(program, TIMELINE, policy),
-        "plain-redis": lambda policy: redis(program, None, policy, 1),
-        "named-redis": lambda policy: redis(program, TIMELINE, policy, 2),
-        "plain-postgres": lambda policy: postgres(program, None, policy, 1),
-        "named-postgres": lambda policy: postgres(program, TIMELINE, policy, 2),
-        "plain-tls": lambda policy: tls(program, None, policy, 1),
-        "named-tls": lambda policy: tls(program, TIMELINE, policy, 2),
-        "plain-slew": lambda: slew(program, None, 1),
-        "named-slew": lambda: slew(program, TIMELINE, 2),
-        "plain-slew-timers": lambda: slew_timers(program, None),
-        "named-slew-timers": lambda: slew_timers(program, TIMELINE),
-        "plain-children": lambda: children(program, None),
-        "named-children": lambda: children(program, TIMELINE),
-        "plain-dues": lambda: dues(program, None),
-        "named-dues": lambda: dues(program, TIMELINE),
-        "plain-ordered": lambda: ordered(program, None),
-        "named-ordered": lambda: ordered(program, TIMELINE),
-        "plain-pending": lambda: pending(program, None),
-        "named-pending": lambda: pending(program, TIMELINE),
-        "plain-stopped": lambda: stopped(program, None),
-        "named-stopped": lambda: stopped(program, TIMELINE),
-        "frozen": lambda: frozen(program),
+        f"{kind}-{what}": functools.partial(case, program, *options)
+        for what, case in of_kinds.items()
+        for kind, options in KINDS.items()
+    } | {
+        "frozen": lambda: frozen(program, []),
+        "frozen-from-start": lambda: frozen(program, ["--freeze"]),
+        "skipping": lambda policy: skipping(policy),
         "snapshot": lambda policy: snapshot(program, policy),
         "passes": lambda: passes(program),
         "left": lambda: leave_running(program),
@@ -651,8 +683,6 @@ def main(case, *program):
         "killing-restore": lambda count: killing_restore(program, int(count)),
         "uptime": lambda: uptime(program),
         "refused-timelines": lambda: refused_timelines(program),
-        "plain-first": lambda policy: first_reading(None, policy, 1),
-        "named-first": lambda policy: first_reading(TIMELINE, policy, 2),
         "attached": lambda: attached(program),
         "twice": lambda: twice(program),
     }

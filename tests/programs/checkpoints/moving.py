@@ -13,6 +13,20 @@ EIGENTIME = os.environ["EIGENTIME"]
 # A machine that is busy.
 LATE = 5.0
 TIMELINE = ["--date", "2038-01-01", "--rate", "2"]
+
+
+class Private(list):
+    """The options of a timeline without a name."""
+
+
+# How a program is started, and how fast its monotonic clocks run then: on no timeline, or on one with these options.
+KINDS = {
+    "plain": (None, 1),
+    "named": (TIMELINE, 2),
+    "traced": ([*TIMELINE, "--traced"], 2),
+    "private": (Private(TIMELINE), 2),
+    "offset": (Private(["--offset", "-30d", "--monotonic", "10d"]), 1),
+}
 # Those of programs/moving.c.
 WAITS = [
     *[
@@ -56,11 +70,10 @@ class Moving:
     def __init__(self, name, words, timeline=None):
         self.timeline, self.directory = timeline, Path(f"{name}.checkpoint")
         self.out = Path(f"{name}.out")
-        before = (
-            []
-            if timeline is None
-            else [EIGENTIME, "run", "--timeline", name, *timeline, "--"]
-        )
+        before = []
+        if timeline is not None:
+            named = [] if isinstance(timeline, Private) else ["--timeline", name]
+            before = [EIGENTIME, "run", *named, *timeline, "--"]
         with self.out.open("w") as out:
             self.process = subprocess.Popen(
                 [*before, *words],
@@ -70,6 +83,7 @@ class Moving:
                 start_new_session=True,
             )
         self.pid, self.name = self.process.pid, name
+        self.is_named = timeline is not None and not isinstance(timeline, Private)
         self.tree = set()
 
     def lines(self):
@@ -101,7 +115,7 @@ class Moving:
             time.sleep(0.02)
 
     def subject(self):
-        return ["--pid", str(self.pid)] if self.timeline is None else [self.name]
+        return [self.name] if self.is_named else ["--pid", str(self.pid)]
 
     def checkpoint(self, *options):
         shutil.rmtree(self.directory, ignore_errors=True)
@@ -124,6 +138,7 @@ class Moving:
 
     def restore(self, *options):
         command("restore", self.directory, "--timeline", self.name, *options)
+        self.is_named = True
 
     def end(self):
         self.tree = set(tree_of(self.pid))

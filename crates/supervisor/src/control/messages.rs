@@ -115,6 +115,9 @@ pub enum Request {
     },
     /// The process that asks has all that it was offered.
     Adopted,
+    /// Whoever has asked for a name has ended.
+    #[serde(skip)]
+    GiveNameBack,
     /// End it; with `force` its members as well.
     #[serde(skip)]
     Remove {
@@ -133,7 +136,7 @@ pub struct Allowance {
 }
 
 /// Which leaps over time that nobody uses are allowed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Leaps {
     /// All.
     All,

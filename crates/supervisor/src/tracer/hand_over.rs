@@ -13,9 +13,12 @@ use std::collections::HashSet;
 use std::mem;
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use super::idle::Idle;
+use super::tracee::{Stop, Tracee};
 use super::{Standing, Supervisor, Thread};
 use crate::control::server::Asked;
 use crate::control::{Answer, Offer, Request};
@@ -25,6 +28,9 @@ use crate::region;
 
 /// How long it may take until the other supervisor has everything.
 const PATIENCE: Duration = Duration::from_secs(8);
+
+/// How often those that hand over look after those that take over.
+const TURN: Duration = Duration::from_millis(5);
 
 /// How long a process may take to stop.
 const HALT_PATIENCE: Duration = Duration::from_secs(2);
@@ -118,19 +124,13 @@ impl Supervisor {
                     .to_owned(),
             );
         }
-        let refused = match self.lifelong {
-            Some(reason) => Some(format!("its programs are traced for life, {reason}")),
-            None if !self.timelines.is_one() => {
-                Some("another timeline lies on it, inside one of its programs".to_owned())
-            }
-            None if self.is_slewing() => {
-                Some("its clocks run at another rate until they have caught up".to_owned())
-            }
-            None => None,
-        };
-        match refused {
+        let reasons = [
+            (!self.timelines.is_one(), "another timeline lies on it, inside one of its programs"),
+            (self.is_slewing(), "its clocks run at another rate until they have caught up"),
+        ];
+        match reasons.into_iter().find(|(holds, _)| *holds) {
             None => Ok(()),
-            Some(reason) => Err(format!(
+            Some((_, reason)) => Err(format!(
                 "{reason}, and cannot be written by CRIU meanwhile\nhelp: `eigentime ctl save` keeps its \
                  clocks, and `eigentime run --continue` lets programs go on by them"
             )),
@@ -212,7 +212,9 @@ impl Supervisor {
             return self.give_up_hand_over(Some(process));
         }
         let has_entering = self.has_entering();
-        let is_settled = is_quiet && self.ends_nothing();
+        // Whoever has just been made is told of by the kernel alone.
+        let lets_go = self.notified.is_some() || !Tracee::is_any_traced();
+        let is_settled = is_quiet && self.ends_nothing() && lets_go;
         let Some(HandOver { stage, .. }) = &mut self.hand_over else { return };
         *stage = match mem::replace(stage, Stage::Offered) {
             Stage::Starting(asked) if !has_entering => Stage::Settling(asked),
@@ -226,6 +228,19 @@ impl Supervisor {
             }
             stage => stage,
         };
+    }
+
+    /// The next event while it is handed over, in which nothing may come, or nobody is left to be waited for.
+    pub(super) fn next_event_meanwhile(&mut self) -> nix::Result<(Tracee, Stop)> {
+        match Tracee::wait_for_any_until(Instant::now() + TURN) {
+            Ok(event) => Ok(event.unwrap_or(Tracee::WOKEN)),
+            Err(Errno::ECHILD) => {
+                let asked = self.control.as_ref().and_then(|control| control.wait_for(TURN));
+                asked.into_iter().for_each(|asked| self.carry_out(asked));
+                Ok(Tracee::WOKEN)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// All that another supervisor needs.
@@ -251,6 +266,8 @@ impl Supervisor {
             base: self.layout.base(),
             image: self.layout.known_image().clone(),
             latch: self.timekeeper().region().page().latch().word(),
+            lifelong: self.lifelong,
+            skip: self.idle.as_ref().map(Idle::skip),
             state: serde_json::to_value(self.state()).ok()?,
             halted: self.hand_over.iter().flat_map(|it| &it.halted).map(|it| it.as_raw()).collect(),
         })
@@ -258,7 +275,7 @@ impl Supervisor {
 
     /// Stops processes that have to be traced whenever they run, and lets go of them; else the one that does not stop.
     fn halt_traced(&mut self) -> Result<(), Pid> {
-        let follows_all = self.follows_all();
+        let follows_all = self.notified.is_none() || self.follows_all();
         let kept = self.threads.iter().filter(|(_, it)| follows_all || it.kept.is_some());
         let threads: Vec<_> = kept.map(|(thread, _)| *thread).collect();
         let processes: HashSet<_> =

@@ -54,6 +54,7 @@ mod jobs;
 mod journal;
 mod kernel_vdso;
 mod mapping;
+mod naming;
 mod nesting;
 mod notes;
 mod notified;
@@ -99,6 +100,7 @@ use crate::region::{Layout, Region};
 pub use blocked::Blocked;
 pub use journal::Journal;
 pub use rearm::armed_descriptors;
+pub use signals::ASKS_FOR_NAME;
 use timekeeper::{Number, Timekeeper};
 pub use timekeeper::{Opening, TimeNamespace};
 use timelines::Timelines;
@@ -204,6 +206,8 @@ pub struct Supervisor {
     runtimes: oci_runtimes::Runtimes,
     /// The socket of a named timeline.
     control: Option<Control>,
+    /// Has it no name but for a while?
+    is_private: bool,
     /// Processes that have set a POSIX timer.
     posix_timers: HashSet<Pid>,
     /// POSIX timers that are armed for an instant of a wall clock.
@@ -326,6 +330,7 @@ impl Supervisor {
             ),
             kernel,
             groups,
+            is_private: control.is_none(),
             control,
             raw_clock: false,
             keeps_privileges: namespace::is_privileged(),

@@ -15,6 +15,7 @@ use crate::region;
 impl Supervisor {
     /// Carries out what has been asked meanwhile.
     pub(super) fn attend(&mut self) {
+        self.take_name();
         while let Some(asked) = self.control.as_ref().and_then(Control::take) {
             self.carry_out(asked);
         }
@@ -22,6 +23,9 @@ impl Supervisor {
 
     pub(super) fn carry_out(&mut self, asked: Asked) {
         let Some(asked) = self.note_hand_over(asked) else { return };
+        if let Err(reason) = self.check_name(&asked.request) {
+            return asked.answer(Answer::Refused(reason));
+        }
         self.has_new_state = true;
         let answer = match &asked.request {
             Request::Show => Answer::Shown(Box::new(self.show())),
@@ -88,6 +92,10 @@ impl Supervisor {
             Request::BringerEnded => {
                 self.bringer_has_ended();
                 Answer::Done
+            }
+            Request::GiveNameBack => {
+                asked.answer(Answer::Done);
+                return self.give_name_back();
             }
             Request::Remove { force } => match self.refuse_to_end(*force) {
                 Some(reason) => Answer::Refused(reason),

@@ -37,6 +37,9 @@ impl Supervisor {
         if self.is_resumed || (self.journal.is_some() && self.started) {
             self.start_guardian();
         }
+        if self.is_private {
+            signals::hear_of_names();
+        }
         let region = Arc::clone(self.timekeeper().region());
         if self.control.as_mut().is_some_and(|control| control.start(&region).is_err()) {
             return;
@@ -96,6 +99,7 @@ impl Supervisor {
             }
             self.attend();
             self.rearm();
+            self.go_on_with_hand_over();
             if self.removed || self.has_outlived_its_members() {
                 break;
             }

@@ -6,12 +6,13 @@
 //! started first; once that has ended, it ends the supervisor, and what is left with it.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::unistd::Pid;
 
 use super::journal::ENDED_AT;
+use crate::control::server::note_woken;
 
 /// Signals by which a program is asked to end.
 const PASSED_ON: [Signal; 4] = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT];
@@ -22,6 +23,12 @@ const IGNORED: [Signal; 5] =
 
 /// The program that was started first; zero once it has ended.
 static PROGRAM: AtomicI32 = AtomicI32::new(0);
+
+/// The signal by which a timeline without a name is asked to take one: the number that is queued with it.
+pub const ASKS_FOR_NAME: Signal = Signal::SIGUSR1;
+
+/// Who has asked for a name, and for which; zero if nobody has.
+static ASKED_NAME: AtomicU64 = AtomicU64::new(0);
 
 /// What tells the guardian that the programs are to end; none if they end anyway.
 static JOURNAL: AtomicI32 = AtomicI32::new(-1);
@@ -48,6 +55,34 @@ pub fn ignore() {
         let _ = unsafe { nix::sys::signal::signal(signal, SigHandler::SigIgn) };
     }
     let _ = SigSet::all().thread_unblock();
+}
+
+/// Lets a timeline be asked for a name from now on.
+pub fn hear_of_names() {
+    let action =
+        SigAction::new(SigHandler::SigAction(note_name), SaFlags::empty(), SigSet::empty());
+    // SAFETY: the handler stores to two atomics and does nothing else. It can be handled.
+    let _ = unsafe { sigaction(ASKS_FOR_NAME, &action) };
+}
+
+extern "C" fn note_name(_: i32, told: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    // SAFETY: the kernel passes what is told of the signal, and that it was queued tells what it holds.
+    let (is_queued, asker, value) =
+        unsafe { ((*told).si_code == libc::SI_QUEUE, (*told).si_pid(), (*told).si_value()) };
+    if is_queued {
+        let number = value.sival_ptr.addr() as u32;
+        ASKED_NAME.store(u64::from(asker as u32) << 32 | u64::from(number), Ordering::Relaxed);
+        note_woken();
+    }
+}
+
+/// Who has asked for a name since this was called last, and for which.
+pub fn asked_name() -> Option<(Pid, Pid)> {
+    if ASKED_NAME.load(Ordering::Relaxed) == 0 {
+        return None;
+    }
+    let asked = ASKED_NAME.swap(0, Ordering::Relaxed);
+    Some((Pid::from_raw((asked >> 32) as i32), Pid::from_raw(asked as i32)))
 }
 
 /// Are they passed on to this one?

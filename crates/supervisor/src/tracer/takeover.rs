@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 use super::blocked::Blocked;
+use super::idle::{Idle, Known};
 use super::notified::{Notified, is_exec};
 use super::permissions::Permissions;
 use super::rearm::{Awaited, Rearm, TimerKey, has_posix_timers};
@@ -41,6 +42,9 @@ pub struct State {
     /// Changes that timers are still to follow: all, and those of some processes.
     pub(super) rearms: Vec<Rearm>,
     awaited: Vec<Awaited>,
+    /// How the time that nobody uses is skipped.
+    #[serde(default)]
+    idle: Option<Known>,
 }
 
 impl Supervisor {
@@ -59,6 +63,7 @@ impl Supervisor {
             settings: self.settings.iter().map(|(key, (clock, at))| (*key, *clock, *at)).collect(),
             rearms: self.rearms.clone(),
             awaited: self.awaited.clone(),
+            idle: self.idle.as_ref().map(Idle::known),
         }
     }
 
@@ -133,6 +138,9 @@ impl Supervisor {
         self.wall_timers.extend(state.wall_timers);
         self.rearms = state.rearms;
         self.awaited = state.awaited;
+        if let (Some(idle), Some(known)) = (&mut self.idle, state.idle) {
+            idle.resume(known);
+        }
     }
 
     /// Makes up for what has been missed.

@@ -11,6 +11,7 @@ use nix::errno::Errno;
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::Signal;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
+use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
 
 use super::plain::{Plain, bytes_of_mut};
@@ -98,7 +99,7 @@ pub struct Tracee(pub Pid);
 
 impl Tracee {
     /// What stands for the thread that is woken.
-    const WOKEN: (Self, Stop) = (Self(Pid::from_raw(0)), Stop::Woken);
+    pub const WOKEN: (Self, Stop) = (Self(Pid::from_raw(0)), Stop::Woken);
 
     /// Waits until any traced thread stops or ends, or a signal wakes this one; `None` when there
     /// is no traced thread left.
@@ -112,6 +113,13 @@ impl Tracee {
             Err(Errno::ECHILD) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Is there any traced thread, or the end of one, which nobody has been told of?
+    pub fn is_any_traced() -> bool {
+        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG;
+        let flags = flags | WaitPidFlag::WNOWAIT | WaitPidFlag::__WALL;
+        waitid(Id::All, flags) != Err(Errno::ECHILD)
     }
 
     /// The same, without waiting.

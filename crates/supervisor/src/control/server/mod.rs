@@ -228,6 +228,11 @@ impl Control {
         self.asked.recv().ok().inspect(Asked::note_taken)
     }
 
+    /// Waits for a request for so long.
+    pub fn wait_for(&self, span: Duration) -> Option<Asked> {
+        self.asked.recv_timeout(span).ok().inspect(Asked::note_taken)
+    }
+
     /// Tells those who watch, and looks after those who wait, if there are any.
     pub fn tell(&self, event: impl FnOnce() -> Event) {
         if self.is_watched.load(Ordering::Relaxed) {
@@ -284,10 +289,15 @@ pub fn was_woken() -> bool {
     WOKEN.load(Ordering::Relaxed) && WOKEN.swap(false, Ordering::Relaxed)
 }
 
+/// Notes that it is woken.
+pub fn note_woken() {
+    WOKEN.store(true, Ordering::Relaxed);
+}
+
 /// Lets a signal interrupt what this thread waits in.
 fn interrupt_by(signal: Signal) -> nix::Result<()> {
     extern "C" fn note(_: i32) {
-        WOKEN.store(true, Ordering::Relaxed);
+        note_woken();
     }
     let action = SigAction::new(SigHandler::Handler(note), SaFlags::empty(), SigSet::empty());
     // SAFETY: the handler stores to an atomic and does nothing else.

@@ -43,7 +43,7 @@ pub struct BroughtBack {
 /// How it becomes a member, and what tells of its calls.
 enum How {
     /// As one that had the image before.
-    TakenBack(OwnedFd),
+    TakenBack(Option<OwnedFd>),
     /// As one that is attached.
     Adopted(Option<OwnedFd>, Target),
 }
@@ -71,8 +71,10 @@ impl Supervisor {
         self.note_restored_in(pid, runtime);
         self.note_attached(pid, is_first);
         let how = match (restored.is_prepared, listener) {
-            (true, None) => return Err("another listens to its filter".to_owned()),
-            (true, Some(listener)) => How::TakenBack(listener),
+            (true, None) if self.notified.is_some() => {
+                return Err("another listens to its filter".to_owned());
+            }
+            (true, listener) => How::TakenBack(listener),
             (false, listener) => How::Adopted(listener, target),
         };
         let attached = Attached::new(pid, stopped.threads().len(), begin.elapsed(), notes);
@@ -92,7 +94,9 @@ impl Supervisor {
             match how {
                 How::Adopted(listener, target) => self.adopt(stopped, listener, runtime, &target),
                 How::TakenBack(listener) => {
-                    self.listen_to_attached(listener, process, runtime, false);
+                    if let Some(listener) = listener {
+                        self.listen_to_attached(listener, process, runtime, false);
+                    }
                     self.have_attached();
                     self.take_back(stopped);
                 }

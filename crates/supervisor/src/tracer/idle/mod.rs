@@ -38,6 +38,8 @@ use super::timekeeper::{Changed, Number};
 use super::tracee::{Stop, Tracee};
 use super::wait_restart::Recheck;
 use super::{Standing, Supervisor};
+use serde::{Deserialize, Serialize};
+
 use crate::control::server::NO_SKIPS;
 use crate::control::{Change, Event, Hold, Leaps, Skipping};
 use crate::proc;
@@ -116,6 +118,15 @@ pub struct Idle {
     skipped: Nanos,
 }
 
+/// What goes on at a checkpoint.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Known {
+    limit: Option<(Clock, VirtualInstant)>,
+    allowed: Leaps,
+    leaps: u64,
+    skipped: Nanos,
+}
+
 /// How long to wait for events at most.
 enum Pause {
     /// Not at all.
@@ -149,6 +160,25 @@ impl Idle {
             leaps: 0,
             skipped: Nanos::ZERO,
         }
+    }
+
+    /// What is asked of it from now on: a limit that has been reached is none any more.
+    pub fn skip(&self) -> Skip {
+        let limit = self.skip.limit.filter(|_| self.limit.is_some() || !self.has_begun);
+        Skip { limit, ..self.skip }
+    }
+
+    /// What is known of it.
+    pub fn known(&self) -> Known {
+        let Self { limit, allowed, leaps, skipped, .. } = *self;
+        Known { limit, allowed, leaps, skipped }
+    }
+
+    /// Goes on with what is known.
+    pub fn resume(&mut self, known: Known) {
+        let Known { limit, allowed, leaps, skipped } = known;
+        self.has_begun = true;
+        (self.limit, self.allowed, self.leaps, self.skipped) = (limit, allowed, leaps, skipped);
     }
 
     /// The clocks begin to run.
@@ -267,6 +297,9 @@ impl Supervisor {
     /// Waits until any thread stops or ends, and skips meanwhile what time nobody uses; `None` if
     /// there is none left.
     pub(super) fn next_event(&mut self) -> nix::Result<Option<(Tracee, Stop)>> {
+        if self.hand_over.is_some() {
+            return self.next_event_meanwhile().map(Some);
+        }
         if self.idle.is_none() {
             return self.polling.wait(!self.jobs.is_empty());
         }

@@ -310,7 +310,7 @@ impl Supervisor {
 
     /// While clocks stand still, signals end waits, and all threads are followed.
     pub(super) fn follows_all(&self) -> bool {
-        self.timekeeper().motion().freeze.is_some() && self.control.is_some()
+        self.timekeeper().motion().freeze.is_some() && !self.is_private
     }
 
     /// Is anything left to be done in a thread?
