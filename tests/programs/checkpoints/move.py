@@ -372,14 +372,11 @@ def skipping(policy):
     ensure(len(moving.lines()) == 8, f"{moving.lines()}")
 
 
-def frozen(program, begins):
+def frozen(program, timeline, rate):
     """Clocks that stand still do so afterwards, and others can be told to."""
-    moving = Moving("frozen", program, [*TIMELINE, *begins])
-    if not begins:
-        moving.await_lines(3)
-        command("ctl", "freeze", "frozen")
-    else:
-        moving.await_lines(1)
+    moving = Moving("frozen", program, timeline)
+    moving.await_lines(1)
+    command("ctl", "freeze", "frozen")
     for options in [], ["--freeze"], ["--policy", "catch-up", "--freeze"]:
         moving.checkpoint()
         saved = moving.stood()
@@ -390,7 +387,7 @@ def frozen(program, begins):
         shown = json.loads(command("ctl", "show", "frozen", "--json"))
         clocks = {clock["clock"]: clock["virtual_ns"] for clock in shown["clocks"]}
         away = [
-            (now - saved["host_realtime_ns"]) * 2 for now in (began, time.time_ns())
+            (now - saved["host_realtime_ns"]) * rate for now in (began, time.time_ns())
         ]
         least, most = away if "catch-up" in options else (0, 0)
         passed = int(clocks["monotonic"]) - saved["clocks"]["monotonic"]
@@ -670,8 +667,8 @@ def main(case, *program):
         for what, case in of_kinds.items()
         for kind, options in KINDS.items()
     } | {
-        "frozen": lambda: frozen(program, []),
-        "frozen-from-start": lambda: frozen(program, ["--freeze"]),
+        "frozen": lambda: frozen(program, TIMELINE, 2),
+        "frozen-from-start": lambda: frozen(program, [*TIMELINE[:2], "--freeze"], 1),
         "skipping": lambda policy: skipping(policy),
         "snapshot": lambda policy: snapshot(program, policy),
         "passes": lambda: passes(program),

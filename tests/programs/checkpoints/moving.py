@@ -83,12 +83,13 @@ class Moving:
                 start_new_session=True,
             )
         self.pid, self.name = self.process.pid, name
-        self.is_named = timeline is not None and not isinstance(timeline, Private)
         self.tree = set()
 
     def lines(self):
+        """What it has written itself, line by line."""
         text = self.out.read_text()
-        return text[: text.rfind("\n") + 1].splitlines()
+        lines = text[: text.rfind("\n") + 1].splitlines()
+        return [line for line in lines if not line.startswith("eigentime: ")]
 
     def await_lines(self, count, limit=60):
         end = time.monotonic() + limit
@@ -115,7 +116,8 @@ class Moving:
             time.sleep(0.02)
 
     def subject(self):
-        return [self.name] if self.is_named else ["--pid", str(self.pid)]
+        is_named = self.timeline is not None and not isinstance(self.timeline, Private)
+        return [self.name] if is_named else ["--pid", str(self.pid)]
 
     def checkpoint(self, *options):
         shutil.rmtree(self.directory, ignore_errors=True)
@@ -138,7 +140,6 @@ class Moving:
 
     def restore(self, *options):
         command("restore", self.directory, "--timeline", self.name, *options)
-        self.is_named = True
 
     def end(self):
         self.tree = set(tree_of(self.pid))

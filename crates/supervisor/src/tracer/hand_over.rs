@@ -10,13 +10,14 @@
 //! it has ended.
 
 use std::collections::HashSet;
-use std::mem;
 use std::time::{Duration, Instant};
+use std::{iter, mem};
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use super::attach::IS_STARTING;
 use super::idle::Idle;
 use super::tracee::{Stop, Tracee};
 use super::{Standing, Supervisor, Thread};
@@ -205,16 +206,17 @@ impl Supervisor {
         let is_rest = *is_rest;
         let is_quiet = matches!(stage, Stage::Settling(_)) && self.is_quiet();
         // Nothing is stopped in the middle of its start, which would never end then.
-        if is_rest
-            && is_quiet
-            && let Err(process) = self.halt_traced()
-        {
-            return self.give_up_hand_over(Some(process));
-        }
+        let is_halted = match is_rest && is_quiet {
+            true => match self.halt_traced() {
+                Ok(are_all) => are_all,
+                Err(process) => return self.give_up_hand_over(Some(process)),
+            },
+            false => true,
+        };
         let has_entering = self.has_entering();
         // Whoever has just been made is told of by the kernel alone.
         let lets_go = self.notified.is_some() || !Tracee::is_any_traced();
-        let is_settled = is_quiet && self.ends_nothing() && lets_go;
+        let is_settled = is_quiet && is_halted && self.ends_nothing() && lets_go;
         let Some(HandOver { stage, .. }) = &mut self.hand_over else { return };
         *stage = match mem::replace(stage, Stage::Offered) {
             Stage::Starting(asked) if !has_entering => Stage::Settling(asked),
@@ -273,13 +275,19 @@ impl Supervisor {
         })
     }
 
-    /// Stops processes that have to be traced whenever they run, and lets go of them; else the one that does not stop.
-    fn halt_traced(&mut self) -> Result<(), Pid> {
+    /// Stops processes that have to be traced whenever they run, and lets go of them; else the one that does not
+    /// stop. Each stops before its children, of whose stops it is not told then. Tells whether all have: one that
+    /// has just started a program is to be prepared first.
+    fn halt_traced(&mut self) -> Result<bool, Pid> {
         let follows_all = self.notified.is_none() || self.follows_all();
         let kept = self.threads.iter().filter(|(_, it)| follows_all || it.kept.is_some());
         let threads: Vec<_> = kept.map(|(thread, _)| *thread).collect();
         let processes: HashSet<_> =
             threads.into_iter().filter_map(|thread| self.process_of(thread)).collect();
+        let mut processes: Vec<_> = processes.into_iter().collect();
+        processes.sort_by_cached_key(|process| {
+            iter::successors(Some(*process), |it| proc::parent_of(*it)).count()
+        });
         for process in processes {
             let deadline = Instant::now() + HALT_PATIENCE;
             let followed = self.threads.iter().filter(|(_, it)| it.process == Some(process));
@@ -289,12 +297,15 @@ impl Supervisor {
             if is_halted {
                 let let_go = self.let_go_halted(&threads, deadline).map_err(|_| process)?;
                 self.hand_over.iter_mut().for_each(|it| it.let_go.extend(&let_go));
-            } else {
-                self.halt(process, deadline).map_err(|_| process)?;
-                self.hand_over.iter_mut().for_each(|it| it.halted.push(process));
+                continue;
+            }
+            match self.halt(process, deadline) {
+                Ok(()) => self.hand_over.iter_mut().for_each(|it| it.halted.push(process)),
+                Err(IS_STARTING) => return Ok(false),
+                Err(_) => return Err(process),
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// The other supervisor has everything. Nothing is ended here.
@@ -313,7 +324,7 @@ impl Supervisor {
             return;
         };
         self.follow_halted(let_go);
-        for process in halted {
+        for process in halted.into_iter().rev() {
             // It may have been ended.
             let _ = self.end_halt(process);
         }

@@ -31,6 +31,9 @@ use crate::host;
 use crate::moved::{InCall, Restored};
 use crate::plan::Lifelong;
 
+/// What is told of a process that has started a program, and is not prepared yet.
+pub const IS_STARTING: Errno = Errno::EAGAIN;
+
 /// A process that has been brought in and is stopped. It ends with the supervisor.
 pub struct BroughtBack {
     stopped: Stopped,
@@ -115,11 +118,15 @@ impl Supervisor {
         self.resume_threads(&threads);
     }
 
-    /// Brings a process, all of whose threads are traced, to a stop of job control, and lets go of them.
+    /// Brings a process, all of whose threads are traced, to a stop of job control, and lets go of them. Fails with
+    /// `IS_STARTING` if it has no image yet.
     pub(in super::super) fn halt(&mut self, process: Pid, deadline: Instant) -> nix::Result<()> {
         let mut threads = Vec::new();
         let stopped = self.stop_threads(process, None, deadline, &mut threads);
         let halted = stopped.and_then(|()| {
+            if self.lacks_image(process) {
+                return Err(IS_STARTING);
+            }
             for thread in &threads {
                 self.redirect_notified(*thread)?;
             }
