@@ -21,7 +21,8 @@ const LIMIT: Duration = Duration::from_secs(300);
 const ROUNDS: u32 = 3;
 const KILLING_ROUNDS: u32 = 3;
 
-/// What sets the latter.
+/// What sets them.
+const MOVING: &str = "EIGENTIME_CHECKPOINT_ROUNDS";
 const KILLING: &str = "EIGENTIME_KILLING_ROUNDS";
 
 /// How long a round may take.
@@ -113,6 +114,7 @@ pub fn add(suite: &mut Suite) {
             ("late_parent", "children", "checkpoints/late_parent.py"),
             ("dues", "dues", "checkpoints/dues.py"),
             ("pending", "pending", "checkpoints/pending.py"),
+            ("spread", "spread", "checkpoints/spread.py"),
             ("stopped", "stopped", "languages/ticking.py"),
             ("slew::timers", "slew-timers", "checkpoints/pausing.py"),
         ] {
@@ -142,10 +144,12 @@ pub fn add(suite: &mut Suite) {
             suite.test(name, &with(&[]), move || moves(&case, Vec::new()));
             waits(suite, kind, label, policy);
         }
-        let case = format!("{kind}-children");
-        suite.test(format!("checkpoints::{kind}::children"), &with(&[]), move || {
-            moves(&case, script("checkpoints/children.py"))
-        });
+        for name in ["children", "spread"] {
+            let case = format!("{kind}-{name}");
+            suite.test(format!("checkpoints::{kind}::{name}"), &with(&[]), move || {
+                moves(&case, script(&format!("checkpoints/{name}.py")))
+            });
+        }
     }
     for (label, policy) in POLICIES {
         let case = format!("skipping:{policy}");
@@ -180,10 +184,20 @@ pub fn add(suite: &mut Suite) {
     }
     let timers = || script("checkpoints/timers.py");
     for (name, case, set_by, rounds, words) in [
-        ("rounds", "rounds", "EIGENTIME_CHECKPOINT_ROUNDS", ROUNDS, timers as Words),
-        ("killed_at_any_moment", "killing", KILLING, KILLING_ROUNDS, c),
+        ("rounds", "named-rounds", MOVING, ROUNDS, timers as Words),
+        ("traced::rounds", "traced-rounds", MOVING, ROUNDS, timers),
+        ("killed_at_any_moment", "named-killing", KILLING, KILLING_ROUNDS, c),
+        ("traced::killed_at_any_moment", "traced-killing", KILLING, KILLING_ROUNDS, c),
+        ("private::killed_at_any_moment", "private-killing", KILLING, KILLING_ROUNDS, c),
         ("restore_killed_at_any_moment", "killing-restore", KILLING, KILLING_ROUNDS, c),
-        ("any_of_us_killed_at_any_moment", "killing-all", KILLING, KILLING_ROUNDS, c),
+        ("any_of_us_killed_at_any_moment", "named-killing-all", KILLING, KILLING_ROUNDS, c),
+        (
+            "traced::any_of_us_killed_at_any_moment",
+            "traced-killing-all",
+            KILLING,
+            KILLING_ROUNDS,
+            c,
+        ),
     ] {
         suite.test(format!("checkpoints::{name}"), &needs, move || {
             let rounds = workspace::number_set_by(set_by, rounds)?;

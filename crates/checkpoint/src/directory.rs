@@ -94,7 +94,7 @@ pub fn link_images(
             filters::IMAGE => filters::without(&read()?, |program| moved.has_filter(program)),
             seals::IMAGE if !seals::are_known() => seals::without(&read()?),
             _ => match masks::thread_of(text) {
-                Some(thread) => withhold(&read()?, thread, &mut withheld),
+                Some(thread) => withhold(&read()?, thread, moved, &mut withheld),
                 None => {
                     symlink(way.join(&name), &link).map_err(Error::file("make", &link))?;
                     continue;
@@ -111,9 +111,14 @@ pub fn link_images(
 }
 
 /// The image of a thread without what it is to get later; None if it is not understood.
-fn withhold(image: &[u8], thread: i32, withheld: &mut Withheld) -> Option<Vec<u8>> {
+fn withhold(image: &[u8], thread: i32, moved: &Moved, withheld: &mut Withheld) -> Option<Vec<u8>> {
     let (image, is_unblocked) = masks::blocking(image)?;
-    let (image, timers) = timers::disarmed(&image, thread)?;
+    let process = moved.processes().iter().find(|process| process.number == thread);
+    let missed = process.map(|it| timers::Missed {
+        signals: it.unwritten,
+        since: it.looked_after.minus(it.read_after),
+    });
+    let (image, timers) = timers::disarmed(&image, thread, missed.unwrap_or_default())?;
     withheld.unblocked.extend(is_unblocked.then_some(thread));
     withheld.timers.extend(timers);
     Some(image)

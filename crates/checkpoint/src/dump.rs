@@ -27,6 +27,7 @@ use crate::log::moments;
 use crate::passes::{Dumping, LOG, Passes, REFUSAL, not_dumped, rest_of};
 use crate::script::{Calls, Task};
 use crate::subject::{Of, Subject};
+use crate::timers;
 
 /// What the script finds in the directory.
 const DRAFT: &str = "draft.json";
@@ -212,7 +213,11 @@ fn complete_draft(partial: &Path) -> Result<(), Error> {
         return Err(Error::Subject("criu does not tell when the processes stopped".to_owned()));
     };
     let root = root_of_script()?;
-    let moved = look_at(root, &moments, resting)?;
+    let written = |thread: i32| {
+        let image = fs::read(images.join(format!("core-{thread}.img"))).unwrap_or_default();
+        timers::queued(&image).unwrap_or(0)
+    };
+    let moved = look_at(root, &moments, resting, written)?;
     let made = Made { root, ..made };
     match becomes {
         Becomes::Images(images) => Manifest::write(&images, RUNTIME, &[], made, moved),

@@ -7,7 +7,7 @@
 
 use eigentime_supervisor::{Left, QUEUED_BY_CRIU};
 use eigentime_timeline::{ClockId, Nanos, Timespec};
-use nix::libc::SI_TIMER;
+use nix::libc::{SI_TIMER, SIGALRM, SIGEV_NONE};
 
 use crate::image::{Changed, Field, PROCESS, THREAD, numbers, with_fields, with_messages, within};
 
@@ -26,6 +26,8 @@ struct Form {
     field: u64,
     /// The fields of its number and its clock, if it has any.
     named: Option<(usize, usize)>,
+    /// The field of its signal, unless that is SIGALRM.
+    signal: Option<usize>,
     /// Two fields each: seconds, and smaller units.
     interval: usize,
     left: usize,
@@ -34,28 +36,64 @@ struct Form {
 
 const FORMS: [Form; 2] = [
     // The interval timer of real time.
-    Form { field: 1, named: None, interval: 1, left: 3, unit: 1_000 },
+    Form { field: 1, named: None, signal: None, interval: 1, left: 3, unit: 1_000 },
     // A POSIX timer.
-    Form { field: 4, named: Some((1, 2)), interval: 7, left: 9, unit: 1 },
+    Form { field: 4, named: Some((1, 2)), signal: Some(3), interval: 7, left: 9, unit: 1 },
 ];
+
+/// What CRIU has not written of a process, since it came after it had read which signals are queued.
+#[derive(Clone, Copy, Default)]
+pub struct Missed {
+    /// The signals that were pending in the end.
+    pub signals: u64,
+    /// How long that was after CRIU had read the timers.
+    pub since: Nanos,
+}
+
+impl Missed {
+    /// How much time was left until a timer went off whose signal is one of them: none, or less. Of several timers
+    /// with that signal, it is the first that can have.
+    fn take(&mut self, signal: Option<i32>, left: Nanos, interval: Nanos) -> Option<Nanos> {
+        let bit = bit_of(signal?)?;
+        let since = match (left, interval) {
+            _ if self.signals & bit == 0 => None,
+            // It is not armed any more. When that was is not known, but not later than it was read.
+            (Nanos::ZERO, _) => Some(Nanos(1)),
+            (_, Nanos::ZERO) => None,
+            // Else the signal may have come later.
+            (left, interval) => Some(left.minus(interval)).filter(|_| left > self.since),
+        };
+        self.signals &= !since.map_or(0, |_| bit);
+        since
+    }
+}
 
 /// The most fields that any has.
 const FIELDS: usize = 11;
 
 impl Form {
     /// What a timer of this process is set to, and the same set to nothing.
-    fn disarmed(&self, timer: &[u8], process: i32) -> Option<(Left, Vec<u8>)> {
+    fn disarmed(&self, timer: &[u8], process: i32, missed: &mut Missed) -> Option<(Left, Vec<u8>)> {
         let mut fields = [0; FIELDS];
         numbers(timer, &mut fields)?;
         let word = |field: usize| fields[field - 1] as i64;
         let time = |field: usize| {
             Timespec { sec: word(field), nsec: word(field + 1).saturating_mul(self.unit) }.nanos()
         };
+        let counts_time =
+            self.named.is_none_or(|(_, clock)| ClockId(word(clock) as i32).clock().is_some());
+        let signal = match self.signal {
+            _ if !counts_time => None,
+            None => Some(SIGALRM),
+            // The field behind it says whether there is any.
+            Some(field) => (word(field + 1) as i32 != SIGEV_NONE).then(|| word(field) as i32),
+        };
+        let [left, interval] = [self.left, self.interval].map(time);
         let left = Left {
             process,
             timer: self.named.map(|(number, _)| word(number) as i32),
-            left: time(self.left),
-            interval: time(self.interval),
+            left: missed.take(signal, left, interval).unwrap_or(left),
+            interval,
         };
         let times = [self.interval, self.interval + 1, self.left, self.left + 1];
         let made = with_fields(timer, &mut |field, _| {
@@ -64,20 +102,46 @@ impl Form {
                 false => Changed::Same,
             })
         });
-        let counts_time =
-            self.named.is_none_or(|(_, clock)| ClockId(word(clock) as i32).clock().is_some());
         let is_armed = left.left != Nanos::ZERO || left.interval != Nanos::ZERO;
         Some((left, made?)).filter(|_| counts_time && is_armed)
     }
 }
 
+/// That of a signal in a set.
+fn bit_of(signal: i32) -> Option<u64> {
+    1_u64.checked_shl(u32::try_from(signal - 1).ok()?)
+}
+
+/// The signals that are queued for a thread, and for its process if it is the first; None if its image is not
+/// understood.
+pub fn queued(image: &[u8]) -> Option<u64> {
+    let mut found = 0;
+    with_messages(image, |message| {
+        for (part, queue) in QUEUES {
+            within(message, part, &mut |part| {
+                within(part, queue, &mut |queue| {
+                    within(queue, SIGNAL, &mut |signal| {
+                        within(signal, INFO, &mut |info| {
+                            let number = i32::from_ne_bytes(*info.first_chunk()?);
+                            found |= bit_of(number)?;
+                            Some(info.to_vec())
+                        })
+                    })
+                })
+            })?;
+        }
+        Some(message.to_vec())
+    })?;
+    Some(found)
+}
+
 /// The image of a thread of that number, in which no timer is armed, and what they were set to; None if it
 /// is not understood.
-pub fn disarmed(image: &[u8], thread: i32) -> Option<(Vec<u8>, Vec<Left>)> {
+pub fn disarmed(image: &[u8], thread: i32, mut missed: Missed) -> Option<(Vec<u8>, Vec<Left>)> {
     let mut found = Vec::new();
     let mut disarm = |field: u64, timer: &[u8]| {
         let form = FORMS.iter().find(|form| form.field == field)?;
-        let (left, made) = form.disarmed(timer, thread)?;
+        let (left, made) = form.disarmed(timer, thread, &mut missed)?;
         found.push(left);
         Some(made)
     };
@@ -164,8 +228,56 @@ mod tests {
             interval: Nanos(interval),
         };
         let found = vec![left(None, 4_000_005_000, 2_000_003_000), left(Some(6), 1_000_000_005, 0)];
-        assert_eq!(disarmed(&written, 7), Some((expected, found)));
-        assert_eq!(disarmed(&written[..written.len() - 1], 7), None);
+        assert_eq!(disarmed(&written, 7, Missed::default()), Some((expected, found)));
+        assert_eq!(disarmed(&written[..written.len() - 1], 7, Missed::default()), None);
+    }
+
+    #[test]
+    fn a_signal_that_came_after_signals_were_read_is_that_of_one_timer() {
+        let [usr1, usr2, tick] = [10, 12, 14];
+        let posix = |id, signal, notify, times: &[u64; 4]| {
+            let head = timer(1, &[id, nix::libc::CLOCK_MONOTONIC as u64, signal, notify, 0, 0]);
+            (4, [head, timer(7, times), written::number(11, 8)].concat())
+        };
+        let (none, by_signal) = (1, 0);
+        let written = image(&[
+            (1, timer(1, &[0; 4])),
+            posix(0, usr1, none, &[0; 4]),
+            posix(1, usr1, by_signal, &[0; 4]),
+            posix(2, usr1, by_signal, &[0; 4]),
+            posix(3, usr2, by_signal, &[0, 500, 0, 200]),
+            posix(4, usr2, by_signal, &[0, 500, 0, 50]),
+        ]);
+        let left = |signals: &[u64]| {
+            let signals = signals.iter().map(|signal| 1 << (signal - 1)).sum();
+            let missed = Missed { signals, since: Nanos(100) };
+            let left = disarmed(&written, 7, missed).unwrap().1;
+            left.iter().map(|it| (it.timer, it.left.0)).collect::<Vec<_>>()
+        };
+        let (first, second) = ((Some(3), 200), (Some(4), 50));
+        assert_eq!(left(&[]), [first, second]);
+        assert_eq!(left(&[tick]), [(None, 1), first, second]);
+        assert_eq!(left(&[usr1, usr2]), [(Some(1), 1), (Some(3), 200 - 500), second]);
+    }
+
+    #[test]
+    fn queued_signals_are_told() {
+        let signal = |number: i32| {
+            let mut info = [0; 128];
+            info[..4].copy_from_slice(&number.to_ne_bytes());
+            written::bytes(SIGNAL, &written::bytes(INFO, &info))
+        };
+        let [process, thread] = QUEUES;
+        let parts = [
+            written::bytes(
+                process.0,
+                &written::bytes(process.1, &[signal(1), signal(64)].concat()),
+            ),
+            written::bytes(thread.0, &written::bytes(thread.1, &signal(14))),
+        ];
+        assert_eq!(queued(&written::image(&[parts.concat()])), Some(1 | 1 << 63 | 1 << 13));
+        assert_eq!(queued(&written::image(&[])), Some(0));
+        assert_eq!(queued(b"short"), None);
     }
 
     #[test]
@@ -182,12 +294,15 @@ mod tests {
         marked[32..36].copy_from_slice(b"CRIU");
         let other = [7; 128];
         let expected = image([&marked, &other]);
-        assert_eq!(disarmed(&image([&of_timer, &other]), 7), Some((expected, Vec::new())));
+        assert_eq!(
+            disarmed(&image([&of_timer, &other]), 7, Missed::default()),
+            Some((expected, Vec::new()))
+        );
     }
 
     #[test]
     fn a_thread_without_timers_stays_as_it_is() {
         let written = written::image(&[written::number(1, 1)]);
-        assert_eq!(disarmed(&written, 7), Some((written, Vec::new())));
+        assert_eq!(disarmed(&written, 7, Missed::default()), Some((written, Vec::new())));
     }
 }

@@ -147,12 +147,18 @@ pub struct Moments {
     pub halted: HashSet<i32>,
 }
 
-/// Looks at a tree of processes that CRIU has stopped, and which lived by that timeline, or by none.
+/// Looks at a tree of processes that CRIU has stopped, and which lived by that timeline, or by none. Of threads, as
+/// they are called in the process namespace of the first, `written` tells which signals CRIU has written as pending.
 ///
 /// # Errors
 ///
 /// If their time namespace cannot be entered.
-pub fn look_at(root: i32, moments: &Moments, timeline: Option<Resting>) -> Result<Moved, Error> {
+pub fn look_at(
+    root: i32,
+    moments: &Moments,
+    timeline: Option<Resting>,
+    written: impl Fn(i32) -> u64,
+) -> Result<Moved, Error> {
     let root = Pid::from_raw(root);
     // That namespace may have another CLOCK_MONOTONIC.
     namespace::join_time(root).map_err(Error::system("enter the time namespace of a process"))?;
@@ -172,7 +178,10 @@ pub fn look_at(root: i32, moments: &Moments, timeline: Option<Resting>) -> Resul
         let read = moments.read.get(&pid).ok_or_else(untold)?;
         let is_ours = timeline.as_ref().is_some_and(|it| it.halted.contains(&pid));
         let halted = moments.halted.contains(&pid) && !is_ours;
-        Ok(numbers.stood(process, read.since(moments.stopped), halted))
+        let read_after = read.since(moments.stopped);
+        let looked_after = host::read(ClockId::MONOTONIC).since(moments.stopped);
+        let unwritten = Numbers::pending(process) & !numbers.written(process, &written);
+        Ok(Stood { read_after, looked_after, unwritten, halted, ..numbers.stood(process) })
     });
     let processes = processes.collect::<Result<_, Error>>()?;
     let saved = Saved::new(then[Clock::Wall as usize], motion, stood);
@@ -194,7 +203,24 @@ impl Numbers {
         proc::numbers_of(thread).get(self.depth).copied()
     }
 
-    fn stood(&self, process: Pid, read_after: Nanos, halted: bool) -> Stood {
+    /// The signals that are pending for a process or any thread of it.
+    fn pending(process: Pid) -> u64 {
+        let of_thread = |thread| proc::status_set(thread, "SigPnd:").unwrap_or(0);
+        let shared = proc::status_set(process, "ShdPnd:").unwrap_or(0);
+        proc::threads_of(process)
+            .into_iter()
+            .flatten()
+            .map(of_thread)
+            .fold(shared, |all, it| all | it)
+    }
+
+    /// Those of them that this tells of its threads.
+    fn written(&self, process: Pid, written: impl Fn(i32) -> u64) -> u64 {
+        let threads = proc::threads_of(process).into_iter().flatten();
+        threads.filter_map(|thread| self.of(thread)).map(written).fold(0, |all, it| all | it)
+    }
+
+    fn stood(&self, process: Pid) -> Stood {
         let in_call = |thread: Pid| {
             let text = proc::read(thread, "syscall").ok()?;
             let call = Blocked::parse(&text)?;
@@ -207,8 +233,7 @@ impl Numbers {
             command: proc::command_of(process),
             calls: threads.filter_map(in_call).collect(),
             timers: armed_descriptors(process),
-            read_after,
-            halted,
+            ..Stood::default()
         }
     }
 }

@@ -39,7 +39,7 @@ pub struct Resting {
 }
 
 /// A process.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Stood {
     /// Its number, as it is called from outside.
     pub pid: i32,
@@ -54,6 +54,13 @@ pub struct Stood {
     /// For how long the clocks had stood when CRIU read its other timers.
     #[serde(default)]
     pub read_after: Nanos,
+    /// For how long they had stood when it was looked which signals are pending.
+    #[serde(default)]
+    pub looked_after: Nanos,
+    /// The signals that were pending then and that CRIU has not written: they came after it had read them. It reads
+    /// timers later.
+    #[serde(default)]
+    pub unwritten: u64,
     /// Had a signal stopped it?
     #[serde(default)]
     pub halted: bool,

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from moving import (
     EIGENTIME,
-    TIMELINE,
     Moving,
     Wrong,
     check_steps,
@@ -31,13 +30,19 @@ def await_criu(end):
         time.sleep(0.02)
 
 
-def killing(program, count):
+def killing(program, timeline, _rate, count):
     """The command is killed at a random moment: the program runs on, or it is in a whole checkpoint."""
-    moving = Moving("killing", program, ["--rate", "2"])
-    for number in range(count):
+    moving = Moving("killing", program, timeline)
+    for number in range(int(count)):
         moving.await_lines(len(moving.lines()) + 2)
         shutil.rmtree(moving.directory, ignore_errors=True)
-        words = [EIGENTIME, "checkpoint", "killing", "-o", str(moving.directory)]
+        words = [
+            EIGENTIME,
+            "checkpoint",
+            *moving.subject(),
+            "-o",
+            str(moving.directory),
+        ]
         asked = subprocess.Popen(
             words,
             stdin=subprocess.DEVNULL,
@@ -199,7 +204,7 @@ def forget_timeline(name):
     subprocess.run([EIGENTIME, "ctl", "rm", name], check=False, capture_output=True)
 
 
-def killing_all(program, count):
+def killing_all(program, timeline, _rate, count):
     """Any process of ours is killed: the program runs on, or there is a whole checkpoint of it, never both; there is
     neither only where its supervisor was killed, with which programs end."""
     seed = random.randrange(1 << 32)
@@ -207,9 +212,9 @@ def killing_all(program, count):
     killed = collections.Counter()
     role, number, moving = None, 0, None
     try:
-        for number in range(count):
+        for number in range(int(count)):
             if moving is None:
-                moving = Moving("all", program, TIMELINE)
+                moving = Moving("all", program, timeline)
             moving.await_lines(len(moving.lines()) + 2)
             shutil.rmtree(moving.directory, ignore_errors=True)
             shown = json.loads(command("ctl", "show", "all", "--json"))

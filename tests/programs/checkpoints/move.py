@@ -127,6 +127,20 @@ def ordered(program, timeline, _rate):
     moving.end()
 
 
+def spread(program, timeline, _rate):
+    """None of the timers is lost that go off while CRIU writes, and none goes off twice."""
+    moving = Moving("spread", program, timeline)
+    moving.await_lines(1)
+    moving.checkpoint()
+    moving.reap()
+    moving.restore()
+    armed = moving.lines()[0].split()
+    moving.await_lines(1 + len(armed))
+    time.sleep(0.2)
+    ensure(sorted(moving.lines()[1:]) == armed, f"{moving.lines()}")
+    moving.end()
+
+
 def pending(program, timeline, _rate):
     """The signal of a timer that was queued comes once, also if the clocks change first."""
     moving = Moving("pending", program, timeline)
@@ -448,13 +462,13 @@ def slew_timers(program, timeline, _rate):
     moving.end()
 
 
-def rounds(program, count):
+def rounds(program, timeline, _rate, count):
     """Again and again at random moments, with changes of the map in between: no timer is lost, no clock goes back."""
     seed = random.randrange(1 << 32)
     chance = random.Random(seed)
-    moving = Moving("rounds", program, ["--date", "2038-01-01", "--rate", "2"])
+    moving = Moving("rounds", program, timeline)
     try:
-        for _ in range(count):
+        for _ in range(int(count)):
             moving.await_lines(len(moving.lines()) + 2)
             time.sleep(chance.random() / 5)
             change = [
@@ -659,8 +673,12 @@ def main(case, *program):
         "dues": dues,
         "ordered": ordered,
         "pending": pending,
+        "spread": spread,
         "stopped": stopped,
         "first": first_reading,
+        "rounds": rounds,
+        "killing": killing,
+        "killing-all": killing_all,
     }
     cases = {
         f"{kind}-{what}": functools.partial(case, program, *options)
@@ -674,9 +692,6 @@ def main(case, *program):
         "passes": lambda: passes(program),
         "left": lambda: leave_running(program),
         "refusals": lambda: refusals(program),
-        "rounds": lambda count: rounds(program, int(count)),
-        "killing": lambda count: killing(program, int(count)),
-        "killing-all": lambda count: killing_all(program, int(count)),
         "killing-restore": lambda count: killing_restore(program, int(count)),
         "uptime": lambda: uptime(program),
         "refused-timelines": lambda: refused_timelines(program),

@@ -302,6 +302,7 @@ impl Supervisor {
             match self.halt(process, deadline) {
                 Ok(()) => self.hand_over.iter_mut().for_each(|it| it.halted.push(process)),
                 Err(IS_STARTING) => return Ok(false),
+                Err(_) if proc::has_ended(process) => {}
                 Err(_) => return Err(process),
             }
         }

@@ -169,6 +169,7 @@ impl Supervisor {
     pub(super) fn has_outlived_its_members(&self) -> bool {
         self.ephemeral
             && self.bringer.is_none()
+            && self.hand_over.is_none()
             && !self.timekeeper().awaits_attached()
             && self.threads.is_empty()
             && self.is_listened_to_by_nobody()

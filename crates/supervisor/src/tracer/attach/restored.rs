@@ -137,7 +137,10 @@ impl Supervisor {
             loop {
                 match first.wait_until(deadline)?.ok_or(Errno::ETIMEDOUT)? {
                     Stop::Group => return Ok(()),
-                    Stop::Ended => return Err(Errno::ESRCH),
+                    Stop::Ended => {
+                        self.answer_or_end(first, Stop::Ended);
+                        return Err(Errno::ESRCH);
+                    }
                     Stop::Signal(signal) => first.resume(Some(signal))?,
                     _ => first.resume(None)?,
                 }
