@@ -148,11 +148,15 @@ pub fn add(suite: &mut Suite) {
             suite.test(name, &with(&[]), move || moves(&case, Vec::new()));
             waits(suite, kind, label, policy);
         }
-        for name in ["children", "spread"] {
-            let case = format!("{kind}-{name}");
-            suite.test(format!("checkpoints::{kind}::{name}"), &with(&[]), move || {
-                moves(&case, script(&format!("checkpoints/{name}.py")))
-            });
+        for (name, case, program) in [
+            ("children", "children", "checkpoints/children.py"),
+            ("spread", "spread", "checkpoints/spread.py"),
+            ("stopped", "stopped", "languages/ticking.py"),
+            ("slew::timers", "slew-timers", "checkpoints/pausing.py"),
+        ] {
+            let case = format!("{kind}-{case}");
+            let name = format!("checkpoints::{kind}::{name}");
+            suite.test(name, &with(&[]), move || moves(&case, script(program)));
         }
     }
     for (label, policy) in POLICIES {

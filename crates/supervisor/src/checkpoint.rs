@@ -31,6 +31,7 @@ use crate::proc::{self, Pidfd};
 use crate::region::{Layout, Region};
 use crate::registry::Name;
 use crate::saved::{Policies, Saved};
+use crate::skip::Skip;
 use crate::tracer::{Blocked, armed_descriptors};
 
 /// A tree of processes at the moment at which they stopped.
@@ -299,6 +300,11 @@ impl Moved {
         (clocked.onward == Onward::Slew).then_some(slew)
     }
 
+    /// How its timeline skips the time that nobody uses.
+    fn skip(&self) -> Option<Skip> {
+        self.timeline.as_ref()?.skip
+    }
+
     /// The rate of clocks that are slewed.
     fn slewed(&self, rate: Rate, by: f64) -> Result<Rate, Error> {
         let is_behind = host::read(ClockId::REALTIME) >= self.saved.host();
@@ -320,6 +326,12 @@ impl Moved {
                     "clocks that stand still cannot be slewed\nhelp: use another policy".to_owned(),
                 ));
             }
+            Onward::Slew if self.skip().is_some() => {
+                return Err(Error::Timeline(
+                    "clocks that skip idle time cannot be slewed\nhelp: use another policy"
+                        .to_owned(),
+                ));
+            }
             Onward::Slew => {
                 rate = self.slewed(rate, slew_rate)?;
                 Policies::default()
@@ -329,7 +341,7 @@ impl Moved {
         Ok(Clocks {
             start: Start::Saved(Box::new(self.saved.clone()), policies),
             motion: Motion { rate, freeze },
-            skip: self.timeline.as_ref().and_then(|timeline| timeline.skip),
+            skip: self.skip(),
         })
     }
 

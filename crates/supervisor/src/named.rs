@@ -412,7 +412,6 @@ pub fn lend_name(process: i32) -> Result<bool, Error> {
     const TURN: Duration = Duration::from_millis(5);
     let name: Name = process.to_string().parse().map_err(Error::Timeline)?;
     let value = libc::sigval { sival_ptr: std::ptr::without_provenance_mut(process as usize) };
-    let registry = Registry::open()?;
     let begin = Instant::now();
     let supervisors = proc::supervisors_of(Pid::from_raw(process));
     while !supervisors.is_empty() && begin.elapsed() < PATIENCE {
@@ -421,7 +420,7 @@ pub fn lend_name(process: i32) -> Result<bool, Error> {
             unsafe { libc::sigqueue(supervisor.as_raw(), ASKS_FOR_NAME as i32, value) };
         }
         std::thread::sleep(TURN);
-        if registry.connect(&name)?.is_some() {
+        if connect(&name)?.is_some() {
             return Ok(true);
         }
     }

@@ -160,7 +160,12 @@ def stopped(program, timeline, _rate):
     moving = Moving("stopped", program, timeline)
     moving.await_lines(3)
     os.kill(moving.pid, signal.SIGSTOP)
-    moving.await_state("T")
+    moving.await_state("Tt")
+    moving.checkpoint("--leave-running")
+    os.kill(moving.pid, signal.SIGCONT)
+    moving.await_lines(len(moving.lines()) + 3)
+    os.kill(moving.pid, signal.SIGSTOP)
+    moving.await_state("Tt")
     written = len(moving.lines())
     # The second time, the supervisor follows it.
     for _ in range(2):
@@ -368,6 +373,9 @@ def skipping(policy):
     moving.checkpoint()
     moving.reap()
     time.sleep(1)
+    said = command("restore", moving.directory, "--policy", "slew", status=125)
+    ensure("skip idle time cannot be slewed" in said, said)
+    moving.reap()
     moving.restore("--policy", policy)
     shown = json.loads(command("ctl", "show", "skipping", "--json"))["skipping"]
     ensure(shown["leaps"] == 3 and shown["paused"], f"{shown}")

@@ -10,15 +10,15 @@
 //! it has ended.
 
 use std::collections::HashSet;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 use std::{iter, mem};
 
-use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::attach::IS_STARTING;
-use super::idle::Idle;
+use super::idle::{Idle, wait_for_news};
 use super::tracee::{Stop, Tracee};
 use super::{Standing, Supervisor, Thread};
 use crate::control::server::Asked;
@@ -30,7 +30,7 @@ use crate::region;
 /// How long it may take until the other supervisor has everything.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// How often those that hand over look after those that take over.
+/// How often it is looked what else is to be done.
 const TURN: Duration = Duration::from_millis(5);
 
 /// How long a process may take to stop.
@@ -232,17 +232,18 @@ impl Supervisor {
         };
     }
 
-    /// The next event while it is handed over, in which nothing may come, or nobody is left to be waited for.
+    /// The next event where something is to be done although nothing comes, or nobody is left to be waited for.
     pub(super) fn next_event_meanwhile(&mut self) -> nix::Result<(Tracee, Stop)> {
-        match Tracee::wait_for_any_until(Instant::now() + TURN) {
-            Ok(event) => Ok(event.unwrap_or(Tracee::WOKEN)),
-            Err(Errno::ECHILD) => {
+        let span = self.slews_for().filter(|_| self.hand_over.is_none()).unwrap_or(TURN);
+        match Tracee::poll_any()? {
+            Poll::Ready(Some(event)) => return Ok(event),
+            Poll::Ready(None) => {
                 let asked = self.control.as_ref().and_then(|control| control.wait_for(TURN));
                 asked.into_iter().for_each(|asked| self.carry_out(asked));
-                Ok(Tracee::WOKEN)
             }
-            Err(error) => Err(error),
+            Poll::Pending => wait_for_news(span),
         }
+        Ok(Tracee::WOKEN)
     }
 
     /// All that another supervisor needs.

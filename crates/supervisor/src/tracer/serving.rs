@@ -28,7 +28,7 @@ impl Supervisor {
     /// Answers stops until the last thread has ended; a named timeline, until it is
     /// removed.
     pub fn serve(&mut self) {
-        if self.idle.is_some() {
+        if self.notified.is_none() {
             idle::prepare();
         }
         if let Some(journal) = &self.journal {
@@ -98,6 +98,7 @@ impl Supervisor {
                 None => break,
             }
             self.attend();
+            self.end_slew();
             self.rearm();
             self.go_on_with_hand_over();
             if self.removed || self.has_outlived_its_members() {

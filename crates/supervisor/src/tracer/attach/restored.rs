@@ -180,8 +180,12 @@ impl Supervisor {
     /// Follows such threads again.
     pub(in super::super) fn follow_halted(&mut self, threads: Vec<(Pid, Thread)>) {
         for (thread, state) in threads {
+            let is_followed = match self.notified.is_some() {
+                true => self.hold(Tracee(thread)),
+                false => self.seize(Tracee(thread), true).is_ok(),
+            };
             // It stops once more, and is left there. If it is gone, it has been ended.
-            if self.hold(Tracee(thread)) {
+            if is_followed {
                 self.threads.insert(thread, state);
             }
         }

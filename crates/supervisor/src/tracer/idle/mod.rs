@@ -297,7 +297,7 @@ impl Supervisor {
     /// Waits until any thread stops or ends, and skips meanwhile what time nobody uses; `None` if
     /// there is none left.
     pub(super) fn next_event(&mut self) -> nix::Result<Option<(Tracee, Stop)>> {
-        if self.hand_over.is_some() {
+        if self.hand_over.is_some() || self.is_slewing() {
             return self.next_event_meanwhile().map(Some);
         }
         if self.idle.is_none() {
@@ -622,7 +622,7 @@ pub fn prepare() {
 }
 
 /// Waits until a child has news, or so long.
-fn wait_for_news(span: Duration) {
+pub fn wait_for_news(span: Duration) {
     let news = SigSet::from(Signal::SIGCHLD);
     let time =
         libc::timespec { tv_sec: span.as_secs() as i64, tv_nsec: i64::from(span.subsec_nanos()) };
