@@ -215,7 +215,8 @@ fn complete_draft(partial: &Path) -> Result<(), Error> {
     let root = root_of_script()?;
     let written = |thread: i32| {
         let image = fs::read(images.join(format!("core-{thread}.img"))).unwrap_or_default();
-        timers::queued(&image).unwrap_or(0)
+        // Of one that cannot be read nothing is known to be missing.
+        timers::queued(&image).unwrap_or(u64::MAX)
     };
     let moved = look_at(root, &moments, resting, written)?;
     let made = Made { root, ..made };

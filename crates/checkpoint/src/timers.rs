@@ -41,7 +41,7 @@ const FORMS: [Form; 2] = [
     Form { field: 4, named: Some((1, 2)), signal: Some(3), interval: 7, left: 9, unit: 1 },
 ];
 
-/// What CRIU has not written of a process, since it came after it had read which signals are queued.
+/// Signals of a process that CRIU has not written, since they came after it had read which are queued.
 #[derive(Clone, Copy, Default)]
 pub struct Missed {
     /// The signals that were pending in the end.
@@ -50,30 +50,50 @@ pub struct Missed {
     pub since: Nanos,
 }
 
-impl Missed {
-    /// How much time was left until a timer went off whose signal is one of them: none, or less. Of several timers
-    /// with that signal, it is the first that can have.
-    fn take(&mut self, signal: Option<i32>, left: Nanos, interval: Nanos) -> Option<Nanos> {
-        let bit = bit_of(signal?)?;
-        let since = match (left, interval) {
-            _ if self.signals & bit == 0 => None,
+/// What a timer is set to.
+struct Setting {
+    timer: Option<i32>,
+    /// The signal that it sends, if any; one that counts processor time is none of ours.
+    signal: Option<i32>,
+    left: Nanos,
+    interval: Nanos,
+}
+
+impl Setting {
+    /// How much time was left until its signal came, if it can be one that CRIU has not written: none, or less. Less
+    /// likely ones have a higher number.
+    fn missed(&self, missed: Missed) -> Option<(u8, Nanos)> {
+        match (self.left, self.interval) {
             // It is not armed any more. When that was is not known, but not later than it was read.
-            (Nanos::ZERO, _) => Some(Nanos(1)),
+            (Nanos::ZERO, _) if self.timer.is_some() => Some((1, Nanos(1))),
+            (Nanos::ZERO, _) => Some((2, Nanos(1))),
             (_, Nanos::ZERO) => None,
             // Else the signal may have come later.
-            (left, interval) => Some(left.minus(interval)).filter(|_| left > self.since),
-        };
-        self.signals &= !since.map_or(0, |_| bit);
-        since
+            (left, _) if left <= missed.since => None,
+            (left, interval) => Some((0, left.minus(interval).min(Nanos(-1)))),
+        }
     }
+}
+
+/// The timers that have sent those signals, one each, and how much time was left until then.
+fn senders(settings: &[Setting], missed: Missed) -> Vec<(Option<i32>, Nanos)> {
+    let signals =
+        (1..=64).filter(|signal| bit_of(*signal).is_some_and(|it| missed.signals & it != 0));
+    let sender = |signal| {
+        let all = settings.iter().filter(|it| it.signal == Some(signal));
+        let can_be = all.filter_map(|it| Some((it.timer, it.missed(missed)?)));
+        let (timer, (_, left)) = can_be.min_by_key(|(_, (rank, _))| *rank)?;
+        Some((timer, left))
+    };
+    signals.filter_map(sender).collect()
 }
 
 /// The most fields that any has.
 const FIELDS: usize = 11;
 
 impl Form {
-    /// What a timer of this process is set to, and the same set to nothing.
-    fn disarmed(&self, timer: &[u8], process: i32, missed: &mut Missed) -> Option<(Left, Vec<u8>)> {
+    /// What a timer is set to.
+    fn setting(&self, timer: &[u8]) -> Option<Setting> {
         let mut fields = [0; FIELDS];
         numbers(timer, &mut fields)?;
         let word = |field: usize| fields[field - 1] as i64;
@@ -83,27 +103,28 @@ impl Form {
         let counts_time =
             self.named.is_none_or(|(_, clock)| ClockId(word(clock) as i32).clock().is_some());
         let signal = match self.signal {
-            _ if !counts_time => None,
             None => Some(SIGALRM),
             // The field behind it says whether there is any.
             Some(field) => (word(field + 1) as i32 != SIGEV_NONE).then(|| word(field) as i32),
         };
-        let [left, interval] = [self.left, self.interval].map(time);
-        let left = Left {
-            process,
+        let setting = Setting {
             timer: self.named.map(|(number, _)| word(number) as i32),
-            left: missed.take(signal, left, interval).unwrap_or(left),
-            interval,
+            signal,
+            left: time(self.left),
+            interval: time(self.interval),
         };
+        Some(setting).filter(|_| counts_time)
+    }
+
+    /// The same timer, set to nothing.
+    fn disarmed(&self, timer: &[u8]) -> Option<Vec<u8>> {
         let times = [self.interval, self.interval + 1, self.left, self.left + 1];
-        let made = with_fields(timer, &mut |field, _| {
+        with_fields(timer, &mut |field, _| {
             Some(match times.contains(&usize::try_from(field).ok()?) {
                 true => Changed::Number(0),
                 false => Changed::Same,
             })
-        });
-        let is_armed = left.left != Nanos::ZERO || left.interval != Nanos::ZERO;
-        Some((left, made?)).filter(|_| counts_time && is_armed)
+        })
     }
 }
 
@@ -137,13 +158,12 @@ pub fn queued(image: &[u8]) -> Option<u64> {
 
 /// The image of a thread of that number, in which no timer is armed, and what they were set to; None if it
 /// is not understood.
-pub fn disarmed(image: &[u8], thread: i32, mut missed: Missed) -> Option<(Vec<u8>, Vec<Left>)> {
-    let mut found = Vec::new();
+pub fn disarmed(image: &[u8], thread: i32, missed: Missed) -> Option<(Vec<u8>, Vec<Left>)> {
+    let mut settings = Vec::new();
     let mut disarm = |field: u64, timer: &[u8]| {
         let form = FORMS.iter().find(|form| form.field == field)?;
-        let (left, made) = form.disarmed(timer, thread, &mut missed)?;
-        found.push(left);
-        Some(made)
+        settings.push(form.setting(timer)?);
+        form.disarmed(timer)
     };
     let made = with_messages(image, |message| {
         let mut made = within(message, PROCESS, &mut |process| {
@@ -165,7 +185,13 @@ pub fn disarmed(image: &[u8], thread: i32, mut missed: Missed) -> Option<(Vec<u8
         }
         Some(made)
     });
-    Some((made?, found))
+    let senders = senders(&settings, missed);
+    let left = settings.into_iter().map(|Setting { timer, left, interval, .. }| {
+        let sent = senders.iter().find(|(sender, _)| *sender == timer);
+        Left { process: thread, timer, left: sent.map_or(left, |(_, left)| *left), interval }
+    });
+    let is_armed = |it: &Left| it.left != Nanos::ZERO || it.interval != Nanos::ZERO;
+    Some((made?, left.filter(is_armed).collect()))
 }
 
 /// What a signal tells, marked if a timer has sent it.
@@ -257,6 +283,10 @@ mod tests {
         let (first, second) = ((Some(3), 200), (Some(4), 50));
         assert_eq!(left(&[]), [first, second]);
         assert_eq!(left(&[tick]), [(None, 1), first, second]);
+        let both = image(&[(1, timer(1, &[0; 4])), posix(0, tick, by_signal, &[0; 4])]);
+        let missed = Missed { signals: 1 << (tick - 1), since: Nanos(100) };
+        let sender = disarmed(&both, 7, missed).unwrap().1;
+        assert_eq!(sender.iter().map(|it| it.timer).collect::<Vec<_>>(), [Some(0)]);
         assert_eq!(left(&[usr1, usr2]), [(Some(1), 1), (Some(3), 200 - 500), second]);
     }
 

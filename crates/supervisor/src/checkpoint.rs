@@ -17,7 +17,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::caller::lives_in_timeline;
 use crate::container_id::Container;
-use crate::control::client::Failure;
 use crate::control::{Answer, Attached, Request};
 use crate::error::Error;
 use crate::filter::is_of_timeline;
@@ -88,8 +87,9 @@ pub struct Clocked {
 /// A timeline whose supervisor touches no program, until this is dropped.
 pub struct Rest {
     name: Name,
+    supervisor: Option<Pidfd>,
     /// Processes that only its supervisor lets go on.
-    halted: Vec<Pidfd>,
+    let_go: Vec<Pidfd>,
     /// What is known of it.
     pub resting: Resting,
 }
@@ -101,11 +101,13 @@ impl Rest {
     ///
     /// If there is no such timeline, or it cannot be brought to rest.
     pub fn of(name: &Name) -> Result<Self, Error> {
+        let supervisor = named::supervisor_of(name)?;
         match named::ask(name, &Request::Rest) {
             Ok(Answer::Resting(resting)) => {
-                let halted = resting.halted.iter().map(|pid| Pidfd::open(Pid::from_raw(*pid)));
-                let halted = halted.filter_map(Result::ok).collect();
-                Ok(Self { name: name.clone(), halted, resting: *resting })
+                let let_go = resting.halted.iter().chain(&resting.let_go);
+                let let_go = let_go.filter_map(|pid| Pidfd::open(Pid::from_raw(*pid)).ok());
+                let let_go = let_go.collect();
+                Ok(Self { name: name.clone(), supervisor, let_go, resting: *resting })
             }
             answer => Err(named::unexpected(name, answer)),
         }
@@ -115,9 +117,9 @@ impl Rest {
 impl Drop for Rest {
     fn drop(&mut self) {
         let woken = named::ask(&self.name, &Request::Wake);
-        if matches!(woken, Err(Failure::NoSuch { .. } | Failure::Gone(_))) {
-            // Programs end with their supervisor.
-            self.halted.iter().for_each(Pidfd::end);
+        if woken.is_err() && self.supervisor.as_ref().is_some_and(Pidfd::has_ended) {
+            // Programs end with it.
+            self.let_go.iter().for_each(Pidfd::end);
         }
     }
 }

@@ -36,6 +36,9 @@ pub struct Resting {
     /// The processes that were stopped for the checkpoint.
     #[serde(default)]
     pub halted: Vec<i32>,
+    /// Threads of those that were let go for it, and that a signal had stopped before.
+    #[serde(default)]
+    pub let_go: Vec<i32>,
 }
 
 /// A process.

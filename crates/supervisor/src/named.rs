@@ -158,6 +158,12 @@ fn connect(name: &Name) -> Result<Option<UnixStream>, Error> {
     Ok(None)
 }
 
+/// The supervisor of the timeline of that name.
+pub fn supervisor_of(name: &Name) -> Result<Option<Pidfd>, Error> {
+    let supervisor = connect(name)?.map(|stream| client::supervisor_of(&stream));
+    Ok(supervisor.and_then(|supervisor| Pidfd::open(supervisor).ok()))
+}
+
 /// Does something with the timeline of that name, which may end meanwhile. If another version keeps it,
 /// this process may become that version instead, and begin anew; so nothing may have been changed yet.
 pub fn find(
@@ -413,7 +419,7 @@ pub fn lend_name(process: i32) -> Result<bool, Error> {
     let name: Name = process.to_string().parse().map_err(Error::Timeline)?;
     let value = libc::sigval { sival_ptr: std::ptr::without_provenance_mut(process as usize) };
     let begin = Instant::now();
-    let supervisors = proc::supervisors_of(Pid::from_raw(process));
+    let supervisors = proc::supervisors_of(Pid::from_raw(process), ASKS_FOR_NAME as i32);
     while !supervisors.is_empty() && begin.elapsed() < PATIENCE {
         for supervisor in &supervisors {
             // SAFETY: it has no preconditions.

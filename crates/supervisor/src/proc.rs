@@ -197,8 +197,9 @@ pub fn maps_timeline(maps: &str) -> bool {
     maps.contains(REGION_FILE)
 }
 
-/// The supervisors of the timeline that a process lives by: those that map the same memory.
-pub fn supervisors_of(process: Pid) -> Vec<Pid> {
+/// The supervisors of this user that handle a signal, of the timeline that a process lives by: those that map the
+/// same memory.
+pub fn supervisors_of(process: Pid, signal: i32) -> Vec<Pid> {
     let regions = |process: Pid| -> Vec<u64> {
         let maps = read_whole(process, "maps").unwrap_or_default();
         let ours = mappings(&maps).into_iter().filter(|it| it.name == REGION_FILE);
@@ -207,6 +208,8 @@ pub fn supervisors_of(process: Pid) -> Vec<Pid> {
     let of_process = regions(process);
     let is_its = |it: &Pid| {
         name_of(*it).is_ok_and(|name| name == SUPERVISOR)
+            && is_own(*it)
+            && status_set(it, "SigCgt:").is_some_and(|caught| caught >> (signal - 1) & 1 == 1)
             && regions(*it).iter().any(|region| of_process.contains(region))
     };
     processes().filter(is_its).collect()

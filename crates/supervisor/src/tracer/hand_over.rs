@@ -7,10 +7,11 @@
 //! to stop, the other finds out as if this one had been killed.
 //!
 //! For a checkpoint it comes to rest in the same way, and goes on when that is over or whoever asked for
-//! it has ended.
+//! it has ended. What it has to trace whenever it runs is stopped by SIGSTOP and let go for that long.
 
 use std::collections::HashSet;
 use std::task::Poll;
+use std::thread;
 use std::time::{Duration, Instant};
 use std::{iter, mem};
 
@@ -46,10 +47,16 @@ pub struct HandOver {
     held: Vec<Asked>,
     /// Is it for a checkpoint?
     is_rest: bool,
-    /// The processes that are traced for life, and were stopped for that.
-    halted: Vec<Pid>,
+    /// The processes that are traced whenever they run, and were stopped for that.
+    halted: Vec<Halted>,
     /// Threads of those that a signal had stopped before, with what is known of them.
     let_go: Vec<(Pid, Thread)>,
+}
+
+/// A process that was stopped for a checkpoint, and what is known of its threads.
+pub struct Halted {
+    pub process: Pid,
+    pub threads: Vec<(Pid, Thread)>,
 }
 
 /// How far that is.
@@ -82,8 +89,9 @@ impl Supervisor {
                 None
             }
             (Some(HandOver { to, is_rest: true, .. }), Request::Wake) if *to == asked.caller => {
-                self.give_up_hand_over(None);
+                let held = self.give_up_hand_over(None);
                 asked.answer(Answer::Done);
+                held.into_iter().for_each(|asked| self.carry_out(asked));
                 None
             }
             (None, Request::Wake) => {
@@ -128,6 +136,10 @@ impl Supervisor {
         let reasons = [
             (!self.timelines.is_one(), "another timeline lies on it, inside one of its programs"),
             (self.is_slewing(), "its clocks run at another rate until they have caught up"),
+            (
+                self.notified.is_none() && self.has_detached(),
+                "a process that was returned to host time is traced for life",
+            ),
         ];
         match reasons.into_iter().find(|(holds, _)| *holds) {
             None => Ok(()),
@@ -173,6 +185,10 @@ impl Supervisor {
         }
     }
 
+    fn has_detached(&self) -> bool {
+        self.threads.values().any(|it| it.standing == Standing::Detached)
+    }
+
     /// Is any program about to be started that has joined?
     fn has_entering(&self) -> bool {
         self.threads.values().any(|it| it.standing == Standing::Entering)
@@ -181,7 +197,7 @@ impl Supervisor {
     /// Is nothing under way that has been begun?
     fn is_quiet(&mut self) -> bool {
         let has_execs = self.notified.as_ref().is_some_and(|it| it.has_execs());
-        !has_execs && self.jobs.is_empty() && !self.has_booting()
+        !has_execs && self.jobs.is_empty() && !self.has_booting() && self.left_halted.is_empty()
     }
 
     /// Would nothing end with this process that its programs need?
@@ -198,10 +214,13 @@ impl Supervisor {
 
     /// Goes on with it, if it is time.
     pub(super) fn go_on_with_hand_over(&mut self) {
+        let left = mem::take(&mut self.left_halted);
+        self.end_halts(left);
         let Some(HandOver { begun, to, stage, is_rest, .. }) = &self.hand_over else { return };
         let is_limited = !(*is_rest && matches!(stage, Stage::Offered));
         if proc::has_ended(*to) || (is_limited && begun.elapsed() > PATIENCE) {
-            return self.give_up_hand_over(None);
+            let held = self.give_up_hand_over(None);
+            return held.into_iter().for_each(|asked| self.carry_out(asked));
         }
         let is_rest = *is_rest;
         let is_quiet = matches!(stage, Stage::Settling(_)) && self.is_quiet();
@@ -209,7 +228,10 @@ impl Supervisor {
         let is_halted = match is_rest && is_quiet {
             true => match self.halt_traced() {
                 Ok(are_all) => are_all,
-                Err(process) => return self.give_up_hand_over(Some(process)),
+                Err(process) => {
+                    let held = self.give_up_hand_over(Some(process));
+                    return held.into_iter().for_each(|asked| self.carry_out(asked));
+                }
             },
             false => true,
         };
@@ -233,17 +255,21 @@ impl Supervisor {
     }
 
     /// The next event where something is to be done although nothing comes, or nobody is left to be waited for.
-    pub(super) fn next_event_meanwhile(&mut self) -> nix::Result<(Tracee, Stop)> {
-        let span = self.slews_for().filter(|_| self.hand_over.is_none()).unwrap_or(TURN);
+    pub(super) fn next_event_meanwhile(&mut self) -> nix::Result<Option<(Tracee, Stop)>> {
+        let is_handed_over = self.hand_over.is_some() || !self.left_halted.is_empty();
+        let span = self.slews_for().filter(|_| !is_handed_over).unwrap_or(TURN);
         match Tracee::poll_any()? {
-            Poll::Ready(Some(event)) => return Ok(event),
-            Poll::Ready(None) => {
-                let asked = self.control.as_ref().and_then(|control| control.wait_for(TURN));
-                asked.into_iter().for_each(|asked| self.carry_out(asked));
-            }
+            Poll::Ready(None) if is_handed_over => match &self.control {
+                Some(control) => {
+                    let asked = control.wait_for(TURN);
+                    asked.into_iter().for_each(|asked| self.carry_out(asked));
+                }
+                None => thread::sleep(TURN),
+            },
+            Poll::Ready(event) => return Ok(event),
             Poll::Pending => wait_for_news(span),
         }
-        Ok(Tracee::WOKEN)
+        Ok(Some(Tracee::WOKEN))
     }
 
     /// All that another supervisor needs.
@@ -263,6 +289,8 @@ impl Supervisor {
 
     /// All that is to be known of it at a checkpoint.
     fn resting(&self) -> Option<Resting> {
+        let hand_over = self.hand_over.as_ref()?;
+        let numbers = |all: &mut dyn Iterator<Item = Pid>| all.map(Pid::as_raw).collect();
         Some(Resting {
             map: self.timekeeper().segment(),
             motion: self.timekeeper().motion(),
@@ -272,7 +300,8 @@ impl Supervisor {
             lifelong: self.lifelong,
             skip: self.idle.as_ref().map(Idle::skip),
             state: serde_json::to_value(self.state()).ok()?,
-            halted: self.hand_over.iter().flat_map(|it| &it.halted).map(|it| it.as_raw()).collect(),
+            halted: numbers(&mut hand_over.halted.iter().map(|it| it.process)),
+            let_go: numbers(&mut hand_over.let_go.iter().map(|(thread, _)| *thread)),
         })
     }
 
@@ -281,10 +310,15 @@ impl Supervisor {
     /// has just started a program is to be prepared first.
     fn halt_traced(&mut self) -> Result<bool, Pid> {
         let follows_all = self.notified.is_none() || self.follows_all();
-        let kept = self.threads.iter().filter(|(_, it)| follows_all || it.kept.is_some());
+        let kept = self.threads.iter().filter(|(_, it)| {
+            it.standing == Standing::Member && (follows_all || it.kept.is_some())
+        });
         let threads: Vec<_> = kept.map(|(thread, _)| *thread).collect();
         let processes: HashSet<_> =
             threads.into_iter().filter_map(|thread| self.process_of(thread)).collect();
+        if processes.iter().any(|process| self.lacks_image(*process)) {
+            return Ok(false);
+        }
         let mut processes: Vec<_> = processes.into_iter().collect();
         processes.sort_by_cached_key(|process| {
             iter::successors(Some(*process), |it| proc::parent_of(*it)).count()
@@ -301,7 +335,11 @@ impl Supervisor {
                 continue;
             }
             match self.halt(process, deadline) {
-                Ok(()) => self.hand_over.iter_mut().for_each(|it| it.halted.push(process)),
+                Ok(threads) => {
+                    if let Some(hand_over) = &mut self.hand_over {
+                        hand_over.halted.push(Halted { process, threads });
+                    }
+                }
                 Err(IS_STARTING) => return Ok(false),
                 Err(_) if proc::has_ended(process) => {}
                 Err(_) => return Err(process),
@@ -321,15 +359,13 @@ impl Supervisor {
     }
 
     /// It took too long, or this process does not stop, or the other one is gone: this one goes on.
-    fn give_up_hand_over(&mut self, unstopped: Option<Pid>) {
+    /// Returns what others have asked for meanwhile.
+    fn give_up_hand_over(&mut self, unstopped: Option<Pid>) -> Vec<Asked> {
         let Some(HandOver { stage, held, halted, let_go, .. }) = self.hand_over.take() else {
-            return;
+            return Vec::new();
         };
         self.follow_halted(let_go);
-        for process in halted.into_iter().rev() {
-            // It may have been ended.
-            let _ = self.end_halt(process);
-        }
+        self.end_halts(halted);
         let reason = || match unstopped {
             Some(process) => format!(
                 "process {process}, which is traced for life, does not stop within {} s; its supervisor goes on\n\
@@ -348,8 +384,16 @@ impl Supervisor {
             }
             Stage::Offered => {}
         }
-        for asked in held {
-            self.carry_out(asked);
+        held
+    }
+
+    /// Lets processes go on that were stopped, children before their parents; later, where CRIU is not done with
+    /// them, which whoever has asked for it may not outlive.
+    fn end_halts(&mut self, halted: Vec<Halted>) {
+        for halted in halted.into_iter().rev() {
+            if self.end_halt(&halted).is_err() && !proc::has_ended(halted.process) {
+                self.left_halted.insert(0, halted);
+            }
         }
     }
 }

@@ -204,9 +204,9 @@ pub struct Supervisor {
     threads: HashMap<Pid, Thread>,
     /// The OCI runtimes that were let in.
     runtimes: oci_runtimes::Runtimes,
-    /// The socket of a named timeline.
+    /// The socket, if it has a name.
     control: Option<Control>,
-    /// Has it no name but for a while?
+    /// Has it no name of its own? It may be lent one for a checkpoint.
     is_private: bool,
     /// Processes that have set a POSIX timer.
     posix_timers: HashSet<Pid>,
@@ -247,6 +247,8 @@ pub struct Supervisor {
     has_new_state: bool,
     /// Had the timeline another supervisor before?
     is_resumed: bool,
+    /// Processes that were stopped for a checkpoint which is over, and that CRIU may not have let go yet.
+    left_halted: Vec<hand_over::Halted>,
     /// Another that takes the timeline over.
     hand_over: Option<hand_over::HandOver>,
     /// Has another taken the timeline over?
@@ -372,6 +374,7 @@ impl Supervisor {
             has_new_state: subject.journal.is_some(),
             journal: subject.journal,
             is_resumed: false,
+            left_halted: Vec::new(),
             hand_over: None,
             is_handed_over: false,
             slew: None,

@@ -37,6 +37,8 @@ impl Supervisor {
         let region = Arc::clone(self.timekeeper().region());
         let kept = control.start(&region).is_ok()
             && control.ask_after(asker, Request::GiveNameBack).is_ok();
+        // It is taken once more.
+        drop(lock);
         if !kept {
             control.forget();
             control.finish(false);

@@ -171,6 +171,7 @@ impl Supervisor {
         self.ephemeral
             && self.bringer.is_none()
             && self.hand_over.is_none()
+            && self.left_halted.is_empty()
             && !self.timekeeper().awaits_attached()
             && self.threads.is_empty()
             && self.is_listened_to_by_nobody()

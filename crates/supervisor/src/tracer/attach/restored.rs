@@ -15,6 +15,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::super::fresh::help_with;
+use super::super::hand_over::Halted;
 use super::super::jobs::complete;
 use super::super::mapping::{Failed, NO_FILE, PRIVATE, READ_WRITE, step};
 use super::super::oci_runtimes::RuntimeId;
@@ -101,26 +102,33 @@ impl Supervisor {
                         self.listen_to_attached(listener, process, runtime, false);
                     }
                     self.have_attached();
-                    self.take_back(stopped);
+                    self.take_back(stopped, |_| Thread { runtime, ..Thread::default() });
                 }
             }
             self.tell_joined(process);
         }
     }
 
-    /// Follows the threads of a process that has the image, and lets them go on.
-    fn take_back(&mut self, stopped: Stopped) {
+    /// Follows the threads of a process that has the image, of which this is `known`, and lets them go on.
+    fn take_back(&mut self, stopped: Stopped, known: impl Fn(Pid) -> Thread) {
         let kept = cancels(stopped.process).then_some(Lifelong::Cancels);
         let threads = stopped.into_threads();
         for thread in &threads {
-            self.threads.insert(thread.0, Thread { kept, ..Thread::default() });
+            let Thread { process, runtime, has_own_filter, timeline, .. } = known(thread.0);
+            let state =
+                Thread { kept, process, runtime, has_own_filter, timeline, ..Thread::default() };
+            self.threads.insert(thread.0, state);
         }
         self.resume_threads(&threads);
     }
 
     /// Brings a process, all of whose threads are traced, to a stop of job control, and lets go of them. Fails with
-    /// `IS_STARTING` if it has no image yet.
-    pub(in super::super) fn halt(&mut self, process: Pid, deadline: Instant) -> nix::Result<()> {
+    /// `IS_STARTING` if it has no image yet. Returns what was known of them.
+    pub(in super::super) fn halt(
+        &mut self,
+        process: Pid,
+        deadline: Instant,
+    ) -> nix::Result<Vec<(Pid, Thread)>> {
         let mut threads = Vec::new();
         let stopped = self.stop_threads(process, None, deadline, &mut threads);
         let halted = stopped.and_then(|()| {
@@ -148,14 +156,22 @@ impl Supervisor {
         });
         match halted {
             Ok(()) => {
+                let mut known = Vec::new();
                 for thread in &threads {
-                    self.threads.remove(&thread.0);
+                    known.extend(self.threads.remove_entry(&thread.0));
                     thread.release(None)?;
                 }
+                Ok(known)
             }
-            Err(_) => self.resume_threads(&threads),
+            Err(error) => {
+                if error == Errno::ETIMEDOUT {
+                    // It may not have taken SIGSTOP yet, and is not to take it later. If it is gone, it has ended.
+                    let _ = kill(process, Signal::SIGCONT);
+                }
+                self.resume_threads(&threads);
+                Err(error)
+            }
         }
-        halted
     }
 
     /// Lets go of the threads of a process that a signal has stopped; it stays so. Returns what was known of
@@ -192,8 +208,8 @@ impl Supervisor {
     }
 
     /// Lets such a process go on as if it had not been stopped.
-    pub(in super::super) fn end_halt(&mut self, process: Pid) -> Result<(), String> {
-        let stopped = Stopped::all_of_halted(process, Instant::now() + PATIENCE);
+    pub(in super::super) fn end_halt(&mut self, halted: &Halted) -> Result<(), String> {
+        let stopped = Stopped::all_of_halted(halted.process, Instant::now() + PATIENCE);
         let stopped = stopped.map_err(|refused| {
             self.unwanted.extend(refused.unstopped);
             refused.reason
@@ -203,7 +219,10 @@ impl Supervisor {
         let mut visit = Visit::new(visitor, self.layout.call()).map_err(failed)?;
         let taken = complete(visitor, take_stop_signals(&mut visit));
         let ended = complete(visitor, visit.end());
-        self.take_back(stopped);
+        self.take_back(stopped, |thread| {
+            let known = halted.threads.iter().find(|(known, _)| *known == thread);
+            known.map_or_else(Thread::default, |(_, known)| *known)
+        });
         taken.and(ended.map(drop)).map_err(failed)
     }
 

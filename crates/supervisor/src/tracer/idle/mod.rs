@@ -125,6 +125,8 @@ pub struct Known {
     allowed: Leaps,
     leaps: u64,
     skipped: Nanos,
+    /// Are its programs being ended?
+    is_ending: bool,
 }
 
 /// How long to wait for events at most.
@@ -171,12 +173,13 @@ impl Idle {
     /// What is known of it.
     pub fn known(&self) -> Known {
         let Self { limit, allowed, leaps, skipped, .. } = *self;
-        Known { limit, allowed, leaps, skipped }
+        Known { limit, allowed, leaps, skipped, is_ending: self.ending.is_some() }
     }
 
     /// Goes on with what is known.
     pub fn resume(&mut self, known: Known) {
-        let Known { limit, allowed, leaps, skipped } = known;
+        let Known { limit, allowed, leaps, skipped, is_ending } = known;
+        self.ending = is_ending.then(Instant::now);
         self.has_begun = true;
         (self.limit, self.allowed, self.leaps, self.skipped) = (limit, allowed, leaps, skipped);
     }
@@ -297,8 +300,8 @@ impl Supervisor {
     /// Waits until any thread stops or ends, and skips meanwhile what time nobody uses; `None` if
     /// there is none left.
     pub(super) fn next_event(&mut self) -> nix::Result<Option<(Tracee, Stop)>> {
-        if self.hand_over.is_some() || self.is_slewing() {
-            return self.next_event_meanwhile().map(Some);
+        if self.hand_over.is_some() || self.is_slewing() || !self.left_halted.is_empty() {
+            return self.next_event_meanwhile();
         }
         if self.idle.is_none() {
             return self.polling.wait(!self.jobs.is_empty());

@@ -75,7 +75,9 @@ impl Supervisor {
         let Some(notified) = &self.notified else { return };
         let longest = match notified {
             it if it.has_stops => Some(Duration::ZERO),
-            it if it.awaits_execs() || self.hand_over.is_some() => Some(EXEC_PATIENCE),
+            it if it.awaits_execs() || self.hand_over.is_some() || !self.left_halted.is_empty() => {
+                Some(EXEC_PATIENCE)
+            }
             it if !it.debugged.is_empty() => Some(DEBUGGER_PAUSE),
             _ => None,
         };
