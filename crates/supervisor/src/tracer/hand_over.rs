@@ -18,7 +18,7 @@ use std::{iter, mem};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::attach::IS_STARTING;
+use super::attach::{Halted, IS_STARTING};
 use super::idle::{Idle, wait_for_news};
 use super::tracee::{Stop, Tracee};
 use super::{Standing, Supervisor, Thread};
@@ -51,12 +51,6 @@ pub struct HandOver {
     halted: Vec<Halted>,
     /// Threads of those that a signal had stopped before, with what is known of them.
     let_go: Vec<(Pid, Thread)>,
-}
-
-/// A process that was stopped for a checkpoint, and what is known of its threads.
-pub struct Halted {
-    pub process: Pid,
-    pub threads: Vec<(Pid, Thread)>,
 }
 
 /// How far that is.
@@ -335,9 +329,9 @@ impl Supervisor {
                 continue;
             }
             match self.halt(process, deadline) {
-                Ok(threads) => {
+                Ok(halted) => {
                     if let Some(hand_over) = &mut self.hand_over {
-                        hand_over.halted.push(Halted { process, threads });
+                        hand_over.halted.push(halted);
                     }
                 }
                 Err(IS_STARTING) => return Ok(false),

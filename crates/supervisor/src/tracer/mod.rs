@@ -248,7 +248,7 @@ pub struct Supervisor {
     /// Had the timeline another supervisor before?
     is_resumed: bool,
     /// Processes that were stopped for a checkpoint which is over, and that CRIU may not have let go yet.
-    left_halted: Vec<hand_over::Halted>,
+    left_halted: Vec<attach::Halted>,
     /// Another that takes the timeline over.
     hand_over: Option<hand_over::HandOver>,
     /// Has another taken the timeline over?

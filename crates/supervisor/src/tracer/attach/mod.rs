@@ -27,7 +27,7 @@ use nix::unistd::Pid;
 
 use self::preflight::Target;
 pub use self::preflight::halted_refusal;
-pub use self::restored::{BroughtBack, IS_STARTING};
+pub use self::restored::{BroughtBack, Halted, IS_STARTING};
 use self::stopped::Stopped;
 use self::vdso::Aside;
 use super::fresh::help_with;

@@ -15,7 +15,6 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::super::fresh::help_with;
-use super::super::hand_over::Halted;
 use super::super::jobs::complete;
 use super::super::mapping::{Failed, NO_FILE, PRIVATE, READ_WRITE, step};
 use super::super::oci_runtimes::RuntimeId;
@@ -34,6 +33,12 @@ use crate::plan::Lifelong;
 
 /// What is told of a process that has started a program, and is not prepared yet.
 pub const IS_STARTING: Errno = Errno::EAGAIN;
+
+/// A process that was stopped for a checkpoint, and what is known of its threads.
+pub struct Halted {
+    pub process: Pid,
+    threads: Vec<(Pid, Thread)>,
+}
 
 /// A process that has been brought in and is stopped. It ends with the supervisor.
 pub struct BroughtBack {
@@ -123,12 +128,12 @@ impl Supervisor {
     }
 
     /// Brings a process, all of whose threads are traced, to a stop of job control, and lets go of them. Fails with
-    /// `IS_STARTING` if it has no image yet. Returns what was known of them.
+    /// `IS_STARTING` if it has no image yet.
     pub(in super::super) fn halt(
         &mut self,
         process: Pid,
         deadline: Instant,
-    ) -> nix::Result<Vec<(Pid, Thread)>> {
+    ) -> nix::Result<Halted> {
         let mut threads = Vec::new();
         let stopped = self.stop_threads(process, None, deadline, &mut threads);
         let halted = stopped.and_then(|()| {
@@ -161,7 +166,7 @@ impl Supervisor {
                     known.extend(self.threads.remove_entry(&thread.0));
                     thread.release(None)?;
                 }
-                Ok(known)
+                Ok(Halted { process, threads: known })
             }
             Err(error) => {
                 if error == Errno::ETIMEDOUT {
