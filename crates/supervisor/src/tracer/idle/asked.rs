@@ -1,7 +1,9 @@
 //! Tells whether all threads wait, to whoever asks, also on a timeline that does not skip idle time.
 
+use nix::unistd::Pid;
+
 use super::super::{Standing, Supervisor};
-use super::quiescence::Busy;
+use super::quiescence::{Busy, Waiters};
 use crate::proc;
 
 impl Supervisor {
@@ -23,7 +25,9 @@ impl Supervisor {
             let entering = threads.iter().find(|(_, state)| state.standing == Standing::Entering);
             match entering {
                 Some((thread, _)) => Err(Busy { thread: *thread, why: "is being started" }),
-                None => waiters.prove(self.layout.exempt()),
+                None => {
+                    waiters.prove(self.layout.exempt()).and_then(|()| self.check_begun(&waiters))
+                }
             }
         });
         let is_empty = waiters.is_empty();
@@ -35,6 +39,23 @@ impl Supervisor {
                 let process = self.process_of(thread).unwrap_or(thread);
                 Err(format!("{} {why}", proc::described(process)))
             }
+        }
+    }
+    /// A thread whose call the filter tells of waits, but the wait that it asks for has not begun.
+    fn check_begun(&self, waiters: &Waiters) -> Result<(), Busy> {
+        let exempt = self.layout.exempt();
+        let is_told_of = |thread: Pid| {
+            // One that a debugger follows waits by the host's clocks.
+            proc::tracer_of(thread).is_none_or(|tracer| tracer == Pid::this())
+        };
+        let unbegun = waiters.all().find(|(thread, waiter)| {
+            waiter.call.is_some_and(|call| call.is_asked_about(exempt)) && is_told_of(*thread)
+        });
+        match unbegun {
+            Some((thread, _)) if self.notified.is_some() => {
+                Err(Busy { thread, why: "is about to wait" })
+            }
+            _ => Ok(()),
         }
     }
 }
