@@ -133,25 +133,29 @@ fn bit_of(signal: i32) -> Option<u64> {
     1_u64.checked_shl(u32::try_from(signal - 1).ok()?)
 }
 
+/// What is made of a thread if this is made of what each signal tells that is queued for it, and for its process if it
+/// is the first.
+fn with_queued(thread: &[u8], change: &mut dyn FnMut(&[u8]) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
+    let mut made = thread.to_vec();
+    for (part, queue) in QUEUES {
+        made = within(&made, part, &mut |part| {
+            within(part, queue, &mut |queue| {
+                within(queue, SIGNAL, &mut |signal| within(signal, INFO, change))
+            })
+        })?;
+    }
+    Some(made)
+}
+
 /// The signals that are queued for a thread, and for its process if it is the first; None if its image is not
 /// understood.
 pub fn queued(image: &[u8]) -> Option<u64> {
     let mut found = 0;
-    with_messages(image, |message| {
-        for (part, queue) in QUEUES {
-            within(message, part, &mut |part| {
-                within(part, queue, &mut |queue| {
-                    within(queue, SIGNAL, &mut |signal| {
-                        within(signal, INFO, &mut |info| {
-                            let number = i32::from_ne_bytes(*info.first_chunk()?);
-                            found |= bit_of(number)?;
-                            Some(info.to_vec())
-                        })
-                    })
-                })
-            })?;
-        }
-        Some(message.to_vec())
+    with_messages(image, |thread| {
+        with_queued(thread, &mut |info| {
+            found |= bit_of(i32::from_ne_bytes(*info.first_chunk()?))?;
+            Some(info.to_vec())
+        })
     })?;
     Some(found)
 }
@@ -166,7 +170,7 @@ pub fn disarmed(image: &[u8], thread: i32, missed: Missed) -> Option<(Vec<u8>, V
         form.disarmed(timer)
     };
     let made = with_messages(image, |message| {
-        let mut made = within(message, PROCESS, &mut |process| {
+        let made = within(message, PROCESS, &mut |process| {
             within(process, TIMERS, &mut |timers| {
                 with_fields(timers, &mut |field, timer| {
                     let Field::Bytes(timer) = timer else { return Some(Changed::Same) };
@@ -174,16 +178,7 @@ pub fn disarmed(image: &[u8], thread: i32, missed: Missed) -> Option<(Vec<u8>, V
                 })
             })
         })?;
-        for (part, queue) in QUEUES {
-            made = within(&made, part, &mut |part| {
-                within(part, queue, &mut |queue| {
-                    within(queue, SIGNAL, &mut |signal| {
-                        within(signal, INFO, &mut |info| Some(marked(info)))
-                    })
-                })
-            })?;
-        }
-        Some(made)
+        with_queued(&made, &mut |info| Some(marked(info)))
     });
     let senders = senders(&settings, missed);
     let left = settings.into_iter().map(|Setting { timer, left, interval, .. }| {

@@ -284,7 +284,6 @@ impl Supervisor {
     /// All that is to be known of it at a checkpoint.
     fn resting(&self) -> Option<Resting> {
         let hand_over = self.hand_over.as_ref()?;
-        let numbers = |all: &mut dyn Iterator<Item = Pid>| all.map(Pid::as_raw).collect();
         Some(Resting {
             map: self.timekeeper().segment(),
             motion: self.timekeeper().motion(),
@@ -294,8 +293,8 @@ impl Supervisor {
             lifelong: self.lifelong,
             skip: self.idle.as_ref().map(Idle::skip),
             state: serde_json::to_value(self.state()).ok()?,
-            halted: numbers(&mut hand_over.halted.iter().map(|it| it.process)),
-            let_go: numbers(&mut hand_over.let_go.iter().map(|(thread, _)| *thread)),
+            halted: hand_over.halted.iter().map(|it| it.process.as_raw()).collect(),
+            let_go: hand_over.let_go.iter().map(|(thread, _)| thread.as_raw()).collect(),
         })
     }
 

@@ -212,7 +212,7 @@ impl Supervisor {
         }
     }
 
-    /// Lets such a process go on as if it had not been stopped.
+    /// Lets such a process go on as if it had not been stopped; fails if it cannot be followed.
     pub(in super::super) fn end_halt(&mut self, halted: &Halted) -> Result<(), String> {
         let stopped = Stopped::all_of_halted(halted.process, Instant::now() + PATIENCE);
         let stopped = stopped.map_err(|refused| {
@@ -222,13 +222,14 @@ impl Supervisor {
         let failed = |error: Errno| error.desc().to_owned();
         let visitor = stopped.visitor();
         let mut visit = Visit::new(visitor, self.layout.call()).map_err(failed)?;
-        let taken = complete(visitor, take_stop_signals(&mut visit));
-        let ended = complete(visitor, visit.end());
+        // If either fails, it is told of its stop, or it has ended; it is followed again all the same.
+        let _ = complete(visitor, take_stop_signals(&mut visit));
+        let _ = complete(visitor, visit.end());
         self.take_back(stopped, |thread| {
             let known = halted.threads.iter().find(|(known, _)| *known == thread);
             known.map_or_else(Thread::default, |(_, known)| *known)
         });
-        taken.and(ended.map(drop)).map_err(failed)
+        Ok(())
     }
 
     fn bring_in(
