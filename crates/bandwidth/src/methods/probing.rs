@@ -141,9 +141,10 @@ impl<'a> Probing<'a> {
         let trace = self.path.send(train).map_err(End::Broken)?;
         let took = self.elapsed() - before;
         self.answer = self.answer.max(took.saturating_sub(length));
-        let sent = Sent { judged: trace.judge(), response: rate_response(&trace) };
         self.cost.trains += 1;
         self.cost.bytes += trace.sent_ns.len() as u64 * u64::from(train.bytes);
+        let trace = trace.on_time();
+        let sent = Sent { judged: trace.judge(), response: rate_response(&trace) };
         self.cost.seconds = self.elapsed().as_secs_f64();
         if let Err(why) = sent.judged {
             match self.spoiled.iter_mut().find(|(known, _)| *known == why) {

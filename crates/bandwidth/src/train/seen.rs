@@ -17,6 +17,9 @@ const OFF_RATE: f64 = 0.02;
 /// is slow is so all the time.
 const LATE_PART: f64 = 0.05;
 
+/// What part of a train is one by itself.
+const BY_ITSELF: f64 = 0.5;
+
 /// What part of a train's length nothing may have arrived in, and how long at least, in nanoseconds,
 /// if what was due then comes at once afterwards; other traffic holds up a train as well, but iperf3
 /// and its like send what is due in one millisecond.
@@ -82,6 +85,25 @@ impl fmt::Display for Spoiled {
 }
 
 impl Trace {
+    /// The train that had left before the sender was kept from its processor, if that is most of it:
+    /// what came before says as much of the path as a train that was meant to be so short.
+    #[must_use]
+    pub fn on_time(mut self) -> Self {
+        let Some(first) = self.sent_ns.first() else { return self };
+        let late = self.train.length_ns() as f64 * LATE_PART;
+        let is_late = |(packet, sent): (usize, &i64)| {
+            (sent - first) as f64 - self.train.gap_ns() * packet as f64 > late
+        };
+        let before =
+            self.sent_ns.iter().enumerate().position(is_late).unwrap_or(self.sent_ns.len());
+        if before as f64 >= f64::from(self.train.packets) * BY_ITSELF {
+            self.train.packets = before as u32;
+            self.sent_ns.truncate(before);
+            self.arrived.retain(|it| (it.packet as usize) < before);
+        }
+        self
+    }
+
     /// What it says of the path, or why it says nothing.
     ///
     /// # Errors
