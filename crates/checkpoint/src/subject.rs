@@ -7,16 +7,13 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use eigentime_supervisor::container::Container;
 use eigentime_supervisor::control::Shown;
-use eigentime_supervisor::control::client::{self, Told};
+use eigentime_supervisor::control::client;
 use eigentime_supervisor::control::protocol::Method;
 use eigentime_supervisor::registry::{Name, Registry};
+use eigentime_supervisor::timeline_with;
 
 use crate::{Error, engines};
-
-/// How long supervisors may take to answer.
-const PATIENCE: Duration = client::PATIENCE_WITH_ALL;
 
 /// For how long a process may be no member because it is just starting a program.
 const STARTING: Duration = Duration::from_millis(500);
@@ -107,21 +104,15 @@ impl Subject {
     fn on_named(root: i32, directory: &Path) -> Result<Option<Self>, Error> {
         let registries =
             Registry::all().map_err(|unusable| Error::Subject(unusable.to_string()))?;
-        let show = |it: &mut client::Connection<'_>| it.call::<Shown>(Method::Show {});
-        let told = client::ask_all(&registries, PATIENCE, show);
-        let told = told.map_err(|unusable| Error::Subject(unusable.to_string()))?;
-        for Told { registry, name, answer } in told {
-            let Ok(shown) = answer else { continue };
-            if let Some(member) = shown.members.iter().find(|member| member.pid == root) {
-                let is_its = |one: &&Container| member.container.as_ref() == Some(&one.id);
-                if let Some(container) = shown.containers.iter().find(is_its) {
-                    return Err(engines::refusal_of_member(container, directory));
-                }
-                check(root, registry, &name)?;
-                return Ok(Some(Self { root, timeline: Some(name) }));
-            }
+        let Some((registry, name, shown)) = timeline_with(&registries, root)? else {
+            return Ok(None);
+        };
+        let of_container = shown.member(root).and_then(|it| it.container.as_ref());
+        if let Some(container) = shown.containers.iter().find(|it| of_container == Some(&it.id)) {
+            return Err(engines::refusal_of_member(container, directory));
         }
-        Ok(None)
+        check(root, registry, &name)?;
+        Ok(Some(Self { root, timeline: Some(name) }))
     }
 }
 
@@ -149,9 +140,7 @@ fn stranger_below(root: i32, registry: &Registry, name: &Name) -> Result<Option<
     let tree = tree_of(root);
     // One that has been started meanwhile is a member by now, and one that was may have ended.
     let shown: Shown = client::call(registry, name, Method::Show {}).map_err(refused)?;
-    let is_member =
-        |pid: i32| shown.members.iter().any(|member| member.pid == pid && !member.detached);
-    Ok(tree.into_iter().find(|pid| !is_member(*pid) && parent_of(*pid).is_some()))
+    Ok(tree.into_iter().find(|pid| !shown.has(*pid) && parent_of(*pid).is_some()))
 }
 
 /// A process and its descendants.

@@ -18,6 +18,7 @@ use crate::control::Starts;
 use crate::error::Error;
 use crate::host::KernelVdso;
 use crate::namespace;
+use crate::proc;
 use crate::region::Region;
 use crate::tracer::{Subject, Supervisor};
 
@@ -115,7 +116,7 @@ fn detach(kept: Vec<i32>) {
     // session, and "/" is there.
     let _ = setsid();
     let _ = chdir(c"/");
-    let _ = nix::sys::prctl::set_name(c"eigentime");
+    let _ = nix::sys::prctl::set_name(proc::SUPERVISOR);
     close_all_but(kept);
     hold_closed_descriptors();
     raise_descriptor_limit();

@@ -77,7 +77,7 @@ pub use error::{Error, ExecError};
 pub use launch::{create, run, run_in_namespace};
 pub use motion::Motion;
 pub use moved::{Left, QUEUED_BY_CRIU, Resting, Stood, Withheld};
-pub use named::{Manner, adopt, attach, detach, lend_name, match_version};
+pub use named::{Manner, adopt, attach, detach, lend_name, match_version, timeline_with};
 pub use namespace::is_privileged;
 pub use plan::{Clocks, Lifelong, Plan, Start, Tracing, Wall};
 pub use proc::is_in_timeline;

@@ -16,7 +16,7 @@ use crate::caller::{
     check_descriptors, check_this_process, groups, lives_in_timeline, start_filtered, start_program,
 };
 use crate::consent::{Consent, NamedBy};
-use crate::control::client::{self, Told};
+use crate::control::client;
 use crate::control::protocol::Method;
 use crate::control::server::{Control, await_end};
 use crate::control::{Answer, Attached, Joined, Request, Shown, Starts};
@@ -503,32 +503,48 @@ fn take_over(registry: &Registry, name: &Name) -> Result<Supervisor, String> {
 /// Returns a process of a named timeline to host time.
 pub fn detach(pid: i32) -> Result<Attached, Error> {
     let registries = Registry::all()?;
-    let show = |it: &mut client::Connection<'_>| it.call::<Shown>(Method::Show {});
-    let mut unknown = String::new();
-    for Told { registry, name, answer } in
-        client::ask_all(&registries, client::PATIENCE_WITH_ALL, show)?
-    {
-        let shown = match answer {
-            Ok(shown) => shown,
-            Err(failure) => {
-                unknown.push_str(&format!("\n{failure}"));
-                continue;
-            }
-        };
-        if shown.members.iter().any(|member| member.pid == pid && !member.detached) {
-            return match client::ask(registry, &name, &Request::Detach { pid }) {
-                Ok(Answer::Attached(detached)) => Ok(detached),
-                answer => Err(unexpected(&name, answer)),
-            };
-        }
-    }
-    Err(Error::Timeline(match unknown.as_str() {
-        "" => format!(
+    let found = timeline_with(&registries, pid)?;
+    let Some((registry, name, _)) = found.filter(|(.., shown)| shown.has(pid)) else {
+        return Err(Error::Timeline(format!(
             "process {pid} is in no named timeline of this user\n\
              help: `eigentime ctl show NAME` lists a timeline's members"
-        ),
-        _ => format!("process {pid} is in no named timeline of this user that answers{unknown}"),
-    }))
+        )));
+    };
+    match client::ask(registry, &name, &Request::Detach { pid }) {
+        Ok(Answer::Attached(detached)) => Ok(detached),
+        answer => Err(unexpected(&name, answer)),
+    }
+}
+
+/// The named timeline that a process lives by, or else that it was returned from, and what it shows.
+///
+/// # Errors
+///
+/// If none shows the process, and one does not answer.
+pub fn timeline_with(
+    registries: &[Registry],
+    pid: i32,
+) -> Result<Option<(&Registry, Name, Shown)>, Error> {
+    let show = |it: &mut client::Connection<'_>| it.call::<Shown>(Method::Show {});
+    let (mut returned, mut unknown) = (None, String::new());
+    for told in client::ask_all(registries, client::PATIENCE_WITH_ALL, show)? {
+        match told.answer {
+            Err(failure) => unknown.push_str(&format!("\n{failure}")),
+            Ok(shown) if shown.has(pid) => {
+                return Ok(Some((told.registry, told.name, shown)));
+            }
+            Ok(shown) if shown.member(pid).is_some() => {
+                returned = Some((told.registry, told.name, shown));
+            }
+            Ok(_) => {}
+        }
+    }
+    match unknown.as_str() {
+        "" => Ok(returned),
+        _ => Err(Error::Timeline(format!(
+            "process {pid} is in no named timeline of this user that answers{unknown}"
+        ))),
+    }
 }
 
 /// Why an answer is not the one that was asked for.

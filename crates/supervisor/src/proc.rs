@@ -1,5 +1,6 @@
 //! What `/proc` tells of processes, threads and their descriptors.
 
+use std::ffi::CStr;
 use std::fmt::Display;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
@@ -19,7 +20,7 @@ use crate::maps::mappings;
 use crate::region::REGION_FILE;
 
 /// What supervisors are called.
-pub const SUPERVISOR: &str = "eigentime";
+pub const SUPERVISOR: &CStr = c"eigentime";
 
 /// A descriptor of a process.
 pub struct Pidfd(pub OwnedFd);
@@ -107,6 +108,11 @@ pub fn status_field(thread: impl Display, name: &str) -> Option<String> {
 /// A line of `/proc/PID/status` that is a set of signals or capabilities.
 pub fn status_set(thread: impl Display, name: &str) -> Option<u64> {
     u64::from_str_radix(&status_field(thread, name)?, 16).ok()
+}
+
+/// Is a signal in such a set?
+pub fn has_signal(thread: impl Display, name: &str, signal: i32) -> bool {
+    status_set(thread, name).is_some_and(|set| set >> (signal - 1) & 1 == 1)
 }
 
 /// Is a process the first of its PID namespace?
@@ -207,9 +213,9 @@ pub fn supervisors_of(process: Pid, signal: i32) -> Vec<Pid> {
     };
     let of_process = regions(process);
     let is_its = |it: &Pid| {
-        name_of(*it).is_ok_and(|name| name == SUPERVISOR)
+        name_of(*it).is_ok_and(|name| name.as_bytes() == SUPERVISOR.to_bytes())
             && is_own(*it)
-            && status_set(it, "SigCgt:").is_some_and(|caught| caught >> (signal - 1) & 1 == 1)
+            && has_signal(it, "SigCgt:", signal)
             && regions(*it).iter().any(|region| of_process.contains(region))
     };
     processes().filter(is_its).collect()

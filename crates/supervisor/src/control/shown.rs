@@ -156,6 +156,20 @@ pub struct Coverage {
     pub stops_per_second: f64,
 }
 
+impl Shown {
+    /// A process that lives by it, or was returned from it.
+    #[must_use]
+    pub fn member(&self, pid: i32) -> Option<&Member> {
+        self.members.iter().find(|it| it.pid == pid)
+    }
+
+    /// Does a process live by it?
+    #[must_use]
+    pub fn has(&self, pid: i32) -> bool {
+        self.member(pid).is_some_and(|it| !it.detached)
+    }
+}
+
 /// A timeline at one moment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]

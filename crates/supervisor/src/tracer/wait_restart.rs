@@ -192,19 +192,15 @@ fn is_ignored(tracee: Tracee, signal: i32) -> bool {
     const IGNORED_BY_DEFAULT: [i32; 3] = [libc::SIGCHLD, libc::SIGWINCH, libc::SIGURG];
     signal != libc::SIGCONT
         && !is_caught(tracee, signal)
-        && (IGNORED_BY_DEFAULT.contains(&signal) || is_in_mask(tracee, "SigIgn:", signal))
+        && (IGNORED_BY_DEFAULT.contains(&signal) || proc::has_signal(tracee.0, "SigIgn:", signal))
 }
 
 /// Does the thread's process have a handler for the signal?
 pub(super) fn is_caught(tracee: Tracee, signal: i32) -> bool {
-    is_in_mask(tracee, "SigCgt:", signal)
+    proc::has_signal(tracee.0, "SigCgt:", signal)
 }
 
 /// Has the signal been sent to the thread or its process, and is blocked?
 pub(super) fn is_pending(tracee: Tracee, signal: i32) -> bool {
-    ["SigPnd:", "ShdPnd:"].into_iter().any(|mask| is_in_mask(tracee, mask, signal))
-}
-
-fn is_in_mask(tracee: Tracee, mask: &str, signal: i32) -> bool {
-    proc::status_set(tracee.0, mask).is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+    ["SigPnd:", "ShdPnd:"].into_iter().any(|set| proc::has_signal(tracee.0, set, signal))
 }

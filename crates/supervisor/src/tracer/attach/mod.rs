@@ -63,8 +63,7 @@ struct Taken {
 
 /// Has a process a handler for a signal by which its C library cancels threads?
 fn cancels(process: Pid) -> bool {
-    let caught = proc::status_set(process, "SigCgt:").unwrap_or(0);
-    CANCELLATION_SIGNALS.iter().any(|signal| caught >> (signal - 1) & 1 == 1)
+    CANCELLATION_SIGNALS.iter().any(|signal| proc::has_signal(process, "SigCgt:", *signal as i32))
 }
 
 impl Supervisor {

@@ -219,12 +219,12 @@ impl Supervisor {
             self.unwanted.extend(refused.unstopped);
             refused.reason
         })?;
-        let failed = |error: Errno| error.desc().to_owned();
         let visitor = stopped.visitor();
-        let mut visit = Visit::new(visitor, self.layout.call()).map_err(failed)?;
-        // If either fails, it is told of its stop, or it has ended; it is followed again all the same.
-        let _ = complete(visitor, take_stop_signals(&mut visit));
-        let _ = complete(visitor, visit.end());
+        // If any of it fails, it is told of its stop, or it has ended; it is followed again all the same.
+        if let Ok(mut visit) = Visit::new(visitor, self.layout.call()) {
+            let _ = complete(visitor, take_stop_signals(&mut visit));
+            let _ = complete(visitor, visit.end());
+        }
         self.take_back(stopped, |thread| {
             let known = halted.threads.iter().find(|(known, _)| *known == thread);
             known.map_or_else(Thread::default, |(_, known)| *known)

@@ -51,7 +51,7 @@ pub fn start(supervisor: &Supervisor) -> nix::Result<Pid> {
             process.await_end(None);
             match successor(supervisor) {
                 Some(mut successor) => {
-                    let _ = nix::sys::prctl::set_name(c"eigentime");
+                    let _ = nix::sys::prctl::set_name(proc::SUPERVISOR);
                     // That of the former one is left to whoever it was.
                     let _ = nix::unistd::setsid();
                     // The guardian of each supervisor begins amid the work of that, on its stack.
