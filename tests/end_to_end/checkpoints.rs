@@ -34,6 +34,13 @@ const POLICIES: [(&str, &str); 3] = [
     ("cured", "wall=catch-up,monotonic=continue"),
 ];
 
+/// And those by which clocks catch up while a program runs.
+const SLEWS: [(&str, &str); 3] = [
+    ("slew", "slew"),
+    ("wall_slew", "wall=slew,monotonic=continue"),
+    ("monotonic_slew", "wall=catch-up,monotonic=slew"),
+];
+
 /// A program with its arguments.
 type Words = fn() -> Vec<OsString>;
 
@@ -102,7 +109,7 @@ pub fn add(suite: &mut Suite) {
             let case = format!("{kind}-first:{policy}");
             suite.test(name, &with(&[]), move || moves(&case, Vec::new()));
         }
-        for (label, policy) in POLICIES.into_iter().chain([("slew", "slew")]) {
+        for (label, policy) in POLICIES.into_iter().chain(SLEWS) {
             let name = format!("checkpoints::{kind}::{label}::tls");
             let case = format!("{kind}-tls:{policy}");
             suite.test(name, &with(&[Need::Tool("openssl")]), move || {
@@ -130,12 +137,20 @@ pub fn add(suite: &mut Suite) {
         suite.test(format!("checkpoints::{kind}::ordered"), &with(&[]), move || {
             moves(&case, vec![Program::Ordered.path(Build::Dynamic).into()])
         });
-        for (label, policy) in &POLICIES[..2] {
+        for (label, policy) in POLICIES.into_iter().chain(SLEWS) {
             waits(suite, kind, label, policy);
             let case = format!("{kind}-redis:{policy}");
             let name = format!("checkpoints::{kind}::{label}::redis");
             let needs = with(&[Need::Tool("redis-server")]);
             suite.test(name, &needs, move || moves(&case, vec!["redis-server".into()]));
+        }
+        for (label, policy) in SLEWS {
+            let case = format!("{kind}-slew:{policy}");
+            let needs = with(&[Need::Program(Build::Dynamic)]);
+            suite.test(format!("checkpoints::{kind}::{label}"), &needs, move || moves(&case, c()));
+            let case = format!("{kind}-slew-changed:{policy}");
+            let name = format!("checkpoints::{kind}::{label}::changed");
+            suite.test(name, &needs, move || moves(&case, c()));
         }
     }
     for kind in ["traced", "private", "offset"] {
@@ -185,8 +200,6 @@ pub fn add(suite: &mut Suite) {
         ("twice", "twice"),
         ("attached", "attached"),
         ("refused_timelines", "refused-timelines"),
-        ("plain::slew", "plain-slew"),
-        ("named::slew", "named-slew"),
     ] {
         suite.test(format!("checkpoints::{name}"), &needs, move || moves(case, c()));
     }
@@ -214,7 +227,7 @@ pub fn add(suite: &mut Suite) {
     }
     let needs = with(&[postgres::need(), Need::Tool("setpriv"), Need::Tool("cc")]);
     for kind in ["plain", "named"] {
-        for (label, policy) in POLICIES {
+        for (label, policy) in POLICIES.into_iter().chain(SLEWS) {
             let case = format!("{kind}-postgres:{policy}");
             suite.test(format!("checkpoints::{kind}::{label}::postgres"), &needs, move || {
                 let tools =

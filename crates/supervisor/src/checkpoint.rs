@@ -7,7 +7,6 @@
 //! its own.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::str::FromStr;
 use std::time::Duration;
 
 use eigentime_timeline::{CLOCKS, Clock, ClockId, Freeze, HostInstant, Nanos, Rate, Segment};
@@ -25,11 +24,12 @@ use crate::motion::{Motion, is_allowed};
 use crate::moved::{InCall, Left, Renumbered, Resting, Restored, Slew, Stood, Withheld};
 use crate::named::{self, Ask};
 use crate::namespace;
+use crate::onward::{Course, Onward};
 use crate::plan::{Clocks, Start};
 use crate::proc::{self, Pidfd};
 use crate::region::{Layout, Region};
 use crate::registry::Name;
-use crate::saved::{Policies, Saved};
+use crate::saved::Saved;
 use crate::skip::Skip;
 use crate::tracer::{Blocked, armed_descriptors};
 
@@ -46,29 +46,6 @@ pub struct Moved {
     timeline: Option<Resting>,
     /// The processes, each before its children.
     processes: Vec<Stood>,
-}
-
-/// From where clocks go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Onward {
-    /// At once as these say.
-    At(Policies),
-    /// From where they stood, but faster or slower than before until they show what they would have
-    /// shown had they run on.
-    Slew,
-}
-
-impl FromStr for Onward {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "slew" => Ok(Self::Slew),
-            text => text.parse().map(Self::At).map_err(|_: &str| {
-                "it must be continue, catch-up, slew, or wall=POLICY,monotonic=POLICY with one of the first two"
-            }),
-        }
-    }
 }
 
 /// How processes go on.
@@ -171,7 +148,7 @@ pub fn look_at(
     let unmoved = Segment::IDENTITY.anchored_at(then);
     let (map, motion) = match &timeline {
         Some(resting) => (resting.map, resting.motion),
-        None => (unmoved, Motion { rate: Rate::ONE, freeze: None }),
+        None => (unmoved, Motion::new(Rate::ONE, None)),
     };
     let stood = Clock::ALL.map(|clock| map.virtual_at(clock, then[clock as usize]));
     let numbers = Numbers::below(root);
@@ -299,7 +276,7 @@ impl Moved {
     fn slew(&self, clocked: &Clocked) -> Option<Slew> {
         let rate = clocked.rate.unwrap_or(self.saved.motion().rate);
         let slew = Slew { since: self.saved.host(), by: clocked.slew_rate, rate };
-        (clocked.onward == Onward::Slew).then_some(slew)
+        clocked.onward.slews().then_some(slew)
     }
 
     /// How its timeline skips the time that nobody uses.
@@ -320,29 +297,29 @@ impl Moved {
     fn clocks(&self, clocked: Clocked) -> Result<Clocks, Error> {
         let Clocked { onward, rate, frozen, slew_rate } = clocked;
         let was = self.saved.motion();
-        let mut rate = rate.unwrap_or(was.rate);
-        let policies = match onward {
-            Onward::At(policies) => policies,
-            Onward::Slew if frozen || was.freeze.is_some() => {
-                return Err(Error::Timeline(
-                    "clocks that stand still cannot be slewed\nhelp: use another policy".to_owned(),
-                ));
+        let rate = rate.unwrap_or(was.rate);
+        let freeze = if frozen { Some(Freeze::All) } else { was.freeze };
+        let reason = match (freeze, self.skip()) {
+            (Some(_), _) => Some("stand still"),
+            (None, Some(_)) => Some("skip idle time"),
+            (None, None) => None,
+        };
+        let motion = match (onward.slews(), reason) {
+            (false, _) => Motion::new(rate, freeze),
+            (true, Some(reason)) => {
+                return Err(Error::Timeline(format!(
+                    "clocks that {reason} cannot be slewed\nhelp: use another policy"
+                )));
             }
-            Onward::Slew if self.skip().is_some() => {
-                return Err(Error::Timeline(
-                    "clocks that skip idle time cannot be slewed\nhelp: use another policy"
-                        .to_owned(),
-                ));
-            }
-            Onward::Slew => {
-                rate = self.slewed(rate, slew_rate)?;
-                Policies::default()
+            (true, None) => {
+                let slewed = self.slewed(rate, slew_rate)?;
+                let at = |course| if course == Course::Slew { slewed } else { rate };
+                Motion { wall: Some(at(onward.wall)), ..Motion::new(at(onward.monotonic), None) }
             }
         };
-        let freeze = if frozen { Some(Freeze::All) } else { was.freeze };
         Ok(Clocks {
-            start: Start::Saved(Box::new(self.saved.clone()), policies),
-            motion: Motion { rate, freeze },
+            start: Start::Saved(Box::new(self.saved.clone()), onward.policies()),
+            motion,
             skip: self.skip(),
         })
     }

@@ -275,7 +275,7 @@ impl ClockRequest {
             [Key::Timeline, Key::Existing, Key::Joinable, Key::SettableBy, Key::Rewrite];
         Key::ALL.iter().find(|key| !OTHERS.contains(key) && self.has(**key))?;
         let rate = self.rate.or(self.busy_rate);
-        let mut motion = Motion { rate: rate.unwrap_or(Rate::ONE), freeze: self.freeze };
+        let mut motion = Motion::new(rate.unwrap_or(Rate::ONE), self.freeze);
         let start = match &self.saved {
             Some(saved) => {
                 motion.rate = rate.unwrap_or(saved.motion().rate);

@@ -28,7 +28,7 @@
 //! - `container_id`: what engines call a container.
 //! - `registry`: the directory of named timelines, the names in it, and who comes first.
 //! - `control`: named timelines, and how they are steered.
-//! - `saved`: a timeline as a document.
+//! - `saved`: a timeline as a document; `onward`: from where it goes on after a move.
 //! - `skip`: how a timeline skips the time that nobody uses.
 //! - `host`: what has to be known of this host's clocks and kernel.
 //! - `proc`: what `/proc` tells of processes; `maps`: their mappings.
@@ -57,6 +57,7 @@ mod moved;
 mod named;
 mod namespace;
 mod nested;
+mod onward;
 mod plan;
 mod proc;
 mod region;
@@ -68,9 +69,7 @@ mod tracer;
 mod version;
 
 pub use caller::{arguments, hold_closed_descriptors, keep_arguments};
-pub use checkpoint::{
-    Clocked, Moments, Moved, Onward, Rest, Restoring, bring_back, end_tree, look_at,
-};
+pub use checkpoint::{Clocked, Moments, Moved, Rest, Restoring, bring_back, end_tree, look_at};
 pub use clock_request::ClockRequest;
 pub use consent::{Consent, NamedBy, SettableBy};
 pub use error::{Error, ExecError};
@@ -79,6 +78,7 @@ pub use motion::Motion;
 pub use moved::{Left, QUEUED_BY_CRIU, Resting, Stood, Withheld};
 pub use named::{Manner, adopt, attach, detach, lend_name, match_version, timeline_with};
 pub use namespace::is_privileged;
+pub use onward::{Course, Onward};
 pub use plan::{Clocks, Lifelong, Plan, Start, Tracing, Wall};
 pub use proc::is_in_timeline;
 pub use region::REGION_NAME;

@@ -10,9 +10,18 @@ pub struct Motion {
     pub rate: Rate,
     /// Which of them stand still, if any.
     pub freeze: Option<Freeze>,
+    /// At which rate the wall clock runs, if that may be another: until it has caught up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall: Option<Rate>,
 }
 
 impl Motion {
+    /// All clocks run at one rate, but those that stand still.
+    #[must_use]
+    pub const fn new(rate: Rate, freeze: Option<Freeze>) -> Self {
+        Self { rate, freeze, wall: None }
+    }
+
     /// The rate that holds for all clocks but the wall clock: zero while they stand still.
     #[must_use]
     pub fn effective(self) -> Rate {
@@ -25,12 +34,6 @@ impl Motion {
         self.freeze == Some(Freeze::All)
     }
 
-    /// Does the wall clock alone stand still?
-    #[must_use]
-    pub fn stands(self) -> bool {
-        self.freeze == Some(Freeze::Wall)
-    }
-
     /// The rate that holds for a clock.
     #[must_use]
     pub fn rate_of(self, clock: Clock) -> Rate {
@@ -40,7 +43,11 @@ impl Motion {
     /// The segment through these anchors along which the clocks run.
     #[must_use]
     pub fn segment(self, anchors: [Anchor; CLOCKS]) -> Segment {
-        Segment { rate: self.effective(), wall_stands: self.stands(), anchors }
+        let wall = match self.freeze {
+            Some(_) => Rate::FROZEN,
+            None => self.wall.unwrap_or(self.rate),
+        };
+        Segment { anchors, ..Segment::IDENTITY }.with_rates(self.effective(), wall)
     }
 }
 

@@ -147,7 +147,7 @@ impl Clocks {
             boottime: Nanos::ZERO,
             wall: Wall::Offset(Nanos::ZERO),
         },
-        motion: Motion { rate: Rate::ONE, freeze: None },
+        motion: Motion::new(Rate::ONE, None),
         skip: None,
     };
 
@@ -360,7 +360,7 @@ mod tests {
             boottime: Nanos::ZERO,
             wall: Wall::Anchored { host, virt },
         };
-        let motion = Motion { rate: Rate::from_ratio(3, 1).unwrap(), freeze: None };
+        let motion = Motion::new(Rate::from_ratio(3, 1).unwrap(), None);
         let clocks = Clocks { start, motion, skip: None };
         let now = at(1_100_000_000_000);
         for uptime in [5, 70_000_000_000] {
@@ -383,7 +383,7 @@ mod tests {
             wall: Wall::Date(VirtualInstant(Nanos::from_secs(2_147_483_647))),
         };
         for (freeze, option) in [(Freeze::All, "--freeze"), (Freeze::Wall, "--freeze=wall")] {
-            let motion = Motion { rate: Rate::from_ratio(1, 4).unwrap(), freeze: Some(freeze) };
+            let motion = Motion::new(Rate::from_ratio(1, 4).unwrap(), Some(freeze));
             let clocks = Clocks { start: start.clone(), motion, skip: None };
             let terms = "--monotonic -1d --date 2038-01-19T03:14:07Z --rate 0.25";
             assert_eq!(clocks.terms(), format!("{terms} {option}"));

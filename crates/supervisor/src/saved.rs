@@ -87,26 +87,6 @@ impl From<Policy> for Policies {
     }
 }
 
-impl FromStr for Policies {
-    type Err = &'static str;
-
-    /// One for all clocks, or `wall=POLICY,monotonic=POLICY`, either of which may be left out.
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if let Ok(policy) = text.parse::<Policy>() {
-            return Ok(policy.into());
-        }
-        let mut policies = Self::default();
-        for part in text.split(',') {
-            match part.split_once('=') {
-                Some(("wall", policy)) => policies.wall = policy.parse()?,
-                Some(("monotonic", policy)) => policies.monotonic = policy.parse()?,
-                _ => return Err("it must be continue, catch-up or wall=POLICY,monotonic=POLICY"),
-            }
-        }
-        Ok(policies)
-    }
-}
-
 impl fmt::Display for Policy {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
@@ -183,7 +163,7 @@ impl Saved {
     pub fn motion(&self) -> Motion {
         let wall = self.wall_frozen.then_some(Freeze::Wall);
         let freeze = if self.frozen { Some(Freeze::All) } else { wall };
-        Motion { rate: self.rate, freeze }
+        Motion::new(self.rate, freeze)
     }
 
     /// Where a clock stood.
@@ -253,7 +233,7 @@ mod tests {
     use super::*;
 
     fn saved(rate: u64, freeze: Option<Freeze>) -> Saved {
-        let motion = Motion { rate: Rate::from_ratio(rate, 1).unwrap(), freeze };
+        let motion = Motion::new(Rate::from_ratio(rate, 1).unwrap(), freeze);
         let virt = [5, 6, 7, 8, 9].map(|seconds| VirtualInstant(Nanos::from_secs(seconds)));
         Saved::new(HostInstant(Nanos::from_secs(1_000)), motion, virt)
     }

@@ -60,9 +60,7 @@ impl Base {
         // One second less, for the part of a second and the rounding.
         let room = LAST_SECOND - 1 - virt as i128;
         let whole = rate.forward().whole as i128 + 1;
-        // A clock that stands may do so beside others that go on, by whose slope it must not be
-        // followed.
-        let limit = if room < whole || rate.is_frozen() { 0 } else { (room / whole) as u64 };
+        let limit = if room < whole { 0 } else { (room / whole) as u64 };
         Self { second, virt, frac: at as u64, limit }
     }
 
@@ -200,14 +198,15 @@ impl Line {
     }
 }
 
-/// A linear map of every clock: an anchor each, and one rate.
+/// A linear map of every clock: an anchor each, and one rate, or another of the wall clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Segment {
     /// Virtual seconds per host second.
     pub rate: Rate,
-    /// Does the wall clock stand still, and TAI with it, whatever the rate is?
-    pub wall_stands: bool,
+    /// Those of the wall clock and of TAI, if they are others.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub wall: Option<Rate>,
     /// Where host and virtual time agree, by [`Clock`].
     pub anchors: [Anchor; CLOCKS],
 }
@@ -216,7 +215,7 @@ impl Segment {
     /// The map that leaves every clock as the host shows it.
     pub const IDENTITY: Self = Self {
         rate: Rate::ONE,
-        wall_stands: false,
+        wall: None,
         anchors: [Anchor { host: HostInstant(Nanos::ZERO), virt: VirtualInstant(Nanos::ZERO) };
             CLOCKS],
     };
@@ -230,13 +229,25 @@ impl Segment {
     /// Does a clock stand still while others may go on?
     #[must_use]
     pub const fn holds(&self, clock: Clock) -> bool {
-        self.wall_stands && clock.is_wall()
+        match self.wall {
+            Some(wall) => clock.is_wall() && wall.is_frozen(),
+            None => false,
+        }
     }
 
     /// The rate of a clock.
     #[must_use]
     pub const fn rate_of(&self, clock: Clock) -> Rate {
-        if self.holds(clock) { Rate::FROZEN } else { self.rate }
+        match self.wall {
+            Some(wall) if clock.is_wall() => wall,
+            _ => self.rate,
+        }
+    }
+
+    /// The same map, at this rate, and this one of the wall clock.
+    #[must_use]
+    pub fn with_rates(&self, rate: Rate, wall: Rate) -> Self {
+        Self { rate, wall: (wall != rate).then_some(wall), ..*self }
     }
 
     /// The line of a clock.
@@ -280,8 +291,9 @@ impl Segment {
             let between = HostInstant(outer.virtual_at(clock, host).0);
             Anchor { host, virt: self.virtual_at(clock, between) }
         });
-        let rate = self.rate.of(outer.rate)?;
-        Some(Self { rate, wall_stands: self.wall_stands || outer.wall_stands, anchors })
+        let [rate, wall] = [Clock::Monotonic, Clock::Wall]
+            .map(|clock| self.rate_of(clock).of(outer.rate_of(clock)));
+        Some(Self { anchors, ..*self }.with_rates(rate?, wall?))
     }
 
     /// The same map, but that a clock which differs from what `before` shows at its anchor by no more
@@ -319,7 +331,7 @@ impl Segment {
         self.with_moved(Clock::is_wall, step)
     }
 
-    /// The same map with the wall clock and TAI of another of the same rate.
+    /// The same map with the wall clock and TAI of another of the same rates.
     #[must_use]
     pub fn with_wall_of(&self, other: &Self) -> Self {
         let mut next = *self;
@@ -488,7 +500,7 @@ mod tests {
     fn standing() -> impl Strategy<Value = Segment> {
         (prop_oneof![rates(), Just(Rate::FROZEN)], lines()).prop_map(|(rate, line)| Segment {
             rate,
-            wall_stands: true,
+            wall: Some(Rate::FROZEN),
             anchors: [line.anchor(); CLOCKS],
         })
     }
@@ -512,7 +524,7 @@ mod tests {
 
         #[test]
         fn beside_a_wall_that_stands_all_is_as_ever(segment in standing(), host: i64, virt: i64) {
-            let free = Segment { wall_stands: false, ..segment };
+            let free = Segment { wall: None, ..segment };
             let (host, virt) = (HostInstant::from_nanos(host), VirtualInstant::from_nanos(virt));
             for clock in [Clock::Monotonic, Clock::Raw, Clock::Boottime] {
                 prop_assert_eq!(segment.virtual_at(clock, host), free.virtual_at(clock, host));
@@ -540,10 +552,11 @@ mod tests {
             Just(Rate::FROZEN),
         ];
         let instant = 0_i64..4_000_000_000_000_000_000;
-        (rates, any::<bool>(), [(); CLOCKS].map(|()| (instant.clone(), instant.clone()))).prop_map(
-            |(rate, wall_stands, anchors)| Segment {
+        let wall = proptest::option::of(rates.clone());
+        (rates, wall, [(); CLOCKS].map(|()| (instant.clone(), instant.clone()))).prop_map(
+            |(rate, wall, anchors)| Segment {
                 rate,
-                wall_stands,
+                wall,
                 anchors: anchors.map(|(host, virt)| Anchor {
                     host: HostInstant::from_nanos(host),
                     virt: VirtualInstant::from_nanos(virt),
@@ -588,7 +601,9 @@ mod tests {
         #[test]
         fn one_on_the_host_is_itself(inner in segments(), now in 0_i64..4_000_000_000_000_000_000, then: i64) {
             let on_host = inner.on(&Segment::IDENTITY, [HostInstant::from_nanos(now); CLOCKS]).unwrap();
-            prop_assert_eq!((on_host.rate, on_host.wall_stands), (inner.rate, inner.wall_stands));
+            for clock in Clock::ALL {
+                prop_assert_eq!(on_host.rate_of(clock), inner.rate_of(clock));
+            }
             let then = HostInstant::from_nanos(then.max(now));
             for clock in Clock::ALL {
                 let anchor = on_host.anchor(clock);

@@ -194,7 +194,7 @@ mod tests {
     fn a_wall_that_stands_parks_its_own_timers_only() {
         let one = segment(1, 0);
         let mut standing = changed(&one, 10, 100 * SECOND, 0);
-        standing.wall_stands = true;
+        standing.wall = Some(Rate::FROZEN);
         let on = |clock, from: &Segment, to: &Segment, now: i64, timer| {
             let now = to.virtual_at(clock, HostInstant::from_nanos(now));
             from.rearm(to, clock, now, timer)
@@ -209,7 +209,7 @@ mod tests {
         let parked = on(Clock::Wall, &standing, &set, 150 * SECOND, parked.timer);
         assert_eq!(parked.timer, pending(PARKED.as_nanos() + 60 * SECOND, 5 * SECOND));
         let mut free = set.anchored_at([HostInstant::from_nanos(200 * SECOND); CLOCKS]);
-        free.wall_stands = false;
+        free.wall = None;
         let next = on(Clock::Wall, &set, &free, 200 * SECOND, parked.timer);
         assert_eq!(next.timer, pending(206 * SECOND, SECOND / 2));
     }

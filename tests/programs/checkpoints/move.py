@@ -40,6 +40,7 @@ from moving import (
     first_since,
     ticks,
 )
+from slews import slew, slew_changed, slew_timers
 
 
 def clocks(program, timeline, rate, policy):
@@ -422,54 +423,6 @@ def frozen(program, timeline, rate):
     moving.end()
 
 
-def slew(program, timeline, rate):
-    """The wall clock reaches what it would have shown without a step."""
-    moving = Moving("slew", program, timeline)
-    moving.await_lines(5)
-    moving.checkpoint()
-    moving.reap()
-    before = len(moving.lines())
-    time.sleep(2)
-    began = time.monotonic()
-    moving.restore("--policy", "slew", "--slew-rate", "0.5")
-    shown = json.loads(command("ctl", "show", "slew", "--json"))
-    ensure(abs(shown["rate"] - rate * 1.5) < 1e-6, f"its rate is {shown['rate']}")
-    saved = moving.stood()
-    stood, host = saved["clocks"]["realtime"] / 1e9, saved["host_realtime_ns"] / 1e9
-    moving.await_lines(before + 2)
-    first = first_since(ticks(moving.lines()), before, saved)
-    most = stood + (time.monotonic() - began) * rate * 1.5
-    ensure(stood <= first[1] <= most, f"{first} is not {stood} to {most}")
-    end = time.monotonic() + 60
-    while True:
-        shown = json.loads(command("ctl", "show", "slew", "--json"))
-        clocks = {clock["clock"]: clock for clock in shown["clocks"]}
-        wall = int(clocks["realtime"]["virtual_ns"]) / 1e9
-        behind = stood + (int(clocks["realtime"]["host_ns"]) / 1e9 - host) * rate - wall
-        if abs(shown["rate"] - rate) < 1e-6:
-            break
-        ensure(time.monotonic() < end, f"it is still {behind} s behind")
-        time.sleep(0.05)
-    # As late as the supervisor was to slow down.
-    ensure(abs(behind) < 0.25, f"it is {behind} s behind")
-    check_steps(ticks(moving.lines()))
-    moving.end()
-
-
-def slew_timers(program, timeline, _rate):
-    """Timers follow also where clocks have caught up, and nobody asks the supervisor anything."""
-    moving = Moving("slew", program, timeline)
-    moving.await_lines(1)
-    moving.checkpoint()
-    moving.reap()
-    time.sleep(1)
-    moving.restore("--policy", "slew", "--slew-rate", "0.5")
-    moving.await_lines(3)
-    late = [float(line.split()[1]) for line in moving.lines()[1:]]
-    ensure(all(-0.002 < by < LATE for by in late), f"late by {late}")
-    moving.end()
-
-
 def rounds(program, timeline, _rate, count):
     """Again and again at random moments, with changes of the map in between: no timer is lost, no clock goes back."""
     seed = random.randrange(1 << 32)
@@ -676,6 +629,7 @@ def main(case, *program):
         "postgres": postgres,
         "tls": tls,
         "slew": slew,
+        "slew-changed": slew_changed,
         "slew-timers": slew_timers,
         "children": children,
         "dues": dues,

@@ -229,13 +229,21 @@ def first_since(found, written, saved):
     return since[0]
 
 
-def catches_up(policy, clock):
-    """Does the policy say so of a clock?"""
+def policy_of(policy, clock):
+    """What it says of a clock."""
     policies = (
         dict(part.split("=") for part in policy.split(",")) if "=" in policy else {}
     )
     kind = "wall" if clock in ("realtime", "tai") else "monotonic"
-    return policies.get(kind, policy) == "catch-up"
+    return policies.get(kind, "continue") if policies else policy
+
+
+def catches_up(policy, clock):
+    return policy_of(policy, clock) == "catch-up"
+
+
+def slews(policy, clock):
+    return policy_of(policy, clock) == "slew"
 
 
 def check_policy(found, written, saved, policy, rate, began, done):

@@ -20,13 +20,13 @@ Examples:
 
 pub const RESTORE_NOTES: &str = "\
 Policies: with `continue`, a clock goes on from where it stood; with `catch-up`, as if it had run on
-meanwhile: what came due happens at once, in order. The wall clock and the monotonic clocks can have
-different ones of these. With `slew`, all go on from where they stood, a little faster than before until
-they have caught up.
+meanwhile: what came due happens at once, in order; with `slew`, from where it stood, a little faster
+than before until it has caught up. The wall clock and the monotonic clocks can have different ones.
 
 Examples:
   eigentime restore shop.checkpoint
   eigentime restore shop.checkpoint --policy catch-up
+  eigentime restore shop.checkpoint --policy wall=slew,monotonic=continue
   eigentime restore worker.checkpoint --policy wall=catch-up,monotonic=continue --timeline worker";
 
 /// Options of `eigentime checkpoint`.

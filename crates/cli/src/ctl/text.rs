@@ -37,8 +37,12 @@ fn counted(count: u64, what: &str) -> String {
 
 /// All there is to tell of a timeline.
 pub fn whole(shown: &Shown) -> String {
-    let Timeline { name, state, rate, clocks, supervisor } = &shown.timeline;
+    let Timeline { name, state, rate, slewed_ns, clocks, supervisor } = &shown.timeline;
     let mut text = format!("timeline {name}: {state}, rate {rate}\n");
+    if let Some(span) = slewed_ns {
+        let span = seconds(Nanos(i64::try_from(*span).unwrap_or(i64::MAX)));
+        text += &format!("slewed: its clocks have caught up in {span} s\n");
+    }
     text += &format!("supervisor: process {supervisor}{}\n", of_version(shown));
     if let Some(socket) = &shown.socket {
         text += &format!("socket: {}\n", socket.display());

@@ -180,6 +180,9 @@ pub struct Timeline {
     pub state: State,
     /// Virtual seconds per host second while it runs.
     pub rate: f64,
+    /// For how long it is still slewed, in nanoseconds of the host, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slewed_ns: Option<u64>,
     /// Every clock, host and virtual.
     pub clocks: Vec<Reading>,
     /// The process that keeps it.

@@ -28,14 +28,16 @@ impl Supervisor {
         changes: &[Change],
         at: Option<HostInstant>,
     ) -> Result<Nanos, String> {
-        // Whoever changes them decides when they catch up.
-        self.slew = None;
+        // Whoever changes them decides when they catch up: they go on at the rate that they would have then.
+        let slew = self.slew.take();
+        let unslewed = slew.map(|(_, rate)| Change::Rate(rate));
+        let changes: Vec<Change> = unslewed.into_iter().chain(changes.iter().copied()).collect();
         // Those that are left without members would refuse a rate.
         self.forget_timelines();
         // They are looked for before the switch is in the map, since programs that set a timer wait
         // while it is there. None is missed: a program that sets one meanwhile has its descriptor.
         let timers = self.timer_descriptors();
-        let next = |segment, motion| changed(segment, motion, changes);
+        let next = |segment, motion| changed(segment, motion, &changes);
         let before = self.timekeeper().motion().freeze;
         let state = self.state_if_written();
         let journal = self.journal.as_mut();
@@ -47,7 +49,8 @@ impl Supervisor {
             }
             // Those that are found are set by the old map.
             rearms(changed).for_each(|change| timers.rearm(&change));
-        })?;
+        });
+        let changed = changed.inspect_err(|_| self.slew = slew)?;
         self.has_new_state = true;
         self.rearms.extend(rearms(&changed));
         match self.timekeeper().motion().freeze {
@@ -79,9 +82,10 @@ impl Supervisor {
 
     /// Ends that when it is time.
     pub(super) fn end_slew(&mut self) {
-        let is_over = |(end, _): &mut (Instant, Rate)| *end <= Instant::now();
-        if let Some((_, rate)) = self.slew.take_if(is_over)
-            && self.change(&[Change::Rate(rate)], None).is_err()
+        let is_over = self.slew.is_some_and(|(end, _)| end <= Instant::now());
+        if is_over
+            && self.change(&[], None).is_err()
+            && let Some((_, rate)) = self.slew
         {
             // The host is too busy to let a change be in time.
             self.slew_for(AGAIN, rate);
@@ -137,7 +141,7 @@ fn changed(from: Segment, motion: Motion, changes: &[Change]) -> Result<(Segment
             Change::Rate(rate) if !is_allowed(rate) => {
                 return Err("the rate is not between 0.001 and 1000000".to_owned());
             }
-            Change::Rate(rate) => motion.rate = rate,
+            Change::Rate(rate) => motion = Motion::new(rate, motion.freeze),
             Change::Freeze => motion.freeze = Some(Freeze::All),
             Change::FreezeWall => motion.freeze = Some(Freeze::Wall),
             Change::Thaw => motion.freeze = None,
@@ -173,7 +177,7 @@ mod tests {
     use eigentime_timeline::{CLOCKS, HostInstant};
 
     fn motion(rate: u64, freeze: Option<Freeze>) -> Motion {
-        Motion { rate: Rate::from_ratio(rate, 1).unwrap(), freeze }
+        Motion::new(Rate::from_ratio(rate, 1).unwrap(), freeze)
     }
 
     fn start() -> Segment {
@@ -205,7 +209,7 @@ mod tests {
         ] {
             let (to, _) = changed(start(), motion(1, None), changes).unwrap();
             let rate = Rate::from_ratio(rate, 1).unwrap_or(Rate::FROZEN);
-            assert_eq!((to.wall_stands, to.rate), (stands, rate), "{changes:?}");
+            assert_eq!((to.holds(Clock::Wall), to.rate), (stands, rate), "{changes:?}");
         }
         let changes = [FreezeWall, Change::Leap(Nanos(5))];
         let (to, _) = changed(start(), motion(1, None), &changes).unwrap();

@@ -151,7 +151,7 @@ impl Supervisor {
                 self.uses_timer_descriptors |= sets;
                 // Only where time stands still does a span need it.
                 let segment = self.segment_of(tracee.0);
-                if !absolute && !segment.rate.is_frozen() && !segment.wall_stands {
+                if !absolute && !segment.rate_of(Clock::Wall).is_frozen() {
                     return None;
                 }
                 let info = Info::read(tracee.0, u32::try_from(first).ok()?)?;

@@ -50,6 +50,7 @@ impl Supervisor {
             name: name.unwrap_or_default(),
             state: state_of(motion.freeze),
             rate: rate_number(motion.rate),
+            slewed_ns: self.slews_for().map(|span| span.as_nanos() as u64),
             clocks: readings(host, virt),
             supervisor: std::process::id() as i32,
         }
@@ -60,7 +61,7 @@ impl Supervisor {
         let (host, virt) = self.timekeeper().now();
         // Nobody can ask for the rate at which no time passes while programs run.
         let motion = self.timekeeper().motion();
-        let rate = match motion.rate {
+        let rate = match self.slew.map_or(motion.rate, |(_, rate)| rate) {
             rate if rate.is_frozen() => Rate::ONE,
             rate => rate,
         };

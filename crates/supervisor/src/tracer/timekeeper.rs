@@ -182,12 +182,12 @@ impl Timekeeper {
     pub fn resume(&mut self, motion: Motion) {
         self.opening = None;
         let segment = self.segment();
-        let Segment { rate, wall_stands, .. } = segment;
-        let motion = match (rate.is_frozen(), wall_stands) {
-            _ if motion.effective() == rate && motion.stands() == wall_stands => motion,
+        let Segment { rate, wall, anchors } = segment;
+        let motion = match (rate.is_frozen(), segment.holds(Clock::Wall)) {
+            _ if motion.segment(anchors) == segment => motion,
             (true, _) => Motion { freeze: Some(Freeze::All), ..motion },
-            (false, true) => Motion { rate, freeze: Some(Freeze::Wall) },
-            (false, false) => Motion { rate, freeze: None },
+            (false, true) => Motion::new(rate, Some(Freeze::Wall)),
+            (false, false) => Motion { wall, ..Motion::new(rate, None) },
         };
         self.runs(segment, motion);
     }

@@ -8,8 +8,8 @@ use crate::Map;
 pub enum Kind {
     /// By adding a shift to each clock.
     Shift = 0,
-    /// By following one line for each clock; where the wall clock stands beside the others, its
-    /// line says that it is not to be followed but looked up.
+    /// By following one line for each clock; where the wall clock has a rate of its own, its line says
+    /// that it is not to be followed but looked up.
     Line = 1,
     /// There is a switch ahead, or just behind.
     Switch = 2,
@@ -23,7 +23,7 @@ impl Kind {
         let rate = map.after.rate;
         match map.is_settled() {
             true if rate.is_frozen() => Self::Still,
-            true if rate.is_one() && coarse && !map.after.wall_stands => Self::Shift,
+            true if rate.is_one() && coarse && map.after.wall.is_none() => Self::Shift,
             true => Self::Line,
             false => Self::Switch,
         }

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Names the layout; a program's image and its supervisor must agree on it.
-pub const LAYOUT: u32 = 6;
+pub const LAYOUT: u32 = 7;
 
 /// The page that all programs of a timeline share. It has no padding, so that its bytes can be copied.
 #[repr(C)]
@@ -180,10 +180,10 @@ impl View<'_> {
     /// The rate that holds after the switch, which is soon.
     #[must_use]
     pub fn rate(&self) -> Rate {
-        self.snapshot.rate(WORD_AFTER)
+        self.rate_of(Clock::Monotonic)
     }
 
-    /// The rate of a clock after the switch: it may stand still beside the others.
+    /// The rate of a clock after the switch: the wall clock may have one of its own.
     #[must_use]
     pub fn rate_of(&self, clock: Clock) -> Rate {
         self.snapshot.rate_of(WORD_AFTER, clock)
@@ -413,6 +413,15 @@ mod tests {
     use proptest::prelude::*;
     use std::sync::atomic::AtomicBool;
 
+    /// Any that a clock can have.
+    fn rates() -> impl Strategy<Value = Rate> {
+        let running = 1_000_u64..=1_000_000_000_000;
+        prop_oneof![
+            Just(Rate::FROZEN),
+            running.prop_map(|rate| Rate::from_ratio(rate, 1_000_000).unwrap()),
+        ]
+    }
+
     fn read(page: &Page, clock: Clock, host: Timespec) -> Timespec {
         page.view().translate(clock.id(), host)
     }
@@ -496,7 +505,7 @@ mod tests {
     fn a_wall_that_stands_is_read_beside_clocks_that_go_on() {
         for rate in [Rate::ONE, Rate::from_ratio(10, 1).unwrap()] {
             let start = HostInstant::from_nanos(1_000_000_007);
-            let segment = Segment { rate, wall_stands: true, ..Segment::IDENTITY };
+            let segment = Segment { rate, wall: Some(Rate::FROZEN), ..Segment::IDENTITY };
             let map = Map::settled(segment.anchored_at([start; CLOCKS]));
             let page = Page::new();
             page.publish(&map);
@@ -561,20 +570,18 @@ mod tests {
             rate in 1_000_u64..=1_000_000_000_000, next in 1_000_u64..=1_000_000_000_000,
             anchors in proptest::array::uniform10(0_i64..2_000_000_000_000_000_000),
             sec in 0_i64..4_000_000_000, nsec in 0_i64..1_000_000_000, clock in 0_usize..CLOCKS,
-            stood: bool, stands: bool,
+            wall in proptest::option::of(rates()), next_wall in proptest::option::of(rates()),
         ) {
             let anchor = |i: usize| Anchor {
                 host: HostInstant::from_nanos(anchors[2 * i]),
                 virt: VirtualInstant::from_nanos(anchors[2 * i + 1]),
             };
-            let before = Segment {
-                rate: Rate::from_ratio(rate, 1_000_000).unwrap(),
-                wall_stands: stood,
-                anchors: [anchor(0), anchor(1), anchor(2), anchor(3), anchor(4)],
-            };
-            let mut after = before.anchored_at(before.anchors.map(|a| a.host.after(Nanos::from_secs(9))));
-            after.rate = Rate::from_ratio(next, 1_000_000).unwrap();
-            after.wall_stands = stands;
+            let [rate, next] = [rate, next].map(|rate| Rate::from_ratio(rate, 1_000_000).unwrap());
+            let anchors = [anchor(0), anchor(1), anchor(2), anchor(3), anchor(4)];
+            let before = Segment { anchors, ..Segment::IDENTITY };
+            let before = before.with_rates(rate, wall.unwrap_or(rate));
+            let after = before.anchored_at(before.anchors.map(|a| a.host.after(Nanos::from_secs(9))));
+            let after = after.with_rates(next, next_wall.unwrap_or(next));
             let map = Map { before, after };
             let page = Page::new();
             page.publish(&map);

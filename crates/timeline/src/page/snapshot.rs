@@ -18,17 +18,19 @@ pub const WORD_AFTER: usize = WORD_TIMES + 2 * IDS;
 pub const WORD_BEFORE: usize = WORD_AFTER + SEGMENT_WORDS;
 pub const SNAPSHOT_WORDS: usize = (WORD_BEFORE + SEGMENT_WORDS).next_power_of_two();
 
-/// Where things stand in a segment.
+/// Where things stand in a segment: the rate, then what differs by clock, and the rate of the wall clock.
+const WORD_RATE: usize = 0;
+/// Where the parts of a rate stand.
 pub const WORD_FORWARD: usize = 0;
 pub const WORD_PER_NANO: usize = 2;
 const WORD_BACKWARD: usize = 3;
+const RATE_WORDS: usize = 5;
 /// Four words for each clock, those that a reader needs.
-const WORD_BASES: usize = 5;
+const WORD_BASES: usize = WORD_RATE + RATE_WORDS;
 /// Two words for each clock.
 const WORD_ANCHORS: usize = WORD_BASES + 4 * CLOCKS;
-/// One if the wall clock stands still beside the others.
-const WORD_WALL_STANDS: usize = WORD_ANCHORS + 2 * CLOCKS;
-const SEGMENT_WORDS: usize = WORD_WALL_STANDS + 1;
+const WORD_WALL_RATE: usize = WORD_ANCHORS + 2 * CLOCKS;
+const SEGMENT_WORDS: usize = WORD_WALL_RATE + RATE_WORDS;
 
 /// One copy of the map. Its words are atomics only so that a reader overtaken by
 /// the writer reads stale words, which the counter then tells it to drop.
@@ -74,23 +76,13 @@ impl Snapshot {
         }
     }
 
-    pub fn rate(&self, segment: usize) -> Rate {
-        Rate::from_parts(
-            self.scale(segment + WORD_FORWARD),
-            self.scale(segment + WORD_BACKWARD),
-            self.word(segment + WORD_PER_NANO),
-        )
-    }
-
     pub fn rate_of(&self, segment: usize, clock: Clock) -> Rate {
-        match self.wall_stands(segment) && clock.is_wall() {
-            true => Rate::FROZEN,
-            false => self.rate(segment),
-        }
-    }
-
-    fn wall_stands(&self, segment: usize) -> bool {
-        self.word(segment + WORD_WALL_STANDS) != 0
+        let at = segment + if clock.is_wall() { WORD_WALL_RATE } else { WORD_RATE };
+        Rate::from_parts(
+            self.scale(at + WORD_FORWARD),
+            self.scale(at + WORD_BACKWARD),
+            self.word(at + WORD_PER_NANO),
+        )
     }
 
     #[inline(always)]
@@ -116,26 +108,26 @@ impl Snapshot {
     }
 
     pub fn segment(&self, at: usize) -> Segment {
-        Segment {
-            rate: self.rate(at),
-            wall_stands: self.wall_stands(at),
-            anchors: Clock::ALL.map(|clock| self.anchor(at, clock)),
-        }
+        let anchors = Clock::ALL.map(|clock| self.anchor(at, clock));
+        let [rate, wall] = [Clock::Monotonic, Clock::Wall].map(|clock| self.rate_of(at, clock));
+        Segment { anchors, ..Segment::IDENTITY }.with_rates(rate, wall)
     }
 
     fn store(&self, index: usize, value: u64) {
         self.0[index].store(value, Ordering::Relaxed);
     }
 
-    fn store_segment(&self, at: usize, segment: &Segment) {
-        let scales =
-            [(WORD_FORWARD, segment.rate.forward()), (WORD_BACKWARD, segment.rate.backward())];
-        for (word, scale) in scales {
+    fn store_rate(&self, at: usize, rate: Rate) {
+        for (word, scale) in [(WORD_FORWARD, rate.forward()), (WORD_BACKWARD, rate.backward())] {
             self.store(at + word, scale.whole);
             self.store(at + word + 1, scale.frac);
         }
-        self.store(at + WORD_PER_NANO, segment.rate.per_nano());
-        self.store(at + WORD_WALL_STANDS, u64::from(segment.wall_stands));
+        self.store(at + WORD_PER_NANO, rate.per_nano());
+    }
+
+    fn store_segment(&self, at: usize, segment: &Segment) {
+        self.store_rate(at + WORD_RATE, segment.rate);
+        self.store_rate(at + WORD_WALL_RATE, segment.rate_of(Clock::Wall));
         for clock in Clock::ALL {
             let line = segment.line(clock);
             let word = at + WORD_ANCHORS + 2 * clock as usize;
@@ -146,7 +138,9 @@ impl Snapshot {
             self.store(word, second as u64);
             self.store(word + 1, virt as u64);
             self.store(word + 2, frac);
-            self.store(word + 3, limit);
+            // By the slope of the others it must not be followed.
+            let is_followed = segment.rate_of(clock) == segment.rate;
+            self.store(word + 3, if is_followed { limit } else { 0 });
         }
     }
 

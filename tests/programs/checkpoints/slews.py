@@ -1,0 +1,122 @@
+"""Clocks that are slewed after a restore: all of them, the wall clock alone, or the monotonic ones alone."""
+
+import json
+import time
+
+from moving import (
+    LATE,
+    Moving,
+    catches_up,
+    check_steps,
+    command,
+    ensure,
+    first_since,
+    slews,
+    ticks,
+)
+
+# How long programs are away, and by which part of a second clocks gain in a second then.
+AWAY = 2
+SLEW = 0.5
+
+
+def show():
+    return json.loads(command("ctl", "show", "slew", "--json"))
+
+
+def readings(shown):
+    """What the host and the program are shown, in seconds, by clock."""
+    return {
+        clock["clock"]: (int(clock["host_ns"]) / 1e9, int(clock["virtual_ns"]) / 1e9)
+        for clock in shown["clocks"]
+    }
+
+
+def check_rates(policy, before, after, rate, slewed):
+    """Each clock runs at the rate that the policy says."""
+    for clock in ("realtime", "monotonic"):
+        wanted = rate * (1 + SLEW) if slewed and slews(policy, clock) else rate
+        host, virtual = (
+            late - early
+            for early, late in zip(before[clock], after[clock], strict=True)
+        )
+        ensure(
+            abs(virtual / host / wanted - 1) < 0.01,
+            f"{clock} gains {virtual} in {host} s, not {wanted} in one",
+        )
+
+
+def moved(program, timeline, policy):
+    """A program that was away; how many lines it had written, and when it was to go on."""
+    moving = Moving("slew", program, timeline)
+    moving.await_lines(5)
+    moving.checkpoint()
+    moving.reap()
+    before = len(moving.lines())
+    time.sleep(AWAY)
+    began = time.time()
+    moving.restore("--policy", policy, "--slew-rate", str(SLEW))
+    return moving, before, began
+
+
+def slew(program, timeline, rate, policy):
+    """What is slewed reaches what it would have shown, and nothing steps."""
+    moving, before, began = moved(program, timeline, policy)
+    saved = moving.stood()
+    first = readings(show())
+    moving.await_lines(before + 2)
+    shown = show()
+    ensure(shown.get("slewed_ns", 0) > 0, f"it does not tell of it: {shown}")
+    check_rates(policy, first, readings(shown), rate, slewed=True)
+    tick = first_since(ticks(moving.lines()), before, saved)
+    fastest = rate * (1 + SLEW) if slews(policy, "realtime") else rate
+    least = saved["clocks"]["realtime"] / 1e9
+    if catches_up(policy, "realtime"):
+        least += (began - saved["host_realtime_ns"] / 1e9) * rate
+    most = least + (time.time() - began) * fastest
+    ensure(least <= tick[1] <= most, f"{tick} is not {least} to {most}")
+    end = time.monotonic() + 60
+    while "slewed_ns" in shown:
+        ensure(time.monotonic() < end, f"it is still slewed: {shown}")
+        time.sleep(0.05)
+        shown = show()
+    caught_up = readings(shown)
+    away = caught_up["realtime"][0] - saved["host_realtime_ns"] / 1e9
+    for clock in ("realtime", "monotonic"):
+        if slews(policy, clock):
+            behind = saved["clocks"][clock] / 1e9 + away * rate - caught_up[clock][1]
+            # As late as the supervisor was to slow down.
+            ensure(abs(behind) < 0.25, f"{clock} is {behind} s behind")
+    time.sleep(0.3)
+    check_rates(policy, caught_up, readings(show()), rate, slewed=False)
+    check_steps(ticks(moving.lines()))
+    moving.end()
+
+
+def slew_changed(program, timeline, rate, policy):
+    """Whoever changes the clocks ends it: they go on at their own rate, and so does what is saved of them."""
+    moving, _, _ = moved(program, timeline, policy)
+    whole, part = json.loads(command("ctl", "save", "slew"))["rate"]
+    ensure(abs(whole + part / 2**64 - rate) < 1e-6, f"its rate is {whole}, {part}")
+    command("ctl", "leap", "slew", "1h")
+    shown = show()
+    ensure("slewed_ns" not in shown, f"it is still slewed: {shown}")
+    before = readings(shown)
+    time.sleep(0.3)
+    check_rates(policy, before, readings(show()), rate, slewed=False)
+    check_steps(ticks(moving.lines()))
+    moving.end()
+
+
+def slew_timers(program, timeline, _rate):
+    """Timers follow also where clocks have caught up, and nobody asks the supervisor anything."""
+    moving = Moving("slew", program, timeline)
+    moving.await_lines(1)
+    moving.checkpoint()
+    moving.reap()
+    time.sleep(1)
+    moving.restore("--policy", "slew", "--slew-rate", "0.5")
+    moving.await_lines(3)
+    late = [float(line.split()[1]) for line in moving.lines()[1:]]
+    ensure(all(-0.002 < by < LATE for by in late), f"late by {late}")
+    moving.end()
