@@ -2,7 +2,7 @@
 //! one is replaced by one that allows everything: otherwise each restore would add another to it, and each call of the
 //! program pass all of them, until the kernel takes no more.
 
-use crate::image::{Changed, Field, HEAD, with_fields, with_messages};
+use crate::image::{Changed, Field, HEAD, with_fields, with_messages, within};
 
 /// CRIU's image of them.
 pub const IMAGE: &str = "seccomp.img";
@@ -20,13 +20,8 @@ pub fn without(image: &[u8], is_ours: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>>
         let is_replaced = number == PROGRAM && matches!(field, Field::Bytes(it) if is_ours(it));
         Some(if is_replaced { Changed::Bytes(ALLOWING.to_vec()) } else { Changed::Same })
     };
-    let mut filter = |number, field: Field<'_>| match field {
-        Field::Bytes(filter) if number == FILTER => {
-            with_fields(filter, &mut program).map(Changed::Bytes)
-        }
-        _ => Some(Changed::Same),
-    };
-    let made = with_messages(image, |message| with_fields(message, &mut filter));
+    let mut filter = |filter: &[u8]| with_fields(filter, &mut program);
+    let made = with_messages(image, |message| within(message, FILTER, &mut filter));
     made.filter(|made| made.len() > HEAD)
 }
 

@@ -15,10 +15,10 @@ use std::process::Child;
 use eigentime_supervisor::container::Container;
 use eigentime_supervisor::control::Attached;
 use eigentime_supervisor::registry::Name;
-use eigentime_supervisor::{Clocked, Moved, Restoring, Withheld, bring_back, end_tree};
+use eigentime_supervisor::{Clocked, Moved, Pidfd, Restoring, Withheld, bring_back, end_tree};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use nix::unistd::Pid;
 
 use crate::Error;
 use crate::script::{Calls, Task};
@@ -53,12 +53,11 @@ impl Hold {
     /// Waits until they are there, or this process has ended, which is or starts CRIU.
     pub fn wait(&self, starter: &Child) -> Result<Option<Held>, Error> {
         let failed = |error: std::io::Error| Error::file("wait for", Path::new("criu"))(error);
-        let pidfd = Pid::from_raw(starter.id().cast_signed()).ok_or(Errno::ESRCH);
+        let pidfd = Pidfd::open(Pid::from_raw(starter.id().cast_signed()));
         let pidfd = pidfd.map_err(|error| failed(error.into()))?;
-        let pidfd = pidfd_open(pidfd, PidfdFlags::empty()).map_err(|error| failed(error.into()))?;
         let readable = |told: &PollFd<'_>| told.revents().is_some_and(|it| !it.is_empty());
         loop {
-            let mut told = [self.listener.as_fd(), pidfd.as_fd()]
+            let mut told = [self.listener.as_fd(), pidfd.0.as_fd()]
                 .map(|descriptor| PollFd::new(descriptor, PollFlags::POLLIN));
             match poll(&mut told, PollTimeout::NONE) {
                 Err(Errno::EINTR) => {}

@@ -113,12 +113,9 @@ pub fn clock(image: &[u8]) -> Option<HostInstant> {
     const MONOTONIC: u64 = 1;
     let mut words = [0; 2];
     with_messages(image, |clocks| {
-        with_fields(clocks, &mut |clock, field| match field {
-            Field::Bytes(time) if clock == MONOTONIC => {
-                numbers(time, &mut words)?;
-                Some(Changed::Same)
-            }
-            _ => Some(Changed::Same),
+        within(clocks, MONOTONIC, &mut |time| {
+            numbers(time, &mut words)?;
+            Some(time.to_vec())
         })
     })?;
     let [sec, nsec] = words.map(|word| word as i64);

@@ -11,7 +11,8 @@ use eigentime_supervisor::control::Shown;
 use eigentime_supervisor::control::client;
 use eigentime_supervisor::control::protocol::Method;
 use eigentime_supervisor::registry::{Name, Registry};
-use eigentime_supervisor::timeline_with;
+use eigentime_supervisor::{is_in_timeline, timeline_with, tree_of};
+use nix::unistd::Pid;
 
 use crate::{Error, engines};
 
@@ -85,13 +86,14 @@ impl Subject {
         if let Some(found) = Self::on_named(root, directory)? {
             return Ok(found);
         }
-        if has_timeline(root)
+        if is_in_timeline(root).unwrap_or(false)
             && eigentime_supervisor::lend_name(root)?
             && let Some(found) = Self::on_named(root, directory)?
         {
             return Ok(found);
         }
-        match tree_of(root).into_iter().find(|pid| has_timeline(*pid)) {
+        let on_one = |pid: &Pid| is_in_timeline(pid).unwrap_or(false);
+        match tree_of(Pid::from_raw(root)).into_iter().find(on_one) {
             None => Ok(Self { root, timeline: None }),
             Some(pid) => Err(Error::Subject(format!(
                 "process {pid} is on a timeline that is of another user, or that process {root} is not on\n\
@@ -137,30 +139,10 @@ fn check(root: i32, registry: &Registry, name: &Name) -> Result<(), Error> {
 
 /// A process of that tree that is no member.
 fn stranger_below(root: i32, registry: &Registry, name: &Name) -> Result<Option<i32>, Error> {
-    let tree = tree_of(root);
+    let mut tree = tree_of(Pid::from_raw(root)).into_iter().map(Pid::as_raw);
     // One that has been started meanwhile is a member by now, and one that was may have ended.
     let shown: Shown = client::call(registry, name, Method::Show {}).map_err(refused)?;
-    Ok(tree.into_iter().find(|pid| !shown.has(*pid) && parent_of(*pid).is_some()))
-}
-
-/// A process and its descendants.
-fn tree_of(root: i32) -> Vec<i32> {
-    let mut found = vec![root];
-    let mut next = 0;
-    while let Some(process) = found.get(next).copied() {
-        next += 1;
-        let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
-        for thread in threads {
-            let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
-            found.extend(children.split_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
-        }
-    }
-    found
-}
-
-fn has_timeline(pid: i32) -> bool {
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps"));
-    maps.is_ok_and(|maps| maps.contains("/memfd:eigentime"))
+    Ok(tree.find(|pid| !shown.has(*pid) && parent_of(*pid).is_some()))
 }
 
 /// The parent of a process that has not ended.

@@ -102,7 +102,8 @@ impl Drop for Rest {
 }
 
 /// A process and its descendants, each before its children.
-fn tree_of(root: Pid) -> Vec<Pid> {
+#[must_use]
+pub fn tree_of(root: Pid) -> Vec<Pid> {
     let (mut found, mut left) = (Vec::new(), VecDeque::from([root]));
     while let Some(process) = left.pop_front() {
         found.push(process);

@@ -15,7 +15,7 @@ use nix::unistd::{Pid, chdir, getpid, setsid};
 
 use crate::caller::{close_all_but, hold_closed_descriptors};
 use crate::control::Starts;
-use crate::error::Error;
+use crate::error::{Error, errno};
 use crate::host::KernelVdso;
 use crate::namespace;
 use crate::proc;
@@ -39,7 +39,7 @@ pub fn start_supervisor(
     if split_off()? {
         drop(ours);
         let starts = starts.map(|starts| (caller, starts));
-        supervise(Supervisor::new(region, kernel, subject), starts, theirs);
+        supervise(Supervisor::new(region.into(), kernel, subject), starts, theirs);
     }
     drop(theirs);
     let supervisor = await_supervisor(ours)?;
@@ -80,11 +80,7 @@ fn split_off() -> Result<bool, Error> {
 }
 
 /// The life of the supervisor.
-fn supervise(
-    mut supervisor: Supervisor,
-    starts: Option<(Pid, &Starts)>,
-    mut caller: UnixStream,
-) -> ! {
+fn supervise(mut supervisor: Supervisor, starts: Option<(Pid, &Starts)>, caller: UnixStream) -> ! {
     let mut kept = supervisor.descriptors();
     kept.push(caller.as_raw_fd());
     detach(kept);
@@ -101,6 +97,11 @@ fn supervise(
             starts.map_or(Ok(()), follow).map_or_else(|error| error as i32, |()| FOLLOWING)
         }
     };
+    answer_and_serve(supervisor, caller, outcome)
+}
+
+/// Tells the caller what came of it, and keeps the timeline if that is something.
+fn answer_and_serve(mut supervisor: Supervisor, mut caller: UnixStream, outcome: i32) -> ! {
     let reported = report_outcome(&mut caller, outcome);
     drop(caller);
     if outcome == FOLLOWING && reported.is_ok() {
@@ -159,7 +160,7 @@ pub fn start_notified_supervisor(region: Region, subject: Subject) -> Result<Uni
     if split_off()? {
         drop(ours);
         let kernel = KernelVdso::of_this_process();
-        let supervisor = kernel.map(|kernel| Supervisor::new(region, kernel, subject));
+        let supervisor = kernel.map(|kernel| Supervisor::new(region.into(), kernel, subject));
         supervise_notified(supervisor, program, theirs);
     }
     Ok(ours)
@@ -186,11 +187,7 @@ fn supervise_notified(supervisor: Option<Supervisor>, program: Pid, mut caller: 
                 .pass_signals_to(Some(program))
                 .and_then(|()| supervisor.listen_to_first(program, u32::from_ne_bytes(number)));
             let outcome = listens.map_or_else(|error| error as i32, |()| FOLLOWING);
-            let reported = report_outcome(&mut caller, outcome);
-            drop(caller);
-            if outcome == FOLLOWING && reported.is_ok() {
-                supervisor.serve();
-            }
+            answer_and_serve(supervisor, caller, outcome);
         }
     }
     // SAFETY: ends this process without running the caller's exit handlers.
@@ -230,10 +227,8 @@ pub fn start_successor(
 
 /// Two ends of a connection between the caller and its supervisor.
 fn pair() -> Result<(UnixStream, UnixStream), Error> {
-    UnixStream::pair().map_err(|error| Error::System {
-        action: "make a pair of sockets",
-        cause: Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)),
-    })
+    UnixStream::pair()
+        .map_err(|error| Error::System { action: "make a pair of sockets", cause: errno(error) })
 }
 
 /// Yama allows a process to be traced by its ancestors only, or by whom it says.

@@ -170,3 +170,8 @@ impl ExecError {
         if self.cause == Errno::ENOENT { 127 } else { 126 }
     }
 }
+
+/// The number of an error; EIO if it has none.
+pub(crate) fn errno(error: std::io::Error) -> Errno {
+    Errno::try_from(error).unwrap_or(Errno::EIO)
+}

@@ -63,15 +63,18 @@ pub fn of_all_clocks(told: Told, exempt: u64) -> Vec<libc::sock_filter> {
     assemble(&Subject { told, scope: Scope::All, exempt, hides_groups: false })
 }
 
+/// A program as it lies in memory.
+pub fn bytes_of(program: &[libc::sock_filter]) -> Vec<u8> {
+    let bytes = program.iter().flat_map(|it| {
+        let [code, k] = [it.code.to_ne_bytes().to_vec(), it.k.to_ne_bytes().to_vec()];
+        [code, vec![it.jt, it.jf], k].concat()
+    });
+    bytes.collect()
+}
+
 /// Is this the program of the filter of a timeline, as the kernel tells it?
 pub fn is_of_timeline(program: &[u8], exempt: u64) -> bool {
-    let same = |subject: &Subject| {
-        let words = assemble(subject).into_iter().flat_map(|it| {
-            let [code, k] = [it.code.to_ne_bytes().to_vec(), it.k.to_ne_bytes().to_vec()];
-            [code, vec![it.jt, it.jf], k].concat()
-        });
-        words.eq(program.iter().copied())
-    };
+    let same = |subject: &Subject| bytes_of(&assemble(subject)) == program;
     [Told::Notified, Told::Traced].into_iter().any(|told| {
         [Scope::All, Scope::Wall].into_iter().any(|scope| {
             let with = |hides_groups| Subject { told, scope, exempt, hides_groups };

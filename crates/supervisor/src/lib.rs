@@ -69,7 +69,9 @@ mod tracer;
 mod version;
 
 pub use caller::{arguments, hold_closed_descriptors, keep_arguments};
-pub use checkpoint::{Clocked, Moments, Moved, Rest, Restoring, bring_back, end_tree, look_at};
+pub use checkpoint::{
+    Clocked, Moments, Moved, Rest, Restoring, bring_back, end_tree, look_at, tree_of,
+};
 pub use clock_request::ClockRequest;
 pub use consent::{Consent, NamedBy, SettableBy};
 pub use error::{Error, ExecError};
@@ -80,7 +82,7 @@ pub use named::{Manner, adopt, attach, detach, lend_name, match_version, timelin
 pub use namespace::is_privileged;
 pub use onward::{Course, Onward};
 pub use plan::{Clocks, Lifelong, Plan, Start, Tracing, Wall};
-pub use proc::is_in_timeline;
+pub use proc::{Pidfd, is_in_timeline};
 pub use region::REGION_NAME;
 pub use saved::{Policies, Policy, Saved, Unreadable};
 pub use skip::{AtLimit, Limit, Skip, parse_busy_rate, parse_pause, parse_skips};

@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::unistd::Pid;
 
-use crate::error::Error;
+use crate::error::{Error, errno};
 use crate::proc;
 
 /// CLONE_NEWTIME, which the `nix` crate does not name.
@@ -32,7 +32,7 @@ pub fn enter(monotonic: Nanos, boottime: Nanos) -> Result<bool, Error> {
         Err(cause) => return Err(refused("make a time namespace", cause)),
     }
     // unshare() concerns children only; this concerns the caller itself.
-    let namespace = File::open(MADE).map_err(|error| refused(MADE, errno(&error)))?;
+    let namespace = File::open(MADE).map_err(|error| refused(MADE, errno(error)))?;
     setns(namespace, CLONE_NEWTIME).map_err(|cause| refused("enter the time namespace", cause))?;
     Ok(made.is_err())
 }
@@ -40,7 +40,7 @@ pub fn enter(monotonic: Nanos, boottime: Nanos) -> Result<bool, Error> {
 /// The same for a process that is to stay in its user namespace.
 pub fn enter_as_privileged([monotonic, boottime]: [Nanos; 2]) -> nix::Result<()> {
     make(monotonic, boottime)?;
-    setns(File::open(MADE).map_err(|error| errno(&error))?, CLONE_NEWTIME)
+    setns(File::open(MADE).map_err(errno)?, CLONE_NEWTIME)
 }
 
 /// What a refusal of [`enter_as_privileged`] means.
@@ -63,13 +63,12 @@ pub fn join_user(process: Pid) -> nix::Result<()> {
 }
 
 fn join(process: Pid, kind: &str, flag: CloneFlags) -> nix::Result<()> {
-    let name =
-        |process: &dyn Display| proc::namespace(process, kind).map_err(|error| errno(&error));
+    let name = |process: &dyn Display| proc::namespace(process, kind).map_err(errno);
     if name(&"self")? == name(&process)? {
         return Ok(());
     }
     let other = File::open(format!("/proc/{process}/ns/{kind}"));
-    setns(other.map_err(|error| errno(&error))?, flag)
+    setns(other.map_err(errno)?, flag)
 }
 
 /// The time namespace of a process, if the calling process is in another one.
@@ -105,7 +104,7 @@ const MADE: &str = "/proc/self/ns/time_for_children";
 const OFFSETS: &str = "/proc/self/timens_offsets";
 
 fn write(path: &str, text: &str) -> nix::Result<()> {
-    fs::write(path, text).map_err(|error| errno(&error))
+    fs::write(path, text).map_err(errno)
 }
 
 /// Moves the calling process into a new user namespace, in which it keeps its user and
@@ -134,10 +133,6 @@ fn offset(nanos: Nanos) -> String {
 
 fn refused(step: &str, cause: Errno) -> Error {
     Error::NamespaceRefused { cause: format!("{step}: {}", cause.desc()) }
-}
-
-fn errno(error: &std::io::Error) -> Errno {
-    Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO))
 }
 
 #[cfg(test)]

@@ -115,12 +115,6 @@ pub fn has_signal(thread: impl Display, name: &str, signal: i32) -> bool {
     status_set(thread, name).is_some_and(|set| set >> (signal - 1) & 1 == 1)
 }
 
-/// Is a process the first of its PID namespace?
-pub fn is_first_of_namespace(process: Pid) -> bool {
-    status_field(process, "NSpid:")
-        .is_some_and(|numbers| numbers.split_whitespace().last() == Some("1"))
-}
-
 /// The numbers of a process or thread, from outside to the innermost process namespace.
 pub fn numbers_of(thread: impl Display) -> Vec<i32> {
     let numbers = status_field(thread, "NSpid:").unwrap_or_default();

@@ -22,7 +22,7 @@ use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use serde::{Deserialize, Serialize};
 
 use crate::arch::{REGION_WINDOW, SYSCALL_LENGTH};
-use crate::error::Error;
+use crate::error::{Error, errno};
 
 /// How the shared memory is called, and how in `/proc/PID/maps`.
 pub const REGION_NAME: &CStr = c"eigentime";
@@ -304,8 +304,4 @@ impl Drop for Region {
         // SAFETY: nobody has the page any more. If it cannot be unmapped, it stays.
         let _ = unsafe { munmap(self.page.cast(), PAGE) };
     }
-}
-
-fn errno(error: io::Error) -> Errno {
-    Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO))
 }

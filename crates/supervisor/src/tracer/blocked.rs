@@ -3,7 +3,7 @@
 use std::array;
 use std::io;
 
-use eigentime_calls::{Call, FUTEX_CMD_MASK, FUTEX_OPS, Form, Kind, Nr, On, RING_EXT_ARG};
+use eigentime_calls::{Call, Form, FutexOp, Kind, Nr, On, RING_EXT_ARG};
 use eigentime_timeline::{CLOCKS, ClockId};
 use eigentime_vdso::{WAITING, Waiting};
 use nix::unistd::Pid;
@@ -65,10 +65,7 @@ impl Blocked {
                 };
                 let is_moved = match wait.on {
                     On::Arg(clock) => ClockId(arg(clock) as i32).clock().is_some(),
-                    On::Futex => {
-                        let op = arg(1) as u32 & FUTEX_CMD_MASK;
-                        FUTEX_OPS.iter().any(|futex| futex.op == op)
-                    }
+                    On::Futex => FutexOp::of(&self.args).is_some(),
                     On::Monotonic | On::Realtime => true,
                 };
                 has_time && is_moved

@@ -14,15 +14,12 @@ use super::detour::Detour;
 use super::fresh::{Fresh, Refusal};
 use super::mapping::{Installer, RECEIVE};
 use super::oci_runtimes::RuntimeId;
-use super::tracee::Tracee;
+use super::tracee::{ALL_SIGNALS, Tracee};
 use crate::arch::Registers;
 use crate::proc::{self, Pidfd};
 
 /// A socket of a program, and the program.
 pub type Borrowed = (OwnedFd, Pidfd);
-
-/// The signals that can arrive while the program is being prepared are kept back.
-const ALL_SIGNALS: u64 = u64::MAX;
 
 /// The exit status that says that a program cannot be run.
 const CANNOT_RUN: u64 = 126;

@@ -313,11 +313,7 @@ impl Thread {
 
 impl Supervisor {
     /// A supervisor that does not follow anything yet.
-    pub fn new(region: Region, kernel: KernelVdso, subject: Subject) -> Self {
-        Self::with_region(Arc::new(region), kernel, subject)
-    }
-
-    fn with_region(region: Arc<Region>, kernel: KernelVdso, subject: Subject) -> Self {
+    pub fn new(region: Arc<Region>, kernel: KernelVdso, subject: Subject) -> Self {
         let Subject { scope, groups, clocks, opening, control, ephemeral, consent, .. } = subject;
         if control.is_some() {
             region.page().expect_changes();

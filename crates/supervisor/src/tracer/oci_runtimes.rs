@@ -22,7 +22,6 @@ use super::{Standing, Supervisor, Thread};
 use crate::container_id::Container;
 use crate::control::{Request, Starts};
 use crate::proc;
-use crate::region::REGION_FILE;
 use crate::replaced;
 
 /// A number by which a runtime is known.
@@ -200,8 +199,10 @@ impl Supervisor {
 
     /// What a thread is whose maker is not known: it has the image, or lives by host time.
     pub(super) fn stands_by_itself(&self, thread: Pid) -> Standing {
-        let maps = proc::read_whole(thread, "maps").unwrap_or_default();
-        if maps.contains(REGION_FILE) { Standing::Member } else { Standing::Outside }
+        match proc::is_in_timeline(thread) {
+            Ok(true) => Standing::Member,
+            _ => Standing::Outside,
+        }
     }
 
     /// Ends a container with all that its runtime has started.

@@ -40,7 +40,7 @@ impl Supervisor {
             && signal != libc::SIGTRAP
             && tracee.signal_info()?.si_code > 0
             && !is_caught(tracee, signal)
-            && self.process_of(tracee.0).is_some_and(proc::is_first_of_namespace);
+            && self.process_of(tracee.0).is_some_and(|it| proc::numbers_of(it).last() == Some(&1));
         if crashes {
             tracee.release(None)?;
         }

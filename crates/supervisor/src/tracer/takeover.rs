@@ -95,7 +95,7 @@ impl Supervisor {
             lifelong: None,
             ..Subject::private(Scope::All, state.groups.clone(), clocks, Opening::Attached)
         };
-        let mut supervisor = Self::with_region(region, kernel, subject);
+        let mut supervisor = Self::new(region, kernel, subject);
         supervisor.started = true;
         supervisor.first_stderr = None;
         supervisor.uses_timer_descriptors = true;
@@ -123,7 +123,7 @@ impl Supervisor {
             state.wall_timers.iter_mut().chain(state.settings.iter_mut().map(|it| &mut it.0));
         keys.for_each(|key| key.process = Pid::from_raw(now(key.process.as_raw())));
         for awaited in &mut state.awaited {
-            awaited.renumber(|process| Pid::from_raw(now(process.as_raw())));
+            awaited.process = Pid::from_raw(now(awaited.process.as_raw()));
         }
         self.take_in(state);
     }
@@ -155,7 +155,7 @@ impl Supervisor {
             }
         }
         for awaited in std::mem::take(&mut self.awaited) {
-            self.await_processes(&[awaited.process()].into(), awaited.change());
+            self.await_processes(&[awaited.process].into(), awaited.change);
         }
         if self.follows_all() {
             self.ask(|_, _| true);

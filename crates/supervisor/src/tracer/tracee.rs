@@ -21,6 +21,9 @@ use crate::control::server::was_woken;
 use crate::moved::QUEUED_BY_CRIU;
 use crate::proc::{self, Pidfd, has_ended};
 
+/// Whoever blocks these keeps all that arrive, with all that they tell.
+pub const ALL_SIGNALS: u64 = u64::MAX;
+
 /// What is asked of the kernel for every traced thread.
 const OPTIONS: Options = Options::PTRACE_O_TRACESYSGOOD
     .union(Options::PTRACE_O_TRACECLONE)

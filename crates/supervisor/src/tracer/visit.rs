@@ -2,7 +2,7 @@
 //! nothing had been.
 
 use super::detour::Detour;
-use super::tracee::Tracee;
+use super::tracee::{ALL_SIGNALS, Tracee};
 use crate::arch::Registers;
 
 /// A thread, stopped outside of any call of its own, that makes calls on our behalf.
@@ -17,9 +17,6 @@ pub struct Visit {
     /// The signals that it blocks; there once it has made a call.
     mask: Option<u64>,
 }
-
-/// Signals that arrive meanwhile stay where they are, with all that they tell.
-const ALL_SIGNALS: u64 = u64::MAX;
 
 impl Visit {
     /// Begins with a thread in a [`super::tracee::Stop::Trap`].

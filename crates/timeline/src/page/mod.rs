@@ -20,13 +20,9 @@ use crate::{
     Clock, ClockId, HostInstant, Map, NANOS_PER_SECOND, Rate, Segment, Timespec, VirtualInstant,
 };
 
-/// Names the layout; a program's image and its supervisor must agree on it.
-pub const LAYOUT: u32 = 7;
-
 /// The page that all programs of a timeline share. It has no padding, so that its bytes can be copied.
 #[repr(C)]
 pub struct Page {
-    layout: AtomicU32,
     latch: AtomicU32,
     /// A bit for each clock id that the timeline may ever move.
     moved: AtomicU32,
@@ -40,7 +36,7 @@ pub struct Page {
     changes: AtomicU32,
     /// By which number the supervisor knows the timeline. For the supervisor.
     timeline: AtomicU32,
-    reserved: [AtomicU32; 248],
+    reserved: [AtomicU32; 249],
     snapshots: [Snapshot; 2],
 }
 
@@ -212,7 +208,6 @@ impl Page {
     #[must_use]
     pub fn new() -> Self {
         let page = Self {
-            layout: AtomicU32::new(LAYOUT),
             latch: AtomicU32::new(0),
             moved: AtomicU32::new(0),
             moved_in_vdso: AtomicU32::new(0),
@@ -220,7 +215,7 @@ impl Page {
             held: AtomicU32::new(0),
             changes: AtomicU32::new(0),
             timeline: AtomicU32::new(0),
-            reserved: [const { AtomicU32::new(0) }; 248],
+            reserved: [const { AtomicU32::new(0) }; 249],
             snapshots: [const { Snapshot::empty() }; 2],
         };
         page.reset();
@@ -229,7 +224,6 @@ impl Page {
 
     /// Makes fresh zeroed memory a valid page that leaves every clock alone.
     pub fn reset(&self) {
-        self.layout.store(LAYOUT, Ordering::Relaxed);
         self.fine.store(0, Ordering::Relaxed);
         self.held.store(0, Ordering::Relaxed);
         self.changes.store(0, Ordering::Relaxed);
@@ -238,12 +232,6 @@ impl Page {
         for snapshot in &self.snapshots {
             snapshot.store_map(&Map::settled(Segment::IDENTITY), Kind::Shift);
         }
-    }
-
-    /// The layout this page was written with, to be compared with [`LAYOUT`].
-    #[must_use]
-    pub fn layout(&self) -> u32 {
-        self.layout.load(Ordering::Relaxed)
     }
 
     /// May the timeline ever show another time than the host on this clock id? If
@@ -361,19 +349,7 @@ impl Page {
 
     /// Replaces the map. There must be one writer only.
     pub fn publish(&self, map: &Map) {
-        self.publish_if(map, || true);
-    }
-
-    /// Replaces the map if, when all is ready, `still` says so; returns what it said.
-    /// For a map with a switch ahead, which has to be in place before the switch.
-    /// There must be one writer only.
-    pub fn publish_if(&self, map: &Map, still: impl FnOnce() -> bool) -> bool {
-        let prepared = self.prepare(map);
-        let agreed = still();
-        if agreed {
-            prepared.publish();
-        }
-        agreed
+        self.prepare(map).publish();
     }
 
     /// Writes a map to where nobody reads it yet, so that it can be put in force together with those

@@ -67,15 +67,21 @@ fn cancels(process: Pid) -> bool {
 }
 
 impl Supervisor {
+    /// Stops a process, which may be in a stop of job control, or lets it go on as before.
+    fn stop_all_of(&mut self, process: Pid, halted: bool) -> Result<Stopped, String> {
+        let stopped = Stopped::all_of(process, Instant::now() + PATIENCE, halted);
+        stopped.map_err(|refused| {
+            self.unwanted.extend(refused.unstopped);
+            refused.reason
+        })
+    }
+
     /// Moves a running process into the timeline. If that fails, it goes on as before.
     pub(super) fn attach(&mut self, pid: Pid, force: bool) -> Result<Attached, String> {
         let target = preflight::look(pid, self.layout, force)?;
         let is_first = self.timekeeper().awaits_attached();
         let begin = Instant::now();
-        let mut stopped = Stopped::all_of(pid, begin + PATIENCE).map_err(|refused| {
-            self.unwanted.extend(refused.unstopped);
-            refused.reason
-        })?;
+        let mut stopped = self.stop_all_of(pid, false)?;
         // It may have started another program meanwhile.
         let target = match preflight::is_same(pid, &target) {
             true => Ok(target),
@@ -275,20 +281,12 @@ impl Supervisor {
 
     fn write_filter(&self, tracee: Tracee, at: u64, told: Told) -> Result<(), Failed> {
         let program = filter::of_all_clocks(told, self.layout.exempt());
-        let words: Vec<u64> = program
-            .iter()
-            .map(|line| {
-                u64::from(line.code)
-                    | u64::from(line.jt) << 16
-                    | u64::from(line.jf) << 24
-                    | u64::from(line.k) << 32
-            })
-            .collect();
-        assert!(FILTER_AT + 16 + 8 * words.len() as u64 <= SCRATCH, "the filter fits");
+        let bytes = filter::bytes_of(&program);
+        assert!(FILTER_AT + 16 + bytes.len() as u64 <= SCRATCH, "the filter fits");
         let header = [program.len() as u64, at + 16];
         tracee
             .write_words(at, &header)
-            .and_then(|()| tracee.write_words(at + 16, &words))
+            .and_then(|()| tracee.write(at + 16, &bytes))
             .map_err(step("write to its memory"))
     }
 }

@@ -25,7 +25,7 @@ use super::super::visit::Visit;
 use super::super::{Supervisor, Thread};
 use super::preflight::{self, Target};
 use super::stopped::Stopped;
-use super::{PATIENCE, SCRATCH, Taken, cancels};
+use super::{SCRATCH, Taken, cancels};
 use crate::control::Attached;
 use crate::host;
 use crate::moved::{InCall, Restored};
@@ -71,11 +71,7 @@ impl Supervisor {
         let target = preflight::look_at_restored(pid, self.layout, restored.is_prepared)?;
         let is_first = self.timekeeper().awaits_attached();
         let begin = Instant::now();
-        let stopped = Stopped::all_of_halted(pid, begin + PATIENCE);
-        let mut stopped = stopped.map_err(|refused| {
-            self.unwanted.extend(refused.unstopped);
-            refused.reason
-        })?;
+        let mut stopped = self.stop_all_of(pid, true)?;
         let Taken { notes, listener } = self.bring_in(&mut stopped, &target, restored)?;
         self.note_restored_in(pid, runtime);
         self.note_attached(pid, is_first);
@@ -214,11 +210,7 @@ impl Supervisor {
 
     /// Lets such a process go on as if it had not been stopped; fails if it cannot be followed.
     pub(in super::super) fn end_halt(&mut self, halted: &Halted) -> Result<(), String> {
-        let stopped = Stopped::all_of_halted(halted.process, Instant::now() + PATIENCE);
-        let stopped = stopped.map_err(|refused| {
-            self.unwanted.extend(refused.unstopped);
-            refused.reason
-        })?;
+        let stopped = self.stop_all_of(halted.process, true)?;
         let visitor = stopped.visitor();
         // If any of it fails, it is told of its stop, or it has ended; it is followed again all the same.
         if let Ok(mut visit) = Visit::new(visitor, self.layout.call()) {

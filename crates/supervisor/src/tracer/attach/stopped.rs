@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 
 use super::super::blocked::Blocked;
 use super::super::kernel_vdso;
-use super::super::tracee::{Stop, Tracee};
+use super::super::tracee::{ALL_SIGNALS, Stop, Tracee};
 use crate::arch::Registers;
 use crate::host::KernelVdso;
 use crate::proc::{self, has_ended, is_followed};
@@ -56,17 +56,9 @@ fn continued_at(place: &str, first: u64) -> Option<Nr> {
 impl Stopped {
     /// Starts following a process and stops its threads, or lets it go on as before: but
     /// for the threads that did not stop, which are to be let go when they do.
-    pub fn all_of(process: Pid, deadline: Instant) -> Result<Self, Refused> {
-        Self::stopped_of(process, deadline, false)
-    }
-
-    /// The same for a process in a stop of job control, which ends by that without any instruction of the
-    /// process's; its SIGCONT is still to be taken away.
-    pub fn all_of_halted(process: Pid, deadline: Instant) -> Result<Self, Refused> {
-        Self::stopped_of(process, deadline, true)
-    }
-
-    fn stopped_of(process: Pid, deadline: Instant, halted: bool) -> Result<Self, Refused> {
+    /// A process that is `halted`, in a stop of job control, ends that without any instruction of its own;
+    /// its SIGCONT is still to be taken away.
+    pub fn all_of(process: Pid, deadline: Instant, halted: bool) -> Result<Self, Refused> {
         let (threads, restarted, masks) = Default::default();
         let mut stopped = Self { process, threads, restarted, masks, halted };
         let mut unstopped = HashSet::new();
@@ -103,7 +95,7 @@ impl Stopped {
         thread.end_with_tracer()?;
         if self.masks.iter().all(|(blocked, _)| *blocked != thread) {
             self.masks.push((thread, thread.signal_mask()?));
-            thread.set_signal_mask(u64::MAX)?;
+            thread.set_signal_mask(ALL_SIGNALS)?;
         }
         Ok(())
     }

@@ -33,7 +33,7 @@ use eigentime_timeline::{CLOCKS, Clock, Nanos, VirtualInstant};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction};
 use nix::unistd::Pid;
 
-use super::rearm::{Awaited, Holder, Rearm};
+use super::rearm::{Holder, Rearm};
 use super::timekeeper::{Changed, Number};
 use super::tracee::{Stop, Tracee};
 use super::wait_restart::Recheck;
@@ -399,7 +399,7 @@ impl Supervisor {
                 .all()
                 .any(|(_, waiter)| waiter.process == process && !waiter.waits_for_nothing())
         };
-        let stops = self.awaited.iter().map(Awaited::process).find(|process| can_stop(*process));
+        let stops = self.awaited.iter().map(|it| it.process).find(|process| can_stop(*process));
         let stops = stops.or(self.jobs.threads().next());
         let stops = stops.map(|thread| Busy { thread, why: "arms its timers" });
         let made = idle.made.iter().next().map(|made| Busy { thread: *made, why: "begins" });

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::fmt::Display;
-use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use eigentime_timeline::{Clock, ClockId, HostInstant, Nanos, PARKED, Pending, Rearmed, Timespec};
@@ -14,6 +13,7 @@ use super::super::tracee::Tracee;
 use super::{PROMPT, READINGS, Rearm};
 use crate::host;
 use crate::moved::Armed;
+use crate::proc;
 
 /// `TFD_IOC_SET_TICKS` (include/uapi/linux/timerfd.h).
 const SET_TICKS: libc::Ioctl = 0x4008_5400;
@@ -39,7 +39,7 @@ pub struct Info {
 impl Info {
     /// What the kernel tells of a descriptor, if it is a timer.
     pub fn read(process: impl Display, number: u32) -> Option<Self> {
-        Self::parse(&fs::read_to_string(format!("/proc/{process}/fdinfo/{number}")).ok()?)
+        Self::parse(&proc::read_whole(process, &format!("fdinfo/{number}")).ok()?)
     }
 
     /// Reads the text.
@@ -72,12 +72,10 @@ impl Info {
 
 /// The descriptors in a process of files whose names begin with `kind`.
 pub fn numbers_of(process: Pid, kind: &'static str) -> impl Iterator<Item = u32> {
-    let entries = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
-    entries.filter_map(move |entry| {
-        let target = fs::read_link(entry.path()).ok()?;
-        let suits = target.as_os_str().as_encoded_bytes().starts_with(kind.as_bytes());
-        suits.then(|| entry.file_name().to_str()?.parse().ok())?
-    })
+    let suits = move |number: &i32| {
+        proc::descriptor_link(process, *number).is_some_and(|link| link.starts_with(kind))
+    };
+    proc::descriptors(process).filter(suits).map(i32::cast_unsigned)
 }
 
 const TIMER: &str = "anon_inode:[timerfd]";

@@ -1,6 +1,5 @@
 //! POSIX timers, as `/proc/PID/timers` lists them.
 
-use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -10,6 +9,7 @@ use nix::unistd::Pid;
 
 use super::super::tracee::Tracee;
 use super::super::wait_restart::is_pending;
+use crate::proc;
 
 /// How long a thread that was asked to stop may take until its signals are looked at.
 const STOPPING: Duration = Duration::from_millis(10);
@@ -44,7 +44,7 @@ impl PosixTimer {
 
 /// The POSIX timers of a process.
 pub fn posix_timers(process: Pid) -> Vec<PosixTimer> {
-    let text = fs::read_to_string(format!("/proc/{process}/timers")).unwrap_or_default();
+    let text = proc::read_whole(process, "timers").unwrap_or_default();
     parse_timers(&text)
 }
 
@@ -56,7 +56,7 @@ pub fn has_posix_timers(process: Pid) -> bool {
 /// The clock of a POSIX timer, `None` inside if there is no such timer; `None` if the
 /// process is closed to the user.
 pub fn timer_clock(process: Pid, timer: i32) -> Option<Option<ClockId>> {
-    let text = fs::read_to_string(format!("/proc/{process}/timers")).ok()?;
+    let text = proc::read_whole(process, "timers").ok()?;
     let timers = parse_timers(&text);
     Some(timers.into_iter().find(|found| found.id == timer).map(|found| found.clock))
 }

@@ -71,13 +71,10 @@ impl Rearm {
         if stood != stands && (timer.at >= PARKED) == stands {
             return None;
         }
-        let now = self.after.virtual_at(clock, host::read(clock.id()));
-        let next = self.before.rearm(&self.after, clock, now, timer);
+        let next = self.always(clock, timer);
         (next.missed > 0 || next.timer != timer).then_some(next)
     }
-}
 
-impl Rearm {
     /// How far ahead the virtual instant is of a timer that is set to `at`, if the host's clocks show `now`.
     /// What is due goes off in this order.
     fn ahead(&self, clock: Clock, at: HostInstant, now: [HostInstant; CLOCKS]) -> Nanos {
@@ -145,30 +142,9 @@ fn expiry(
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Awaited {
     #[serde(with = "crate::proc::number")]
-    process: Pid,
-    change: Rearm,
-}
-
-impl Awaited {
-    /// The process.
-    pub fn process(&self) -> Pid {
-        self.process
-    }
-
+    pub process: Pid,
     /// What they are to follow.
-    pub fn change(&self) -> Rearm {
-        self.change
-    }
-
-    /// Their process is called otherwise now.
-    pub fn renumber(&mut self, now: impl Fn(Pid) -> Pid) {
-        self.process = now(self.process);
-    }
-
-    /// Are they those of this process?
-    fn concerns(&self, process: Pid) -> bool {
-        self.process == process
-    }
+    pub change: Rearm,
 }
 
 impl Supervisor {
@@ -233,7 +209,7 @@ impl Supervisor {
 
     /// Is a thread of this process to arm its timers anew?
     pub(super) fn is_awaited(&self, process: Pid) -> bool {
-        self.awaited.iter().any(|awaited| awaited.concerns(process))
+        self.awaited.iter().any(|awaited| awaited.process == process)
     }
 
     /// Asks the threads of these processes to stop: the first that does arms the timers.
@@ -262,7 +238,7 @@ impl Supervisor {
             return Ok(false);
         }
         let Some(process) = self.process_of(tracee.0) else { return Ok(false) };
-        let first = self.awaited.iter().position(|awaited| awaited.concerns(process));
+        let first = self.awaited.iter().position(|awaited| awaited.process == process);
         let Some(first) = first else { return Ok(false) };
         if self.lacks_image(process) {
             // It is on its way into the image, by which its thread makes calls.

@@ -177,7 +177,7 @@ impl Supervisor {
     pub(in super::super) fn forget_timers(&mut self, process: Pid) {
         self.forget_posix_timers(process);
         self.interval_timers.remove(&process);
-        self.awaited.retain(|awaited| !awaited.concerns(process));
+        self.awaited.retain(|awaited| awaited.process != process);
         self.set_since.retain(|key| key.process != process);
         self.settings.remove(&TimerKey { process, timer: INTERVAL });
     }

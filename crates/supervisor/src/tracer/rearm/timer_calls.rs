@@ -265,7 +265,7 @@ impl Calls {
         // It has gone off since it was asked, on a host that is busy. Its signal is pending, and
         // another would be lost in that.
         if interval == Nanos::ZERO {
-            self.disarm_interval().await?;
+            self.replace_interval([0; 4]).await?;
             return Ok(None);
         }
         let setting = Pending { at: at.after(interval), interval };
@@ -281,10 +281,6 @@ impl Calls {
             .map(|time| Timespec::from_nanos(time.plus(Nanos(999))));
         let words = [interval.sec, interval.nsec / 1_000, value.sec, value.nsec / 1_000];
         self.replace_interval(words.map(|word| word as u64)).await
-    }
-
-    async fn disarm_interval(&mut self) -> nix::Result<()> {
-        self.replace_interval([0; 4]).await.map(drop)
     }
 
     async fn replace_interval(&mut self, words: Words) -> nix::Result<bool> {

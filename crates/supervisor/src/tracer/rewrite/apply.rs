@@ -19,7 +19,7 @@ use crate::tracer::Supervisor;
 use crate::tracer::blocked::Blocked;
 use crate::tracer::detour::Detour;
 use crate::tracer::jobs::complete;
-use crate::tracer::tracee::Tracee;
+use crate::tracer::tracee::{ALL_SIGNALS, Tracee};
 
 /// How long the other threads of a process may take to stop, and how much longer per thread of the
 /// timeline.
@@ -246,7 +246,7 @@ fn write(
         }
     }
     let mask = tracee.signal_mask()?;
-    tracee.set_signal_mask(u64::MAX)?;
+    tracee.set_signal_mask(ALL_SIGNALS)?;
     let made = complete(tracee, make_pages(tracee, registers, instruction, new));
     tracee.set_signal_mask(mask)?;
     made?;

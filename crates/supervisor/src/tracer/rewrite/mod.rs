@@ -229,11 +229,6 @@ impl Rewrites {
         Self { last: (self.last / GENERATION + 1) * GENERATION, is_busy: false, ..self }
     }
 
-    /// Nothing is rewritten from now on.
-    fn off(&mut self) {
-        self.is_off = true;
-    }
-
     /// Are there so many programs that it is time to forget those that have ended?
     fn is_full(&self) -> bool {
         self.programs.len() >= self.most
@@ -300,9 +295,7 @@ impl Rewrites {
 impl Supervisor {
     /// Rewrites nothing more if a new member does not want it.
     pub(super) fn rewrite_only_if(&mut self, rewrites: bool) {
-        if !rewrites {
-            self.rewrites.off();
-        }
+        self.rewrites.is_off |= !rewrites;
     }
 
     /// Counts that a call of a thread was stopped.
