@@ -18,7 +18,7 @@ use crate::command::{Finished, User, run};
 use crate::ensure;
 use crate::needs::{Need, find_tool};
 use crate::suite::{Broken, Outcome, Suite};
-use crate::workspace;
+use crate::workspace::{self, text};
 
 /// How long tiny counts may take on a machine that has much to do.
 const LIMIT: Duration = Duration::from_secs(240);
@@ -55,10 +55,6 @@ pub fn bench(user: User, arguments: &[&str]) -> Result<Command, Broken> {
 /// A folder for results that is not there yet.
 fn out() -> Result<PathBuf, Broken> {
     Ok(workspace::scratch()?.join("results"))
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("scratch folders have plain names")
 }
 
 /// The one run of a folder's manifest.

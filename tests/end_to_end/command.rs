@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::needs::is_root;
+use crate::needs::{Need, is_root};
 use crate::processes;
 use crate::programs::{Build, Program};
 use crate::stamped;
@@ -42,6 +42,14 @@ impl fmt::Display for User {
 }
 
 impl User {
+    /// What it takes to be this user.
+    pub fn needs(self) -> Vec<Need> {
+        match self {
+            User::Myself => Vec::new(),
+            User::Nobody => vec![Need::Root, Need::Tool("setpriv")],
+        }
+    }
+
     /// A command of this user, without Eigentime.
     pub fn wrap(self, program: impl Into<std::ffi::OsString>) -> Command {
         match self {

@@ -86,11 +86,13 @@ pub fn add(suite: &mut Suite) {
     });
     let node = [Need::Tool("node")];
     suite.test("idle::languages::node", &node, || {
-        language(3600, || Ok(vec!["node".into(), source("idle.js")]))
+        language(3600, || Ok(vec!["node".into(), workspace::script("idle.js").into()]))
     });
     let python = [Need::Tool("python3")];
     suite.test("idle::languages::python", &python, || {
-        language(3600, || Ok(vec![crate::languages::python()?, source("idle.py")]))
+        language(3600, || {
+            Ok(vec![crate::languages::python()?, workspace::script("idle.py").into()])
+        })
     });
     for kind in ["pipe", "pair", "tcp"] {
         suite.test(format!("idle::talk::{kind}"), &python, move || talk(kind));
@@ -111,10 +113,6 @@ pub fn add(suite: &mut Suite) {
 
 fn compiled(build: Build) -> OsString {
     Program::Idle.path(build).into()
-}
-
-fn source(name: &str) -> OsString {
-    workspace::sources().join("languages").join(name).into()
 }
 
 fn java_words() -> Result<Vec<OsString>, Broken> {
@@ -266,7 +264,7 @@ fn language(unit: u32, command: impl Fn() -> Result<Vec<OsString>, Broken>) -> O
 /// Twenty answers of half an hour each, none of which takes too long for who waits for it.
 fn talk(kind: &'static str) -> Outcome {
     let python = crate::languages::python()?;
-    let ended = skip(&[SKIP], &[python, source("idle_talk.py"), kind.into()])?;
+    let ended = skip(&[SKIP], &[python, workspace::script("idle_talk.py").into(), kind.into()])?;
     ended.expect_code(0)?;
     let passed: f64 = ended.number("passed")?;
     let right = (36_000.0..36_000.0 + SLACK).contains(&passed);

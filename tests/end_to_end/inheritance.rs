@@ -11,7 +11,7 @@ use crate::ensure;
 use crate::needs::{Need, is_root};
 use crate::programs::{Build, Program, bare};
 use crate::suite::{Broken, Outcome, Suite};
-use crate::timeline::{FUTURE, STUCK};
+use crate::timeline::{FUTURE, STUCK, TIMELINES};
 use crate::workspace;
 
 /// A name, and words before the program that change what it inherits.
@@ -62,12 +62,6 @@ const IDENTITIES: [(&str, &[&str]); 4] = [
             "--",
         ],
     ),
-];
-
-const TIMELINES: [(&str, &[&str]); 3] = [
-    ("date", &["--date", FUTURE.0]),
-    ("rate", &["--rate", "10"]),
-    ("offset", &["--monotonic", "+1d"]),
 ];
 
 /// Adds the tests.

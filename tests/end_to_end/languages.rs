@@ -1,7 +1,6 @@
 //! Programs in the languages people use, with the means of their own runtimes.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -59,14 +58,14 @@ const ALL: [Language; 7] = [
     Language {
         name: "node",
         needs: &[Need::Tool("node")],
-        words: || Ok(vec!["node".into(), source("clocks.js").into()]),
+        words: || Ok(vec!["node".into(), workspace::script("clocks.js").into()]),
         waits: &["timeout", "interval", "atomics"],
         in_seconds: false,
     },
     Language {
         name: "python",
         needs: &[Need::Tool("python3")],
-        words: || Ok(vec![python()?, source("clocks.py").into()]),
+        words: || Ok(vec![python()?, workspace::script("clocks.py").into()]),
         waits: &[
             "sleep",
             "event",
@@ -82,7 +81,7 @@ const ALL: [Language; 7] = [
     Language {
         name: "shell",
         needs: &[Need::Tool("bash"), Need::Tool("awk"), Need::Tool("timeout")],
-        words: || Ok(vec!["bash".into(), source("clocks.sh").into()]),
+        words: || Ok(vec!["bash".into(), workspace::script("clocks.sh").into()]),
         waits: &["sleep", "read", "timeout"],
         in_seconds: true,
     },
@@ -98,10 +97,6 @@ const SLOW: Pace = Pace { wait_ms: 480, ..PACES[0] };
 
 /// The start of the slowest runtime, with a tracer, on a busy machine.
 const START: Duration = Duration::from_secs(20);
-
-fn source(name: &str) -> PathBuf {
-    workspace::sources().join("languages").join(name)
-}
 
 /// The interpreter itself: version managers put a chain of scripts before it.
 pub fn python() -> Result<OsString, Broken> {

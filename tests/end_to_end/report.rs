@@ -18,7 +18,7 @@ use crate::command::{Finished, User, run};
 use crate::ensure;
 use crate::needs::{Need, find_tool};
 use crate::suite::{Broken, Outcome, Suite};
-use crate::workspace;
+use crate::workspace::{self, text};
 
 /// How long a report may take on a machine that has much to do.
 const LIMIT: Duration = Duration::from_secs(240);
@@ -128,10 +128,6 @@ fn measure(prefix: &str) -> Result<PathBuf, Broken> {
     command.arg("baseline").arg("--level").arg(format!("place=command:{prefix}"));
     run(command.args(["--preset", "quick", "--out", text(&out)]), LIMIT)?.expect_code(0)?;
     Ok(out)
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("scratch folders have plain names")
 }
 
 fn write_program(file: &Path, source: &str) -> Outcome {

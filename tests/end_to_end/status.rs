@@ -10,14 +10,8 @@ use std::process::{Command, Stdio};
 use crate::command::{User, run, shown, start};
 use crate::needs::Need;
 use crate::suite::{Outcome, Suite};
-use crate::timeline::{FUTURE, STUCK};
+use crate::timeline::{FUTURE, STUCK, TIMELINES};
 use crate::workspace;
-
-const TIMELINES: [(&str, &[&str]); 3] = [
-    ("date", &["--date", FUTURE.0]),
-    ("rate", &["--rate", "10"]),
-    ("offset", &["--monotonic", "+1d"]),
-];
 
 /// Adds the tests.
 pub fn add(suite: &mut Suite) {

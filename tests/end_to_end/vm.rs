@@ -4,7 +4,7 @@
 mod ends;
 mod missing;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use eigentime_probe::Record;
@@ -16,7 +16,7 @@ use eigentime_study::stop::Stop;
 use crate::ensure;
 use crate::needs::Need;
 use crate::suite::{Broken, Outcome, Suite};
-use crate::workspace::{binary, root};
+use crate::workspace::{probe, products};
 
 pub use ends::hold_if_asked;
 
@@ -90,14 +90,6 @@ fn needs() -> Vec<Need> {
         Need::Other(kernel.is_file(), format!("{} (make vm)", kernel.display())),
         Need::Other(has_probe, format!("{} (make build)", probe().display())),
     ]
-}
-
-fn products() -> PathBuf {
-    binary().ancestors().nth(2).unwrap_or(root()).to_owned()
-}
-
-fn probe() -> PathBuf {
-    binary().with_file_name("eigentime-probe")
 }
 
 /// The level, as it is by itself for the command under test.

@@ -142,17 +142,18 @@ fn add_one(
     let separator = if extra.is_empty() { "" } else { "::" };
     let name =
         format!("waits::{}{separator}{extra}::{}::rate_{}", build.name(), call.name, pace.text);
-    let mut needs = vec![
-        Need::Program(build),
-        Need::Other(
-            present.contains(call.name),
-            format!("{} of this kernel and C library", call.name),
-        ),
-    ];
-    if user == User::Nobody {
-        needs.extend([Need::Root, Need::Tool("setpriv")]);
-    }
+    let needs = needs_of(call, build, present, user);
     suite.test(name, &needs, move || check(call, build, pace, &options, user));
+}
+
+/// What it takes to make a call, where those that are `present` are there.
+pub fn needs_of(call: &Call, build: Build, present: &BTreeSet<String>, user: User) -> Vec<Need> {
+    let is_there = present.contains(call.name);
+    let own = [
+        Need::Program(build),
+        Need::Other(is_there, format!("{} of this kernel and C library", call.name)),
+    ];
+    own.into_iter().chain(user.needs()).collect()
 }
 
 /// A call waits as long as it is asked to by the clocks of a timeline with these options.

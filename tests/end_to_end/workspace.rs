@@ -74,8 +74,19 @@ pub fn preload_library() -> PathBuf {
     libraries().join("libeigentime_preload.so")
 }
 
-fn products() -> &'static Path {
+/// Where what was built lies.
+pub fn products() -> &'static Path {
     binary().ancestors().nth(2).unwrap_or(Path::new("/"))
+}
+
+/// A program in the language of its interpreter.
+pub fn script(name: &str) -> PathBuf {
+    sources().join("languages").join(name)
+}
+
+/// A path of a scratch folder as an argument.
+pub fn text(path: &Path) -> &str {
+    path.to_str().expect("scratch folders have plain names")
 }
 
 /// Says what to do when there is nothing to test.

@@ -59,22 +59,18 @@ pub fn all() -> Vec<Language> {
     all.push(Language {
         name: "node",
         needs: vec![Need::Tool("node")],
-        words: || Ok(vec!["node".into(), source("moved.js")]),
+        words: || Ok(vec!["node".into(), workspace::script("moved.js").into()]),
     });
     all.push(Language {
         name: "python",
         needs: vec![Need::Tool("python3")],
-        words: || Ok(vec![crate::languages::python()?, source("moved.py")]),
+        words: || Ok(vec![crate::languages::python()?, workspace::script("moved.py").into()]),
     });
     all
 }
 
 fn compiled(build: Build) -> Result<Vec<OsString>, Broken> {
     Ok(vec![Program::Moved.path(build).into()])
-}
-
-fn source(name: &str) -> OsString {
-    workspace::sources().join("languages").join(name).into()
 }
 
 /// Starts a program that lives on while it is moved.
@@ -86,7 +82,7 @@ pub fn start_moved(words: &[OsString], threads: usize) -> Result<Partner, Broken
 
 /// The same by a command that starts it.
 pub fn start_by(command: &mut Command, threads: usize) -> Result<Partner, Broken> {
-    Partner::start(command.arg(threads.to_string()).arg(source("child.sh")))
+    Partner::start(command.arg(threads.to_string()).arg(workspace::script("child.sh")))
 }
 
 /// The same, the one in C.

@@ -8,13 +8,12 @@ use std::time::{Duration, Instant};
 
 use super::moves::{LIMIT, wait_until_blocked};
 use super::place::Place;
-use crate::command::{Finished, Running, start_stamped};
+use crate::command::{Finished, Running, User, start_stamped};
 use crate::ensure;
-use crate::needs::Need;
 use crate::programs::{Build, Program};
 use crate::suite::{Broken, Outcome, Suite};
-use crate::waits::calls_present;
 use crate::waits::table::{CALLS, Call, Clock};
+use crate::waits::{calls_present, needs_of};
 
 /// What comes after all is done, on a busy machine.
 const SOON: Duration = Duration::from_secs(6);
@@ -97,13 +96,7 @@ pub fn add(suite: &mut Suite) {
             let group =
                 Arc::new(Group { build, scenario, calls: there, outcomes: OnceLock::new() });
             for call in &calls {
-                let needs = [
-                    Need::Program(build),
-                    Need::Other(
-                        present.contains(call.name),
-                        format!("{} of this kernel and C library", call.name),
-                    ),
-                ];
+                let needs = needs_of(call, build, &present, User::Myself);
                 let (group, name) = (Arc::clone(&group), call.name);
                 let test = format!("attach::waits::{}::{}::{name}", build.name(), scenario.name);
                 suite.test(test, &needs, move || group.outcome_of(name));

@@ -25,9 +25,7 @@ const OFFSETS: [&str; 5] = ["enter", "--monotonic", "+1d", "--boottime", "+1d"];
 pub fn add(suite: &mut Suite) {
     for user in [User::Myself, User::Nobody] {
         let mut needs = vec![Need::TimeNamespace(user)];
-        if user == User::Nobody {
-            needs.extend([Need::Root, Need::Tool("setpriv")]);
-        }
+        needs.extend(user.needs());
         suite.test(format!("bench::levels::namespace::{user}"), &needs, move || namespace(user));
         needs.push(runtime());
         suite.test(format!("bench::levels::container::{user}"), &needs, move || container(user));

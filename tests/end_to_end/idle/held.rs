@@ -6,13 +6,14 @@ use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{DAY, LIMIT, SKIP, passed_between_dates, source};
+use super::{DAY, LIMIT, SKIP, passed_between_dates};
 use crate::command::{User, start};
 use crate::ensure;
 use crate::named::place::Place;
 use crate::named::shown::Hold;
 use crate::needs::Need;
 use crate::suite::{Broken, Outcome, Suite};
+use crate::workspace;
 
 /// Waits for somebody outside: the kind, the call, and what it is told to wait for.
 const OUTSIDE: [(&str, &str, &str); 12] = [
@@ -72,11 +73,15 @@ fn by_outside(kind: &str, call: &str, why: &str) -> Outcome {
     let place = Place::new()?;
     let python = crate::languages::python()?;
     let mut outside = place.outside(&python);
-    outside.arg(source("idle_held.py")).args(["outside", kind]).arg(place.directory());
+    outside.arg(workspace::script("idle_held.py")).args(["outside", kind]).arg(place.directory());
     let mut outside = start(outside.stdin(Stdio::piped()))?;
     ensure!(outside.next_line(LIMIT)? == "ready", "it says something else");
     let mut inside = place.run("x", &[SKIP])?;
-    inside.arg(&python).arg(source("idle_held.py")).args(["inside", kind]).arg(place.directory());
+    inside
+        .arg(&python)
+        .arg(workspace::script("idle_held.py"))
+        .args(["inside", kind])
+        .arg(place.directory());
     let mut inside = start(inside.stdin(Stdio::null()))?;
     place.await_start("x")?;
     wait_until_held(&place, &format!("it is held by {why} in {call}"), |hold| {

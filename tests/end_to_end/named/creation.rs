@@ -24,9 +24,7 @@ const NS_PER_S: i128 = 1_000_000_000;
 pub fn add(suite: &mut Suite) {
     for (user, label) in [(User::Myself, "me"), (User::Nobody, "nobody")] {
         let mut needs = vec![Need::Program(Build::Dynamic)];
-        if user == User::Nobody {
-            needs.extend([Need::Root, Need::Tool("setpriv")]);
-        }
+        needs.extend(user.needs());
         let name = |what: &str| format!("named::creation::{label}::{what}");
         suite.test(name("joined_and_kept"), &needs, move || joined_and_kept(user));
         suite.test(name("modes"), &needs, move || modes(user));

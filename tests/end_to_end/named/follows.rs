@@ -15,10 +15,9 @@ use super::keep_running::{adopt, kill_supervisor};
 use super::place::Place;
 use crate::command::{Finished, Running, User, start};
 use crate::ensure;
-use crate::needs::Need;
 use crate::programs::{Build, Program};
 use crate::suite::{Broken, Outcome, Suite};
-use crate::waits::{calls_present, table};
+use crate::waits::{calls_present, needs_of, table};
 use scenario::{Bounds, SCENARIOS, Scenario};
 use table::{CALLS, Call, Clock};
 
@@ -102,16 +101,7 @@ fn add_group(
         outcomes: OnceLock::new(),
     });
     for call in calls() {
-        let mut needs = vec![
-            Need::Program(build),
-            Need::Other(
-                present.contains(call.name),
-                format!("{} of this kernel and C library", call.name),
-            ),
-        ];
-        if user == User::Nobody {
-            needs.extend([Need::Root, Need::Tool("setpriv")]);
-        }
+        let needs = needs_of(call, build, &present, user);
         let group = Arc::clone(&group);
         suite.test(format!("named::follows::{who}::{}::{}", scenario.name, call.name), &needs, {
             move || group.outcome_of(call.name)

@@ -27,9 +27,7 @@ const SLACK: i128 = 60 * S;
 pub fn add(suite: &mut Suite) {
     for (user_name, user) in USERS {
         let mut needs = vec![Need::Program(Build::Dynamic)];
-        if user == User::Nobody {
-            needs.extend([Need::Root, Need::Tool("setpriv")]);
-        }
+        needs.extend(user.needs());
         let mut test = |what: &str, body: fn(User) -> Outcome| {
             suite.test(format!("nested::changes::{user_name}::{what}"), &needs, move || body(user));
         };

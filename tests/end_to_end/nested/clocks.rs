@@ -12,7 +12,7 @@ use crate::reads::{clocks_follow, clocks_show_date};
 use crate::session::host_ns;
 use crate::suite::{Broken, Outcome, Suite};
 use crate::timeline::{FUTURE, PACES, Pace, STUCK, TENFOLD};
-use crate::waits::{calls_present, check, table};
+use crate::waits::{calls_present, check, needs_of, table};
 use table::{CALLS, Clock};
 
 /// The options of timelines, each inside the one before.
@@ -71,9 +71,7 @@ const DATES: [(&str, Levels, &str); 6] = [
 pub fn add(suite: &mut Suite) {
     for (user_name, user) in USERS {
         let mut needs = vec![Need::Program(Build::Dynamic)];
-        if user == User::Nobody {
-            needs.extend([Need::Root, Need::Tool("setpriv")]);
-        }
+        needs.extend(user.needs());
         for (name, levels, shows) in DATES {
             suite.test(format!("nested::dates::{user_name}::{name}"), &needs, move || {
                 shows_date(user, levels, shows)
@@ -119,14 +117,7 @@ fn add_waits(suite: &mut Suite) {
     for (way, (user_name, user)) in ways {
         let levels = TENFOLD_WAYS.iter().find(|it| it.0 == way).expect("it is one of them").1;
         for call in CALLS.iter().filter(|call| call.clock == Clock::Virtual) {
-            let is_there = present.contains(call.name);
-            let mut needs = vec![
-                Need::Program(Build::Dynamic),
-                Need::Other(is_there, format!("{} of this kernel and C library", call.name)),
-            ];
-            if *user == User::Nobody {
-                needs.extend([Need::Root, Need::Tool("setpriv")]);
-            }
+            let needs = needs_of(call, Build::Dynamic, &present, *user);
             let test = format!("nested::waits::{way}::{user_name}::{}", call.name);
             suite.test(test, &needs, move || {
                 let options = options(*user, levels)?;

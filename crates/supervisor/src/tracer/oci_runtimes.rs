@@ -35,6 +35,17 @@ pub struct Runtimes {
     last: u32,
 }
 
+impl Runtimes {
+    /// Gives one a number.
+    fn add(&mut self, runtime: Pid, container: Container, put_back: Vec<PathBuf>) -> RuntimeId {
+        self.last = self.last.wrapping_add(1);
+        let id = RuntimeId::new(self.last).unwrap_or(RuntimeId::MIN);
+        let mounts = mounts_of(runtime);
+        self.known.insert(id, Runtime { mounts, container, put_back, is_ended: false });
+        id
+    }
+}
+
 /// An OCI runtime, and what it starts.
 struct Runtime {
     /// The mount namespace that it was in when it was let in.
@@ -76,10 +87,7 @@ impl Supervisor {
     fn let_runtime_in(&mut self, runtime: Pid, container: Container, put_back: Vec<PathBuf>) {
         // Engines read what a runtime says until nobody can say more.
         self.first_stderr = None;
-        self.runtimes.last = self.runtimes.last.wrapping_add(1);
-        let id = RuntimeId::new(self.runtimes.last).unwrap_or(RuntimeId::MIN);
-        let mounts = mounts_of(runtime);
-        self.runtimes.known.insert(id, Runtime { mounts, container, put_back, is_ended: false });
+        let id = self.runtimes.add(runtime, container, put_back);
         let thread = self.thread(Tracee(runtime));
         thread.standing = Standing::Outside;
         thread.runtime = Some(id);
@@ -95,12 +103,7 @@ impl Supervisor {
         if let Some(control) = &self.control {
             control.note_container(container).map_err(|_| Errno::EIO)?;
         }
-        self.runtimes.last = self.runtimes.last.wrapping_add(1);
-        let id = RuntimeId::new(self.runtimes.last).unwrap_or(RuntimeId::MIN);
-        let (mounts, container) = (mounts_of(Pid::this()), container.clone());
-        let runtime = Runtime { mounts, container, put_back: Vec::new(), is_ended: false };
-        self.runtimes.known.insert(id, runtime);
-        Ok(id)
+        Ok(self.runtimes.add(Pid::this(), container.clone(), Vec::new()))
     }
 
     /// Notes in the image of a process that was restored which runtime it has.
