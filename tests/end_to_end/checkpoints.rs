@@ -198,6 +198,8 @@ pub fn add(suite: &mut Suite) {
         ("frozen_from_start", "frozen-from-start"),
         ("another_uptime", "uptime"),
         ("twice", "twice"),
+        ("contended", "contended"),
+        ("retried", "retried"),
         ("attached", "attached"),
         ("refused_timelines", "refused-timelines"),
     ] {

@@ -112,7 +112,8 @@ fn unknown(said: &str, status: ExitStatus) -> String {
 }
 
 /// What to do about what the kernel lacks.
-const LACKING: [(&str, &str); 2] = [
+const LACKING: [(&str, &str); 3] = [
+    ("Effective capability", "checkpoints are made and restored by root"),
     ("nftables", "the kernel needs the module nf_tables (modprobe nf_tables)"),
     ("tcp_repair", "the loopback device has to be up (ip link set lo up)"),
 ];

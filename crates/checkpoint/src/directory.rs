@@ -12,7 +12,7 @@ use std::thread;
 
 use eigentime_supervisor::container::Container;
 use eigentime_supervisor::{Moved, Withheld};
-use ring::digest::{Context, SHA256};
+use ring::digest::{Context, Digest, SHA256, digest};
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, filters, masks, processor, seals, timers};
@@ -41,6 +41,15 @@ impl Parts {
     /// Is there a manifest?
     pub fn are_in(self, directory: &Path) -> bool {
         directory.join(self.manifest).exists()
+    }
+
+    /// The checksum of the manifest, as `sha256sum` writes and reads it.
+    fn sum(self, text: &[u8]) -> String {
+        format!("{}  {}\n", in_hex(&digest(&SHA256, text)), self.manifest)
+    }
+
+    fn sum_in(self, directory: &Path) -> PathBuf {
+        directory.join(self.manifest).with_extension("sha256")
     }
 
     /// Removes that of an earlier checkpoint.
@@ -182,10 +191,12 @@ impl Sum {
                 }
             }
         }
-        let digest = context.finish();
-        let sha256 = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { bytes, sha256 })
+        Ok(Self { bytes, sha256: in_hex(&context.finish()) })
     }
+}
+
+fn in_hex(digest: &Digest) -> String {
+    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The checksums of these files of a directory, each by a thread of its own.
@@ -230,7 +241,8 @@ impl Manifest {
         let instructions = processor::instructions();
         let manifest = Self { format, version, eigentime, instructions, made, moved, files };
         let text = serde_json::to_vec_pretty(&manifest).expect("a manifest is plain data");
-        let path = directory.join(parts.manifest);
+        let (path, sum) = (directory.join(parts.manifest), parts.sum_in(directory));
+        fs::write(&sum, parts.sum(&text)).map_err(Error::file("write", &sum))?;
         // It is whole, or not there.
         let draft = path.with_extension("draft");
         let written = File::create(&draft).and_then(|mut file| {
@@ -262,6 +274,10 @@ impl Manifest {
         if head.version != VERSION {
             let (found, by) = (head.version, head.eigentime);
             return Err(Error::OtherVersion { path: directory.into(), found, known: VERSION, by });
+        }
+        let sum = fs::read_to_string(parts.sum_in(directory)).ok();
+        if sum.as_ref() != Some(&parts.sum(&text)) {
+            return Err(damaged(format!("{name} is not what was written")));
         }
         let manifest: Self = serde_json::from_slice(&text).map_err(malformed)?;
         for (name, sum) in sums(directory, manifest.files.keys()) {

@@ -5,8 +5,7 @@
 //! the manifest and gives the directory its name. If that fails, or is killed, CRIU lets the processes go
 //! on, and there is no checkpoint. If they are to go on in any case, the script only looks at them.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -20,17 +19,18 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::directory::{Made, Manifest, OWN, RUNTIME, Scratch};
+use crate::directory::{Made, Manifest, OWN, RUNTIME};
 use crate::hold::root_of_script;
 use crate::image::clock;
 use crate::log::moments;
+use crate::partial::Partial;
 use crate::passes::{Dumping, LOG, Passes, REFUSAL, not_dumped, rest_of};
 use crate::script::{Calls, Task};
-use crate::subject::{Of, Subject};
+use crate::subject::Subject;
 use crate::timers;
 
 /// What the script finds in the directory.
-const DRAFT: &str = "draft.json";
+pub const DRAFT: &str = "draft.json";
 const SCRIPT: &str = "script";
 /// What it leaves there if the processes go on.
 const STOOD: &str = "stood.json";
@@ -86,14 +86,16 @@ pub enum Becomes {
 pub fn checkpoint(dumping: &Dumping<'_>) -> Result<Dumped, Error> {
     let Dumping { of, directory, leave_running, pre_dump, criu, calls, .. } = *dumping;
     let directory = std::path::absolute(directory).map_err(Error::file("find", directory))?;
+    // Without a slash at the end.
+    let directory: PathBuf = directory.components().collect();
     if directory.exists() {
         return Err(Error::Exists(directory));
     }
     let begin = Instant::now();
     let subject = Subject::find(of, &directory)?;
-    let Subject { root, timeline } = &subject;
-    let partial = partial_of(&directory)?;
-    let partial = &partial.0;
+    let Subject { root, timeline, .. } = &subject;
+    let partial = Partial::of(&directory)?;
+    let partial = &partial.directory.0;
     let session = getsid(Some(Pid::from_raw(*root))).map_or(*root, Pid::as_raw);
     let made = Made {
         criu: criu.version.clone(),
@@ -114,14 +116,15 @@ pub fn checkpoint(dumping: &Dumping<'_>) -> Result<Dumped, Error> {
         false => Becomes::Directory { path: directory.clone(), earlier: passes.earlier.clone() },
     };
     let script = Draft { made, resting, becomes }.write(partial, calls)?;
+    passes.notes.extend(subject.note.clone());
     passes.dump(&script)?;
     drop(rest);
     if leave_running {
         finish(partial, &directory, &passes.earlier)?;
-    } else if !directory.exists() {
+    } else if partial.exists() {
         let log = partial.join(OWN.images).join(LOG);
         return Err(not_dumped(*root, "it has not run the script".to_owned(), partial, &log));
-    } else if let Of::Timeline(name) = of {
+    } else if let Some(name) = timeline.as_ref().filter(|_| subject.is_whole) {
         remove_timeline(name);
     }
     let nanos = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
@@ -133,19 +136,6 @@ pub fn checkpoint(dumping: &Dumping<'_>) -> Result<Dumped, Error> {
         stopped_ns: passes.stopped.into_iter().map(nanos).collect(),
         notes: passes.notes,
     })
-}
-
-/// The directory of a checkpoint that is not whole yet.
-fn partial_of(directory: &Path) -> Result<Scratch, Error> {
-    let mut name = directory.as_os_str().to_owned();
-    name.push(".partial");
-    let partial = Scratch(name.into());
-    // Of one that was killed.
-    let _ = fs::remove_dir_all(&partial.0);
-    fs::create_dir_all(&partial.0).map_err(Error::file("make", &partial.0))?;
-    let protected = fs::set_permissions(&partial.0, Permissions::from_mode(0o700));
-    protected.map_err(Error::file("protect", &partial.0))?;
-    Ok(partial)
 }
 
 /// The version of the kernel.

@@ -29,6 +29,7 @@ mod hold;
 mod image;
 mod log;
 mod masks;
+mod partial;
 mod passes;
 mod processor;
 mod restore;

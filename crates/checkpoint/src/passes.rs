@@ -175,7 +175,11 @@ pub fn not_dumped(pid: i32, reason: String, partial: &Path, log: &Path) -> Error
 
 /// What to do about the reasons that are met most.
 fn help_with(reason: &str) -> &'static str {
-    const HELP: [(&str, &str); 4] = [
+    const HELP: [(&str, &str); 5] = [
+        (
+            "Unable to detach from",
+            "another process traces it, such as strace, a debugger or another criu: let that end first",
+        ),
         (
             "Can't get rlimit",
             "criu needs CAP_SYS_RESOURCE to read the limits of another user's processes: a container needs the option \

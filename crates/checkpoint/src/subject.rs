@@ -7,11 +7,13 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use eigentime_supervisor::control::Shown;
 use eigentime_supervisor::control::client;
 use eigentime_supervisor::control::protocol::Method;
+use eigentime_supervisor::control::{Fate, Scheduled, Shown};
 use eigentime_supervisor::registry::{Name, Registry};
 use eigentime_supervisor::{is_in_timeline, timeline_with, tree_of};
+use eigentime_timeline::VirtualInstant;
+use eigentime_timeline::text::format_date;
 use nix::unistd::Pid;
 
 use crate::{Error, engines};
@@ -34,6 +36,10 @@ pub struct Subject {
     pub root: i32,
     /// The timeline that all of them live by.
     pub timeline: Option<Name>,
+    /// Has it no other members?
+    pub is_whole: bool,
+    /// What the user should know.
+    pub note: Option<String>,
 }
 
 impl Subject {
@@ -76,7 +82,7 @@ impl Subject {
             }
         };
         check(root, registry, &name)?;
-        Ok(Self { root, timeline: Some(name) })
+        Ok(Self::on(root, name, &shown))
     }
 
     fn of_process(root: i32, directory: &Path) -> Result<Self, Error> {
@@ -94,12 +100,25 @@ impl Subject {
         }
         let on_one = |pid: &Pid| is_in_timeline(pid).unwrap_or(false);
         match tree_of(Pid::from_raw(root)).into_iter().find(on_one) {
-            None => Ok(Self { root, timeline: None }),
+            None => Ok(Self { root, timeline: None, is_whole: false, note: None }),
             Some(pid) => Err(Error::Subject(format!(
                 "process {pid} is on a timeline that is of another user, or that process {root} is not on\n\
                  help: make a checkpoint of the process that was started on it"
             ))),
         }
+    }
+
+    fn on(root: i32, timeline: Name, shown: &Shown) -> Self {
+        let tree = tree_of(Pid::from_raw(root));
+        let is_whole = shown.members.iter().all(|it| tree.contains(&Pid::from_raw(it.pid)));
+        let note = match &shown.scheduled {
+            Some(Scheduled { at_ns, fate: Fate::Pending }) => {
+                let date = format_date(VirtualInstant::from_nanos(*at_ns));
+                Some(format!("the change at {date} of the host is not in the checkpoint"))
+            }
+            _ => None,
+        };
+        Self { root, timeline: Some(timeline), is_whole, note }
     }
 
     /// The process, if it is a member of a timeline that has a name.
@@ -114,7 +133,7 @@ impl Subject {
             return Err(engines::refusal_of_member(container, directory));
         }
         check(root, registry, &name)?;
-        Ok(Some(Self { root, timeline: Some(name) }))
+        Ok(Some(Self::on(root, name, &shown)))
     }
 }
 

@@ -5,9 +5,9 @@ use std::path::Path;
 use eigentime_checkpoint::{
     self as checkpoints, Calls, Criu, Dumped, Dumping, Error, Of, Restored, Restoring,
 };
-use eigentime_supervisor::Clocked;
 use eigentime_supervisor::control::seconds;
 use eigentime_supervisor::registry::Name;
+use eigentime_supervisor::{Clocked, SLEW_RATE};
 use eigentime_timeline::Nanos;
 use serde::Serialize;
 
@@ -82,13 +82,19 @@ pub fn in_words(dumped: &Dumped) -> String {
 
 /// Restores one, and returns the exit status.
 pub fn restore(options: &RestoreOptions) -> i32 {
-    let restored = Criu::find(options.criu.criu.as_deref()).and_then(|criu| {
+    let found = match options.slew_rate {
+        Some(_) if !options.policy.slews() => {
+            Err(Error::Subject("--slew-rate goes with --policy slew only".to_owned()))
+        }
+        _ => Criu::find(options.criu.criu.as_deref()),
+    };
+    let restored = found.and_then(|criu| {
         checkpoints::restore(&Restoring {
             directory: &options.directory,
             timeline: options.timeline.as_ref(),
             clocked: Clocked {
                 onward: options.policy,
-                slew_rate: options.slew_rate,
+                slew_rate: options.slew_rate.unwrap_or(SLEW_RATE),
                 rate: options.rate,
                 frozen: options.freeze,
             },

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::{Command, ExitStatus};
 
 use eigentime_checkpoint::{self as checkpoints, Calls, Criu};
-use eigentime_supervisor::Clocked;
 use eigentime_supervisor::container::{self, Container};
+use eigentime_supervisor::{Clocked, SLEW_RATE};
 
 use crate::arguments::{Arguments, Images};
 use crate::bundle::Document;
@@ -21,9 +21,6 @@ const HOLD: &str = "--eigentime-hold";
 
 /// How CRIU's script calls this program.
 const CALLS: Calls = Calls { complete: &[COMPLETE], hold: &[HOLD] };
-
-/// How much clocks that are slewed gain in a second.
-const SLEW_RATE: f64 = 0.1;
 
 /// Does what CRIU's script asks for, if it is that which calls; the exit status.
 pub fn called_by_criu(arguments: &[OsString]) -> Option<i32> {

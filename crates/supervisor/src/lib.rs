@@ -80,7 +80,7 @@ pub use motion::Motion;
 pub use moved::{Left, QUEUED_BY_CRIU, Resting, Stood, Withheld};
 pub use named::{Manner, adopt, attach, detach, lend_name, match_version, timeline_with};
 pub use namespace::is_privileged;
-pub use onward::{Course, Onward};
+pub use onward::{Course, Onward, SLEW_RATE};
 pub use plan::{Clocks, Lifelong, Plan, Start, Tracing, Wall};
 pub use proc::{Pidfd, is_in_timeline};
 pub use region::REGION_NAME;

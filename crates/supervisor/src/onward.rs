@@ -4,6 +4,9 @@ use std::str::FromStr;
 
 use crate::saved::{Policies, Policy};
 
+/// By which part of a second a clock that is slewed gains or loses in a second, if nothing else is said.
+pub const SLEW_RATE: f64 = 0.1;
+
 /// From where a clock goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Course {
@@ -34,7 +37,8 @@ impl Onward {
     }
 
     /// Is any of them slewed?
-    pub(crate) fn slews(self) -> bool {
+    #[must_use]
+    pub fn slews(self) -> bool {
         [self.wall, self.monotonic].contains(&Course::Slew)
     }
 }
@@ -60,7 +64,7 @@ impl FromStr for Onward {
         if let Ok(all) = text.parse::<Course>() {
             return Ok(Self { wall: all, monotonic: all });
         }
-        let [mut wall, mut monotonic] = [Course::At(Policy::default()); 2];
+        let [mut wall, mut monotonic] = [None; 2];
         for part in text.split(',') {
             let (clock, course) = part.split_once('=').ok_or(REFUSED)?;
             let clock = match clock {
@@ -68,8 +72,12 @@ impl FromStr for Onward {
                 "monotonic" => &mut monotonic,
                 _ => return Err(REFUSED),
             };
-            *clock = course.parse().map_err(|_| REFUSED)?;
+            if clock.replace(course.parse().map_err(|_| REFUSED)?).is_some() {
+                return Err("it says twice what becomes of a clock");
+            }
         }
+        let [wall, monotonic] =
+            [wall, monotonic].map(|it| it.unwrap_or(Course::At(Policy::default())));
         Ok(Self { wall, monotonic })
     }
 }
@@ -90,9 +98,16 @@ mod tests {
         ] {
             assert_eq!(text.parse(), Ok(Onward { wall, monotonic }), "{text}");
         }
-        for text in
-            ["", "slow", "wall", "wall=", "boottime=slew", "wall=slew,", "wall=slew;monotonic=slew"]
-        {
+        for text in [
+            "",
+            "slow",
+            "wall",
+            "wall=",
+            "boottime=slew",
+            "wall=slew,",
+            "wall=slew,wall=slew",
+            "wall=slew;monotonic=slew",
+        ] {
             assert!(text.parse::<Onward>().is_err(), "{text}");
         }
     }

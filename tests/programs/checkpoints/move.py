@@ -13,6 +13,7 @@ import itertools
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import statistics
@@ -22,6 +23,7 @@ import time
 from pathlib import Path
 
 from certificates import tls
+from contended import contended, retried
 from databases import postgres, redis
 from killed import killing, killing_all, killing_restore
 from moving import (
@@ -314,7 +316,15 @@ def refusals(program):
     manifest.write_text(whole[:-20])
     said = command("restore", directory, status=125)
     ensure("no whole checkpoint" in said, said)
+    at = re.search(r"\d", whole[whole.index('"moved"') :]).start() + whole.index(
+        '"moved"'
+    )
+    manifest.write_text(whole[:at] + str(9 - int(whole[at])) + whole[at + 1 :])
+    said = command("restore", directory, status=125)
+    ensure("manifest.json is not what was written" in said, said)
     manifest.write_text(whole)
+    said = command("restore", directory, "--slew-rate", "0.5", status=125)
+    ensure("--slew-rate" in said, said)
     images = sorted((directory / "images").glob("pages-*.img"))
     content = images[0].read_bytes()
     images[0].write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
@@ -659,6 +669,8 @@ def main(case, *program):
         "refused-timelines": lambda: refused_timelines(program),
         "attached": lambda: attached(program),
         "twice": lambda: twice(program),
+        "contended": lambda: contended(program),
+        "retried": lambda: retried(program),
     }
     try:
         cases[name](*rest)

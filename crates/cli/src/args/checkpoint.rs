@@ -95,9 +95,9 @@ pub struct RestoreOptions {
     #[arg(long, value_name = "POLICY", default_value = "continue")]
     pub policy: Onward,
 
-    /// With `slew`, how much the clocks gain or lose in a second: 0.001 to 0.9 s
-    #[arg(long, value_name = "S", default_value = "0.1", value_parser = parse_slew_rate)]
-    pub slew_rate: f64,
+    /// With `slew`, how much the clocks gain or lose in a second: 0.001 to 0.9 s; without it, 0.1
+    #[arg(long, value_name = "S", value_parser = parse_slew_rate)]
+    pub slew_rate: Option<f64>,
 
     /// At which rate they go on; without it, as before
     #[arg(long, value_name = "R", value_parser = parse_rate)]

@@ -1,0 +1,76 @@
+//! A checkpoint that is not whole yet.
+//!
+//! It has a directory of its own beside that which it is to become, so that two of one name do not meet. Where its
+//! command is killed, CRIU goes on: it has inherited a lock, and only what nobody holds is removed by the next.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, FdFlag, Flock, FlockArg, fcntl};
+use nix::unistd::mkdtemp;
+
+use crate::Error;
+use crate::directory::{OWN, Scratch};
+use crate::dump::DRAFT;
+
+/// How often another may take it for one that was left.
+const TRIES: usize = 100;
+
+/// What stands for the part of a name that tells them apart.
+const TEMPLATE: &str = "XXXXXX";
+
+/// Its directory, which is removed in the end unless it has another name by then.
+pub struct Partial {
+    pub directory: Scratch,
+    _lock: Flock<File>,
+}
+
+impl Partial {
+    /// That of a checkpoint.
+    pub fn of(checkpoint: &Path) -> Result<Self, Error> {
+        let nameless = || Error::file("make", checkpoint)(io::ErrorKind::InvalidInput.into());
+        let mut name = checkpoint.file_name().ok_or_else(nameless)?.to_owned();
+        name.push(".partial-");
+        let place = checkpoint.parent().unwrap_or(Path::new("/"));
+        fs::create_dir_all(place).map_err(Error::file("make", place))?;
+        remove_left(place, &name);
+        let mut template = place.join(name).into_os_string();
+        template.push(TEMPLATE);
+        let failed = |error: Errno| Error::file("make", Path::new(&template))(error.into());
+        for _ in 0..TRIES {
+            let directory = Scratch(mkdtemp(Path::new(&template)).map_err(failed)?);
+            match lock(&directory.0) {
+                Ok(lock) if directory.0.exists() => return Ok(Self { directory, _lock: lock }),
+                Ok(_) | Err(Errno::EWOULDBLOCK | Errno::ENOENT) => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        Err(failed(Errno::EBUSY))
+    }
+}
+
+/// Locks a directory for this process and those that it starts.
+fn lock(directory: &Path) -> nix::Result<Flock<File>> {
+    let errno = |error| Errno::try_from(error).unwrap_or(Errno::EIO);
+    let directory = File::open(directory).map_err(errno)?;
+    fcntl(&directory, FcntlArg::F_SETFD(FdFlag::empty()))?;
+    Flock::lock(directory, FlockArg::LockExclusiveNonblock).map_err(|(_, error)| error)
+}
+
+/// Removes those of commands that were killed. If one stays, it takes some bytes.
+fn remove_left(place: &Path, name: &OsString) {
+    let is_one = |path: &PathBuf| {
+        let bytes = path.file_name().map(|it| it.as_encoded_bytes().to_owned()).unwrap_or_default();
+        bytes.strip_prefix(name.as_encoded_bytes()).is_some_and(|it| it.len() == TEMPLATE.len())
+            && [DRAFT, OWN.images].iter().any(|part| path.join(part).exists())
+    };
+    let entries = fs::read_dir(place).into_iter().flatten().flatten();
+    for left in entries.map(|entry| entry.path()).filter(is_one) {
+        if let Ok(_lock) = lock(&left) {
+            let _ = fs::remove_dir_all(&left);
+        }
+    }
+}
