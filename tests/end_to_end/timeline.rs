@@ -32,14 +32,15 @@ pub const TENFOLD: Pace = Pace { rate: 10.0, text: "10", wait_ms: 3000 };
 /// The pace of the host.
 pub const HOST: Pace = Pace { rate: 1.0, text: "1", wait_ms: 240 };
 
-/// A date that no host has, with what it is in seconds.
-pub const FUTURE: (&str, i64) = ("2100-01-01T00:00:00Z", 4_102_444_800);
-/// What a program that only is to be on one is started with, and names of it.
+/// Options that put a program on some timeline, each with a label.
 pub const TIMELINES: [(&str, &[&str]); 3] = [
     ("date", &["--date", FUTURE.0]),
     ("rate", &["--rate", "10"]),
     ("offset", &["--monotonic", "+1d"]),
 ];
+
+/// A date that no host has, with what it is in seconds.
+pub const FUTURE: (&str, i64) = ("2100-01-01T00:00:00Z", 4_102_444_800);
 /// And one long past.
 pub const PAST: (&str, i64) = ("1990-06-01T12:00:00Z", 644_241_600);
 /// The last second of a 32-bit clock.

@@ -21,7 +21,7 @@ use crate::{Error, filters, masks, processor, seals, timers};
 const FORMAT: &str = "eigentime checkpoint";
 
 /// The version of the layout.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// How the parts of a checkpoint are called.
 #[derive(Clone, Copy, Debug)]
@@ -54,13 +54,15 @@ impl Parts {
 
     /// Removes that of an earlier checkpoint.
     pub fn forget(self, directory: &Path) -> Result<(), Error> {
-        let path = directory.join(self.manifest);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(Error::file("remove", &path)(error))
+        for path in [directory.join(self.manifest), self.sum_in(directory)] {
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(Error::file("remove", &path)(error));
+                }
+                _ => {}
             }
-            _ => Ok(()),
         }
+        Ok(())
     }
 }
 
@@ -195,6 +197,17 @@ impl Sum {
     }
 }
 
+/// Writes a file that is whole, or not there.
+fn write_whole(path: &Path, content: &[u8]) -> Result<(), Error> {
+    let draft = path.with_extension("draft");
+    let written = File::create(&draft).and_then(|mut file| {
+        file.write_all(content)?;
+        file.sync_all()?;
+        fs::rename(&draft, path)
+    });
+    written.map_err(Error::file("write", path))
+}
+
 fn in_hex(digest: &Digest) -> String {
     digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -242,15 +255,8 @@ impl Manifest {
         let manifest = Self { format, version, eigentime, instructions, made, moved, files };
         let text = serde_json::to_vec_pretty(&manifest).expect("a manifest is plain data");
         let (path, sum) = (directory.join(parts.manifest), parts.sum_in(directory));
-        fs::write(&sum, parts.sum(&text)).map_err(Error::file("write", &sum))?;
-        // It is whole, or not there.
-        let draft = path.with_extension("draft");
-        let written = File::create(&draft).and_then(|mut file| {
-            file.write_all(&text)?;
-            file.sync_all()?;
-            fs::rename(&draft, &path)
-        });
-        written.map_err(Error::file("write", &path))
+        write_whole(&sum, parts.sum(&text).as_bytes())?;
+        write_whole(&path, &text)
     }
 
     /// Reads that of a checkpoint, all of which is there and as it was written.

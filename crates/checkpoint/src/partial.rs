@@ -1,7 +1,8 @@
 //! A checkpoint that is not whole yet.
 //!
-//! It has a directory of its own beside that which it is to become, so that two of one name do not meet. Where its
-//! command is killed, CRIU goes on: it has inherited a lock, and only what nobody holds is removed by the next.
+//! It has a directory of its own beside that which it is to become, so that two commands for the same directory do not
+//! collide. Where its command is killed, CRIU goes on, which has inherited the lock of the directory; one that is not
+//! locked is removed by the next command.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -19,7 +20,7 @@ use crate::dump::DRAFT;
 /// How often another may take it for one that was left.
 const TRIES: usize = 100;
 
-/// What stands for the part of a name that tells them apart.
+/// mkdtemp replaces this with characters that make the name unique.
 const TEMPLATE: &str = "XXXXXX";
 
 /// Its directory, which is removed in the end unless it has another name by then.
@@ -43,7 +44,12 @@ impl Partial {
         for _ in 0..TRIES {
             let directory = Scratch(mkdtemp(Path::new(&template)).map_err(failed)?);
             match lock(&directory.0) {
-                Ok(lock) if directory.0.exists() => return Ok(Self { directory, _lock: lock }),
+                Ok(lock) if directory.0.exists() => {
+                    // So that it is known for one, until the script finds there what it needs.
+                    let draft = directory.0.join(DRAFT);
+                    File::create(&draft).map_err(Error::file("make", &draft))?;
+                    return Ok(Self { directory, _lock: lock });
+                }
                 Ok(_) | Err(Errno::EWOULDBLOCK | Errno::ENOENT) => {}
                 Err(error) => return Err(failed(error)),
             }
@@ -60,16 +66,21 @@ fn lock(directory: &Path) -> nix::Result<Flock<File>> {
     Flock::lock(directory, FlockArg::LockExclusiveNonblock).map_err(|(_, error)| error)
 }
 
-/// Removes those of commands that were killed. If one stays, it takes some bytes.
+/// Removes those of commands that were killed.
 fn remove_left(place: &Path, name: &OsString) {
     let is_one = |path: &PathBuf| {
         let bytes = path.file_name().map(|it| it.as_encoded_bytes().to_owned()).unwrap_or_default();
         bytes.strip_prefix(name.as_encoded_bytes()).is_some_and(|it| it.len() == TEMPLATE.len())
-            && [DRAFT, OWN.images].iter().any(|part| path.join(part).exists())
+            && fs::read_dir(path).is_ok_and(|mut entries| {
+                // It has nothing at first, and images only in the end.
+                let has = |part| path.join(part).exists();
+                entries.next().is_none() || has(DRAFT) || has(OWN.images)
+            })
     };
     let entries = fs::read_dir(place).into_iter().flatten().flatten();
     for left in entries.map(|entry| entry.path()).filter(is_one) {
         if let Ok(_lock) = lock(&left) {
+            // One that cannot be removed is nobody's concern now.
             let _ = fs::remove_dir_all(&left);
         }
     }

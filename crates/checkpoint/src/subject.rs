@@ -11,7 +11,7 @@ use eigentime_supervisor::control::client;
 use eigentime_supervisor::control::protocol::Method;
 use eigentime_supervisor::control::{Fate, Scheduled, Shown};
 use eigentime_supervisor::registry::{Name, Registry};
-use eigentime_supervisor::{is_in_timeline, timeline_with, tree_of};
+use eigentime_supervisor::{in_none, is_in_timeline, timeline_with, tree_of};
 use eigentime_timeline::VirtualInstant;
 use eigentime_timeline::text::format_date;
 use nix::unistd::Pid;
@@ -82,25 +82,29 @@ impl Subject {
             }
         };
         check(root, registry, &name)?;
-        Ok(Self::on(root, name, &shown))
+        Ok(Self { is_whole: true, ..Self::on(root, name, &shown) })
     }
 
     fn of_process(root: i32, directory: &Path) -> Result<Self, Error> {
         if parent_of(root).is_none() {
             return Err(Error::Subject(format!("there is no process {root}")));
         }
-        if let Some(found) = Self::on_named(root, directory)? {
+        let mut silent = Vec::new();
+        if let Some(found) = Self::on_named(root, directory, &mut silent)? {
             return Ok(found);
         }
         if is_in_timeline(root).unwrap_or(false)
             && eigentime_supervisor::lend_name(root)?
-            && let Some(found) = Self::on_named(root, directory)?
+            && let Some(found) = Self::on_named(root, directory, &mut silent)?
         {
             return Ok(found);
         }
-        let on_one = |pid: &Pid| is_in_timeline(pid).unwrap_or(false);
-        match tree_of(Pid::from_raw(root)).into_iter().find(on_one) {
+        let on_one = |pid: &i32| is_in_timeline(pid).unwrap_or(false);
+        match tree_of(Pid::from_raw(root)).into_iter().map(Pid::as_raw).find(on_one) {
             None => Ok(Self { root, timeline: None, is_whole: false, note: None }),
+            Some(pid) if pid == root && !silent.is_empty() => {
+                Err(Error::Subject(in_none(root, &silent)))
+            }
             Some(pid) => Err(Error::Subject(format!(
                 "process {pid} is on a timeline that is of another user, or that process {root} is not on\n\
                  help: make a checkpoint of the process that was started on it"
@@ -110,7 +114,8 @@ impl Subject {
 
     fn on(root: i32, timeline: Name, shown: &Shown) -> Self {
         let tree = tree_of(Pid::from_raw(root));
-        let is_whole = shown.members.iter().all(|it| tree.contains(&Pid::from_raw(it.pid)));
+        let is_in = |pid| tree.contains(&Pid::from_raw(pid)) || parent_of(pid).is_none();
+        let is_whole = shown.members.iter().all(|it| is_in(it.pid));
         let note = match &shown.scheduled {
             Some(Scheduled { at_ns, fate: Fate::Pending }) => {
                 let date = format_date(VirtualInstant::from_nanos(*at_ns));
@@ -121,13 +126,17 @@ impl Subject {
         Self { root, timeline: Some(timeline), is_whole, note }
     }
 
-    /// The process, if it is a member of a timeline that has a name.
-    fn on_named(root: i32, directory: &Path) -> Result<Option<Self>, Error> {
+    /// The process, if it is a member of a timeline that has a name; `silent` are those that do not answer.
+    fn on_named(
+        root: i32,
+        directory: &Path,
+        silent: &mut Vec<client::Failure>,
+    ) -> Result<Option<Self>, Error> {
         let registries =
             Registry::all().map_err(|unusable| Error::Subject(unusable.to_string()))?;
-        let Some((registry, name, shown)) = timeline_with(&registries, root)? else {
-            return Ok(None);
-        };
+        let looked = timeline_with(&registries, root)?;
+        *silent = looked.silent;
+        let Some((registry, name, shown)) = looked.found else { return Ok(None) };
         let of_container = shown.member(root).and_then(|it| it.container.as_ref());
         if let Some(container) = shown.containers.iter().find(|it| of_container == Some(&it.id)) {
             return Err(engines::refusal_of_member(container, directory));

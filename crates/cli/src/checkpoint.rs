@@ -111,7 +111,7 @@ pub fn restore(options: &RestoreOptions) -> i32 {
         };
         println!("restored process {pid}{others} on timeline '{timeline}'");
         if let Some(span) = slewed_ns {
-            println!("its clocks have caught up in {} s", seconds(Nanos(span as i64)));
+            println!("its clocks will have caught up in {} s", seconds(Nanos(span as i64)));
         }
         for note in processes.iter().flat_map(|process| &process.notes).chain(&notes) {
             eprintln!("eigentime: {note}");

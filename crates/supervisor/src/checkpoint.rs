@@ -315,7 +315,8 @@ impl Moved {
             (true, None) => {
                 let slewed = self.slewed(rate, slew_rate)?;
                 let at = |course| if course == Course::Slew { slewed } else { rate };
-                Motion { wall: Some(at(onward.wall)), ..Motion::new(at(onward.monotonic), None) }
+                let wall = (onward.wall != onward.monotonic).then_some(at(onward.wall));
+                Motion { wall, ..Motion::new(at(onward.monotonic), None) }
             }
         };
         Ok(Clocks {

@@ -78,7 +78,9 @@ pub use error::{Error, ExecError};
 pub use launch::{create, run, run_in_namespace};
 pub use motion::Motion;
 pub use moved::{Left, QUEUED_BY_CRIU, Resting, Stood, Withheld};
-pub use named::{Manner, adopt, attach, detach, lend_name, match_version, timeline_with};
+pub use named::{
+    Looked, Manner, adopt, attach, detach, in_none, lend_name, match_version, timeline_with,
+};
 pub use namespace::is_privileged;
 pub use onward::{Course, Onward, SLEW_RATE};
 pub use plan::{Clocks, Lifelong, Plan, Start, Tracing, Wall};

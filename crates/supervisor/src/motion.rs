@@ -44,10 +44,11 @@ impl Motion {
     #[must_use]
     pub fn segment(self, anchors: [Anchor; CLOCKS]) -> Segment {
         let wall = match self.freeze {
-            Some(_) => Rate::FROZEN,
-            None => self.wall.unwrap_or(self.rate),
+            Some(Freeze::All) => None,
+            Some(Freeze::Wall) => Some(Rate::FROZEN),
+            None => self.wall,
         };
-        Segment { anchors, ..Segment::IDENTITY }.with_rates(self.effective(), wall)
+        Segment { rate: self.effective(), wall, anchors }
     }
 }
 
@@ -55,4 +56,21 @@ impl Motion {
 pub fn is_allowed(rate: Rate) -> bool {
     let millionths = rate.virtual_span(Nanos(1_000_000)).0;
     (Rate::MIN_MILLIONTHS as i64..=Rate::MAX_MILLIONTHS as i64).contains(&millionths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wall_that_stands_does_so_beside_clocks_that_only_skip() {
+        let anchors = Segment::IDENTITY.anchors;
+        let stands = Motion::new(Rate::FROZEN, Some(Freeze::Wall)).segment(anchors);
+        assert!(stands.holds(Clock::Wall) && !stands.holds(Clock::Monotonic));
+        let skips = Motion::new(Rate::FROZEN, None).segment(anchors);
+        assert!(!skips.holds(Clock::Wall));
+        let page = eigentime_timeline::page::Page::new();
+        page.publish(&eigentime_timeline::Map::settled(stands));
+        assert!(page.map().after.holds(Clock::Wall));
+    }
 }

@@ -503,12 +503,9 @@ fn take_over(registry: &Registry, name: &Name) -> Result<Supervisor, String> {
 /// Returns a process of a named timeline to host time.
 pub fn detach(pid: i32) -> Result<Attached, Error> {
     let registries = Registry::all()?;
-    let found = timeline_with(&registries, pid)?;
+    let Looked { found, silent } = timeline_with(&registries, pid)?;
     let Some((registry, name, _)) = found.filter(|(.., shown)| shown.has(pid)) else {
-        return Err(Error::Timeline(format!(
-            "process {pid} is in no named timeline of this user\n\
-             help: `eigentime ctl show NAME` lists a timeline's members"
-        )));
+        return Err(Error::Timeline(in_none(pid, &silent)));
     };
     match client::ask(registry, &name, &Request::Detach { pid }) {
         Ok(Answer::Attached(detached)) => Ok(detached),
@@ -516,34 +513,47 @@ pub fn detach(pid: i32) -> Result<Attached, Error> {
     }
 }
 
-/// The named timeline that a process lives by, or else that it was returned from, and what it shows.
+/// Where a process was looked for.
+pub struct Looked<'a> {
+    /// The named timeline that it lives by, or else that it was returned from, and what that shows.
+    pub found: Option<(&'a Registry, Name, Shown)>,
+    /// Why others do not tell.
+    pub silent: Vec<client::Failure>,
+}
+
+/// Looks for a process in all named timelines.
 ///
 /// # Errors
 ///
-/// If none shows the process, and one does not answer.
-pub fn timeline_with(
-    registries: &[Registry],
-    pid: i32,
-) -> Result<Option<(&Registry, Name, Shown)>, Error> {
+/// If a directory cannot be read.
+pub fn timeline_with(registries: &[Registry], pid: i32) -> Result<Looked<'_>, Error> {
     let show = |it: &mut client::Connection<'_>| it.call::<Shown>(Method::Show {});
-    let (mut returned, mut unknown) = (None, String::new());
+    let mut looked = Looked { found: None, silent: Vec::new() };
     for told in client::ask_all(registries, client::PATIENCE_WITH_ALL, show)? {
         match told.answer {
-            Err(failure) => unknown.push_str(&format!("\n{failure}")),
-            Ok(shown) if shown.has(pid) => {
-                return Ok(Some((told.registry, told.name, shown)));
-            }
+            Err(failure) => looked.silent.push(failure),
             Ok(shown) if shown.member(pid).is_some() => {
-                returned = Some((told.registry, told.name, shown));
+                let is_by_it = shown.has(pid);
+                looked.found = Some((told.registry, told.name, shown));
+                if is_by_it {
+                    break;
+                }
             }
             Ok(_) => {}
         }
     }
-    match unknown.as_str() {
-        "" => Ok(returned),
-        _ => Err(Error::Timeline(format!(
-            "process {pid} is in no named timeline of this user that answers{unknown}"
-        ))),
+    Ok(looked)
+}
+
+/// What to say of a process that was found nowhere.
+pub fn in_none(pid: i32, silent: &[client::Failure]) -> String {
+    let none = format!("process {pid} is in no named timeline of this user");
+    match silent {
+        [] => format!("{none}\nhelp: `eigentime ctl show NAME` lists a timeline's members"),
+        _ => {
+            let failures: String = silent.iter().map(|failure| format!("\n{failure}")).collect();
+            format!("{none} that answers{failures}")
+        }
     }
 }
 

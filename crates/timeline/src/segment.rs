@@ -204,7 +204,7 @@ impl Line {
 pub struct Segment {
     /// Virtual seconds per host second.
     pub rate: Rate,
-    /// Those of the wall clock and of TAI, if they are others.
+    /// Those of the wall clock and of TAI, if they have a rate of their own.
     #[cfg_attr(feature = "serde", serde(default))]
     pub wall: Option<Rate>,
     /// Where host and virtual time agree, by [`Clock`].
@@ -242,12 +242,6 @@ impl Segment {
             Some(wall) if clock.is_wall() => wall,
             _ => self.rate,
         }
-    }
-
-    /// The same map, at this rate, and this one of the wall clock.
-    #[must_use]
-    pub fn with_rates(&self, rate: Rate, wall: Rate) -> Self {
-        Self { rate, wall: (wall != rate).then_some(wall), ..*self }
     }
 
     /// The line of a clock.
@@ -291,9 +285,12 @@ impl Segment {
             let between = HostInstant(outer.virtual_at(clock, host).0);
             Anchor { host, virt: self.virtual_at(clock, between) }
         });
-        let [rate, wall] = [Clock::Monotonic, Clock::Wall]
-            .map(|clock| self.rate_of(clock).of(outer.rate_of(clock)));
-        Some(Self { anchors, ..*self }.with_rates(rate?, wall?))
+        let of = |clock| self.rate_of(clock).of(outer.rate_of(clock));
+        let wall = match (self.wall, outer.wall) {
+            (None, None) => None,
+            _ => Some(of(Clock::Wall)?),
+        };
+        Some(Self { rate: of(Clock::Monotonic)?, wall, anchors })
     }
 
     /// The same map, but that a clock which differs from what `before` shows at its anchor by no more

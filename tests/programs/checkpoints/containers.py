@@ -113,7 +113,7 @@ def refusals(container):
     manifest.unlink()
     said = container.restore(status=1)
     ensure("without eigentime" in said, said)
-    manifest.write_text(whole.replace('"version": 1,', '"version": 7,', 1))
+    manifest.write_text(whole.replace('"version": 2,', '"version": 7,', 1))
     said = container.restore(status=1)
     ensure("version 7" in said, said)
     manifest.write_text(whole)

@@ -310,7 +310,7 @@ def refusals(program):
     moving.reap()
     manifest = directory / "manifest.json"
     whole = manifest.read_text()
-    manifest.write_text(whole.replace('"version": 1,', '"version": 7,', 1))
+    manifest.write_text(whole.replace('"version": 2,', '"version": 7,', 1))
     said = command("restore", directory, status=125)
     ensure("version 7" in said, said)
     manifest.write_text(whole[:-20])

@@ -17,8 +17,9 @@ const OFF_RATE: f64 = 0.02;
 /// is slow is so all the time.
 const LATE_PART: f64 = 0.05;
 
-/// What part of a train is one by itself.
-const BY_ITSELF: f64 = 0.5;
+/// The least part of a train that is judged by itself, and how many packets it has at least.
+const USABLE_PART: f64 = 0.5;
+const USABLE: usize = 2;
 
 /// What part of a train's length nothing may have arrived in, and how long at least, in nanoseconds,
 /// if what was due then comes at once afterwards; other traffic holds up a train as well, but iperf3
@@ -96,7 +97,8 @@ impl Trace {
         };
         let before =
             self.sent_ns.iter().enumerate().position(is_late).unwrap_or(self.sent_ns.len());
-        if before as f64 >= f64::from(self.train.packets) * BY_ITSELF {
+        let least = f64::from(self.train.packets) * USABLE_PART;
+        if before >= USABLE && before as f64 >= least {
             self.train.packets = before as u32;
             self.sent_ns.truncate(before);
             self.arrived.retain(|it| (it.packet as usize) < before);

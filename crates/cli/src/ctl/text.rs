@@ -41,7 +41,7 @@ pub fn whole(shown: &Shown) -> String {
     let mut text = format!("timeline {name}: {state}, rate {rate}\n");
     if let Some(span) = slewed_ns {
         let span = seconds(Nanos(i64::try_from(*span).unwrap_or(i64::MAX)));
-        text += &format!("slewed: its clocks have caught up in {span} s\n");
+        text += &format!("slewed: its clocks will have caught up in {span} s\n");
     }
     text += &format!("supervisor: process {supervisor}{}\n", of_version(shown));
     if let Some(socket) = &shown.socket {

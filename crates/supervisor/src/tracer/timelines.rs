@@ -180,7 +180,9 @@ impl Timelines {
             filters: inner.filters,
             terms: inner.clocks.terms(),
         });
-        if self.rate_of(number).is_none() {
+        let Motion { rate, wall, .. } = self.outermost().timekeeper.motion();
+        let mut rates = [Some(rate), wall].into_iter().flatten();
+        if rates.any(|rate| self.rate_with(number, rate).is_none()) {
             self.all.pop();
             return Err(OUT_OF_RANGE.to_owned());
         }

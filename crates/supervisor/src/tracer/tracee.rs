@@ -21,7 +21,7 @@ use crate::control::server::was_woken;
 use crate::moved::QUEUED_BY_CRIU;
 use crate::proc::{self, Pidfd, has_ended};
 
-/// Whoever blocks these keeps all that arrive, with all that they tell.
+/// Blocks every signal: what arrives stays pending, with its siginfo.
 pub const ALL_SIGNALS: u64 = u64::MAX;
 
 /// What is asked of the kernel for every traced thread.

@@ -1,6 +1,6 @@
 //! The word that leads to the current map.
 
-use crate::Map;
+use crate::{Clock, Map};
 
 /// How a map is to be applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ impl Kind {
     pub(super) fn of(map: &Map, coarse: bool) -> Self {
         let rate = map.after.rate;
         match map.is_settled() {
-            true if rate.is_frozen() => Self::Still,
+            true if rate.is_frozen() && map.after.rate_of(Clock::Wall).is_frozen() => Self::Still,
             true if rate.is_one() && coarse && map.after.wall.is_none() => Self::Shift,
             true => Self::Line,
             false => Self::Switch,

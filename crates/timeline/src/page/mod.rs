@@ -14,7 +14,9 @@ mod snapshot;
 use core::sync::atomic::{AtomicU32, Ordering, fence};
 
 pub use latch::{Kind, Latch};
-use snapshot::{SNAPSHOT_WORDS, Snapshot, WORD_AFTER, WORD_BEFORE, WORD_FORWARD, WORD_PER_NANO};
+use snapshot::{
+    SNAPSHOT_WORDS, Snapshot, WORD_AFTER, WORD_BEFORE, WORD_FORWARD, WORD_PER_NANO, WORD_RATE,
+};
 
 use crate::{
     Clock, ClockId, HostInstant, Map, NANOS_PER_SECOND, Rate, Segment, Timespec, VirtualInstant,
@@ -121,8 +123,8 @@ impl View<'_> {
     #[inline(always)]
     pub fn follow(&self, id: ClockId, host: Timespec) -> Option<Timespec> {
         let base = self.snapshot.base(WORD_AFTER, id.clock_or_wall());
-        let slope = self.snapshot.scale(WORD_AFTER + WORD_FORWARD);
-        let per_nano = self.snapshot.word(WORD_AFTER + WORD_PER_NANO);
+        let slope = self.snapshot.scale(WORD_AFTER + WORD_RATE + WORD_FORWARD);
+        let per_nano = self.snapshot.word(WORD_AFTER + WORD_RATE + WORD_PER_NANO);
         base.follow(slope, per_nano, host)
     }
 
@@ -543,7 +545,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_page_and_the_map_agree(
-            rate in 1_000_u64..=1_000_000_000_000, next in 1_000_u64..=1_000_000_000_000,
+            rate in rates(), next in rates(),
             anchors in proptest::array::uniform10(0_i64..2_000_000_000_000_000_000),
             sec in 0_i64..4_000_000_000, nsec in 0_i64..1_000_000_000, clock in 0_usize..CLOCKS,
             wall in proptest::option::of(rates()), next_wall in proptest::option::of(rates()),
@@ -552,12 +554,10 @@ mod tests {
                 host: HostInstant::from_nanos(anchors[2 * i]),
                 virt: VirtualInstant::from_nanos(anchors[2 * i + 1]),
             };
-            let [rate, next] = [rate, next].map(|rate| Rate::from_ratio(rate, 1_000_000).unwrap());
             let anchors = [anchor(0), anchor(1), anchor(2), anchor(3), anchor(4)];
-            let before = Segment { anchors, ..Segment::IDENTITY };
-            let before = before.with_rates(rate, wall.unwrap_or(rate));
+            let before = Segment { rate, wall, anchors };
             let after = before.anchored_at(before.anchors.map(|a| a.host.after(Nanos::from_secs(9))));
-            let after = after.with_rates(next, next_wall.unwrap_or(next));
+            let after = Segment { rate: next, wall: next_wall, ..after };
             let map = Map { before, after };
             let page = Page::new();
             page.publish(&map);

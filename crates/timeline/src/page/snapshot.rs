@@ -19,7 +19,7 @@ pub const WORD_BEFORE: usize = WORD_AFTER + SEGMENT_WORDS;
 pub const SNAPSHOT_WORDS: usize = (WORD_BEFORE + SEGMENT_WORDS).next_power_of_two();
 
 /// Where things stand in a segment: the rate, then what differs by clock, and the rate of the wall clock.
-const WORD_RATE: usize = 0;
+pub const WORD_RATE: usize = 0;
 /// Where the parts of a rate stand.
 pub const WORD_FORWARD: usize = 0;
 pub const WORD_PER_NANO: usize = 2;
@@ -30,7 +30,9 @@ const WORD_BASES: usize = WORD_RATE + RATE_WORDS;
 /// Two words for each clock.
 const WORD_ANCHORS: usize = WORD_BASES + 4 * CLOCKS;
 const WORD_WALL_RATE: usize = WORD_ANCHORS + 2 * CLOCKS;
-const SEGMENT_WORDS: usize = WORD_WALL_RATE + RATE_WORDS;
+/// One if the wall clock has a rate of its own.
+const WORD_HAS_WALL_RATE: usize = WORD_WALL_RATE + RATE_WORDS;
+const SEGMENT_WORDS: usize = WORD_HAS_WALL_RATE + 1;
 
 /// One copy of the map. Its words are atomics only so that a reader overtaken by
 /// the writer reads stale words, which the counter then tells it to drop.
@@ -110,7 +112,8 @@ impl Snapshot {
     pub fn segment(&self, at: usize) -> Segment {
         let anchors = Clock::ALL.map(|clock| self.anchor(at, clock));
         let [rate, wall] = [Clock::Monotonic, Clock::Wall].map(|clock| self.rate_of(at, clock));
-        Segment { anchors, ..Segment::IDENTITY }.with_rates(rate, wall)
+        let wall = (self.word(at + WORD_HAS_WALL_RATE) != 0).then_some(wall);
+        Segment { rate, wall, anchors }
     }
 
     fn store(&self, index: usize, value: u64) {
@@ -128,6 +131,7 @@ impl Snapshot {
     fn store_segment(&self, at: usize, segment: &Segment) {
         self.store_rate(at + WORD_RATE, segment.rate);
         self.store_rate(at + WORD_WALL_RATE, segment.rate_of(Clock::Wall));
+        self.store(at + WORD_HAS_WALL_RATE, u64::from(segment.wall.is_some()));
         for clock in Clock::ALL {
             let line = segment.line(clock);
             let word = at + WORD_ANCHORS + 2 * clock as usize;

@@ -56,8 +56,9 @@ fn continued_at(place: &str, first: u64) -> Option<Nr> {
 impl Stopped {
     /// Starts following a process and stops its threads, or lets it go on as before: but
     /// for the threads that did not stop, which are to be let go when they do.
-    /// A process that is `halted`, in a stop of job control, ends that without any instruction of its own;
-    /// its SIGCONT is still to be taken away.
+    ///
+    /// One that is `halted` is in a stop of job control, which ends by that without any instruction of the
+    /// process's; its SIGCONT is still to be taken away.
     pub fn all_of(process: Pid, deadline: Instant, halted: bool) -> Result<Self, Refused> {
         let (threads, restarted, masks) = Default::default();
         let mut stopped = Self { process, threads, restarted, masks, halted };
