@@ -8,7 +8,7 @@ import time
 from datetime import datetime, timezone
 from pathlib import Path
 
-from moving import EIGENTIME, Moving, ensure
+from moving import EIGENTIME, Moving, catches_up, ensure
 
 # What Python's ssl and the command openssl say of a certificate.
 VALID, NOT_YET_VALID = ["0", "0"], ["9", "9"]
@@ -70,7 +70,11 @@ def tls(program, timeline, rate, policy):
     valid_from = authority.issue(None if timeline is None else now.isoformat())
     moving.restore("--policy", policy)
     _, ended, told = connect()
-    first = VALID if "catch-up" in policy or ended >= valid_from else NOT_YET_VALID
+    first = (
+        VALID
+        if catches_up(policy, "realtime") or ended >= valid_from
+        else NOT_YET_VALID
+    )
     # It may have become valid between the two.
     ensure(
         told == first or ended == valid_from,

@@ -316,9 +316,7 @@ def refusals(program):
     manifest.write_text(whole[:-20])
     said = command("restore", directory, status=125)
     ensure("no whole checkpoint" in said, said)
-    at = re.search(r"\d", whole[whole.index('"moved"') :]).start() + whole.index(
-        '"moved"'
-    )
+    at = re.search(r'"moved"\D*', whole).end()
     manifest.write_text(whole[:at] + str(9 - int(whole[at])) + whole[at + 1 :])
     said = command("restore", directory, status=125)
     ensure("manifest.json is not what was written" in said, said)

@@ -32,17 +32,24 @@ def readings(shown):
     }
 
 
-def check_rates(policy, before, after, rate, slewed):
-    """Each clock runs at the rate that the policy says."""
+def rate_by(policy, clock, rate):
+    """At which rate a clock runs while those are slewed that the policy says."""
+    return rate * (1 + SLEW) if slews(policy, clock) else rate
+
+
+def check_rates(before, after, wanted):
+    """Each clock runs at the rate that is wanted of it; that of the monotonic one is told, to the last digit."""
+    told = after["rate"]
+    ensure(abs(told - wanted("monotonic")) < 1e-6, f"its rate is {told}")
+    before, after = readings(before), readings(after)
     for clock in ("realtime", "monotonic"):
-        wanted = rate * (1 + SLEW) if slewed and slews(policy, clock) else rate
         host, virtual = (
             late - early
             for early, late in zip(before[clock], after[clock], strict=True)
         )
         ensure(
-            abs(virtual / host / wanted - 1) < 0.01,
-            f"{clock} gains {virtual} in {host} s, not {wanted} in one",
+            abs(virtual / host / wanted(clock) - 1) < 0.01,
+            f"{clock} gains {virtual} in {host} s, not {wanted(clock)} in one",
         )
 
 
@@ -63,17 +70,16 @@ def slew(program, timeline, rate, policy):
     """What is slewed reaches what it would have shown, and nothing steps."""
     moving, before, began = moved(program, timeline, policy)
     saved = moving.stood()
-    first = readings(show())
+    first = show()
     moving.await_lines(before + 2)
     shown = show()
     ensure(shown.get("slewed_ns", 0) > 0, f"it does not tell of it: {shown}")
-    check_rates(policy, first, readings(shown), rate, slewed=True)
+    check_rates(first, shown, lambda clock: rate_by(policy, clock, rate))
     tick = first_since(ticks(moving.lines()), before, saved)
-    fastest = rate * (1 + SLEW) if slews(policy, "realtime") else rate
     least = saved["clocks"]["realtime"] / 1e9
     if catches_up(policy, "realtime"):
         least += (began - saved["host_realtime_ns"] / 1e9) * rate
-    most = least + (time.time() - began) * fastest
+    most = least + (time.time() - began) * rate_by(policy, "realtime", rate)
     ensure(least <= tick[1] <= most, f"{tick} is not {least} to {most}")
     end = time.monotonic() + 60
     while "slewed_ns" in shown:
@@ -88,7 +94,7 @@ def slew(program, timeline, rate, policy):
             # As late as the supervisor was to slow down.
             ensure(abs(behind) < 0.25, f"{clock} is {behind} s behind")
     time.sleep(0.3)
-    check_rates(policy, caught_up, readings(show()), rate, slewed=False)
+    check_rates(shown, show(), lambda _: rate)
     check_steps(ticks(moving.lines()))
     moving.end()
 
@@ -101,9 +107,8 @@ def slew_changed(program, timeline, rate, policy):
     command("ctl", "leap", "slew", "1h")
     shown = show()
     ensure("slewed_ns" not in shown, f"it is still slewed: {shown}")
-    before = readings(shown)
     time.sleep(0.3)
-    check_rates(policy, before, readings(show()), rate, slewed=False)
+    check_rates(shown, show(), lambda _: rate)
     check_steps(ticks(moving.lines()))
     moving.end()
 
